@@ -1,0 +1,130 @@
+"""Rewriting a network for mixed precision, by level or by list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from mixtrain import checks
+from mixtrain.dtype import DType, float16
+from mixtrain.nn.layer import BatchNorm1d, BatchNorm2d, Conv2d, Dense, LayerNorm
+from mixtrain.precision.apply import apply_plan
+from mixtrain.precision.families import KERAS_FAMILIES
+from mixtrain.precision.levels import AmpLevel
+from mixtrain.precision.planner import plan_precision
+from mixtrain.precision.rules import Entry
+
+_NetworkT = TypeVar("_NetworkT")
+
+
+def auto_mixed_precision(
+    network: _NetworkT,
+    amp_level: AmpLevel = "O0",
+    dtype: DType | str | None = None,
+    *,
+    keep_batchnorm_fp32: bool | None = None,
+    cast_model_type: DType | str | None = None,
+) -> _NetworkT:
+    """Make a network compute as a level says, in place.
+
+    Args:
+        network: A Cell, Keras layer or Keras model (built).
+        amp_level: "O0", "O1", "O2", "O3" or "auto".
+        dtype: The half format, float16 or bfloat16; float16 by default.
+        keep_batchnorm_fp32: Whether normalisation is kept in float32; None for the level's rule.
+        cast_model_type: Another name of `dtype`.
+
+    Returns:
+        The network. Its float outputs are float32, its parameters stay float32.
+
+    Raises:
+        ValueError: An unknown level or format, or `dtype` and `cast_model_type` that differ.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> net = auto_mixed_precision(nn.SequentialCell(nn.Dense(4, 2)), "O3")
+        >>> net(mixtrain.Tensor([[1.0, 2.0, 3.0, 4.0]])).dtype.name
+        'float32'
+
+    Source: MindSpore, `mindspore.amp.auto_mixed_precision`.
+    """
+    if dtype is not None and cast_model_type is not None and dtype != cast_model_type:
+        raise checks.fail_value(
+            "auto_mixed_precision", "dtype and cast_model_type must agree", (dtype, cast_model_type), f"dtype={dtype}"
+        )
+    plan = plan_precision(
+        network,
+        amp_level,
+        keep_batchnorm_fp32=keep_batchnorm_fp32,
+        cast_model_type=dtype if dtype is not None else cast_model_type,
+    )
+    apply_plan(network, plan)
+    return network
+
+
+def custom_mixed_precision(
+    network: _NetworkT,
+    *,
+    white_list: Sequence[Entry] | None = None,
+    black_list: Sequence[Entry] | None = None,
+    dtype: DType | str = float16,
+) -> _NetworkT:
+    """Make a network compute by a list, in place.
+
+    Args:
+        network: A Cell, Keras layer or Keras model (built).
+        white_list: Only these compute in half: layer classes, layers of the network, or path patterns.
+        black_list: All but these compute in half.
+        dtype: The half format, float16 or bfloat16.
+
+    Returns:
+        The network.
+
+    Raises:
+        ValueError: Both lists or neither are given; an entry matches nothing, or contradicts `to_float`
+            (`PrecisionRuleError`).
+        TypeError: An entry is no class, layer or pattern.
+
+    Example:
+        >>> import mixtrain.nn as nn
+        >>> net = nn.SequentialCell(nn.Dense(4, 3), nn.ReLU(), nn.Dense(3, 2))
+        >>> _ = custom_mixed_precision(net, white_list=["2"])
+
+    Source: MindSpore, `mindspore.amp.custom_mixed_precision`.
+    """
+    if (white_list is None) == (black_list is None):
+        raise checks.fail_value(
+            "custom_mixed_precision",
+            "exactly one of white_list and black_list must be given",
+            (white_list, black_list),
+            "white_list=[nn.Dense]",
+        )
+    plan = plan_precision(network, cast_model_type=dtype, white_list=white_list, black_list=black_list)
+    apply_plan(network, plan)
+    return network
+
+
+def get_white_list() -> list[type]:
+    """Return a copy of the layer classes that O1 computes in half.
+
+    Example:
+        >>> import mixtrain.nn as nn
+        >>> nn.Dense in get_white_list()
+        True
+
+    Source: MindSpore, `mindspore.amp.get_white_list`.
+    """
+    return [Conv2d, Dense, *KERAS_FAMILIES["matmul"], *KERAS_FAMILIES["recurrent"]]
+
+
+def get_black_list() -> list[type]:
+    """Return a copy of the layer classes that O2 keeps in float32.
+
+    Example:
+        >>> import mixtrain.nn as nn
+        >>> nn.BatchNorm2d in get_black_list()
+        True
+
+    Source: MindSpore, `mindspore.amp.get_black_list`.
+    """
+    return [BatchNorm1d, BatchNorm2d, LayerNorm, *KERAS_FAMILIES["normalisation"]]

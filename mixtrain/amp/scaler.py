@@ -1,0 +1,152 @@
+"""Loss scalers for loops that users write themselves: scale, unscale, adjust."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.precision.loss_scale import LossScaleRule, LossScaleState
+
+
+def all_finite(inputs: Any) -> Any:
+    """Say whether every value of every tensor is finite.
+
+    Args:
+        inputs: A tuple or list of tensors (nested, or with None entries).
+
+    Returns:
+        A bool scalar tensor.
+
+    Raises:
+        TypeError: A single tensor, or no tensors at all.
+
+    Example:
+        >>> import mixtrain
+        >>> bool(all_finite([mixtrain.Tensor([1.0, float("inf")])]))
+        False
+
+    Source: MindSpore, `mindspore.amp.all_finite`.
+    """
+    if not isinstance(inputs, (list, tuple)) or not inputs:
+        raise checks.fail_type("all_finite", "inputs must be a tuple or list of tensors", inputs, "all_finite([x])")
+    return engine.all_finite(keras.tree.flatten(inputs))
+
+
+class LossScaler(abc.ABC):
+    """The base of loss scalers; a user's own defines `scale`, `unscale` and `adjust`.
+
+    Source: MindSpore, `mindspore.amp.LossScaler`.
+    """
+
+    @abc.abstractmethod
+    def scale(self, inputs: Any) -> Any:
+        """Return the loss (or a structure of tensors) multiplied by the scale."""
+
+    @abc.abstractmethod
+    def unscale(self, inputs: Any) -> Any:
+        """Return gradients (a tensor or a structure of them) divided by the scale."""
+
+    @abc.abstractmethod
+    def adjust(self, grads_finite: Any) -> bool:
+        """Move the scale after a step; return whether the scaler does so at all."""
+
+
+class _StateScaler(LossScaler):
+    """What both scalers share: the state and the arithmetic."""
+
+    def __init__(self, state: LossScaleState) -> None:
+        self.state = state
+
+    @property
+    def scale_value(self) -> Any:
+        """The live scale, a float32 variable."""
+        return self.state.loss_scale
+
+    def scale(self, inputs: Any) -> Any:
+        """Return `inputs` multiplied by the scale, each tensor in its own format."""
+        return _mapped(lambda x: x * keras.ops.cast(self.state.loss_scale, x.dtype), inputs)
+
+    def unscale(self, inputs: Any) -> Any:
+        """Return `inputs` divided by the scale, each tensor in its own format; None stays None."""
+        return _mapped(lambda x: x / keras.ops.cast(self.state.loss_scale, x.dtype), inputs)
+
+
+class StaticLossScaler(_StateScaler):
+    """A scaler whose scale stays.
+
+    Args:
+        scale_value: The scale, at least 1.
+
+    Raises:
+        TypeError: `scale_value` is no number.
+        ValueError: It is under 1 or not finite.
+
+    Example:
+        >>> import mixtrain
+        >>> float(StaticLossScaler(8).scale(mixtrain.Tensor(2.0)))
+        16.0
+
+    Source: MindSpore, `mindspore.amp.StaticLossScaler`.
+    """
+
+    def __init__(self, scale_value: float) -> None:
+        start = checks.number("StaticLossScaler", "scale_value", scale_value, at_least=1.0, example=1024.0)
+        super().__init__(LossScaleState(start, LossScaleRule(1.0, 1)))
+
+    def adjust(self, grads_finite: Any) -> bool:
+        """Do nothing and return False: the scale stays."""
+        return False
+
+
+class DynamicLossScaler(_StateScaler):
+    """A scaler whose scale an overflow lowers and a window of good steps raises.
+
+    Args:
+        scale_value: The first scale, at least 1.
+        scale_factor: What it is divided by and multiplied by, greater than 1.
+        scale_window: Good steps in a row before it grows.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range.
+
+    Example:
+        >>> import mixtrain
+        >>> scaler = DynamicLossScaler(scale_value=16, scale_factor=2, scale_window=3)
+        >>> scaler.adjust(mixtrain.Tensor(False)), float(scaler.scale_value)
+        (True, 8.0)
+
+    Source: MindSpore, `mindspore.amp.DynamicLossScaler`.
+    """
+
+    def __init__(self, scale_value: float, scale_factor: float, scale_window: int) -> None:
+        where = "DynamicLossScaler"
+        start = checks.number(where, "scale_value", scale_value, at_least=1.0, example=2.0**10)
+        factor = checks.number(where, "scale_factor", scale_factor, above=1.0, example=2)
+        window = checks.integer(where, "scale_window", scale_window, at_least=1, example=1000)
+        super().__init__(LossScaleState(start, LossScaleRule(factor, window)))
+        self.scale_factor, self.scale_window = factor, window
+
+    @property
+    def counter(self) -> Any:
+        """Good steps since the scale last moved, an int32 variable."""
+        return self.state.good_steps
+
+    def adjust(self, grads_finite: Any) -> bool:
+        """Move the scale by one step and return True.
+
+        Args:
+            grads_finite: bool scalar: whether the step's gradients were finite.
+        """
+        self.state.advance(grads_finite)
+        return True
+
+
+def _mapped(function: Any, inputs: Any) -> Any:
+    def apply(value: Any) -> Any:
+        return None if value is None else engine.map_values(function, value)
+
+    return keras.tree.map_structure(apply, inputs)

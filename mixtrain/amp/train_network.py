@@ -1,0 +1,152 @@
+"""`build_train_network`: a network, its loss, its optimizer, its plan and its loss scaling made one train cell."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+from typing import Any, Final
+
+from mixtrain import checks
+from mixtrain.common.tensor import Tensor
+from mixtrain.dtype import DType, float16
+from mixtrain.nn.optim.adapter import drive
+from mixtrain.nn.step.loss_cell import WithLossCell
+from mixtrain.nn.step.manager import DynamicLossScaleManager, LossScaleManager
+from mixtrain.nn.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
+from mixtrain.precision.apply import apply_plan
+from mixtrain.precision.levels import LEVELS, AmpLevel
+from mixtrain.precision.plan import PrecisionPlan
+from mixtrain.precision.planner import plan_precision
+
+
+class _Default(enum.Enum):
+    LEVEL = "the level's default"
+
+    def __repr__(self) -> str:
+        return str(self.value)
+
+
+LEVEL_DEFAULT: Final = _Default.LEVEL
+
+
+def default_manager(plan: PrecisionPlan) -> LossScaleManager | None:
+    """Return a new manager where the plan's level scales the loss by default (O2 in float16), else None."""
+    level = LEVELS.get(plan.level)
+    return DynamicLossScaleManager() if level and level.scales_loss and plan.half == float16 else None
+
+
+def build_train_network(
+    network: Any,
+    optimizer: Any,
+    loss_fn: Any = None,
+    level: AmpLevel = "O0",
+    boost_level: str = "O0",
+    *,
+    cast_model_type: DType | str | None = None,
+    keep_batchnorm_fp32: bool | None = None,
+    loss_scale_manager: LossScaleManager | _Default | None = LEVEL_DEFAULT,
+) -> TrainOneStepCell:
+    """Return the cell that trains a network, one call a step.
+
+    Args:
+        network: A Cell or Keras model (built); without `loss_fn` it returns the loss.
+        optimizer: A mixtrain or Keras optimizer.
+        loss_fn: Takes ``(outputs, label)``: a Cell, a Keras loss or its name.
+        level: "O0", "O1", "O2", "O3" or "auto".
+        boost_level: "O0"; the reference's boost mode is not offered.
+        cast_model_type: float16 or bfloat16; None for float16.
+        keep_batchnorm_fp32: Whether normalisation is kept in float32; None for the level's rule.
+        loss_scale_manager: A manager, None for no loss scaling; by default a new dynamic one for O2 in float16.
+
+    Returns:
+        A `TrainOneStepCell` in training mode, or a `TrainOneStepWithLossScaleCell` where steps may be skipped.
+
+    Raises:
+        TypeError: An argument of the wrong kind.
+        ValueError: An unknown level; a manager and an optimizer whose loss scales do not go together.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> net = nn.Dense(2, 1)
+        >>> step = build_train_network(net, nn.SGD(net.trainable_params(), 0.1), nn.MSELoss(), level="O3")
+        >>> type(step).__name__
+        'TrainOneStepCell'
+
+    Source: MindSpore, `mindspore.amp.build_train_network`.
+    """
+    checks.one_of("build_train_network", "boost_level", boost_level, ("O0",))
+    plan = plan_precision(network, level, keep_batchnorm_fp32=keep_batchnorm_fp32, cast_model_type=cast_model_type)
+    manager = default_manager(plan) if isinstance(loss_scale_manager, _Default) else loss_scale_manager
+    check_manager("build_train_network", manager, optimizer)
+    apply_plan(network, plan)
+    with_loss = network if loss_fn is None else WithLossCell(network, loss_fn)
+    return make_train_cell(with_loss, optimizer, manager).set_train()
+
+
+def make_train_cell(with_loss: Any, optimizer: Any, manager: LossScaleManager | None) -> TrainOneStepCell:
+    """Return the train cell of a network that returns its loss, for one manager."""
+    if manager is None:
+        return TrainOneStepCell(with_loss, optimizer)
+    if not manager.get_drop_overflow_update():
+        return TrainOneStepCell(with_loss, optimizer, sens=float(manager.get_loss_scale()))
+    cell = None if host_driven(manager) else manager.get_update_cell()
+    if cell is None:
+        cell = Tensor(float(manager.get_loss_scale()))
+    return TrainOneStepWithLossScaleCell(with_loss, optimizer, cell)
+
+
+def host_driven(manager: LossScaleManager) -> bool:
+    """Say whether a manager's scale must be moved from Python after every step.
+
+    So it is where no update cell is offered, and where a subclass overrides `update_loss_scale` or `get_loss_scale`
+    of a class whose update cell would then not do what the subclass says.
+    """
+    if not manager.get_drop_overflow_update():
+        return False
+    order = type(manager).__mro__
+    offering = next(base for base in order if "get_update_cell" in vars(base))
+    if offering is LossScaleManager:
+        return True
+    below = order[: order.index(offering)]
+    return any(name in vars(base) for base in below for name in ("update_loss_scale", "get_loss_scale"))
+
+
+def check_manager(where: str, manager: Any, optimizer: Any) -> None:
+    """Refuse a manager and an optimizer that would scale twice or not unscale.
+
+    Raises:
+        TypeError: `manager` is no LossScaleManager.
+        ValueError: The optimizer's `loss_scale` does not go with the manager.
+    """
+    if manager is not None and not isinstance(manager, LossScaleManager):
+        raise checks.fail_type(
+            where, "loss_scale_manager must be a LossScaleManager or None", manager, "DynamicLossScaleManager()"
+        )
+    driver = drive(optimizer)
+    if not driver.divides_by_loss_scale:
+        return
+    theirs = driver.loss_scale
+    if manager is None or manager.get_drop_overflow_update():
+        if manager is not None and theirs != 1.0:
+            raise ValueError(
+                f"{where}: with a manager that drops overflowing steps the step itself divides the gradients, so the "
+                f"optimizer's loss_scale must be 1; got {theirs:g}, which would divide twice. "
+                f"Write {_with_scale(optimizer, 1.0)}."
+            )
+        return
+    ours = float(manager.get_loss_scale())
+    if ours != theirs:
+        raise ValueError(
+            f"{where}: with drop_overflow_update=False the optimizer divides the gradients, so its loss_scale must be "
+            f"the manager's {ours:g}; got {theirs:g}. Write {_with_scale(optimizer, ours)}."
+        )
+
+
+def _with_scale(optimizer: Any, loss_scale: float) -> str:
+    """Return how an optimizer is given a loss scale, or what to do where it takes none."""
+    name = type(optimizer).__name__
+    accepted = inspect.signature(type(optimizer).__init__).parameters
+    for keyword in ("loss_scale", "loss_scale_factor"):
+        if keyword in accepted:
+            return f"{name}(..., {keyword}={loss_scale:g})"
+    return f"FixedLossScaleManager({loss_scale:g}), which drops overflowing steps and needs no loss_scale in {name}"

@@ -1,0 +1,248 @@
+"""Initial values: MindSpore's distributions, drawn from the process's own generator."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from mixtrain import checks, engine
+from mixtrain.common.seed import generator
+from mixtrain.dtype import as_dtype, float32
+
+FanMode = Literal["fan_in", "fan_out"]
+
+
+class Initializer:
+    """The base of initializers; a subclass fills an array in `_initialize`.
+
+    Args:
+        **kwargs: Kept for the representation.
+
+    Example:
+        >>> class Ramp(Initializer):
+        ...     def _initialize(self, arr):
+        ...         arr[:] = np.arange(arr.size).reshape(arr.shape)
+        >>> initializer(Ramp(), (3,)).numpy().tolist()
+        [0.0, 1.0, 2.0]
+
+    Source: MindSpore, `mindspore.common.initializer.Initializer`.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._kwargs = kwargs
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        raise NotImplementedError(
+            f"{type(self).__name__}: an Initializer must define _initialize(self, arr), which fills the array `arr`."
+        )
+
+    def __call__(self, arr: np.ndarray) -> None:
+        """Fill `arr` in place."""
+        self._initialize(arr)
+
+    def make(self, shape: Sequence[int]) -> np.ndarray:
+        """Return a new float32 array of `shape`, filled."""
+        array = np.zeros(tuple(shape), np.float32)
+        self(array)
+        return array
+
+
+def fans(shape: Sequence[int]) -> tuple[int, int]:
+    """Return (fan_in, fan_out) of a weight (out, in, *kernel).
+
+    Raises:
+        ValueError: The shape has fewer than two axes.
+    """
+    if len(shape) < 2:
+        raise checks.fail_value(
+            "initializer", "fans need a weight of at least 2 axes", tuple(shape), 'init="zeros" or "normal"'
+        )
+    field = math.prod(shape[2:])
+    return shape[1] * field, shape[0] * field
+
+
+class Zero(Initializer):
+    """Zeros. Example: ``initializer("zeros", (2,))``. Source: MindSpore, `initializer.Zero`."""
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        arr.fill(0)
+
+
+class One(Initializer):
+    """Ones. Example: ``initializer("ones", (2,))``. Source: MindSpore, `initializer.One`."""
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        arr.fill(1)
+
+
+class Constant(Initializer):
+    """One value everywhere. Example: ``Constant(0.5)``. Source: MindSpore, `initializer.Constant`."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(value=value)
+        self.value = value
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        arr[...] = self.value
+
+
+class Uniform(Initializer):
+    """Uniform in [-scale, scale). Example: ``Uniform(0.07)``. Source: MindSpore, `initializer.Uniform`."""
+
+    def __init__(self, scale: float = 0.07) -> None:
+        super().__init__(scale=scale)
+        self.scale = scale
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        arr[...] = generator().uniform(-self.scale, self.scale, arr.shape)
+
+
+class Normal(Initializer):
+    """Normal of standard deviation `sigma`. Example: ``Normal(0.02)``. Source: MindSpore, `initializer.Normal`."""
+
+    def __init__(self, sigma: float = 0.01, mean: float = 0.0) -> None:
+        super().__init__(sigma=sigma, mean=mean)
+        self.sigma, self.mean = sigma, mean
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        arr[...] = generator().normal(self.mean, self.sigma, arr.shape)
+
+
+class TruncatedNormal(Initializer):
+    """Normal, drawn again where a value falls outside [a, b].
+
+    Example: ``TruncatedNormal(0.02)``. Source: MindSpore, `initializer.TruncatedNormal`.
+    """
+
+    def __init__(self, sigma: float = 0.01, mean: float = 0.0, a: float = -2.0, b: float = 2.0) -> None:
+        super().__init__(sigma=sigma, mean=mean, a=a, b=b)
+        if not a < b:
+            raise checks.fail_value("TruncatedNormal", "a must be less than b", (a, b), "a=-2.0, b=2.0")
+        self.sigma, self.mean, self.a, self.b = sigma, mean, a, b
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        drawn = generator().normal(self.mean, self.sigma, arr.shape)
+        while (outside := (drawn < self.a) | (drawn > self.b)).any():
+            drawn[outside] = generator().normal(self.mean, self.sigma, int(outside.sum()))
+        arr[...] = drawn
+
+
+class XavierUniform(Initializer):
+    """Uniform in ±gain·sqrt(6 / (fan_in + fan_out)). Example: ``XavierUniform()``. Source: Glorot and Bengio, 2010."""
+
+    def __init__(self, gain: float = 1) -> None:
+        super().__init__(gain=gain)
+        self.gain = gain
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        bound = self.gain * math.sqrt(6.0 / sum(fans(arr.shape)))
+        arr[...] = generator().uniform(-bound, bound, arr.shape)
+
+
+class XavierNormal(Initializer):
+    """Normal of deviation gain·sqrt(2 / (fan_in + fan_out)). Example: ``XavierNormal()``. Source: as XavierUniform."""
+
+    def __init__(self, gain: float = 1) -> None:
+        super().__init__(gain=gain)
+        self.gain = gain
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        arr[...] = generator().normal(0.0, self.gain * math.sqrt(2.0 / sum(fans(arr.shape))), arr.shape)
+
+
+_GAINS: Final[dict[str, Callable[[float], float]]] = {
+    "linear": lambda slope: 1.0,
+    "sigmoid": lambda slope: 1.0,
+    "tanh": lambda slope: 5.0 / 3.0,
+    "relu": lambda slope: math.sqrt(2.0),
+    "leaky_relu": lambda slope: math.sqrt(2.0 / (1.0 + slope**2)),
+}
+
+
+class _He(Initializer):
+    """What HeUniform and HeNormal share: the deviation gain / sqrt(fan)."""
+
+    def __init__(self, negative_slope: float = 0, mode: FanMode = "fan_in", nonlinearity: str = "leaky_relu") -> None:
+        super().__init__(negative_slope=negative_slope, mode=mode, nonlinearity=nonlinearity)
+        self.negative_slope = negative_slope
+        self.mode = checks.one_of(type(self).__name__, "mode", mode, ("fan_in", "fan_out"))
+        self.nonlinearity = checks.one_of(type(self).__name__, "nonlinearity", nonlinearity, tuple(_GAINS))
+
+    def _deviation(self, shape: Sequence[int]) -> float:
+        fan = fans(shape)[("fan_in", "fan_out").index(self.mode)]
+        return _GAINS[self.nonlinearity](self.negative_slope) / math.sqrt(fan)
+
+
+class HeUniform(_He):
+    """Uniform in ±gain·sqrt(3 / fan). Example: ``HeUniform(math.sqrt(5))``. Source: He et al., 2015."""
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        bound = math.sqrt(3.0) * self._deviation(arr.shape)
+        arr[...] = generator().uniform(-bound, bound, arr.shape)
+
+
+class HeNormal(_He):
+    """Normal of deviation gain / sqrt(fan). Example: ``HeNormal()``. Source: He et al., 2015."""
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        arr[...] = generator().normal(0.0, self._deviation(arr.shape), arr.shape)
+
+
+class Identity(Initializer):
+    """The identity matrix. Example: ``Identity()``. Source: MindSpore, `initializer.Identity`."""
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        if arr.ndim != 2:
+            raise checks.fail_value("Identity", "the shape must have 2 axes", arr.shape, "shape=(3, 3)")
+        arr[...] = np.eye(*arr.shape)
+
+
+_BY_NAME: Final[dict[str, type[Initializer]]] = {
+    "zero": Zero, "zeros": Zero, "one": One, "ones": One, "uniform": Uniform, "normal": Normal,
+    "truncatednormal": TruncatedNormal, "xavieruniform": XavierUniform, "xaviernormal": XavierNormal,
+    "heuniform": HeUniform, "henormal": HeNormal, "identity": Identity,
+}
+
+
+def initializer(init: Any, shape: Any = None, dtype: Any = float32) -> Any:
+    """Make a tensor of initial values.
+
+    Args:
+        init: An `Initializer`, a name ("zeros", "ones", "normal", "uniform", "xavier_uniform", "XavierUniform",
+            "he_normal", ...; case and underscores do not matter), a number, or a tensor, which is returned.
+        shape: An int or a sequence of ints; needed unless `init` is a tensor.
+        dtype: The number format.
+
+    Returns:
+        A tensor of `shape` and `dtype`.
+
+    Raises:
+        TypeError: `init` is none of these.
+        ValueError: The name is unknown, the shape is missing, not positive, or not that of the tensor.
+
+    Example:
+        >>> initializer("ones", (2,)).numpy().tolist()
+        [1.0, 1.0]
+
+    Source: MindSpore, `mindspore.common.initializer.initializer`.
+    """
+    shape = (shape,) if isinstance(shape, numbers.Integral) else None if shape is None else tuple(shape)
+    if engine.is_tensor(init) or isinstance(init, np.ndarray):
+        if shape is not None and tuple(init.shape) != shape:
+            raise checks.fail_value("initializer", f"init must have shape {shape}", tuple(init.shape), "shape=None")
+        return engine.to_tensor(init)
+    if shape is None or any(not isinstance(n, numbers.Integral) or n <= 0 for n in shape):
+        raise checks.fail_value("initializer", "shape must be positive ints", shape, "shape=(2, 3)")
+    if isinstance(init, str):
+        name = init.lower().replace("_", "")
+        if name not in _BY_NAME:
+            checks.one_of("initializer", "init", init, tuple(_BY_NAME))
+        init = _BY_NAME[name]()
+    elif isinstance(init, numbers.Number) and not isinstance(init, bool):
+        init = Constant(init)
+    checks.instance("initializer", "init", init, Initializer, 'init="zeros"')
+    return engine.to_tensor(init.make(shape), as_dtype(dtype))

@@ -1,0 +1,190 @@
+"""`Parameter`: a Keras variable with MindSpore's names, read in the dtype of the cell that uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import keras
+import numpy as np
+
+from mixtrain import checks, engine
+from mixtrain.common.casting import parameter_read_dtype
+from mixtrain.common.initializer import initializer
+from mixtrain.common.tensor import Tensor
+from mixtrain.dtype import DType, as_dtype, float32, is_float
+
+
+class Parameter(keras.Variable):
+    """A named value that a network keeps and, where it requires a gradient, an optimizer changes.
+
+    Args:
+        default_input: Initial value: a tensor (as `initializer(...)` returns), NumPy array, list or number.
+        name: Its name; a cell that it is assigned to puts its own path before it (``conv1.weight``).
+        requires_grad: Whether optimizers change it.
+        layerwise_parallel: Accepted for MindSpore scripts; without effect on one device.
+        parallel_optimizer: Accepted for MindSpore scripts; without effect on one device.
+
+    Raises:
+        TypeError: `name` is not a string, or `default_input` cannot become a tensor.
+
+    Example:
+        >>> import mixtrain, numpy as np
+        >>> weight = mixtrain.Parameter(np.zeros((2, 3), np.float32), name="weight")
+        >>> weight.name, tuple(weight.shape), weight.dtype, weight.requires_grad
+        ('weight', (2, 3), float32, True)
+
+    Source: MindSpore, `mindspore.Parameter`.
+    """
+
+    def __init__(
+        self,
+        default_input: Any,
+        name: str | None = None,
+        requires_grad: bool = True,
+        layerwise_parallel: bool = False,
+        parallel_optimizer: bool = True,
+    ) -> None:
+        if name is not None and not isinstance(name, str):
+            raise checks.fail_type("Parameter", "name must be a str", name, 'name="weight"')
+        checks.boolean("Parameter", "requires_grad", requires_grad)
+        value = Tensor(default_input)
+        self._given_name = name
+        super().__init__(
+            value, trainable=requires_grad, dtype=keras.backend.standardize_dtype(value.dtype), autocast=False
+        )
+        self.layerwise_parallel = layerwise_parallel
+        self.parallel_optimizer = parallel_optimizer
+
+    @property
+    def name(self) -> str:
+        """The dotted path of the parameter in its network."""
+        return "Parameter" if self._given_name is None else self._given_name
+
+    @name.setter
+    def name(self, value: str) -> None:
+        if not isinstance(value, str):
+            raise checks.fail_type("Parameter", "name must be a str", value, 'name="weight"')
+        self._given_name = value
+
+    @property
+    def named(self) -> bool:
+        """Whether the parameter has been given a name."""
+        return self._given_name is not None
+
+    @property
+    def value(self) -> Any:
+        """The value, in the dtype of the cell that is running where that casts its parameters."""
+        value = super().value
+        return value if self.dtype == self.stored_dtype else keras.ops.cast(value, self.dtype)
+
+    @property
+    def dtype(self) -> DType:
+        """The number format that the value is read in: the stored one, except inside a cell that casts."""
+        stored = self.stored_dtype
+        wanted = parameter_read_dtype()
+        return wanted if wanted is not None and is_float(stored) else stored
+
+    @property
+    def stored_dtype(self) -> DType:
+        """The number format that the value is kept in."""
+        return as_dtype(super().dtype)
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether optimizers change the parameter."""
+        return bool(self.trainable)
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.trainable = checks.boolean("Parameter", "requires_grad", value)
+
+    @property
+    def data(self) -> Parameter:
+        """The parameter itself, as in MindSpore."""
+        return self
+
+    def asnumpy(self) -> np.ndarray:
+        """Return the value as a NumPy array (bfloat16 comes as float32)."""
+        return engine.to_numpy(self)
+
+    def set_data(self, data: Any, slice_shape: bool = False) -> Parameter:
+        """Replace the value.
+
+        Args:
+            data: A tensor, array or number of this parameter's shape; cast to its dtype.
+            slice_shape: Accepted for MindSpore scripts; a changed shape is refused all the same.
+
+        Returns:
+            The parameter.
+
+        Raises:
+            ValueError: The shape differs.
+            TypeError: Casting would lose the kind of number (float into int).
+        """
+        value = Tensor(data)
+        shape = tuple(self.shape)
+        if tuple(value.shape) != shape:
+            raise checks.fail_value(
+                f"Parameter {self.name}: set_data",
+                f"data must have shape {shape}",
+                tuple(value.shape),
+                f"data.reshape({shape})",
+            )
+        if is_float(value.dtype) and not is_float(self.dtype):
+            raise checks.fail_type(
+                f"Parameter {self.name}: set_data", f"data must be {self.dtype}", value, f"data.astype({self.dtype})"
+            )
+        self.assign(keras.ops.cast(value, self.dtype))
+        return self
+
+    def init_data(self, *args: Any, **kwargs: Any) -> Parameter:
+        """Return the parameter; its value exists from the start, unlike in MindSpore."""
+        return self
+
+    def clone(self, init: Any = "same") -> Parameter:
+        """Return a new parameter of the same shape, dtype and name.
+
+        Args:
+            init: "same" copies the value; otherwise what `initializer` accepts ("zeros", a number, ...).
+        """
+        value = engine.snapshot(self) if isinstance(init, str) and init == "same" else None
+        if value is None:
+            value = initializer(init, tuple(self.shape), self.dtype)
+        return Parameter(value, self._given_name, self.requires_grad, self.layerwise_parallel, self.parallel_optimizer)
+
+    def __repr__(self) -> str:
+        return (
+            f"Parameter (name={self.name}, shape={tuple(self.shape)}, dtype={self.dtype}, "
+            f"requires_grad={self.requires_grad})"
+        )
+
+
+class ParameterTuple(tuple[Parameter, ...]):
+    """A tuple of parameters, which a Cell keeps as one attribute.
+
+    Example:
+        >>> import mixtrain
+        >>> pair = mixtrain.ParameterTuple([mixtrain.Parameter(1.0, name="a"), mixtrain.Parameter(2.0, name="b")])
+        >>> [parameter.name for parameter in pair]
+        ['a', 'b']
+
+    Source: MindSpore, `mindspore.ParameterTuple`.
+    """
+
+    def __new__(cls, parameters: Iterable[Any] = ()) -> ParameterTuple:
+        items = tuple(parameters)
+        for item in items:
+            checks.instance("ParameterTuple", "each item", item, keras.Variable, "a list of Parameter")
+        return super().__new__(cls, items)
+
+    def clone(self, prefix: str, init: Any = "same") -> ParameterTuple:
+        """Return clones whose names start with ``prefix.``; optimizers make their slots this way."""
+        clones = []
+        for parameter in self:
+            clone = parameter.clone(init) if isinstance(parameter, Parameter) else Parameter(
+                initializer(init, tuple(parameter.shape), float32)
+            )
+            clone.name = f"{prefix}.{parameter.name}"
+            clones.append(clone)
+        return ParameterTuple(clones)

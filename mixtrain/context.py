@@ -1,0 +1,111 @@
+"""The run-time settings of this process: execution mode, device target, and how steps are compiled."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from typing import Any, Final, Literal
+
+from mixtrain import checks
+
+GRAPH_MODE: Final = 0
+PYNATIVE_MODE: Final = 1
+
+DeviceTarget = Literal["CPU", "GPU", "Ascend"]
+JitLevel = Literal["auto", "O0", "O1", "O2"]
+
+# Settings of the reference that one device and this engine do not need; accepted so that scripts run.
+_WITHOUT_EFFECT: Final = frozenset({
+    "device_id", "save_graphs", "save_graphs_path", "enable_graph_kernel", "graph_kernel_flags",
+    "enable_auto_mixed_precision", "mempool_block_size", "max_call_depth", "max_device_memory",
+    "reserve_class_name_in_scope", "jit_config", "auto_tune_mode", "ascend_config", "jit_syntax_level",
+    "enable_reduce_precision", "runtime_num_threads", "deterministic", "enable_compile_cache",
+    "compile_cache_path", "pynative_synchronize", "variable_memory_max_size", "env_config_path", "precompile_only",
+})
+
+
+@dataclasses.dataclass
+class _Settings:
+    mode: int = GRAPH_MODE
+    device_target: str | None = None
+    jit_level: str = "auto"
+    ignored: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+_settings = _Settings()
+
+
+def set_context(**settings: Any) -> None:
+    """Set how this process runs networks.
+
+    Args:
+        **settings: ``mode``: `GRAPH_MODE` (0, the default: steps are compiled) or `PYNATIVE_MODE` (1: steps run
+            eagerly, to debug them). ``device_target``: "CPU", "GPU" or "Ascend"; where the machine has no such device,
+            a warning names the one in use. ``jit_level``: "auto" (the engine decides by device and dtype), "O0"
+            (plain graph) or "O1"/"O2" (XLA). Other settings of MindSpore's `set_context` are accepted without effect.
+
+    Raises:
+        TypeError: A setting has the wrong type.
+        ValueError: A setting has an unknown name or value.
+
+    Example:
+        >>> import mixtrain
+        >>> mixtrain.set_context(mode=mixtrain.GRAPH_MODE)
+
+    Source: MindSpore, `mindspore.set_context`.
+    """
+    for name, value in settings.items():
+        if name == "mode":
+            if isinstance(value, bool) or value not in (GRAPH_MODE, PYNATIVE_MODE):
+                raise checks.fail_value(
+                    "set_context", "mode must be GRAPH_MODE (0) or PYNATIVE_MODE (1)", value, "mode=mixtrain.GRAPH_MODE"
+                )
+            _settings.mode = value
+        elif name == "device_target":
+            _settings.device_target = checks.one_of("set_context", name, value, ("CPU", "GPU", "Ascend"))
+        elif name == "jit_level":
+            _settings.jit_level = checks.one_of("set_context", name, value, ("auto", "O0", "O1", "O2"))
+        elif name in _WITHOUT_EFFECT:
+            _settings.ignored[name] = value
+        else:
+            known = ("mode", "device_target", "jit_level", *sorted(_WITHOUT_EFFECT))
+            checks.one_of("set_context", "setting", name, known)
+
+
+def get_context(name: str) -> Any:
+    """Return one setting of `set_context`.
+
+    Raises:
+        ValueError: There is no such setting.
+
+    Example:
+        >>> import mixtrain
+        >>> mixtrain.get_context("mode") in (mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE)
+        True
+    """
+    if name in ("mode", "jit_level"):
+        return getattr(_settings, name)
+    if name == "device_target":
+        return _settings.device_target or "CPU"
+    checks.one_of("get_context", "setting", name, ("mode", "device_target", "jit_level", *sorted(_WITHOUT_EFFECT)))
+    return _settings.ignored.get(name)
+
+
+def graph_mode() -> bool:
+    """Say whether steps are compiled (True) or run eagerly (False)."""
+    return bool(_settings.mode == GRAPH_MODE)
+
+
+def requested_device() -> str | None:
+    """Return the device target that a script asked for, or None where it asked for none."""
+    return _settings.device_target
+
+
+def warn_missing_device(used: str) -> None:
+    """Warn, once, that the device a script asked for is not here, and name the one in use."""
+    target = _settings.device_target
+    if target is not None and target != used:
+        warnings.warn(
+            f'set_context: device_target="{target}" is not on this machine; {used} is used instead.', stacklevel=3
+        )
+        _settings.device_target = None

@@ -1,0 +1,124 @@
+"""The batch stage: consecutive rows stacked, by a fixed size or one that changes, with a function of each batch."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.dataset.columns import Replacement, to_array
+from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.stage import Row, Stage, stack_column, stack_rows
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchInfo:
+    """What `batch` tells the functions it calls.
+
+    Source: MindSpore, `mindspore.dataset.BatchInfo`.
+    """
+
+    batch_num: int
+    epoch_num: int
+
+    def get_batch_num(self) -> int:
+        """Return the number of the batch in its epoch, from 0."""
+        return self.batch_num
+
+    def get_epoch_num(self) -> int:
+        """Return the number of the epoch, from 0."""
+        return self.epoch_num
+
+
+class Batch(Stage):
+    """Every `batch_size` rows stacked on a new first axis."""
+
+    def __init__(self, parent: Stage, batch_size: int, drop_remainder: bool) -> None:
+        super().__init__(parent.columns, parent)
+        self._batch_size = batch_size
+        self._drop_remainder = drop_remainder
+
+    @property
+    def size(self) -> int | None:
+        size = self.parents[0].size
+        if size is None:
+            return None
+        return size // self._batch_size if self._drop_remainder else -(-size // self._batch_size)
+
+    @property
+    def batch_size(self) -> int:
+        return self._batch_size
+
+    def rows(self, draw: Draw) -> Iterator[Row]:
+        for block in self.parents[0].blocks(draw, self._batch_size):
+            if len(block[0]) == self._batch_size or not self._drop_remainder:
+                yield block
+
+
+class FunctionBatch(Stage):
+    """Batches whose size or contents a function decides.
+
+    Args:
+        batch_size: A number of rows, or a function from `BatchInfo` to one.
+        per_batch_map: Takes one list of arrays per input column, then `BatchInfo`; returns such lists.
+    """
+
+    def __init__(
+        self,
+        parent: Stage,
+        batch_size: int | Callable[[BatchInfo], int],
+        drop_remainder: bool,
+        per_batch_map: Callable[..., Any] | None,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+    ) -> None:
+        self._rows_of = batch_size
+        self._drop_remainder = drop_remainder
+        self._map = per_batch_map
+        self._replacement = Replacement("batch", parent.columns, inputs, outputs)
+        super().__init__(self._replacement.columns, parent)
+
+    @property
+    def size(self) -> int | None:
+        if callable(self._rows_of):
+            return None
+        return Batch(self.parents[0], self._rows_of, self._drop_remainder).size
+
+    @property
+    def batch_size(self) -> int:
+        return 1 if callable(self._rows_of) else self._rows_of
+
+    def rows(self, draw: Draw) -> Iterator[Row]:
+        rows = self.parents[0].rows(draw)
+        for number in itertools.count():
+            info = BatchInfo(number, draw.epoch)
+            wanted = self._rows_of(info) if callable(self._rows_of) else self._rows_of
+            block = list(itertools.islice(rows, checks.integer("batch", "batch_size", wanted, at_least=1)))
+            if not block or (self._drop_remainder and len(block) < wanted):
+                return
+            yield stack_rows(block, self.parents[0].columns) if self._map is None else self._mapped(block, info)
+
+    def _mapped(self, block: list[Row], info: BatchInfo) -> Row:
+        replacement = self._replacement
+        lists = [list(values) for values in zip(*block, strict=True)]
+        results = self._map(*(lists[index] for index in replacement.inputs), info)  # type: ignore[misc]
+        if not isinstance(results, tuple):
+            results = (results,)
+        replacement.check_count("batch", len(results))
+        for name, values in zip(replacement.outputs, results, strict=True):
+            if len(values) != len(block):
+                raise ValueError(
+                    f'batch: expected {len(block)} rows from per_batch_map in column "{name}", as many as it was '
+                    f"given; got {len(values)}. Write one result for each row."
+                )
+        return tuple(_stack(name, v) for name, v in zip(self.columns, replacement.merge(lists, results), strict=True))
+
+
+def _stack(name: str, values: Any) -> np.ndarray:
+    if isinstance(values, np.ndarray):
+        return values
+    return stack_column([to_array("batch", name, value) for value in values], name)

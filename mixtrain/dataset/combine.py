@@ -1,0 +1,59 @@
+"""Stages with several parents: zip puts their columns side by side, concat their rows one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mixtrain import checks
+from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.stage import Row, Stage
+
+
+class Zip(Stage):
+    """The rows of all parents side by side, as many as the shortest has.
+
+    All parents read from the same draw, so that sources of equal length, shuffled as a whole, stay aligned.
+    """
+
+    def __init__(self, parents: Sequence[Stage]) -> None:
+        columns = tuple(name for parent in parents for name in parent.columns)
+        for name in columns:
+            if columns.count(name) > 1:
+                raise checks.fail_value("zip", "the datasets must have different columns", name, ".rename(...) first")
+        super().__init__(columns, *parents)
+
+    @property
+    def size(self) -> int | None:
+        sizes = [parent.size for parent in self.parents if not parent.infinite or self.infinite]
+        known = [size for size in sizes if size is not None]
+        return min(known) if len(known) == len(sizes) else None
+
+    @property
+    def infinite(self) -> bool:
+        return all(parent.infinite for parent in self.parents)
+
+    def rows(self, draw: Draw) -> Iterator[Row]:
+        for rows in zip(*(parent.rows(draw) for parent in self.parents), strict=False):
+            yield tuple(value for row in rows for value in row)
+
+
+class Concat(Stage):
+    """The rows of each parent after those of the one before."""
+
+    def __init__(self, parents: Sequence[Stage]) -> None:
+        super().__init__(parents[0].columns, *parents)
+        for parent in parents:
+            if parent.columns != self.columns:
+                raise checks.fail_value(
+                    "concat", f"the datasets must have the same columns, {', '.join(self.columns)}",
+                    ", ".join(parent.columns), ".project(...) or .rename(...) first",
+                )
+
+    @property
+    def size(self) -> int | None:
+        known = [parent.size for parent in self.parents if parent.size is not None]
+        return sum(known) if len(known) == len(self.parents) else None
+
+    def rows(self, draw: Draw) -> Iterator[Row]:
+        for place, parent in enumerate(self.parents):
+            yield from parent.rows(draw.into(place))

@@ -1,0 +1,76 @@
+"""The settings of the data room: the seed of its shuffles, and MindSpore's settings for workers."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.common import seed as common_seed
+
+
+@dataclasses.dataclass
+class _Settings:
+    """What was set; `under` is the process's generator at that moment, which a later `mixtrain.set_seed` replaces."""
+
+    seed: int | None = None
+    under: np.random.Generator | None = None
+    num_parallel_workers: int = 8
+    prefetch_size: int = 16
+
+
+_settings = _Settings()
+
+
+def set_seed(seed: int) -> None:
+    """Make the orders of datasets repeatable, and the numbers of `random` and `numpy.random` too.
+
+    Args:
+        seed: From 0 to 2**32 - 1. It holds until another is set here or by `mixtrain.set_seed`.
+
+    Raises:
+        TypeError: `seed` is not an int.
+        ValueError: `seed` is out of range.
+
+    Example:
+        >>> from mixtrain.dataset import config
+        >>> config.set_seed(1000)
+        >>> config.get_seed()
+        1000
+
+    Source: MindSpore, `mindspore.dataset.config.set_seed`.
+    """
+    value = checks.integer("config.set_seed", "seed", seed, at_least=0)
+    if value >= 2**32:
+        raise checks.fail_value("config.set_seed", "seed must be less than 2**32", seed, "seed=0")
+    _settings.seed, _settings.under = value, common_seed.generator()
+    random.seed(value)
+    np.random.seed(value)
+
+
+def get_seed() -> int | None:
+    """Return the seed of the datasets: the one set here, or the process's, whichever came last; None without one."""
+    set_last = _settings.seed is not None and _settings.under is common_seed.generator()
+    return _settings.seed if set_last else common_seed.get_seed()
+
+
+def set_num_parallel_workers(num: int) -> None:
+    """Accept MindSpore's number of workers; rows are read ahead by one thread whatever it is."""
+    _settings.num_parallel_workers = checks.integer("config.set_num_parallel_workers", "num", num, at_least=1)
+
+
+def get_num_parallel_workers() -> int:
+    """Return the number that `set_num_parallel_workers` was given; 8 without one."""
+    return _settings.num_parallel_workers
+
+
+def set_prefetch_size(size: int) -> None:
+    """Accept MindSpore's queue length; the engine chooses how many batches wait ahead."""
+    _settings.prefetch_size = checks.integer("config.set_prefetch_size", "size", size, at_least=1)
+
+
+def get_prefetch_size() -> int:
+    """Return the length that `set_prefetch_size` was given; 16 without one."""
+    return _settings.prefetch_size

@@ -1,0 +1,111 @@
+"""GeneratorDataset: rows from a user's own object or function."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from mixtrain import checks
+from mixtrain.dataset.columns import read_names
+from mixtrain.dataset.dataset import Dataset
+from mixtrain.dataset.sampling import choose_sampler
+from mixtrain.dataset.source import IndexedSource, IteratedSource
+from mixtrain.dataset.stage import Stage
+from mixtrain.dataset.typed import Typed
+
+_WHERE = "GeneratorDataset"
+
+
+class GeneratorDataset(Dataset):
+    """Rows from Python.
+
+    Args:
+        source: An object with `__getitem__` and `__len__`; an iterable; or a function that returns an iterable, called
+            anew for each epoch. A row is a tuple with one value per column, or the value of the one column; dtypes are
+            kept, a Python int is int64 and a float float64.
+        column_names: A name, or one for each value of a row.
+        column_types: The dtype that each column must have, to check the rows by; not checked by default.
+        schema: Not supported; must be None.
+        num_samples: The most rows of an epoch. With `shuffle` they are drawn independently, so a row may come twice.
+        num_parallel_workers: Without effect: rows are read in order, ahead of the training step.
+        shuffle: Whether rows come in random order, another in each epoch. By default True for a source with
+            `__getitem__`; other sources keep their own order.
+        sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
+        num_shards: Into how many shards the rows are divided; needs `shard_id`.
+        shard_id: Which shard to read, from 0.
+        python_multiprocessing: Without effect, as `max_rowsize`.
+        batch_sampler: Not supported, as `collate_fn`; must be None.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument has the wrong value; on reading, the source is empty or used up, or a row has another
+            number of values than there are names.
+
+    Example:
+        >>> rows = [(1.5, 0), (2.5, 1)]
+        >>> data = GeneratorDataset(rows, ["x", "label"], shuffle=False)
+        >>> next(data.create_dict_iterator(output_numpy=True))
+        {'x': array(1.5), 'label': array(0)}
+
+    Source: MindSpore, `mindspore.dataset.GeneratorDataset`.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        column_names: str | list[str] | None = None,
+        column_types: list[Any] | None = None,
+        schema: None = None,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        python_multiprocessing: bool = True,
+        max_rowsize: Any = None,
+        batch_sampler: None = None,
+        collate_fn: Callable[..., Any] | None = None,
+    ) -> None:
+        _refuse(schema=schema, batch_sampler=batch_sampler, collate_fn=collate_fn)
+        names = read_names(_WHERE, "column_names", column_names)
+        if num_samples is not None:
+            checks.integer(_WHERE, "num_samples", num_samples, at_least=1)
+        chosen = choose_sampler(
+            _WHERE, sampler=sampler, shuffle=shuffle, num_samples=num_samples, num_shards=num_shards, shard_id=shard_id
+        )
+        if hasattr(source, "__getitem__") and hasattr(source, "__len__"):
+            stage: Stage = IndexedSource(_WHERE, source, names, chosen)
+        elif callable(source) or isinstance(source, Iterable):
+            _check_iterated(shuffle, sampler, num_shards)
+            stage = IteratedSource(_WHERE, source, names, num_samples)
+        else:
+            raise checks.fail_type(
+                _WHERE, "source must have __getitem__ and __len__, be an iterable or a function that returns one",
+                source, "source=a list of tuples, or a generator function",
+            )
+        super().__init__(stage if column_types is None else Typed(_WHERE, stage, column_types))
+
+
+def _check_iterated(shuffle: bool | None, sampler: Any, num_shards: int | None) -> None:
+    """Refuse or warn of what only a source with `__getitem__` can do."""
+    for name, value in (("sampler", sampler), ("num_shards", num_shards)):
+        if value is not None:
+            raise checks.fail_value(
+                _WHERE, f"{name} needs a source with __getitem__ and __len__", value, f"{name}=None, or such a source"
+            )
+    if shuffle:
+        warnings.warn(
+            f"{_WHERE}: shuffle=True needs a source with __getitem__ and __len__; rows keep the source's order. "
+            "Write .shuffle(buffer_size).",
+            stacklevel=3,
+        )
+
+
+def _refuse(**arguments: Any) -> None:
+    for name, value in arguments.items():
+        if value is not None:
+            raise checks.fail_value(
+                _WHERE, f"{name} is not supported", value, f"{name}=None, and map or batch after it"
+            )

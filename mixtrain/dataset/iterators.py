@@ -1,0 +1,53 @@
+"""The iterators that a dataset gives out: epoch after epoch, as tensors or NumPy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from mixtrain import engine
+from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.stage import Row, Stage
+
+
+class DatasetIterator:
+    """Rows of one run: each ``for`` loop over it reads one epoch.
+
+    Args:
+        stage: Makes the rows.
+        build: From a row to what the iterator gives.
+        num_epochs: How many epochs it has, -1 without end.
+    """
+
+    def __init__(self, stage: Stage, build: Callable[[Row], Any], num_epochs: int) -> None:
+        self._stage = stage
+        self._build = build
+        self._num_epochs = num_epochs
+        self._draw = Draw.start()
+        self._epoch = 0
+        self._rows: Iterator[Row] | None = None
+
+    def __iter__(self) -> DatasetIterator:
+        return self
+
+    def __next__(self) -> Any:
+        if self._rows is None:
+            if self._epoch == self._num_epochs:
+                raise RuntimeError(
+                    f"dataset iterator: expected at most {self._num_epochs} epochs, its num_epochs; got another. "
+                    f"Write num_epochs={self._num_epochs + 1}, or -1 for no limit."
+                )
+            self._rows = self._stage.rows(self._draw.at_epoch(self._epoch))
+            self._epoch += 1
+        row = next(self._rows, None)
+        if row is None:
+            self._rows = None
+            raise StopIteration
+        return self._build(row)
+
+
+def to_output(array: np.ndarray, output_numpy: bool) -> Any:
+    """Return an array as what iterators give: a tensor, or the array itself where asked or where it has strings."""
+    return array if output_numpy or array.dtype.kind in "US" else engine.to_tensor(array)

@@ -1,0 +1,65 @@
+"""From the arguments of a source (sampler, shuffle, shards) to the one sampler that they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.dataset.sampler import BuiltinSampler, IterSampler
+from mixtrain.dataset.samplers import DistributedSampler, RandomSampler, SequentialSampler, SubsetSampler
+
+
+def choose_sampler(
+    where: str,
+    *,
+    sampler: Any,
+    shuffle: bool | None,
+    num_samples: int | None,
+    num_shards: int | None,
+    shard_id: int | None,
+) -> BuiltinSampler:
+    """Return the sampler that a source's arguments mean.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: The arguments contradict each other.
+    """
+    if shuffle is not None:
+        checks.boolean(where, "shuffle", shuffle)
+    if (num_shards is None) != (shard_id is None):
+        raise checks.fail_value(
+            where, "num_shards and shard_id go together", (num_shards, shard_id), "num_shards=2, shard_id=0"
+        )
+    if sampler is not None:
+        return _given_sampler(where, sampler, shuffle, num_samples, num_shards)
+    mixed = shuffle is None or shuffle
+    if num_shards is not None and shard_id is not None:
+        return DistributedSampler(num_shards, shard_id, mixed, num_samples)
+    if mixed:
+        return RandomSampler(replacement=num_samples is not None, num_samples=num_samples)
+    return SequentialSampler(num_samples=num_samples)
+
+
+def _given_sampler(
+    where: str, sampler: Any, shuffle: bool | None, num_samples: int | None, num_shards: int | None
+) -> BuiltinSampler:
+    if shuffle or num_shards is not None:
+        raise checks.fail_value(
+            where, "a sampler decides order and shard by itself", f"shuffle={shuffle}, num_shards={num_shards}",
+            "sampler=... without shuffle, num_shards and shard_id",
+        )
+    if isinstance(sampler, BuiltinSampler):
+        if shuffle is not None or num_samples is not None:
+            raise checks.fail_value(
+                where, "a sampler object takes no shuffle or num_samples beside it",
+                f"shuffle={shuffle}, num_samples={num_samples}", "num_samples in the sampler",
+            )
+        return sampler
+    if isinstance(sampler, (int, list, tuple, np.ndarray)) and not isinstance(sampler, bool):
+        return SubsetSampler(sampler, num_samples)  # type: ignore[arg-type]
+    if isinstance(sampler, Iterable) and not isinstance(sampler, str):
+        return IterSampler(sampler, num_samples)
+    raise checks.fail_type(where, "sampler must be a sampler or an iterable of indices", sampler, "sampler=[0, 2, 4]")

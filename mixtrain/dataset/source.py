@@ -1,0 +1,159 @@
+"""The sources: rows from an object that is read by index, from one that is iterated, and from arrays."""
+
+from __future__ import annotations
+
+import itertools
+import types
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from mixtrain.dataset.columns import to_array
+from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.sampler import BuiltinSampler
+from mixtrain.dataset.stage import Row, Stage
+
+
+def read_row(where: str, value: Any, columns: Sequence[str]) -> Row:
+    """Return what a source gave, a tuple, a list or the value of the one column, as a row of arrays.
+
+    Raises:
+        TypeError: A value is no array of numbers or strings.
+        ValueError: The number of values is not that of the columns.
+    """
+    values = value if isinstance(value, (tuple, list)) else (value,)
+    if len(values) != len(columns):
+        raise ValueError(
+            f"{where}: expected {len(columns)} columns in every row, as column_names ({', '.join(columns)}); "
+            f"got a row of {len(values)}. Write one name for each value of a row."
+        )
+    return tuple(to_array(where, name, item) for name, item in zip(columns, values, strict=True))
+
+
+class IndexedSource(Stage):
+    """Rows of an object with `__getitem__` and `__len__`, in a sampler's order."""
+
+    def __init__(self, where: str, source: Any, columns: Sequence[str], sampler: BuiltinSampler) -> None:
+        super().__init__(columns)
+        self.where = where
+        self.source = source
+        self.length = len(source)
+        self.sampler = sampler
+
+    @property
+    def size(self) -> int | None:
+        return self.sampler.count(self.length)
+
+    def with_sampler(self, sampler: BuiltinSampler) -> Stage:
+        """Return the same source, read in another order."""
+        return type(self)(self.where, self.source, self.columns, sampler)
+
+    def indices(self, draw: Draw) -> np.ndarray:
+        """Return the indices of a pass, in order."""
+        if not self.length:
+            raise _empty(self.where)
+        return self.sampler.indices(draw, self.length)
+
+    def rows(self, draw: Draw) -> Iterator[Row]:
+        for index in self.indices(draw).tolist():
+            yield read_row(self.where, self.source[index], self.columns)
+
+
+class ArraySource(IndexedSource):
+    """Rows of equally long arrays; a block of rows is one indexing of each array."""
+
+    def __init__(
+        self, where: str, source: Sequence[np.ndarray], columns: Sequence[str], sampler: BuiltinSampler
+    ) -> None:
+        super().__init__(where, source, columns, sampler)
+        self.length = len(source[0])
+
+    def rows(self, draw: Draw) -> Iterator[Row]:
+        for index in self.indices(draw).tolist():
+            yield tuple(np.array(array[index]) for array in self.source)
+
+    def blocks(self, draw: Draw, count: int) -> Iterator[Row]:
+        indices = self.indices(draw)
+        for start in range(0, len(indices), count):
+            yield tuple(array[indices[start : start + count]] for array in self.source)
+
+
+class IteratedSource(Stage):
+    """Rows of an iterable, or of a function that returns one, in their own order."""
+
+    def __init__(self, where: str, source: Any, columns: Sequence[str], num_samples: int | None) -> None:
+        super().__init__(columns)
+        self._where = where
+        self._open = _opener(where, source)
+        self._num_samples = num_samples
+        self._length = len(source) if hasattr(source, "__len__") else None
+        self._gave_rows = False
+
+    @property
+    def size(self) -> int | None:
+        if self._length is None or self._num_samples is None:
+            return self._length
+        return min(self._length, self._num_samples)
+
+    def rows(self, draw: Draw) -> Iterator[Row]:
+        row = None
+        for row in itertools.islice(self._open(), self._num_samples):
+            self._gave_rows = True
+            yield read_row(self._where, row, self.columns)
+        if row is None:
+            raise self._used_up() if self._gave_rows else _empty(self._where)
+
+    def _used_up(self) -> ValueError:
+        return ValueError(
+            f"{self._where}: expected rows in every epoch; got none, because the source is an iterator that was used "
+            "up before. Write a function that returns a new iterator, or an __iter__ that starts from the beginning."
+        )
+
+
+class _Replay:
+    """An iterator that can be read only once, kept row by row so that later passes read it again."""
+
+    def __init__(self, iterator: Iterator[Any]) -> None:
+        self._iterator = iterator
+        self._kept: list[Any] = []
+
+    def __call__(self) -> Iterator[Any]:
+        for position in itertools.count():
+            if position == len(self._kept):
+                try:
+                    self._kept.append(_own(next(self._iterator)))
+                except StopIteration:
+                    return
+            yield self._kept[position]
+
+
+def _own(value: Any) -> Any:
+    """Return a row without the arrays that its maker may write into again."""
+    if isinstance(value, (tuple, list)):
+        return tuple(_own(item) for item in value)
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _opener(where: str, source: Any) -> Callable[[], Iterator[Any]]:
+    """Return the function that begins a pass over an iterable or a function of one."""
+    if isinstance(source, Iterable):
+        written_in_python = isinstance(getattr(type(source), "__iter__", None), types.FunctionType)
+        if hasattr(source, "__next__") and not written_in_python:  # A generator, zip(...), iter(...).
+            return _Replay(iter(source))
+        return lambda: iter(source)
+
+    def call() -> Iterator[Any]:
+        rows = source()
+        if not isinstance(rows, Iterable):
+            raise TypeError(
+                f"{where}: expected a source function that returns an iterable of rows; got one that returns "
+                f"{type(rows).__name__}. Write yield in the function."
+            )
+        return iter(rows)
+
+    return call
+
+
+def _empty(where: str) -> ValueError:
+    return ValueError(f"{where}: expected at least one row in the source; got none. Write a source that has rows.")

@@ -1,0 +1,64 @@
+"""Splitting: a fixed deal of the rows of a stage among parts that share none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.order import Pick
+from mixtrain.dataset.samplers import DistributedSampler, RandomSampler, SubsetRandomSampler, SubsetSampler
+from mixtrain.dataset.source import IndexedSource
+from mixtrain.dataset.stage import Stage
+
+
+def split_stage(stage: Stage, size: int, sizes: Sequence[Any], randomize: bool) -> Iterator[Stage]:
+    """Yield one stage per part.
+
+    A random-access source is divided by index, and each part keeps the source's habit: shuffled anew in each epoch or
+    not. Any other stage is divided by the position of the row in one fixed pass.
+
+    Raises:
+        TypeError: `sizes` is no list of numbers.
+        ValueError: The sizes do not add up, or the source is sharded.
+    """
+    counts = _read_sizes(sizes, size)
+    fixed = Draw.start().at_epoch(0)
+    deal = fixed.into(1).generator().permutation(size) if randomize else np.arange(size)
+    parts = np.split(deal, np.cumsum(counts)[:-1])
+    if not isinstance(stage, IndexedSource):
+        yield from (Pick(stage, part.tolist(), fixed) for part in parts)
+        return
+    if isinstance(stage.sampler, DistributedSampler):
+        raise checks.fail_value(
+            "split", "the dataset must not be sharded before", "num_shards", "split first, then a DistributedSampler"
+        )
+    mixed = isinstance(stage.sampler, RandomSampler) and size == stage.length
+    rows = np.arange(size) if mixed else stage.indices(fixed)
+    kind = SubsetRandomSampler if mixed else SubsetSampler
+    yield from (stage.with_sampler(kind(rows[part])) for part in parts)  # type: ignore[arg-type]
+
+
+def _read_sizes(sizes: Sequence[Any], total: int) -> list[int]:
+    checks.instance("split", "sizes", sizes, (list, tuple), "sizes=[0.8, 0.2]")
+    if sizes and all(isinstance(size, int) for size in sizes):
+        if min(sizes) < 1 or sum(sizes) != total:
+            raise checks.fail_value(
+                "split", f"sizes must be positive and add up to {total} rows", sizes, "sizes=[0.8, 0.2]"
+            )
+        return list(sizes)
+    shares = [checks.number("split", "sizes", size, above=0.0, at_most=1.0, example=0.5) for size in sizes]
+    if abs(sum(shares) - 1.0) > 1e-6:
+        raise checks.fail_value("split", "shares must add up to 1", sizes, "sizes=[0.8, 0.2]")
+    counts = [round(share * total) for share in shares]
+    if min(counts) < 1:
+        raise checks.fail_value(
+            "split", f"every share of {total} rows must be at least one row", sizes, "larger shares"
+        )
+    surplus = sum(counts) - total
+    place = next(index for index, count in enumerate(counts) if count > surplus)
+    counts[place] -= surplus
+    return counts

@@ -1,0 +1,41 @@
+"""From a stage to the engine's stream, each pass of which is the next epoch of one run."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+from mixtrain import engine
+from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.stage import Row, Stage
+
+
+def open_pipeline(stage: Stage, *, initial_epoch: int = 0) -> engine.Pipeline:
+    """Return the rows of a stage as a stream.
+
+    The first row is read here, to learn dtypes and ranks; the first pass begins with it, so that no row is made twice.
+
+    Args:
+        stage: Makes the rows.
+        initial_epoch: Which epoch the first pass is; under one seed it has the order that this epoch always has.
+
+    Raises:
+        ValueError: There is no row.
+    """
+    draw = Draw.start()
+    epochs = itertools.count(initial_epoch)
+    opened = stage.rows(draw.at_epoch(next(epochs)))
+    example = next(opened, None)
+    if example is None:
+        raise ValueError(
+            "dataset: expected at least one row in an epoch; got none. Write a smaller skip or batch_size, "
+            "or drop_remainder=False."
+        )
+    waiting = [itertools.chain([example], opened)]
+
+    def begin_pass() -> Iterator[Row]:
+        return waiting.pop() if waiting else stage.rows(draw.at_epoch(next(epochs)))
+
+    size = math.inf if stage.infinite else stage.size
+    return engine.pipeline_from_rows(begin_pass, example, size=size, columns=stage.columns)

@@ -1,0 +1,36 @@
+"""A stage that checks the dtypes of rows against those that were promised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from mixtrain import checks
+from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.stage import Row, Stage
+from mixtrain.dtype import as_dtype
+
+
+class Typed(Stage):
+    """The rows of the parent, all of whose columns must have the given dtypes."""
+
+    def __init__(self, where: str, parent: Stage, dtypes: Sequence[Any]) -> None:
+        super().__init__(parent.columns, parent)
+        self._where = where
+        self._dtypes = tuple(as_dtype(dtype) for dtype in checks.instance(
+            where, "column_types", dtypes, (list, tuple), "column_types=[mixtrain.float32]"
+        ))
+        if len(self._dtypes) != len(self.columns):
+            raise checks.fail_value(
+                where, f"column_types must have {len(self.columns)} dtypes, one for each column", dtypes, "one for each"
+            )
+
+    def rows(self, draw: Draw) -> Iterator[Row]:
+        for row in self.parents[0].rows(draw):
+            for name, dtype, value in zip(self.columns, self._dtypes, row, strict=True):
+                if value.dtype != dtype:
+                    raise TypeError(
+                        f'{self._where}: expected {dtype} in column "{name}", its column_types; got {value.dtype}. '
+                        f"Write np.{dtype}(value) in the source."
+                    )
+            yield row

@@ -1,0 +1,1 @@
+"""Finding the layer whose numbers went wrong."""

@@ -1,0 +1,127 @@
+"""Finding the first layer whose output, or its gradient, is not finite: an instrumented pass over one batch."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import keras
+import numpy as np
+
+from mixtrain import engine
+from mixtrain.network.interpose import Forward, interpose
+from mixtrain.network.walk import tree_of
+
+Kind = Literal["input", "forward", "loss", "gradient", "none"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """Where numbers first went wrong.
+
+    Attributes:
+        kind: "input": a column of the batch is not finite; "forward": a layer's output; "loss": only the loss;
+            "gradient": only a gradient, at this loss scale; "none": everything is finite.
+        layer: The layer's path, or None.
+    """
+
+    kind: Kind
+    layer: str | None = None
+
+    def __str__(self) -> str:
+        place = "the network itself" if self.layer == "" else f"layer {self.layer}"
+        return {
+            "input": "the batch itself holds values that are not finite; clean the data, a smaller loss scale cannot "
+            "help",
+            "forward": f"the first output that is not finite is that of {place}, in the forward pass; a smaller loss "
+            f"scale cannot help: keep that layer in float32 (to_float), or look at its weights",
+            "loss": "every layer's output is finite but the loss is not; a smaller loss scale cannot help: look at "
+            "the loss function and the labels",
+            "gradient": f"the forward pass is finite; the first gradient that is not finite, counted from the loss, "
+            f"is that of the output of {place}",
+            "none": "a second pass over the batch at hand found every output and gradient finite",
+        }[self.kind]
+
+
+def find_non_finite(
+    network: Any, loss_of: Callable[..., Any], batch: Sequence[Any], loss_scale: float
+) -> Finding:
+    """Run forward and backward once, layer by layer, and say where numbers first went wrong.
+
+    Args:
+        network: The network to look into.
+        loss_of: Takes the columns of a batch, runs `network` and returns the loss.
+        batch: The columns.
+        loss_scale: What the loss is multiplied by before gradients are taken.
+
+    Returns:
+        The finding. Variables that the forward pass writes (moving statistics) are put back.
+    """
+    if not all(_finite(column) for column in keras.tree.flatten(list(batch))):
+        return Finding("input")
+    outputs, loss = _watched(network, lambda: loss_of(*batch), taps=None)
+    for path, values in outputs:
+        if not all(_finite(value) for value in values):
+            return Finding("forward", path)
+    if not _finite(loss):
+        return Finding("loss")
+    taps = [[keras.ops.zeros_like(value) for value in values] for _, values in outputs]
+
+    def scaled() -> tuple[Any, Any]:
+        _, tapped = _watched(network, lambda: loss_of(*batch), taps=iter(taps))
+        return keras.ops.cast(tapped, "float32") * loss_scale, ()
+
+    flat = [tap for group in taps for tap in group]
+    gradients = iter(engine.value_and_gradient(scaled, flat)[2])
+    found = [(path, [next(gradients) for _ in values]) for path, values in outputs]
+    for path, values in reversed(found):
+        if not all(value is None or _finite(value) for value in values):
+            return Finding("gradient", path)
+    return Finding("none")
+
+
+def _watched(network: Any, run: Callable[[], Any], taps: Any) -> tuple[list[tuple[str, list[Any]]], Any]:
+    """Run a forward pass; note the float outputs of each layer call, innermost first, adding a tap to each."""
+    outputs: list[tuple[str, list[Any]]] = []
+    nodes = list(tree_of(network).walk())
+    variables = {id(v): v for node in nodes for v in getattr(node.layer, "variables", ())}
+    if hasattr(network, "get_parameters"):
+        variables |= {id(p): p for p in network.get_parameters()}
+    before = [(variable, engine.snapshot(variable)) for variable in variables.values()]
+
+    def watching(path: str) -> Callable[[Forward], Forward]:
+        def wrap(forward: Forward) -> Forward:
+            def call(*args: Any, **kwargs: Any) -> Any:
+                result = forward(*args, **kwargs)
+                flat = keras.tree.flatten(result)
+                places = [i for i, value in enumerate(flat) if _is_float_tensor(value)]
+                if taps is not None:
+                    for place, tap in zip(places, next(taps, []), strict=False):
+                        flat[place] = flat[place] + tap
+                outputs.append((path, [flat[place] for place in places]))
+                return keras.tree.pack_sequence_as(result, flat)
+
+            return call
+
+        return wrap
+
+    with contextlib.ExitStack() as stack:
+        for node in nodes:
+            stack.callback(interpose(node.layer, watching(node.path)))
+        loss = run()
+    for variable, value in before:
+        variable.assign(value)
+    return outputs, loss
+
+
+def _is_float_tensor(value: Any) -> bool:
+    return engine.is_tensor(value) and "float" in keras.backend.standardize_dtype(value.dtype)
+
+
+def _finite(value: Any) -> bool:
+    if not _is_float_tensor(value):
+        array = np.asarray(value) if not engine.is_tensor(value) else None
+        return array is None or array.dtype.kind != "f" or bool(np.isfinite(array).all())
+    return bool(np.isfinite(engine.to_numpy(value)).all())

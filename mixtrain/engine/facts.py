@@ -1,0 +1,36 @@
+"""The facts an engine reports about its device and about how it compiles a function."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+DeviceKind = Literal["CPU", "GPU", "TPU"]
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceFacts:
+    """What the device in use is good at.
+
+    Attributes:
+        kind: "CPU", "GPU" or "TPU".
+        name: The device's own name, for messages.
+        fast_bfloat16: Whether the device multiplies bfloat16 matrices in hardware.
+    """
+
+    kind: DeviceKind
+    name: str
+    fast_bfloat16: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class JitChoice:
+    """Whether a function is compiled with XLA, and why.
+
+    Attributes:
+        jit: True for XLA, False for the engine's plain graph.
+        reason: One clause for the log.
+    """
+
+    jit: bool
+    reason: str

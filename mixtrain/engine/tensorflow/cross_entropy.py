@@ -1,0 +1,34 @@
+"""Softmax cross entropy by TensorFlow's fused kernels, which keep the gradient from the forward pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+
+def sparse_softmax_cross_entropy(labels: Any, logits: Any) -> Any:
+    """Return the cross entropy of class numbers.
+
+    Args:
+        labels: Class numbers (...), int32 or int64.
+        logits: Scores (..., C), float32.
+
+    Returns:
+        Losses (...), float32. A label outside [0, C) is an error on CPU; where a kernel cannot raise one (XLA, GPU)
+        its loss is NaN.
+    """
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+
+
+def softmax_cross_entropy(labels: Any, logits: Any) -> Any:
+    """Return the cross entropy of class probabilities.
+
+    Args:
+        labels: Probabilities (..., C), float32; each row sums to 1, which the gradient relies on.
+        logits: Scores (..., C), float32.
+
+    Returns:
+        Losses (...), float32.
+    """
+    return tf.nn.softmax_cross_entropy_with_logits(labels=labels, logits=logits)

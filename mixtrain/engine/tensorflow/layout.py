@@ -1,0 +1,55 @@
+"""Channels-last twins: the same tensor in the layout TensorFlow computes in, kept between neighbouring cells.
+
+Networks here are channels first, TensorFlow's convolutions channels last, and a transpose into and out of every cell
+costs half a step again. So while a function is compiled, what a cell gives back is a channels-first view that
+remembers the channels-last tensor it was made from, its twin. The next cell computes on the twin; a view that nobody
+else reads is pruned from the graph. Eager tensors have no twins: nothing would be pruned there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import keras
+import tensorflow as tf
+
+_TWIN: Final = "_mixtrain_channels_last"
+
+
+def twin_of(tensor: Any) -> Any:
+    """Return the channels-last tensor that a channels-first view was made from, or None."""
+    return getattr(tensor, _TWIN, None)
+
+
+def forget_twin(tensor: Any) -> None:
+    """Make the view itself be what later cells read, so that gradients with respect to it are seen."""
+    if twin_of(tensor) is not None:
+        delattr(tensor, _TWIN)
+
+
+def to_channels_last(tensor: Any) -> Any:
+    """Return a tensor (N, C, H, W) as (N, H, W, C): its twin, or else a transpose."""
+    twin = twin_of(tensor)
+    return tf.transpose(tensor, (0, 2, 3, 1)) if twin is None else twin
+
+
+def from_channels_last(tensor: Any) -> Any:
+    """Return a tensor (N, H, W, C) as (N, C, H, W); inside a compiled function the result remembers its twin."""
+    view = tf.transpose(tensor, (0, 3, 1, 2))
+    if not tf.executing_eagerly():
+        setattr(view, _TWIN, tensor)
+    return view
+
+
+def elementwise(function: Callable[..., Any], *tensors: Any) -> Any:
+    """Apply a function that treats every element alike, on the twins where all tensors have them."""
+    twins = [twin_of(tensor) for tensor in tensors]
+    if any(twin is None for twin in twins):
+        return function(*tensors)
+    return from_channels_last(function(*twins))
+
+
+def cast_keeping_layout(tensor: Any, dtype: str) -> Any:
+    """Cast a tensor, and its twin with it."""
+    return tensor if tensor.dtype == dtype else elementwise(lambda value: keras.ops.cast(value, dtype), tensor)

@@ -1,0 +1,36 @@
+"""The errors that mixtrain raises beside Python's own ValueError and TypeError."""
+
+from __future__ import annotations
+
+
+class MixtrainError(Exception):
+    """The base of mixtrain's own errors, to catch them together.
+
+    Example:
+        >>> issubclass(LossScaleExhausted, MixtrainError)
+        True
+    """
+
+
+class LossScaleExhausted(MixtrainError, RuntimeError):
+    """Training stopped because steps kept overflowing and a smaller loss scale did not help.
+
+    Attributes:
+        step: The number of the step that stopped the run, counted from 1.
+        loss_scale: The loss scale that step used.
+        layer: Path of the first layer whose output or gradient was not finite, or None where none was found.
+    """
+
+    def __init__(self, message: str, *, step: int, loss_scale: float, layer: str | None) -> None:
+        super().__init__(message)
+        self.step = step
+        self.loss_scale = loss_scale
+        self.layer = layer
+
+
+class PrecisionRuleError(MixtrainError, ValueError):
+    """A precision rule matches nothing, or two rules contradict each other."""
+
+
+class UnsupportedBackendError(MixtrainError, ImportError):
+    """The Keras backend in use has no mixtrain engine."""

@@ -1,0 +1,115 @@
+"""A network as a tree: its layers with their paths, each once, Cells and Keras layers alike."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, Protocol, runtime_checkable
+
+import keras
+
+
+@runtime_checkable
+class CellLike(Protocol):
+    """What a Cell offers to those who walk over networks."""
+
+    def child_layers(self) -> dict[str, Any]:
+        """Return the direct children, Cells and Keras layers, by attribute name."""
+        ...
+
+    def construct(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute the outputs."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """One layer of a network.
+
+    Attributes:
+        path: Names from the root down, joined by dots (Cells) or slashes (Keras); "" for the root.
+        layer: The Cell, Keras layer, or Keras operation of a functional model.
+        children: The nodes below, in order; a layer shared between places hangs below the first of them only.
+    """
+
+    path: str
+    layer: Any
+    children: tuple[Node, ...]
+
+    def walk(self) -> Iterator[Node]:
+        """Yield this node and all below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+def is_cell(layer: Any) -> bool:
+    """Say whether `layer` is a Cell (rather than a Keras layer)."""
+    return not isinstance(layer, keras.Operation) and isinstance(layer, CellLike)
+
+
+def children_of(layer: Any) -> dict[str, Any]:
+    """Return the direct children of a layer by name, without InputLayers."""
+    if isinstance(layer, keras.Operation):
+        return _keras_children(layer)
+    return layer.child_layers() if is_cell(layer) else {}
+
+
+def _keras_children(layer: keras.Operation) -> dict[str, Any]:
+    wrapped = getattr(layer, "mixtrain_cell", None)
+    if wrapped is not None:
+        return {wrapped.cls_name: wrapped}
+    found: list[Any] = []
+    if isinstance(layer, keras.Layer):
+        # Keras has no public list of the layers inside a layer that is not a Model (attention, RNN, wrappers);
+        # tests/network/test_walk.py fails if this name moves.
+        found = list(layer._flatten_layers(include_self=False, recursive=False))
+    if isinstance(layer, keras.Model):
+        operations = getattr(layer, "operations", ())
+        found += [operation for operation in operations if not isinstance(operation, keras.Layer)]
+    children: dict[str, Any] = {}
+    for child in found:
+        if isinstance(child, keras.layers.InputLayer) or any(child is other for other in children.values()):
+            continue
+        name, number = child.name, 2
+        while name in children:
+            name, number = f"{child.name}#{number}", number + 1
+        children[name] = child
+    # A Sequential model keeps a functional twin of itself, whose layers are its own.
+    return {name: child for name, child in children.items() if not _is_twin(layer, child)}
+
+
+def _is_twin(layer: Any, child: Any) -> bool:
+    if not isinstance(layer, keras.Sequential) or not isinstance(child, keras.Model):
+        return False
+    return all(child is not listed for listed in layer.layers)
+
+
+def tree_of(network: Any) -> Node:
+    """Return the network as a tree of nodes.
+
+    Args:
+        network: A Cell, a Keras layer or a Keras model.
+
+    Returns:
+        The root node, whose path is "".
+
+    Raises:
+        TypeError: `network` is neither.
+    """
+    if not isinstance(network, keras.Operation) and not is_cell(network):
+        raise TypeError(
+            f"network: expected a mixtrain.nn.Cell or a keras.Layer; got {type(network).__name__}. "
+            "Write a class with nn.Cell or keras.Model as its base."
+        )
+    return _node("", network, set())
+
+
+def _node(path: str, layer: Any, seen: set[int]) -> Node:
+    seen.add(id(layer))
+    separator = "/" if isinstance(layer, keras.Operation) else "."
+    nodes = []
+    for name, child in children_of(layer).items():
+        if id(child) not in seen:
+            nodes.append(_node(f"{path}{separator}{name}" if path else name, child, seen))
+    return Node(path, layer, tuple(nodes))

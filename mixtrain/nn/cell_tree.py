@@ -1,0 +1,221 @@
+"""What a Cell holds: parameters and child cells by attribute name, and every way to list them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar, TypeVar
+
+import keras
+
+from mixtrain import checks
+from mixtrain.common.parameter import Parameter, ParameterTuple
+
+_CellT = TypeVar("_CellT", bound="CellTree")
+
+
+class CellTree:
+    """The tree under a Cell; `Cell` adds the computation."""
+
+    _params: dict[str, Any]
+    _cells: dict[str, Any]
+    wrap_keras_layer: ClassVar[Callable[[keras.Layer], Any]]
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "_params", {})
+        object.__setattr__(self, "_cells", {})
+        object.__setattr__(self, "param_prefix", "")
+        object.__setattr__(self, "_auto_prefix", True)
+
+    # ---- attributes -------------------------------------------------------------------------------------------
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, keras.Layer):
+            value = type(self).wrap_keras_layer(value)
+        if isinstance(value, (Parameter, CellTree)):
+            self._own(name)
+            if isinstance(value, Parameter):
+                self._add_parameter(name, value)
+            else:
+                self._add_cell(name, value)
+        elif isinstance(value, ParameterTuple):
+            self._own(name)
+            for index, parameter in enumerate(value):
+                if isinstance(parameter, Parameter) and not parameter.named:
+                    parameter.name = f"{name}.{index}"
+                self._params[parameter.name] = parameter
+            object.__setattr__(self, name, value)
+        elif name in self.__dict__.get("_params", ()) and value is not None:
+            parameter = self._params[name]
+            if parameter is None:
+                raise checks.fail_type(self._where(name), "the attribute holds a Parameter", value, "a Parameter")
+            parameter.set_data(value)
+        elif name in self.__dict__.get("_cells", ()) and value is not None:
+            raise checks.fail_type(self._where(name), "the attribute holds a Cell", value, "a Cell or None")
+        elif value is None and name in self.__dict__.get("_params", ()):
+            self._params[name] = None
+        elif value is None and name in self.__dict__.get("_cells", ()):
+            self._cells[name] = None
+        else:
+            object.__setattr__(self, name, value)
+
+    def _where(self, name: str) -> str:
+        return f"{type(self).__name__}.{name}"
+
+    def _own(self, name: str) -> None:
+        """Make room for a parameter or cell called `name`."""
+        if "_params" not in self.__dict__:
+            raise AttributeError(
+                f"{type(self).__name__}: a Cell must be initialised before it is given cells or parameters. "
+                f"Write super().__init__() as the first line of {type(self).__name__}.__init__."
+            )
+        self.__dict__.pop(name, None)
+
+    def _add_parameter(self, name: str, parameter: Parameter) -> None:
+        if name in self._cells:
+            raise KeyError(f"{self._where(name)}: the name is taken by a Cell. Write another name.")
+        if not parameter.named:
+            parameter.name = name
+        self._params[name] = parameter
+
+    def _add_cell(self, name: str, cell: CellTree) -> None:
+        if name in self._params:
+            raise KeyError(f"{self._where(name)}: the name is taken by a Parameter. Write another name.")
+        self._cells[name] = cell
+        if self._auto_prefix:
+            cell.update_parameters_name(f"{self.param_prefix}{name}.")
+
+    def __getattr__(self, name: str) -> Any:
+        for table in ("_params", "_cells"):
+            entries = self.__dict__.get(table)
+            if entries is not None and name in entries:
+                return entries[name]
+        raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'.")
+
+    def __delattr__(self, name: str) -> None:
+        for table in (self._params, self._cells):
+            if name in table:
+                del table[name]
+                return
+        object.__delattr__(self, name)
+
+    def __dir__(self) -> Iterable[str]:
+        return sorted({*super().__dir__(), *self._params, *self._cells})
+
+    def insert_param_to_cell(self, param_name: str, param: Any, check_name_contain_dot: bool = True) -> None:
+        """Add a parameter under a name that may come from data.
+
+        Args:
+            param_name: The attribute name.
+            param: A Parameter, or None to reserve the name.
+            check_name_contain_dot: Whether a dot in the name is refused.
+
+        Raises:
+            KeyError: The name is empty, taken or holds a dot.
+            TypeError: `param` is no Parameter.
+        """
+        self._check_new_name("insert_param_to_cell", param_name, check_name_contain_dot)
+        if param is not None:
+            checks.instance("insert_param_to_cell", "param", param, Parameter, "a Parameter or None")
+            self._add_parameter(param_name, param)
+        else:
+            self._params[param_name] = None
+
+    def insert_child_to_cell(self, child_name: str, child_cell: Any) -> None:
+        """Add a child cell under a name that may come from data.
+
+        Raises:
+            KeyError: The name is empty, taken or holds a dot.
+            TypeError: `child_cell` is neither a Cell nor a Keras layer.
+        """
+        self._check_new_name("insert_child_to_cell", child_name, True)
+        if isinstance(child_cell, keras.Layer):
+            child_cell = type(self).wrap_keras_layer(child_cell)
+        checks.instance("insert_child_to_cell", "child_cell", child_cell, CellTree, "a Cell")
+        self._cells[child_name] = child_cell
+
+    def _check_new_name(self, where: str, name: Any, refuse_dot: bool) -> None:
+        if not isinstance(name, str):
+            raise checks.fail_type(where, "the name must be a str", name, 'a name such as "weight"')
+        taken = hasattr(self, name) and name not in self._params and name not in self._cells
+        if not name or (refuse_dot and "." in name) or taken:
+            raise KeyError(f"{where}: the name must be free, not empty and without a dot; got {name!r}.")
+
+    # ---- children ---------------------------------------------------------------------------------------------
+    def child_layers(self) -> dict[str, Any]:
+        """Return the direct children by name; a Keras layer held by a cell counts as itself."""
+        return {name: getattr(cell, "keras_layer", cell) for name, cell in self._cells.items() if cell is not None}
+
+    def name_cells(self) -> dict[str, Any]:
+        """Return the direct child cells by name, each once."""
+        found: dict[str, Any] = {}
+        for name, cell in self._cells.items():
+            if cell is not None and not any(cell is other for other in found.values()):
+                found[name] = cell
+        return found
+
+    def cells(self) -> Iterable[Any]:
+        """Return the direct child cells, each once."""
+        return self.name_cells().values()
+
+    def cells_and_names(self, cells: set[int] | None = None, name_prefix: str = "") -> Iterator[tuple[str, Any]]:
+        """Yield (path, cell) for this cell and all below it, each once, parents first."""
+        seen = set() if cells is None else cells
+        if id(self) in seen:
+            return
+        seen.add(id(self))
+        yield name_prefix, self
+        for name, cell in self._cells.items():
+            if cell is not None:
+                yield from cell.cells_and_names(seen, f"{name_prefix}.{name}" if name_prefix else name)
+
+    def apply(self: _CellT, fn: Callable[[Any], Any]) -> _CellT:
+        """Call `fn` on every cell below, children first, then on this one; return the cell."""
+        for cell in self.cells():
+            cell.apply(fn)
+        fn(self)
+        return self
+
+    # ---- parameters -------------------------------------------------------------------------------------------
+    def own_parameters(self) -> dict[str, Any]:
+        """Return this cell's own parameters by attribute name, without those of children."""
+        return {name: parameter for name, parameter in self._params.items() if parameter is not None}
+
+    def parameters_and_names(self, name_prefix: str = "", expand: bool = True) -> Iterator[tuple[str, Any]]:
+        """Yield (path, parameter), own parameters first, then those of children, each once."""
+        seen: set[int] = set()
+        cells = self.cells_and_names(name_prefix=name_prefix) if expand else [(name_prefix, self)]
+        for path, cell in cells:
+            for name, parameter in cell.own_parameters().items():
+                if id(parameter) not in seen:
+                    seen.add(id(parameter))
+                    yield (f"{path}.{name}" if path else name), parameter
+
+    def get_parameters(self, expand: bool = True) -> Iterator[Any]:
+        """Yield the parameters, those of children too unless `expand` is False."""
+        for _, parameter in self.parameters_and_names(expand=expand):
+            yield parameter
+
+    def trainable_params(self, recurse: bool = True) -> list[Any]:
+        """Return the parameters that require a gradient."""
+        return [parameter for parameter in self.get_parameters(expand=recurse) if parameter.trainable]
+
+    def untrainable_params(self, recurse: bool = True) -> list[Any]:
+        """Return the parameters that require no gradient (moving statistics, frozen weights)."""
+        return [parameter for parameter in self.get_parameters(expand=recurse) if not parameter.trainable]
+
+    def parameters_dict(self, recurse: bool = True) -> dict[str, Any]:
+        """Return the parameters by their names."""
+        return {parameter.name: parameter for parameter in self.get_parameters(expand=recurse)}
+
+    def update_parameters_name(self, prefix: str = "", recurse: bool = True) -> None:
+        """Name every parameter `prefix` plus its path from this cell."""
+        if not isinstance(prefix, str):
+            raise checks.fail_type("update_parameters_name", "prefix must be a str", prefix, 'prefix="net."')
+        for path, cell in self.cells_and_names():
+            object.__setattr__(cell, "param_prefix", f"{prefix}{path}." if path else prefix)
+        for path, parameter in self.parameters_and_names(expand=recurse):
+            if isinstance(parameter, Parameter):
+                parameter.name = f"{prefix}{path}"
+
+    def init_parameters_data(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
+        """Return an empty mapping: values exist from the start, unlike in MindSpore, and no parameter is replaced."""
+        return {}

@@ -1,0 +1,180 @@
+"""`BatchNorm1d` and `BatchNorm2d`: each channel normalised over the batch, arithmetic always in float32."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.common.casting import parameters_read_as
+from mixtrain.common.initializer import initializer
+from mixtrain.common.parameter import Parameter
+from mixtrain.dtype import as_dtype, float32, is_half
+from mixtrain.nn.cell import Cell
+from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor
+from mixtrain.precision.families import Family
+
+
+class _BatchNorm(Cell):
+    """What both share: parameters, which statistics are used, and how the moving ones move."""
+
+    precision_family: ClassVar[Family] = "normalisation"
+    _ranks: ClassVar[tuple[int, ...]]
+    _axes: ClassVar[str]
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.9,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        moving_mean_init: Any = "zeros",
+        moving_var_init: Any = "ones",
+        use_batch_statistics: bool | None = None,
+        data_format: str = "NCHW",
+        dtype: Any = float32,
+    ) -> None:
+        super().__init__()
+        where = self.cls_name
+        self.num_features = checks.integer(where, "num_features", num_features, at_least=1)
+        self.eps = checks.number(where, "eps", eps, above=0, example=1e-5)
+        self._keep = checks.number(where, "momentum", momentum, at_least=0, at_most=1, example=0.9)
+        self.momentum = 1.0 - self._keep
+        checks.boolean(where, "affine", affine)
+        if use_batch_statistics is not None:
+            checks.boolean(where, "use_batch_statistics", use_batch_statistics)
+        self.use_batch_statistics = use_batch_statistics
+        self.data_format = checks.one_of(where, "data_format", data_format, ("NCHW",))
+        shape = (self.num_features,)
+        self.moving_mean = Parameter(initializer(moving_mean_init, shape), name="mean", requires_grad=False)
+        self.moving_variance = Parameter(initializer(moving_var_init, shape), name="variance", requires_grad=False)
+        self.gamma = Parameter(initializer(gamma_init, shape, dtype), name="gamma", requires_grad=affine)
+        self.beta = Parameter(initializer(beta_init, shape, dtype), name="beta", requires_grad=affine)
+
+    def construct(self, x: Any) -> Any:
+        """Normalise `x`; in training also move the moving statistics."""
+        x = float_tensor(self, x)
+        check_rank(self, x, self._ranks, self._axes)
+        check_width(self, x, 1, self.num_features, noun="channels", argument="num_features")
+        dtype = as_dtype(x.dtype)
+        if dtype != float32 and not is_half(dtype):
+            return keras.ops.cast(self._normalise(keras.ops.cast(x, float32)), dtype)
+        return self._normalise(x)
+
+    def _normalise(self, x: Any) -> Any:
+        """Normalise a half or float32 tensor whose channels are on axis 1."""
+        raise NotImplementedError(f"{self.cls_name}: a subclass must define _normalise(self, x).")
+
+    def _normalise_channels_last(self, x: Any) -> Any:
+        """Normalise a tensor (N, H, W, C), half or float32."""
+        gamma, beta = (keras.ops.cast(parameter.value, float32) for parameter in (self.gamma, self.beta))
+        of_batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics
+        # The statistics are float32 even where parameters are read as half.
+        with parameters_read_as(None):
+            mean, variance = self.moving_mean.value, self.moving_variance.value
+            y, batch_mean, batch_variance = engine.fused_batch_norm(
+                x, gamma, beta, mean, variance, epsilon=self.eps, training=of_batch
+            )
+            if of_batch:
+                self.moving_mean.assign(mean * self._keep + batch_mean * self.momentum)
+                self.moving_variance.assign(variance * self._keep + batch_variance * self.momentum)
+        return y
+
+    def extend_repr(self) -> str:
+        """Return the sizes and the parameters."""
+        return (
+            f"num_features={self.num_features}, eps={self.eps}, momentum={self._keep}, gamma={self.gamma}, "
+            f"beta={self.beta}, moving_mean={self.moving_mean}, moving_variance={self.moving_variance}"
+        )
+
+
+class BatchNorm2d(_BatchNorm):
+    """Normalise each channel of images over the batch, height and width, then scale and shift it.
+
+    Args:
+        num_features: Channels of the input.
+        eps: Added to the variance.
+        momentum: Share of the moving statistics that a training step keeps.
+        affine: Whether `gamma` and `beta` are learned; both are applied either way.
+        gamma_init: What `initializer` accepts: the scale.
+        beta_init: Likewise: the shift.
+        moving_mean_init: Likewise: the moving mean.
+        moving_var_init: Likewise: the moving variance.
+        use_batch_statistics: True: always those of the batch; False: always the moving ones, which then stay; None:
+            those of the batch in training, the moving ones otherwise.
+        data_format: "NCHW", the only one.
+        dtype: Format that `gamma` and `beta` are stored in; the statistics are float32.
+
+    Inputs:
+        x (N, num_features, H, W), floating point.
+
+    Returns:
+        Shape and format of `x`. Arithmetic is float32. The batch's variance divides by n to normalise and by n - 1
+        where the moving variance takes it up.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or `x` has another number of axes or channels.
+
+    Example:
+        >>> import mixtrain, numpy as np, mixtrain.nn as nn
+        >>> tuple(nn.BatchNorm2d(3)(mixtrain.Tensor(np.ones((2, 3, 4, 4), np.float32))).shape)
+        (2, 3, 4, 4)
+
+    Source: Ioffe and Szegedy, 2015; MindSpore, `mindspore.nn.BatchNorm2d`.
+    """
+
+    _ranks: ClassVar[tuple[int, ...]] = (4,)
+    _axes: ClassVar[str] = "(N, C, H, W)"
+
+    def _normalise(self, x: Any) -> Any:
+        return engine.from_channels_last(self._normalise_channels_last(engine.to_channels_last(x)))
+
+
+class BatchNorm1d(_BatchNorm):
+    """Normalise each channel of vectors or sequences over the batch, then scale and shift it.
+
+    Args:
+        num_features: Channels of the input.
+        eps: Added to the variance.
+        momentum: Share of the moving statistics that a training step keeps.
+        affine: Whether `gamma` and `beta` are learned; both are applied either way.
+        gamma_init: What `initializer` accepts: the scale.
+        beta_init: Likewise: the shift.
+        moving_mean_init: Likewise: the moving mean.
+        moving_var_init: Likewise: the moving variance.
+        use_batch_statistics: True: always those of the batch; False: always the moving ones, which then stay; None:
+            those of the batch in training, the moving ones otherwise.
+        data_format: "NCHW", the only one.
+        dtype: Format that `gamma` and `beta` are stored in; the statistics are float32.
+
+    Inputs:
+        x (N, num_features) or (N, num_features, L), floating point.
+
+    Returns:
+        Shape and format of `x`, computed as by `BatchNorm2d`.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or `x` has another number of axes or channels.
+
+    Example:
+        >>> import mixtrain, numpy as np, mixtrain.nn as nn
+        >>> tuple(nn.BatchNorm1d(3)(mixtrain.Tensor(np.ones((2, 3), np.float32))).shape)
+        (2, 3)
+
+    Source: Ioffe and Szegedy, 2015; MindSpore, `mindspore.nn.BatchNorm1d`.
+    """
+
+    _ranks: ClassVar[tuple[int, ...]] = (2, 3)
+    _axes: ClassVar[str] = "(N, C) or (N, C, L)"
+
+    def _normalise(self, x: Any) -> Any:
+        ops = keras.ops
+        if len(x.shape) == 2:
+            return ops.squeeze(self._normalise_channels_last(x[:, None, None, :]), (1, 2))
+        y = self._normalise_channels_last(ops.transpose(x, (0, 2, 1))[:, None])
+        return ops.transpose(ops.squeeze(y, 1), (0, 2, 1))

@@ -1,0 +1,192 @@
+"""`SequentialCell` and `CellList`: cells held in order, under the numbers 0, 1, ..."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import keras
+
+from mixtrain import checks
+from mixtrain.nn.cell import Cell
+from mixtrain.nn.layer.windows import is_integral
+
+_CellsT = TypeVar("_CellsT", bound="_Cells")
+
+
+class _Cells(Cell):
+    """A list of cells; a number is an attribute name, so parameters are called ``0.weight``, ``1.weight``, ..."""
+
+    def _as_cell(self, value: Any) -> Any:
+        if isinstance(value, keras.Layer):
+            value = type(self).wrap_keras_layer(value)
+        write = f"{self.cls_name}([nn.Dense(4, 2), nn.ReLU()])"
+        return checks.instance(self.cls_name, "each item", value, Cell, write)
+
+    def _position(self, index: Any) -> int:
+        if not is_integral(index):
+            raise checks.fail_type(self.cls_name, "an index must be an int or a slice", index, "cells[0]")
+        if not -len(self) <= index < len(self):
+            raise IndexError(
+                f"{self.cls_name}: expected an index from {-len(self)} to {len(self) - 1}; got {index}. Write "
+                "cells[-1] for the last cell."
+            )
+        return int(index) % len(self)
+
+    def _fill(self, named: Iterable[tuple[str, Any]]) -> None:
+        """Hold these cells, and name their parameters after their new places."""
+        kept = list(named)
+        self._cells.clear()
+        for name, cell in kept:
+            self._add_cell(name, cell)
+
+    def _renumber(self, cells: Iterable[Any]) -> None:
+        self._fill((str(number), cell) for number, cell in enumerate(cells))
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __bool__(self) -> bool:
+        return len(self) > 0
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(list(self._cells.values()))
+
+    def __getitem__(self: _CellsT, index: Any) -> Any:
+        if not isinstance(index, slice):
+            return list(self)[self._position(index)]
+        part = type(self)()
+        # The cells stay this container's, and so do their parameters' names.
+        object.__setattr__(part, "_auto_prefix", False)
+        for name, cell in itertools.islice(self._cells.items(), *index.indices(len(self))):
+            part._add_cell(name, cell)
+        object.__setattr__(part, "training", self.training)
+        return part
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        name = list(self._cells)[self._position(index)]
+        self._add_cell(name, self._as_cell(value))
+
+    def __delitem__(self, index: int | slice) -> None:
+        cells = list(self)
+        if not isinstance(index, slice):
+            index = self._position(index)
+        del cells[index]
+        self._renumber(cells)
+
+    def append(self: _CellsT, cell: Any) -> _CellsT:
+        """Add a cell at the end; return the container."""
+        self._add_cell(str(len(self)), self._as_cell(cell))
+        return self
+
+    def set_grad(self: _CellsT, requires_grad: bool = True) -> _CellsT:
+        """Do `Cell.set_grad` on each cell too; return the container."""
+        super().set_grad(requires_grad)
+        for cell in self:
+            cell.set_grad(requires_grad)
+        return self
+
+
+class SequentialCell(_Cells):
+    """Call cells one after the other.
+
+    Args:
+        *args: Cells or Keras layers; or one list of them; or one mapping from attribute names to them.
+
+    Inputs:
+        x, which the first cell takes.
+
+    Returns:
+        What the last cell returns; `x` where there is none.
+
+    Raises:
+        TypeError: An item is neither a Cell nor a Keras layer.
+
+    Example:
+        >>> import mixtrain.nn as nn
+        >>> net = nn.SequentialCell([nn.Dense(4, 2), nn.ReLU()])
+        >>> [parameter.name for parameter in net.trainable_params()]
+        ['0.weight', '0.bias']
+
+    Source: MindSpore, `mindspore.nn.SequentialCell`.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        if len(args) == 1 and isinstance(args[0], Mapping):
+            self._fill((name, self._as_cell(cell)) for name, cell in args[0].items())
+        else:
+            items = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
+            self._renumber([self._as_cell(cell) for cell in items])
+
+    @property
+    def cell_list(self) -> list[Any]:
+        """The cells, in order."""
+        return list(self)
+
+    def construct(self, x: Any) -> Any:
+        """Call the cells one after the other."""
+        for cell in self:
+            x = cell(x)
+        return x
+
+
+class CellList(_Cells):
+    """Hold cells as a list does, so that their parameters are found; call them yourself.
+
+    Args:
+        *args: At most one list or tuple of Cells or Keras layers.
+        auto_prefix: Whether the parameters' names start with the cells' numbers.
+
+    Raises:
+        TypeError: An item is neither a Cell nor a Keras layer, or the cells are not in a list.
+
+    Example:
+        >>> import mixtrain.nn as nn
+        >>> blocks = nn.CellList([nn.Dense(4, 4) for _ in range(3)])
+        >>> len(blocks), blocks[-1].weight.name
+        (3, '2.weight')
+
+    Source: MindSpore, `mindspore.nn.CellList`.
+    """
+
+    def __init__(self, *args: Any, auto_prefix: bool = True) -> None:
+        super().__init__(auto_prefix=auto_prefix)
+        if len(args) > 1 or (args and not isinstance(args[0], (list, tuple))):
+            raise checks.fail_type("CellList", "the cells must be in one list", args[0], "CellList([first, second])")
+        self.extend(args[0] if args else [])
+
+    def insert(self, index: int, cell: Any) -> None:
+        """Put a cell before position `index`; those after it are named anew.
+
+        Raises:
+            IndexError: `index` is outside the list.
+        """
+        if index != len(self):
+            index = self._position(index)
+        cells = list(self)
+        cells.insert(index, self._as_cell(cell))
+        self._renumber(cells)
+
+    def extend(self, cells: Any) -> CellList:
+        """Add all cells of a list at the end; return this one.
+
+        Raises:
+            TypeError: `cells` is no list, tuple or CellList.
+        """
+        checks.instance("CellList.extend", "cells", cells, (list, tuple, CellList), "extend([first, second])")
+        for cell in list(cells):
+            self.append(cell)
+        return self
+
+    def __iadd__(self, cells: Any) -> CellList:
+        return self.extend(cells)
+
+    def construct(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuse: a list of cells has no forward pass.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError("CellList: a list of cells cannot be called. Write for cell in cells: x = cell(x).")

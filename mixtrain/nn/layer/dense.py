@@ -1,0 +1,98 @@
+"""`Dense`: a linear map of the last axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import keras
+
+from mixtrain import checks
+from mixtrain.common.initializer import HeUniform, Uniform, initializer
+from mixtrain.common.parameter import Parameter
+from mixtrain.dtype import float32
+from mixtrain.nn.cell import Cell
+from mixtrain.nn.layer.activation import get_activation
+from mixtrain.nn.layer.inputs import check_width, float_tensor, name_of, promote
+from mixtrain.precision.families import Family
+
+
+class Dense(Cell):
+    """Multiply the last axis by a learned matrix, add a bias, and apply an activation.
+
+    Args:
+        in_channels: Size of the last axis of the input.
+        out_channels: Size of the last axis of the output.
+        weight_init: What `initializer` accepts; by default uniform within 1 / sqrt(in_channels).
+        bias_init: Likewise.
+        has_bias: Whether a bias is added.
+        activation: A name ("relu", "softmax", ...), a Cell, a Keras layer or a function of a tensor.
+        dtype: Format the parameters are stored in.
+
+    Inputs:
+        x (..., in_channels), floating point.
+
+    Returns:
+        (..., out_channels), in the wider of the formats of `x` and the weight.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or the last axis of `x` has another size.
+
+    Example:
+        >>> import mixtrain, numpy as np, mixtrain.nn as nn
+        >>> tuple(nn.Dense(4, 2, activation="relu")(mixtrain.Tensor(np.ones((3, 4), np.float32))).shape)
+        (3, 2)
+
+    Source: MindSpore, `mindspore.nn.Dense`.
+    """
+
+    precision_family: ClassVar[Family] = "matmul"
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        weight_init: Any = None,
+        bias_init: Any = None,
+        has_bias: bool = True,
+        activation: str | Cell | keras.Layer | Callable[[Any], Any] | None = None,
+        dtype: Any = float32,
+    ) -> None:
+        super().__init__()
+        where = self.cls_name
+        self.in_channels = checks.integer(where, "in_channels", in_channels, at_least=1)
+        self.out_channels = checks.integer(where, "out_channels", out_channels, at_least=1)
+        self.has_bias = checks.boolean(where, "has_bias", has_bias)
+        draw = HeUniform(math.sqrt(5)) if weight_init is None else weight_init
+        self.weight = Parameter(initializer(draw, (self.out_channels, self.in_channels), dtype), name="weight")
+        self.bias = None
+        if has_bias:
+            draw = Uniform(1 / math.sqrt(self.in_channels)) if bias_init is None else bias_init
+            self.bias = Parameter(initializer(draw, (self.out_channels,), dtype), name="bias")
+        self.activation = get_activation(where, activation)
+        self.activation_flag = self.activation is not None
+
+    def construct(self, x: Any) -> Any:
+        """Return the activation of ``x @ weight.T + bias``."""
+        x = float_tensor(self, x)
+        if len(x.shape) == 0:
+            raise checks.fail_value(name_of(self), "the input must have an axis", (), "x.reshape(1, -1)")
+        check_width(self, x, len(x.shape) - 1, self.in_channels, noun="channels", argument="in_channels")
+        parameters = [self.weight.value] if self.bias is None else [self.weight.value, self.bias.value]
+        x, weight, *bias = promote(x, *parameters)
+        lead = keras.ops.shape(x)[:-1]
+        if len(lead) != 1:
+            x = keras.ops.reshape(x, (-1, self.in_channels))
+        y = keras.ops.matmul(x, keras.ops.transpose(weight))
+        if bias:
+            y = keras.ops.add(y, bias[0])
+        if len(lead) != 1:
+            y = keras.ops.reshape(y, (*lead, self.out_channels))
+        return y if self.activation is None else self.activation(y)
+
+    def extend_repr(self) -> str:
+        """Return the sizes."""
+        shown = f"input_channels={self.in_channels}, output_channels={self.out_channels}"
+        return f"{shown}, has_bias=True" if self.has_bias else shown

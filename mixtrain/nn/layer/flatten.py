@@ -1,0 +1,68 @@
+"""`Flatten`: several axes become one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.nn.cell import Cell
+from mixtrain.nn.layer.inputs import name_of
+from mixtrain.nn.layer.windows import is_integral
+
+
+class Flatten(Cell):
+    """Join the axes from `start_dim` to `end_dim` into one.
+
+    Args:
+        start_dim: First axis to join.
+        end_dim: Last axis to join.
+
+    Inputs:
+        x, of any format.
+
+    Returns:
+        The same numbers in the same (channels-first) order; axes outside the range stay.
+
+    Raises:
+        TypeError: An argument is no int.
+        ValueError: An axis is out of range for `x`, or the first comes after the last.
+
+    Example:
+        >>> import mixtrain, numpy as np, mixtrain.nn as nn
+        >>> tuple(nn.Flatten()(mixtrain.Tensor(np.ones((2, 3, 4, 5)))).shape)
+        (2, 60)
+
+    Source: MindSpore, `mindspore.nn.Flatten`.
+    """
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        for name, value in (("start_dim", start_dim), ("end_dim", end_dim)):
+            if not is_integral(value):
+                raise checks.fail_type(self.cls_name, f"{name} must be an int", value, f"{name}=1")
+        self.start_dim, self.end_dim = int(start_dim), int(end_dim)
+
+    def construct(self, x: Any) -> Any:
+        """Flatten `x`."""
+        x = engine.to_tensor(x)
+        start, end = (self._axis(x, name) for name in ("start_dim", "end_dim"))
+        if start > end:
+            raise checks.fail_value(
+                name_of(self), "start_dim must not come after end_dim", (self.start_dim, self.end_dim), "start_dim=1"
+            )
+        joined = x.shape[start : end + 1]
+        size = -1 if None in joined else math.prod(joined)
+        shape = keras.ops.shape(x)
+        return keras.ops.reshape(x, (*shape[:start], size, *shape[end + 1 :]))
+
+    def _axis(self, x: Any, name: str) -> int:
+        axis, rank = getattr(self, name), len(x.shape)
+        if not -rank <= axis < rank:
+            raise ValueError(
+                f"{name_of(self)}: expected {name} to be an axis of the input; got {axis} with input shape "
+                f"{tuple(x.shape)}. Write an input of at least 2 axes, (N, ...), or another {name}."
+            )
+        return int(axis % rank)

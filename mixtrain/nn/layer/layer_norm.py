@@ -1,0 +1,116 @@
+"""`LayerNorm`: each sample normalised by its own statistics, arithmetic always in float32."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import keras
+
+from mixtrain import checks
+from mixtrain.common.initializer import initializer
+from mixtrain.common.parameter import Parameter
+from mixtrain.dtype import as_dtype, float32
+from mixtrain.nn.cell import Cell
+from mixtrain.nn.layer.inputs import float_tensor, name_of
+from mixtrain.nn.layer.windows import is_integral
+from mixtrain.precision.families import Family
+
+
+class LayerNorm(Cell):
+    """Normalise the last axes of each sample, then scale and shift them.
+
+    Args:
+        normalized_shape: Shape of `gamma` and `beta`, a tuple or list.
+        begin_norm_axis: First axis that is normalised over.
+        begin_params_axis: First axis that `gamma` and `beta` belong to.
+        gamma_init: What `initializer` accepts: the scale.
+        beta_init: Likewise: the shift.
+        epsilon: Added to the variance.
+        dtype: Format the parameters are stored in.
+
+    Inputs:
+        x, floating point, whose last axes are `normalized_shape`.
+
+    Returns:
+        Shape and format of `x`; arithmetic is float32.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or `x` does not end in `normalized_shape`.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> nn.LayerNorm((2,))(mixtrain.Tensor([[1.0, 3.0]])).numpy().round(3).tolist()
+        [[-1.0, 1.0]]
+
+    Source: Ba et al., 2016; MindSpore, `mindspore.nn.LayerNorm`.
+    """
+
+    precision_family: ClassVar[Family] = "normalisation"
+
+    def __init__(
+        self,
+        normalized_shape: Sequence[int],
+        begin_norm_axis: int = -1,
+        begin_params_axis: int = -1,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        epsilon: float = 1e-7,
+        dtype: Any = float32,
+    ) -> None:
+        super().__init__()
+        where = self.cls_name
+        checks.instance(where, "normalized_shape", normalized_shape, (tuple, list), "normalized_shape=(64,)")
+        self.normalized_shape = tuple(
+            checks.integer(where, "normalized_shape", size, at_least=1) for size in normalized_shape
+        )
+        if not self.normalized_shape:
+            raise checks.fail_value(where, "normalized_shape must not be empty", (), "normalized_shape=(64,)")
+        for name, value in (("begin_norm_axis", begin_norm_axis), ("begin_params_axis", begin_params_axis)):
+            if not is_integral(value):
+                raise checks.fail_type(where, f"{name} must be an int", value, f"{name}=-1")
+        self.begin_norm_axis, self.begin_params_axis = int(begin_norm_axis), int(begin_params_axis)
+        self.epsilon = checks.number(where, "epsilon", epsilon, above=0, example=1e-7)
+        self.gamma = Parameter(initializer(gamma_init, self.normalized_shape, dtype), name="gamma")
+        self.beta = Parameter(initializer(beta_init, self.normalized_shape, dtype), name="beta")
+
+    def construct(self, x: Any) -> Any:
+        """Normalise `x`."""
+        x = float_tensor(self, x)
+        axes = self._norm_axes(x)
+        ops = keras.ops
+        wide = ops.cast(x, float32)
+        gamma, beta = (ops.cast(parameter.value, float32) for parameter in (self.gamma, self.beta))
+        centred = wide - ops.mean(wide, axes, keepdims=True)
+        variance = ops.mean(ops.square(centred), axes, keepdims=True)
+        y = centred * ops.rsqrt(variance + self.epsilon) * gamma + beta
+        return ops.cast(y, as_dtype(x.dtype))
+
+    def _norm_axes(self, x: Any) -> tuple[int, ...]:
+        """Return the axes to normalise over, and check the shape against that of the parameters."""
+        shape, rank = tuple(x.shape), len(x.shape)
+        for name in ("begin_norm_axis", "begin_params_axis"):
+            if not -rank <= getattr(self, name) < rank:
+                raise checks.fail_value(
+                    name_of(self), f"{name} must be an axis of the input {shape}", getattr(self, name), f"{name}=-1"
+                )
+        last = shape[self.begin_params_axis % rank :]
+        fits = len(last) == len(self.normalized_shape) and all(
+            size in (None, expected) for size, expected in zip(last, self.normalized_shape, strict=True)
+        )
+        if not fits:
+            axis = -len(self.normalized_shape)
+            raise ValueError(
+                f"{name_of(self)}: expected the axes from {self.begin_params_axis} on to be {self.normalized_shape}; "
+                f"got {last} (input shape {shape}). Write LayerNorm({last}), or begin_norm_axis={axis}, "
+                f"begin_params_axis={axis}."
+            )
+        return tuple(range(self.begin_norm_axis % rank, rank))
+
+    def extend_repr(self) -> str:
+        """Return the sizes and the parameters."""
+        return (
+            f"normalized_shape={self.normalized_shape}, begin_norm_axis={self.begin_norm_axis}, "
+            f"begin_params_axis={self.begin_params_axis}, gamma={self.gamma}, beta={self.beta}"
+        )

@@ -1,0 +1,84 @@
+"""Sizes, strides and padding of a window that slides over height and width."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import keras
+
+from mixtrain import checks
+
+Pair = tuple[int, int]
+Sides = tuple[Pair, Pair]
+
+NO_SIDES: Sides = ((0, 0), (0, 0))
+
+
+def pair(where: str, name: str, value: Any) -> Pair:
+    """Return an int, or a tuple of one or two, as (height, width), both at least 1."""
+    values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    if len(values) not in (1, 2):
+        raise checks.fail_value(where, f"{name} must be an int or two of them", value, f"{name}=(3, 3)")
+    first, last = (checks.integer(where, name, one, at_least=1, example=3) for one in (values[0], values[-1]))
+    return first, last
+
+
+def sides(where: str, pad_mode: str, padding: Any) -> Sides:
+    """Return a convolution's `padding` as ((top, bottom), (left, right)).
+
+    Raises:
+        ValueError: It is not 0 although `pad_mode` is not "pad", or it is neither one int nor four.
+    """
+    values = tuple(padding) if isinstance(padding, (tuple, list)) else (padding,) * 4
+    if len(values) != 4:
+        raise checks.fail_value(
+            where, "padding must be an int or (top, bottom, left, right)", padding, "padding=(1, 1, 2, 2)"
+        )
+    top, bottom, left, right = (checks.integer(where, "padding", one, at_least=0) for one in values)
+    check_unpadded(where, pad_mode, padding, any((top, bottom, left, right)))
+    return (top, bottom), (left, right)
+
+
+def check_unpadded(where: str, pad_mode: str, padding: Any, padded: bool) -> None:
+    """Raise a ValueError where padding is asked for and `pad_mode` has no use for it."""
+    if padded and pad_mode != "pad":
+        raise checks.fail_value(
+            where, f'padding must be 0 with pad_mode="{pad_mode}"', padding, f'pad_mode="pad", padding={padding!r}'
+        )
+
+
+def pool_sides(where: str, pad_mode: str, padding: Any, kernel: Pair) -> Sides:
+    """Return a pooling's `padding`, one int or (height, width), as ((top, bottom), (left, right)).
+
+    Raises:
+        ValueError: It is not 0 although `pad_mode` is not "pad", or it is more than half the window.
+    """
+    values = tuple(padding) if isinstance(padding, (tuple, list)) else (padding,)
+    if len(values) not in (1, 2):
+        raise checks.fail_value(where, "padding must be an int or (height, width)", padding, "padding=(1, 1)")
+    high, wide = (checks.integer(where, "padding", one, at_least=0) for one in (values[0], values[-1]))
+    check_unpadded(where, pad_mode, padding, bool(high or wide))
+    if high > kernel[0] // 2 or wide > kernel[1] // 2:
+        raise checks.fail_value(where, f"padding must be at most half of kernel_size {kernel}", padding, "padding=0")
+    return (high, high), (wide, wide)
+
+
+def pad(x: Any, around: Sides, value: float = 0.0) -> Any:
+    """Pad height and width of a channels-last tensor."""
+    if around == NO_SIDES:
+        return x
+    return keras.ops.pad(x, ((0, 0), *around, (0, 0)), constant_values=value)
+
+
+def is_same(around: Sides, kernel: Pair, stride: Pair, dilation: Pair) -> bool:
+    """Say whether explicit padding is what the backend's "same" does, whatever the input's size."""
+    if stride != (1, 1):
+        return False
+    totals = [(size - 1) * step for size, step in zip(kernel, dilation, strict=True)]
+    return all((total // 2, total - total // 2) == one for total, one in zip(totals, around, strict=True))
+
+
+def is_integral(value: Any) -> bool:
+    """Say whether `value` is an int and no bool."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)

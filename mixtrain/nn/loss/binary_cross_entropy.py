@@ -1,0 +1,98 @@
+"""`BCELoss` and `BCEWithLogitsLoss`: cross entropy of yes-or-no labels."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import keras
+
+from mixtrain.nn.loss.base import LossBase, as_float32
+from mixtrain.nn.loss.labels import check_broadcast, check_range, check_same_shape, shape_of
+
+# The least probability whose logarithm is taken, as in MindSpore: a sure and wrong answer costs 27.631021.
+_LEAST: Final = 1e-12
+
+
+class BCELoss(LossBase):
+    """The cross entropy between probabilities and labels.
+
+    Args:
+        weight: Weights that broadcast to the shape of the inputs.
+        reduction: "mean" or "sum" over all elements, or "none".
+
+    Inputs:
+        logits: Probabilities in [0, 1], any float format. labels: of the same shape, in [0, 1], any format.
+
+    Returns:
+        float32: the shape of the inputs, or a scalar.
+
+    Raises:
+        ValueError: The shapes do not fit, or, outside compiled steps, a probability is outside [0, 1]; in a compiled
+            step its loss is NaN.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> round(float(nn.BCELoss()(mixtrain.Tensor([0.5]), mixtrain.Tensor([1.0]))), 4)
+        0.6931
+
+    Source: MindSpore, `mindspore.nn.BCELoss`.
+    """
+
+    def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.weight = None if weight is None else as_float32(weight)
+
+    def construct(self, logits: Any, labels: Any) -> Any:
+        """Return the loss of probabilities and labels."""
+        x, y = as_float32(logits), as_float32(labels)
+        check_same_shape(self.cls_name, x, y)
+        check_range(self.cls_name, "logits, which are probabilities here,", x, 0, 1)
+        losses = -(y * keras.ops.log(x + _LEAST) + (1 - y) * keras.ops.log(1 - x + _LEAST))
+        if self.weight is None:
+            return self.get_loss(losses)
+        check_broadcast(self.cls_name, shape_of(x), "weight", self.weight)
+        return self.get_loss(losses, self.weight)
+
+
+class BCEWithLogitsLoss(LossBase):
+    """The cross entropy between the sigmoid of scores and labels, computed without overflow.
+
+    Args:
+        reduction: "mean" or "sum" over all elements, or "none".
+        weight: Weights that broadcast to the shape of the inputs.
+        pos_weight: Weights of the labels' positive part, broadcast likewise.
+
+    Inputs:
+        logits: Scores, any float format. labels: of the same shape, in [0, 1], any format.
+
+    Returns:
+        float32: the shape of the inputs, or a scalar.
+
+    Raises:
+        ValueError: The shapes do not fit.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> round(float(nn.BCEWithLogitsLoss()(mixtrain.Tensor([0.0]), mixtrain.Tensor([1.0]))), 4)
+        0.6931
+
+    Source: MindSpore, `mindspore.nn.BCEWithLogitsLoss`.
+    """
+
+    def __init__(self, reduction: str = "mean", weight: Any = None, pos_weight: Any = None) -> None:
+        super().__init__(reduction)
+        self.weight = None if weight is None else as_float32(weight)
+        self.pos_weight = None if pos_weight is None else as_float32(pos_weight)
+
+    def construct(self, logits: Any, labels: Any) -> Any:
+        """Return the loss of scores and labels."""
+        x, y = as_float32(logits), as_float32(labels)
+        check_same_shape(self.cls_name, x, y)
+        for name in ("weight", "pos_weight"):
+            value = getattr(self, name)
+            if value is not None:
+                check_broadcast(self.cls_name, shape_of(x), name, value)
+        # -log sigmoid(x) is softplus(-x), and -log(1 - sigmoid(x)) is x + softplus(-x).
+        positive = y if self.pos_weight is None else y * self.pos_weight
+        losses = (1 - y) * x + (positive + 1 - y) * keras.ops.softplus(-x)
+        return self.get_loss(losses) if self.weight is None else self.get_loss(losses, self.weight)

@@ -1,0 +1,62 @@
+"""`SoftmaxCrossEntropyWithLogits`: cross entropy of rows of scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mixtrain import checks, engine
+from mixtrain.nn.loss.base import LossBase, as_float32
+from mixtrain.nn.loss.labels import check_class_numbers, check_range, check_same_shape, shape_of
+
+
+class SoftmaxCrossEntropyWithLogits(LossBase):
+    """The cross entropy between the softmax of scores and labels.
+
+    Args:
+        sparse: Whether labels are class numbers (N,); else probabilities (N, C), such as one-hot rows.
+        reduction: "mean", "sum" or "none", which is the default.
+
+    Inputs:
+        logits (N, C), any float format. labels (N,) of an int format, or (N, C) of any format, rows summing to 1.
+
+    Returns:
+        float32: (N,), or a scalar.
+
+    Raises:
+        TypeError: `sparse` is no bool, or class numbers are no ints.
+        ValueError: The shapes do not fit, or, outside compiled steps, a class number is out of range. In a compiled
+            step its loss is NaN where the device cannot raise an error.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
+        >>> round(float(loss(mixtrain.Tensor([[0.0, 0.0]]), mixtrain.Tensor([1]))), 4)
+        0.6931
+
+    Source: MindSpore, `mindspore.nn.SoftmaxCrossEntropyWithLogits`.
+    """
+
+    def __init__(self, sparse: bool = False, reduction: str = "none") -> None:
+        super().__init__(reduction)
+        self.sparse = checks.boolean(self.cls_name, "sparse", sparse)
+
+    def construct(self, logits: Any, labels: Any) -> Any:
+        """Return the loss of scores and labels."""
+        where, logits = self.cls_name, as_float32(logits)
+        shape = shape_of(logits)
+        if len(shape) != 2:
+            raise checks.fail_value(
+                where, "logits must have 2 axes (N, C)", shape, "nn.CrossEntropyLoss() for logits (N, C, ...)"
+            )
+        if self.sparse:
+            labels = check_class_numbers(where, labels, shape[:1], shape, "sparse=False")
+            check_range(where, "labels", labels, 0, (shape[1] or 0) - 1)
+            return self.get_loss(engine.sparse_softmax_cross_entropy(labels, logits))
+        labels = as_float32(labels)
+        if len(labels.shape) == 1:
+            raise ValueError(
+                f"{where}: expected labels {shape}, probabilities, for logits {shape}; got labels {shape_of(labels)}. "
+                "Write sparse=True for class numbers."
+            )
+        check_same_shape(where, logits, labels)
+        return self.get_loss(engine.softmax_cross_entropy(labels, logits))

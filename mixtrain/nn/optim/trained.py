@@ -1,0 +1,110 @@
+"""The parameters that an optimizer trains: checked, each under a name of its own, and copied into slots."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+
+from mixtrain import checks
+from mixtrain.common.initializer import initializer
+from mixtrain.common.parameter import Parameter, ParameterTuple
+from mixtrain.dtype import DType, as_dtype, float32, is_float, wider
+
+
+class TrainedParameters(ParameterTuple):
+    """A tuple of Parameters and Keras variables, each listed once and under a name of its own.
+
+    Attributes:
+        names: The name of each: a Parameter's own, a Keras variable's path with dots.
+    """
+
+    names: tuple[str, ...]
+
+    @classmethod
+    def checked(cls, where: str, parameters: Sequence[Any]) -> TrainedParameters:
+        """Return the tuple of `parameters`.
+
+        Raises:
+            TypeError: One is neither a Parameter nor a `keras.Variable`.
+            ValueError: One is listed twice, two Parameters have the same name, one that is trained holds no floats,
+                or none is trained.
+        """
+        for parameter in parameters:
+            if not isinstance(parameter, keras.Variable):
+                raise checks.fail_type(
+                    where, "each parameter must be a Parameter or keras.Variable", parameter,
+                    "params=network.trainable_params()",
+                )
+        _check_each_once(where, parameters)
+        if not any(parameter.trainable for parameter in parameters):
+            raise checks.fail_value(
+                where, "some parameter must require a gradient", [parameter.name for parameter in parameters],
+                "parameter.requires_grad = True for those to train",
+            )
+        trained = cls(parameters)
+        trained.names = _unique_names(parameters)
+        return trained
+
+    def clone(self, prefix: str, init: Any = "same") -> ParameterTuple:
+        """Return one slot per parameter, named ``prefix.<name>``; it requires no gradient.
+
+        Slots are at least float32, so that a parameter kept in half loses nothing in them.
+
+        Args:
+            prefix: First part of the names.
+            init: "same" copies the values; otherwise what `initializer` accepts ("zeros", a number, ...).
+        """
+        slots = []
+        for name, parameter in zip(self.names, self, strict=True):
+            dtype = working_dtype(parameter)
+            if isinstance(init, str) and init == "same":
+                value = keras.ops.cast(keras.ops.copy(parameter.value), dtype)
+            else:
+                value = initializer(init, tuple(parameter.shape), dtype)
+            slots.append(Parameter(value, f"{prefix}.{name}", requires_grad=False))
+        return ParameterTuple(slots)
+
+
+def working_dtype(parameter: Any) -> DType:
+    """Return the format that updates of a parameter are computed in: its own, but at least float32."""
+    dtype = as_dtype(getattr(parameter, "stored_dtype", parameter.dtype))
+    return wider(dtype, float32) if is_float(dtype) else float32
+
+
+def _check_each_once(where: str, parameters: Sequence[Any]) -> None:
+    seen: set[int] = set()
+    named: set[str] = set()
+    for parameter in parameters:
+        if id(parameter) in seen:
+            raise checks.fail_value(
+                where, "each parameter must be listed once", parameter.name, "each parameter in one place"
+            )
+        seen.add(id(parameter))
+        if isinstance(parameter, Parameter) and parameter.named:
+            if parameter.name in named:
+                raise checks.fail_value(
+                    where, "two parameters must not share a name", parameter.name,
+                    "the networks as attributes of one Cell, whose attribute names tell their parameters apart",
+                )
+            named.add(parameter.name)
+        if parameter.trainable and not is_float(getattr(parameter, "stored_dtype", parameter.dtype)):
+            raise checks.fail_value(
+                where, f"{parameter.name} must hold floats", parameter.dtype, "requires_grad=False for it"
+            )
+
+
+def _unique_names(parameters: Sequence[Any]) -> tuple[str, ...]:
+    names: list[str] = []
+    for parameter in parameters:
+        if isinstance(parameter, Parameter):
+            if not parameter.named:
+                parameter.name = next(f"Parameter${n}" for n in itertools.count(1) if f"Parameter${n}" not in names)
+            wanted = parameter.name
+        else:
+            wanted = parameter.path.replace("/", ".")
+        tries = itertools.chain([wanted], (f"{wanted}#{n}" for n in itertools.count(2)))
+        names.append(next(name for name in tries if name not in names))
+    return tuple(names)

@@ -1,0 +1,114 @@
+"""The recipe of one training step, read top to bottom; every train network runs this one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+
+from mixtrain import engine
+from mixtrain.dtype import float32
+
+
+@dataclasses.dataclass(frozen=True)
+class StepResult:
+    """What a step reports.
+
+    Attributes:
+        loss: The unscaled loss, float32.
+        overflow: bool scalar: whether the gradients were not finite; None without loss scaling.
+        loss_scale: The scale that the step used, float32 scalar; None without loss scaling.
+    """
+
+    loss: Any
+    overflow: Any = None
+    loss_scale: Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Scaling:
+    """How a step scales its loss.
+
+    Attributes:
+        loss_scale: Returns the scale of this step.
+        divides: Whether the step divides the gradients; otherwise the optimizer does.
+        drops: Whether a step whose gradients are not finite is skipped.
+        advance: Called last, with whether the gradients were finite.
+    """
+
+    loss_scale: Callable[[], Any]
+    divides: bool
+    drops: bool
+    advance: Callable[[Any], None]
+
+
+def run_step(
+    loss_of: Callable[..., Any],
+    inputs: Sequence[Any],
+    weights: Sequence[Any],
+    *,
+    apply: Callable[[list[Any]], None],
+    state: Sequence[keras.Variable] = (),
+    written: Sequence[keras.Variable] = (),
+    scaling: Scaling | None = None,
+) -> StepResult:
+    """Train on one batch.
+
+    Args:
+        loss_of: The network with its loss: takes `inputs`, returns the loss (any shape; its sum is differentiated).
+        inputs: The columns of the batch.
+        weights: The variables that gradients are taken of.
+        apply: Changes the weights by a list of gradients, in their order; an entry may be None.
+        state: The network's other variables (moving statistics); a skipped step puts them back.
+        written: The variables that `apply` writes.
+        scaling: How the loss is scaled; None for not at all.
+
+    Returns:
+        The step's result.
+    """
+    scale = None if scaling is None else keras.ops.convert_to_tensor(scaling.loss_scale())
+    before = [engine.snapshot(variable) for variable in state] if scaling is not None and scaling.drops else []
+
+    def forward() -> tuple[Any, Any]:
+        loss = keras.ops.cast(loss_of(*inputs), float32)
+        return (loss if scale is None else loss * scale), loss
+
+    _, loss, gradients = engine.value_and_gradient(forward, weights)
+    gradients = [to_float32(gradient) for gradient in gradients]
+    if scaling is None:
+        apply(gradients)
+        return StepResult(loss)
+    if scaling.divides:
+        gradients = [divided(gradient, scale) for gradient in gradients]
+    finite = engine.all_finite(gradients)
+    if scaling.drops:
+        engine.cond(
+            finite,
+            lambda: apply(gradients),
+            lambda: restore(state, before),
+            writes=[*weights, *state, *written],
+        )
+    else:
+        apply(gradients)
+    scaling.advance(finite)
+    return StepResult(loss, keras.ops.logical_not(finite), scale)
+
+
+def to_float32(gradient: Any) -> Any:
+    """Return a gradient in float32; None stays None."""
+    if gradient is None or gradient.dtype == float32:
+        return gradient
+    return engine.map_values(lambda values: keras.ops.cast(values, float32), gradient)
+
+
+def divided(gradient: Any, loss_scale: Any) -> Any:
+    """Return a gradient divided by the loss scale; None stays None."""
+    return None if gradient is None else engine.map_values(lambda values: values / loss_scale, gradient)
+
+
+def restore(variables: Sequence[keras.Variable], values: Sequence[Any]) -> None:
+    """Put variables back to the values they had."""
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)

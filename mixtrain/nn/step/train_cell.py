@@ -1,0 +1,253 @@
+"""The train cells: a network with its loss and its optimizer, one call a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import keras
+
+from mixtrain import checks, context, engine
+from mixtrain.common.parameter import Parameter
+from mixtrain.common.tensor import Tensor
+from mixtrain.dtype import DType
+from mixtrain.nn.cell import Cell
+from mixtrain.nn.optim.adapter import drive
+from mixtrain.nn.step.gradient import Gradient
+from mixtrain.nn.step.recipe import Scaling, run_step
+from mixtrain.nn.step.update_cell import LossScaleUpdateCell
+from mixtrain.precision.loss_scale import LossScaleRule, LossScaleState
+from mixtrain.precision.planner import plan_precision
+from mixtrain.precision.request import precision_version
+
+
+def computed_dtypes(network: Any) -> frozenset[DType]:
+    """Return the formats that a network's layers compute in, as it stands now."""
+    return plan_precision(network, "O0").compute_dtypes()
+
+
+class TrainOneStepCell(Cell):
+    """A network with its loss and its optimizer: a call trains on one batch and returns the loss.
+
+    Called from outside any other cell in GRAPH_MODE, a step is compiled. Subclasses may define `construct` anew with
+    ``self.network, self.optimizer, self.weights, self.grad, self.grad_reducer, self.sens``.
+
+    Args:
+        network: Returns the loss; a Cell.
+        optimizer: A mixtrain or Keras optimizer.
+        sens: What the loss is multiplied by before gradients are taken; the optimizer divides (``loss_scale=sens``;
+            a Keras optimizer is given divided gradients). None for 1.
+        return_grad: Whether a call returns ``(loss, {name: gradient})``.
+
+    Raises:
+        TypeError: `optimizer` is no optimizer.
+        ValueError: `sens` is 0.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> net = nn.Dense(1, 1, weight_init="zeros", has_bias=False)
+        >>> step = TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.5))
+        >>> float(step(mixtrain.Tensor([[1.0]]), mixtrain.Tensor([[2.0]]))), net.weight.asnumpy().tolist()
+        (4.0, [[2.0]])
+
+    Source: MindSpore, `mindspore.nn.TrainOneStepCell`.
+    """
+
+    compiles_itself: ClassVar[bool] = True
+
+    def __init__(self, network: Any, optimizer: Any, sens: float | None = None, return_grad: bool = False) -> None:
+        super().__init__(auto_prefix=False)
+        self.network = network
+        self.network.set_grad()
+        self.optimizer = optimizer
+        driver = drive(optimizer)
+        object.__setattr__(self, "driver", driver)
+        if sens == 0:
+            raise checks.fail_value("TrainOneStepCell", "sens must not be 0", sens, "sens=1.0")
+        self.sens = 1.0 if sens is None else sens
+        self.return_grad = return_grad
+        object.__setattr__(self, "weights", driver.select(network.trainable_params()))
+        driver.build(self.weights)
+        self.grad = Gradient()
+        self.grad_reducer = lambda gradients: gradients
+        self.reducer_flag = False
+        self.sense_flag = sens is not None
+        object.__setattr__(self, "_compiled", {})
+
+    # ---- calling ----------------------------------------------------------------------------------------------
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if engine.is_tracing() or not context.graph_mode() or kwargs:
+            return super().__call__(*args, **kwargs)
+        key = (self.training, precision_version())
+        if key not in self._compiled:
+            self._compiled.clear()
+            choice = engine.choose_jit(computed_dtypes(self.network), engine.describe_device())
+            self._compiled[key] = engine.compile_function(super().__call__, choice=choice)
+        return self._compiled[key](*args)
+
+    def construct(self, *inputs: Any) -> Any:
+        """Train on one batch; return the loss, or with `return_grad` also the gradients by name."""
+        found: list[Any] = []
+        result = self.step(inputs, self.scaling(), watch=found.extend if self.return_grad else None)
+        if not self.return_grad:
+            return result.loss
+        names = [weight.name for weight in self.weights]
+        return result.loss, dict(zip(names, found, strict=True))
+
+    def scaling(self) -> Scaling | None:
+        """Return how the loss is scaled: by `sens`, which the optimizer takes out again."""
+        if not self.sense_flag:
+            return None
+        return Scaling(
+            loss_scale=lambda: keras.ops.cast(self.sens, "float32"),
+            divides=not self.driver.divides_by_loss_scale,
+            drops=False,
+            advance=lambda finite: None,
+        )
+
+    def step(
+        self, inputs: Sequence[Any], scaling: Scaling | None, watch: Callable[[list[Any]], None] | None = None
+    ) -> Any:
+        """Run the recipe on one batch.
+
+        Args:
+            inputs: The columns of the batch.
+            scaling: How the loss is scaled.
+            watch: Shown the gradients that the optimizer gets.
+
+        Returns:
+            The `StepResult`.
+        """
+
+        def apply(gradients: list[Any]) -> None:
+            if watch is not None:
+                watch(gradients)
+            self.driver.apply(gradients, self.weights)
+
+        return run_step(
+            self.network,
+            inputs,
+            self.weights,
+            apply=apply,
+            state=self.network_state(),
+            written=self.driver.state_variables(),
+            scaling=scaling,
+        )
+
+    def network_state(self) -> list[keras.Variable]:
+        """Return the network's variables that no gradient is taken of; a skipped step leaves them as they were."""
+        trained = {id(weight) for weight in self.weights}
+        return [variable for variable in self.network.get_parameters() if id(variable) not in trained]
+
+    def set_sens(self, value: float) -> None:
+        """Change what the loss is multiplied by."""
+        self.sens = value
+        self.sense_flag = True
+        self._compiled.clear()
+
+
+class TrainOneStepWithLossScaleCell(TrainOneStepCell):
+    """As `TrainOneStepCell`, with loss scaling: overflowing steps are skipped, and the scale moves.
+
+    Args:
+        network: Returns the loss; a Cell.
+        optimizer: A mixtrain or Keras optimizer.
+        scale_sense: A loss-scale update cell, or a scalar tensor for a scale that stays.
+
+    Raises:
+        TypeError: `scale_sense` is neither.
+        ValueError: A tensor that is not a scalar.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> net = nn.Dense(1, 1, weight_init="zeros", has_bias=False)
+        >>> step = TrainOneStepWithLossScaleCell(
+        ...     nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.5),
+        ...     nn.DynamicLossScaleUpdateCell(1024, 2, 2000))
+        >>> loss, overflow, scale = step(mixtrain.Tensor([[1.0]]), mixtrain.Tensor([[2.0]]))
+        >>> float(loss), bool(overflow), float(scale), net.weight.asnumpy().tolist()
+        (4.0, False, 1024.0, [[2.0]])
+
+    Source: MindSpore, `mindspore.nn.TrainOneStepWithLossScaleCell`.
+    """
+
+    def __init__(self, network: Any, optimizer: Any, scale_sense: Any) -> None:
+        super().__init__(network, optimizer)
+        update: Any = None
+        if isinstance(scale_sense, LossScaleUpdateCell):
+            state, variable = scale_sense.state, scale_sense.state.loss_scale
+        elif isinstance(scale_sense, Cell):
+            start = float(scale_sense.get_loss_scale())  # type: ignore[attr-defined]
+            state, update = LossScaleState(start, LossScaleRule(1.0, 1)), scale_sense
+            variable = Parameter(start, name="scale_sense", requires_grad=False)
+        elif isinstance(scale_sense, Tensor):
+            start = float(_scalar(scale_sense))
+            state = LossScaleState(start, LossScaleRule(1.0, 1))
+            variable = state.loss_scale
+        else:
+            raise checks.fail_type(
+                "TrainOneStepWithLossScaleCell",
+                "scale_sense must be an update cell or a scalar tensor",
+                scale_sense,
+                "nn.DynamicLossScaleUpdateCell(2**24, 2, 2000)",
+            )
+        object.__setattr__(self, "state", state)
+        object.__setattr__(self, "scale_sense", variable)
+        object.__setattr__(self, "_user_update", update)
+
+    def construct(self, *inputs: Any) -> tuple[Any, Any, Any]:
+        """Train on one batch; return ``(loss, overflow, loss_scale)``, the scale being the one that was used."""
+        result = self.step(inputs, self.scaling())
+        return result.loss, result.overflow, result.loss_scale
+
+    def scaling(self) -> Scaling:
+        """Return how the loss is scaled: by the live scale, skipping steps that overflow."""
+        return Scaling(
+            loss_scale=lambda: engine.snapshot(self.scale_sense), divides=True, drops=True, advance=self.advance
+        )
+
+    def advance(self, finite: Any) -> None:
+        """Move the loss scale and the counts by one step."""
+        self.state.advance(finite)
+        if self._user_update is not None:
+            self._user_update(self.scale_sense, keras.ops.logical_not(finite))
+
+    def set_sense_scale(self, sens: Any) -> None:
+        """Set the loss scale of the next step.
+
+        Args:
+            sens: A scalar tensor.
+
+        Raises:
+            TypeError: `sens` is no tensor.
+            ValueError: It is no scalar.
+        """
+        if not isinstance(sens, Tensor):
+            raise checks.fail_type("set_sense_scale", "sens must be a scalar tensor", sens, "mixtrain.Tensor(1024.0)")
+        self.scale_sense.assign(keras.ops.cast(_scalar(sens), "float32"))
+
+    # ---- for subclasses that write their own construct ----------------------------------------------------------
+    def start_overflow_check(self, pre_cond: Any, compute_input: Any) -> tuple[Any, Any]:
+        """Return ``(status, compute_input)``; nothing needs to start here, the gradients themselves tell."""
+        return pre_cond, compute_input
+
+    def get_overflow_status(self, status: Any, compute_output: Any) -> Any:
+        """Return a bool scalar: whether some gradient of `compute_output` is not finite."""
+        return keras.ops.logical_not(engine.all_finite(keras.tree.flatten(compute_output)))
+
+    def process_loss_scale(self, overflow: Any) -> Any:
+        """Move the loss scale by one step; return `overflow`."""
+        self.advance(keras.ops.logical_not(overflow))
+        return overflow
+
+
+def _scalar(value: Any) -> Any:
+    """Return a tensor of shape () or (1,) as a scalar."""
+    if tuple(value.shape) not in ((), (1,)):
+        raise checks.fail_value(
+            "TrainOneStepWithLossScaleCell",
+            "scale_sense must have shape () or (1,)",
+            tuple(value.shape),
+            "mixtrain.Tensor(1024.0)",
+        )
+    return keras.ops.reshape(value, ())

@@ -1,0 +1,83 @@
+"""The levels of mixed precision: one row each, and `auto`, which picks a row for the device."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Final, Literal
+
+from mixtrain import checks, engine
+from mixtrain.dtype import DType, as_dtype, bfloat16, float16, float32
+from mixtrain.precision.families import Family
+
+AmpLevel = Literal["O0", "O1", "O2", "O3", "auto"]
+Compute = Literal["unchanged", "float32", "half"]
+
+LEVEL_NAMES: Final = ("O0", "O1", "O2", "O3", "auto")
+
+
+@dataclasses.dataclass(frozen=True)
+class Level:
+    """What one level does.
+
+    Attributes:
+        name: "O0" to "O3".
+        default: How layers compute that neither list below names.
+        in_half: Families that compute in half, and give float32 back.
+        in_float32: Families kept in float32.
+        keeps_softmax: Whether a softmax that ends the network is kept in float32.
+        scales_loss: Whether float16 gets a `DynamicLossScaleManager` unless the user says otherwise.
+    """
+
+    name: str
+    default: Compute
+    in_half: frozenset[Family] = frozenset()
+    in_float32: frozenset[Family] = frozenset()
+    keeps_softmax: bool = False
+    scales_loss: bool = False
+
+
+LEVELS: Final = {
+    level.name: level
+    for level in (
+        Level("O0", "unchanged"),
+        Level("O1", "float32", in_half=frozenset({"matmul", "recurrent"})),
+        Level("O2", "half", in_float32=frozenset({"normalisation"}), keeps_softmax=True, scales_loss=True),
+        Level("O3", "half"),
+    )
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Resolved:
+    """A level and a half format that are settled, and why where the device chose them."""
+
+    level: Level
+    half: DType
+    reason: str
+
+
+def resolve_level(where: str, amp_level: str, cast_model_type: DType | str | None) -> Resolved:
+    """Return the row and half format that `amp_level` and `cast_model_type` mean on this device.
+
+    Args:
+        where: Who asks, for errors.
+        amp_level: "O0", "O1", "O2", "O3" or "auto".
+        cast_model_type: float16 or bfloat16; None for the level's own (float16, or what `auto` picks).
+
+    Raises:
+        ValueError: An unknown level, or a format that is not a half one.
+    """
+    checks.one_of(where, "amp_level", amp_level, LEVEL_NAMES)
+    half = None if cast_model_type is None else as_dtype(cast_model_type)
+    if half not in (None, float16, bfloat16):
+        raise checks.fail_value(
+            where, "cast_model_type must be float16 or bfloat16", str(half), "cast_model_type=mixtrain.float16"
+        )
+    if amp_level != "auto":
+        return Resolved(LEVELS[amp_level], half or float16, "as asked")
+    device = engine.describe_device()
+    if device.kind != "CPU":
+        return Resolved(LEVELS["O2"], half or float16, f"auto: {device.kind} computes half formats in hardware")
+    if device.fast_bfloat16:
+        return Resolved(LEVELS["O2"], half or bfloat16, "auto: this CPU multiplies bfloat16 in hardware")
+    return Resolved(LEVELS["O0"], half or float32, "auto: this CPU has no half arithmetic")

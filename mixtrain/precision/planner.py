@@ -1,0 +1,257 @@
+"""Planning: which layer computes in which dtype and by which rule, decided without touching the network."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import keras
+
+from mixtrain import checks
+from mixtrain.dtype import DType, as_dtype, float32, is_float
+from mixtrain.errors import PrecisionRuleError
+from mixtrain.network.walk import Node, is_cell, tree_of
+from mixtrain.precision.cast import CastRule
+from mixtrain.precision.families import Family, ends_in_softmax, family_of
+from mixtrain.precision.levels import AmpLevel, Level, Resolved, resolve_level
+from mixtrain.precision.plan import PlanRow, PrecisionPlan
+from mixtrain.precision.request import Request, request_of
+from mixtrain.precision.rules import Entry, LayerList
+
+
+@dataclasses.dataclass(frozen=True)
+class _Decision:
+    """How a layer computes, by which rule; `dtype` None leaves it as it is."""
+
+    dtype: DType | None
+    rule: str
+    why: str
+    returns_float32: bool = False
+    covers_below: bool = False
+
+
+def plan_precision(
+    network: Any,
+    amp_level: AmpLevel = "O0",
+    *,
+    keep_batchnorm_fp32: bool | None = None,
+    cast_model_type: DType | str | None = None,
+    white_list: Sequence[Entry] | None = None,
+    black_list: Sequence[Entry] | None = None,
+) -> PrecisionPlan:
+    """Plan which layer computes in which dtype.
+
+    Args:
+        network: A Cell, Keras layer or Keras model; a Keras one must be built.
+        amp_level: "O0" leaves the network as it is; "O1" computes matrix products, convolutions and recurrent cells in
+            half; "O2" all but normalisation and a final softmax; "O3" everything; "auto" what suits the device.
+        keep_batchnorm_fp32: Whether normalisation is kept in float32; None for the level's rule.
+        cast_model_type: float16 or bfloat16; None for the level's (float16).
+        white_list: Instead of a level: compute only these in half (see `custom_mixed_precision`).
+        black_list: Instead of a level: compute all but these in half.
+
+    Returns:
+        The plan; `apply_plan` carries it out.
+
+    Raises:
+        ValueError: An unknown level or format.
+        TypeError: `network` is neither a Cell nor a Keras layer.
+        PrecisionRuleError: A list matches nothing or contradicts `to_float`.
+
+    Example:
+        >>> import keras
+        >>> network = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2, name="head")])
+        >>> plan_precision(network, "O2").row("head").compute_dtype
+        float16
+
+    Source: MindSpore, `mindspore.amp.auto_mixed_precision`; Micikevicius et al., 2018.
+    """
+    if keep_batchnorm_fp32 is not None:
+        checks.boolean("plan_precision", "keep_batchnorm_fp32", keep_batchnorm_fp32)
+    resolved = resolve_level("plan_precision", amp_level, cast_model_type)
+    root = tree_of(network)
+    lists: LayerList | None = None
+    if white_list is not None:
+        lists = LayerList("white_list", white_list, root)
+    elif black_list is not None:
+        lists = LayerList("black_list", black_list, root)
+    planner = _Planner(root, resolved, keep_batchnorm_fp32, lists)
+    level = lists.name if lists else resolved.level.name
+    return PrecisionPlan(level, resolved.half, resolved.reason, tuple(planner.rows()))
+
+
+class _Planner:
+    """Walks one network and decides layer by layer."""
+
+    def __init__(self, root: Node, resolved: Resolved, keep_norm: bool | None, lists: LayerList | None) -> None:
+        self._root = root
+        self._level: Level = resolved.level
+        self._half = resolved.half
+        self._keep_norm = keep_norm
+        self._lists = lists
+        self._tail = _tails(root)
+
+    def rows(self) -> Iterator[PlanRow]:
+        yield from self._visit(self._root, None, None)
+
+    def _visit(self, node: Node, covering: _Decision | None, above: Request | None) -> Iterator[PlanRow]:
+        request = _later(request_of(node.layer), above)
+        decision = self._decide(node, covering, request)
+        if isinstance(node.layer, keras.Operation) and not isinstance(node.layer, keras.Layer):
+            if decision.returns_float32:
+                yield self._row(node, decision)
+            return
+        yield self._row(node, decision)
+        below = decision if decision.covers_below else covering
+        for child in node.children:
+            yield from self._visit(child, below, request)
+
+    def _decide(self, node: Node, covering: _Decision | None, request: Request | None) -> _Decision:
+        family = family_of(node.layer)
+        listed = self._lists.entry_for(node.layer) if self._lists else None
+        if request is not None:
+            self._check_contradiction(node, request, listed)
+            return _Decision(request.dtype, "to_float", f"the user asked for {request.dtype}")
+        fixed = _own_format(node.layer)
+        if fixed is not None:
+            return _Decision(None, "own dtype", fixed)
+        if self._lists is not None:
+            return self._by_list(listed, covering)
+        return self._by_level(node, family, covering)
+
+    def _check_contradiction(self, node: Node, request: Request, listed: str | None) -> None:
+        if self._lists is None or listed is None:
+            return
+        wanted = self._half if self._lists.name == "white_list" else float32
+        if request.dtype != wanted:
+            raise PrecisionRuleError(
+                f"custom_mixed_precision: two rules contradict each other at {node.path or 'the network'}: "
+                f"{self._lists.name} entry {listed} means {wanted}, to_float means {request.dtype}. "
+                "Take the entry out of the list, or do not call to_float on that layer."
+            )
+
+    def _by_list(self, listed: str | None, covering: _Decision | None) -> _Decision:
+        white = self._lists is not None and self._lists.name == "white_list"
+        if covering is not None and listed is None:
+            return dataclasses.replace(covering, returns_float32=False)
+        if white:
+            if listed is None:
+                return _Decision(float32, "white_list", "not in the list")
+            return _Decision(self._half, "white_list", f"matches {listed}", returns_float32=True, covers_below=True)
+        if listed is None:
+            return _Decision(self._half, "black_list", "not in the list")
+        return _Decision(float32, "black_list", f"matches {listed}", covers_below=True)
+
+    def _by_level(self, node: Node, family: Family, covering: _Decision | None) -> _Decision:
+        level = self._level
+        if level.default == "unchanged":
+            return _Decision(None, level.name, "unchanged")
+        if covering is not None:
+            return dataclasses.replace(covering, returns_float32=False)
+        if family == "normalisation" and level.default == "half":
+            return self._normalisation(level)
+        if level.keeps_softmax and id(node.layer) in self._tail and ends_in_softmax(node.layer):
+            return _Decision(float32, level.name, "a softmax that ends the network", covers_below=True)
+        if family in level.in_half:
+            why = "recurrent layers compute in half" if family == "recurrent" else "matrix products compute in half"
+            return _Decision(self._half, level.name, why, returns_float32=True, covers_below=family == "recurrent")
+        if level.default == "half":
+            return _Decision(self._half, level.name, "the level's default")
+        return _Decision(float32, level.name, "the level's default")
+
+    def _normalisation(self, level: Level) -> _Decision:
+        if self._keep_norm is not None:
+            rule, kept = f"keep_batchnorm_fp32={self._keep_norm}", self._keep_norm
+        else:
+            rule, kept = level.name, "normalisation" in level.in_float32
+        if kept:
+            return _Decision(float32, rule, "normalisation is kept in float32")
+        return _Decision(float32, rule, "half in and out; its kernels compute in float32 all the same")
+
+    def _row(self, node: Node, decision: _Decision) -> PlanRow:
+        layer, root = node.layer, node is self._root
+        now = _present_format(layer)
+        compute = decision.dtype or now
+        output = compute
+        cast: CastRule | None = None
+        if decision.dtype is not None:
+            cast = CastRule(inputs=compute, parameters=None if compute == float32 else compute)
+            if self._is_half_norm(layer, decision):
+                output = self._half
+                cast = CastRule(outputs=self._half)
+            elif decision.returns_float32:
+                output = float32
+                cast = dataclasses.replace(cast, outputs=float32)
+            if root and decision.rule != "to_float":
+                output = float32
+                cast = dataclasses.replace(cast, outputs=float32)
+        return PlanRow(
+            path=node.path,
+            layer=type(layer).__name__,
+            rule=decision.rule,
+            why=decision.why,
+            compute_dtype=compute,
+            parameter_dtype=_parameter_format(layer),
+            output_dtype=output,
+            cast=cast,
+            target=layer,
+        )
+
+    def _is_half_norm(self, layer: Any, decision: _Decision) -> bool:
+        """Whether a layer normalises in float32 between neighbours that compute in half."""
+        in_half_network = self._level.default == "half" and self._lists is None
+        return in_half_network and family_of(layer) == "normalisation" and decision.rule != "to_float"
+
+
+def _later(own: Request | None, above: Request | None) -> Request | None:
+    if own is None or above is None:
+        return own or above
+    return own if own.stamp >= above.stamp else above
+
+
+def _own_format(layer: Any) -> str | None:
+    """Return why a Keras layer's own dtype policy must stay, or None where a rule may replace it."""
+    if not isinstance(layer, keras.Layer):
+        return None
+    if layer.quantization_mode is not None:
+        return f"quantized ({layer.quantization_mode})"
+    if layer.variable_dtype != "float32":
+        return f"its variables are {layer.variable_dtype}"
+    return None
+
+
+def _present_format(layer: Any) -> DType:
+    """Return the format a layer computes in as it is now."""
+    if isinstance(layer, keras.Layer):
+        dtype = as_dtype(layer.compute_dtype)
+        return dtype if is_float(dtype) else float32
+    rule = getattr(layer, "cast_rule", CastRule())
+    return rule.parameters or rule.inputs or float32
+
+
+def _parameter_format(layer: Any) -> DType | None:
+    """Return the format a layer's own parameters, or those below it, are stored in."""
+    if is_cell(layer):
+        parameters = list(layer.get_parameters())
+    else:
+        parameters = list(getattr(layer, "weights", ()))
+    if not parameters:
+        return None
+    first = parameters[0]
+    return as_dtype(getattr(first, "stored_dtype", first.dtype))
+
+
+def _tails(root: Node) -> set[int]:
+    """Return the ids of the layers whose outputs are the network's."""
+    found: set[int] = set()
+    front = [root]
+    while front:
+        node = front.pop()
+        found.add(id(node.layer))
+        if not node.children:
+            continue
+        names = set(getattr(node.layer, "output_names", ())) if isinstance(node.layer, keras.Model) else set()
+        named = [child for child in node.children if getattr(child.layer, "name", None) in names]
+        front += named or [node.children[-1]]
+    return found

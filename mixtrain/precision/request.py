@@ -1,0 +1,85 @@
+"""`to_float`: a user's own rule for a layer and all below it, which beats every level."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Any, Final, TypeVar
+
+from mixtrain import checks
+from mixtrain.dtype import DType, as_dtype, bfloat16, float16, float32
+from mixtrain.network.walk import tree_of
+
+_LayerT = TypeVar("_LayerT")
+_ATTRIBUTE: Final = "_mixtrain_request"
+_stamps = itertools.count(1)
+
+
+class _Changes:
+    count = 0
+
+
+def precision_changed() -> None:
+    """Note that some layer's precision changed, so that steps compiled before are compiled anew."""
+    _Changes.count += 1
+
+
+def precision_version() -> int:
+    """Return a number that grows whenever some layer's precision changes."""
+    return _Changes.count
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """A user's rule.
+
+    Attributes:
+        dtype: The format asked for.
+        stamp: Grows with every call, so that the later of two rules is known.
+    """
+
+    dtype: DType
+    stamp: int
+
+
+def to_float(layer: _LayerT, dst_type: Any) -> _LayerT:
+    """Make a layer and all layers below it compute in `dst_type`, whatever the level says.
+
+    A later call on a layer below refines the rule there. The rule takes effect when a plan is applied: by `Model`,
+    `build_train_network`, `auto_mixed_precision`; for a Cell also at once.
+
+    Args:
+        layer: A Cell or Keras layer.
+        dst_type: float16, bfloat16 or float32.
+
+    Returns:
+        The layer.
+
+    Raises:
+        ValueError: `dst_type` is another format.
+        TypeError: `layer` is neither a Cell nor a Keras layer.
+
+    Example:
+        >>> import keras, mixtrain
+        >>> head = mixtrain.to_float(keras.layers.Dense(10), mixtrain.float32)
+
+    Source: MindSpore, `mindspore.nn.Cell.to_float`.
+    """
+    try:
+        dtype = as_dtype(dst_type)
+    except TypeError:
+        dtype = dst_type
+    if dtype not in (float16, bfloat16, float32):
+        raise checks.fail_value(
+            "to_float", "dst_type must be float16, bfloat16 or float32", dst_type, "to_float(mixtrain.float16)"
+        )
+    request = Request(dtype, next(_stamps))
+    for node in tree_of(layer).walk():
+        object.__setattr__(node.layer, _ATTRIBUTE, request)
+    precision_changed()
+    return layer
+
+
+def request_of(layer: Any) -> Request | None:
+    """Return the user's rule that a layer carries, or None."""
+    return getattr(layer, _ATTRIBUTE, None)

@@ -1,0 +1,75 @@
+"""White and black lists: what an entry matches, and the errors of lists that match nothing or contradict."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+
+from mixtrain import checks
+from mixtrain.errors import PrecisionRuleError
+from mixtrain.network.walk import Node, is_cell
+
+Entry = Any  # a layer class, a layer object, or a path pattern
+
+
+class LayerList:
+    """A white or black list, resolved against one network.
+
+    Args:
+        name: "white_list" or "black_list".
+        entries: Layer classes, layer objects or path patterns (`fnmatch`: ``"block*.conv?"``).
+        root: The network.
+
+    Raises:
+        TypeError: An entry is none of these.
+        PrecisionRuleError: An entry matches no layer.
+    """
+
+    def __init__(self, name: str, entries: Sequence[Entry], root: Node) -> None:
+        if not isinstance(entries, (list, tuple, set, frozenset)) or not entries:
+            raise checks.fail_type(
+                "custom_mixed_precision", f"{name} must be a list with entries", entries, f"{name}=[nn.Dense]"
+            )
+        self.name = name
+        self._matches: dict[int, str] = {}
+        for entry in entries:
+            matched = [node for node in root.walk() if matches(name, entry, node)]
+            if not matched:
+                raise PrecisionRuleError(
+                    f"custom_mixed_precision: every entry of {name} must match a layer; {describe(entry)} matches none "
+                    f"of {_some_paths(root)}. Write a layer class, a layer of this network, or a pattern of its paths."
+                )
+            for node in matched:
+                self._matches.setdefault(id(node.layer), describe(entry))
+
+    def entry_for(self, layer: Any) -> str | None:
+        """Return the entry that matches a layer, in words, or None."""
+        return self._matches.get(id(layer))
+
+
+def matches(name: str, entry: Entry, node: Node) -> bool:
+    """Say whether an entry of a list matches a node."""
+    if isinstance(entry, type):
+        return isinstance(node.layer, entry)
+    if isinstance(entry, str):
+        return fnmatch.fnmatchcase(node.path, entry)
+    if isinstance(entry, keras.Operation) or is_cell(entry):
+        return node.layer is getattr(entry, "keras_layer", entry)
+    raise checks.fail_type(
+        "custom_mixed_precision", f"{name} takes layer classes, layers or path patterns", entry, f"{name}=[nn.Dense]"
+    )
+
+
+def describe(entry: Entry) -> str:
+    """Return an entry in words for tables and errors."""
+    if isinstance(entry, type):
+        return entry.__name__
+    return repr(entry) if isinstance(entry, str) else f"this {type(entry).__name__}"
+
+
+def _some_paths(root: Node) -> str:
+    paths = [node.path for node in root.walk() if node.path]
+    return ", ".join(paths[:8]) + (", ..." if len(paths) > 8 else "") if paths else "a network without layers below it"

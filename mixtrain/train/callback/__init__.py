@@ -1,0 +1,10 @@
+"""Callbacks: mixtrain's base and monitors, the list that tells them, and Keras's callbacks in the same place."""
+
+from mixtrain.train.callback.callback import Callback
+from mixtrain.train.callback.callback_list import CallbackList
+from mixtrain.train.callback.loss_monitor import LossMonitor
+from mixtrain.train.callback.loss_scale_monitor import LossScaleMonitor
+from mixtrain.train.callback.loss_scale_records import LossScaleRecords
+from mixtrain.train.callback.time_monitor import TimeMonitor
+
+__all__ = ["Callback", "CallbackList", "LossMonitor", "LossScaleMonitor", "LossScaleRecords", "TimeMonitor"]

@@ -1,0 +1,116 @@
+"""`Callback`: the base of what is told about a run as it goes."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final, TypeVar
+
+from mixtrain.train.run_context import RunContext
+
+_CallbackT = TypeVar("_CallbackT", bound="Callback")
+
+# Each hook, with the older name that it calls unless it is overridden.
+HOOKS: Final[dict[str, str]] = {
+    f"on_{mode}_{name}": name
+    for mode in ("train", "eval")
+    for name in ("begin", "epoch_begin", "step_begin", "step_end", "epoch_end", "end")
+}
+
+
+class Callback:
+    """The base of callbacks: override the hooks that matter; the others cost nothing.
+
+    The order in training is ``on_train_begin``, for each epoch ``on_train_epoch_begin``, for each step (each call, with
+    sink feed) ``on_train_step_begin`` and ``on_train_step_end``, then ``on_train_epoch_end``, and last
+    ``on_train_end``; ``on_eval_...`` likewise in evaluation. Those not overridden call ``begin``, ``epoch_begin``,
+    ``step_begin``, ``step_end``, ``epoch_end`` and ``end``, in training and in `Model.eval` alike; evaluations between
+    the epochs of `Model.fit` call ``on_eval_...`` only. A callback is also a context manager around the run.
+
+    Attributes:
+        observes_only: Whether it only looks: it changes neither the run nor any weight.
+
+    Example:
+        >>> class Announce(Callback):
+        ...     def on_train_step_end(self, run_context):
+        ...         print("step", run_context.original_args().cur_step_num)
+        >>> Announce().on_train_step_end(RunContext({"cur_step_num": 7}))
+        step 7
+
+    Source: MindSpore, `mindspore.train.Callback`.
+    """
+
+    observes_only: ClassVar[bool] = False
+
+    def __enter__(self: _CallbackT) -> _CallbackT:
+        return self
+
+    def __exit__(self, *error: Any) -> Any:
+        return None
+
+    # ---- both in training and in evaluation -------------------------------------------------------------------
+    def begin(self, run_context: RunContext) -> None:
+        """Run before the first epoch."""
+
+    def epoch_begin(self, run_context: RunContext) -> None:
+        """Run before each epoch."""
+
+    def step_begin(self, run_context: RunContext) -> None:
+        """Run before each step."""
+
+    def step_end(self, run_context: RunContext) -> None:
+        """Run after each step."""
+
+    def epoch_end(self, run_context: RunContext) -> None:
+        """Run after each epoch."""
+
+    def end(self, run_context: RunContext) -> None:
+        """Run after the last epoch."""
+
+    # ---- training ---------------------------------------------------------------------------------------------
+    def on_train_begin(self, run_context: RunContext) -> None:
+        """Run before training."""
+        self.begin(run_context)
+
+    def on_train_epoch_begin(self, run_context: RunContext) -> None:
+        """Run before each training epoch."""
+        self.epoch_begin(run_context)
+
+    def on_train_step_begin(self, run_context: RunContext) -> None:
+        """Run before each training step."""
+        self.step_begin(run_context)
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        """Run after each training step."""
+        self.step_end(run_context)
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        """Run after each training epoch, and the evaluation that follows it in `Model.fit`."""
+        self.epoch_end(run_context)
+
+    def on_train_end(self, run_context: RunContext) -> None:
+        """Run after training."""
+        self.end(run_context)
+
+    # ---- evaluation -------------------------------------------------------------------------------------------
+    def on_eval_begin(self, run_context: RunContext) -> None:
+        """Run before an evaluation."""
+        self.begin(run_context)
+
+    def on_eval_epoch_begin(self, run_context: RunContext) -> None:
+        """Run before the data of an evaluation is gone through."""
+        self.epoch_begin(run_context)
+
+    def on_eval_step_begin(self, run_context: RunContext) -> None:
+        """Run before each evaluation step."""
+        self.step_begin(run_context)
+
+    def on_eval_step_end(self, run_context: RunContext) -> None:
+        """Run after each evaluation step."""
+        self.step_end(run_context)
+
+    def on_eval_epoch_end(self, run_context: RunContext) -> None:
+        """Run after the data of an evaluation was gone through, before the metrics are computed."""
+        self.epoch_end(run_context)
+
+    def on_eval_end(self, run_context: RunContext) -> None:
+        """Run after an evaluation."""
+        self.end(run_context)

@@ -1,0 +1,210 @@
+"""`CallbackList`: the callbacks of one run, told in order; those that do not listen cost nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+import keras
+
+from mixtrain import checks
+from mixtrain.train.callback.callback import HOOKS, Callback
+from mixtrain.train.callback.keras_adapter import KerasCallbackAdapter
+from mixtrain.train.run_context import CallbackArguments, RunContext
+
+_ListT = TypeVar("_ListT", bound="CallbackList")
+_ResultT = TypeVar("_ResultT")
+
+
+@dataclasses.dataclass(frozen=True)
+class Listener:
+    """One callback's interest in one hook.
+
+    Attributes:
+        callback: Name of the callback's class.
+        method: Name of the method that is called.
+        call: The method.
+        older_name: Whether it is one of the names that training and evaluation share.
+    """
+
+    callback: str
+    method: str
+    call: Callable[[RunContext], None]
+    older_name: bool
+
+
+class CallbackList:
+    """Tells callbacks about a run, in the order given; a context manager around the run.
+
+    Args:
+        callbacks: None, a callback, or an iterable of them, mixtrain's and Keras's in any order.
+        arguments: The state of the run.
+
+    Raises:
+        TypeError: One is no callback.
+
+    Example:
+        >>> class Greet(Callback):
+        ...     def on_train_begin(self, run_context):
+        ...         print("hello")
+        >>> arguments = CallbackArguments(mode="train")
+        >>> with CallbackList([Greet()], arguments) as callbacks:
+        ...     callbacks.on_train_begin(RunContext(arguments))
+        hello
+    """
+
+    def __init__(self, callbacks: Any = None, arguments: CallbackArguments | None = None) -> None:
+        self._arguments = CallbackArguments() if arguments is None else arguments
+        self._arguments._set(list_callback=self)
+        self._callbacks = [self._adapted(callback) for callback in _listed(callbacks)]
+        self._stack = contextlib.ExitStack()
+        self._between_epochs = False
+        self._listen()
+
+    def _adapted(self, callback: Any) -> Callback:
+        if isinstance(callback, keras.callbacks.Callback):
+            return KerasCallbackAdapter(callback, self._arguments)
+        return callback  # type: ignore[no-any-return]
+
+    def _listen(self) -> None:
+        found = {hook: [_listener(callback, hook) for callback in self._callbacks] for hook in HOOKS}
+        self._listeners = {hook: [one for one in listeners if one is not None] for hook, listeners in found.items()}
+
+    def __enter__(self: _ListT) -> _ListT:
+        with contextlib.ExitStack() as stack:
+            entered = [stack.enter_context(callback) for callback in self._callbacks]
+            self._stack = stack.pop_all()
+        self._callbacks = [
+            target if isinstance(target, Callback) else callback
+            for target, callback in zip(entered, self._callbacks, strict=True)
+        ]
+        self._listen()
+        return self
+
+    def __exit__(self, *error: Any) -> Any:
+        return self._stack.__exit__(*error)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the callbacks as they were given."""
+        return (getattr(callback, "keras_callback", callback) for callback in self._callbacks)
+
+    def __len__(self) -> int:
+        return len(self._callbacks)
+
+    @property
+    def observes_only(self) -> bool:
+        """Whether all of them only look."""
+        return all(callback.observes_only for callback in self._callbacks)
+
+    def listens(self, hook: str) -> bool:
+        """Say whether somebody listens to a hook, by its name (``"on_train_step_end"``)."""
+        return bool(self._listeners[hook])
+
+    def evaluating(
+        self, evaluate: Callable[[CallbackList, RunContext, CallbackArguments], _ResultT], **fields: Any
+    ) -> _ResultT:
+        """Run an evaluation between epochs: ``on_eval_...`` hooks with the run's own arguments in eval mode.
+
+        A stop that is requested in it ends it alone, and hooks of the older names are left out, for they mean training.
+
+        Args:
+            evaluate: Called with this list, a fresh context, and the arguments.
+            **fields: Fields of the arguments that hold while it runs.
+
+        Returns:
+            What `evaluate` returns.
+        """
+        self._between_epochs = True
+        try:
+            with self._arguments._lent(**{"mode": "eval", "cur_step_num": 0, **fields}):
+                return evaluate(self, RunContext(self._arguments), self._arguments)
+        finally:
+            self._between_epochs = False
+
+    def _tell(self, hook: str, run_context: RunContext) -> None:
+        for listener in self._listeners[hook]:
+            if listener.older_name and self._between_epochs:
+                continue
+            try:
+                listener.call(run_context)
+            except Exception as error:
+                error.add_note(f"Raised by the callback {listener.callback} in {listener.method}.")
+                raise
+
+    # ---- training ---------------------------------------------------------------------------------------------
+    def on_train_begin(self, run_context: RunContext) -> None:
+        """Tell that training begins."""
+        self._tell("on_train_begin", run_context)
+
+    def on_train_epoch_begin(self, run_context: RunContext) -> None:
+        """Tell that an epoch begins."""
+        self._tell("on_train_epoch_begin", run_context)
+
+    def on_train_step_begin(self, run_context: RunContext) -> None:
+        """Tell that a step, or call, begins."""
+        self._tell("on_train_step_begin", run_context)
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        """Tell that a step, or call, ended."""
+        self._tell("on_train_step_end", run_context)
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        """Tell that an epoch ended."""
+        self._tell("on_train_epoch_end", run_context)
+
+    def on_train_end(self, run_context: RunContext) -> None:
+        """Tell that training ended."""
+        self._tell("on_train_end", run_context)
+
+    # ---- evaluation -------------------------------------------------------------------------------------------
+    def on_eval_begin(self, run_context: RunContext) -> None:
+        """Tell that an evaluation begins."""
+        self._tell("on_eval_begin", run_context)
+
+    def on_eval_epoch_begin(self, run_context: RunContext) -> None:
+        """Tell that the data of an evaluation is about to be gone through."""
+        self._tell("on_eval_epoch_begin", run_context)
+
+    def on_eval_step_begin(self, run_context: RunContext) -> None:
+        """Tell that an evaluation step begins."""
+        self._tell("on_eval_step_begin", run_context)
+
+    def on_eval_step_end(self, run_context: RunContext) -> None:
+        """Tell that an evaluation step ended."""
+        self._tell("on_eval_step_end", run_context)
+
+    def on_eval_epoch_end(self, run_context: RunContext) -> None:
+        """Tell that the data of an evaluation was gone through."""
+        self._tell("on_eval_epoch_end", run_context)
+
+    def on_eval_end(self, run_context: RunContext) -> None:
+        """Tell that an evaluation ended."""
+        self._tell("on_eval_end", run_context)
+
+
+def _listed(callbacks: Any) -> list[Any]:
+    write = "callbacks=[LossMonitor(), keras.callbacks.EarlyStopping()]"
+    if callbacks is None:
+        return []
+    if isinstance(callbacks, (Callback, keras.callbacks.Callback)):
+        return [callbacks]
+    if not isinstance(callbacks, Iterable):
+        raise checks.fail_type("callbacks", "it must be a callback or a list of them", callbacks, write)
+    listed = list(callbacks)
+    for callback in listed:
+        checks.instance("callbacks", "each", callback, (Callback, keras.callbacks.Callback), write)
+    return listed
+
+
+def _listener(callback: Callback, hook: str) -> Listener | None:
+    """Return how a callback listens to a hook, or None where it overrides neither it nor its older name."""
+    for method in (hook, HOOKS[hook]):
+        call = getattr(callback, method)
+        if getattr(call, "__func__", None) is not getattr(Callback, method):
+            name, shown = type(callback).__name__, method
+            if isinstance(callback, KerasCallbackAdapter):
+                name, shown = type(callback.keras_callback).__name__, callback.keras_methods[hook]
+            return Listener(name, shown, call, method != hook)
+    return None

@@ -1,0 +1,96 @@
+"""`LossMonitor`: prints the loss, and stops a run whose loss is no longer a number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.train.callback.callback import Callback
+from mixtrain.train.callback.steps import returns_tuple, steps_of
+from mixtrain.train.run_context import CallbackArguments, RunContext
+
+
+class LossMonitor(Callback):
+    """Prints ``epoch: 1 step: 32, loss is 2.3018966``; with sink feed for the last step of a call.
+
+    A loss that is not finite ends the run, unless the step was skipped by loss scaling, which is printed. After an
+    epoch of `Model.fit` with an evaluation, its metrics are printed.
+
+    Args:
+        per_print_times: Steps from one print to the next; 0 prints no steps.
+
+    Raises:
+        TypeError: `per_print_times` is not an int.
+        ValueError: It is negative.
+
+    Example:
+        >>> import numpy as np
+        >>> state = {"cur_epoch_num": 1, "cur_step_num": 2, "batch_num": 4, "net_outputs": np.float32(0.1)}
+        >>> LossMonitor().step_end(RunContext(state))
+        epoch: 1 step: 2, loss is 0.1
+
+    Source: MindSpore, `mindspore.train.LossMonitor`.
+    """
+
+    observes_only: ClassVar[bool] = True
+
+    def __init__(self, per_print_times: int = 1) -> None:
+        super().__init__()
+        self._per_print_times = checks.integer("LossMonitor", "per_print_times", per_print_times, at_least=0, example=1)
+        self._last_print_time = 0
+
+    def on_train_begin(self, run_context: RunContext) -> None:
+        """Count steps from 0."""
+        self._last_print_time = 0
+        super().on_train_begin(run_context)
+
+    def step_end(self, run_context: RunContext) -> None:
+        """Print the loss of the step, where it is time.
+
+        Raises:
+            ValueError: A step's loss is not finite, and the step was not skipped.
+        """
+        arguments = run_context.original_args()
+        records = steps_of(arguments)
+        losses, skipped = records.loss, records.overflow
+        if records.scaled or not returns_tuple(arguments):
+            _check_finite(arguments, losses, skipped)
+        step = arguments.cur_step_num
+        if self._per_print_times and step - self._last_print_time >= self._per_print_times:
+            self._last_print_time = step
+            more = f", step skipped: overflow at loss scale {records.loss_scale[-1]:.10g}" if skipped[-1] else ""
+            print(f"{_place(arguments, step)}, loss is {losses[-1]!s}{more}", flush=True)
+
+    def on_eval_step_end(self, run_context: RunContext) -> None:
+        """Print nothing in an evaluation."""
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        """Print the metrics of the evaluation after this epoch, where there was one."""
+        super().on_train_epoch_end(run_context)
+        arguments = run_context.original_args()
+        metrics = arguments.get("metrics")
+        if metrics:
+            print(f"Eval result: epoch {arguments.cur_epoch_num}, metrics: {_plain(metrics)}", flush=True)
+
+
+def _place(arguments: CallbackArguments, step: int) -> str:
+    batch_num = arguments.get("batch_num", 0) or step
+    return f"epoch: {arguments.get('cur_epoch_num', 1)} step: {(step - 1) % batch_num + 1}"
+
+
+def _check_finite(arguments: CallbackArguments, losses: np.ndarray, skipped: np.ndarray) -> None:
+    bad = np.flatnonzero(~np.isfinite(losses) & ~skipped)
+    if len(bad):
+        place = _place(arguments, arguments.cur_step_num - len(losses) + 1 + int(bad[0]))
+        raise ValueError(
+            f"In {place}, loss is NAN or INF: expected a finite loss; got {losses[bad[0]]!s}. "
+            "Write a smaller learning rate, or look at the input data."
+        )
+
+
+def _plain(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metrics with NumPy numbers as Python's, which print as numbers."""
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in metrics.items()}

@@ -1,0 +1,134 @@
+"""`LossScaleMonitor`: records what loss scaling does, tells of it, and draws it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.train.callback.callback import Callback
+from mixtrain.train.callback.loss_scale_plot import draw_loss_scale
+from mixtrain.train.callback.loss_scale_records import LossScaleRecords
+from mixtrain.train.callback.steps import steps_of
+from mixtrain.train.records import StepRecords
+from mixtrain.train.run_context import RunContext
+
+
+class LossScaleMonitor(Callback):
+    """Records loss, loss scale and overflow of every step, with host feed and sink feed alike.
+
+    A summary is printed at the end of training: the last scale, how many steps were applied and skipped, and why.
+
+    Args:
+        per_print_times: Steps from one look to the next; at each, one line is printed for every step since the last
+            that was skipped or whose scale had changed. 0 prints the summary alone.
+
+    Raises:
+        TypeError: `per_print_times` is not an int.
+        ValueError: It is negative.
+
+    Example:
+        >>> import numpy as np
+        >>> monitor = LossScaleMonitor()
+        >>> outputs = (np.float32(2.0), np.True_, np.float32(1024.0))
+        >>> monitor.step_end(RunContext({"cur_epoch_num": 1, "cur_step_num": 1, "net_outputs": outputs}))
+        >>> print(monitor.summary())
+        Loss scale: 1024 at the end, 1024 at first; 0 steps applied, 1 skipped, the scale grew 0 times.
+          epoch: 1 step: 1: skipped, gradients overflowed at scale 1024
+    """
+
+    observes_only: ClassVar[bool] = True
+
+    def __init__(self, per_print_times: int = 0) -> None:
+        super().__init__()
+        self._per_print_times = checks.integer(
+            "LossScaleMonitor", "per_print_times", per_print_times, at_least=0, example=100
+        )
+        self._forget()
+
+    def _forget(self) -> None:
+        self._manager: Any = None
+        self._pending: list[tuple[int, int, StepRecords]] = []
+        self._joined = LossScaleRecords.joined([])
+        self._looked_at = 0
+        self._rows_told = 0
+
+    # ---- hooks ------------------------------------------------------------------------------------------------
+    def on_train_begin(self, run_context: RunContext) -> None:
+        """Forget an earlier run."""
+        self._forget()
+        super().on_train_begin(run_context)
+
+    def step_end(self, run_context: RunContext) -> None:
+        """Take in the steps of a call; they are read from the device later."""
+        arguments = run_context.original_args()
+        self._manager = arguments.get("loss_scale_manager")
+        step = arguments.cur_step_num
+        self._pending.append((arguments.get("cur_epoch_num", 1), step, steps_of(arguments)))
+        if self._per_print_times and step - self._looked_at >= self._per_print_times:
+            self._looked_at = step
+            for line in self.records.events(self._rows_told):
+                print(line, flush=True)
+            self._rows_told = len(self.records)
+
+    def on_eval_step_end(self, run_context: RunContext) -> None:
+        """Record nothing in an evaluation."""
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        """Read the epoch's steps from the device."""
+        self._read()
+        super().on_train_epoch_end(run_context)
+
+    def on_train_end(self, run_context: RunContext) -> None:
+        """Print the summary."""
+        print(self.summary(), flush=True)
+        super().on_train_end(run_context)
+
+    # ---- what was recorded ------------------------------------------------------------------------------------
+    @property
+    def records(self) -> LossScaleRecords:
+        """Every step so far of the last run."""
+        self._read()
+        return self._joined
+
+    def summary(self) -> str:
+        """Return what loss scaling did, in a few lines."""
+        records = self.records
+        return records.summary(None if self._manager is None else float(self._manager.get_loss_scale()))
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw loss and loss scale over the steps.
+
+        Args:
+            path: Where to write the picture; None writes none.
+
+        Returns:
+            The `matplotlib.figure.Figure`.
+
+        Raises:
+            ImportError: matplotlib is not installed.
+        """
+        return draw_loss_scale(self.records, path)
+
+    def _read(self) -> None:
+        """Move the steps that wait from the device into the records."""
+        if self._pending:
+            parts = [self._part(*pending) for pending in self._pending]
+            self._joined = LossScaleRecords.joined([self._joined, *parts])
+            self._pending = []
+
+    def _part(self, epoch: int, last_step: int, records: StepRecords) -> LossScaleRecords:
+        count = len(records)
+        scale, overflow = records.loss_scale, records.overflow
+        if not records.scaled and self._manager is not None:
+            scale = np.full(count, self._manager.get_loss_scale(), np.float32)
+        return LossScaleRecords(
+            np.full(count, epoch),
+            np.arange(last_step - count + 1, last_step + 1),
+            records.loss,
+            scale,
+            overflow,
+            ~overflow,
+        )

@@ -1,0 +1,63 @@
+"""Loss and loss scale over the steps of a run, as a picture."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import tempfile
+from typing import Any
+
+import numpy as np
+
+from mixtrain.train.callback.loss_scale_records import LossScaleRecords
+
+
+def draw_loss_scale(records: LossScaleRecords, path: str | os.PathLike[str] | None = None) -> Any:
+    """Draw the loss above and the loss scale below, skipped steps marked.
+
+    Args:
+        records: The steps.
+        path: Where to write the picture, in the format that its ending names; None writes none.
+
+    Returns:
+        The `matplotlib.figure.Figure`.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "LossScaleMonitor.plot: expected matplotlib, which draws the picture; it is not installed. "
+            "Write pip install mixtrain[plot]."
+        ) from error
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True)
+    losses = np.where(records.applied, records.loss, np.nan)
+    above.plot(records.step, losses, linewidth=1)
+    above.set_ylabel("loss")
+    below.step(records.step, records.loss_scale, where="mid", linewidth=1, label="loss scale")
+    skipped = ~records.applied
+    if skipped.any():
+        below.plot(records.step[skipped], records.loss_scale[skipped], "rx", label="skipped step")
+        below.legend(loc="best")
+    below.set_yscale("log", base=2)
+    below.set_ylabel("loss scale")
+    below.set_xlabel("step")
+    if path is not None:
+        _write(figure, pathlib.Path(path))
+    return figure
+
+
+def _write(figure: Any, path: pathlib.Path) -> None:
+    """Write the picture beside `path` first, so that `path` never holds half of one."""
+    kind = path.suffix.lstrip(".") or "png"
+    handle, name = tempfile.mkstemp(suffix=f".{kind}", prefix=".", dir=path.parent)
+    os.close(handle)
+    try:
+        figure.savefig(name, format=kind)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise

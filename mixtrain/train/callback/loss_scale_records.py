@@ -1,0 +1,100 @@
+"""What loss scaling did in a run: one row a step, and the events and the summary read off it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+_SHOWN = 5
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LossScaleRecords:
+    """The steps of a run, oldest first, in arrays of shape (n,).
+
+    Attributes:
+        epoch: Number of the epoch, from 1.
+        step: Number of the step over all epochs, from 1.
+        loss: The unscaled loss, float32.
+        loss_scale: The scale that the step used, float32.
+        overflow: Whether its gradients were not finite.
+        applied: Whether the weights were changed.
+    """
+
+    epoch: np.ndarray
+    step: np.ndarray
+    loss: np.ndarray
+    loss_scale: np.ndarray
+    overflow: np.ndarray
+    applied: np.ndarray
+
+    @classmethod
+    def joined(cls, parts: Sequence[LossScaleRecords]) -> LossScaleRecords:
+        """Return parts of a run as one."""
+        if not parts:
+            empty = np.zeros(0, np.float32)
+            return cls(empty.astype(int), empty.astype(int), empty, empty, empty.astype(bool), empty.astype(bool))
+        names = [field.name for field in dataclasses.fields(cls)]
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+    def skipped(self) -> Iterator[tuple[int, str]]:
+        """Yield (row, line) for each skipped step."""
+        for row in np.flatnonzero(~self.applied).tolist():
+            if np.isfinite(self.loss[row]):
+                why = f"gradients overflowed at scale {self.loss_scale[row]:.10g}"
+            else:
+                why = (
+                    "the loss itself was not finite: look at the inputs and the forward pass; a smaller scale cannot "
+                    "help"
+                )
+            yield row, f"{self._place(row)}: skipped, {why}"
+
+    def changes(self) -> Iterator[tuple[int, str]]:
+        """Yield (row, line) for each step whose scale is another than before for no skipped step."""
+        since = 0
+        for row in range(1, len(self)):
+            before, now = self.loss_scale[row - 1], self.loss_scale[row]
+            if now > before:
+                yield row, (
+                    f"{self._place(row)}: scale grew from {before:.10g} to {now:.10g} after {row - since} steps "
+                    "without overflow"
+                )
+            elif now < before and self.applied[row - 1]:
+                yield row, f"{self._place(row)}: scale was lowered from {before:.10g} to {now:.10g}"
+            if now != before or not self.applied[row - 1]:
+                since = row
+
+    def events(self, first_row: int = 0) -> list[str]:
+        """Return the lines of skipped steps and changes of the scale from a row on, in order."""
+        found = sorted([*self.skipped(), *self.changes()], key=lambda event: event[0])
+        return [line for row, line in found if row >= first_row]
+
+    def summary(self, final_scale: float | None = None) -> str:
+        """Return the run in a few lines.
+
+        Args:
+            final_scale: The scale after the last step; by default the one that it used.
+        """
+        if not len(self):
+            return "Loss scale: no steps."
+        final = float(self.loss_scale[-1]) if final_scale is None else final_scale
+        changes = [line for _, line in self.changes()]
+        growths = sum("grew" in line for line in changes)
+        applied = int(self.applied.sum())
+        lines = [
+            f"Loss scale: {final:.10g} at the end, {self.loss_scale[0]:.10g} at first; {applied} steps applied, "
+            f"{len(self) - applied} skipped, the scale grew {growths} {'time' if growths == 1 else 'times'}."
+        ]
+        for events in ([line for _, line in self.skipped()], changes):
+            lines += [f"  {line}" for line in events[:_SHOWN]]
+            if len(events) > _SHOWN:
+                lines.append(f"  ... and {len(events) - _SHOWN} more")
+        return "\n".join(lines)
+
+    def _place(self, row: int) -> str:
+        return f"epoch: {self.epoch[row]} step: {self.step[row]}"

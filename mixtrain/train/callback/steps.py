@@ -1,0 +1,35 @@
+"""The steps that a hook has just seen, whatever the train network returned."""
+
+from __future__ import annotations
+
+from mixtrain import engine
+from mixtrain.train.records import StepRecords
+from mixtrain.train.run_context import CallbackArguments
+
+
+def steps_of(arguments: CallbackArguments) -> StepRecords:
+    """Return the records of the call that has just run.
+
+    Args:
+        arguments: The state of the run; without `step_results`, its `net_outputs` are read: the loss, or a tuple that
+            starts with it, or ``(loss, overflow, loss_scale)``.
+
+    Example:
+        >>> import numpy as np
+        >>> steps_of(CallbackArguments(net_outputs=(np.float32(2.0), np.True_, np.float32(8.0)))).overflow.tolist()
+        [True]
+    """
+    records = arguments.get("step_results")
+    if records is not None:
+        return records  # type: ignore[no-any-return]
+    outputs = arguments.net_outputs
+    if not isinstance(outputs, (tuple, list)):
+        return StepRecords([outputs])
+    if len(outputs) == 3 and engine.to_numpy(outputs[1]).dtype == bool:
+        return StepRecords(*([output] for output in outputs))
+    return StepRecords([outputs[0]])
+
+
+def returns_tuple(arguments: CallbackArguments) -> bool:
+    """Say whether the train network returned more than the loss."""
+    return isinstance(arguments.get("net_outputs"), (tuple, list))

@@ -1,0 +1,129 @@
+"""A feed: what any dataset gives a loop, batch by batch on the host or through the engine's iterator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.engine import Pipeline
+
+Batch = tuple[Any, ...]
+
+
+class Feed:
+    """One dataset, ready to be read any number of times.
+
+    Args:
+        dataset: A mixtrain dataset, `tf.data.Dataset`, `keras.utils.PyDataset`, or anything that can be iterated
+            again and again and yields batches ``(data, label)``.
+        where: Who asks, for errors.
+
+    Raises:
+        TypeError: `dataset` cannot be iterated.
+
+    Attributes:
+        dataset: What was given.
+    """
+
+    def __init__(self, dataset: Any, where: str) -> None:
+        self.dataset = dataset
+        self._where = where
+        self._example: Batch | None = None
+        if isinstance(getattr(dataset, "pipeline", None), Pipeline):
+            self._pipeline: Pipeline | None = dataset.pipeline
+        elif engine.is_pipeline_source(dataset):
+            self._pipeline = engine.wrap_pipeline(dataset)
+        elif isinstance(dataset, Iterator):
+            raise checks.fail_type(
+                where, "the dataset must be readable again in each epoch", dataset,
+                "mixtrain.dataset.GeneratorDataset(function, ...) or list(batches)",
+            )
+        elif isinstance(dataset, (keras.utils.PyDataset, Iterable)):
+            self._pipeline = None
+        else:
+            raise checks.fail_type(
+                where,
+                "the dataset must be a mixtrain dataset, tf.data.Dataset, keras.utils.PyDataset or an iterable of "
+                "batches",
+                dataset,
+                "a list of (data, label) batches",
+            )
+
+    @property
+    def size(self) -> int | None:
+        """Number of batches in a pass, or None where it is unknown."""
+        if self._pipeline is not None:
+            return self._pipeline.size
+        if isinstance(self.dataset, keras.utils.PyDataset):
+            return self.dataset.num_batches
+        try:
+            return len(self.dataset)
+        except TypeError:
+            return None
+
+    def first(self) -> Batch:
+        """Return the first batch of a pass, to learn shapes and dtypes from.
+
+        Raises:
+            ValueError: The dataset is empty.
+        """
+        if self._example is None:
+            # A pipeline knows an example without starting a pass.
+            try:
+                self._example = self._pipeline.first() if self._pipeline else next(self.batches(), None)
+            except StopIteration:
+                self._example = None
+            if self._example is None or self.size == 0:
+                raise ValueError(
+                    f"{self._where}: the dataset must have at least one batch; got none. "
+                    "Look at its size, and at drop_remainder with a batch larger than the data."
+                )
+        return self._example
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield the batches of one pass as tuples of columns."""
+        if self._pipeline is not None:
+            return self._pipeline.iterate()
+        return (as_batch(batch) for batch in self._python_batches())
+
+    def _python_batches(self) -> Iterator[Any]:
+        if not isinstance(self.dataset, keras.utils.PyDataset):
+            yield from self.dataset
+            return
+        size = self.dataset.num_batches
+        for index in range(size) if size is not None else iter(int, 1):
+            yield self.dataset[index]
+        self.dataset.on_epoch_end()
+
+    def graph_iterator(self) -> Any:
+        """Return an iterator over pass after pass, without end, that a compiled loop reads.
+
+        Returns:
+            The engine's iterator; after an error in it call `raise_pending`.
+        """
+        if self._pipeline is None:
+            example = self.first()
+            self._graph = engine.pipeline_from_batches(self._arrays, tuple(map(engine.to_numpy, example)), size=self.size)
+        else:
+            self._graph = self._pipeline
+        return self._graph.repeat().graph_iterator([tuple(column.shape) for column in self.first()])
+
+    def _arrays(self) -> Iterator[Batch]:
+        """Yield the batches of one pass as NumPy arrays."""
+        return (tuple(map(engine.to_numpy, batch)) for batch in self.batches())
+
+    def raise_pending(self) -> None:
+        """Raise the exception of the user's own code that ended the engine's iterator, if there is one."""
+        self._graph.raise_pending()
+
+
+def as_batch(batch: Any) -> Batch:
+    """Return a batch as a tuple of columns of tensors; a dict of columns by its values."""
+    if isinstance(batch, dict):
+        batch = tuple(batch.values())
+    if not isinstance(batch, (tuple, list)):
+        batch = (batch,)
+    return tuple(keras.tree.map_structure(engine.to_tensor, column) for column in batch)

@@ -1,0 +1,225 @@
+"""The training loop: epochs, hooks and stops; one loop for host feed and sink feed."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from mixtrain import engine
+from mixtrain.common.tensor import Tensor
+from mixtrain.nn.step.manager import LossScaleManager
+from mixtrain.train.callback.callback_list import CallbackList
+from mixtrain.train.feed import Feed
+from mixtrain.train.guard import OverflowGuard
+from mixtrain.train.history import EpochHistory
+from mixtrain.train.records import StepRecords
+from mixtrain.train.run_context import CallbackArguments, RunContext
+from mixtrain.train.stepper import Stepper
+
+
+@dataclasses.dataclass
+class TrainingRun:
+    """Everything one call of `train` or `fit` works with.
+
+    Attributes:
+        stepper: Runs the train network.
+        feed: The training data.
+        callbacks: Whom to tell.
+        context: What callbacks see and stop the run by.
+        arguments: The same, for the loop to write.
+        first_epoch: Number of the first epoch, from 1.
+        last_epoch: Number of the last epoch.
+        sink: Whether a call runs many steps.
+        sink_size: Steps in a call of sink feed; -1 for the epoch.
+        guard: Stops endless overflow; None where no step can be skipped.
+        host_manager: A manager that is moved from Python after every step, with how to set the scale.
+        evaluate: Evaluates after an epoch where one is due, and returns the values; else None.
+    """
+
+    stepper: Stepper
+    feed: Feed
+    callbacks: CallbackList
+    context: RunContext
+    arguments: CallbackArguments
+    first_epoch: int
+    last_epoch: int
+    sink: bool
+    sink_size: int
+    guard: OverflowGuard | None
+    host_manager: tuple[LossScaleManager, Callable[[Any], None]] | None
+    evaluate: Callable[[int], Mapping[str, Any] | None]
+    step: int = 0
+    sink_iterator: Any = None
+    sink_left: int = 0
+
+
+def run_epochs(run: TrainingRun) -> EpochHistory:
+    """Train for the epochs of a run.
+
+    Returns:
+        One value an epoch of "loss" (the mean over applied steps), with loss scaling "loss_scale" and
+        "skipped_steps", and after evaluations "val_...".
+
+    Raises:
+        LossScaleExhausted: Too many steps overflowed.
+        RuntimeError: The dataset ended before its own size.
+    """
+    history = EpochHistory()
+    warned = False
+    run.callbacks.on_train_begin(run.context)
+    for epoch in range(run.first_epoch, run.last_epoch + 1):
+        run.arguments._set(cur_epoch_num=epoch)
+        run.callbacks.on_train_epoch_begin(run.context)
+        records = StepRecords.joined(list(_run_pass(run, epoch)))
+        warned = warned or _warn_of_forward(epoch, records)
+        values = epoch_values(records)
+        found = run.evaluate(epoch)
+        if found is not None:
+            values |= {f"val_{name.removeprefix('eval_')}": value for name, value in found.items()}
+        history.add(epoch, values)
+        run.arguments._set(epoch_values=values)
+        run.callbacks.on_train_epoch_end(run.context)
+        if run.context.get_stop_requested():
+            break
+    run.callbacks.on_train_end(run.context)
+    return history
+
+
+def epoch_values(records: StepRecords) -> dict[str, float]:
+    """Return what an epoch's steps come to; skipped steps are left out of the loss."""
+    applied = records.loss[~records.overflow]
+    values = {"loss": float(np.mean(applied, dtype=np.float64)) if len(applied) else math.nan}
+    if records.scaled:
+        values["loss_scale"] = float(records.loss_scale[-1])
+        values["skipped_steps"] = int(records.overflow.sum())
+    return values
+
+
+def _run_pass(run: TrainingRun, epoch: int) -> Iterator[StepRecords]:
+    """Run the calls of one epoch; yield each call's records."""
+    steps = 0
+    for batch, call, count in _sink_calls(run) if run.sink else _host_calls(run, epoch):
+        run.arguments._set(cur_step_num=run.step + count, train_dataset_element=batch)
+        run.callbacks.on_train_step_begin(run.context)
+        records = call()
+        run.step += count
+        steps += count
+        run.arguments._set(net_outputs=run.stepper.outputs, step_results=records)
+        run.callbacks.on_train_step_end(run.context)
+        yield records
+        if run.context.get_stop_requested():
+            return
+    size = run.feed.size
+    if not run.sink and size is not None and steps < size:
+        _ended_early(steps, size, epoch)
+
+
+def _host_calls(run: TrainingRun, epoch: int) -> Iterator[tuple[Any, Callable[[], StepRecords], int]]:
+    """Yield (batch, call, 1) for each batch of a pass."""
+    batches = run.feed.batches()
+    while True:
+        try:
+            batch = next(batches, None)
+        except Exception as error:
+            error.add_note(f"Raised by the training dataset in epoch {epoch}, after step {run.step}.")
+            raise
+        if batch is None:
+            return
+        yield batch, functools.partial(_host_call, run, batch), 1
+
+
+def _host_call(run: TrainingRun, batch: tuple[Any, ...]) -> StepRecords:
+    """Run one step on a batch."""
+    return _followed(run, run.stepper.step(batch), run.step + 1, batch)
+
+
+def _sink_calls(run: TrainingRun) -> Iterator[tuple[Any, Callable[[], StepRecords], int]]:
+    """Yield the one call of an epoch in sink feed; its batches never come to the host."""
+    size = run.feed.size
+    count = size if run.sink_size == -1 else run.sink_size
+    if not size or not count:
+        raise ValueError(
+            "Model.train: with dataset_sink_mode=True the dataset must know its size; got one of unknown size. "
+            "Write dataset_sink_mode=False, or give the dataset a length."
+        )
+    yield None, functools.partial(_sink_call, run, size, count), count
+
+
+def _sink_call(run: TrainingRun, size: int, count: int) -> StepRecords:
+    """Run `count` steps through the engine's iterator, with a compiled call for each pass that they touch.
+
+    A step that may have to end the run is run by itself, so that its number is right and its batch at hand.
+    """
+    parts: list[StepRecords] = []
+    done = 0
+    if run.sink_iterator is None:
+        run.sink_iterator = run.feed.graph_iterator()
+    while done < count:
+        run.sink_left = run.sink_left or size
+        steps = min(count - done, run.sink_left, _steps_unwatched(run))
+        try:
+            batch = None if steps else next(run.sink_iterator)
+            records = run.stepper.step(batch) if batch else run.stepper.loop(run.sink_iterator, steps)
+        except engine.EndOfStream:
+            run.feed.raise_pending()
+            _ended_early(None, size, run.arguments.cur_epoch_num)
+        except Exception:
+            run.feed.raise_pending()
+            raise
+        done += len(records)
+        run.sink_left -= len(records)
+        parts.append(_followed(run, records, run.step + done, batch))
+    return parts[0] if len(parts) == 1 else StepRecords.joined(parts)
+
+
+def _steps_unwatched(run: TrainingRun) -> int:
+    """Return how many steps may run before something outside the compiled call must see their results."""
+    free = math.inf if run.guard is None else run.guard.free_steps
+    return int(min(free, sys.maxsize if run.host_manager is None else 1))
+
+
+def _ended_early(steps: int | None, size: int, epoch: int) -> None:
+    after = "before that" if steps is None else f"after {steps}"
+    raise RuntimeError(
+        f"Model.train: the dataset must give the {size} batches that it counts; in epoch {epoch} it ended {after}. "
+        "Look at its __len__ or its generator."
+    )
+
+
+def _followed(run: TrainingRun, records: StepRecords, step: int, batch: Any) -> StepRecords:
+    """Do what must follow steps at once: a user's manager moves the scale, the guard looks; return the records.
+
+    Args:
+        run: The run.
+        records: The steps' results.
+        step: Number of the last of them.
+        batch: Its batch; None where none of them can end the run.
+    """
+    if run.host_manager is not None:
+        manager, set_scale = run.host_manager
+        for overflow in records.overflow:
+            manager.update_loss_scale(bool(overflow))
+        set_scale(Tensor(float(manager.get_loss_scale())))
+    if run.guard is not None:
+        run.guard.after(records, step, run.feed.first() if batch is None else batch)
+    return records
+
+
+def _warn_of_forward(epoch: int, records: StepRecords) -> bool:
+    """Warn where steps were skipped whose loss itself was not finite; return whether there were any."""
+    hopeless = int((records.overflow & ~np.isfinite(records.loss)).sum())
+    if hopeless:
+        warnings.warn(
+            f"Model: in epoch {epoch}, {hopeless} of {len(records)} steps were skipped although a smaller loss scale "
+            "cannot help: their loss itself was not finite. Look at the input data and at layers that overflow in "
+            "half precision (model.precision_report(), to_float).",
+            stacklevel=2,
+        )
+    return bool(hopeless)

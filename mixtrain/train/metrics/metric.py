@@ -1,0 +1,177 @@
+"""`Metric`: the base of evaluation metrics, which gather NumPy values batch by batch."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from mixtrain import checks, engine
+from mixtrain.common.tensor import Tensor
+
+_MetricT = TypeVar("_MetricT", bound="Metric")
+_FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
+
+
+class MetricLike(Protocol):
+    """What evaluation asks of a metric."""
+
+    def clear(self) -> None:
+        """Forget what was gathered."""
+        ...
+
+    def update(self, *inputs: Any) -> Any:
+        """Take in one batch."""
+        ...
+
+    def eval(self) -> Any:
+        """Return the value over the batches since `clear`."""
+        ...
+
+
+class Metric:
+    """The base of metrics; a subclass defines `clear`, `update` and `eval`.
+
+    Example:
+        >>> class Count(Metric):
+        ...     def clear(self):
+        ...         self.rows = 0
+        ...     def update(self, *inputs):
+        ...         self.rows += len(inputs[0])
+        ...     def eval(self):
+        ...         return self.rows
+        >>> Count()([1, 2, 3])
+        3
+
+    Source: MindSpore, `mindspore.train.Metric`.
+    """
+
+    def __init__(self) -> None:
+        self._indexes: list[int] | None = None
+
+    @property
+    def indexes(self) -> list[int] | None:
+        """Which inputs of `update` are used, in order; None for all."""
+        return getattr(self, "_indexes", None)
+
+    def set_indexes(self: _MetricT, indexes: list[int]) -> _MetricT:
+        """Choose which inputs `update` uses, where it is decorated with `rearrange_inputs`.
+
+        Args:
+            indexes: Their places, in the order wanted.
+
+        Returns:
+            The metric.
+
+        Raises:
+            ValueError: `indexes` is not a list of ints.
+        """
+        if not isinstance(indexes, list) or any(not isinstance(i, int) or isinstance(i, bool) for i in indexes):
+            raise checks.fail_value(
+                f"{type(self).__name__}.set_indexes", "indexes must be a list of ints", indexes, "set_indexes([0, 2])"
+            )
+        self._indexes = indexes
+        return self
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Return the value for one batch alone."""
+        self.clear()
+        self.update(*inputs)
+        return self.eval()
+
+    def clear(self) -> None:
+        """Forget what was gathered; a subclass defines it.
+
+        Raises:
+            NotImplementedError: It does not.
+        """
+        raise self._undefined("clear(self)")
+
+    def update(self, *inputs: Any) -> Any:
+        """Take in one batch: predictions and labels; a subclass defines it.
+
+        Raises:
+            NotImplementedError: It does not.
+        """
+        raise self._undefined("update(self, *inputs)")
+
+    def eval(self) -> Any:
+        """Return the value over all batches since `clear`; a subclass defines it.
+
+        Raises:
+            NotImplementedError: It does not.
+        """
+        raise self._undefined("eval(self)")
+
+    def _undefined(self, signature: str) -> NotImplementedError:
+        return NotImplementedError(
+            f"{type(self).__name__}: a Metric must define clear, update and eval. Write def {signature}: ..."
+        )
+
+    def _convert_data(self, data: Any) -> np.ndarray:
+        """Return a tensor, array, list or number as an array.
+
+        Raises:
+            TypeError: It is something else.
+        """
+        if isinstance(data, Tensor):
+            return engine.to_numpy(data)
+        if isinstance(data, (np.ndarray, np.generic, list, tuple, float, int)):
+            return np.asarray(data)
+        raise checks.fail_type(
+            f"{type(self).__name__}.update", "each input must be a tensor, array or list", data, "a mixtrain.Tensor"
+        )
+
+    def _pair(self, inputs: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the two inputs, predictions and labels, as arrays."""
+        if len(inputs) != 2:
+            raise checks.fail_value(
+                f"{type(self).__name__}.update", "it takes 2 inputs, predictions and labels", f"{len(inputs)} inputs",
+                "update(predictions, labels), or set_indexes([...]) to choose two",
+            )
+        return self._convert_data(inputs[0]), self._convert_data(inputs[1])
+
+    def _mean(self, total: float, count: int) -> float:
+        """Return a total per counted row or batch.
+
+        Raises:
+            RuntimeError: Nothing was counted.
+        """
+        if count == 0:
+            raise RuntimeError(
+                f"{type(self).__name__}.eval: expected at least one batch; got none. Write update(...) before eval()."
+            )
+        return float(total) / count
+
+
+def rearrange_inputs(func: _FunctionT) -> _FunctionT:
+    """Decorate `update` so that it gets the inputs that `set_indexes` chose.
+
+    Args:
+        func: A method whose object has `indexes`.
+
+    Example:
+        >>> class First(Metric):
+        ...     @rearrange_inputs
+        ...     def update(self, *inputs):
+        ...         return inputs
+        >>> First().set_indexes([1, 0]).update(5, 9)
+        (9, 5)
+
+    Source: MindSpore, `mindspore.train.rearrange_inputs`.
+    """
+
+    @functools.wraps(func)
+    def wrapper(self: Any, *inputs: Any) -> Any:
+        chosen = inputs if not self.indexes else tuple(inputs[i] for i in self.indexes)
+        return func(self, *chosen)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def is_one_hot(labels: np.ndarray) -> bool:
+    """Say whether labels (N, C, ...) hold one 1 among zeros along axis 1."""
+    zeros_and_ones = labels.ndim > 1 and bool(np.all((labels == 0) | (labels == 1)))
+    return zeros_and_ones and bool(np.all(labels.sum(axis=1) == 1))

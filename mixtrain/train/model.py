@@ -1,0 +1,300 @@
+"""`Model`: the facade; a network, its loss, optimizer, metrics and precision, trained, evaluated and used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.amp.train_network import LEVEL_DEFAULT
+from mixtrain.dtype import DType, float32
+from mixtrain.nn.step.manager import LossScaleManager
+from mixtrain.precision.cast import cast_floats
+from mixtrain.precision.levels import LEVEL_NAMES, AmpLevel
+from mixtrain.precision.loss_scale import BAD_STEP_MAX
+from mixtrain.precision.plan import PrecisionPlan
+from mixtrain.train.callback.callback_list import CallbackList
+from mixtrain.train.evaluation import Evaluation, evaluate, output_indexes
+from mixtrain.train.feed import Feed
+from mixtrain.train.history import EpochHistory
+from mixtrain.train.metrics import as_metrics
+from mixtrain.train.networks import Networks, PrecisionOptions
+from mixtrain.train.progress import Verbose
+from mixtrain.train.run_context import CallbackArguments, RunContext
+from mixtrain.train.training import TrainCall, due_epochs, run_training
+
+
+class Model:
+    """Trains, evaluates and runs a network in a precision that can be seen and controlled.
+
+    Args:
+        network: A Cell or a Keras model. Without `optimizer` it is its own train step.
+        loss_fn: Takes ``(outputs, label)``: a Cell, a Keras loss or its name.
+        optimizer: A mixtrain or Keras optimizer, or a Keras optimizer's name.
+        metrics: A dict of metrics by name, or a set or list of names and metrics.
+        eval_network: Returns what metrics are computed from; by default ``(loss, outputs, label)``.
+        eval_indexes: Which outputs of `eval_network` are the loss, the prediction and the label.
+        amp_level: "O0" (as it is), "O1" (matrix products in half), "O2" (all but normalisation in half), "O3" (all in
+            half) or "auto" (what suits the device).
+        loss_scale_manager: A manager, None for no loss scaling; by default a dynamic one for O2 in float16.
+        keep_batchnorm_fp32: Whether normalisation is kept in float32; None for the level's rule.
+        cast_model_type: The half format, float16 or bfloat16; None for float16.
+        boost_level: "O0"; the reference's boost mode is not offered.
+        bad_step_max: Overflows in a row that are borne before training stops.
+
+    Raises:
+        TypeError: An argument of the wrong kind.
+        ValueError: An unknown level; arguments that do not go together.
+
+    Example:
+        >>> import numpy as np, mixtrain, mixtrain.nn as nn
+        >>> net = nn.Dense(2, 1)
+        >>> model = Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1), amp_level="O2")
+        >>> batches = [(np.ones((4, 2), np.float32), np.ones((4, 1), np.float32))]
+        >>> history = model.train(3, batches, verbose=0)
+        >>> len(history["loss"])
+        3
+
+    Source: MindSpore, `mindspore.train.Model`.
+    """
+
+    def __init__(
+        self,
+        network: Any,
+        loss_fn: Any = None,
+        optimizer: Any = None,
+        metrics: Any = None,
+        eval_network: Any = None,
+        eval_indexes: Sequence[int] | None = None,
+        amp_level: AmpLevel = "O0",
+        *,
+        loss_scale_manager: LossScaleManager | None | Any = LEVEL_DEFAULT,
+        keep_batchnorm_fp32: bool | None = None,
+        cast_model_type: DType | str | None = None,
+        boost_level: str = "O0",
+        bad_step_max: int = BAD_STEP_MAX,
+    ) -> None:
+        checks.one_of("Model", "boost_level", boost_level, ("O0",))
+        if isinstance(optimizer, str):
+            optimizer = keras.optimizers.get(optimizer)
+        self._metrics = as_metrics(metrics)
+        if self._metrics and eval_network is None and loss_fn is None:
+            raise checks.fail_value(
+                "Model", "metrics need a loss_fn or an eval_network", metrics, "Model(network, loss_fn, ...)"
+            )
+        self._indexes = output_indexes(eval_indexes, eval_network)
+        self._bad_step_max = checks.integer("Model", "bad_step_max", bad_step_max, at_least=1, example=1000)
+        if keep_batchnorm_fp32 is not None:
+            checks.boolean("Model", "keep_batchnorm_fp32", keep_batchnorm_fp32)
+        checks.one_of("Model", "amp_level", amp_level, LEVEL_NAMES)
+        options = PrecisionOptions(amp_level, keep_batchnorm_fp32, cast_model_type)
+        self._networks = Networks(network, loss_fn, optimizer, eval_network, options, loss_scale_manager)
+        if self._networks.built:
+            self._networks.enter()
+            self._networks.train_network  # noqa: B018  (made now, so that its errors come at once)
+
+    @property
+    def train_network(self) -> Any:
+        """The cell that trains on a batch."""
+        return self._networks.train_network
+
+    @property
+    def eval_network(self) -> Any:
+        """The cell that metrics are computed from; None where there are no metrics."""
+        return self._networks.eval_network if self._metrics else None
+
+    @property
+    def predict_network(self) -> Any:
+        """The network that predicts, as it was given."""
+        return self._networks.network
+
+    @property
+    def loss_scale_manager(self) -> LossScaleManager | None:
+        """The loss-scale manager in use; its `get_loss_scale` is the live value."""
+        return self._networks.manager
+
+    def precision_report(self) -> PrecisionPlan:
+        """Return which layer computes in which dtype and why; printed, it is a table.
+
+        Example:
+            >>> import mixtrain.nn as nn
+            >>> Model(nn.Dense(2, 1), amp_level="O3").precision_report().row("").compute_dtype
+            float16
+        """
+        self._networks.enter()
+        return self._networks.current_plan
+
+    def train(
+        self,
+        epoch: int,
+        train_dataset: Any,
+        callbacks: Any = None,
+        dataset_sink_mode: bool = False,
+        sink_size: int = -1,
+        initial_epoch: int = 0,
+        *,
+        verbose: Verbose = "auto",
+    ) -> EpochHistory:
+        """Train for some epochs.
+
+        Args:
+            epoch: Number of the last epoch.
+            train_dataset: Batches ``(data, label)``: a mixtrain dataset, `tf.data.Dataset`, `keras.utils.PyDataset`,
+                or a list of batches. Without a `loss_fn`, the columns are what the network takes.
+            callbacks: A callback or a list of them, mixtrain's and Keras's.
+            dataset_sink_mode: Whether a call of the compiled step runs `sink_size` steps instead of one.
+            sink_size: Steps in such a call; -1 for the epoch.
+            initial_epoch: Epochs that were already trained.
+            verbose: "auto": a progress bar on a terminal, a line an epoch elsewhere, nothing where a callback prints
+                the loss; 0: nothing; 1: a bar; 2: lines.
+
+        Returns:
+            One value an epoch of "loss", and of "loss_scale" and "skipped_steps" with loss scaling.
+
+        Raises:
+            TypeError: An argument of the wrong kind.
+            ValueError: A number out of range, a dataset that is empty or has not two columns.
+            LossScaleExhausted: Steps kept overflowing.
+        """
+        options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose)
+        return self._train(TrainCall("Model.train", epoch, train_dataset, *options))
+
+    def fit(
+        self,
+        epoch: int,
+        train_dataset: Any,
+        valid_dataset: Any = None,
+        valid_frequency: int | Sequence[int] = 1,
+        callbacks: Any = None,
+        dataset_sink_mode: bool = False,
+        valid_dataset_sink_mode: bool = False,
+        sink_size: int = -1,
+        initial_epoch: int = 0,
+        *,
+        verbose: Verbose = "auto",
+    ) -> EpochHistory:
+        """Train for some epochs, evaluating in between.
+
+        Args:
+            epoch: As in `train`.
+            train_dataset: As in `train`.
+            valid_dataset: What is evaluated on; None for no evaluation.
+            valid_frequency: Evaluate after every so many epochs, or after the epochs of this list (from 1).
+            callbacks: As in `train`; they are told of evaluations too.
+            dataset_sink_mode, sink_size, initial_epoch, verbose: As in `train`.
+            valid_dataset_sink_mode: Accepted; evaluation is fed from the host in any case.
+
+        Returns:
+            As `train`, and "val_loss" and "val_..." for each metric.
+
+        Raises:
+            TypeError: As `train`.
+            ValueError: As `train`; or `valid_dataset` without metrics.
+        """
+        checks.boolean("Model.fit", "valid_dataset_sink_mode", valid_dataset_sink_mode)
+        due = due_epochs(valid_frequency)
+        evaluation = None if valid_dataset is None else self._evaluation("Model.fit", valid_dataset)
+        options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose)
+        return self._train(TrainCall("Model.fit", epoch, train_dataset, *options), evaluation=evaluation, due=due)
+
+    def _train(
+        self, call: TrainCall, *, evaluation: Evaluation | None = None, due: Callable[[int], bool] = bool
+    ) -> EpochHistory:
+        call.check()
+        feed = self._feed(call.where, call.dataset)
+        limit = self._bad_step_max
+        return run_training(call, feed, self._networks, bad_step_max=limit, evaluation=evaluation, due=due)
+
+    def _feed(self, where: str, dataset: Any) -> Feed:
+        feed = Feed(dataset, where)
+        columns = len(feed.first())
+        if self._networks.loss_fn is not None and columns != 2:
+            raise checks.fail_value(
+                where, "with a loss_fn a batch must have 2 columns, data and label", columns,
+                "dataset.project([data, label]), or a network that returns its own loss",
+            )
+        return feed
+
+    # ---- evaluation and prediction ------------------------------------------------------------------------------
+    def eval(self, valid_dataset: Any, callbacks: Any = None, dataset_sink_mode: bool = False) -> dict[str, Any]:
+        """Evaluate the metrics on a dataset.
+
+        Args:
+            valid_dataset: Batches, as for `train`.
+            callbacks: A callback or a list of them.
+            dataset_sink_mode: Accepted; evaluation is fed from the host in any case.
+
+        Returns:
+            The metrics' values by name.
+
+        Raises:
+            ValueError: The Model has no metrics, or the dataset is empty.
+        """
+        checks.boolean("Model.eval", "dataset_sink_mode", dataset_sink_mode)
+        evaluation = self._evaluation("Model.eval", valid_dataset)
+        arguments = CallbackArguments(
+            mode="eval", network=self._networks.network, loss_fn=self._networks.loss_fn, dataset_sink_mode=dataset_sink_mode,
+            **evaluation.fields(),
+        )
+        with CallbackList(callbacks, arguments) as listed:
+            return evaluate(evaluation, listed, RunContext(arguments), arguments)
+
+    def _evaluation(self, where: str, dataset: Any) -> Evaluation:
+        if not self._metrics:
+            raise checks.fail_value(
+                where, "evaluation needs metrics", None, 'Model(network, loss_fn, optimizer, metrics={"accuracy"})'
+            )
+        feed = self._feed(where, dataset)
+        self._networks.build(feed.first()[0])
+        return Evaluation(feed, self._networks.evaluating, self._networks.eval_network, self._metrics, self._indexes)
+
+    def predict(self, *inputs: Any) -> Any:
+        """Run the network in inference mode.
+
+        Args:
+            *inputs: What the network takes: tensors or arrays, batch axis first.
+
+        Returns:
+            The network's outputs, floats in float32.
+
+        Raises:
+            TypeError: No input was given.
+
+        Example:
+            >>> import numpy as np, mixtrain.nn as nn
+            >>> tuple(Model(nn.Dense(2, 3)).predict(np.ones((4, 2), np.float32)).shape)
+            (4, 3)
+        """
+        if not inputs:
+            raise checks.fail_type("Model.predict", "an input must be given", inputs, "model.predict(data)")
+        tensors = keras.tree.map_structure(engine.to_tensor, inputs)
+        if not self._networks.built:
+            self._networks.build(tensors[0])
+        self._networks.enter()
+        self._networks.predict_network.set_train(False)
+        return cast_floats(self._networks.predicting(*tensors), float32)
+
+    def build(
+        self,
+        train_dataset: Any = None,
+        valid_dataset: Any = None,
+        sink_size: int = -1,
+        epoch: int = 1,
+        sink_mode: bool = False,
+    ) -> None:
+        """Make the networks ready before the first step: Keras layers built, precision applied, errors raised.
+
+        Args:
+            train_dataset: Its first batch gives the shapes.
+            valid_dataset: Used where there is no `train_dataset`.
+            sink_size, epoch, sink_mode: Accepted for MindSpore scripts.
+
+        Raises:
+            ValueError: Neither dataset is given, or it does not fit.
+        """
+        dataset = valid_dataset if train_dataset is None else train_dataset
+        if dataset is None:
+            raise checks.fail_value("Model.build", "a dataset must be given", None, "model.build(train_dataset)")
+        self._networks.build(self._feed("Model.build", dataset).first()[0])

@@ -1,0 +1,195 @@
+"""The networks of a Model: its plan applied, its train cell and its eval cell built, Keras layers built first."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import keras
+
+from mixtrain import amp, checks
+from mixtrain.amp.train_network import (
+    LEVEL_DEFAULT,
+    check_manager,
+    default_manager,
+    host_driven,
+    make_train_cell,
+)
+from mixtrain.network.walk import is_cell, tree_of
+from mixtrain.nn.cell import Cell, KerasCell
+from mixtrain.nn.step.loss_cell import WithEvalCell, WithLossCell
+from mixtrain.nn.step.manager import LossScaleManager
+from mixtrain.nn.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
+from mixtrain.precision.apply import applied_plan, apply_plan
+from mixtrain.precision.plan import PrecisionPlan
+from mixtrain.precision.planner import plan_precision
+from mixtrain.train.stepper import CompiledCall, Stepper
+
+
+@dataclasses.dataclass(frozen=True)
+class PrecisionOptions:
+    """How a Model plans its network's precision."""
+
+    amp_level: Any
+    keep_batchnorm_fp32: bool | None
+    cast_model_type: Any
+
+
+class Networks:
+    """What one Model trains, evaluates and predicts with.
+
+    Args:
+        network: A Cell or Keras model.
+        loss_fn: Takes ``(outputs, label)``, or None.
+        optimizer: A mixtrain or Keras optimizer, or None.
+        eval_network: Returns what metrics are computed from; None for the network with its loss.
+        options: How precision is planned.
+        manager: The loss-scale manager, None for none, or the level's default.
+
+    Attributes:
+        network: What was given; it predicts.
+        loss_fn: The loss, or None.
+        optimizer: The optimizer, or None.
+        manager: The manager in use, or None.
+    """
+
+    def __init__(
+        self,
+        network: Any,
+        loss_fn: Any,
+        optimizer: Any,
+        eval_network: Any,
+        options: PrecisionOptions,
+        manager: Any,
+    ) -> None:
+        _check_network("network", network)
+        if eval_network is not None:
+            _check_network("eval_network", eval_network)
+        self.network = network
+        self._cell = KerasCell(network) if isinstance(network, keras.Layer) else network
+        self.loss_fn = loss_fn
+        self.optimizer = optimizer
+        self._given_eval = eval_network
+        self._options = options
+        self._plan = self.plan()
+        if manager is LEVEL_DEFAULT:
+            manager = default_manager(self._plan) if optimizer is not None else None
+        self.manager: LossScaleManager | None = manager
+        if optimizer is not None:
+            check_manager("Model", manager, optimizer)
+        elif manager is not None:
+            raise checks.fail_value(
+                "Model", "loss_scale_manager needs an optimizer", manager, "Model(network, loss_fn, optimizer, ...)"
+            )
+
+    def plan(self) -> PrecisionPlan:
+        """Return the plan as the network stands now; `to_float` calls made since then count."""
+        return plan_precision(
+            self.network,
+            self._options.amp_level,
+            keep_batchnorm_fp32=self._options.keep_batchnorm_fp32,
+            cast_model_type=self._options.cast_model_type,
+        )
+
+    def enter(self) -> None:
+        """Put this Model's plan in force, should another Model of the same network, or `to_float`, have changed it."""
+        current = applied_plan(self.network)
+        plan = self._plan_without(current)
+        if current is None or current.plan is not self._plan or plan != self._plan:
+            self._plan = plan
+            apply_plan(self.network, plan)
+
+    def _plan_without(self, current: amp.AppliedPlan | None) -> PrecisionPlan:
+        """Plan from the network as the user left it, not as another plan has it."""
+        if current is not None and current.plan is not self._plan:
+            current.undo()
+        return self.plan()
+
+    @property
+    def current_plan(self) -> PrecisionPlan:
+        """The plan in force since the last `enter`."""
+        return self._plan
+
+    @property
+    def built(self) -> bool:
+        """Whether every Keras layer has its variables."""
+        layers = (node.layer for node in tree_of(self.network).walk())
+        return all(layer.built for layer in layers if isinstance(layer, keras.Layer))
+
+    def build(self, data: Any) -> None:
+        """Give every Keras layer its variables by running the network on one sample, and make the cells.
+
+        Args:
+            data: The data column of a batch, tensors (N, ...).
+        """
+        if not self.built:
+            sample = keras.tree.map_structure(lambda column: column[:1], data)
+            self.network(sample)
+        self.enter()
+        self.train_network  # noqa: B018  (made now, so that its errors come before any step)
+
+    @functools.cached_property
+    def train_network(self) -> Cell:
+        """The cell that trains on a batch; without an optimizer the network itself."""
+        with_loss: Cell = self._cell if self.loss_fn is None else WithLossCell(self._cell, self.loss_fn)
+        if self.optimizer is None:
+            return with_loss
+        self.enter()
+        return make_train_cell(with_loss, self.optimizer, self.manager)
+
+    @functools.cached_property
+    def eval_network(self) -> Cell:
+        """The cell that metrics are computed from."""
+        given = self._given_eval
+        if given is None:
+            return WithEvalCell(self._cell, self.loss_fn)
+        return KerasCell(given) if isinstance(given, keras.Layer) else given  # type: ignore[no-any-return]
+
+    @property
+    def predict_network(self) -> Cell:
+        """The network as a cell."""
+        return self._cell  # type: ignore[no-any-return]
+
+    @property
+    def scaled(self) -> bool:
+        """Whether a step returns ``(loss, overflow, loss_scale)``."""
+        train = self.train_network
+        own = type(train).construct is TrainOneStepWithLossScaleCell.construct
+        return isinstance(train, TrainOneStepWithLossScaleCell) and own
+
+    @property
+    def host_manager(self) -> Any:
+        """A manager that is moved from Python, with how to set the scale; None for all others."""
+        if self.manager is None or not host_driven(self.manager):
+            return None
+        train = self.train_network
+        return (self.manager, train.set_sense_scale) if isinstance(train, TrainOneStepWithLossScaleCell) else None
+
+    @functools.cached_property
+    def stepper(self) -> Stepper:
+        """The train network, compiled."""
+        return Stepper(self.train_network, scaled=self.scaled)
+
+    @functools.cached_property
+    def evaluating(self) -> CompiledCall:
+        """The eval network, compiled."""
+        return CompiledCall(self.eval_network)
+
+    @functools.cached_property
+    def predicting(self) -> CompiledCall:
+        """The network, compiled."""
+        return CompiledCall(self.predict_network)
+
+    @property
+    def with_loss(self) -> Any:
+        """The network with its loss, as the train cell runs it."""
+        train = self.train_network
+        return train.network if isinstance(train, TrainOneStepCell) else train
+
+
+def _check_network(name: str, network: Any) -> None:
+    if not isinstance(network, keras.Layer) and not is_cell(network):
+        raise checks.fail_type(
+            "Model", f"{name} must be a mixtrain.nn.Cell or a keras.Model", network, "a class with nn.Cell as its base"
+        )

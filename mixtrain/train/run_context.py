@@ -1,0 +1,182 @@
+"""What callbacks see of a run, and how they stop it: `CallbackArguments` and `RunContext`."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NoReturn
+
+from mixtrain import checks
+from mixtrain.train.records import StepRecords
+
+
+class CallbackArguments:
+    """The state of a run as attributes, written by the loop and read by callbacks.
+
+    A callback may keep values of its own here under other names (``arguments.init_time = time.time()``). Reading one
+    that is not set yet is an AttributeError; `get` takes a default.
+
+    Attributes:
+        mode: "train" or "eval".
+        batch_num: Steps of an epoch; with a sink size, steps of a call.
+        epoch_num: Epochs to run.
+        cur_epoch_num: Number of the epoch, from 1; not set before the first epoch.
+        cur_step_num: Number of the step over all epochs, from 1; with sink feed that of the call's last step.
+        network: The network as it was given.
+        train_network: The cell that trains on a batch.
+        eval_network: The cell that metrics are computed from.
+        loss_fn: The loss.
+        optimizer: The optimizer.
+        loss_scale_manager: The manager in use, or None.
+        train_dataset: The training data as given.
+        valid_dataset: The evaluation data as given.
+        train_dataset_element: The batch of the step; None with sink feed.
+        eval_dataset_element: The batch of the evaluation step.
+        net_outputs: What `train_network` (or `eval_network`) returned at the last step.
+        step_results: Every step of the call: ``loss``, ``overflow`` and ``loss_scale``, arrays of shape (n,).
+        epoch_values: At the end of an epoch, its mean "loss" and the rest of its line in the history.
+        metrics: Evaluation results by name, after an evaluation.
+        eval_results: The same with "eval_loss".
+        dataset_sink_mode: Whether a call runs many steps.
+        list_callback: The callbacks of the run.
+        parallel_mode: "stand_alone".
+        device_number: 1.
+
+    Args:
+        **fields: Some of the attributes above.
+
+    Example:
+        >>> arguments = CallbackArguments(mode="train", cur_step_num=3)
+        >>> arguments.cur_step_num, arguments.get("cur_epoch_num", 1)
+        (3, 1)
+
+    Source: MindSpore, `mindspore.train.RunContext`.
+    """
+
+    mode: Literal["train", "eval"]
+    batch_num: int
+    epoch_num: int
+    cur_epoch_num: int
+    cur_step_num: int
+    network: Any
+    train_network: Any
+    eval_network: Any
+    loss_fn: Any
+    optimizer: Any
+    loss_scale_manager: Any
+    train_dataset: Any
+    valid_dataset: Any
+    train_dataset_element: Any
+    eval_dataset_element: Any
+    net_outputs: Any
+    step_results: StepRecords | None
+    epoch_values: Mapping[str, float]
+    metrics: Mapping[str, Any]
+    eval_results: Mapping[str, Any]
+    dataset_sink_mode: bool
+    list_callback: Any
+    parallel_mode: str
+    device_number: int
+
+    def __init__(self, **fields: Any) -> None:
+        self._set(**{"parallel_mode": "stand_alone", "device_number": 1, **fields})
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return an attribute, or `default` where it is not set."""
+        return self.__dict__.get(name, default)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.__dict__
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        setattr(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name in _FIELDS:
+            raise AttributeError(f'cb_params.{name}: it is not set at this point of the run. Write get("{name}").')
+        self._unknown(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _FIELDS:
+            raise AttributeError(
+                f"cb_params.{name}: the training loop writes it, a callback only reads it; got {value!r}. "
+                "Write another name for a value of your own."
+            )
+        object.__setattr__(self, name, value)
+
+    def _unknown(self, name: str) -> NoReturn:
+        nearest = difflib.get_close_matches(name, [*_FIELDS, *self.__dict__], n=1, cutoff=0.0)[0]
+        raise AttributeError(f"cb_params.{name}: there is no such value. Write cb_params.{nearest}.")
+
+    def _set(self, **fields: Any) -> None:
+        """Write fields; for the loop alone."""
+        for name, value in fields.items():
+            if name not in _FIELDS:
+                self._unknown(name)
+            object.__setattr__(self, name, value)
+
+    def _drop(self, *names: str) -> None:
+        """Take fields back; for the loop alone."""
+        for name in names:
+            self.__dict__.pop(name, None)
+
+    @contextlib.contextmanager
+    def _lent(self, **fields: Any) -> Iterator[None]:
+        """Write fields until the end of the block, then put back what was there; for the loop alone."""
+        before = {name: self.__dict__[name] for name in _FIELDS if name in self.__dict__}
+        self._set(**fields)
+        try:
+            yield
+        finally:
+            self._drop(*_FIELDS)
+            self._set(**before)
+
+
+_FIELDS = frozenset(CallbackArguments.__annotations__)
+
+
+class RunContext:
+    """What a hook is given: the state of the run, and the way to stop it.
+
+    Args:
+        original_args: The state; a dict of its fields serves in tests of callbacks.
+
+    Raises:
+        TypeError: `original_args` is neither.
+
+    Example:
+        >>> context = RunContext({"cur_epoch_num": 4})
+        >>> context.request_stop()
+        >>> context.original_args().cur_epoch_num, context.get_stop_requested()
+        (4, True)
+
+    Source: MindSpore, `mindspore.train.RunContext`.
+    """
+
+    def __init__(self, original_args: CallbackArguments | dict[str, Any]) -> None:
+        if isinstance(original_args, dict):
+            given, original_args = original_args, CallbackArguments()
+            for name, value in given.items():
+                object.__setattr__(original_args, name, value)
+        self._original_args: CallbackArguments = checks.instance(
+            "RunContext", "original_args", original_args, CallbackArguments, 'RunContext({"cur_epoch_num": 1})'
+        )
+        self._stop_requested = False
+
+    def original_args(self) -> CallbackArguments:
+        """Return the state of the run."""
+        return self._original_args
+
+    def request_stop(self) -> None:
+        """Ask for the run to end after the step, or call, that is running."""
+        self._stop_requested = True
+
+    def get_stop_requested(self) -> bool:
+        """Say whether somebody asked."""
+        return self._stop_requested

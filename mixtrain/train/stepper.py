@@ -1,0 +1,96 @@
+"""One compiled call of a train network: a batch (host feed) or many (sink feed), with every step's results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+from mixtrain import engine
+from mixtrain.nn.step.train_cell import computed_dtypes
+from mixtrain.precision.request import precision_version
+from mixtrain.train.records import StepRecords
+
+
+class CompiledCall:
+    """A cell as one compiled call, compiled anew when some layer's precision has changed.
+
+    Args:
+        network: A Cell.
+    """
+
+    def __init__(self, network: Any) -> None:
+        self.network = network
+        self._version = -1
+        self._compiled: Callable[..., Any] | None = None
+
+    def __call__(self, *inputs: Any) -> Any:
+        if self._compiled is None or self._version != precision_version():
+            self._version = precision_version()
+            self._compiled = self._compile()
+        return self._compiled(*inputs)
+
+    def _compile(self) -> Callable[..., Any]:
+        return engine.compile_function(self.network, choice=self.choice())
+
+    def choice(self) -> engine.JitChoice:
+        """Return how the cell is compiled for the formats it computes in."""
+        return engine.choose_jit(computed_dtypes(self.network), engine.describe_device())
+
+    def traces(self) -> int:
+        """Return how often the present compiled call was traced."""
+        return 0 if self._compiled is None else engine.trace_count(self._compiled)
+
+
+class _CompiledLoop(CompiledCall):
+    """A cell run on many batches of an engine iterator in one compiled call."""
+
+    structure: Any = None
+
+    def _compile(self) -> Callable[..., Any]:
+        return engine.compile_loop(self._flat, choice=self.choice())
+
+    def _flat(self, *batch: Any) -> tuple[Any, ...]:
+        outputs = self.network(*batch)
+        self.structure = outputs
+        return tuple(keras.tree.flatten(outputs))
+
+
+class Stepper:
+    """Runs a train network, compiled once for each way of feeding it.
+
+    Args:
+        network: Takes the columns of a batch, returns its outputs; a Cell.
+        scaled: Whether the outputs are ``(loss, overflow, loss_scale)``.
+
+    Attributes:
+        outputs: The network's outputs at the last step run.
+    """
+
+    def __init__(self, network: Any, *, scaled: bool) -> None:
+        self._scaled = scaled
+        self._host = CompiledCall(network)
+        self._sink = _CompiledLoop(network)
+        self.outputs: Any = None
+
+    def step(self, batch: tuple[Any, ...]) -> StepRecords:
+        """Train on one batch."""
+        self.outputs = self._host(*batch)
+        loss, overflow, scale = self._named(self.outputs)
+        return StepRecords([loss], None if overflow is None else [overflow], None if scale is None else [scale])
+
+    def loop(self, iterator: Any, count: int) -> StepRecords:
+        """Train on `count` batches of an engine iterator in one call."""
+        rows = self._sink(iterator, count)
+        self.outputs = keras.tree.pack_sequence_as(self._sink.structure, [row[-1] for row in rows])
+        return StepRecords(*self._named(keras.tree.pack_sequence_as(self._sink.structure, list(rows))))
+
+    def _named(self, outputs: Any) -> tuple[Any, Any, Any]:
+        if self._scaled:
+            return outputs  # type: ignore[no-any-return]
+        return keras.tree.flatten(outputs)[0], None, None
+
+    def traces(self) -> int:
+        """Return how often a call was traced, both ways together."""
+        return self._host.traces() + self._sink.traces()

@@ -1,0 +1,5 @@
+"""Build script; everything is configured in setup.cfg."""
+
+from setuptools import setup
+
+setup()

@@ -1,0 +1,23 @@
+"""What every test starts from: a seed, graph mode, and no name taken by an earlier test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import keras
+import pytest
+
+import mixtrain
+
+# A recipe, run by hand where the reference is installed.
+collect_ignore = ["data/make_mindspore_reference.py"]
+
+
+@pytest.fixture(autouse=True)
+def fresh_state() -> Iterator[None]:
+    """Seed every generator, clear Keras's names, and run in graph mode."""
+    keras.backend.clear_session()
+    mixtrain.set_seed(0)
+    mixtrain.set_context(mode=mixtrain.GRAPH_MODE, jit_level="auto")
+    yield
+    mixtrain.set_context(mode=mixtrain.GRAPH_MODE, jit_level="auto")

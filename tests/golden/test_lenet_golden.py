@@ -1,0 +1,86 @@
+"""Training traces agree with the reference's, case by case, to the tolerances of the design."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mixtrain import DynamicLossScaleManager, FixedLossScaleManager
+from tests.golden.lenet import EPOCHS, STEPS, TRACES, train
+
+GOLDEN = np.load(TRACES)
+FLOAT32_CASES: dict[str, dict[str, Any]] = {
+    "O0": {},
+    "O0_wd": {"weight_decay": 1e-3},
+    "O0_lr_list": {"learning_rate": [0.05 * 0.97**i for i in range(STEPS)]},
+    "O0_fixed1024_keep": {"manager": (1024, False), "loss_scale": 1024.0},
+}
+HALF_CASES: dict[str, dict[str, Any]] = {
+    "O1": {"level": "O1"},
+    "O2": {"level": "O2"},
+    "O3": {"level": "O3"},
+    "O0_conv1_to_float16": {"to_float16": True},
+    "O2_fixed1024_keep": {"level": "O2", "manager": (1024, False), "loss_scale": 1024.0},
+}
+
+
+def run(case: dict[str, Any], **options: Any) -> tuple[Any, Any]:
+    """Train one case, with a manager of its own."""
+    settings = {**case, **options}
+    if isinstance(settings.get("manager"), tuple):
+        settings["manager"] = FixedLossScaleManager(*settings["manager"])
+    return train(**settings)
+
+
+@pytest.mark.parametrize("name", FLOAT32_CASES)
+def test_float32_traces_equal_the_reference_over_the_first_64_steps(name: str) -> None:
+    records, _ = run(FLOAT32_CASES[name])
+    assert len(records) == STEPS
+    np.testing.assert_allclose(records.loss[:64], GOLDEN[f"loss/{name}"][:64], rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["O0_wd", "O0_lr_list"])
+def test_float32_weights_equal_the_reference_after_training(name: str) -> None:
+    _, net = run(FLOAT32_CASES[name])
+    for parameter in ("fc3.bias", "conv1.weight"):
+        trained = net.parameters_dict()[parameter].asnumpy()
+        np.testing.assert_allclose(trained, GOLDEN[f"{parameter}/{name}"], rtol=0, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HALF_CASES)
+def test_half_traces_follow_the_reference(name: str) -> None:
+    records, _ = run(HALF_CASES[name])
+    expected = GOLDEN[f"loss/{name}"]
+    np.testing.assert_allclose(records.loss[:8], expected[:8], rtol=0, atol=2e-2)
+    means = records.loss.reshape(EPOCHS, -1).mean(axis=1)
+    np.testing.assert_allclose(means, expected.reshape(EPOCHS, -1).mean(axis=1), rtol=0.02)
+
+
+@pytest.mark.parametrize("name", ["O0", "O0_fixed1024_keep"])
+def test_sink_feed_gives_the_trace_of_host_feed(name: str) -> None:
+    host, _ = run(FLOAT32_CASES[name])
+    sink, _ = run(FLOAT32_CASES[name], sink=True)
+    np.testing.assert_allclose(sink.loss, host.loss, rtol=0, atol=1e-5)
+
+
+def test_dynamic_scaling_in_float32_changes_no_number_and_its_trace_is_the_same_in_both_feeds() -> None:
+    plain, _ = run({})
+    host, _ = run({"manager": DynamicLossScaleManager(2**10, 2, 20)})
+    sink, _ = run({"manager": DynamicLossScaleManager(2**10, 2, 20)}, sink=True)
+    np.testing.assert_array_equal(host.loss, plain.loss)
+    np.testing.assert_allclose(sink.loss, host.loss, rtol=0, atol=1e-5)
+    np.testing.assert_array_equal(host.overflow, sink.overflow)
+    np.testing.assert_array_equal(host.loss_scale, sink.loss_scale)
+    np.testing.assert_array_equal(host.loss_scale, 2.0 ** (10 + np.arange(STEPS) // 20))
+
+
+@pytest.mark.slow
+def test_in_half_the_overflow_and_scale_traces_of_both_feeds_are_the_same() -> None:
+    host, _ = run({"level": "O2", "manager": DynamicLossScaleManager(2**24, 2, 50)})
+    sink, _ = run({"level": "O2", "manager": DynamicLossScaleManager(2**24, 2, 50)}, sink=True)
+    assert host.overflow.any()
+    np.testing.assert_array_equal(host.overflow, sink.overflow)
+    np.testing.assert_array_equal(host.loss_scale, sink.loss_scale)

@@ -1,0 +1,144 @@
+"""Containers number their cells, name their parameters, and behave as lists."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from mixtrain import engine
+from mixtrain.common.tensor import Tensor
+from mixtrain.nn.cell import Cell
+from mixtrain.nn.layer import CellList, Dense, Flatten, ReLU, SequentialCell
+
+
+def names(cell: Cell) -> list[str]:
+    return [parameter.name for parameter in cell.get_parameters()]
+
+
+class Holder(Cell):
+    def __init__(self, cells: Any) -> None:
+        super().__init__()
+        self.held = cells
+
+
+def dense() -> Dense:
+    return Dense(2, 2, "ones", has_bias=False)
+
+
+@pytest.mark.parametrize("make", [lambda a, b: SequentialCell(a, b), lambda a, b: SequentialCell([a, b])])
+def test_cells_are_called_in_order(make: Any) -> None:
+    net = make(dense(), dense())
+    assert names(net) == ["0.weight", "1.weight"]
+    assert engine.to_numpy(net(Tensor([[1.0, 2.0]]))).tolist() == [[6.0, 6.0]]
+
+
+def test_empty_container_returns_its_input_and_is_false() -> None:
+    x = Tensor([1.0])
+    assert SequentialCell()(x) is x
+    assert not SequentialCell()
+    assert SequentialCell(ReLU())
+
+
+def test_mapping_gives_attribute_names() -> None:
+    net = SequentialCell(OrderedDict(a=dense(), b=ReLU()))
+    assert names(net) == ["a.weight"]
+    assert isinstance(net.b, ReLU)
+
+
+def test_names_start_with_the_holders_attribute() -> None:
+    net = Holder(SequentialCell(dense()))
+    net.held.append(dense())
+    assert names(net) == ["held.0.weight", "held.1.weight"]
+
+
+def test_indexing_slicing_and_iterating_are_a_lists() -> None:
+    cells = [dense(), ReLU(), Flatten()]
+    net = SequentialCell(cells)
+    assert len(net) == 3
+    assert net[0] is cells[0]
+    assert net[-1] is cells[2]
+    assert [cell is other for cell, other in zip(net, cells, strict=True)] == [True] * 3
+    assert net.cell_list == cells
+    with pytest.raises(IndexError, match="expected an index from -3 to 2; got 3"):
+        net[3]
+    with pytest.raises(TypeError, match="an index must be an int or a slice"):
+        net["0"]
+
+
+def test_slice_leaves_the_parameters_names_alone() -> None:
+    net = Holder(SequentialCell(dense(), ReLU(), dense())).set_train()
+    part = net.held[1:]
+    assert isinstance(part, SequentialCell)
+    assert part.training
+    assert [cell is other for cell, other in zip(part, list(net.held)[1:], strict=True)] == [True, True]
+    assert names(part) == ["held.2.weight"]
+    assert names(net) == ["held.0.weight", "held.2.weight"]
+
+
+def test_replacing_and_deleting_rename() -> None:
+    net = SequentialCell(ReLU(), dense(), dense())
+    net[0] = dense()
+    assert names(net) == ["0.weight", "1.weight", "2.weight"]
+    del net[1]
+    assert names(net) == ["0.weight", "1.weight"]
+    del net[:]
+    assert len(net) == 0
+
+
+def test_keras_layers_are_wrapped() -> None:
+    net = SequentialCell(keras.layers.Dense(3), ReLU())
+    assert tuple(net(Tensor(np.ones((2, 4), np.float32))).shape) == (2, 3)
+    assert len(net.trainable_params()) == 2
+
+
+def test_list_inserts_extends_and_appends() -> None:
+    first, second, third = dense(), dense(), dense()
+    cells = CellList([first])
+    assert cells.append(third) is cells
+    cells.insert(1, second)
+    assert [cell is other for cell, other in zip(cells, (first, second, third), strict=True)] == [True] * 3
+    assert names(cells) == ["0.weight", "1.weight", "2.weight"]
+    cells += [dense()]
+    cells.insert(len(cells), ReLU())
+    assert len(cells) == 5
+    with pytest.raises(IndexError, match="expected an index"):
+        cells.insert(9, ReLU())
+
+
+def test_list_in_a_cell_is_found_and_trained() -> None:
+    net = Holder(CellList([dense() for _ in range(2)])).set_train()
+    assert names(net) == ["held.0.weight", "held.1.weight"]
+    assert all(cell.training for cell in net.held)
+
+
+def test_list_without_prefix_leaves_names_alone() -> None:
+    assert names(CellList([dense()], auto_prefix=False)) == ["weight"]
+
+
+def test_list_is_not_called() -> None:
+    with pytest.raises(NotImplementedError, match="Write for cell in cells"):
+        CellList([ReLU()])(Tensor([1.0]))
+
+
+@pytest.mark.parametrize("make", [lambda: SequentialCell(1), lambda: SequentialCell([ReLU(), "relu"]),
+                                  lambda: CellList(ReLU(), ReLU()), lambda: CellList(ReLU()),
+                                  lambda: CellList([ReLU()]).extend(ReLU())])
+def test_what_is_no_cell_is_refused(make: Any) -> None:
+    with pytest.raises(TypeError, match="Write"):
+        make()
+
+
+def test_set_grad_reaches_the_cells() -> None:
+    net = SequentialCell(ReLU()).set_grad()
+    assert net[0].requires_grad
+
+
+def test_representation_is_the_references() -> None:
+    assert repr(SequentialCell(Dense(1, 2, has_bias=False), ReLU())) == (
+        "SequentialCell(\n  (0): Dense(input_channels=1, output_channels=2)\n  (1): ReLU()\n)"
+    )
+    assert repr(SequentialCell()) == "SequentialCell()"

@@ -1,0 +1,136 @@
+"""The floors hold: imports point down, only the engine imports TensorFlow, nothing is imported inside functions."""
+
+from __future__ import annotations
+
+import ast
+import pathlib
+
+import pytest
+
+import mixtrain
+
+ROOT = pathlib.Path(mixtrain.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+
+# From the ground up; a room may import rooms of lower floors and its own, never its neighbours on the same floor.
+FLOORS = [
+    {"dtype", "errors", "checks", "context", "version"},
+    {"engine"},
+    {"common", "network"},
+    {"precision", "diagnostics", "dataset"},
+    {"nn"},
+    {"amp"},
+    {"train"},
+    {"__init__"},
+]
+FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+# Words may use each other (errors by checks, say): they hold no state of rooms above.
+GROUND = FLOORS[0]
+OPTIONAL = {"matplotlib"}
+
+
+def room_of(path: pathlib.Path) -> str:
+    """Return the room that a file belongs to."""
+    first = path.relative_to(ROOT).parts[0]
+    return first.removesuffix(".py")
+
+
+def imported_rooms(tree: ast.AST) -> set[str]:
+    """Return the rooms of mixtrain that a file imports."""
+    rooms: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "mixtrain":
+            rooms |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mixtrain."):
+            rooms.add(node.module.split(".")[1])
+        elif isinstance(node, ast.Import):
+            rooms |= {a.name.split(".")[1] for a in node.names if a.name.startswith("mixtrain.")}
+    return rooms
+
+
+def external_imports(tree: ast.AST) -> set[str]:
+    """Return the top names of the packages that a file imports."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module.split(".")[0])
+    return names
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_file_imports_only_rooms_below_its_own(path: pathlib.Path) -> None:
+    room = room_of(path)
+    for other in imported_rooms(ast.parse(path.read_text())) - {room}:
+        assert other in FLOOR_OF, f"{path.name} imports {other}, which is on no floor"
+        down = FLOOR_OF[other] < FLOOR_OF[room]
+        assert down or (room in GROUND and other in GROUND), f"{room} must not import {other}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_only_the_engine_imports_tensorflow(path: pathlib.Path) -> None:
+    if room_of(path) != "engine":
+        assert "tensorflow" not in external_imports(ast.parse(path.read_text()))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_is_imported_inside_a_function_but_optional_extras(path: pathlib.Path) -> None:
+    for function in ast.walk(ast.parse(path.read_text())):
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            assert external_imports(function) <= OPTIONAL, f"{path.name}: {function.name}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_file_says_its_idea_at_its_top_and_is_short_enough_to_hold_one(path: pathlib.Path) -> None:
+    text = path.read_text()
+    assert ast.get_docstring(ast.parse(text)), f"{path.name} has no sentence at its top"
+    assert text.count("\n") <= 300, f"{path.name} has {text.count(chr(10))} lines"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_file_asserts_or_imports_stars_or_keras_internals(path: pathlib.Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        assert not isinstance(node, ast.Assert), f"{path.name}:{node.lineno}: raise an error instead"
+        if isinstance(node, ast.ImportFrom):
+            assert all(alias.name != "*" for alias in node.names), f"{path.name}: star import"
+            assert not (node.module or "").startswith("keras.src"), f"{path.name}: private Keras import"
+
+
+def test_rooms_of_the_package_are_all_on_a_floor() -> None:
+    rooms = {room_of(path) for path in FILES}
+    assert rooms <= set(FLOOR_OF)
+
+
+def test_imports_between_files_have_no_cycles() -> None:
+    graph = {module_name(path): module_imports(path) for path in FILES}
+    done: set[str] = set()
+
+    def visit(module: str, trail: tuple[str, ...]) -> None:
+        assert module not in trail, " -> ".join((*trail[trail.index(module):], module))
+        if module not in done:
+            for other in graph.get(module, ()):
+                visit(other, (*trail, module))
+            done.add(module)
+
+    for module in graph:
+        visit(module, ())
+
+
+def module_name(path: pathlib.Path) -> str:
+    """Return a file's dotted name."""
+    parts = ("mixtrain", *path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def module_imports(path: pathlib.Path) -> set[str]:
+    """Return the files of mixtrain that a file imports when it is loaded."""
+    known = {module_name(other) for other in FILES}
+    found: set[str] = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mixtrain"):
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                found.add(full if full in known else node.module)
+    own_package = module_name(path)
+    return {name for name in found if name in known and name not in ("mixtrain", own_package)}
