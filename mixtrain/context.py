@@ -75,6 +75,12 @@ def set_context(**settings: Any) -> None:
 def get_context(name: str) -> Any:
     """Return one setting of `set_context`.
 
+    Args:
+        name: The setting: "mode", "device_target", "jit_level", or one that is accepted without effect.
+
+    Returns:
+        Its value.
+
     Raises:
         ValueError: There is no such setting.
 

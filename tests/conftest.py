@@ -16,7 +16,7 @@ collect_ignore = ["data/make_mindspore_reference.py"]
 @pytest.fixture(autouse=True)
 def fresh_state() -> Iterator[None]:
     """Seed every generator, clear Keras's names, and run in graph mode."""
-    keras.backend.clear_session()
+    keras.utils.clear_session(free_memory=False)
     mixtrain.set_seed(0)
     mixtrain.set_context(mode=mixtrain.GRAPH_MODE, jit_level="auto")
     yield

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from typing import Any
 
 import keras
 
 from mixtrain import checks, engine
-from mixtrain.precision.loss_scale import LossScaleRule, LossScaleState
+from mixtrain.dtype import float32, is_float, wider
+from mixtrain.precision.loss_scale import LARGEST_SCALE, LossScaleRule, LossScaleState
 
 
 def all_finite(inputs: Any) -> Any:
@@ -67,11 +69,11 @@ class _StateScaler(LossScaler):
 
     def scale(self, inputs: Any) -> Any:
         """Return `inputs` multiplied by the scale, each tensor in its own format."""
-        return _mapped(lambda x: x * keras.ops.cast(self.state.loss_scale, x.dtype), inputs)
+        return _mapped(lambda x, scale: x * scale, inputs, self.state.loss_scale)
 
     def unscale(self, inputs: Any) -> Any:
         """Return `inputs` divided by the scale, each tensor in its own format; None stays None."""
-        return _mapped(lambda x: x / keras.ops.cast(self.state.loss_scale, x.dtype), inputs)
+        return _mapped(lambda x, scale: x / scale, inputs, self.state.loss_scale)
 
 
 class StaticLossScaler(_StateScaler):
@@ -82,7 +84,7 @@ class StaticLossScaler(_StateScaler):
 
     Raises:
         TypeError: `scale_value` is no number.
-        ValueError: It is under 1 or not finite.
+        ValueError: It is under 1 or not finite in float32.
 
     Example:
         >>> import mixtrain
@@ -93,7 +95,9 @@ class StaticLossScaler(_StateScaler):
     """
 
     def __init__(self, scale_value: float) -> None:
-        start = checks.number("StaticLossScaler", "scale_value", scale_value, at_least=1.0, example=1024.0)
+        start = checks.number(
+            "StaticLossScaler", "scale_value", scale_value, at_least=1.0, at_most=LARGEST_SCALE, example=1024.0
+        )
         super().__init__(LossScaleState(start, LossScaleRule(1.0, 1)))
 
     def adjust(self, grads_finite: Any) -> bool:
@@ -124,8 +128,10 @@ class DynamicLossScaler(_StateScaler):
 
     def __init__(self, scale_value: float, scale_factor: float, scale_window: int) -> None:
         where = "DynamicLossScaler"
-        start = checks.number(where, "scale_value", scale_value, at_least=1.0, example=2.0**10)
-        factor = checks.number(where, "scale_factor", scale_factor, above=1.0, example=2)
+        start = checks.number(
+            where, "scale_value", scale_value, at_least=1.0, at_most=LARGEST_SCALE, example=2.0**10
+        )
+        factor = checks.number(where, "scale_factor", scale_factor, above=1.0, at_most=LARGEST_SCALE, example=2)
         window = checks.integer(where, "scale_window", scale_window, at_least=1, example=1000)
         super().__init__(LossScaleState(start, LossScaleRule(factor, window)))
         self.scale_factor, self.scale_window = factor, window
@@ -145,8 +151,14 @@ class DynamicLossScaler(_StateScaler):
         return True
 
 
-def _mapped(function: Any, inputs: Any) -> Any:
-    def apply(value: Any) -> Any:
-        return None if value is None else engine.map_values(function, value)
+def _mapped(function: Callable[[Any, Any], Any], inputs: Any, loss_scale: Any) -> Any:
+    """Apply a function of a value and the scale; in at least float32, as half formats cannot hold every scale."""
 
-    return keras.tree.map_structure(apply, inputs)
+    def one(value: Any) -> Any:
+        dtype = wider(value.dtype, float32) if is_float(value.dtype) else value.dtype
+        result = function(keras.ops.cast(value, dtype), keras.ops.cast(loss_scale, dtype))
+        return keras.ops.cast(result, value.dtype)
+
+    return keras.tree.map_structure(
+        lambda value: None if value is None else engine.map_values(one, engine.to_tensor(value)), inputs
+    )

@@ -19,6 +19,14 @@ from mixtrain.dataset.stage import Row, Stage, stack_column, stack_rows
 class BatchInfo:
     """What `batch` tells the functions it calls.
 
+    Args:
+        batch_num: Number of the batch in its epoch, from 0.
+        epoch_num: Number of the epoch, from 0.
+
+    Example:
+        >>> BatchInfo(batch_num=2, epoch_num=0).get_batch_num()
+        2
+
     Source: MindSpore, `mindspore.dataset.BatchInfo`.
     """
 

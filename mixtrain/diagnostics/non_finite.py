@@ -12,9 +12,10 @@ import numpy as np
 
 from mixtrain import engine
 from mixtrain.network.interpose import Forward, interpose
-from mixtrain.network.walk import tree_of
+from mixtrain.network.walk import is_cell, tree_of
 
-Kind = Literal["input", "forward", "loss", "gradient", "none"]
+Kind = Literal["input", "forward", "loss", "gradient", "parameter", "none"]
+Outputs = list[tuple[str, list[Any]]]  # the float outputs of each layer call, innermost first
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +24,8 @@ class Finding:
 
     Attributes:
         kind: "input": a column of the batch is not finite; "forward": a layer's output; "loss": only the loss;
-            "gradient": only a gradient, at this loss scale; "none": everything is finite.
+            "gradient": only a gradient, at this loss scale, of a layer's output; "parameter": of a layer's parameter;
+            "none": everything is finite.
         layer: The layer's path, or None.
     """
 
@@ -41,6 +43,8 @@ class Finding:
             "the loss function and the labels",
             "gradient": f"the forward pass is finite; the first gradient that is not finite, counted from the loss, "
             f"is that of the output of {place}",
+            "parameter": f"the forward pass is finite; the first gradient that is not finite, counted from the loss, "
+            f"is that of a parameter of {place}",
             "none": "a second pass over the batch at hand found every output and gradient finite",
         }[self.kind]
 
@@ -67,24 +71,47 @@ def find_non_finite(
             return Finding("forward", path)
     if not _finite(loss):
         return Finding("loss")
+    return _gradient_finding(network, lambda: loss_of(*batch), outputs, loss_scale)
+
+
+def _gradient_finding(network: Any, run: Callable[[], Any], outputs: Outputs, loss_scale: float) -> Finding:
+    """Look, from the loss backwards, at the gradients of each layer's outputs and of its own parameters."""
     taps = [[keras.ops.zeros_like(value) for value in values] for _, values in outputs]
+    owned = _parameters_by_path(network)
 
     def scaled() -> tuple[Any, Any]:
-        _, tapped = _watched(network, lambda: loss_of(*batch), taps=iter(taps))
+        _, tapped = _watched(network, run, taps=iter(taps))
         return keras.ops.cast(tapped, "float32") * loss_scale, ()
 
-    flat = [tap for group in taps for tap in group]
-    gradients = iter(engine.value_and_gradient(scaled, flat)[2])
-    found = [(path, [next(gradients) for _ in values]) for path, values in outputs]
-    for path, values in reversed(found):
-        if not all(value is None or _finite(value) for value in values):
+    sources = [tap for group in taps for tap in group] + [variable for group in owned.values() for variable in group]
+    gradients = iter(engine.value_and_gradient(scaled, sources)[2])
+    of_outputs = [(path, [next(gradients) for _ in values]) for path, values in outputs]
+    of_parameters = {path: [next(gradients) for _ in variables] for path, variables in owned.items()}
+    for path, values in reversed(of_outputs):
+        if not all(map(_finite_gradient, values)):
             return Finding("gradient", path)
-    return Finding("none")
+        if not all(map(_finite_gradient, of_parameters.pop(path, ()))):
+            return Finding("parameter", path)
+    # Parameters of layers that are not called themselves, whose holder reads them.
+    rest = (path for path, values in of_parameters.items() if not all(map(_finite_gradient, values)))
+    found = next(rest, None)
+    return Finding("none") if found is None else Finding("parameter", found)
 
 
-def _watched(network: Any, run: Callable[[], Any], taps: Any) -> tuple[list[tuple[str, list[Any]]], Any]:
+def _parameters_by_path(network: Any) -> dict[str, list[Any]]:
+    """Return the trainable variables by the path of the innermost layer that holds them."""
+    owned: dict[str, list[Any]] = {}
+    seen: set[int] = set()
+    for node in reversed(list(tree_of(network).walk())):
+        held = node.layer.trainable_params() if is_cell(node.layer) else getattr(node.layer, "trainable_variables", ())
+        owned[node.path] = [variable for variable in held if id(variable) not in seen]
+        seen |= {id(variable) for variable in held}
+    return owned
+
+
+def _watched(network: Any, run: Callable[[], Any], taps: Any) -> tuple[Outputs, Any]:
     """Run a forward pass; note the float outputs of each layer call, innermost first, adding a tap to each."""
-    outputs: list[tuple[str, list[Any]]] = []
+    outputs: Outputs = []
     nodes = list(tree_of(network).walk())
     variables = {id(v): v for node in nodes for v in getattr(node.layer, "variables", ())}
     if hasattr(network, "get_parameters"):
@@ -118,6 +145,10 @@ def _watched(network: Any, run: Callable[[], Any], taps: Any) -> tuple[list[tupl
 
 def _is_float_tensor(value: Any) -> bool:
     return engine.is_tensor(value) and "float" in keras.backend.standardize_dtype(value.dtype)
+
+
+def _finite_gradient(gradient: Any) -> bool:
+    return gradient is None or bool(engine.all_finite([gradient]))
 
 
 def _finite(value: Any) -> bool:

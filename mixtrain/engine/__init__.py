@@ -6,45 +6,38 @@ Every name below means the same on every engine; the files of an engine carry th
 
 from __future__ import annotations
 
-import os
+from mixtrain.engine.backend import check_asked_backend, check_backend
+from mixtrain.engine.quiet import without_startup_notes
 
-# TensorFlow prints start-up notes unless told otherwise before it is first imported; a user's own setting wins.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+check_asked_backend()
+with without_startup_notes():
+    import keras
+check_backend(keras.backend.backend())
 
-import keras  # noqa: E402
-
-from mixtrain.errors import UnsupportedBackendError  # noqa: E402
-
-if keras.backend.backend() != "tensorflow":
-    raise UnsupportedBackendError(
-        f'mixtrain: the Keras backend must be "tensorflow"; got "{keras.backend.backend()}". '
-        "Set the environment variable KERAS_BACKEND=tensorflow before Python starts."
-    )
-
-from mixtrain.engine.facts import DeviceFacts, JitChoice  # noqa: E402
-from mixtrain.engine.tensorflow.compile import (  # noqa: E402
+from mixtrain.engine.facts import DeviceFacts, JitChoice
+from mixtrain.engine.tensorflow.compile import (
     choose_jit,
     compile_function,
     compile_loop,
     is_tracing,
     trace_count,
 )
-from mixtrain.engine.tensorflow.control import cond  # noqa: E402
-from mixtrain.engine.tensorflow.cross_entropy import (  # noqa: E402
+from mixtrain.engine.tensorflow.control import cond
+from mixtrain.engine.tensorflow.cross_entropy import (
     softmax_cross_entropy,
     sparse_softmax_cross_entropy,
 )
-from mixtrain.engine.tensorflow.device import describe_device  # noqa: E402
-from mixtrain.engine.tensorflow.gradient import all_finite, map_values, value_and_gradient  # noqa: E402
-from mixtrain.engine.tensorflow.layout import (  # noqa: E402
+from mixtrain.engine.tensorflow.device import describe_device
+from mixtrain.engine.tensorflow.gradient import all_finite, map_values, value_and_gradient
+from mixtrain.engine.tensorflow.layout import (
     cast_keeping_layout,
     elementwise,
     from_channels_last,
     to_channels_last,
     twin_of,
 )
-from mixtrain.engine.tensorflow.normalise import fused_batch_norm  # noqa: E402
-from mixtrain.engine.tensorflow.stream import (  # noqa: E402
+from mixtrain.engine.tensorflow.normalise import fused_batch_norm
+from mixtrain.engine.tensorflow.stream import (
     EndOfStream,
     Pipeline,
     is_pipeline_source,
@@ -53,7 +46,7 @@ from mixtrain.engine.tensorflow.stream import (  # noqa: E402
     pipeline_from_rows,
     wrap_pipeline,
 )
-from mixtrain.engine.tensorflow.tensor import (  # noqa: E402
+from mixtrain.engine.tensorflow.tensor import (
     TENSOR_TYPES,
     is_tensor,
     name_scope,

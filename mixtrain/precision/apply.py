@@ -12,6 +12,7 @@ from mixtrain.dtype import float32
 from mixtrain.network.interpose import Forward, interpose
 from mixtrain.network.walk import is_cell
 from mixtrain.precision.cast import CastRule, cast_floats
+from mixtrain.precision.formats import OWN_POLICY
 from mixtrain.precision.plan import PlanRow, PrecisionPlan
 from mixtrain.precision.request import precision_changed
 
@@ -105,6 +106,7 @@ def _apply_to_cell(cell: Any, cast: CastRule) -> Callable[[], None]:
 
 def _apply_to_layer(row: PlanRow, cast: CastRule) -> Callable[[], None]:
     layer, before = row.target, row.target.dtype_policy
+    object.__setattr__(layer, OWN_POLICY, before)
     half = row.compute_dtype != float32
     layer.dtype_policy = f"mixed_{row.compute_dtype}" if half else "float32"
     restore = None
@@ -116,6 +118,7 @@ def _apply_to_layer(row: PlanRow, cast: CastRule) -> Callable[[], None]:
         if restore is not None:
             restore()
         layer.dtype_policy = before
+        object.__delattr__(layer, OWN_POLICY)
 
     return undo
 

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Final, Literal
 
 from mixtrain import checks, engine
-from mixtrain.dtype import DType, as_dtype, bfloat16, float16, float32
+from mixtrain.dtype import DType, as_dtype, bfloat16, float16
 from mixtrain.precision.families import Family
 
 AmpLevel = Literal["O0", "O1", "O2", "O3", "auto"]
@@ -80,4 +80,4 @@ def resolve_level(where: str, amp_level: str, cast_model_type: DType | str | Non
         return Resolved(LEVELS["O2"], half or float16, f"auto: {device.kind} computes half formats in hardware")
     if device.fast_bfloat16:
         return Resolved(LEVELS["O2"], half or bfloat16, "auto: this CPU multiplies bfloat16 in hardware")
-    return Resolved(LEVELS["O0"], half or float32, "auto: this CPU has no half arithmetic")
+    return Resolved(LEVELS["O0"], half or float16, "auto: this CPU has no half arithmetic")

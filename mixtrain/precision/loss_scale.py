@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, Final
 
 import keras
@@ -12,6 +13,7 @@ from mixtrain import engine
 
 SMALLEST_SCALE: Final = 1.0
 LARGEST_SCALE: Final = float(np.finfo(np.float32).max)
+LARGEST_COUNT: Final = int(np.iinfo(np.int32).max)
 BAD_STEP_MAX: Final = 1000
 
 
@@ -54,7 +56,7 @@ def next_loss_scale(rule: LossScaleRule, loss_scale: Any, good_steps: Any, finit
     xp: Any = np if isinstance(finite, (bool, np.bool_)) else keras.ops
     factor = np.float32(rule.factor)
     counted = good_steps + np.int32(1)
-    full = counted >= np.int32(rule.window)
+    full = counted >= np.int32(min(rule.window, LARGEST_COUNT))
     fits = loss_scale <= np.float32(LARGEST_SCALE) / factor
     grown = xp.where(xp.logical_and(full, fits), loss_scale * xp.where(fits, factor, np.float32(1)), loss_scale)
     lowered = xp.maximum(loss_scale / factor, np.float32(SMALLEST_SCALE))
@@ -97,23 +99,14 @@ class LossScaleState:
         """Move on by one step, in a compiled graph or from Python.
 
         Args:
-            finite: bool scalar: whether the step's gradients were finite.
+            finite: bool scalar, a tensor or Python's own: whether the step's gradients were finite.
         """
-        ops = keras.ops
-        finite = finite if engine.is_tensor(finite) else engine.to_tensor(bool(finite))
-        scale = ops.convert_to_tensor(self.loss_scale)
-        at_floor = scale <= SMALLEST_SCALE
-        scale_after, good_steps = next_loss_scale(self.rule, scale, ops.convert_to_tensor(self.good_steps), finite)
-        bad = ops.cast(ops.logical_not(finite), "int32")
-        self.overflows_in_a_row.assign((self.overflows_in_a_row + 1) * bad)
-        recovered = ops.logical_and(finite, good_steps == 0)  # a full window of good steps
-        stays = ops.logical_and(at_floor, ops.logical_not(recovered))
-        floor_count = ops.where(stays, self.overflows_at_floor + bad, 0)
-        self.overflows_at_floor.assign(floor_count)
-        self.applied_steps.assign(self.applied_steps + ops.cast(finite, "int64"))
-        self.skipped_steps.assign(self.skipped_steps + ops.cast(bad, "int64"))
-        self.loss_scale.assign(scale_after)
-        self.good_steps.assign(good_steps)
+        # From Python the arithmetic is NumPy's: single operations of the engine would cost milliseconds.
+        read = engine.snapshot if engine.is_tensor(finite) else engine.to_numpy
+        finite = finite if engine.is_tensor(finite) else np.bool_(finite)
+        before = [read(variable) for variable in self.variables()]
+        for variable, value in zip(self.variables(), _advanced(self.rule, before, finite), strict=True):
+            variable.assign(value)
 
     def forget_overflows(self) -> None:
         """Let the counts that end a run start again."""
@@ -123,6 +116,24 @@ class LossScaleState:
     def overflow_count(self) -> int:
         """Return the larger of the two overflow counts that end a run; it grows by at most 1 a step."""
         return max(int(engine.to_numpy(self.overflows_in_a_row)), int(engine.to_numpy(self.overflows_at_floor)))
+
+
+def _advanced(rule: LossScaleRule, before: Sequence[Any], finite: Any) -> tuple[Any, ...]:
+    """Return what the variables of a state are after one step, in their order."""
+    loss_scale, good_steps, in_a_row, at_floor, applied, skipped = before
+    xp: Any = np if isinstance(finite, np.bool_) else keras.ops
+    scale, good = next_loss_scale(rule, loss_scale, good_steps, finite)
+    bad = xp.where(finite, np.int32(0), np.int32(1))
+    recovered = xp.logical_and(finite, good == 0)  # a full window of good steps
+    stays = xp.logical_and(loss_scale <= np.float32(SMALLEST_SCALE), xp.logical_not(recovered))
+    return (
+        scale,
+        good,
+        (in_a_row + 1) * bad,
+        xp.where(stays, at_floor + bad, np.int32(0)),
+        applied + xp.where(finite, np.int64(1), np.int64(0)),
+        skipped + xp.where(finite, np.int64(0), np.int64(1)),
+    )
 
 
 def _variable(value: np.generic, name: str) -> keras.Variable:

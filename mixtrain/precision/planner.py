@@ -9,11 +9,12 @@ from typing import Any
 import keras
 
 from mixtrain import checks
-from mixtrain.dtype import DType, as_dtype, float32, is_float
+from mixtrain.dtype import DType, float32
 from mixtrain.errors import PrecisionRuleError
-from mixtrain.network.walk import Node, is_cell, tree_of
+from mixtrain.network.walk import Node, tree_of
 from mixtrain.precision.cast import CastRule
 from mixtrain.precision.families import Family, ends_in_softmax, family_of
+from mixtrain.precision.formats import own_format, parameter_format, reason_to_stay
 from mixtrain.precision.levels import AmpLevel, Level, Resolved, resolve_level
 from mixtrain.precision.plan import PlanRow, PrecisionPlan
 from mixtrain.precision.request import Request, request_of
@@ -113,7 +114,7 @@ class _Planner:
         if request is not None:
             self._check_contradiction(node, request, listed)
             return _Decision(request.dtype, "to_float", f"the user asked for {request.dtype}")
-        fixed = _own_format(node.layer)
+        fixed = reason_to_stay(node.layer)
         if fixed is not None:
             return _Decision(None, "own dtype", fixed)
         if self._lists is not None:
@@ -171,7 +172,7 @@ class _Planner:
 
     def _row(self, node: Node, decision: _Decision) -> PlanRow:
         layer, root = node.layer, node is self._root
-        now = _present_format(layer)
+        now = own_format(layer)
         compute = decision.dtype or now
         output = compute
         cast: CastRule | None = None
@@ -192,7 +193,7 @@ class _Planner:
             rule=decision.rule,
             why=decision.why,
             compute_dtype=compute,
-            parameter_dtype=_parameter_format(layer),
+            parameter_dtype=parameter_format(layer),
             output_dtype=output,
             cast=cast,
             target=layer,
@@ -208,38 +209,6 @@ def _later(own: Request | None, above: Request | None) -> Request | None:
     if own is None or above is None:
         return own or above
     return own if own.stamp >= above.stamp else above
-
-
-def _own_format(layer: Any) -> str | None:
-    """Return why a Keras layer's own dtype policy must stay, or None where a rule may replace it."""
-    if not isinstance(layer, keras.Layer):
-        return None
-    if layer.quantization_mode is not None:
-        return f"quantized ({layer.quantization_mode})"
-    if layer.variable_dtype != "float32":
-        return f"its variables are {layer.variable_dtype}"
-    return None
-
-
-def _present_format(layer: Any) -> DType:
-    """Return the format a layer computes in as it is now."""
-    if isinstance(layer, keras.Layer):
-        dtype = as_dtype(layer.compute_dtype)
-        return dtype if is_float(dtype) else float32
-    rule = getattr(layer, "cast_rule", CastRule())
-    return rule.parameters or rule.inputs or float32
-
-
-def _parameter_format(layer: Any) -> DType | None:
-    """Return the format a layer's own parameters, or those below it, are stored in."""
-    if is_cell(layer):
-        parameters = list(layer.get_parameters())
-    else:
-        parameters = list(getattr(layer, "weights", ()))
-    if not parameters:
-        return None
-    first = parameters[0]
-    return as_dtype(getattr(first, "stored_dtype", first.dtype))
 
 
 def _tails(root: Node) -> set[int]:

@@ -30,5 +30,6 @@ def as_table(plan: PrecisionPlan) -> str:
     rule = "-" * max(len(line) for line in lines)
     count = {dtype: sum(row.compute_dtype == dtype for row in plan.rows) for dtype in sorted(plan.compute_dtypes())}
     total = ", ".join(f"{number} in {dtype}" for dtype, number in count.items())
-    title = f"precision plan: {plan.level}, half is {plan.half} ({plan.reason})"
+    half = f", half is {plan.half}" if plan.half in count else ""
+    title = f"precision plan: {plan.level}{half} ({plan.reason})"
     return "\n".join([title, rule, lines[0], rule, *lines[1:], rule, f"{len(rows)} layers: {total}"])

@@ -25,7 +25,8 @@ class LayerList:
 
     Raises:
         TypeError: An entry is none of these.
-        PrecisionRuleError: An entry matches no layer.
+        PrecisionRuleError: No entry matches a layer, or a layer object or pattern matches none. (A class may match
+            none beside others that do, so that ``get_white_list()`` serves for any network.)
     """
 
     def __init__(self, name: str, entries: Sequence[Entry], root: Node) -> None:
@@ -37,13 +38,18 @@ class LayerList:
         self._matches: dict[int, str] = {}
         for entry in entries:
             matched = [node for node in root.walk() if matches(name, entry, node)]
-            if not matched:
+            if not matched and not isinstance(entry, type):
                 raise PrecisionRuleError(
-                    f"custom_mixed_precision: every entry of {name} must match a layer; {describe(entry)} matches none "
-                    f"of {_some_paths(root)}. Write a layer class, a layer of this network, or a pattern of its paths."
+                    f"custom_mixed_precision: every layer and pattern of {name} must match; {describe(entry)} matches "
+                    f"none of {_some_paths(root)}. Write a layer class, a layer of this network, or a pattern of its paths."
                 )
             for node in matched:
                 self._matches.setdefault(id(node.layer), describe(entry))
+        if not self._matches:
+            raise PrecisionRuleError(
+                f"custom_mixed_precision: {name} must match some layer; {', '.join(map(describe, entries))} matches "
+                f"none of {_some_paths(root)}. Write a layer class, a layer of this network, or a pattern of its paths."
+            )
 
     def entry_for(self, layer: Any) -> str | None:
         """Return the entry that matches a layer, in words, or None."""

@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import keras
+
 from mixtrain import checks
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.feed import Feed
@@ -46,15 +48,16 @@ class Evaluation:
 def evaluate(
     evaluation: Evaluation, callbacks: CallbackList, context: RunContext, arguments: CallbackArguments
 ) -> dict[str, Any]:
-    """Evaluate the metrics.
+    """Evaluate the metrics, and for callbacks the mean loss of the batches where the outputs have one.
 
     Returns:
-        Their values by name.
+        The metrics' values by name.
 
     Raises:
         ValueError: The eval network returned fewer outputs than `indexes` names.
     """
     evaluation.network.set_train(False)
+    indexes, loss = evaluation.indexes, Loss()
     for metric in evaluation.metrics.values():
         metric.clear()
     callbacks.on_eval_begin(context)
@@ -65,12 +68,15 @@ def evaluate(
         outputs = evaluation.call(*batch)
         arguments._set(net_outputs=outputs)
         update_metrics(evaluation, outputs)
+        if indexes is not None:
+            loss.update(keras.ops.mean(outputs[indexes[0]]))
         callbacks.on_eval_step_end(context)
         if context.get_stop_requested():
             break
     callbacks.on_eval_epoch_end(context)
     values = {name: metric.eval() for name, metric in evaluation.metrics.items()}
-    arguments._set(metrics=values, eval_results=values)
+    mean_loss = {} if indexes is None else {"eval_loss": loss.eval()}
+    arguments._set(metrics=values, eval_results={**values, **mean_loss})
     callbacks.on_eval_end(context)
     return values
 

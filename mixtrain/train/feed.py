@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import keras
 
 from mixtrain import checks, engine
+from mixtrain.common.tensor import Tensor
 from mixtrain.engine import Pipeline
 
 Batch = tuple[Any, ...]
@@ -103,10 +105,18 @@ class Feed:
 
         Returns:
             The engine's iterator; after an error in it call `raise_pending`.
+
+        Raises:
+            ValueError: A column is no single tensor.
         """
+        if not all(map(engine.is_tensor, self.first())):
+            raise ValueError(
+                f"{self._where}: with dataset_sink_mode=True each column of a batch must be one tensor; got a "
+                "structure of them. Write dataset_sink_mode=False, or one column for each input."
+            )
         if self._pipeline is None:
-            example = self.first()
-            self._graph = engine.pipeline_from_batches(self._arrays, tuple(map(engine.to_numpy, example)), size=self.size)
+            example = tuple(map(engine.to_numpy, self.first()))
+            self._graph = engine.pipeline_from_batches(self._arrays, example, size=self.size)
         else:
             self._graph = self._pipeline
         return self._graph.repeat().graph_iterator([tuple(column.shape) for column in self.first()])
@@ -126,4 +136,11 @@ def as_batch(batch: Any) -> Batch:
         batch = tuple(batch.values())
     if not isinstance(batch, (tuple, list)):
         batch = (batch,)
-    return tuple(keras.tree.map_structure(engine.to_tensor, column) for column in batch)
+    return tuple(map(_as_column, batch))
+
+
+def _as_column(column: Any) -> Any:
+    """Return a column as a tensor, or as the structure of tensors that a network of several inputs takes."""
+    if isinstance(column, (list, tuple)) and isinstance(keras.tree.flatten(column)[0], numbers.Number):
+        return Tensor(column)
+    return keras.tree.map_structure(engine.to_tensor, column)

@@ -41,6 +41,7 @@ class TrainingRun:
         guard: Stops endless overflow; None where no step can be skipped.
         host_manager: A manager that is moved from Python after every step, with how to set the scale.
         evaluate: Evaluates after an epoch where one is due, and returns the values; else None.
+        finish: Called once after the last step: what the optimizer does at the end of training.
     """
 
     stepper: Stepper
@@ -55,6 +56,7 @@ class TrainingRun:
     guard: OverflowGuard | None
     host_manager: tuple[LossScaleManager, Callable[[Any], None]] | None
     evaluate: Callable[[int], Mapping[str, Any] | None]
+    finish: Callable[[], None] = lambda: None
     step: int = 0
     sink_iterator: Any = None
     sink_left: int = 0
@@ -88,6 +90,7 @@ def run_epochs(run: TrainingRun) -> EpochHistory:
         run.callbacks.on_train_epoch_end(run.context)
         if run.context.get_stop_requested():
             break
+    run.finish()
     run.callbacks.on_train_end(run.context)
     return history
 
@@ -168,10 +171,10 @@ def _sink_call(run: TrainingRun, size: int, count: int) -> StepRecords:
             batch = None if steps else next(run.sink_iterator)
             records = run.stepper.step(batch) if batch else run.stepper.loop(run.sink_iterator, steps)
         except engine.EndOfStream:
-            run.feed.raise_pending()
+            _raise_pending(run)
             _ended_early(None, size, run.arguments.cur_epoch_num)
         except Exception:
-            run.feed.raise_pending()
+            _raise_pending(run)
             raise
         done += len(records)
         run.sink_left -= len(records)
@@ -183,6 +186,15 @@ def _steps_unwatched(run: TrainingRun) -> int:
     """Return how many steps may run before something outside the compiled call must see their results."""
     free = math.inf if run.guard is None else run.guard.free_steps
     return int(min(free, sys.maxsize if run.host_manager is None else 1))
+
+
+def _raise_pending(run: TrainingRun) -> None:
+    """Raise what the dataset's own code raised, if anything."""
+    try:
+        run.feed.raise_pending()
+    except Exception as error:
+        error.add_note(f"Raised by the training dataset in epoch {run.arguments.cur_epoch_num}.")
+        raise
 
 
 def _ended_early(steps: int | None, size: int, epoch: int) -> None:

@@ -234,10 +234,8 @@ class Model:
         """
         checks.boolean("Model.eval", "dataset_sink_mode", dataset_sink_mode)
         evaluation = self._evaluation("Model.eval", valid_dataset)
-        arguments = CallbackArguments(
-            mode="eval", network=self._networks.network, loss_fn=self._networks.loss_fn, dataset_sink_mode=dataset_sink_mode,
-            **evaluation.fields(),
-        )
+        fields = {"network": self._networks.network, "loss_fn": self._networks.loss_fn, **evaluation.fields()}
+        arguments = CallbackArguments(mode="eval", dataset_sink_mode=dataset_sink_mode, **fields)
         with CallbackList(callbacks, arguments) as listed:
             return evaluate(evaluation, listed, RunContext(arguments), arguments)
 
@@ -271,7 +269,7 @@ class Model:
             raise checks.fail_type("Model.predict", "an input must be given", inputs, "model.predict(data)")
         tensors = keras.tree.map_structure(engine.to_tensor, inputs)
         if not self._networks.built:
-            self._networks.build(tensors[0])
+            self._networks.build(*tensors)
         self._networks.enter()
         self._networks.predict_network.set_train(False)
         return cast_floats(self._networks.predicting(*tensors), float32)
@@ -297,4 +295,4 @@ class Model:
         dataset = valid_dataset if train_dataset is None else train_dataset
         if dataset is None:
             raise checks.fail_value("Model.build", "a dataset must be given", None, "model.build(train_dataset)")
-        self._networks.build(self._feed("Model.build", dataset).first()[0])
+        self._networks.build_for(self._feed("Model.build", dataset).first())

@@ -82,6 +82,11 @@ class Networks:
             raise checks.fail_value(
                 "Model", "loss_scale_manager needs an optimizer", manager, "Model(network, loss_fn, optimizer, ...)"
             )
+        elif isinstance(network, TrainOneStepCell) and options.amp_level != "O0":
+            raise checks.fail_value(
+                "Model", "amp_level of a network that is its own train step must be O0", options.amp_level,
+                f'amp.auto_mixed_precision(network, "{options.amp_level}") before the train step is made of it',
+            )
 
     def plan(self) -> PrecisionPlan:
         """Return the plan as the network stands now; `to_float` calls made since then count."""
@@ -117,17 +122,20 @@ class Networks:
         layers = (node.layer for node in tree_of(self.network).walk())
         return all(layer.built for layer in layers if isinstance(layer, keras.Layer))
 
-    def build(self, data: Any) -> None:
+    def build(self, *inputs: Any) -> None:
         """Give every Keras layer its variables by running the network on one sample, and make the cells.
 
         Args:
-            data: The data column of a batch, tensors (N, ...).
+            *inputs: What the network takes, tensors (N, ...).
         """
         if not self.built:
-            sample = keras.tree.map_structure(lambda column: column[:1], data)
-            self.network(sample)
+            self.network(*keras.tree.map_structure(lambda column: column[:1], inputs))
         self.enter()
         self.train_network  # noqa: B018  (made now, so that its errors come before any step)
+
+    def build_for(self, batch: tuple[Any, ...]) -> None:
+        """Do `build` with what the network takes of a training batch: all columns where it returns its own loss."""
+        self.build(*(batch if self.loss_fn is None else batch[:1]))
 
     @functools.cached_property
     def train_network(self) -> Cell:
@@ -153,10 +161,8 @@ class Networks:
 
     @property
     def scaled(self) -> bool:
-        """Whether a step returns ``(loss, overflow, loss_scale)``."""
-        train = self.train_network
-        own = type(train).construct is TrainOneStepWithLossScaleCell.construct
-        return isinstance(train, TrainOneStepWithLossScaleCell) and own
+        """Whether a step's three outputs are ``(loss, overflow, loss_scale)``."""
+        return isinstance(self.train_network, TrainOneStepWithLossScaleCell)
 
     @property
     def host_manager(self) -> Any:
@@ -186,6 +192,14 @@ class Networks:
         """The network with its loss, as the train cell runs it."""
         train = self.train_network
         return train.network if isinstance(train, TrainOneStepCell) else train
+
+    @property
+    def examined(self) -> Any:
+        """The network that is looked into when its numbers go wrong: what was given, without train step and loss."""
+        if self.optimizer is not None:
+            return self.network
+        with_loss = self.with_loss
+        return with_loss.backbone_network if isinstance(with_loss, WithLossCell) else with_loss
 
 
 def _check_network(name: str, network: Any) -> None:

@@ -7,14 +7,14 @@ from typing import Any
 
 import keras
 
-from mixtrain import engine
-from mixtrain.nn.step.train_cell import computed_dtypes
+from mixtrain import context, engine
+from mixtrain.precision.formats import computed_dtypes
 from mixtrain.precision.request import precision_version
 from mixtrain.train.records import StepRecords
 
 
 class CompiledCall:
-    """A cell as one compiled call, compiled anew when some layer's precision has changed.
+    """A cell as one compiled call, compiled anew when some layer's precision, or how to compile, has changed.
 
     Args:
         network: A Cell.
@@ -22,12 +22,13 @@ class CompiledCall:
 
     def __init__(self, network: Any) -> None:
         self.network = network
-        self._version = -1
+        self._version: tuple[Any, ...] = ()
         self._compiled: Callable[..., Any] | None = None
 
     def __call__(self, *inputs: Any) -> Any:
-        if self._compiled is None or self._version != precision_version():
-            self._version = precision_version()
+        version = (precision_version(), context.get_context("mode"), context.get_context("jit_level"))
+        if self._compiled is None or self._version != version:
+            self._version = version
             self._compiled = self._compile()
         return self._compiled(*inputs)
 
@@ -62,7 +63,7 @@ class Stepper:
 
     Args:
         network: Takes the columns of a batch, returns its outputs; a Cell.
-        scaled: Whether the outputs are ``(loss, overflow, loss_scale)``.
+        scaled: Whether outputs that are three mean ``(loss, overflow, loss_scale)``.
 
     Attributes:
         outputs: The network's outputs at the last step run.
@@ -87,8 +88,8 @@ class Stepper:
         return StepRecords(*self._named(keras.tree.pack_sequence_as(self._sink.structure, list(rows))))
 
     def _named(self, outputs: Any) -> tuple[Any, Any, Any]:
-        if self._scaled:
-            return outputs  # type: ignore[no-any-return]
+        if self._scaled and isinstance(outputs, (tuple, list)) and len(outputs) == 3:
+            return outputs  # type: ignore[return-value]
         return keras.tree.flatten(outputs)[0], None, None
 
     def traces(self) -> int:

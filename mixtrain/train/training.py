@@ -9,7 +9,7 @@ from typing import Any
 
 from mixtrain import checks, context, engine
 from mixtrain.diagnostics.non_finite import Finding, find_non_finite
-from mixtrain.nn.step.train_cell import TrainOneStepWithLossScaleCell
+from mixtrain.nn.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.evaluation import Evaluation, evaluate
 from mixtrain.train.feed import Feed
@@ -82,7 +82,7 @@ def run_training(
     Returns:
         The history.
     """
-    networks.build(feed.first()[0])
+    networks.build_for(feed.first())
     context.warn_missing_device(engine.describe_device().kind)
     train_network = networks.train_network
     arguments = CallbackArguments(
@@ -115,6 +115,8 @@ def run_training(
     )
     if evaluation is not None:
         run.evaluate = functools.partial(_evaluate_between, evaluation, run, due, train_network)
+    if isinstance(train_network, TrainOneStepCell):
+        run.finish = functools.partial(train_network.driver.finish, train_network.weights)
     train_network.set_train(True)
     with callbacks:
         return run_epochs(run)
@@ -127,7 +129,7 @@ def make_guard(networks: Networks, limit: int) -> OverflowGuard | None:
         return None
 
     def diagnose(batch: Sequence[Any], loss_scale: float) -> Finding:
-        return find_non_finite(networks.network, networks.with_loss, batch, loss_scale)
+        return find_non_finite(networks.examined, networks.with_loss, batch, loss_scale)
 
     return OverflowGuard(train_network.state, diagnose, limit=limit)
 
@@ -138,10 +140,14 @@ def _evaluate_between(
     """Evaluate after an epoch of `fit` where one is due, and go back to training mode."""
     if not due(epoch):
         return None
-    values = run.callbacks.evaluating(functools.partial(evaluate, evaluation), **evaluation.fields())
+
+    def evaluated(*told: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        return evaluate(evaluation, *told), dict(run.arguments.eval_results)
+
+    values, results = run.callbacks.evaluating(evaluated, **evaluation.fields())
     train_network.set_train(True)
-    run.arguments._set(metrics=values, eval_results=values)
-    return values
+    run.arguments._set(metrics=values, eval_results=results)
+    return results
 
 
 def due_epochs(frequency: Any) -> Callable[[int], bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import pathlib
 import re
 from collections.abc import Iterator
@@ -81,12 +82,9 @@ def anchors_of(text: str) -> set[str]:
 
 
 def rows_of(text: str) -> Iterator[list[str]]:
-    """Yield the cells of each table row of a page, without heads and rules."""
+    """Yield the cells of each row of a page's tables, without heads."""
     lines = [line.strip() for line in prose_of(text).splitlines()]
-    for before, line in zip(["", *lines], lines, strict=False):
-        if not line.startswith("|") or set(line) <= set("|-: "):
-            continue
-        after_head = lines[lines.index(line) + 1] if line in lines[:-1] else ""
-        if not before.startswith("|") and set(after_head) <= set("|-: ") and after_head:
-            continue
-        yield [cell.strip() for cell in line.strip("|").split("|")]
+    for is_table, group in itertools.groupby(lines, key=lambda line: line.startswith("|")):
+        if is_table:
+            for line in list(group)[2:]:
+                yield [cell.strip() for cell in line.strip("|").split("|")]

@@ -82,7 +82,7 @@ def test_relative_links_lead_to_files_and_headings_that_exist(page: pathlib.Path
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_source_files_that_a_page_names_exist(page: pathlib.Path) -> None:
-    for name in re.findall(r"`([\w./]+/[\w./]*)`", prose_of(page.read_text())):
+    for name in re.findall(r"`([\w./]+/[\w./]*\.(?:py|md))`", prose_of(page.read_text())):
         places = [ROOT / name, ROOT / "mixtrain" / name, page.parent / name]
         assert any(place.exists() for place in places), f"{page.name} names {name}"
 

@@ -41,7 +41,8 @@ def test_a_field_of_the_loop_cannot_be_written(name: str) -> None:
 def test_a_name_that_is_not_there_gets_the_nearest() -> None:
     arguments = CallbackArguments()
     arguments.cur_best = 2
-    with pytest.raises(AttributeError, match="cb_params.cur_epoch: there is no such value. Write cb_params.cur_epoch_num"):
+    message = "cb_params.cur_epoch: there is no such value. Write cb_params.cur_epoch_num"
+    with pytest.raises(AttributeError, match=message):
         arguments.cur_epoch  # noqa: B018
     with pytest.raises(AttributeError, match="Write cb_params.cur_best"):
         arguments.curbest  # noqa: B018

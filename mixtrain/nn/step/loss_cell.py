@@ -14,23 +14,23 @@ from mixtrain.precision.cast import cast_floats
 
 
 def loss_caller(loss_fn: Any) -> Callable[[Any, Any], Any]:
-    """Return ``loss(outputs, label)`` for a loss Cell, a Keras loss (object or name) or a function.
+    """Return ``loss(outputs, label)`` for a loss Cell, a Keras loss (object, function or name) or another function.
 
     Raises:
         TypeError: `loss_fn` cannot be called.
         ValueError: No Keras loss has this name.
     """
-    if isinstance(loss_fn, str):
+    by_name = isinstance(loss_fn, str)
+    if by_name:
         loss_fn = keras.losses.get(loss_fn)
-        if not isinstance(loss_fn, keras.losses.Loss):
-            function = loss_fn
-            return lambda outputs, label: keras.ops.mean(function(label, outputs))
     if isinstance(loss_fn, keras.losses.Loss):
         return lambda outputs, label: loss_fn(label, outputs)
-    if not callable(loss_fn):
+    if isinstance(loss_fn, type) or not callable(loss_fn):
         raise checks.fail_type(
             "WithLossCell", "loss_fn must be a Cell, a Keras loss or a function", loss_fn, "loss_fn=nn.MSELoss()"
         )
+    if by_name or getattr(keras.losses, getattr(loss_fn, "__name__", ""), None) is loss_fn:
+        return lambda outputs, label: keras.ops.mean(loss_fn(label, outputs))
     return loss_fn  # type: ignore[no-any-return]
 
 

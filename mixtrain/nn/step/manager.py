@@ -9,17 +9,17 @@ from typing import Any
 
 from mixtrain import checks, engine
 from mixtrain.nn.step.update_cell import DynamicLossScaleUpdateCell, FixedLossScaleUpdateCell
-from mixtrain.precision.loss_scale import LossScaleRule, LossScaleState
+from mixtrain.precision.loss_scale import LARGEST_SCALE, LossScaleRule, LossScaleState
 
 
 class LossScaleManager(abc.ABC):
-    """The base of loss-scale managers; a user's own overrides the four methods.
+    """The base of loss-scale managers; a user's own defines `get_loss_scale` and `update_loss_scale`.
 
     A manager whose `get_update_cell` returns None is driven from Python: after every step `update_loss_scale` is
     called with whether it overflowed, and `get_loss_scale` gives the scale of the next.
 
     Raises:
-        TypeError: A subclass that leaves one of the methods out is instantiated.
+        TypeError: A subclass that leaves one of the two out is instantiated.
 
     Source: MindSpore, `mindspore.amp.LossScaleManager`.
     """
@@ -55,7 +55,7 @@ class FixedLossScaleManager(LossScaleManager):
 
     Raises:
         TypeError: `loss_scale` is no number, or `drop_overflow_update` no bool.
-        ValueError: `loss_scale` is under 1 or not finite.
+        ValueError: `loss_scale` is under 1 or not finite in float32.
 
     Example:
         >>> FixedLossScaleManager(1024.0, False).get_loss_scale()
@@ -66,7 +66,7 @@ class FixedLossScaleManager(LossScaleManager):
 
     def __init__(self, loss_scale: float = 128.0, drop_overflow_update: bool = True) -> None:
         self._loss_scale = checks.number(
-            "FixedLossScaleManager", "loss_scale", loss_scale, at_least=1.0, example=128.0
+            "FixedLossScaleManager", "loss_scale", loss_scale, at_least=1.0, at_most=LARGEST_SCALE, example=128.0
         )
         self._drop_overflow_update = checks.boolean(
             "FixedLossScaleManager", "drop_overflow_update", drop_overflow_update
@@ -115,8 +115,10 @@ class DynamicLossScaleManager(LossScaleManager):
         self, init_loss_scale: float = 2**24, scale_factor: float = 2, scale_window: int = 2000
     ) -> None:
         where = type(self).__name__
-        self._init = checks.number(where, "init_loss_scale", init_loss_scale, at_least=1.0, example=2.0**24)
-        checks.number(where, "scale_factor", scale_factor, above=1.0, example=2)
+        self._init = checks.number(
+            where, "init_loss_scale", init_loss_scale, at_least=1.0, at_most=LARGEST_SCALE, example=2.0**24
+        )
+        checks.number(where, "scale_factor", scale_factor, above=1.0, at_most=LARGEST_SCALE, example=2)
         checks.integer(where, "scale_window", scale_window, at_least=1, example=2000)
         if scale_factor >= 100 and float(scale_factor).is_integer() and self._init < 100:
             warnings.warn(
@@ -153,7 +155,7 @@ class DynamicLossScaleManager(LossScaleManager):
             TypeError: `overflow` is no truth value.
         """
         value = engine.to_numpy(overflow).reshape(-1)[0] if engine.is_tensor(overflow) else overflow
-        if not isinstance(value, numbers.Number) and not hasattr(value, "__bool__"):
+        if value is None or not (isinstance(value, numbers.Number) or hasattr(value, "__bool__")):
             raise checks.fail_type("update_loss_scale", "overflow must be True or False", overflow, "True")
         self._state.advance(not bool(value))
 

@@ -67,8 +67,11 @@ def run_step(
 
     Returns:
         The step's result.
+
+    Raises:
+        ValueError: The loss depends on none of the weights.
     """
-    scale = None if scaling is None else keras.ops.convert_to_tensor(scaling.loss_scale())
+    scale = None if scaling is None else engine.to_tensor(scaling.loss_scale())
     before = [engine.snapshot(variable) for variable in state] if scaling is not None and scaling.drops else []
 
     def forward() -> tuple[Any, Any]:
@@ -76,6 +79,11 @@ def run_step(
         return (loss if scale is None else loss * scale), loss
 
     _, loss, gradients = engine.value_and_gradient(forward, weights)
+    if all(gradient is None for gradient in gradients):
+        raise ValueError(
+            "train step: the loss must depend on parameters that the optimizer holds; got one that depends on none. "
+            "Write the optimizer with the trainable parameters of the network that is trained."
+        )
     gradients = [to_float32(gradient) for gradient in gradients]
     if scaling is None:
         apply(gradients)

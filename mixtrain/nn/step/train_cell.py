@@ -10,20 +10,14 @@ import keras
 from mixtrain import checks, context, engine
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
-from mixtrain.dtype import DType
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.optim.adapter import drive
 from mixtrain.nn.step.gradient import Gradient
 from mixtrain.nn.step.recipe import Scaling, run_step
 from mixtrain.nn.step.update_cell import LossScaleUpdateCell
+from mixtrain.precision.formats import computed_dtypes
 from mixtrain.precision.loss_scale import LossScaleRule, LossScaleState
-from mixtrain.precision.planner import plan_precision
 from mixtrain.precision.request import precision_version
-
-
-def computed_dtypes(network: Any) -> frozenset[DType]:
-    """Return the formats that a network's layers compute in, as it stands now."""
-    return plan_precision(network, "O0").compute_dtypes()
 
 
 class TrainOneStepCell(Cell):
@@ -41,7 +35,7 @@ class TrainOneStepCell(Cell):
 
     Raises:
         TypeError: `optimizer` is no optimizer.
-        ValueError: `sens` is 0.
+        ValueError: `sens` is 0, or there is no parameter to train.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -67,6 +61,11 @@ class TrainOneStepCell(Cell):
         self.sens = 1.0 if sens is None else sens
         self.return_grad = return_grad
         object.__setattr__(self, "weights", driver.select(network.trainable_params()))
+        if not self.weights:
+            raise checks.fail_value(
+                type(self).__name__, "there must be parameters to train", "none",
+                "requires_grad=True for some, and build a Keras network first",
+            )
         driver.build(self.weights)
         self.grad = Gradient()
         self.grad_reducer = lambda gradients: gradients
@@ -78,7 +77,7 @@ class TrainOneStepCell(Cell):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if engine.is_tracing() or not context.graph_mode() or kwargs:
             return super().__call__(*args, **kwargs)
-        key = (self.training, precision_version())
+        key = (self.training, precision_version(), context.get_context("jit_level"))
         if key not in self._compiled:
             self._compiled.clear()
             choice = engine.choose_jit(computed_dtypes(self.network), engine.describe_device())
@@ -208,6 +207,9 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
     def advance(self, finite: Any) -> None:
         """Move the loss scale and the counts by one step."""
+        if self._user_update is not None:
+            # The counts of overflows at the smallest scale go by the user's scale.
+            self.state.loss_scale.assign(keras.ops.cast(_scalar(self.scale_sense), "float32"))
         self.state.advance(finite)
         if self._user_update is not None:
             self._user_update(self.scale_sense, keras.ops.logical_not(finite))
@@ -228,8 +230,11 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
     # ---- for subclasses that write their own construct ----------------------------------------------------------
     def start_overflow_check(self, pre_cond: Any, compute_input: Any) -> tuple[Any, Any]:
-        """Return ``(status, compute_input)``; nothing needs to start here, the gradients themselves tell."""
-        return pre_cond, compute_input
+        """Return ``(status, compute_input)``; nothing needs to start here, the gradients themselves tell.
+
+        A variable, such as `scale_sense`, is returned as the value that it has now.
+        """
+        return pre_cond, engine.snapshot(compute_input) if isinstance(compute_input, keras.Variable) else compute_input
 
     def get_overflow_status(self, status: Any, compute_output: Any) -> Any:
         """Return a bool scalar: whether some gradient of `compute_output` is not finite."""

@@ -8,7 +8,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.nn.cell import Cell
-from mixtrain.precision.loss_scale import LossScaleRule, LossScaleState
+from mixtrain.precision.loss_scale import LARGEST_SCALE, LossScaleRule, LossScaleState
 
 
 class LossScaleUpdateCell(Cell):
@@ -77,8 +77,10 @@ class DynamicLossScaleUpdateCell(LossScaleUpdateCell):
         state: LossScaleState | None = None,
     ) -> None:
         where = type(self).__name__
-        start = checks.number(where, "loss_scale_value", loss_scale_value, at_least=1.0, example=2.0**24)
-        factor = checks.number(where, "scale_factor", scale_factor, above=1.0, example=2)
+        start = checks.number(
+            where, "loss_scale_value", loss_scale_value, at_least=1.0, at_most=LARGEST_SCALE, example=2.0**24
+        )
+        factor = checks.number(where, "scale_factor", scale_factor, above=1.0, at_most=LARGEST_SCALE, example=2)
         window = checks.integer(where, "scale_window", scale_window, at_least=1, example=2000)
         super().__init__(state or LossScaleState(start, LossScaleRule(factor, window)))
         self._start = start
@@ -93,7 +95,7 @@ class FixedLossScaleUpdateCell(LossScaleUpdateCell):
 
     Raises:
         TypeError: `loss_scale_value` is no number.
-        ValueError: It is under 1 or not finite.
+        ValueError: It is under 1 or not finite in float32.
 
     Example:
         >>> FixedLossScaleUpdateCell(128.0).get_loss_scale()
@@ -103,7 +105,10 @@ class FixedLossScaleUpdateCell(LossScaleUpdateCell):
     """
 
     def __init__(self, loss_scale_value: float) -> None:
-        start = checks.number(type(self).__name__, "loss_scale_value", loss_scale_value, at_least=1.0, example=128.0)
+        start = checks.number(
+            type(self).__name__, "loss_scale_value", loss_scale_value, at_least=1.0, at_most=LARGEST_SCALE,
+            example=128.0,
+        )
         super().__init__(LossScaleState(start, LossScaleRule(1.0, 1)))
         self._start = start
         self.loss_scale_value = start

@@ -49,7 +49,7 @@ class KerasCallbackAdapter(Callback):
         self.keras_callback = callback
         self.keras_methods: dict[str, str] = {}
         self._model = model_view(arguments.get("network"), arguments.get("optimizer"))
-        self._last_loss = float("nan")
+        self._last_loss: dict[str, float] = {}
         self._last_logs: dict[str, float] = {}
         callback.set_params(
             {"verbose": 1, "epochs": arguments.get("epoch_num", 1), "steps": arguments.get("batch_num")}
@@ -90,12 +90,12 @@ class KerasCallbackAdapter(Callback):
             run_context.request_stop()
 
     def _step_logs(self, arguments: CallbackArguments) -> dict[str, float]:
-        """Return the loss of the call's last applied step; where all were skipped, that of the one before."""
+        """Return the loss of the last step that was applied so far; no loss while all were skipped."""
         records = steps_of(arguments)
         applied = records.loss[~records.overflow]
         if len(applied):
-            self._last_loss = float(applied[-1])
-        return {"loss": self._last_loss}
+            self._last_loss = {"loss": float(applied[-1])}
+        return dict(self._last_loss)
 
     def _epoch_logs(self, arguments: CallbackArguments) -> dict[str, float]:
         self._last_logs = _floats(arguments.get("epoch_values"))

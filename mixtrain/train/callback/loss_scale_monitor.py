@@ -36,7 +36,7 @@ class LossScaleMonitor(Callback):
         >>> monitor.step_end(RunContext({"cur_epoch_num": 1, "cur_step_num": 1, "net_outputs": outputs}))
         >>> print(monitor.summary())
         Loss scale: 1024 at the end, 1024 at first; 0 steps applied, 1 skipped, the scale grew 0 times.
-          epoch: 1 step: 1: skipped, gradients overflowed at scale 1024
+          step 1 (epoch 1): skipped, gradients overflowed at scale 1024
     """
 
     observes_only: ClassVar[bool] = True

@@ -97,4 +97,4 @@ class LossScaleRecords:
         return "\n".join(lines)
 
     def _place(self, row: int) -> str:
-        return f"epoch: {self.epoch[row]} step: {self.step[row]}"
+        return f"step {self.step[row]} (epoch {self.epoch[row]})"

@@ -21,6 +21,6 @@ def tensors(*values: Sequence[float]) -> tuple[Any, ...]:
     return tuple(Tensor(np.array(value, np.float32)) for value in values)
 
 
-def values(variable: Any) -> list[float]:
-    """Return a variable's values as a list."""
-    return np.asarray(variable.numpy()).tolist()  # type: ignore[no-any-return]
+def values(variable: Any) -> Any:
+    """Return a variable's values as a list, nested as its shape is; a scalar as a number."""
+    return np.asarray(variable.numpy()).tolist()

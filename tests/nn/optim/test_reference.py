@@ -81,7 +81,9 @@ def test_compiled_steps_give_the_reference_numbers(name: str) -> None:
     assert errors(name, lambda optimizer: engine.compile_function(optimizer, choice=PLAIN)) < 1e-6
 
 
-@pytest.mark.parametrize("name", ["optim_momentum_decay", "optim_sgd_m_damp", "optim_adam_groups", "optim_adamw_lrlist"])
+@pytest.mark.parametrize(
+    "name", ["optim_momentum_decay", "optim_sgd_m_damp", "optim_adam_groups", "optim_adamw_lrlist"]
+)
 def test_xla_steps_give_the_reference_numbers(name: str) -> None:
     # XLA's square root on CPU is a little rougher.
     assert errors(name, lambda optimizer: engine.compile_function(optimizer, choice=XLA)) < 1e-5

@@ -60,7 +60,8 @@ def test_metrics_are_printed_after_an_epoch_with_an_evaluation(capsys: pytest.Ca
 @pytest.mark.parametrize("per_print_times", [0, 1])
 @pytest.mark.parametrize("loss", [NAN, INF])
 def test_a_loss_that_is_no_number_ends_the_run(per_print_times: int, loss: float) -> None:
-    with pytest.raises(ValueError, match=f"In epoch: 2 step: 1, loss is NAN or INF: expected a finite loss; got {loss}"):
+    message = f"In epoch: 2 step: 1, loss is NAN or INF: expected a finite loss; got {loss}"
+    with pytest.raises(ValueError, match=message):
         tell_run(LossMonitor(per_print_times), [[1.0, 1.0], [loss, 1.0]])
 
 

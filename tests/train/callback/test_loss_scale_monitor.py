@@ -21,10 +21,10 @@ RUN: dict[str, Any] = {
 }
 SUMMARY = [
     "Loss scale: 8 at the end, 16 at first; 6 steps applied, 2 skipped, the scale grew 1 time.",
-    "  epoch: 1 step: 1: skipped, gradients overflowed at scale 16",
-    "  epoch: 2 step: 6: skipped, the loss itself was not finite: look at the inputs and the forward pass; a smaller "
+    "  step 1 (epoch 1): skipped, gradients overflowed at scale 16",
+    "  step 6 (epoch 2): skipped, the loss itself was not finite: look at the inputs and the forward pass; a smaller "
     "scale cannot help",
-    "  epoch: 2 step: 5: scale grew from 8 to 16 after 3 steps without overflow",
+    "  step 5 (epoch 2): scale grew from 8 to 16 after 3 steps without overflow",
 ]
 
 
@@ -72,15 +72,17 @@ def test_long_runs_are_told_shortly(capsys: pytest.CaptureFixture[str]) -> None:
         LossScaleMonitor(), [[1.0] * count], overflow=[[True] * count], scales=[[2.0 ** (20 - k) for k in range(count)]]
     )
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "Loss scale: 4096 at the end, 1048576 at first; 0 steps applied, 9 skipped, the scale grew 0 times."
-    assert lines[5] == "  epoch: 1 step: 5: skipped, gradients overflowed at scale 65536"
+    assert lines[0] == (
+        "Loss scale: 4096 at the end, 1048576 at first; 0 steps applied, 9 skipped, the scale grew 0 times."
+    )
+    assert lines[5] == "  step 5 (epoch 1): skipped, gradients overflowed at scale 65536"
     assert lines[6:] == ["  ... and 4 more"]
 
 
 def test_a_scale_lowered_without_a_skip_is_told() -> None:
     monitor = LossScaleMonitor()
     tell_run(monitor, [[1.0, 1.0]], overflow=[[False, False]], scales=[[8.0, 4.0]])
-    assert monitor.summary().splitlines()[1] == "  epoch: 1 step: 2: scale was lowered from 8 to 4"
+    assert monitor.summary().splitlines()[1] == "  step 2 (epoch 1): scale was lowered from 8 to 4"
 
 
 def test_runs_without_skipping_show_the_managers_scale_or_one(capsys: pytest.CaptureFixture[str]) -> None:

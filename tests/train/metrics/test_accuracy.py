@@ -53,7 +53,7 @@ def test_multilabel_rows_count_where_all_labels_are_right() -> None:
 @pytest.mark.parametrize(
     ("predictions", "labels", "message"),
     [
-        (SCORES, [1, 0], r"labels for predictions \(4, 3\) must be class numbers \(4,\) or one-hot; got 'shape \(2,\)'"),
+        (SCORES, [1, 0], r"for predictions \(4, 3\) must be class numbers \(4,\) or one-hot; got 'shape \(2,\)'"),
         (SCORES, SCORES, "must be class numbers"),
         (SCORES[:, :1], [1, 0, 0, 0], r"C at least 2; got \(4, 1\). Write .*BinaryAccuracy"),
         ([0.1, 0.9], [0, 1], r"shape \(N, C, ...\)"),

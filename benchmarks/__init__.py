@@ -1,0 +1,1 @@
+"""Benchmarks: ratios with peers, medians of interleaved rounds in one process."""

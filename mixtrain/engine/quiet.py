@@ -1,0 +1,44 @@
+"""Importing the array library without its start-up notes; warnings and errors of its own still come through."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+
+_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
+# TensorFlow's C++ libraries write these while they load, before any log level of theirs is read.
+_NOTE = re.compile(rb"^(I\d{4} |WARNING: All log messages before absl::InitializeLog)")
+
+
+@contextlib.contextmanager
+def without_startup_notes() -> Iterator[None]:
+    """Hold back what is written to standard error inside, and write all but start-up notes of it afterwards.
+
+    A user who has set TF_CPP_MIN_LOG_LEVEL sees what that asks for; nothing is held back then.
+    """
+    if _LEVEL in os.environ or "tensorflow" in sys.modules:
+        yield
+        return
+    os.environ[_LEVEL] = "2"
+    try:
+        kept = os.dup(2)
+    except OSError:  # no standard error at all
+        yield
+        return
+    with tempfile.TemporaryFile() as held:
+        sys.stderr.flush()
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(kept, 2)
+            os.close(kept)
+            held.seek(0)
+            for line in held:
+                if not _NOTE.match(line):
+                    os.write(2, line)

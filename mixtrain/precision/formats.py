@@ -1,0 +1,64 @@
+"""The formats that a layer computes in and keeps its parameters in: its own, and those of the plan in force."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import keras
+
+from mixtrain.dtype import DType, as_dtype, float32, is_float
+from mixtrain.network.walk import is_cell, tree_of
+from mixtrain.precision.request import request_of
+
+# Where a Keras layer keeps the policy that the user gave it while a plan is in force.
+OWN_POLICY: Final = "_mixtrain_own_policy"
+
+
+def own_format(layer: Any) -> DType:
+    """Return the format that a layer computes in without any plan."""
+    if isinstance(layer, keras.Layer):
+        return _float_format(getattr(layer, OWN_POLICY, layer.dtype_policy).compute_dtype)
+    request = request_of(layer)
+    return float32 if request is None else request.dtype
+
+
+def present_format(layer: Any) -> DType:
+    """Return the format that a layer computes in as it stands now."""
+    if isinstance(layer, keras.Layer):
+        return _float_format(layer.compute_dtype)
+    rule = getattr(layer, "cast_rule", None)
+    return float32 if rule is None else rule.parameters or rule.inputs or float32
+
+
+def computed_dtypes(network: Any) -> frozenset[DType]:
+    """Return the formats that a network's layers compute in as they stand now."""
+    return frozenset(present_format(node.layer) for node in tree_of(network).walk())
+
+
+def parameter_format(layer: Any) -> DType | None:
+    """Return the format that a layer's own parameters, or those below it, are stored in; None where it has none."""
+    parameters = list(layer.get_parameters()) if is_cell(layer) else list(getattr(layer, "weights", ()))
+    if not parameters:
+        return None
+    first = parameters[0]
+    return as_dtype(getattr(first, "stored_dtype", first.dtype))
+
+
+def reason_to_stay(layer: Any) -> str | None:
+    """Return why a Keras layer's own dtype policy must stay, or None where a rule may replace it."""
+    if not isinstance(layer, keras.Layer):
+        return None
+    if layer.quantization_mode is not None:
+        return f"quantized ({layer.quantization_mode})"
+    if layer.variable_dtype != "float32":
+        return f"its variables are {layer.variable_dtype}"
+    return None
+
+
+def _float_format(name: Any) -> DType:
+    """Return a Keras compute dtype; float32 for layers of integers and strings, which no rule concerns."""
+    try:
+        dtype = as_dtype(name)
+    except TypeError:
+        return float32
+    return dtype if is_float(dtype) else float32

@@ -1,0 +1,132 @@
+"""Compiling: the choice of XLA, loops of many steps, traces counted, eager mode."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+import mixtrain
+from mixtrain import engine
+from mixtrain.engine import DeviceFacts, JitChoice
+
+CPU = DeviceFacts("CPU", "CPU", fast_bfloat16=False)
+PLAIN, XLA = JitChoice(False, "a test"), JitChoice(True, "a test")
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtypes", "jit"),
+    [
+        ("CPU", {"float32"}, False),
+        ("CPU", {"bfloat16", "float32"}, False),
+        ("CPU", {"float16", "float32"}, True),
+        ("CPU", {"float16", "bfloat16"}, True),
+        ("GPU", {"float16"}, False),
+        ("TPU", {"float32"}, True),
+    ],
+)
+def test_the_choice_follows_device_and_dtype_and_says_why(kind: Any, dtypes: set[str], jit: bool) -> None:
+    choice = engine.choose_jit({mixtrain.dtype.as_dtype(d) for d in dtypes}, DeviceFacts(kind, kind, False))
+    assert choice.jit is jit
+    assert len(choice.reason) > 10
+
+
+@pytest.mark.parametrize(("level", "jit"), [("O0", False), ("O1", True), ("O2", True)])
+def test_jit_level_overrides_the_choice(level: str, jit: bool) -> None:
+    mixtrain.set_context(jit_level=level)
+    for dtype in (mixtrain.float16, mixtrain.float32):
+        choice = engine.choose_jit({dtype}, CPU)
+        assert choice.jit is jit and level in choice.reason
+
+
+def test_a_compiled_function_is_traced_once_for_each_signature() -> None:
+    compiled = engine.compile_function(lambda x: x * 2, choice=PLAIN)
+    for _ in range(3):
+        compiled(engine.to_tensor(np.ones(2, np.float32)))
+    assert engine.trace_count(compiled) == 1
+    compiled(engine.to_tensor(np.ones(3, np.float32)))
+    assert engine.trace_count(compiled) == 2
+
+
+def test_pynative_mode_leaves_a_function_as_it_is() -> None:
+    mixtrain.set_context(mode=mixtrain.PYNATIVE_MODE)
+
+    def function(x: Any) -> Any:
+        return x
+
+    assert engine.compile_function(function, choice=PLAIN) is function
+    assert engine.trace_count(function) == 0
+
+
+@pytest.mark.parametrize("mode", [mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE])
+@pytest.mark.parametrize("choice", [PLAIN, XLA], ids=["plain", "xla"])
+def test_a_loop_runs_every_step_in_order_and_returns_each_result(choice: JitChoice, mode: int) -> None:
+    mixtrain.set_context(mode=mode)
+    total = keras.Variable(np.float32(0), trainable=False)
+
+    def step(x: Any) -> tuple[Any, Any]:
+        total.assign(total + keras.ops.sum(x))
+        return engine.to_tensor(total), keras.ops.sum(x) > 2
+
+    data = np.arange(6, dtype=np.float32).reshape(6, 1)
+    iterator = engine.pipeline_from_arrays([data]).graph_iterator()
+    sums, large = engine.compile_loop(step, choice=choice)(iterator, 4)
+    assert engine.to_numpy(sums).tolist() == [0, 1, 3, 6]
+    assert engine.to_numpy(large).tolist() == [False, False, False, True]
+    more, _ = engine.compile_loop(step, choice=choice)(iterator, 2)
+    assert engine.to_numpy(more).tolist() == [10, 15]
+
+
+def test_a_loop_past_the_end_of_its_data_raises_the_end_of_stream() -> None:
+    iterator = engine.pipeline_from_arrays([np.zeros((2, 1), np.float32)]).graph_iterator()
+    loop = engine.compile_loop(lambda x: (keras.ops.sum(x),), choice=PLAIN)
+    with pytest.raises(engine.EndOfStream):
+        loop(iterator, 3)
+
+
+@pytest.mark.parametrize("choice", [PLAIN, XLA], ids=["plain", "xla"])
+@pytest.mark.parametrize("predicate", [True, False])
+def test_a_branch_writes_only_on_its_own_side(choice: JitChoice, predicate: bool) -> None:
+    yes, no = (keras.Variable(np.float32(0), trainable=False) for _ in range(2))
+
+    def function(flag: Any) -> Any:
+        engine.cond(flag, lambda: yes.assign(1.0), lambda: no.assign(1.0), writes=[yes, no])
+        return flag
+
+    engine.compile_function(function, choice=choice)(engine.to_tensor(predicate))
+    assert (float(yes.numpy()), float(no.numpy())) == ((1, 0) if predicate else (0, 1))
+
+
+def test_gradients_of_variables_of_tensors_and_of_nothing() -> None:
+    weight, unused = keras.Variable(np.float32(3)), keras.Variable(np.float32(1))
+    value, auxiliary, gradients = engine.value_and_gradient(lambda: (weight * weight, "seen"), [weight, unused])
+    assert (float(value), auxiliary, float(gradients[0]), gradients[1]) == (9, "seen", 6, None)
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_one_value_that_is_not_finite_is_found_anywhere(bad: float, dtype: str) -> None:
+    good = engine.to_tensor(np.ones((3, 4), np.float32), dtype)
+    for place in itertools.product(range(3), range(4)):
+        array = np.ones((3, 4), np.float32)
+        array[place] = bad
+        assert not bool(engine.all_finite([good, None, engine.to_tensor(array, dtype)]))
+    assert bool(engine.all_finite([good, None]))
+    assert bool(engine.all_finite([]))
+
+
+def test_gradients_of_an_embedding_are_sparse_and_are_handled() -> None:
+    table = keras.Variable(np.ones((5, 2), np.float32))
+
+    def loss() -> tuple[Any, Any]:
+        return keras.ops.sum(keras.ops.take(table, [1, 3], axis=0)), None
+
+    gradient = engine.value_and_gradient(loss, [table])[2][0]
+    halved = engine.map_values(lambda values: values / 2, gradient)
+    np.testing.assert_array_equal(engine.to_numpy(keras.ops.convert_to_tensor(halved)).sum(axis=1), [0, 1, 0, 1, 0])
+    assert bool(engine.all_finite([gradient]))
+    broken = engine.map_values(lambda values: values * np.float32(np.inf), gradient)
+    assert not bool(engine.all_finite([broken]))
