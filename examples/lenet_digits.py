@@ -98,7 +98,8 @@ def main() -> float:
     accuracy = float(model.eval(test_set)["accuracy"])
     print(f"\ntrained {options.epochs} epochs in {seconds:.1f} s; test accuracy {accuracy:.4f}")
     if options.plot:
-        print(f"picture: {monitor.plot(options.plot)}")
+        monitor.plot(options.plot)
+        print(f"picture saved: {options.plot}")
     return accuracy
 
 

@@ -41,7 +41,7 @@ class LayerList:
             if not matched and not isinstance(entry, type):
                 raise PrecisionRuleError(
                     f"custom_mixed_precision: every layer and pattern of {name} must match; {describe(entry)} matches "
-                    f"none of {_some_paths(root)}. Write a layer class, a layer of this network, or a pattern of its paths."
+                    f"none of {_some_paths(root)}. Write a layer of this network or a pattern of its paths."
                 )
             for node in matched:
                 self._matches.setdefault(id(node.layer), describe(entry))

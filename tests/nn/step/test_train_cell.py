@@ -1,0 +1,206 @@
+"""The train cells called directly: one call a step, with and without loss scaling, and subclasses of the user's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+import mixtrain
+from mixtrain import engine, nn
+from tests.train.planted import GOLDEN, Chain, batches
+
+X, LABEL = mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([[0.0]])
+MODES = pytest.mark.parametrize("mode", [mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE], ids=["graph", "eager"])
+
+
+def _dense() -> nn.Dense:
+    return nn.Dense(2, 1, weight_init="ones", has_bias=False)
+
+
+def _step(cell: Any = nn.TrainOneStepCell, *options: Any, loss_scale: float = 1.0) -> Any:
+    net = _dense()
+    optimizer = nn.SGD(net.trainable_params(), 0.125, loss_scale=loss_scale)
+    return cell(nn.WithLossCell(net, nn.MSELoss()), optimizer, *options)
+
+
+def _weight(step: Any) -> list[list[float]]:
+    return engine.to_numpy(step.weights[0]).tolist()
+
+
+@MODES
+def test_a_call_trains_on_one_batch_and_returns_the_loss(mode: int) -> None:
+    mixtrain.set_context(mode=mode)
+    step = _step()
+    assert float(step(X, LABEL)) == 9.0  # gradient 2 * 3 * x
+    assert _weight(step) == [[0.25, -0.5]]
+    assert float(step(X, LABEL)) == 0.5625
+
+
+@MODES
+@pytest.mark.parametrize("optimizer", ["mixtrain", "keras"])
+def test_sens_multiplies_the_loss_and_the_optimizer_divides(mode: int, optimizer: str) -> None:
+    mixtrain.set_context(mode=mode)
+    net = _dense()
+    made = {
+        "mixtrain": lambda: nn.SGD(net.trainable_params(), 0.125, loss_scale=8.0),
+        "keras": lambda: keras.optimizers.SGD(0.125),
+    }[optimizer]()
+    step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), made, 8.0)
+    assert float(step(X, LABEL)) == 9.0
+    assert _weight(step) == [[0.25, -0.5]]
+
+
+def test_set_sens_changes_the_next_step() -> None:
+    step = _step()
+    step.set_sens(0.5)
+    step(X, LABEL)
+    assert _weight(step) == [[0.625, 0.25]]
+
+
+def test_gradients_are_returned_by_name_where_they_are_asked_for() -> None:
+    loss, gradients = _step(nn.TrainOneStepCell, None, True)(X, LABEL)
+    assert float(loss) == 9.0
+    assert {name: engine.to_numpy(value).tolist() for name, value in gradients.items()} == {"weight": [[6.0, 12.0]]}
+
+
+def test_only_the_parameters_of_the_optimizer_move() -> None:
+    net = nn.SequentialCell(_dense(), nn.Dense(1, 1, weight_init="ones", has_bias=False))
+    step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net[1].trainable_params(), 0.125))
+    step(X, LABEL)
+    assert net[0].weight.asnumpy().tolist() == [[1.0, 1.0]]
+    assert net[1].weight.asnumpy().tolist() == [[-1.25]]
+
+
+def test_a_network_without_parameters_to_train_is_refused() -> None:
+    with pytest.raises(ValueError, match="TrainOneStepCell: there must be parameters to train"):
+        nn.TrainOneStepCell(nn.WithLossCell(nn.ReLU(), nn.MSELoss()), keras.optimizers.SGD(0.1))
+
+
+def test_an_optimizer_of_another_network_is_refused_at_the_first_step() -> None:
+    step = nn.TrainOneStepCell(nn.WithLossCell(_dense(), nn.MSELoss()), nn.SGD(_dense().trainable_params(), 0.1))
+    with pytest.raises(ValueError, match="the loss must depend on parameters that the optimizer holds"):
+        step(X, LABEL)
+
+
+def test_a_sens_of_zero_is_refused() -> None:
+    with pytest.raises(ValueError, match="TrainOneStepCell: sens must not be 0; got 0. Write sens=1.0"):
+        _step(nn.TrainOneStepCell, 0)
+
+
+@MODES
+@pytest.mark.parametrize("case", [2, 4])
+def test_a_scaled_step_follows_a_golden_sequence(mode: int, case: int) -> None:
+    mixtrain.set_context(mode=mode)
+    first, factor, window, flags, expected = GOLDEN[case]
+    net = Chain()
+    step = nn.TrainOneStepWithLossScaleCell(
+        nn.WithLossCell(net, nn.L1Loss()),
+        nn.SGD(net.trainable_params(), 2.0**-20),
+        nn.DynamicLossScaleUpdateCell(first, factor, window),
+    )
+    used, overflows = [], []
+    for data, label in batches(flags):
+        _, overflow, scale = step(mixtrain.Tensor(data), mixtrain.Tensor(label))
+        used.append(float(scale))
+        overflows.append(bool(overflow))
+    assert used == [first, *expected[:-1]]
+    assert overflows == [flag == "1" for flag in flags]
+    assert float(engine.to_numpy(step.scale_sense)) == expected[-1]
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_a_tensor_is_a_scale_that_stays_until_it_is_set(shape: tuple[int, ...]) -> None:
+    step = _step(nn.TrainOneStepWithLossScaleCell, mixtrain.Tensor(np.full(shape, 8.0, np.float32)))
+    loss, overflow, scale = step(X, LABEL)
+    assert (float(loss), bool(overflow), float(scale)) == (9.0, False, 8.0)
+    assert _weight(step) == [[0.25, -0.5]]
+    step.set_sense_scale(mixtrain.Tensor([32.0]))
+    assert float(step(X, LABEL)[2]) == 32.0
+
+
+@pytest.mark.parametrize(
+    ("scale", "error", "message"),
+    [
+        (8.0, TypeError, "scale_sense must be an update cell or a scalar tensor; got float 8.0"),
+        ("8", TypeError, "scale_sense must be an update cell or a scalar tensor"),
+        (mixtrain.Tensor([1.0, 2.0]), ValueError, r"scale_sense must have shape \(\) or \(1,\); got \(2,\)"),
+    ],
+)
+def test_what_is_no_scale_is_refused(scale: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match="TrainOneStepWithLossScaleCell: " + message):
+        _step(nn.TrainOneStepWithLossScaleCell, scale)
+
+
+def test_setting_the_scale_takes_a_tensor() -> None:
+    step = _step(nn.TrainOneStepWithLossScaleCell, mixtrain.Tensor(8.0))
+    with pytest.raises(TypeError, match="set_sense_scale: sens must be a scalar tensor; got int 4"):
+        step.set_sense_scale(4)
+
+
+class OwnUpdate(nn.Cell):
+    """Quarters the scale after an overflow and adds 1 otherwise."""
+
+    def get_loss_scale(self) -> float:
+        return 64.0
+
+    def construct(self, scale: Any, overflow: Any) -> Any:
+        scale.assign(keras.ops.where(overflow, scale / 4, scale + 1))
+        return overflow
+
+
+@MODES
+def test_an_update_cell_of_ones_own_moves_the_scale(mode: int) -> None:
+    mixtrain.set_context(mode=mode)
+    net = Chain()
+    step = nn.TrainOneStepWithLossScaleCell(
+        nn.WithLossCell(net, nn.L1Loss()), nn.SGD(net.trainable_params(), 2.0**-20), OwnUpdate()
+    )
+    used = [float(step(mixtrain.Tensor(x), mixtrain.Tensor(y))[2]) for x, y in batches("00100")]
+    assert used == [64, 65, 66, 16.5, 17.5]
+    assert float(engine.to_numpy(step.state.skipped_steps)) == 1
+    # The counts at the smallest scale go by this scale, not by the one of the start.
+    assert float(engine.to_numpy(step.state.loss_scale)) == 17.5
+
+
+class OwnStep(nn.TrainOneStepWithLossScaleCell):
+    """A step as MindSpore scripts write it, by the methods that the base class offers for it."""
+
+    def construct(self, *inputs: Any) -> Any:
+        loss = self.network(*inputs)
+        status, scale = self.start_overflow_check(loss, self.scale_sense)
+        start = keras.ops.ones(loss.shape, loss.dtype) * scale
+        gradients = [gradient / scale for gradient in self.grad(self.network, self.weights)(*inputs, start)]
+        overflow = self.process_loss_scale(self.get_overflow_status(status, gradients))
+        engine.cond(overflow, lambda: None, lambda: self.optimizer(gradients))
+        return loss, overflow, scale
+
+
+@MODES
+def test_a_scaled_step_of_ones_own_skips_and_moves_the_scale(mode: int) -> None:
+    mixtrain.set_context(mode=mode)
+    net = Chain()
+    step = OwnStep(
+        nn.WithLossCell(net, nn.L1Loss()), nn.SGD(net.trainable_params(), 2.0**-20),
+        nn.DynamicLossScaleUpdateCell(16, 2, 3),
+    )
+    results = [step(mixtrain.Tensor(x), mixtrain.Tensor(y)) for x, y in batches("0110")]
+    assert [bool(overflow) for _, overflow, _ in results] == [False, True, True, False]
+    assert [float(scale) for _, _, scale in results] == [16, 16, 8, 4]
+    assert net.first.asnumpy() == 2.0**-10 - 2 * 2.0**-20  # two applied steps, each of gradient 1
+
+
+def test_a_step_is_compiled_anew_only_when_its_precision_or_mode_changes() -> None:
+    step = _step()
+    for _ in range(3):
+        step(X, LABEL)
+    compiled = next(iter(step._compiled.values()))
+    assert engine.trace_count(compiled) == 1
+    step.network.backbone_network.to_float(mixtrain.bfloat16)
+    step(X, LABEL)
+    assert next(iter(step._compiled.values())) is not compiled
+    step.set_train()
+    step(X, LABEL)
+    assert len(step._compiled) == 1
