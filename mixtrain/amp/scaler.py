@@ -138,7 +138,7 @@ class DynamicLossScaler(_StateScaler):
 
     @property
     def counter(self) -> Any:
-        """Good steps since the scale last moved, an int32 variable."""
+        """Good steps since the scale last moved, an int32 scalar."""
         return self.state.good_steps
 
     def adjust(self, grads_finite: Any) -> bool:

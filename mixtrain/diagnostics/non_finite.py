@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -87,10 +88,13 @@ def _gradient_finding(network: Any, run: Callable[[], Any], outputs: Outputs, lo
     gradients = iter(engine.value_and_gradient(scaled, sources)[2])
     of_outputs = [(path, [next(gradients) for _ in values]) for path, values in outputs]
     of_parameters = {path: [next(gradients) for _ in variables] for path, variables in owned.items()}
+    calls = collections.Counter(path for path, _ in of_outputs)
     for path, values in reversed(of_outputs):
         if not all(map(_finite_gradient, values)):
             return Finding("gradient", path)
-        if not all(map(_finite_gradient, of_parameters.pop(path, ()))):
+        calls[path] -= 1
+        # A gradient of a parameter is the sum over all calls of its layer, so it is looked at after the last of them.
+        if calls[path] == 0 and not all(map(_finite_gradient, of_parameters.pop(path, ()))):
             return Finding("parameter", path)
     # Parameters of layers that are not called themselves, whose holder reads them.
     rest = (path for path, values in of_parameters.items() if not all(map(_finite_gradient, values)))

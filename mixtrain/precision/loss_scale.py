@@ -71,29 +71,44 @@ class LossScaleState:
     Attributes:
         rule: How the scale moves.
         loss_scale: float32 variable.
-        good_steps: int32 variable: good steps since the scale last moved or a step overflowed.
-        overflows_in_a_row: int32 variable.
-        overflows_at_floor: int32 variable: overflows at the smallest scale since it was last larger, or good for a
-            window.
-        applied_steps: int64 variable: steps whose update was applied.
-        skipped_steps: int64 variable: steps that overflowed.
+        counts: int32 variable (5,), one for all counts, for a small operation costs as much as a larger one: good
+            steps since the scale last moved or a step overflowed; overflows in a row; overflows at the smallest scale
+            since it was last larger, or good for a window; steps applied; steps skipped.
     """
 
     def __init__(self, loss_scale: float, rule: LossScaleRule) -> None:
         self.rule = rule
         self.loss_scale = _variable(np.float32(loss_scale), "loss_scale")
-        self.good_steps = _variable(np.int32(0), "good_steps")
-        self.overflows_in_a_row = _variable(np.int32(0), "overflows_in_a_row")
-        self.overflows_at_floor = _variable(np.int32(0), "overflows_at_floor")
-        self.applied_steps = _variable(np.int64(0), "applied_steps")
-        self.skipped_steps = _variable(np.int64(0), "skipped_steps")
+        self.counts = _variable(np.zeros(5, np.int32), "counts")
+
+    @property
+    def good_steps(self) -> Any:
+        """Good steps since the scale last moved or a step overflowed, an int32 scalar."""
+        return self.counts[0]
+
+    @property
+    def overflows_in_a_row(self) -> Any:
+        """Overflows since the last good step, an int32 scalar."""
+        return self.counts[1]
+
+    @property
+    def overflows_at_floor(self) -> Any:
+        """Overflows at the smallest scale since it was last larger, or good for a window, an int32 scalar."""
+        return self.counts[2]
+
+    @property
+    def applied_steps(self) -> Any:
+        """Steps whose update was applied, an int32 scalar."""
+        return self.counts[3]
+
+    @property
+    def skipped_steps(self) -> Any:
+        """Steps that overflowed, an int32 scalar."""
+        return self.counts[4]
 
     def variables(self) -> list[keras.Variable]:
         """Return everything that a step moves; a checkpoint holds these."""
-        return [
-            self.loss_scale, self.good_steps, self.overflows_in_a_row, self.overflows_at_floor, self.applied_steps,
-            self.skipped_steps,
-        ]
+        return [self.loss_scale, self.counts]
 
     def advance(self, finite: Any) -> None:
         """Move on by one step, in a compiled graph or from Python.
@@ -101,27 +116,28 @@ class LossScaleState:
         Args:
             finite: bool scalar, a tensor or Python's own: whether the step's gradients were finite.
         """
-        # From Python the arithmetic is NumPy's: single operations of the engine would cost milliseconds.
-        read = engine.snapshot if engine.is_tensor(finite) else engine.to_numpy
-        finite = finite if engine.is_tensor(finite) else np.bool_(finite)
-        before = [read(variable) for variable in self.variables()]
-        for variable, value in zip(self.variables(), _advanced(self.rule, before, finite), strict=True):
-            variable.assign(value)
+        if engine.is_tensor(finite):
+            xp, scale, counts = keras.ops, engine.snapshot(self.loss_scale), keras.ops.unstack(self.counts, 5)
+        else:
+            # From Python the arithmetic is NumPy's: single operations of the engine would cost milliseconds.
+            xp, scale, counts = np, np.float32(engine.to_numpy(self.loss_scale)), engine.to_numpy(self.counts)
+            finite = np.bool_(finite)
+        scale, *counts = _advanced(xp, self.rule, scale, counts, finite)
+        self.loss_scale.assign(scale)
+        self.counts.assign(xp.stack(counts))
 
     def forget_overflows(self) -> None:
         """Let the counts that end a run start again."""
-        self.overflows_in_a_row.assign(0)
-        self.overflows_at_floor.assign(0)
+        self.counts.assign(engine.to_numpy(self.counts) * np.array([1, 0, 0, 1, 1], np.int32))
 
     def overflow_count(self) -> int:
         """Return the larger of the two overflow counts that end a run; it grows by at most 1 a step."""
-        return max(int(engine.to_numpy(self.overflows_in_a_row)), int(engine.to_numpy(self.overflows_at_floor)))
+        return int(engine.to_numpy(self.counts)[1:3].max())
 
 
-def _advanced(rule: LossScaleRule, before: Sequence[Any], finite: Any) -> tuple[Any, ...]:
-    """Return what the variables of a state are after one step, in their order."""
-    loss_scale, good_steps, in_a_row, at_floor, applied, skipped = before
-    xp: Any = np if isinstance(finite, np.bool_) else keras.ops
+def _advanced(xp: Any, rule: LossScaleRule, loss_scale: Any, counts: Sequence[Any], finite: Any) -> tuple[Any, ...]:
+    """Return the loss scale and the counts after one step, by NumPy's or Keras's operations."""
+    good_steps, in_a_row, at_floor, applied, skipped = counts
     scale, good = next_loss_scale(rule, loss_scale, good_steps, finite)
     bad = xp.where(finite, np.int32(0), np.int32(1))
     recovered = xp.logical_and(finite, good == 0)  # a full window of good steps
@@ -131,10 +147,10 @@ def _advanced(rule: LossScaleRule, before: Sequence[Any], finite: Any) -> tuple[
         good,
         (in_a_row + 1) * bad,
         xp.where(stays, at_floor + bad, np.int32(0)),
-        applied + xp.where(finite, np.int64(1), np.int64(0)),
-        skipped + xp.where(finite, np.int64(0), np.int64(1)),
+        applied + (1 - bad),
+        skipped + bad,
     )
 
 
-def _variable(value: np.generic, name: str) -> keras.Variable:
+def _variable(value: Any, name: str) -> keras.Variable:
     return keras.Variable(value, trainable=False, dtype=value.dtype.name, autocast=False, name=name)

@@ -166,6 +166,7 @@ def test_the_variables_are_everything_that_a_step_moves() -> None:
     for finite in (True, True, False):
         state.advance(finite)
         other.advance(finite)
-        assert [_value(v) for v in state.variables()] == [_value(v) for v in other.variables()]
-    assert {str(variable.dtype) for variable in state.variables()} == {"float32", "int32", "int64"}
+        for mine, theirs in zip(other.variables(), state.variables(), strict=True):
+            np.testing.assert_array_equal(engine.to_numpy(mine), engine.to_numpy(theirs))
+    assert [str(variable.dtype) for variable in state.variables()] == ["float32", "int32"]
     assert not any(variable.trainable for variable in state.variables())
