@@ -10,7 +10,8 @@ import keras
 
 from mixtrain import checks, engine
 from mixtrain.dtype import float32, is_float, wider
-from mixtrain.precision.loss_scale import LARGEST_SCALE, LossScaleRule, LossScaleState
+from mixtrain.precision.loss_scale import LossScaleState
+from mixtrain.precision.scale_arguments import STAYING, checked_rule, checked_scale
 
 
 def all_finite(inputs: Any) -> Any:
@@ -95,10 +96,7 @@ class StaticLossScaler(_StateScaler):
     """
 
     def __init__(self, scale_value: float) -> None:
-        start = checks.number(
-            "StaticLossScaler", "scale_value", scale_value, at_least=1.0, at_most=LARGEST_SCALE, example=1024.0
-        )
-        super().__init__(LossScaleState(start, LossScaleRule(1.0, 1)))
+        super().__init__(LossScaleState(checked_scale("StaticLossScaler", "scale_value", scale_value), STAYING))
 
     def adjust(self, grads_finite: Any) -> bool:
         """Do nothing and return False: the scale stays."""
@@ -128,13 +126,9 @@ class DynamicLossScaler(_StateScaler):
 
     def __init__(self, scale_value: float, scale_factor: float, scale_window: int) -> None:
         where = "DynamicLossScaler"
-        start = checks.number(
-            where, "scale_value", scale_value, at_least=1.0, at_most=LARGEST_SCALE, example=2.0**10
-        )
-        factor = checks.number(where, "scale_factor", scale_factor, above=1.0, at_most=LARGEST_SCALE, example=2)
-        window = checks.integer(where, "scale_window", scale_window, at_least=1, example=1000)
-        super().__init__(LossScaleState(start, LossScaleRule(factor, window)))
-        self.scale_factor, self.scale_window = factor, window
+        start, rule = checked_scale(where, "scale_value", scale_value), checked_rule(where, scale_factor, scale_window)
+        super().__init__(LossScaleState(start, rule))
+        self.scale_factor, self.scale_window = rule.factor, rule.window
 
     @property
     def counter(self) -> Any:

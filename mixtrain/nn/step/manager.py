@@ -9,7 +9,8 @@ from typing import Any
 
 from mixtrain import checks, engine
 from mixtrain.nn.step.update_cell import DynamicLossScaleUpdateCell, FixedLossScaleUpdateCell
-from mixtrain.precision.loss_scale import LARGEST_SCALE, LossScaleRule, LossScaleState
+from mixtrain.precision.loss_scale import LossScaleState
+from mixtrain.precision.scale_arguments import checked_rule, checked_scale
 
 
 class LossScaleManager(abc.ABC):
@@ -65,9 +66,7 @@ class FixedLossScaleManager(LossScaleManager):
     """
 
     def __init__(self, loss_scale: float = 128.0, drop_overflow_update: bool = True) -> None:
-        self._loss_scale = checks.number(
-            "FixedLossScaleManager", "loss_scale", loss_scale, at_least=1.0, at_most=LARGEST_SCALE, example=128.0
-        )
+        self._loss_scale = checked_scale("FixedLossScaleManager", "loss_scale", loss_scale, example=128.0)
         self._drop_overflow_update = checks.boolean(
             "FixedLossScaleManager", "drop_overflow_update", drop_overflow_update
         )
@@ -115,11 +114,8 @@ class DynamicLossScaleManager(LossScaleManager):
         self, init_loss_scale: float = 2**24, scale_factor: float = 2, scale_window: int = 2000
     ) -> None:
         where = type(self).__name__
-        self._init = checks.number(
-            where, "init_loss_scale", init_loss_scale, at_least=1.0, at_most=LARGEST_SCALE, example=2.0**24
-        )
-        checks.number(where, "scale_factor", scale_factor, above=1.0, at_most=LARGEST_SCALE, example=2)
-        checks.integer(where, "scale_window", scale_window, at_least=1, example=2000)
+        self._init = checked_scale(where, "init_loss_scale", init_loss_scale, example=2.0**24)
+        self._rule = checked_rule(where, scale_factor, scale_window)
         if scale_factor >= 100 and float(scale_factor).is_integer() and self._init < 100:
             warnings.warn(
                 f"{where}: scale_factor={scale_factor:g} looks like a window: by position the arguments are "
@@ -127,7 +123,6 @@ class DynamicLossScaleManager(LossScaleManager):
                 f"{where}(init_loss_scale=2**24, scale_factor={self._init:g}, scale_window={int(scale_factor)}).",
                 stacklevel=2,
             )
-        self._rule = LossScaleRule(float(scale_factor), int(scale_window))
         self._state = LossScaleState(self._init, self._rule)
         self._handed_out = False
 

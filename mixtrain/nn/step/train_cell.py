@@ -16,8 +16,9 @@ from mixtrain.nn.step.gradient import Gradient
 from mixtrain.nn.step.recipe import Scaling, run_step
 from mixtrain.nn.step.update_cell import LossScaleUpdateCell
 from mixtrain.precision.formats import computed_dtypes
-from mixtrain.precision.loss_scale import LossScaleRule, LossScaleState
+from mixtrain.precision.loss_scale import LossScaleState
 from mixtrain.precision.request import precision_version
+from mixtrain.precision.scale_arguments import STAYING
 
 
 class TrainOneStepCell(Cell):
@@ -177,11 +178,11 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
             state, variable = scale_sense.state, scale_sense.state.loss_scale
         elif isinstance(scale_sense, Cell):
             start = float(scale_sense.get_loss_scale())  # type: ignore[attr-defined]
-            state, update = LossScaleState(start, LossScaleRule(1.0, 1)), scale_sense
+            state, update = LossScaleState(start, STAYING), scale_sense
             variable = Parameter(start, name="scale_sense", requires_grad=False)
         elif isinstance(scale_sense, Tensor):
             start = float(_scalar(scale_sense))
-            state = LossScaleState(start, LossScaleRule(1.0, 1))
+            state = LossScaleState(start, STAYING)
             variable = state.loss_scale
         else:
             raise checks.fail_type(

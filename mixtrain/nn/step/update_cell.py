@@ -6,9 +6,9 @@ from typing import Any
 
 import keras
 
-from mixtrain import checks
 from mixtrain.nn.cell import Cell
-from mixtrain.precision.loss_scale import LARGEST_SCALE, LossScaleRule, LossScaleState
+from mixtrain.precision.loss_scale import LossScaleState
+from mixtrain.precision.scale_arguments import STAYING, checked_rule, checked_scale
 
 
 class LossScaleUpdateCell(Cell):
@@ -77,14 +77,11 @@ class DynamicLossScaleUpdateCell(LossScaleUpdateCell):
         state: LossScaleState | None = None,
     ) -> None:
         where = type(self).__name__
-        start = checks.number(
-            where, "loss_scale_value", loss_scale_value, at_least=1.0, at_most=LARGEST_SCALE, example=2.0**24
-        )
-        factor = checks.number(where, "scale_factor", scale_factor, above=1.0, at_most=LARGEST_SCALE, example=2)
-        window = checks.integer(where, "scale_window", scale_window, at_least=1, example=2000)
-        super().__init__(state or LossScaleState(start, LossScaleRule(factor, window)))
+        start = checked_scale(where, "loss_scale_value", loss_scale_value, example=2.0**24)
+        rule = checked_rule(where, scale_factor, scale_window)
+        super().__init__(state or LossScaleState(start, rule))
         self._start = start
-        self.scale_factor, self.scale_window, self.loss_scale_value = factor, window, start
+        self.scale_factor, self.scale_window, self.loss_scale_value = rule.factor, rule.window, start
 
 
 class FixedLossScaleUpdateCell(LossScaleUpdateCell):
@@ -105,10 +102,7 @@ class FixedLossScaleUpdateCell(LossScaleUpdateCell):
     """
 
     def __init__(self, loss_scale_value: float) -> None:
-        start = checks.number(
-            type(self).__name__, "loss_scale_value", loss_scale_value, at_least=1.0, at_most=LARGEST_SCALE,
-            example=128.0,
-        )
-        super().__init__(LossScaleState(start, LossScaleRule(1.0, 1)))
+        start = checked_scale(type(self).__name__, "loss_scale_value", loss_scale_value, example=128.0)
+        super().__init__(LossScaleState(start, STAYING))
         self._start = start
         self.loss_scale_value = start
