@@ -107,10 +107,11 @@ def test_a_skipped_step_leaves_every_variable_bit_for_bit_and_the_next_good_one_
     trace = Trace()
     model.train(1, [GOOD] * 2, callbacks=trace, dataset_sink_mode=sink, verbose=0)
     variables = _everything(model)
+    if optimizer is _averaging:  # at the end of a run the averages become the weights
+        variables = [variable for variable in variables if not any(variable is w for w in model.train_network.weights)]
     before, iterations = _values(variables), int(model.train_network.driver.iterations)
     history = model.train(1, [bad] * 2, callbacks=trace, dataset_sink_mode=sink, verbose=0)
-    if optimizer is not _averaging:  # at the end of a run a moving average of Keras becomes the weights
-        assert _values(variables) == before
+    assert _values(variables) == before
     assert int(model.train_network.driver.iterations) == iterations == 2
     assert all(np.isfinite(engine.to_numpy(variable)).all() for variable in variables)
     assert np.isfinite(engine.to_numpy(model.predict(DATA))).all()
@@ -122,8 +123,7 @@ def test_a_skipped_step_leaves_every_variable_bit_for_bit_and_the_next_good_one_
     assert _values(variables) != before
 
 
-@FEEDS
-@pytest.mark.parametrize("make", [_cells, _mixed, _keras])
+@pytest.mark.parametrize(("make", "sink"), [(_cells, False), (_mixed, False), (_keras, False), (_keras, True)])
 def test_a_run_with_bad_batches_ends_where_the_run_without_them_ends(make: Callable[[], Any], sink: bool) -> None:
     ends = []
     for batches in ([GOOD, GOOD, GOOD], [GOOD, BAD, GOOD, BAD, BAD, GOOD]):

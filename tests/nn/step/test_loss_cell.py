@@ -72,7 +72,8 @@ def test_the_loss_is_computed_in_float32_whatever_the_network_returns(level: str
 
 @pytest.mark.parametrize("wrap", [lambda layer: layer, lambda layer: nn.SequentialCell(layer)])
 def test_a_regulariser_of_a_keras_layer_is_part_of_the_loss(wrap: Any) -> None:
-    layer = keras.layers.Dense(1, use_bias=False, kernel_initializer="ones", kernel_regularizer=keras.regularizers.L2(1))
+    penalty = keras.regularizers.L2(1)
+    layer = keras.layers.Dense(1, use_bias=False, kernel_initializer="ones", kernel_regularizer=penalty)
     layer.build((None, 2))
     assert float(nn.WithLossCell(wrap(layer), "mse")(X, LABEL)) == 22.0
 

@@ -52,7 +52,7 @@ def test_growth_on_the_host_stops_before_infinity() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "name", "write"),
     [
-        ({"init_loss_scale": 0.5}, ValueError, "at least 1; got 0.5", "init_loss_scale=16777216.0"),
+        ({"init_loss_scale": 0.5}, ValueError, "at least 1; got 0.5", "init_loss_scale="),
         ({"init_loss_scale": 0}, ValueError, "at least 1; got 0", "init_loss_scale="),
         ({"init_loss_scale": -8}, ValueError, "at least 1; got -8", "init_loss_scale="),
         ({"init_loss_scale": math.nan}, ValueError, "finite; got nan", "init_loss_scale="),
@@ -86,11 +86,11 @@ def test_a_bad_argument_of_the_dynamic_manager_is_refused_with_what_to_write(
 @pytest.mark.parametrize(
     ("arguments", "error", "expected", "write"),
     [
-        ((0,), ValueError, "loss_scale must be at least 1; got 0", "loss_scale=128.0"),
-        ((0.99,), ValueError, "loss_scale must be at least 1; got 0.99", "loss_scale=128.0"),
-        ((math.inf,), ValueError, "loss_scale must be finite; got inf", "loss_scale=128.0"),
-        ((1e39,), ValueError, "loss_scale must be at most", "loss_scale=128.0"),
-        (("a",), TypeError, "loss_scale must be a number; got str 'a'", "loss_scale=128.0"),
+        ((0,), ValueError, "loss_scale must be at least 1; got 0", "loss_scale="),
+        ((0.99,), ValueError, "loss_scale must be at least 1; got 0.99", "loss_scale="),
+        ((math.inf,), ValueError, "loss_scale must be finite; got inf", "loss_scale="),
+        ((1e39,), ValueError, "loss_scale must be at most", "loss_scale="),
+        (("a",), TypeError, "loss_scale must be a number; got str 'a'", "loss_scale="),
         ((8, 1), TypeError, "drop_overflow_update must be True or False; got int 1", "drop_overflow_update=True"),
         ((8, None), TypeError, "drop_overflow_update must be True or False", "drop_overflow_update=True"),
     ],

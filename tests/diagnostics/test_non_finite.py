@@ -1,0 +1,178 @@
+"""Finding where numbers go wrong: inputs, layers, the loss, gradients of outputs and of parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+import mixtrain
+from mixtrain import amp, engine, nn
+from mixtrain.diagnostics.non_finite import Finding, find_non_finite
+
+LABEL = np.zeros((1, 1), np.float32)
+
+
+def _chain(*weights: float) -> nn.SequentialCell:
+    return nn.SequentialCell(*[nn.Dense(1, 1, weight_init=weight, has_bias=False) for weight in weights])
+
+
+def _keras_chain(*weights: float) -> Any:
+    return keras.Sequential([keras.Input((1,)), *(
+        keras.layers.Dense(1, use_bias=False, kernel_initializer=keras.initializers.Constant(weight), name=f"layer{n}")
+        for n, weight in enumerate(weights)
+    )])
+
+
+def _find(network: Any, value: Any, *, loss: Any = "mae", loss_scale: float = 1.0, label: Any = LABEL) -> Finding:
+    data = np.array([[value]], np.float32)
+    batch = [engine.to_tensor(data), engine.to_tensor(label)]
+    return find_non_finite(network, nn.WithLossCell(network, loss), batch, loss_scale)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_an_input_that_is_not_finite_is_found_first(value: float) -> None:
+    found = _find(_chain(1.0), value)
+    assert (found.kind, found.layer) == ("input", None)
+    assert "the batch itself holds values that are not finite" in str(found)
+    assert _find(_chain(1.0), 1.0, label=np.full((1, 1), value, np.float32)).kind == "input"
+
+
+@pytest.mark.parametrize(("make", "path"), [(_chain, "1"), (_keras_chain, "layer1")])
+def test_the_first_layer_whose_output_is_not_finite_is_named(make: Any, path: str) -> None:
+    found = _find(make(1.0, 1e30, 1.0), 1e10)
+    assert (found.kind, found.layer) == ("forward", path)
+    assert f"is that of layer {path}, in the forward pass; a smaller loss scale cannot help" in str(found)
+
+
+@pytest.mark.parametrize(("make", "path"), [(_chain, "1"), (_keras_chain, "layer1")])
+def test_a_half_layer_overflows_where_a_full_one_does_not(make: Any, path: str) -> None:
+    network = make(1.0, 2.0**10, 1.0)
+    assert _find(network, 2.0**7).kind == "none"
+    amp.auto_mixed_precision(network, "O3")
+    assert _find(network, 2.0**7) == Finding("forward", path)
+
+
+def test_a_cell_inside_a_cell_is_named_before_the_one_around_it() -> None:
+    network = nn.SequentialCell(_chain(1.0), nn.SequentialCell(nn.ReLU(), _chain(1e30, 1.0)))
+    assert _find(network, 1e10).layer == "1.1.0"
+
+
+def test_a_layer_of_keras_inside_a_cell_is_named() -> None:
+    class Holder(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = keras.layers.Dense(1, kernel_initializer=keras.initializers.Constant(1e30), use_bias=False)
+            self.inner.keras_layer.build((None, 1))
+
+        def construct(self, x: Any) -> Any:
+            return self.inner(x)
+
+    found = _find(Holder(), 1e10)
+    assert (found.kind, found.layer) == ("forward", "inner")
+
+
+def test_the_network_itself_is_named_where_no_layer_below_it_is_to_blame() -> None:
+    class Direct(nn.Cell):
+        def construct(self, x: Any) -> Any:
+            return x * 1e30
+
+    found = _find(Direct(), 1e10)
+    assert (found.kind, found.layer) == ("forward", "")
+    assert "that of the network itself" in str(found)
+
+
+def test_a_loss_that_alone_is_not_finite_is_told_apart() -> None:
+    found = _find(_chain(1.0), 1e30, loss="mse")
+    assert (found.kind, found.layer) == ("loss", None)
+    assert "every layer's output is finite but the loss is not" in str(found)
+
+
+@pytest.mark.parametrize(("make", "paths"), [(_chain, "012"), (_keras_chain, ("layer0", "layer1", "layer2"))])
+def test_a_gradient_of_an_output_is_found_from_the_loss_backwards(make: Any, paths: Any) -> None:
+    # dL/d(output of the first layer) = scale * 2**60 * 2**60
+    network = make(2.0**-120, 2.0**60, 2.0**60)
+    assert _find(network, 1.0, loss_scale=2.0**7).kind == "none"
+    found = _find(network, 1.0, loss_scale=2.0**8)
+    assert (found.kind, found.layer) == ("gradient", paths[0])
+    assert f"is that of the output of layer {paths[0]}" in str(found)
+
+
+@pytest.mark.parametrize(("make", "path"), [(_chain, "0"), (_keras_chain, "layer0")])
+def test_a_gradient_of_a_parameter_alone_is_found(make: Any, path: str) -> None:
+    # dL/d(first weight) = scale * 2**20 * 2**100, of its output only scale * 2**20
+    network = make(2.0**-100, 2.0**20)
+    assert _find(network, 2.0**100, loss_scale=2.0**7).kind == "none"
+    found = _find(network, 2.0**100, loss_scale=2.0**8)
+    assert (found.kind, found.layer) == ("parameter", path)
+    assert f"is that of a parameter of layer {path}" in str(found)
+
+
+def test_a_parameter_that_its_holder_reads_is_found_as_well() -> None:
+    class Reader(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.held = nn.Dense(1, 1, weight_init=2.0**-100, has_bias=False)
+
+        def construct(self, x: Any) -> Any:
+            return x * self.held.weight * 2.0**20
+
+    assert _find(Reader(), 2.0**100, loss_scale=2.0**8) == Finding("parameter", "held")
+
+
+def test_half_gradients_overflow_in_the_format_that_the_step_computes_in() -> None:
+    network = amp.auto_mixed_precision(_chain(1.0, 1.0), "O3")
+    assert _find(network, 1.0, loss_scale=2.0**15).kind == "none"
+    assert _find(network, 1.0, loss_scale=2.0**24).kind == "gradient"
+
+
+def test_a_layer_that_is_called_twice_is_no_obstacle() -> None:
+    class Twice(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.shared = nn.Dense(1, 1, weight_init=2.0**40, has_bias=False)
+
+        def construct(self, x: Any) -> Any:
+            return self.shared(self.shared(x))
+
+    assert _find(Twice(), 2.0**-80, loss_scale=2.0**20).kind == "none"
+    assert _find(Twice(), 2.0**-80, loss_scale=2.0**100) == Finding("gradient", "shared")
+    assert _find(Twice(), 2.0**60) == Finding("forward", "shared")
+
+
+def test_several_inputs_and_outputs_are_looked_into() -> None:
+    class Pair(nn.Cell):
+        def construct(self, x: Any) -> Any:
+            return {"one": x, "other": (x * 1e30, 3)}
+
+    class Net(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.pair = Pair()
+
+        def construct(self, x: Any) -> Any:
+            return self.pair(x)["one"]
+
+    assert _find(Net(), 1.0).kind == "none"
+    assert _find(Net(), 1e10) == Finding("forward", "pair")
+
+
+def test_integer_columns_are_finite() -> None:
+    network = nn.Dense(1, 2, weight_init="ones")
+    batch = [mixtrain.Tensor([[1.0]]), mixtrain.Tensor(np.array([1], np.int32))]
+    with_loss = nn.WithLossCell(network, nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean"))
+    assert find_non_finite(network, with_loss, batch, 1.0).kind == "none"
+
+
+@pytest.mark.parametrize("norm", [lambda: nn.BatchNorm1d(2), keras.layers.BatchNormalization])
+def test_the_network_is_left_as_it_was(norm: Any) -> None:
+    network = nn.SequentialCell(nn.Dense(1, 2), norm(), nn.Dense(2, 1)).set_train()
+    network(mixtrain.Tensor([[1.0], [2.0]]))
+    before = [engine.to_numpy(parameter).tobytes() for parameter in network.get_parameters()]
+    attributes = [set(vars(cell)) for _, cell in network.cells_and_names()]
+    batch = [mixtrain.Tensor([[1.0], [2.0]]), mixtrain.Tensor([[1.0], [2.0]])]
+    assert find_non_finite(network, nn.WithLossCell(network, "mse"), batch, 1.0).kind == "none"
+    assert [engine.to_numpy(parameter).tobytes() for parameter in network.get_parameters()] == before
+    assert [set(vars(cell)) for _, cell in network.cells_and_names()] == attributes

@@ -1,0 +1,204 @@
+"""Every kind of dataset feeds the same numbers, from the host and through a compiled loop; bad ones are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import mixtrain
+from mixtrain import DynamicLossScaleManager, Model, engine, nn
+from mixtrain.dataset import GeneratorDataset, NumpySlicesDataset
+from mixtrain.train.feed import Feed
+from tests.train.planted import Trace
+
+FEEDS = pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
+
+_draw = np.random.default_rng(0)
+X = _draw.standard_normal((36, 6)).astype(np.float32)
+Y = X @ _draw.standard_normal((6, 1)).astype(np.float32)
+SLICES = [slice(start, start + 8) for start in range(0, 36, 8)]  # the last batch holds 4
+
+
+class Sequence(keras.utils.PyDataset):
+    """The batches as a PyDataset."""
+
+    def __len__(self) -> int:
+        return len(SLICES)
+
+    def __getitem__(self, index: int) -> Any:
+        return X[SLICES[index]], Y[SLICES[index]]
+
+
+class Sized:
+    """An iterable of one's own; it may say another size than it has, and fail on the way."""
+
+    def __init__(self, size: int | None = None, error: Exception | None = None) -> None:
+        self.size, self.error = size, error
+
+    def __len__(self) -> int:
+        if self.size is None:
+            raise TypeError("no length")
+        return self.size
+
+    def __iter__(self) -> Iterator[Any]:
+        for count, rows in enumerate(SLICES):
+            if self.error is not None and count == 2:
+                raise self.error
+            yield X[rows], Y[rows]
+
+
+SOURCES: dict[str, Callable[[], Any]] = {
+    "list": lambda: [(X[rows], Y[rows]) for rows in SLICES],
+    "list of lists": lambda: [[X[rows], Y[rows]] for rows in SLICES],
+    "dicts": lambda: [{"data": X[rows], "label": Y[rows]} for rows in SLICES],
+    "tensors": lambda: [(engine.to_tensor(X[rows]), engine.to_tensor(Y[rows])) for rows in SLICES],
+    "numbers": lambda: [(X[rows].tolist(), Y[rows].tolist()) for rows in SLICES],
+    "iterable": lambda: Sized(5),
+    "PyDataset": Sequence,
+    "tf.data": lambda: tf.data.Dataset.from_tensor_slices((X, Y)).batch(8),
+    "tf.data of dicts": lambda: tf.data.Dataset.from_tensor_slices({"data": X, "label": Y}).batch(8),
+    "NumpySlicesDataset": lambda: NumpySlicesDataset((X, Y), ["data", "label"], shuffle=False).batch(8),
+    "GeneratorDataset": lambda: GeneratorDataset(
+        list(zip(X, Y, strict=True)), ["data", "label"], shuffle=False
+    ).batch(8),
+}
+
+
+def _model() -> Model:
+    mixtrain.set_seed(3)
+    net = nn.SequentialCell(nn.Dense(6, 5), nn.ReLU(), nn.Dense(5, 1))
+    optimizer = nn.Momentum(net.trainable_params(), 0.02, 0.9)
+    return Model(net, nn.MSELoss(), optimizer, loss_scale_manager=DynamicLossScaleManager(16, 2, 3))
+
+
+def _train(dataset: Any, *, sink: bool = False, epochs: int = 2, **options: Any) -> Trace:
+    trace = Trace()
+    _model().train(epochs, dataset, callbacks=trace, dataset_sink_mode=sink, verbose=0, **options)
+    return trace
+
+
+@pytest.fixture(scope="module")
+def reference() -> Trace:
+    return _train(SOURCES["list"]())
+
+
+@FEEDS
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_source_trains_the_same_run(source: str, sink: bool, reference: Trace) -> None:
+    trace = _train(SOURCES[source](), sink=sink)
+    assert len(trace.losses) == 10
+    np.testing.assert_allclose(trace.losses, reference.losses, rtol=1e-5)
+    assert (trace.scales, trace.overflows) == (reference.scales, reference.overflows)
+
+
+def test_a_source_of_unknown_size_trains_from_the_host(reference: Trace) -> None:
+    assert _train(Sized()).losses == reference.losses
+    rows = GeneratorDataset(lambda: iter(list(zip(X, Y, strict=True))), ["data", "label"]).batch(8)
+    assert _train(rows).losses == reference.losses
+    assert _train(tf.data.Dataset.from_generator(
+        lambda: iter(list(zip(X, Y, strict=True))),
+        output_signature=(tf.TensorSpec((6,), tf.float32), tf.TensorSpec((1,), tf.float32)),
+    ).batch(8)).losses == reference.losses
+
+
+@pytest.mark.parametrize("sink_size", [-1, 3])
+def test_a_source_of_unknown_size_is_refused_for_a_compiled_loop(sink_size: int) -> None:
+    message = "with dataset_sink_mode=True the dataset must know its size; got one of unknown size. Write dataset_sink"
+    with pytest.raises(ValueError, match=message):
+        _train(Sized(), sink=True, sink_size=sink_size)
+
+
+REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "empty list": (list, ValueError, "Model.train: the dataset must have at least one batch; got none"),
+    "empty pipeline": (
+        lambda: NumpySlicesDataset((X, Y), ["a", "b"]).batch(64, drop_remainder=True), ValueError, "at least one .*none"
+    ),
+    "empty tf.data": (
+        lambda: tf.data.Dataset.from_tensor_slices((X, Y)).batch(64, drop_remainder=True), ValueError, "got none. Look"
+    ),
+    "generator": (lambda: (batch for batch in [(X, Y)]), TypeError, "must be readable again in each epoch; got genera"),
+    "iterator": (lambda: iter([(X, Y)]), TypeError, "must be readable again in each epoch; got list_iterator"),
+    "number": (lambda: 5, TypeError, "must be a mixtrain dataset, tf.data.Dataset, keras.utils.PyDataset or an iter"),
+    "nothing": (lambda: None, TypeError, "got NoneType None"),
+    "three columns": (lambda: [(X, Y, Y)], ValueError, "a batch must have 2 columns, data and label; got 3"),
+    "one column": (lambda: [(X,)], ValueError, "a batch must have 2 columns, data and label; got 1"),
+    "an array": (lambda: [X], ValueError, "a batch must have 2 columns, data and label; got 1"),
+    "three columns of a pipeline": (
+        lambda: NumpySlicesDataset((X, Y, Y), ["a", "b", "c"]).batch(8), ValueError, "data and label; got 3"
+    ),
+}
+
+
+@FEEDS
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_dataset_that_cannot_be_trained_on_is_refused(kind: str, sink: bool) -> None:
+    make, error, message = REFUSED[kind]
+    with pytest.raises(error, match=message):
+        _train(make(), sink=sink)
+
+
+@pytest.mark.parametrize(("sink", "error"), [(False, RuntimeError), (True, ValueError)])
+def test_a_dataset_that_ends_before_its_size_is_an_error_that_counts(sink: bool, error: type[Exception]) -> None:
+    with pytest.raises(error, match="(must give the|expected) 7 .* (after|got) 5"):
+        _train(Sized(7), sink=sink)
+
+
+@FEEDS
+def test_what_a_dataset_raises_comes_as_itself_with_the_place_and_the_weights_stay_usable(sink: bool) -> None:
+    model, trace = _model(), Trace()
+    with pytest.raises(KeyError, match="broken") as caught:
+        model.train(1, Sized(5, KeyError("broken")), callbacks=trace, dataset_sink_mode=sink, verbose=0)
+    assert any("Raised by the training dataset in epoch 1" in note for note in caught.value.__notes__)
+    assert np.isfinite(model.predict(X)).all()
+    assert len(model.train(1, SOURCES["list"](), dataset_sink_mode=sink, verbose=0)["loss"]) == 1
+
+
+def test_a_network_of_two_inputs_is_fed_a_pair_from_the_host_alone() -> None:
+    one, other = keras.Input((6,)), keras.Input((6,))
+    net = keras.Model([one, other], keras.layers.Dense(1)(keras.layers.Add()([one, other])))
+    data = [((X[rows], X[rows]), Y[rows]) for rows in SLICES]
+    assert np.isfinite(Model(net, "mse", "sgd").train(1, data, verbose=0)["loss"]).all()
+    with pytest.raises(ValueError, match="with dataset_sink_mode=True each column of a batch must be one tensor"):
+        Model(net, "mse", "sgd").train(1, data, dataset_sink_mode=True, verbose=0)
+
+
+def test_columns_go_to_a_network_that_returns_its_own_loss() -> None:
+    class Own(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = nn.Dense(6, 1)
+
+        def construct(self, x: Any, label: Any, weight: Any) -> Any:
+            return keras.ops.mean(weight * (self.dense(x) - label) ** 2)
+
+    net = Own()
+    data = [(X[rows], Y[rows], np.ones_like(Y[rows])) for rows in SLICES]
+    history = Model(net, optimizer=nn.SGD(net.trainable_params(), 0.05)).train(3, data, verbose=0)
+    assert history["loss"][-1] < history["loss"][0]
+
+
+def test_a_feed_can_be_read_again_and_knows_its_size_and_first_batch() -> None:
+    for make in SOURCES.values():
+        feed = Feed(make(), "test")
+        assert feed.size == 5
+        assert [tuple(column.shape) for column in feed.first()] == [(8, 6), (8, 1)]
+        for _ in range(2):
+            assert [len(batch[0]) for batch in feed.batches()] == [8, 8, 8, 8, 4]
+        iterator = feed.graph_iterator()
+        assert [len(next(iterator)[0]) for _ in range(6)] == [8, 8, 8, 8, 4, 8]
+
+
+def test_a_py_dataset_is_told_of_the_end_of_every_epoch() -> None:
+    ends = []
+
+    class Told(Sequence):
+        def on_epoch_end(self) -> None:
+            ends.append(True)
+
+    _train(Told(), epochs=3)
+    assert len(ends) == 3

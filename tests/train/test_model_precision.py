@@ -1,0 +1,130 @@
+"""A Model and its network's precision: its own plan in force, later rules, and how the step is compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+import mixtrain
+from mixtrain import Model, amp, engine, nn
+from mixtrain.engine import DeviceFacts, choose_jit
+
+X = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)
+DATA = [(X, X[:, :1])]
+CPU, GPU, TPU = (DeviceFacts(kind, kind, True) for kind in ("CPU", "GPU", "TPU"))  # type: ignore[arg-type]
+
+
+def _cells() -> nn.SequentialCell:
+    mixtrain.set_seed(3)
+    return nn.SequentialCell(nn.Dense(6, 5), nn.ReLU(), nn.Dense(5, 1))
+
+
+def _keras() -> Any:
+    layers = keras.layers
+    return keras.Sequential([keras.Input((6,)), layers.Dense(5, name="first"), layers.Dense(1, name="last")])
+
+
+def _model(net: Any, level: Any = "O0", **options: Any) -> Model:
+    return Model(net, "mse", keras.optimizers.SGD(0.01), amp_level=level, loss_scale_manager=None, **options)
+
+
+def _jit(model: Model) -> bool:
+    """Return how the step that was compiled was compiled."""
+    return bool(model._networks.stepper._host._compiled._jit_compile)
+
+
+def test_two_models_on_one_network_each_put_their_own_plan_in_force() -> None:
+    net = _cells()
+    half, full = _model(net, "O3"), _model(net, "O0")
+    outputs = []
+    for model, dtype in ((half, "float16"), (full, None), (half, "float16"), (full, None)):
+        model.train(1, DATA, verbose=0)
+        assert net[0].cast_rule.inputs == dtype
+        outputs.append(engine.to_numpy(model.predict(X)))
+        assert net[0].cast_rule.inputs == dtype
+    assert not np.array_equal(engine.to_numpy(half.predict(X)), engine.to_numpy(full.predict(X)))
+    assert (half.precision_report().level, full.precision_report().level) == ("O3", "O0")
+    assert amp.applied_plan(net).plan.level == "O0"
+    # The full one computes as a network that was never touched.
+    fresh = _cells()
+    for mine, theirs in zip(fresh.get_parameters(), net.get_parameters(), strict=True):
+        mine.set_data(theirs)
+    fresh_output = engine.to_numpy(_model(fresh).predict(X))
+    np.testing.assert_array_equal(engine.to_numpy(full.predict(X)), fresh_output)
+
+
+def test_two_models_on_one_keras_network_as_well() -> None:
+    net = _keras()
+    half, full = _model(net, "O2"), _model(net, "O0")
+    for model, dtype in ((half, "float16"), (full, "float32"), (half, "float16")):
+        model.train(1, DATA, verbose=0)
+        assert [layer.compute_dtype for layer in net.layers] == [dtype] * 2
+
+
+@pytest.mark.parametrize("kind", ["cells", "keras"])
+def test_a_rule_of_the_users_takes_effect_after_the_model_was_made_and_after_it_trained(kind: str) -> None:
+    net = _cells() if kind == "cells" else _keras()
+    first, path = (net[0], "0") if kind == "cells" else (net.layers[0], "first")
+    model = _model(net, "O2")
+    mixtrain.to_float(first, mixtrain.bfloat16)
+    assert model.precision_report().row(path).compute_dtype == mixtrain.bfloat16
+    model.train(1, DATA, verbose=0)
+    mixtrain.to_float(first, mixtrain.float32)
+    model.train(1, DATA, verbose=0)
+    row = model.precision_report().row(path)
+    assert (row.compute_dtype, row.rule) == (mixtrain.float32, "to_float")
+    assert (first.cast_rule.inputs if kind == "cells" else first.compute_dtype) == "float32"
+
+
+def test_a_new_rule_compiles_the_step_anew_and_an_old_one_does_not() -> None:
+    net = _cells()
+    model = _model(net)
+    model.train(2, DATA, verbose=0)
+    compiled = model._networks.stepper._host._compiled
+    model.train(2, DATA, verbose=0)
+    assert model._networks.stepper._host._compiled is compiled
+    net[0].to_float(mixtrain.float16)
+    model.train(1, DATA, verbose=0)
+    assert model._networks.stepper._host._compiled is not compiled
+    assert _jit(model) is True
+
+
+# ---- how a step is compiled --------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("dtypes", "device", "level", "expected"),
+    [
+        (["float32"], CPU, "auto", False), (["float16"], CPU, "auto", True), (["bfloat16"], CPU, "auto", False),
+        (["float16", "float32"], CPU, "auto", True), (["float16", "bfloat16"], CPU, "auto", True),
+        (["float16"], GPU, "auto", False), (["float32"], TPU, "auto", True), ([], CPU, "auto", False),
+        (["float16"], CPU, "O0", False), (["float32"], CPU, "O1", True), (["float32"], CPU, "O2", True),
+    ],
+)
+def test_the_engine_chooses_by_device_and_dtype_and_the_user_overrides(
+    dtypes: list[Any], device: DeviceFacts, level: str, expected: bool
+) -> None:
+    mixtrain.set_context(jit_level=level)
+    choice = choose_jit(dtypes, device)
+    assert choice.jit is expected and choice.reason
+    assert (f'"{level}"' in choice.reason) is (level != "auto")
+
+
+@pytest.mark.skipif(engine.describe_device().kind != "CPU", reason="the choice of a CPU")
+@pytest.mark.parametrize(
+    ("level", "half", "expected"),
+    [("O0", None, False), ("O1", None, True), ("O2", None, True), ("O3", None, True), ("O2", "bfloat16", False)],
+)
+def test_float16_on_cpu_is_compiled_with_xla_and_the_rest_is_not(level: str, half: Any, expected: bool) -> None:
+    model = _model(_cells(), level, cast_model_type=half)
+    model.train(1, DATA, verbose=0)
+    assert _jit(model) is expected
+
+
+@pytest.mark.parametrize(("jit_level", "level", "expected"), [("O0", "O2", False), ("O1", "O0", True)])
+def test_the_users_jit_level_beats_the_engines_choice(jit_level: str, level: str, expected: bool) -> None:
+    mixtrain.set_context(jit_level=jit_level)
+    model = _model(_cells(), level)
+    model.train(1, DATA, verbose=0)
+    assert _jit(model) is expected
