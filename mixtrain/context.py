@@ -7,6 +7,15 @@ import warnings
 from typing import Any, Final, Literal
 
 from mixtrain import checks
+from mixtrain.auto_parallel import (  # noqa: F401  MindSpore has these names here.
+    ParallelMode,
+    get_auto_parallel_context,
+    get_ps_context,
+    reset_auto_parallel_context,
+    reset_ps_context,
+    set_auto_parallel_context,
+    set_ps_context,
+)
 
 GRAPH_MODE: Final = 0
 PYNATIVE_MODE: Final = 1
@@ -40,9 +49,10 @@ def set_context(**settings: Any) -> None:
 
     Args:
         **settings: ``mode``: `GRAPH_MODE` (0, the default: steps are compiled) or `PYNATIVE_MODE` (1: steps run
-            eagerly, to debug them). ``device_target``: "CPU", "GPU" or "Ascend"; where the machine has no such device,
-            a warning names the one in use. ``jit_level``: "auto" (the engine decides by device and dtype), "O0"
-            (plain graph) or "O1"/"O2" (XLA). Other settings of MindSpore's `set_context` are accepted without effect.
+            eagerly, to debug them). ``device_target``: "CPU", "GPU" or "Ascend" (or "Davinci", its first name);
+            where the machine has no such device, a warning names the one in use. ``jit_level``: "auto" (the engine
+            decides by device and dtype), "O0" (plain graph) or "O1"/"O2" (XLA). Other settings of MindSpore's
+            `set_context` are accepted without effect.
 
     Raises:
         TypeError: A setting has the wrong type.
@@ -62,6 +72,7 @@ def set_context(**settings: Any) -> None:
                 )
             _settings.mode = value
         elif name == "device_target":
+            value = "Ascend" if value == "Davinci" else value  # Its name in the first versions.
             _settings.device_target = checks.one_of("set_context", name, value, ("CPU", "GPU", "Ascend"))
         elif name == "jit_level":
             _settings.jit_level = checks.one_of("set_context", name, value, ("auto", "O0", "O1", "O2"))
@@ -95,6 +106,28 @@ def get_context(name: str) -> Any:
         return _settings.device_target or "CPU"
     checks.one_of("get_context", "setting", name, ("mode", "device_target", "jit_level", *sorted(_WITHOUT_EFFECT)))
     return _settings.ignored.get(name)
+
+
+def set_device(device_target: str, device_id: int | None = None) -> None:
+    """Choose the device; as ``set_context(device_target=..., device_id=...)``.
+
+    Args:
+        device_target: "CPU", "GPU" or "Ascend".
+        device_id: Number of the device; without effect.
+
+    Raises:
+        TypeError: `device_id` is no int.
+        ValueError: Another target, or a negative number.
+
+    Example:
+        >>> import mixtrain
+        >>> mixtrain.set_device("CPU")
+
+    Source: MindSpore, `mindspore.set_device`.
+    """
+    if device_id is not None:
+        checks.integer("set_device", "device_id", device_id, at_least=0)
+    set_context(device_target=device_target)
 
 
 def graph_mode() -> bool:

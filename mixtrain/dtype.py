@@ -35,15 +35,18 @@ float16: Final = DType("float16")
 bfloat16: Final = DType("bfloat16")
 float32: Final = DType("float32")
 float64: Final = DType("float64")
+# Other names of the reference for the same formats.
+half: Final = float16
+single: Final = float32
+double: Final = float64
 
 HALF_DTYPES: Final = (float16, bfloat16)
-_BY_NAME: Final = {
-    str(dtype): dtype
-    for dtype in (
-        bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
-    )
-}
+DTYPES: Final = (
+    bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
+)
+_BY_NAME: Final = {str(dtype): dtype for dtype in DTYPES}
 _PYTHON_TYPES: Final = {bool: bool_, int: int64, float: float32}
+_NO_NUMPY: Final = {bfloat16: float32}
 
 
 def as_dtype(value: Any) -> DType:
@@ -103,3 +106,69 @@ def wider(first: Any, second: Any) -> DType:
         return float32
     order = (*HALF_DTYPES, float32, float64)
     return max(one, other, key=order.index)
+
+
+def _kind(dtype: DType) -> int:
+    """Return 0 for bool, 1 for integers, 2 for floats."""
+    return 2 if "float" in dtype else int(dtype != bool_)
+
+
+def _bits(dtype: DType) -> int:
+    return int(dtype.lstrip("uint"))
+
+
+def promoted(first: Any, second: Any) -> DType:
+    """Return the format that two tensors meet in: a float beats an integer, an integer beats bool, the wider wins.
+
+    A signed and an unsigned integer meet in the smallest signed one that holds both.
+
+    Example:
+        >>> promoted("int64", "float16"), promoted("int8", "uint8"), promoted("bool", "int32")
+        (float16, int16, int32)
+    """
+    one, other = sorted((as_dtype(first), as_dtype(second)), key=_kind)
+    if one == other or _kind(one) < _kind(other):
+        return other
+    if _kind(one) == 2:
+        return wider(one, other)
+    signed, unsigned = sorted((one, other), key=lambda dtype: dtype.startswith("u"))
+    if signed.startswith("u") or not unsigned.startswith("u"):
+        return max(one, other, key=_bits)
+    return as_dtype(f"int{min(64, max(_bits(signed), 2 * _bits(unsigned)))}")
+
+
+def dtype_to_nptype(type_: Any) -> type[np.generic]:
+    """Return NumPy's type of a number format; bfloat16, which NumPy lacks, gives float32.
+
+    Args:
+        type_: What `as_dtype` takes.
+
+    Raises:
+        TypeError: It names no number format.
+
+    Example:
+        >>> dtype_to_nptype(float16)
+        <class 'numpy.float16'>
+
+    Source: MindSpore, `mindspore.dtype_to_nptype`.
+    """
+    dtype = as_dtype(type_)
+    return np.dtype(_NO_NUMPY.get(dtype, dtype)).type
+
+
+def pytype_to_dtype(obj: Any) -> DType:
+    """Return the number format of a Python or NumPy type.
+
+    Args:
+        obj: ``bool``, ``int``, ``float``, a NumPy type or dtype.
+
+    Raises:
+        TypeError: It is none of these.
+
+    Example:
+        >>> pytype_to_dtype(np.int32), pytype_to_dtype(float)
+        (int32, float64)
+
+    Source: MindSpore, `mindspore.pytype_to_dtype`.
+    """
+    return float64 if obj is float else as_dtype(obj)

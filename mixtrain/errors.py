@@ -34,3 +34,7 @@ class PrecisionRuleError(MixtrainError, ValueError):
 
 class UnsupportedBackendError(MixtrainError, ImportError):
     """The Keras backend in use has no mixtrain engine."""
+
+
+class CheckpointError(MixtrainError, ValueError):
+    """A file is no checkpoint of mixtrain's, or is damaged; the message names it."""

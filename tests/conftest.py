@@ -9,8 +9,8 @@ import pytest
 
 import mixtrain
 
-# A recipe, run by hand where the reference is installed.
-collect_ignore = ["data/make_mindspore_reference.py"]
+# Recipes, run by hand where the reference is installed.
+collect_ignore_glob = ["data/make_*.py"]
 
 
 @pytest.fixture(autouse=True)

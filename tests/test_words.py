@@ -107,3 +107,11 @@ def test_the_seed_repeats_initial_values_and_numpy_s_draws() -> None:
     np.testing.assert_array_equal(draws[0][0], draws[1][0])
     np.testing.assert_array_equal(draws[0][1], draws[1][1])
     assert mixtrain.get_seed() == 5
+
+
+def test_number_formats_turn_into_numpy_types_and_back() -> None:
+    assert mixtrain.dtype.dtype_to_nptype(mixtrain.bfloat16) is np.float32
+    assert mixtrain.dtype.pytype_to_dtype(mixtrain.dtype.dtype_to_nptype("int8")) == mixtrain.int8
+    assert mixtrain.dtype.pytype_to_dtype(float) == mixtrain.float64
+    with pytest.raises(TypeError, match="dtype: expected one of"):
+        mixtrain.dtype.pytype_to_dtype(dict)

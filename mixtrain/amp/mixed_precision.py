@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from mixtrain import checks
+from mixtrain import checks, nn
 from mixtrain.dtype import DType, float16
-from mixtrain.nn.layer import BatchNorm1d, BatchNorm2d, Conv2d, Dense, LayerNorm
 from mixtrain.precision.apply import apply_plan
-from mixtrain.precision.families import KERAS_FAMILIES
+from mixtrain.precision.families import KERAS_FAMILIES, Family
 from mixtrain.precision.levels import AmpLevel
 from mixtrain.precision.planner import plan_precision
 from mixtrain.precision.rules import Entry
@@ -114,7 +113,7 @@ def get_white_list() -> list[type]:
 
     Source: MindSpore, `mindspore.amp.get_white_list`.
     """
-    return [Conv2d, Dense, *KERAS_FAMILIES["matmul"], *KERAS_FAMILIES["recurrent"]]
+    return _classes("matmul", "recurrent")
 
 
 def get_black_list() -> list[type]:
@@ -127,4 +126,11 @@ def get_black_list() -> list[type]:
 
     Source: MindSpore, `mindspore.amp.get_black_list`.
     """
-    return [BatchNorm1d, BatchNorm2d, LayerNorm, *KERAS_FAMILIES["normalisation"]]
+    return _classes("normalisation")
+
+
+def _classes(*families: Family) -> list[type]:
+    """Return the public layer classes of some families: Cells, then Keras's."""
+    public = [getattr(nn, name) for name in nn.__all__]
+    cells = [item for item in public if getattr(item, "precision_family", "other") in families]
+    return [*cells, *(layer for family in families for layer in KERAS_FAMILIES[family])]

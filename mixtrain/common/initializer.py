@@ -44,6 +44,9 @@ class Initializer:
         """Fill `arr` in place."""
         self._initialize(arr)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._kwargs.items())})"
+
     def make(self, shape: Sequence[int]) -> np.ndarray:
         """Return a new float32 array of `shape`, filled."""
         array = np.zeros(tuple(shape), np.float32)

@@ -104,6 +104,10 @@ class Parameter(keras.Variable):
         """The parameter itself, as in MindSpore."""
         return self
 
+    def __getattr__(self, name: str) -> Any:
+        """Return the tensor method of that name (``parameter.mean()``)."""
+        return engine.tensor_method(self, name)
+
     def asnumpy(self) -> np.ndarray:
         """Return the value as a NumPy array (bfloat16 comes as float32)."""
         return engine.to_numpy(self)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 import keras
 import numpy as np
 
-from mixtrain import checks
+from mixtrain import checks, engine
 
 
 class _Streams:
@@ -13,6 +17,8 @@ class _Streams:
 
     seed: int | None = None
     generator: np.random.Generator = np.random.default_rng()
+    # By who draws and the seed given: an operation and its seed have one stream, as long as the process lives.
+    drawing: ClassVar[dict[tuple[str, int], keras.random.SeedGenerator]] = {}
 
 
 def set_seed(seed: int) -> None:
@@ -34,6 +40,8 @@ def set_seed(seed: int) -> None:
     _Streams.seed = checks.integer("set_seed", "seed", seed, at_least=0)
     _Streams.generator = np.random.default_rng(_Streams.seed)
     keras.utils.set_random_seed(_Streams.seed)
+    for (name, own), stream in _Streams.drawing.items():
+        stream.state.assign(np.array([_first_seed(name, own), 0], np.uint32))
 
 
 def get_seed() -> int | None:
@@ -48,6 +56,26 @@ def get_seed() -> int | None:
     return _Streams.seed
 
 
+def stream_of(name: str, seed: int = 0) -> keras.random.SeedGenerator:
+    """Return the stream that an operation draws from, eagerly and compiled; `set_seed` starts it anew.
+
+    Args:
+        name: The operation's name.
+        seed: The seed it was given, 0 for none; each has a stream of its own.
+    """
+    if (name, seed) not in _Streams.drawing:
+        with engine.outside_graph():
+            _Streams.drawing[name, seed] = keras.random.SeedGenerator(seed=_first_seed(name, seed))
+    return _Streams.drawing[name, seed]
+
+
+def _first_seed(name: str, seed: int) -> int:
+    """Return what a stream starts from: by the process's seed, the operation's name and its own seed."""
+    process = int(np.random.default_rng().integers(2**31)) if _Streams.seed is None else _Streams.seed
+    words = [process % 2**32, seed % 2**32, zlib.crc32(name.encode())]
+    return int(np.random.SeedSequence(words).generate_state(1)[0] % 2**31)
+
+
 def generator() -> np.random.Generator:
     """Return the generator that initial values are drawn from, one after the other."""
     return _Streams.generator
@@ -56,3 +84,20 @@ def generator() -> np.random.Generator:
 def next_seed() -> int:
     """Return a fresh seed for one consumer (a dropout cell, a shuffle), repeatable under `set_seed`."""
     return int(_Streams.generator.integers(2**31 - 1))
+
+
+def seed_state() -> dict[str, Any]:
+    """Return the seed and where its generator and each operation's stream stand, as plain numbers for a checkpoint."""
+    drawing = [
+        [name, seed, engine.to_numpy(stream.state).tolist()] for (name, seed), stream in _Streams.drawing.items()
+    ]
+    return {"seed": _Streams.seed, "generator": _Streams.generator.bit_generator.state, "drawing": drawing}
+
+
+def restore_seed_state(state: Mapping[str, Any]) -> None:
+    """Go on drawing from where `seed_state` was taken; a seed of None leaves the one in force."""
+    if state["seed"] is not None:
+        _Streams.seed = int(state["seed"])
+    _Streams.generator.bit_generator.state = dict(state["generator"])
+    for name, seed, place in state["drawing"]:
+        stream_of(name, seed).state.assign(np.array(place, np.uint32))

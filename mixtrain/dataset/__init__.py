@@ -1,33 +1,60 @@
 """Data for training, with MindSpore's names: sources, the steps between them and the model, and samplers."""
 
-from mixtrain.dataset import config
+from mixtrain.dataset import config, transforms, vision
 from mixtrain.dataset.batch import BatchInfo
+from mixtrain.dataset.cache import DatasetCache
+from mixtrain.dataset.cifar_dataset import Cifar10Dataset, Cifar100Dataset
+from mixtrain.dataset.config import set_seed
 from mixtrain.dataset.dataset import Dataset
 from mixtrain.dataset.dataset import zip_datasets as zip
 from mixtrain.dataset.generator_dataset import GeneratorDataset
+from mixtrain.dataset.image_folder_dataset import ImageFolderDataset
+from mixtrain.dataset.mind_dataset import MindDataset
+from mixtrain.dataset.mnist_dataset import FashionMnistDataset, MnistDataset
 from mixtrain.dataset.numpy_slices_dataset import NumpySlicesDataset
-from mixtrain.dataset.sampler import Sampler
+from mixtrain.dataset.padded_dataset import PaddedDataset
+from mixtrain.dataset.sampler import IterSampler, Sampler
 from mixtrain.dataset.samplers import (
     DistributedSampler,
+    PKSampler,
     RandomSampler,
     SequentialSampler,
     SubsetRandomSampler,
     SubsetSampler,
     WeightedRandomSampler,
 )
+from mixtrain.dataset.schema import Schema
+from mixtrain.dataset.shuffle_mode import Shuffle
+from mixtrain.dataset.tfrecord_dataset import TFRecordDataset
 
 __all__ = [
     "BatchInfo",
+    "Cifar100Dataset",
+    "Cifar10Dataset",
     "Dataset",
+    "DatasetCache",
     "DistributedSampler",
+    "FashionMnistDataset",
     "GeneratorDataset",
+    "ImageFolderDataset",
+    "IterSampler",
+    "MindDataset",
+    "MnistDataset",
     "NumpySlicesDataset",
+    "PKSampler",
+    "PaddedDataset",
     "RandomSampler",
     "Sampler",
+    "Schema",
     "SequentialSampler",
+    "Shuffle",
     "SubsetRandomSampler",
     "SubsetSampler",
+    "TFRecordDataset",
     "WeightedRandomSampler",
     "config",
+    "set_seed",
+    "transforms",
+    "vision",
     "zip",
 ]

@@ -12,7 +12,8 @@ import numpy as np
 from mixtrain import checks
 from mixtrain.dataset.columns import Replacement, to_array
 from mixtrain.dataset.draw import Draw
-from mixtrain.dataset.stage import Row, Stage, stack_column, stack_rows
+from mixtrain.dataset.padding import Padding
+from mixtrain.dataset.stage import Row, Stage, stack_column
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +62,11 @@ class Batch(Stage):
     def batch_size(self) -> int:
         return self._batch_size
 
+    @property
+    def even(self) -> bool:
+        size = self.parents[0].size
+        return self._drop_remainder or (size is not None and size % self._batch_size == 0)
+
     def rows(self, draw: Draw) -> Iterator[Row]:
         for block in self.parents[0].blocks(draw, self._batch_size):
             if len(block[0]) == self._batch_size or not self._drop_remainder:
@@ -73,6 +79,7 @@ class FunctionBatch(Stage):
     Args:
         batch_size: A number of rows, or a function from `BatchInfo` to one.
         per_batch_map: Takes one list of arrays per input column, then `BatchInfo`; returns such lists.
+        padding: Brings the rows of a batch to one shape, after `per_batch_map`.
     """
 
     def __init__(
@@ -83,10 +90,12 @@ class FunctionBatch(Stage):
         per_batch_map: Callable[..., Any] | None,
         inputs: Sequence[str],
         outputs: Sequence[str],
+        padding: Padding | None = None,
     ) -> None:
         self._rows_of = batch_size
         self._drop_remainder = drop_remainder
         self._map = per_batch_map
+        self._padding = padding
         self._replacement = Replacement("batch", parent.columns, inputs, outputs)
         super().__init__(self._replacement.columns, parent)
 
@@ -100,6 +109,10 @@ class FunctionBatch(Stage):
     def batch_size(self) -> int:
         return 1 if callable(self._rows_of) else self._rows_of
 
+    @property
+    def even(self) -> bool:
+        return False  # A function decides.
+
     def rows(self, draw: Draw) -> Iterator[Row]:
         rows = self.parents[0].rows(draw)
         for number in itertools.count():
@@ -108,22 +121,28 @@ class FunctionBatch(Stage):
             block = list(itertools.islice(rows, checks.integer("batch", "batch_size", wanted, at_least=1)))
             if not block or (self._drop_remainder and len(block) < wanted):
                 return
-            yield stack_rows(block, self.parents[0].columns) if self._map is None else self._mapped(block, info)
+            lists: Sequence[Any] = [list(values) for values in zip(*block, strict=True)]
+            yield stack_lists(self.columns, lists if self._map is None else self._mapped(lists, info), self._padding)
 
-    def _mapped(self, block: list[Row], info: BatchInfo) -> Row:
+    def _mapped(self, lists: Sequence[Any], info: BatchInfo) -> Sequence[Any]:
         replacement = self._replacement
-        lists = [list(values) for values in zip(*block, strict=True)]
         results = self._map(*(lists[index] for index in replacement.inputs), info)  # type: ignore[misc]
         if not isinstance(results, tuple):
             results = (results,)
         replacement.check_count("batch", len(results))
         for name, values in zip(replacement.outputs, results, strict=True):
-            if len(values) != len(block):
+            if len(values) != len(lists[0]):
                 raise ValueError(
-                    f'batch: expected {len(block)} rows from per_batch_map in column "{name}", as many as it was '
+                    f'batch: expected {len(lists[0])} rows from per_batch_map in column "{name}", as many as it was '
                     f"given; got {len(values)}. Write one result for each row."
                 )
-        return tuple(_stack(name, v) for name, v in zip(self.columns, replacement.merge(lists, results), strict=True))
+        return replacement.merge(lists, results)
+
+
+def stack_lists(columns: Sequence[str], lists: Sequence[Any], padding: Padding | None = None) -> Row:
+    """Return the values of each column's rows stacked, padded before where asked."""
+    padded = lists if padding is None else map(padding, columns, lists)
+    return tuple(_stack(name, values) for name, values in zip(columns, padded, strict=True))
 
 
 def _stack(name: str, values: Any) -> np.ndarray:

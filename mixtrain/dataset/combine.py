@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from mixtrain import checks
 from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.sampler import BuiltinSampler
+from mixtrain.dataset.samplers import DistributedSampler
 from mixtrain.dataset.stage import Row, Stage
 
 
@@ -48,6 +50,32 @@ class Concat(Stage):
                     "concat", f"the datasets must have the same columns, {', '.join(self.columns)}",
                     ", ".join(parent.columns), ".project(...) or .rename(...) first",
                 )
+
+    def with_sampler(self, sampler: BuiltinSampler) -> Stage:
+        """Return the rows of one shard: those of all parents are dealt out among the shards, one after the other."""
+        if not isinstance(sampler, DistributedSampler) or sampler.shuffled or sampler.get_num_samples() is not None:
+            raise checks.fail_value(
+                "use_sampler", "on joined datasets the sampler must be a DistributedSampler without shuffle and "
+                "num_samples", sampler, "DistributedSampler(num_shards, shard_id, shuffle=False)",
+            )
+        parts, before = [], 0
+        for parent in self.parents:
+            size = parent.size
+            if parent.sampler is None or size is None:
+                raise checks.fail_value(
+                    "use_sampler", "each joined dataset must come from a source that is read by index", parent.columns,
+                    "the sampler in the sources",
+                )
+            offset = before % sampler.num_shards
+            parts.append(
+                parent.with_sampler(DistributedSampler(sampler.num_shards, sampler.shard_id, False, offset=offset))
+            )
+            before += size
+        return Concat(parts)
+
+    @property
+    def even(self) -> bool:
+        return super().even and len({parent.batch_size for parent in self.parents}) == 1
 
     @property
     def size(self) -> int | None:

@@ -9,6 +9,67 @@ import numpy as np
 
 from mixtrain import checks
 from mixtrain.common import seed as common_seed
+from mixtrain.dataset.worker_settings import (
+    get_auto_num_workers,
+    get_auto_offload,
+    get_autotune_interval,
+    get_callback_timeout,
+    get_dynamic_shape,
+    get_enable_autotune,
+    get_enable_shared_mem,
+    get_enable_watchdog,
+    get_fast_recovery,
+    get_monitor_sampling_interval,
+    get_multiprocessing_timeout_interval,
+    get_numa_enable,
+    set_auto_num_workers,
+    set_auto_offload,
+    set_autotune_interval,
+    set_callback_timeout,
+    set_dynamic_shape,
+    set_enable_autotune,
+    set_enable_shared_mem,
+    set_enable_watchdog,
+    set_fast_recovery,
+    set_monitor_sampling_interval,
+    set_multiprocessing_timeout_interval,
+    set_numa_enable,
+    set_sending_batches,
+)
+
+__all__ = [
+    "get_auto_num_workers",
+    "get_auto_offload",
+    "get_autotune_interval",
+    "get_callback_timeout",
+    "get_dynamic_shape",
+    "get_enable_autotune",
+    "get_enable_shared_mem",
+    "get_enable_watchdog",
+    "get_fast_recovery",
+    "get_monitor_sampling_interval",
+    "get_multiprocessing_timeout_interval",
+    "get_num_parallel_workers",
+    "get_numa_enable",
+    "get_prefetch_size",
+    "get_seed",
+    "set_auto_num_workers",
+    "set_auto_offload",
+    "set_autotune_interval",
+    "set_callback_timeout",
+    "set_dynamic_shape",
+    "set_enable_autotune",
+    "set_enable_shared_mem",
+    "set_enable_watchdog",
+    "set_fast_recovery",
+    "set_monitor_sampling_interval",
+    "set_multiprocessing_timeout_interval",
+    "set_num_parallel_workers",
+    "set_numa_enable",
+    "set_prefetch_size",
+    "set_seed",
+    "set_sending_batches",
+]
 
 
 @dataclasses.dataclass
@@ -57,7 +118,11 @@ def get_seed() -> int | None:
 
 
 def set_num_parallel_workers(num: int) -> None:
-    """Accept MindSpore's number of workers; rows are read ahead by one thread whatever it is."""
+    """Set how many threads read files and run transforms where a source or `map` does not say it itself.
+
+    Args:
+        num: At least 1.
+    """
     _settings.num_parallel_workers = checks.integer("config.set_num_parallel_workers", "num", num, at_least=1)
 
 
@@ -67,7 +132,11 @@ def get_num_parallel_workers() -> int:
 
 
 def set_prefetch_size(size: int) -> None:
-    """Accept MindSpore's queue length; the engine chooses how many batches wait ahead."""
+    """Accept MindSpore's queue length; the engine chooses how many batches wait ahead.
+
+    Args:
+        size: At least 1.
+    """
     _settings.prefetch_size = checks.integer("config.set_prefetch_size", "size", size, at_least=1)
 
 

@@ -6,24 +6,26 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mixtrain import checks, engine
-from mixtrain.dataset.batch import Batch, BatchInfo, FunctionBatch
-from mixtrain.dataset.columns import find, read_names
+from mixtrain.dataset.batch_steps import BatchSteps
+from mixtrain.dataset.cache import DatasetCache, cached
+from mixtrain.dataset.columns import read_names
 from mixtrain.dataset.combine import Concat, Zip
-from mixtrain.dataset.facts import DatasetFacts
 from mixtrain.dataset.iterators import DatasetIterator, to_output
-from mixtrain.dataset.order import Filter, Repeat, Shuffle, Skip, Take
+from mixtrain.dataset.map_stage import map_stage
+from mixtrain.dataset.order_steps import Names
 from mixtrain.dataset.split import split_stage
 from mixtrain.dataset.stage import Stage
 from mixtrain.dataset.stream import open_pipeline
-from mixtrain.dataset.transform import Map, Select
-
-Names = str | Sequence[str]
 
 
-class Dataset(DatasetFacts):
+class Dataset(BatchSteps):
     """Rows of named columns, and the steps that make new datasets of them.
 
-    A dataset comes from `GeneratorDataset`, `NumpySlicesDataset` or a step of another dataset.
+    A dataset comes from a source such as `MnistDataset`, `GeneratorDataset` or `NumpySlicesDataset`, or is a step of
+    another dataset.
+
+    Args:
+        stage: Makes the rows.
 
     Example:
         >>> from mixtrain.dataset import NumpySlicesDataset
@@ -34,46 +36,8 @@ class Dataset(DatasetFacts):
     Source: MindSpore, `mindspore.dataset.Dataset`.
     """
 
-    def batch(
-        self,
-        batch_size: int | Callable[[BatchInfo], int],
-        drop_remainder: bool = False,
-        num_parallel_workers: int | None = None,
-        *,
-        per_batch_map: Callable[..., Any] | None = None,
-        input_columns: Names | None = None,
-        output_columns: Names | None = None,
-        python_multiprocessing: bool = False,
-        max_rowsize: Any = None,
-    ) -> Dataset:
-        """Stack consecutive rows on a new first axis.
-
-        Args:
-            batch_size: Rows in a batch, or a function from `BatchInfo` to that number.
-            drop_remainder: Whether to drop the last batch where it is smaller.
-            num_parallel_workers: Without effect, as are `python_multiprocessing` and `max_rowsize`.
-            per_batch_map: A function of one list of arrays per input column, then `BatchInfo`, to such lists.
-            input_columns: The columns that `per_batch_map` takes; all by default.
-            output_columns: Names of its results; those of the input columns by default.
-
-        Raises:
-            TypeError: `batch_size` is no int; on reading, rows of one column differ in dtype.
-            ValueError: `batch_size` is below 1, a column is unknown; on reading, rows of one column differ in shape.
-        """
-        if not callable(batch_size):
-            checks.integer("batch", "batch_size", batch_size, at_least=1, example=32)
-        checks.boolean("batch", "drop_remainder", drop_remainder)
-        if per_batch_map is None:
-            if input_columns is not None or output_columns is not None:
-                raise checks.fail_value(
-                    "batch", "input_columns and output_columns belong to per_batch_map",
-                    input_columns or output_columns, "per_batch_map=..., or neither",
-                )
-            if not callable(batch_size):
-                return Dataset(Batch(self._stage, batch_size, drop_remainder))
-        inputs = self.columns if input_columns is None else read_names("batch", "input_columns", input_columns)
-        outputs = inputs if output_columns is None else read_names("batch", "output_columns", output_columns)
-        return Dataset(FunctionBatch(self._stage, batch_size, drop_remainder, per_batch_map, inputs, outputs))
+    def _with(self, stage: Stage) -> Dataset:
+        return Dataset(stage)
 
     def map(
         self,
@@ -84,81 +48,37 @@ class Dataset(DatasetFacts):
         *,
         python_multiprocessing: bool = False,
         max_rowsize: Any = None,
-        cache: Any = None,
+        cache: DatasetCache | None = None,
+        column_order: Names | None = None,
         offload: bool | None = None,
     ) -> Dataset:
-        """Apply functions to columns.
+        """Apply transforms and functions to columns.
 
         Args:
-            operations: A function, or several applied one after the other. Each takes one NumPy array per column and
-                returns an array, or a tuple of arrays for several columns.
-            input_columns: What the first function takes; the first column by default.
+            operations: A transform or a function, or several applied one after the other. A function takes one NumPy
+                array per column and returns an array, or a tuple of arrays for several columns. A transform does the
+                same to each column. Neighbouring transforms run compiled, several rows at a time.
+            input_columns: What the first operation takes; the first column by default.
             output_columns: Names of the last one's results; those of the input columns by default. As many as the
                 input columns: they take their places; otherwise they come first, the other columns after them.
-            num_parallel_workers: Without effect, as are the arguments after it.
+            num_parallel_workers: How many threads run transforms; by default as many as there are processors, at most
+                `config.get_num_parallel_workers()`. The rows and their order do not depend on it.
+            python_multiprocessing: Without effect, as are `max_rowsize` and `offload`.
+            cache: A `DatasetCache`: the results are kept in memory and made once, also where they are random.
+            column_order: Which columns to keep, in that order (older MindSpore); all by default.
 
         Raises:
             TypeError: An operation cannot be called.
-            ValueError: A column is unknown; on reading, the functions return another number of columns.
+            ValueError: A column is unknown; on reading, the functions return another number of columns, or a
+                transform does not fit a value.
         """
-        functions = _read_operations(operations)
+        if num_parallel_workers is not None:
+            checks.integer("map", "num_parallel_workers", num_parallel_workers, at_least=1)
         inputs = self.columns[:1] if input_columns is None else read_names("map", "input_columns", input_columns)
         outputs = inputs if output_columns is None else read_names("map", "output_columns", output_columns)
-        return Dataset(Map(self._stage, functions, inputs, outputs))
-
-    def shuffle(self, buffer_size: int) -> Dataset:
-        """Put rows in random order, each epoch in another.
-
-        Args:
-            buffer_size: From how many rows the next is drawn, at least 2; as many as an epoch has mixes them fully.
-        """
-        return Dataset(Shuffle(self._stage, checks.integer("shuffle", "buffer_size", buffer_size, at_least=2)))
-
-    def repeat(self, count: int | None = None) -> Dataset:
-        """Give the rows `count` times in an epoch; without end where it is None or -1."""
-        if count is None or count == -1:
-            return Dataset(Repeat(self._stage, None))
-        return Dataset(Repeat(self._stage, checks.integer("repeat", "count", count, at_least=1)))
-
-    def take(self, count: int = -1) -> Dataset:
-        """Keep the first `count` rows; all where it is -1."""
-        if count == -1:
-            return Dataset(self._stage)
-        return Dataset(Take(self._stage, checks.integer("take", "count", count, at_least=1)))
-
-    def skip(self, count: int) -> Dataset:
-        """Drop the first `count` rows."""
-        return Dataset(Skip(self._stage, checks.integer("skip", "count", count, at_least=0)))
-
-    def filter(
-        self,
-        predicate: Callable[..., Any],
-        input_columns: Names | None = None,
-        num_parallel_workers: int | None = None,
-    ) -> Dataset:
-        """Keep the rows for which `predicate`, a function of the input columns (all by default), is true."""
-        if not callable(predicate):
-            raise checks.fail_type("filter", "predicate must be a function", predicate, "filter(lambda x: x.any())")
-        inputs = self.columns if input_columns is None else read_names("filter", "input_columns", input_columns)
-        return Dataset(Filter(self._stage, predicate, inputs))
-
-    def project(self, columns: Names) -> Dataset:
-        """Keep the named columns, in that order."""
-        names = read_names("project", "columns", columns)
-        return Dataset(Select(self._stage, find("project", "columns", self.columns, names), names))
-
-    def rename(self, input_columns: Names, output_columns: Names) -> Dataset:
-        """Give the input columns the names `output_columns`."""
-        old = read_names("rename", "input_columns", input_columns)
-        new = read_names("rename", "output_columns", output_columns)
-        find("rename", "input_columns", self.columns, old)
-        if len(old) != len(new):
-            raise checks.fail_value(
-                "rename", f"output_columns must have {len(old)} names", output_columns, "one for each"
-            )
-        names = [dict(zip(old, new, strict=True)).get(name, name) for name in self.columns]
-        read_names("rename", "the columns afterwards", names)
-        return Dataset(Select(self._stage, range(len(names)), names))
+        stage = map_stage(self._stage, operations, inputs, outputs, num_parallel_workers)
+        mapped = Dataset(cached("map", stage, cache))
+        return mapped if column_order is None else mapped.project(column_order)
 
     def zip(self, datasets: Dataset | tuple[Dataset, ...]) -> Dataset:
         """Put the columns of other datasets beside these, row by row, until the shortest ends."""
@@ -183,10 +103,50 @@ class Dataset(DatasetFacts):
         return tuple(Dataset(part) for part in split_stage(self._stage, self.get_dataset_size(), sizes, randomize))
 
     def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
-        """Return what a function makes of this dataset."""
+        """Return what a function makes of this dataset.
+
+        Args:
+            apply_func: From a dataset to a dataset.
+        """
         made = apply_func(self)
         checks.instance("apply", "the result of apply_func", made, Dataset, "return dataset in apply_func")
         return made
+
+    def flat_map(self, func: Callable[..., Dataset]) -> Dataset:
+        """Give the rows of the datasets that a function makes of each row, one dataset after the other.
+
+        Args:
+            func: Takes one array per column and returns a dataset. It is called once for each row, at once.
+        """
+        if not callable(func):
+            raise checks.fail_type("flat_map", "func must be a function", func, "flat_map(lambda x: ...)")
+        made = [func(*row) for row in self.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+        stages = [_stage_of("flat_map", dataset) for dataset in made]
+        if not stages:
+            raise checks.fail_value("flat_map", "the dataset must have a row", 0, "a dataset with rows")
+        return Dataset(Concat(stages))
+
+    def save(self, file_name: str, num_files: int = 1, file_type: str = "mindrecord") -> None:
+        """Raise: MindRecord files are not written here.
+
+        Args:
+            file_name: Not used, as `num_files` and `file_type`.
+        """
+        raise NotImplementedError(
+            f"Dataset.save: expected no MindRecord file; got {file_name!r}. Write np.savez(file, **columns) and read "
+            "it with NumpySlicesDataset, or TFRecord files and read them with TFRecordDataset."
+        )
+
+    def to_device(self, send_epoch_end: bool = True, create_data_info_queue: bool = False) -> None:
+        """Raise: rows come to the device by themselves.
+
+        Args:
+            send_epoch_end: Not used, as `create_data_info_queue`.
+        """
+        raise NotImplementedError(
+            "Dataset.to_device: expected no queue; got a call. Write model.train(epoch, dataset), which reads ahead "
+            "and brings rows to the device."
+        )
 
     def create_dict_iterator(
         self, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False
@@ -211,7 +171,14 @@ class Dataset(DatasetFacts):
         output_numpy: bool = False,
         do_copy: bool = False,
     ) -> DatasetIterator:
-        """Return an iterator over rows as lists of tensors, in the order of `columns`; see `create_dict_iterator`."""
+        """Return an iterator over rows as lists of tensors.
+
+        Args:
+            columns: Which columns, in that order; all by default.
+            num_epochs: How many epochs can be read, each with its own ``for`` loop; -1: no limit.
+            output_numpy: Whether to give NumPy arrays instead of tensors.
+            do_copy: Without effect: what is given is the reader's own.
+        """
         chosen = self if columns is None else self.project(columns)
         return chosen._iterator(num_epochs, lambda row: [to_output(value, output_numpy) for value in row])
 
@@ -229,7 +196,11 @@ class Dataset(DatasetFacts):
         return self.pipeline_from(0)
 
     def pipeline_from(self, initial_epoch: int) -> engine.Pipeline:
-        """Return the engine's stream from an epoch on: under one seed, what an uninterrupted run reads from there."""
+        """Return the engine's stream from an epoch on: under one seed, what an uninterrupted run reads from there.
+
+        Args:
+            initial_epoch: The epoch, from 0.
+        """
         checks.integer("pipeline_from", "initial_epoch", initial_epoch, at_least=0)
         return open_pipeline(self._stage, initial_epoch=initial_epoch)
 
@@ -249,16 +220,6 @@ def zip_datasets(datasets: tuple[Dataset, ...]) -> Dataset:
     if len(datasets) < 2:
         raise checks.fail_value("zip", "datasets must be two or more", len(datasets), "zip((first, second))")
     return Dataset(Zip([_stage_of("zip", dataset) for dataset in datasets]))
-
-
-def _read_operations(operations: Any) -> list[Callable[..., Any]]:
-    functions = list(operations) if isinstance(operations, (list, tuple)) else [operations]
-    for function in functions:
-        if not callable(function):
-            raise checks.fail_type("map", "operations must be functions", function, "map(lambda x: x / 255)")
-    if not functions:
-        raise checks.fail_value("map", "operations must have a function", operations, "map(lambda x: x / 255)")
-    return functions
 
 
 def _stage_of(where: str, dataset: Dataset) -> Stage:

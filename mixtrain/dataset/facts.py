@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import abc
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mixtrain.dataset.draw import Draw
 from mixtrain.dataset.stage import Row, Stage
 
+if TYPE_CHECKING:
+    from mixtrain.dataset.dataset import Dataset
 
-class DatasetFacts:
+
+class DatasetFacts(abc.ABC):
     """The questions; `Dataset` adds the steps.
 
     Args:
@@ -20,6 +24,31 @@ class DatasetFacts:
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
+        self._input_indexs: Any = ()
+
+    @abc.abstractmethod
+    def _with(self, stage: Stage) -> Dataset:
+        """Return the dataset of another stage."""
+
+    def _become(self, stage: Stage) -> None:
+        """Take another stage's rows from here on."""
+        self._stage = stage
+        for name in ("_counted", "_first"):
+            self.__dict__.pop(name, None)
+
+    @property
+    def children(self) -> list[Dataset]:
+        """The datasets that this one reads; a source has none."""
+        return [self._with(parent) for parent in self._stage.parents]
+
+    @property
+    def input_indexs(self) -> Any:
+        """What was assigned to it, () before: MindSpore's order of columns in sink mode. Here it has no effect."""
+        return self._input_indexs
+
+    @input_indexs.setter
+    def input_indexs(self, value: Any) -> None:
+        self._input_indexs = value
 
     @property
     def columns(self) -> tuple[str, ...]:

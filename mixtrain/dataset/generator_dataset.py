@@ -9,7 +9,9 @@ from typing import Any
 from mixtrain import checks
 from mixtrain.dataset.columns import read_names
 from mixtrain.dataset.dataset import Dataset
-from mixtrain.dataset.sampling import choose_sampler
+from mixtrain.dataset.listed_batches import ListedBatches
+from mixtrain.dataset.sampling import check_workers, choose_sampler
+from mixtrain.dataset.schema import Schema, read_schema
 from mixtrain.dataset.source import IndexedSource, IteratedSource
 from mixtrain.dataset.stage import Stage
 from mixtrain.dataset.typed import Typed
@@ -26,7 +28,7 @@ class GeneratorDataset(Dataset):
             kept, a Python int is int64 and a float float64.
         column_names: A name, or one for each value of a row.
         column_types: The dtype that each column must have, to check the rows by; not checked by default.
-        schema: Not supported; must be None.
+        schema: A `Schema` or the path of its file, instead of `column_names` and `column_types`.
         num_samples: The most rows of an epoch. With `shuffle` they are drawn independently, so a row may come twice.
         num_parallel_workers: Without effect: rows are read in order, ahead of the training step.
         shuffle: Whether rows come in random order, another in each epoch. By default True for a source with
@@ -35,7 +37,10 @@ class GeneratorDataset(Dataset):
         num_shards: Into how many shards the rows are divided; needs `shard_id`.
         shard_id: Which shard to read, from 0.
         python_multiprocessing: Without effect, as `max_rowsize`.
-        batch_sampler: Not supported, as `collate_fn`; must be None.
+        batch_sampler: A sampler or an iterable of lists of indices, each of which becomes one batch; instead of
+            `num_samples`, `shuffle`, `sampler` and the shards. Needs a source with `__getitem__`.
+        collate_fn: Makes a batch, in place of stacking: takes one list of arrays per column and returns a tuple of
+            batches. Needs `batch_sampler`.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -56,7 +61,7 @@ class GeneratorDataset(Dataset):
         source: Any,
         column_names: str | list[str] | None = None,
         column_types: list[Any] | None = None,
-        schema: None = None,
+        schema: Schema | str | None = None,
         num_samples: int | None = None,
         num_parallel_workers: int | None = 1,
         shuffle: bool | None = None,
@@ -65,13 +70,23 @@ class GeneratorDataset(Dataset):
         shard_id: int | None = None,
         python_multiprocessing: bool = True,
         max_rowsize: Any = None,
-        batch_sampler: None = None,
+        batch_sampler: Any = None,
         collate_fn: Callable[..., Any] | None = None,
     ) -> None:
-        _refuse(schema=schema, batch_sampler=batch_sampler, collate_fn=collate_fn)
+        check_workers(_WHERE, num_parallel_workers)
+        if schema is not None:
+            columns = read_schema(_WHERE, schema).columns
+            column_names = column_names or [column.name for column in columns]
+            dtypes = [column.dtype for column in columns]
+            column_types = column_types or (None if "string" in dtypes else dtypes)
         names = read_names(_WHERE, "column_names", column_names)
-        if num_samples is not None:
-            checks.integer(_WHERE, "num_samples", num_samples, at_least=1)
+        if batch_sampler is not None or collate_fn is not None:
+            _check_batches(
+                batch_sampler, num_samples=num_samples, shuffle=shuffle, sampler=sampler, num_shards=num_shards,
+                shard_id=shard_id,
+            )
+            super().__init__(ListedBatches(_WHERE, source, names, column_types, batch_sampler, collate_fn))
+            return
         chosen = choose_sampler(
             _WHERE, sampler=sampler, shuffle=shuffle, num_samples=num_samples, num_shards=num_shards, shard_id=shard_id
         )
@@ -79,7 +94,7 @@ class GeneratorDataset(Dataset):
             stage: Stage = IndexedSource(_WHERE, source, names, chosen)
         elif callable(source) or isinstance(source, Iterable):
             _check_iterated(shuffle, sampler, num_shards)
-            stage = IteratedSource(_WHERE, source, names, num_samples)
+            stage = IteratedSource(_WHERE, source, names, num_samples or None)
         else:
             raise checks.fail_type(
                 _WHERE, "source must have __getitem__ and __len__, be an iterable or a function that returns one",
@@ -103,9 +118,9 @@ def _check_iterated(shuffle: bool | None, sampler: Any, num_shards: int | None) 
         )
 
 
-def _refuse(**arguments: Any) -> None:
-    for name, value in arguments.items():
+def _check_batches(batch_sampler: Any, **others: Any) -> None:
+    if batch_sampler is None:
+        raise checks.fail_value(_WHERE, "collate_fn needs batch_sampler", None, "batch_sampler=[[0, 1], [2, 3]]")
+    for name, value in others.items():
         if value is not None:
-            raise checks.fail_value(
-                _WHERE, f"{name} is not supported", value, f"{name}=None, and map or batch after it"
-            )
+            raise checks.fail_value(_WHERE, f"batch_sampler takes the place of {name}", value, f"{name}=None")

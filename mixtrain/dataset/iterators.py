@@ -47,6 +47,15 @@ class DatasetIterator:
             raise StopIteration
         return self._build(row)
 
+    def stop(self) -> None:
+        """End the iterator: it gives no more rows."""
+        self._rows = None
+        self._num_epochs = self._epoch
+
+    def release(self) -> None:
+        """End the iterator, as `stop`."""
+        self.stop()
+
 
 def to_output(array: np.ndarray, output_numpy: bool) -> Any:
     """Return an array as what iterators give: a tensor, or the array itself where asked or where it has strings."""

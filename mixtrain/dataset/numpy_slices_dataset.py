@@ -9,7 +9,7 @@ import numpy as np
 from mixtrain import checks
 from mixtrain.dataset.columns import read_names
 from mixtrain.dataset.dataset import Dataset
-from mixtrain.dataset.sampling import choose_sampler
+from mixtrain.dataset.sampling import check_workers, choose_sampler
 from mixtrain.dataset.source import ArraySource, IndexedSource
 
 _WHERE = "NumpySlicesDataset"
@@ -51,6 +51,7 @@ class NumpySlicesDataset(Dataset):
         num_shards: int | None = None,
         shard_id: int | None = None,
     ) -> None:
+        check_workers(_WHERE, num_parallel_workers)
         names, values = _read_columns(data)
         if column_names is not None:
             given = read_names(_WHERE, "column_names", column_names)

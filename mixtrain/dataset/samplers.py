@@ -9,6 +9,7 @@ import numpy as np
 from mixtrain import checks
 from mixtrain.dataset.draw import Draw
 from mixtrain.dataset.sampler import BuiltinSampler
+from mixtrain.dataset.shuffle_mode import Shuffle, read_shuffle
 
 
 class SequentialSampler(BuiltinSampler):
@@ -30,6 +31,10 @@ class SequentialSampler(BuiltinSampler):
         self._start = checks.integer("SequentialSampler", "start_index", start_index or 0, at_least=0)
 
     def order(self, draw: Draw, size: int) -> np.ndarray:
+        if self._start >= size:
+            raise checks.fail_value(
+                "SequentialSampler", f"start_index must be less than the {size} rows", self._start, "start_index=0"
+            )
         return np.arange(self._start, size)
 
     def length(self, size: int) -> int:
@@ -41,7 +46,8 @@ class RandomSampler(BuiltinSampler):
 
     Args:
         replacement: Whether each row is drawn from all, so that it may come twice.
-        num_samples: The most rows that a pass reads.
+        num_samples: The most rows that a pass reads, never more than there are.
+        shuffle: `Shuffle.GLOBAL`; the other modes are for MindRecord files.
 
     Example:
         >>> sorted(RandomSampler().indices(Draw.start(), 4).tolist())
@@ -50,17 +56,18 @@ class RandomSampler(BuiltinSampler):
     Source: MindSpore, `mindspore.dataset.RandomSampler`.
     """
 
-    def __init__(self, replacement: bool = False, num_samples: int | None = None) -> None:
+    def __init__(
+        self, replacement: bool = False, num_samples: int | None = None, shuffle: Shuffle = Shuffle.GLOBAL
+    ) -> None:
         super().__init__(num_samples)
         self._replacement = checks.boolean("RandomSampler", "replacement", replacement)
+        if read_shuffle("RandomSampler", shuffle) is not Shuffle.GLOBAL:
+            raise checks.fail_value("RandomSampler", "shuffle must mix", str(shuffle), "a SequentialSampler")
 
     def order(self, draw: Draw, size: int) -> np.ndarray:
         if self._replacement:
-            return draw.generator().integers(size, size=self.length(size))
+            return draw.generator().integers(size, size=size)
         return draw.generator().permutation(size)
-
-    def length(self, size: int) -> int:
-        return self.num_samples if self._replacement and self.num_samples is not None else size
 
 
 class SubsetSampler(BuiltinSampler):
@@ -87,6 +94,10 @@ class SubsetSampler(BuiltinSampler):
     def length(self, size: int) -> int:
         return len(self._indices)
 
+    def get_num_samples(self) -> int | None:
+        known = super().get_num_samples()
+        return len(self._indices) if known is None else min(len(self._indices), known)
+
 
 class SubsetRandomSampler(SubsetSampler):
     """The rows of the given indices, in random order, another in each epoch.
@@ -111,15 +122,15 @@ class WeightedRandomSampler(BuiltinSampler):
 
     Args:
         weights: How often each row comes, in proportion.
-        num_samples: How many rows a pass reads, as many as there are weights by default.
+        num_samples: How many rows a pass reads, never more than there are; as many as there are by default.
         replacement: Whether a row may come twice.
 
     Raises:
         ValueError: A weight is negative or not finite, or all are 0.
 
     Example:
-        >>> WeightedRandomSampler([0, 1, 0], 4).indices(Draw.start(), 3).tolist()
-        [1, 1, 1, 1]
+        >>> WeightedRandomSampler([0, 1, 0], 2).indices(Draw.start(), 3).tolist()
+        [1, 1]
 
     Source: MindSpore, `mindspore.dataset.WeightedRandomSampler`.
     """
@@ -140,7 +151,8 @@ class WeightedRandomSampler(BuiltinSampler):
         )
 
     def length(self, size: int) -> int:
-        return len(self._chances) if self.num_samples is None else self.num_samples
+        wanted = size if self.num_samples is None else min(self.num_samples, size)
+        return wanted if self._replacement else min(wanted, int(np.count_nonzero(self._chances)))
 
 
 class DistributedSampler(BuiltinSampler):
@@ -149,11 +161,13 @@ class DistributedSampler(BuiltinSampler):
     Args:
         num_shards: Into how many shards the rows are divided.
         shard_id: Which one to read, from 0.
-        shuffle: Whether to divide the rows in random order, another in each epoch and the same on every shard.
+        shuffle: Whether to divide the rows in random order, another in each epoch and the same on every shard; a
+            `Shuffle` says the same.
         num_samples: The most rows of the shard that a pass reads.
+        offset: The shard that gets the first row; then no shard is filled. By default -1: shard 0, and filled.
 
     Raises:
-        ValueError: `shard_id` is not below `num_shards`.
+        ValueError: `shard_id` is not below `num_shards`, or `offset` above it.
 
     Example:
         >>> DistributedSampler(4, 3, shuffle=False).indices(Draw.start(), 6).tolist()
@@ -162,20 +176,89 @@ class DistributedSampler(BuiltinSampler):
     Source: MindSpore, `mindspore.dataset.DistributedSampler`.
     """
 
-    def __init__(self, num_shards: int, shard_id: int, shuffle: bool = True, num_samples: int | None = None) -> None:
+    def __init__(
+        self,
+        num_shards: int,
+        shard_id: int,
+        shuffle: bool | Shuffle = True,
+        num_samples: int | None = None,
+        offset: int = -1,
+    ) -> None:
         super().__init__(num_samples)
         where = "DistributedSampler"
-        self._shards = checks.integer(where, "num_shards", num_shards, at_least=1)
-        self._shard = checks.integer(where, "shard_id", shard_id, at_least=0)
-        if self._shard >= self._shards:
+        self.num_shards = checks.integer(where, "num_shards", num_shards, at_least=1)
+        self.shard_id = checks.integer(where, "shard_id", shard_id, at_least=0)
+        if self.shard_id >= self.num_shards:
             raise checks.fail_value(
                 where, f"shard_id must be less than num_shards={num_shards}", shard_id, "shard_id=0"
             )
-        self._shuffle = checks.boolean(where, "shuffle", shuffle)
+        self.shuffled = read_shuffle(where, shuffle) is Shuffle.GLOBAL
+        self.offset = checks.integer(where, "offset", offset, at_least=-1)
+        if self.offset > self.num_shards:
+            raise checks.fail_value(where, f"offset must be at most num_shards={num_shards}", offset, "offset=-1")
+
+    @property
+    def _first(self) -> int:
+        return self.shard_id if self.offset < 0 else (self.shard_id - self.offset) % self.num_shards
 
     def order(self, draw: Draw, size: int) -> np.ndarray:
-        every = draw.common().generator().permutation(size) if self._shuffle else np.arange(size)
-        return every[(self._shard + self._shards * np.arange(self.length(size))) % max(size, 1)]
+        every = draw.common().generator().permutation(size) if self.shuffled else np.arange(size)
+        return every[(self._first + self.num_shards * np.arange(self.length(size))) % max(size, 1)]
 
     def length(self, size: int) -> int:
-        return -(-size // self._shards)
+        if self.offset >= 0:
+            return len(range(self._first, size, self.num_shards))
+        return -(-size // self.num_shards)
+
+
+class PKSampler(BuiltinSampler):
+    """A number of rows of each class, drawn at random, class after class.
+
+    Args:
+        num_val: Rows of each class; each is drawn from all of the class, so that it may come twice.
+        num_class: Not supported; must be None.
+        shuffle: Whether the classes come in random order, another in each epoch.
+        class_column: Without effect: it belongs to MindRecord files.
+        num_samples: The most rows that a pass reads.
+
+    Raises:
+        ValueError: `num_val` is below 1 or `num_class` is given; on reading, the source has no labels.
+
+    Example:
+        >>> PKSampler(1).indices(Draw.start(), 3, np.array([7, 5, 8])).tolist()
+        [1, 0, 2]
+
+    Source: MindSpore, `mindspore.dataset.PKSampler`.
+    """
+
+    def __init__(
+        self,
+        num_val: int,
+        num_class: None = None,
+        shuffle: bool = False,
+        class_column: str = "label",
+        num_samples: int | None = None,
+    ) -> None:
+        super().__init__(num_samples)
+        if num_class is not None:
+            raise checks.fail_value("PKSampler", "num_class is not supported", num_class, "num_class=None")
+        checks.instance("PKSampler", "class_column", class_column, str, 'class_column="label"')
+        self._num_val = checks.integer("PKSampler", "num_val", num_val, at_least=1)
+        self._shuffle = checks.boolean("PKSampler", "shuffle", shuffle)
+
+    def order(self, draw: Draw, size: int) -> np.ndarray:
+        raise ValueError(
+            "PKSampler: expected a source with labels (MnistDataset, Cifar10Dataset, ImageFolderDataset); got one "
+            "without. Write another sampler."
+        )
+
+    def labelled_order(self, draw: Draw, size: int, labels: np.ndarray | None) -> np.ndarray:
+        if labels is None:
+            return self.order(draw, size)
+        generator = draw.generator()
+        classes = np.unique(labels)
+        ordered = generator.permutation(classes) if self._shuffle else classes
+        return np.concatenate([generator.choice(np.flatnonzero(labels == one), self._num_val) for one in ordered])
+
+    def labelled_length(self, size: int, labels: np.ndarray | None) -> int | None:
+        return None if labels is None else len(np.unique(labels)) * self._num_val

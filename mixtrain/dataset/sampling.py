@@ -10,13 +10,14 @@ import numpy as np
 from mixtrain import checks
 from mixtrain.dataset.sampler import BuiltinSampler, IterSampler
 from mixtrain.dataset.samplers import DistributedSampler, RandomSampler, SequentialSampler, SubsetSampler
+from mixtrain.dataset.shuffle_mode import Shuffle, read_shuffle
 
 
 def choose_sampler(
     where: str,
     *,
     sampler: Any,
-    shuffle: bool | None,
+    shuffle: bool | Shuffle | None,
     num_samples: int | None,
     num_shards: int | None,
     shard_id: int | None,
@@ -27,20 +28,33 @@ def choose_sampler(
         TypeError: An argument has the wrong type.
         ValueError: The arguments contradict each other.
     """
-    if shuffle is not None:
-        checks.boolean(where, "shuffle", shuffle)
-    if (num_shards is None) != (shard_id is None):
-        raise checks.fail_value(
-            where, "num_shards and shard_id go together", (num_shards, shard_id), "num_shards=2, shard_id=0"
-        )
+    mixed = read_shuffle(where, shuffle) is Shuffle.GLOBAL
+    check_shards(where, num_shards, shard_id)
+    if num_samples is not None:
+        num_samples = checks.integer(where, "num_samples", num_samples, at_least=0) or None
     if sampler is not None:
-        return _given_sampler(where, sampler, shuffle, num_samples, num_shards)
-    mixed = shuffle is None or shuffle
+        return _given_sampler(where, sampler, None if shuffle is None else mixed, num_samples, num_shards)
     if num_shards is not None and shard_id is not None:
         return DistributedSampler(num_shards, shard_id, mixed, num_samples)
     if mixed:
         return RandomSampler(replacement=num_samples is not None, num_samples=num_samples)
     return SequentialSampler(num_samples=num_samples)
+
+
+def check_shards(where: str, num_shards: int | None, shard_id: int | None) -> None:
+    """Refuse one of `num_shards` and `shard_id` without the other, and values that name no shard."""
+    if (num_shards is None) != (shard_id is None):
+        raise checks.fail_value(
+            where, "num_shards and shard_id go together", (num_shards, shard_id), "num_shards=2, shard_id=0"
+        )
+    if num_shards is not None and shard_id is not None:
+        DistributedSampler(num_shards, shard_id)
+
+
+def check_workers(where: str, num_parallel_workers: int | None) -> None:
+    """Refuse a number of workers that is no positive int."""
+    if num_parallel_workers is not None:
+        checks.integer(where, "num_parallel_workers", num_parallel_workers, at_least=1, example=8)
 
 
 def _given_sampler(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,28 +33,51 @@ def read_row(where: str, value: Any, columns: Sequence[str]) -> Row:
 
 
 class IndexedSource(Stage):
-    """Rows of an object with `__getitem__` and `__len__`, in a sampler's order."""
+    """Rows of an object with `__getitem__` and `__len__`, in a sampler's order.
 
-    def __init__(self, where: str, source: Any, columns: Sequence[str], sampler: BuiltinSampler) -> None:
+    Attributes:
+        length: How many rows the object has.
+    """
+
+    def __init__(
+        self,
+        where: str,
+        source: Any,
+        columns: Sequence[str],
+        sampler: BuiltinSampler,
+        *,
+        length: int | None = None,
+        labels: np.ndarray | None = None,
+    ) -> None:
         super().__init__(columns)
         self.where = where
         self.source = source
-        self.length = len(source)
-        self.sampler = sampler
+        self.length = len(source) if length is None else length
+        self._labels = labels
+        self._sampler = sampler
 
     @property
     def size(self) -> int | None:
-        return self.sampler.count(self.length)
+        return self._sampler.count(self.length, self._labels)
+
+    @property
+    def sampler(self) -> BuiltinSampler:
+        return self._sampler
+
+    @property
+    def labels(self) -> np.ndarray | None:
+        return self._labels
 
     def with_sampler(self, sampler: BuiltinSampler) -> Stage:
-        """Return the same source, read in another order."""
-        return type(self)(self.where, self.source, self.columns, sampler)
+        twin = copy.copy(self)
+        twin._sampler = sampler
+        return twin
 
     def indices(self, draw: Draw) -> np.ndarray:
         """Return the indices of a pass, in order."""
         if not self.length:
             raise _empty(self.where)
-        return self.sampler.indices(draw, self.length)
+        return self._sampler.indices(draw, self.length, self._labels)
 
     def rows(self, draw: Draw) -> Iterator[Row]:
         for index in self.indices(draw).tolist():
@@ -64,10 +88,19 @@ class ArraySource(IndexedSource):
     """Rows of equally long arrays; a block of rows is one indexing of each array."""
 
     def __init__(
-        self, where: str, source: Sequence[np.ndarray], columns: Sequence[str], sampler: BuiltinSampler
+        self,
+        where: str,
+        source: Sequence[np.ndarray],
+        columns: Sequence[str],
+        sampler: BuiltinSampler,
+        *,
+        labels: np.ndarray | None = None,
     ) -> None:
-        super().__init__(where, source, columns, sampler)
-        self.length = len(source[0])
+        super().__init__(where, source, columns, sampler, length=len(source[0]), labels=labels)
+
+    @property
+    def reads_blocks(self) -> bool:
+        return True
 
     def rows(self, draw: Draw) -> Iterator[Row]:
         for index in self.indices(draw).tolist():

@@ -10,16 +10,21 @@ import numpy as np
 from mixtrain import checks
 from mixtrain.dataset.draw import Draw
 from mixtrain.dataset.order import Pick
-from mixtrain.dataset.samplers import DistributedSampler, RandomSampler, SubsetRandomSampler, SubsetSampler
-from mixtrain.dataset.source import IndexedSource
+from mixtrain.dataset.samplers import (
+    DistributedSampler,
+    RandomSampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    SubsetSampler,
+)
 from mixtrain.dataset.stage import Stage
 
 
 def split_stage(stage: Stage, size: int, sizes: Sequence[Any], randomize: bool) -> Iterator[Stage]:
     """Yield one stage per part.
 
-    A random-access source is divided by index, and each part keeps the source's habit: shuffled anew in each epoch or
-    not. Any other stage is divided by the position of the row in one fixed pass.
+    Rows of a source that is read by index are divided by index, and each part keeps the source's habit: shuffled anew
+    in each epoch or not. Any other stage is divided by the position of the row in one fixed pass.
 
     Raises:
         TypeError: `sizes` is no list of numbers.
@@ -29,15 +34,17 @@ def split_stage(stage: Stage, size: int, sizes: Sequence[Any], randomize: bool) 
     fixed = Draw.start().at_epoch(0)
     deal = fixed.into(1).generator().permutation(size) if randomize else np.arange(size)
     parts = np.split(deal, np.cumsum(counts)[:-1])
-    if not isinstance(stage, IndexedSource):
+    sampler = stage.sampler
+    if sampler is None:
         yield from (Pick(stage, part.tolist(), fixed) for part in parts)
         return
-    if isinstance(stage.sampler, DistributedSampler):
+    if isinstance(sampler, DistributedSampler):
         raise checks.fail_value(
             "split", "the dataset must not be sharded before", "num_shards", "split first, then a DistributedSampler"
         )
-    mixed = isinstance(stage.sampler, RandomSampler) and size == stage.length
-    rows = np.arange(size) if mixed else stage.indices(fixed)
+    length = stage.with_sampler(SequentialSampler()).size or 0
+    mixed = isinstance(sampler, RandomSampler) and size == length
+    rows = np.arange(size) if mixed else sampler.indices(fixed, length, stage.labels)
     kind = SubsetRandomSampler if mixed else SubsetSampler
     yield from (stage.with_sampler(kind(rows[part])) for part in parts)  # type: ignore[arg-type]
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import abc
+import copy
 import itertools
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.sampler import BuiltinSampler
 
 Row = tuple[np.ndarray, ...]
 
@@ -19,7 +22,11 @@ class Stage(abc.ABC):
     Attributes:
         columns: Names of the columns of its rows.
         parents: The stages whose rows it reads; a source has none.
+        row_by_row: Whether each row is made of one row of the one parent, in the same order and by the same rule, so
+            that another sampler of the source below means the same for the rows here.
     """
+
+    row_by_row: ClassVar[bool] = False
 
     def __init__(self, columns: Sequence[str], *parents: Stage) -> None:
         self.columns = tuple(columns)
@@ -45,9 +52,44 @@ class Stage(abc.ABC):
         return self.parents[0].batch_size if self.parents else 1
 
     @property
+    def even(self) -> bool:
+        """Whether all rows are known to be as long as the first: batches of one size, say."""
+        return bool(self.parents) and all(parent.even for parent in self.parents)
+
+    @property
     def repeat_count(self) -> int:
         """How often the last repetition repeats: 1 where nothing does, -1 where it does not end."""
         return self.parents[0].repeat_count if self.parents else 1
+
+    @property
+    def sampler(self) -> BuiltinSampler | None:
+        """The sampler that decides which rows come; None where no single one does."""
+        return self.parents[0].sampler if self.row_by_row else None
+
+    @property
+    def labels(self) -> np.ndarray | None:
+        """The class of each row of the source that `sampler` chooses from; None where it is not known."""
+        return self.parents[0].labels if self.row_by_row else None
+
+    def with_sampler(self, sampler: BuiltinSampler) -> Stage:
+        """Return the same stage with the rows that another sampler chooses.
+
+        Raises:
+            ValueError: The rows below do not come from a source that is read by index.
+        """
+        if self.sampler is None:
+            raise ValueError(
+                f"sampler: expected a source that is read by index; got {type(self).__name__}. Write the sampler in "
+                "the source, before other steps."
+            )
+        twin = copy.copy(self)
+        twin.parents = (self.parents[0].with_sampler(sampler),)
+        return twin
+
+    @property
+    def reads_blocks(self) -> bool:
+        """Whether `blocks` is quicker than `rows`: rows of one size, not made one by one."""
+        return False
 
     def blocks(self, draw: Draw, count: int) -> Iterator[Row]:
         """Yield the rows of one pass stacked, `count` at a time; the last block may be smaller."""

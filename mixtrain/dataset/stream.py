@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Iterator
@@ -38,4 +39,5 @@ def open_pipeline(stage: Stage, *, initial_epoch: int = 0) -> engine.Pipeline:
         return waiting.pop() if waiting else stage.rows(draw.at_epoch(next(epochs)))
 
     size = math.inf if stage.infinite else stage.size
-    return engine.pipeline_from_rows(begin_pass, example, size=size, columns=stage.columns)
+    pipeline = engine.pipeline_from_rows(begin_pass, example, size=size, columns=stage.columns)
+    return dataclasses.replace(pipeline, even=stage.even)

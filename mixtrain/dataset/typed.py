@@ -14,6 +14,8 @@ from mixtrain.dtype import as_dtype
 class Typed(Stage):
     """The rows of the parent, all of whose columns must have the given dtypes."""
 
+    row_by_row = True
+
     def __init__(self, where: str, parent: Stage, dtypes: Sequence[Any]) -> None:
         super().__init__(parent.columns, parent)
         self._where = where

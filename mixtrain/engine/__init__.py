@@ -15,20 +15,29 @@ with without_startup_notes():
 check_backend(keras.backend.backend())
 
 from mixtrain.engine.facts import DeviceFacts, JitChoice
+from mixtrain.engine.tensorflow import chance, colours, images, warp
+from mixtrain.engine.tensorflow.branches import branching, call_with_branches, with_branches
 from mixtrain.engine.tensorflow.compile import (
     choose_jit,
     compile_function,
     compile_loop,
     is_tracing,
+    outside_graph,
     trace_count,
 )
-from mixtrain.engine.tensorflow.control import cond
+from mixtrain.engine.tensorflow.control import call_python, cond
 from mixtrain.engine.tensorflow.cross_entropy import (
     softmax_cross_entropy,
     sparse_softmax_cross_entropy,
 )
 from mixtrain.engine.tensorflow.device import describe_device
-from mixtrain.engine.tensorflow.gradient import all_finite, map_values, value_and_gradient
+from mixtrain.engine.tensorflow.export import write_onnx, write_saved_model
+from mixtrain.engine.tensorflow.failure import naming_layers
+from mixtrain.engine.tensorflow.gradient import all_finite, densified, is_sparse, map_values, value_and_gradient
+from mixtrain.engine.tensorflow.gather import choose_marked, gather_in_batches, gather_places, unique_with_places
+from mixtrain.engine.tensorflow.held import HeldValue
+from mixtrain.engine.tensorflow.image_files import ImageFiles, UnreadableFile
+from mixtrain.engine.tensorflow.jit import compile_once
 from mixtrain.engine.tensorflow.layout import (
     cast_keeping_layout,
     elementwise,
@@ -36,7 +45,11 @@ from mixtrain.engine.tensorflow.layout import (
     to_channels_last,
     twin_of,
 )
+from mixtrain.engine.tensorflow.methods import install_tensor_methods, tensor_method
 from mixtrain.engine.tensorflow.normalise import fused_batch_norm
+from mixtrain.engine.tensorflow.records import ExampleColumn, Examples, UnreadableRecord, first_example
+from mixtrain.engine.tensorflow.row_function import RowFunction, RowPart, call_row, processors, require, speaking_of
+from mixtrain.engine.tensorflow.scan import scan
 from mixtrain.engine.tensorflow.stream import (
     EndOfStream,
     Pipeline,
@@ -46,9 +59,13 @@ from mixtrain.engine.tensorflow.stream import (
     pipeline_from_rows,
     wrap_pipeline,
 )
+from mixtrain.engine.tensorflow.summary import EventWriter
 from mixtrain.engine.tensorflow.tensor import (
     TENSOR_TYPES,
+    bytes_of,
+    is_symbolic,
     is_tensor,
+    known_value,
     name_scope,
     promoting,
     snapshot,
@@ -60,35 +77,74 @@ __all__ = [
     "TENSOR_TYPES",
     "DeviceFacts",
     "EndOfStream",
+    "EventWriter",
+    "ExampleColumn",
+    "Examples",
+    "HeldValue",
+    "ImageFiles",
     "JitChoice",
     "Pipeline",
+    "RowFunction",
+    "RowPart",
+    "UnreadableFile",
+    "UnreadableRecord",
     "all_finite",
+    "bytes_of",
+    "call_python",
+    "call_row",
+    "branching",
+    "call_with_branches",
     "cast_keeping_layout",
+    "chance",
     "choose_jit",
+    "choose_marked",
+    "colours",
     "compile_function",
     "compile_loop",
+    "compile_once",
     "cond",
+    "densified",
     "describe_device",
     "elementwise",
+    "first_example",
     "from_channels_last",
     "fused_batch_norm",
+    "gather_in_batches",
+    "gather_places",
+    "images",
+    "install_tensor_methods",
     "is_pipeline_source",
+    "is_sparse",
+    "is_symbolic",
     "is_tensor",
     "is_tracing",
+    "known_value",
     "map_values",
     "name_scope",
+    "naming_layers",
+    "outside_graph",
     "pipeline_from_arrays",
     "pipeline_from_batches",
     "pipeline_from_rows",
+    "processors",
     "promoting",
+    "require",
+    "scan",
     "snapshot",
     "softmax_cross_entropy",
     "sparse_softmax_cross_entropy",
+    "speaking_of",
+    "tensor_method",
     "to_channels_last",
     "to_numpy",
     "to_tensor",
     "trace_count",
     "twin_of",
+    "unique_with_places",
     "value_and_gradient",
+    "warp",
+    "with_branches",
     "wrap_pipeline",
+    "write_onnx",
+    "write_saved_model",
 ]

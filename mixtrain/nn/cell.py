@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import keras
 import numpy as np
 
 from mixtrain import checks, engine
+from mixtrain.common.changes import mode_changed
 from mixtrain.nn.cell_layer import CellLayer
+from mixtrain.nn.cell_hooks import CellHooks
+from mixtrain.nn.cell_setup import CellSetup
+from mixtrain.nn.cell_state import CellState
 from mixtrain.nn.cell_tree import CellTree
 from mixtrain.precision.cast import CastRule, run_under
 from mixtrain.precision.families import Family
@@ -18,7 +23,7 @@ _CellT = TypeVar("_CellT", bound="Cell")
 _UNCHANGED = CastRule()
 
 
-class Cell(CellTree):
+class Cell(CellState, CellHooks, CellSetup):
     """A layer or network: assign cells and Parameters as attributes, and define `construct`.
 
     Parameters exist as soon as the constructor returns. A Cell may hold Keras layers, and called with a Keras input
@@ -53,6 +58,7 @@ class Cell(CellTree):
         object.__setattr__(self, "requires_grad", False)
         object.__setattr__(self, "_planned_cast", None)
         object.__setattr__(self, "_as_keras_layer", None)
+        object.__setattr__(self, "cell_type", None)
         if flags:
             self.add_flags(**flags)
 
@@ -77,7 +83,7 @@ class Cell(CellTree):
             return self.as_keras_layer()(*args, **kwargs)
         args = tuple(engine.to_tensor(value) if isinstance(value, np.ndarray) else value for value in args)
         with engine.name_scope(self._scope_name()), engine.promoting():
-            return run_under(self.cast_rule, self.construct, args, kwargs)
+            return self._call_hooked(partial(run_under, self.cast_rule, engine.branching(self.construct)), args, kwargs)
 
     def _scope_name(self) -> str:
         return self.param_prefix.rstrip(".").rpartition(".")[2] or self.cls_name
@@ -114,8 +120,11 @@ class Cell(CellTree):
     def set_train(self: _CellT, mode: bool = True) -> _CellT:
         """Switch this cell and all below it to training (True) or inference (False); return the cell."""
         checks.boolean(f"{type(self).__name__}.set_train", "mode", mode)
-        for _, cell in self.cells_and_names():
+        switched = [cell for _, cell in self.cells_and_names() if cell.training is not mode]
+        for cell in switched:
             object.__setattr__(cell, "training", mode)
+        if switched:
+            mode_changed()
         return self
 
     @property

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 import keras
 
+from mixtrain.common.changes import precision_changed
 from mixtrain.dtype import float32
 from mixtrain.network.interpose import Forward, interpose
 from mixtrain.network.walk import is_cell
 from mixtrain.precision.cast import CastRule, cast_floats
 from mixtrain.precision.formats import OWN_POLICY
 from mixtrain.precision.plan import PlanRow, PrecisionPlan
-from mixtrain.precision.request import precision_changed
 
 _ATTRIBUTE: Final = "_mixtrain_applied"
 

@@ -7,26 +7,13 @@ import itertools
 from typing import Any, Final, TypeVar
 
 from mixtrain import checks
+from mixtrain.common.changes import precision_changed
 from mixtrain.dtype import DType, as_dtype, bfloat16, float16, float32
 from mixtrain.network.walk import tree_of
 
 _LayerT = TypeVar("_LayerT")
 _ATTRIBUTE: Final = "_mixtrain_request"
 _stamps = itertools.count(1)
-
-
-class _Changes:
-    count = 0
-
-
-def precision_changed() -> None:
-    """Note that some layer's precision changed, so that steps compiled before are compiled anew."""
-    _Changes.count += 1
-
-
-def precision_version() -> int:
-    """Return a number that grows whenever some layer's precision changes."""
-    return _Changes.count
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,17 +1,37 @@
 """The facade and what turns it: Model, its loop, feeds, callbacks and metrics."""
 
 from mixtrain.train import callback, metrics
-from mixtrain.train.callback import Callback, LossMonitor, LossScaleMonitor, TimeMonitor
+from mixtrain.train.callback import (
+    Callback,
+    CheckpointConfig,
+    LossMonitor,
+    LossScaleMonitor,
+    ModelCheckpoint,
+    SummaryCollector,
+    TimeMonitor,
+)
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.metrics import (
+    F1,
     MAE,
     MSE,
+    ROC,
     Accuracy,
+    BleuScore,
+    ConfusionMatrix,
+    ConfusionMatrixMetric,
+    CosineSimilarity,
+    Dice,
+    Fbeta,
     Loss,
     Metric,
+    Perplexity,
+    Precision,
+    Recall,
     Top1CategoricalAccuracy,
     Top5CategoricalAccuracy,
     TopKCategoricalAccuracy,
+    auc,
     get_metric_fn,
     names,
     rearrange_inputs,
@@ -19,25 +39,42 @@ from mixtrain.train.metrics import (
 from mixtrain.train.model import Model
 from mixtrain.train.records import StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
+from mixtrain.train.summary_record import SummaryRecord
 
 __all__ = [
+    "F1",
     "MAE",
     "MSE",
+    "ROC",
     "Accuracy",
+    "BleuScore",
     "Callback",
     "CallbackArguments",
+    "CheckpointConfig",
+    "ConfusionMatrix",
+    "ConfusionMatrixMetric",
+    "CosineSimilarity",
+    "Dice",
     "EpochHistory",
+    "Fbeta",
     "Loss",
     "LossMonitor",
     "LossScaleMonitor",
     "Metric",
     "Model",
+    "ModelCheckpoint",
+    "Perplexity",
+    "Precision",
+    "Recall",
     "RunContext",
     "StepRecords",
+    "SummaryCollector",
+    "SummaryRecord",
     "TimeMonitor",
     "Top1CategoricalAccuracy",
     "Top5CategoricalAccuracy",
     "TopKCategoricalAccuracy",
+    "auc",
     "callback",
     "get_metric_fn",
     "metrics",

@@ -9,10 +9,9 @@ from typing import Any
 import keras
 
 from mixtrain import checks
+from mixtrain.nn.metrics import Loss, MetricLike
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.feed import Feed
-from mixtrain.train.metrics import Loss
-from mixtrain.train.metrics.metric import MetricLike
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.stepper import CompiledCall
 

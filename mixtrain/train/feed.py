@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import numbers
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import keras
+import numpy as np
 
 from mixtrain import checks, engine
 from mixtrain.common.tensor import Tensor
@@ -22,6 +24,8 @@ class Feed:
         dataset: A mixtrain dataset, `tf.data.Dataset`, `keras.utils.PyDataset`, or anything that can be iterated
             again and again and yields batches ``(data, label)``.
         where: Who asks, for errors.
+        first_pass: Which pass of a mixtrain dataset is read first, from 0: under one seed it has the order that it has
+            in an uninterrupted run. Others are read from their beginning.
 
     Raises:
         TypeError: `dataset` cannot be iterated.
@@ -30,12 +34,14 @@ class Feed:
         dataset: What was given.
     """
 
-    def __init__(self, dataset: Any, where: str) -> None:
+    def __init__(self, dataset: Any, where: str, first_pass: int = 0) -> None:
         self.dataset = dataset
         self._where = where
         self._example: Batch | None = None
-        if isinstance(getattr(dataset, "pipeline", None), Pipeline):
-            self._pipeline: Pipeline | None = dataset.pipeline
+        if callable(getattr(dataset, "pipeline_from", None)):
+            self._pipeline: Pipeline | None = dataset.pipeline_from(first_pass)
+        elif isinstance(getattr(dataset, "pipeline", None), Pipeline):
+            self._pipeline = dataset.pipeline
         elif engine.is_pipeline_source(dataset):
             self._pipeline = engine.wrap_pipeline(dataset)
         elif isinstance(dataset, Iterator):
@@ -116,10 +122,17 @@ class Feed:
             )
         if self._pipeline is None:
             example = tuple(map(engine.to_numpy, self.first()))
-            self._graph = engine.pipeline_from_batches(self._arrays, example, size=self.size)
+            pipeline = engine.pipeline_from_batches(self._arrays, example, size=self.size)
+            self._graph = dataclasses.replace(pipeline, even=self._even())
         else:
             self._graph = self._pipeline
         return self._graph.repeat().graph_iterator([tuple(column.shape) for column in self.first()])
+
+    def _even(self) -> bool:
+        """Say whether all batches are known to be as long as the first: a list of them can be looked through."""
+        if not isinstance(self.dataset, (list, tuple)):
+            return False
+        return len({tuple(np.shape(column) for column in as_batch(batch)) for batch in self.dataset}) == 1
 
     def _arrays(self) -> Iterator[Batch]:
         """Yield the batches of one pass as NumPy arrays."""

@@ -38,6 +38,7 @@ class TrainingRun:
         last_epoch: Number of the last epoch.
         sink: Whether a call runs many steps.
         sink_size: Steps in a call of sink feed; -1 for the epoch.
+        sink_skip: Batches that sink feed leaves out at first: those that earlier epochs took of the pass it begins in.
         guard: Stops endless overflow; None where no step can be skipped.
         host_manager: A manager that is moved from Python after every step, with how to set the scale.
         evaluate: Evaluates after an epoch where one is due, and returns the values; else None.
@@ -57,6 +58,7 @@ class TrainingRun:
     host_manager: tuple[LossScaleManager, Callable[[Any], None]] | None
     evaluate: Callable[[int], Mapping[str, Any] | None]
     finish: Callable[[], None] = lambda: None
+    sink_skip: int = 0
     step: int = 0
     sink_iterator: Any = None
     sink_left: int = 0
@@ -164,6 +166,9 @@ def _sink_call(run: TrainingRun, size: int, count: int) -> StepRecords:
     done = 0
     if run.sink_iterator is None:
         run.sink_iterator = run.feed.graph_iterator()
+        for _ in range(run.sink_skip):
+            next(run.sink_iterator)
+        run.sink_left = size - run.sink_skip
     while done < count:
         run.sink_left = run.sink_left or size
         steps = min(count - done, run.sink_left, _steps_unwatched(run))

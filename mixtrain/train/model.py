@@ -203,12 +203,12 @@ class Model:
         self, call: TrainCall, *, evaluation: Evaluation | None = None, due: Callable[[int], bool] = bool
     ) -> EpochHistory:
         call.check()
-        feed = self._feed(call.where, call.dataset)
+        feed = self._feed(call.where, call.dataset, call.place_in_data()[0])
         limit = self._bad_step_max
         return run_training(call, feed, self._networks, bad_step_max=limit, evaluation=evaluation, due=due)
 
-    def _feed(self, where: str, dataset: Any) -> Feed:
-        feed = Feed(dataset, where)
+    def _feed(self, where: str, dataset: Any, first_pass: int = 0) -> Feed:
+        feed = Feed(dataset, where, first_pass)
         columns = len(feed.first())
         if self._networks.loss_fn is not None and columns != 2:
             raise checks.fail_value(

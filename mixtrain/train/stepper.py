@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
 
 from mixtrain import context, engine
+from mixtrain.common.changes import precision_version
+from mixtrain.nn.step.train_cell import TrainOneStepCell
 from mixtrain.precision.formats import computed_dtypes
-from mixtrain.precision.request import precision_version
 from mixtrain.train.records import StepRecords
 
 
@@ -30,7 +32,7 @@ class CompiledCall:
         if self._compiled is None or self._version != version:
             self._version = version
             self._compiled = self._compile()
-        return self._compiled(*inputs)
+        return engine.call_with_branches(self._compiled, *inputs)
 
     def _compile(self) -> Callable[..., Any]:
         return engine.compile_function(self.network, choice=self.choice())
@@ -70,6 +72,7 @@ class Stepper:
     """
 
     def __init__(self, network: Any, *, scaled: bool) -> None:
+        self._network = network
         self._scaled = scaled
         self._host = CompiledCall(network)
         self._sink = _CompiledLoop(network)
@@ -77,15 +80,33 @@ class Stepper:
 
     def step(self, batch: tuple[Any, ...]) -> StepRecords:
         """Train on one batch."""
-        self.outputs = self._host(*batch)
+        with engine.naming_layers("Model"):
+            self.outputs = self._host(*batch)
         loss, overflow, scale = self._named(self.outputs)
         return StepRecords([loss], None if overflow is None else [overflow], None if scale is None else [scale])
 
     def loop(self, iterator: Any, count: int) -> StepRecords:
         """Train on `count` batches of an engine iterator in one call."""
-        rows = self._sink(iterator, count)
+        with engine.naming_layers("Model"), self._state_kept():
+            rows = self._sink(iterator, count)
         self.outputs = keras.tree.pack_sequence_as(self._sink.structure, [row[-1] for row in rows])
         return StepRecords(*self._named(keras.tree.pack_sequence_as(self._sink.structure, list(rows))))
+
+    @contextlib.contextmanager
+    def _state_kept(self) -> Iterator[None]:
+        """Give the network's state (moving statistics) its value back where a call fails.
+
+        In a graph a layer may write its statistics before a later operation of that step fails; weights are written
+        after everything else.
+        """
+        variables = self._network.network_state() if isinstance(self._network, TrainOneStepCell) else []
+        values = [engine.snapshot(variable) for variable in variables]
+        try:
+            yield
+        except Exception:
+            for variable, value in zip(variables, values, strict=True):
+                variable.assign(value)
+            raise
 
     def _named(self, outputs: Any) -> tuple[Any, Any, Any]:
         if self._scaled and isinstance(outputs, (tuple, list)) and len(outputs) == 3:

@@ -59,6 +59,14 @@ class TrainCall:
                 self.where, 'verbose must be "auto", 0, 1 or 2', self.verbose, 'verbose="auto"'
             )
 
+    def place_in_data(self) -> tuple[int, int]:
+        """Return how many passes over the dataset the epochs before took, and how many batches of one more."""
+        if not (self.initial_epoch and self.sink and self.sink_size > 0):
+            return self.initial_epoch, 0
+        counted = getattr(self.dataset, "get_dataset_size", None)
+        size = Feed(self.dataset, self.where).size if counted is None else counted()
+        return divmod(self.initial_epoch * self.sink_size, size) if size else (0, 0)
+
 
 def run_training(
     call: TrainCall,
@@ -109,6 +117,7 @@ def run_training(
         last_epoch=call.epoch,
         sink=call.sink,
         sink_size=call.sink_size,
+        sink_skip=call.place_in_data()[1],
         guard=make_guard(networks, bad_step_max),
         host_manager=networks.host_manager,
         evaluate=lambda epoch: None,

@@ -108,3 +108,12 @@ def test_shapes_and_types_are_those_of_the_first_row():
 def test_facts_that_data_from_python_does_not_have():
     dataset = NumpySlicesDataset([1], "x")
     assert (dataset.num_classes(), dataset.get_class_indexing(), dataset.reset()) == (None, {}, None)
+
+
+@pytest.mark.parametrize("name", ["stop", "release"])
+def test_a_stopped_iterator_gives_no_more_rows(name, seven):
+    iterator = seven().create_tuple_iterator()
+    next(iterator)
+    getattr(iterator, name)()
+    with pytest.raises(RuntimeError, match="expected at most 1 epochs"):
+        next(iterator)

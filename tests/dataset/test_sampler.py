@@ -9,13 +9,16 @@ from mixtrain.common.seed import set_seed
 from mixtrain.dataset import (
     DistributedSampler,
     NumpySlicesDataset,
+    PKSampler,
     RandomSampler,
     Sampler,
     SequentialSampler,
+    Shuffle,
     SubsetRandomSampler,
     SubsetSampler,
     WeightedRandomSampler,
 )
+from mixtrain.dataset.draw import Draw
 
 
 class Backwards(Sampler):
@@ -61,16 +64,30 @@ def test_random_samplers_give_every_row_once_in_another_order_each_epoch(sampler
 
 def test_sampling_with_replacement_draws_each_row_from_all(values):
     set_seed(0)
-    dataset = NumpySlicesDataset(np.arange(10), "x", sampler=RandomSampler(True, 200))
+    dataset = NumpySlicesDataset(np.arange(200), "x", sampler=RandomSampler(True, 150))
     drawn = values(dataset)
-    assert len(drawn) == len(dataset) == 200
-    assert set(drawn) == set(range(10))
+    assert len(drawn) == len(dataset) == 150
+    assert len(set(drawn)) < 150
 
 
 def test_num_samples_with_shuffle_draws_with_replacement_as_the_reference_does(values):
     set_seed(0)
-    drawn = values(NumpySlicesDataset(np.arange(3), "x", num_samples=50))
-    assert len(drawn) == 50
+    drawn = values(NumpySlicesDataset(np.arange(200), "x", num_samples=150))
+    assert len(drawn) == 150
+    assert len(set(drawn)) < 150
+
+
+@pytest.mark.parametrize(
+    "sampler", [RandomSampler(True, 50), RandomSampler(num_samples=50), WeightedRandomSampler([1, 1, 1], 50)]
+)
+def test_no_sampler_draws_more_rows_than_there_are_as_in_the_reference(sampler, values):
+    dataset = NumpySlicesDataset(np.arange(3), "x", sampler=sampler)
+    assert len(values(dataset)) == len(dataset) == 3
+
+
+def test_num_samples_of_zero_means_all_as_in_the_reference(values):
+    assert values(NumpySlicesDataset([1, 2], "x", num_samples=0, shuffle=False)) == [1, 2]
+    assert RandomSampler(num_samples=0).num_samples is None
 
 
 @pytest.mark.parametrize("seed", [None, 4])
@@ -113,6 +130,91 @@ def test_an_index_outside_the_source_is_named(index, seven, values):
 def test_a_sampler_without_iter_is_named(seven, values):
     with pytest.raises(NotImplementedError, match="Sampler: expected __iter__"):
         values(seven(sampler=Sampler(), shuffle=None))
+
+
+def test_a_childs_choice_is_what_the_parent_chooses_from(seven, values):
+    sampler = SequentialSampler(1, 3)
+    sampler.add_child(DistributedSampler(2, 0, shuffle=False))
+    assert values(seven(sampler=sampler, shuffle=None)) == [2, 4, 6]
+    assert isinstance(sampler.get_child(), DistributedSampler)
+    with pytest.raises(ValueError, match="SequentialSampler.add_child: a sampler can have one child"):
+        sampler.add_child(SequentialSampler())
+
+
+@pytest.mark.parametrize(
+    ("own", "childs", "expected"), [(3, 2, 2), (None, 2, 2), (3, None, 3), (None, None, None), (2, 3, 2)]
+)
+def test_get_num_samples_is_the_least_number_given(own, childs, expected):
+    sampler = SequentialSampler(num_samples=own)
+    sampler.add_child(RandomSampler(num_samples=childs))
+    assert sampler.get_num_samples() == expected
+
+
+def test_get_num_samples_knows_the_length_of_indices_and_of_a_users_sampler():
+    class Three(Sampler):
+        def __iter__(self):
+            return iter([0, 2, 4])
+
+        def __len__(self):
+            return 3
+
+    assert SubsetSampler([4, 2]).get_num_samples() == 2
+    assert Three().get_num_samples() == 3
+
+
+def test_a_size_with_a_child_is_counted_without_reading(seven):
+    sampler = SequentialSampler(1)
+    sampler.add_child(SubsetSampler([5, 4, 3]))
+    assert seven(sampler=sampler, shuffle=None).get_dataset_size() == 2
+
+
+def test_rows_of_a_class_come_from_that_class(epochs):
+    set_seed(0)
+    images = np.arange(40).reshape(10, 2, 2)
+    labels = np.array([3, 1] * 5)
+    draw = Draw.start()
+    chosen = PKSampler(20).indices(draw, 10, labels)
+    assert labels[chosen].tolist() == [1] * 20 + [3] * 20
+    assert len(set(chosen.tolist())) > 4
+    assert PKSampler(2).count(10, labels) == 4
+    sampler = PKSampler(1, shuffle=True)
+    mixed = {tuple(labels[sampler.indices(draw.at_epoch(i), 10, labels)].tolist()) for i in range(20)}
+    assert mixed == {(1, 3), (3, 1)}
+    with pytest.raises(ValueError, match="PKSampler: expected a source with labels"):
+        epochs(NumpySlicesDataset((images, labels), sampler=PKSampler(1)), 1)
+
+
+def test_use_sampler_replaces_and_add_sampler_chooses_from_what_was_chosen(seven, values):
+    dataset = seven(sampler=SequentialSampler(2), shuffle=None)
+    dataset.add_sampler(DistributedSampler(2, 0, shuffle=False))
+    assert (values(dataset), len(dataset)) == ([2, 4, 6], 3)
+    dataset.use_sampler(SequentialSampler(5))
+    assert (values(dataset), len(dataset)) == ([5, 6], 2)
+
+
+def test_a_sampler_reaches_the_source_through_steps_that_work_row_by_row(seven, values):
+    dataset = seven().map(lambda x: x * 10, "label").project(["label"])
+    dataset.use_sampler(SubsetSampler([6, 0]))
+    assert values(dataset) == [60, 0]
+
+
+def test_a_sampler_above_a_step_that_mixes_rows_is_refused(seven):
+    with pytest.raises(ValueError, match="sampler: expected a source that is read by index; got Batch"):
+        seven().batch(2).use_sampler(SequentialSampler())
+
+
+def test_joined_datasets_take_only_a_plain_distributed_sampler(seven):
+    joined = seven() + seven()
+    with pytest.raises(ValueError, match="must be a DistributedSampler without shuffle and num_samples"):
+        joined.use_sampler(DistributedSampler(2, 0))
+    with pytest.raises(ValueError, match="each joined dataset must come from a source that is read by index"):
+        (seven().batch(1) + seven().batch(1)).use_sampler(DistributedSampler(2, 0, shuffle=False))
+
+
+@pytest.mark.parametrize("mode", [Shuffle.FILES, Shuffle.PARTIAL, "global", 1])
+def test_a_shuffle_mode_that_rows_do_not_know_is_named(mode, seven):
+    with pytest.raises((ValueError, TypeError), match="shuffle must be"):
+        seven(shuffle=mode)
 
 
 @pytest.mark.parametrize("weights", [[0, 0], [-1, 2], [np.nan]])

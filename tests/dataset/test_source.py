@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mixtrain.dataset import GeneratorDataset
+from mixtrain.dataset import GeneratorDataset, Sampler
 
 
 class Indexed:
@@ -153,11 +153,16 @@ def test_an_exception_of_the_source_passes_as_itself(values):
         ({"source": [1]}, TypeError, "column_names must be a str or a list of str; got NoneType"),
         ({"source": [1], "column_names": []}, ValueError, "must have names"),
         ({"source": [1], "column_names": ["a", "a"]}, ValueError, "must name each column once"),
-        ({"source": [1], "column_names": "x", "num_samples": 0}, ValueError, "num_samples must be at least 1"),
+        ({"source": [1], "column_names": "x", "num_samples": -1}, ValueError, "num_samples must be at least 0"),
         ({"source": [1], "column_names": "x", "shuffle": 1}, TypeError, "shuffle must be True or False"),
         ({"source": counting, "column_names": "x", "sampler": [0]}, ValueError, "sampler needs a source with"),
         ({"source": counting, "column_names": "x", "num_shards": 2, "shard_id": 0}, ValueError, "num_shards needs"),
-        ({"source": [1], "column_names": "x", "schema": "file"}, ValueError, "schema is not supported"),
+        ({"source": [1], "column_names": "x", "schema": "file"}, ValueError, "schema_file must be a file that exists"),
+        ({"source": [1], "column_names": "x", "collate_fn": len}, ValueError, "collate_fn needs batch_sampler"),
+        ({"source": [1], "column_names": "x", "batch_sampler": [[0]], "shuffle": True}, ValueError,
+         "batch_sampler takes the place of shuffle"),
+        ({"source": counting, "column_names": "x", "batch_sampler": [[0]]}, TypeError, "batch_sampler needs a source"),
+        ({"source": [1], "column_names": "x", "num_parallel_workers": 0}, ValueError, "num_parallel_workers must be"),
         ({"source": [1], "column_names": "x", "column_types": ["int8", "int8"]}, ValueError, "must have 1 dtypes"),
     ],
 )
@@ -175,3 +180,28 @@ def test_column_types_are_checked_row_by_row(values):
     assert values(GeneratorDataset([1, 2], "x", ["int64"], shuffle=False)) == [1, 2]
     with pytest.raises(TypeError, match='expected int32 in column "x", its column_types; got int64'):
         values(GeneratorDataset([1, 2], "x", ["int32"]))
+
+
+def test_a_batch_sampler_may_be_a_users_sampler_of_lists(epochs):
+    class Pairs(Sampler):
+        def __iter__(self):
+            yield from ([i, i + 1] for i in range(0, self.dataset_size, 2))
+
+    dataset = GeneratorDataset([10, 11, 12, 13], "x", batch_sampler=Pairs())
+    assert epochs(dataset, 2) == [[[10, 11], [12, 13]]] * 2
+    assert dataset.get_dataset_size() == 2
+
+
+@pytest.mark.parametrize(
+    ("collate", "error", "message"),
+    [(lambda x: (x, x), ValueError, "collate_fn must return 1 columns; got 2"),
+     (lambda x: ({},), TypeError, "expected numbers, strings or an array")],
+)
+def test_what_collate_fn_returns_is_checked(collate, error, message, values):
+    with pytest.raises(error, match=message):
+        values(GeneratorDataset([1, 2], "x", batch_sampler=[[0, 1]], collate_fn=collate))
+
+
+def test_column_types_are_checked_in_listed_batches_too(values):
+    with pytest.raises(TypeError, match='column "x" must be float32, its column_types'):
+        values(GeneratorDataset([1, 2], "x", ["float32"], batch_sampler=[[0, 1]]))

@@ -10,16 +10,19 @@ from typing import Any
 import pytest
 
 import mixtrain
-import mixtrain.dataset
+import mixtrain.dataset.transforms
+import mixtrain.dataset.vision
+import mixtrain.nn.metrics
+import mixtrain.serialization
 import mixtrain.train.callback
-import mixtrain.train.metrics
 
 FROZEN = pathlib.Path(__file__).parent / "public_names.json"
 MODULES = {
     module.__name__: module
     for module in (
-        mixtrain, mixtrain.amp, mixtrain.dataset, mixtrain.nn, mixtrain.train, mixtrain.train.callback,
-        mixtrain.train.metrics,
+        mixtrain, mixtrain.amp, mixtrain.communication, mixtrain.dataset, mixtrain.dataset.transforms,
+        mixtrain.dataset.vision, mixtrain.nn, mixtrain.nn.metrics, mixtrain.ops, mixtrain.serialization, mixtrain.train,
+        mixtrain.train.callback,
     )
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 import mixtrain
 from mixtrain import Model, nn
@@ -36,6 +37,12 @@ class Chain(nn.Cell):
 def batches(flags: str) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return a batch for each character of `flags`; "1" overflows."""
     return [(np.full((1, 1), BAD if flag == "1" else GOOD, np.float32), np.zeros((1, 1), np.float32)) for flag in flags]
+
+
+def stream(flags: str) -> tf.data.Dataset:
+    """Return the same as `batches`, as a stream of the engine's own: quicker for thousands of steps."""
+    x = np.where(np.array(list(flags)) == "1", np.float32(BAD), np.float32(GOOD)).reshape(-1, 1, 1)
+    return tf.data.Dataset.from_tensor_slices((x, np.zeros_like(x)))
 
 
 class Trace(mixtrain.Callback):

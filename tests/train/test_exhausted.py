@@ -10,7 +10,7 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, LossScaleExhausted, LossScaleManager, Model, nn
-from tests.train.planted import BAD, GOOD, Trace, batches, chain_model
+from tests.train.planted import BAD, GOOD, Trace, batches, chain_model, stream
 
 FEEDS = pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 
@@ -24,7 +24,7 @@ def _exhaust(model: Model, data: Any, *, epochs: int = 1, **options: Any) -> Los
 @FEEDS
 def test_the_1001st_overflow_in_a_row_stops_the_run(sink: bool) -> None:
     model = chain_model(DynamicLossScaleManager(2**24, 2, 2000))
-    error = _exhaust(model, batches("000" + "1" * 1500), dataset_sink_mode=sink)
+    error = _exhaust(model, stream("000" + "1" * 1500), dataset_sink_mode=sink)
     assert (error.step, error.loss_scale, error.layer) == (1004, 1.0, "")
     assert str(error).startswith(
         "Model: gradients must be finite now and then; 1001 steps in a row overflowed, the last of them step 1004 at "
@@ -36,7 +36,7 @@ def test_the_1001st_overflow_in_a_row_stops_the_run(sink: bool) -> None:
 @FEEDS
 def test_1000_overflows_in_a_row_are_borne(sink: bool) -> None:
     model = chain_model(DynamicLossScaleManager(2**24, 2, 2000))
-    history = model.train(1, batches("1" * 1000 + "0" + "1" * 5), dataset_sink_mode=sink, verbose=0)
+    history = model.train(1, stream("1" * 1000 + "0" + "1" * 5), dataset_sink_mode=sink, verbose=0)
     assert history["skipped_steps"] == [1005]
 
 

@@ -123,7 +123,7 @@ def test_a_skipped_step_leaves_every_variable_bit_for_bit_and_the_next_good_one_
     assert _values(variables) != before
 
 
-@pytest.mark.parametrize(("make", "sink"), [(_cells, False), (_mixed, False), (_keras, False), (_keras, True)])
+@pytest.mark.parametrize(("make", "sink"), [(_cells, False), (_mixed, False), (_keras, True)])
 def test_a_run_with_bad_batches_ends_where_the_run_without_them_ends(make: Callable[[], Any], sink: bool) -> None:
     ends = []
     for batches in ([GOOD, GOOD, GOOD], [GOOD, BAD, GOOD, BAD, BAD, GOOD]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 from collections.abc import Callable, Collection
@@ -45,6 +46,11 @@ def choose_jit(dtypes: Collection[DType], device: DeviceFacts) -> JitChoice:
 def is_tracing() -> bool:
     """Say whether the code that asks runs inside a function that is being compiled."""
     return not tf.executing_eagerly()
+
+
+def outside_graph() -> contextlib.AbstractContextManager[Any]:
+    """Run what is inside at once, even while a function is compiled: to make variables that outlive the trace."""
+    return tf.init_scope()  # type: ignore[no-any-return]
 
 
 def compile_function(function: Callable[..., Any], *, choice: JitChoice) -> Callable[..., Any]:

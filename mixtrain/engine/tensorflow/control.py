@@ -1,4 +1,4 @@
-"""A branch inside a compiled function."""
+"""What a compiled function cannot leave to Python: a branch, and a call of Python while it runs."""
 
 from __future__ import annotations
 
@@ -30,3 +30,19 @@ def cond(
         return run
 
     tf.cond(predicate, effect(on_true), effect(on_false))
+
+
+def call_python(function: Callable[..., None], tensors: Sequence[Any]) -> None:
+    """Call a Python function for its effect whenever this place is reached, in a compiled function too.
+
+    XLA has no such call: a function that it compiles is refused with TensorFlow's own error.
+
+    Args:
+        function: Takes the tensors' values as NumPy arrays (bfloat16 comes as float32); returns nothing.
+        tensors: The tensors.
+    """
+    values = [tf.cast(value, tf.float32) if value.dtype == tf.bfloat16 else value for value in tensors]
+    if tf.executing_eagerly():
+        function(*(value.numpy() for value in values))
+    else:
+        tf.numpy_function(lambda *arrays: function(*arrays), values, [])

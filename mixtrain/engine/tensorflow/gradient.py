@@ -33,6 +33,16 @@ def value_and_gradient(
     return value, auxiliary, tape.gradient(value, sources)
 
 
+def is_sparse(gradient: Any) -> bool:
+    """Say whether a gradient is sparse: values with the rows that they belong to."""
+    return isinstance(gradient, tf.IndexedSlices)
+
+
+def densified(gradient: Any) -> Any:
+    """Return a gradient as a plain tensor."""
+    return tf.convert_to_tensor(gradient) if is_sparse(gradient) else gradient
+
+
 def map_values(function: Callable[[Any], Any], gradient: Any) -> Any:
     """Apply `function`, which must keep zeros and shapes, to a gradient's values, dense or sparse."""
     if isinstance(gradient, tf.IndexedSlices):

@@ -25,11 +25,13 @@ class Pipeline:
         source: TensorFlow's own stream, or rows that Python code makes.
         columns: Names of the columns, or None where they have none.
         failures: Where Python code below leaves the exception that it raised; see `raise_pending`.
+        even: Whether all elements are known to be as long as the first.
     """
 
     source: tf.data.Dataset | PythonRows
     columns: tuple[str, ...] | None = None
     failures: tuple[Failure, ...] = ()
+    even: bool = False
 
     @property
     def dataset(self) -> tf.data.Dataset:
@@ -54,7 +56,7 @@ class Pipeline:
 
     def batch(self, size: int, *, drop_remainder: bool = False) -> Pipeline:
         """Stack every `size` elements on a new first axis."""
-        return self._with(self.dataset.batch(size, drop_remainder=drop_remainder))
+        return dataclasses.replace(self, source=self.dataset.batch(size, drop_remainder=drop_remainder), even=False)
 
     def repeat(self, count: int | None = None) -> Pipeline:
         """Go through the stream `count` times; without end where it is None."""
@@ -79,7 +81,7 @@ class Pipeline:
     def concatenate(self, other: Pipeline) -> Pipeline:
         """Continue with `other` where this one ends."""
         joined = self.dataset.concatenate(other.dataset)
-        return dataclasses.replace(self, source=joined, failures=self.failures + other.failures)
+        return dataclasses.replace(self, source=joined, failures=self.failures + other.failures, even=False)
 
     def map(self, function: Callable[..., Any], *, columns: tuple[str, ...] | None = None) -> Pipeline:
         """Apply a function of tensors to the columns, compiled and in parallel.
@@ -91,7 +93,8 @@ class Pipeline:
         mapped = self.dataset.map(
             lambda *row: _as_tuple(function(*row)), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
         )
-        return dataclasses.replace(self, source=mapped, columns=self.columns if columns is None else columns)
+        names = self.columns if columns is None else columns
+        return dataclasses.replace(self, source=mapped, columns=names, even=False)
 
     def map_python(
         self, function: Callable[..., Any], example: Row, *, columns: tuple[str, ...] | None = None
@@ -143,14 +146,15 @@ class Pipeline:
         """Return an iterator that a compiled function reads with ``next(iterator)``.
 
         Args:
-            shapes: The shape of each column in the first batch; every dimension but the first is then fixed.
+            shapes: The shape of each column in the first batch; every dimension is then fixed, the first only where the
+                pipeline is `even`.
 
         Returns:
             The iterator. At its end it raises `EndOfStream`; after another error, call `raise_pending`.
         """
         dataset = self.dataset
         if shapes is not None:
-            fixed = tuple((None, *shape[1:]) for shape in shapes)
+            fixed = tuple(tuple(shape) if self.even else (None, *shape[1:]) for shape in shapes)
             dataset = dataset.map(lambda *row: tuple(map(tf.ensure_shape, row, fixed)))
         return iter(dataset.prefetch(tf.data.AUTOTUNE))
 

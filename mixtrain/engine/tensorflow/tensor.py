@@ -1,4 +1,4 @@
-"""Tensors are TensorFlow's own; here is what mixtrain adds to them: a NumPy door and promotion inside `construct`."""
+"""Tensors are TensorFlow's own; here is how they are made and read, and that operators promote inside `construct`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from mixtrain.dtype import wider
+from mixtrain.dtype import DTYPES, DType, bool_, float32, int64, is_float, promoted
 from mixtrain.engine.tensorflow.layout import cast_keeping_layout, elementwise, twin_of
 
 TENSOR_TYPES: tuple[type, ...] = (tf.Tensor, keras.KerasTensor)
@@ -22,6 +22,8 @@ _OPERATORS = (
     "__floordiv__", "__rfloordiv__", "__mod__", "__rmod__", "__pow__", "__rpow__", "__matmul__", "__rmatmul__",
     "__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__",
 )
+
+_BY_TF: dict[tf.DType, DType] = {tf.as_dtype(dtype): dtype for dtype in DTYPES}
 
 
 class _Scope(threading.local):
@@ -33,7 +35,7 @@ _scope = _Scope()
 
 @contextlib.contextmanager
 def promoting() -> Iterator[None]:
-    """Let plain operators between half and float32 tensors promote to the wider, in this thread, until the end."""
+    """Let plain operators between tensors of two formats promote, in this thread, until the end."""
     _scope.depth += 1
     try:
         yield
@@ -41,18 +43,39 @@ def promoting() -> Iterator[None]:
         _scope.depth -= 1
 
 
-def _promoted(operator: Callable[[Any, Any], Any], *, elementwise_operator: bool) -> Callable[[Any, Any], Any]:
+def _meeting(self: Any, other: Any) -> DType | None:
+    """Return the format in which an operator's tensors, or its tensor and number, meet; None for values of no number.
+
+    Beside a Python number a tensor keeps its format, but an integer becomes float32 beside a float.
+    """
+    mine = _BY_TF.get(self.dtype)
+    if mine is None:
+        return None
+    if isinstance(other, (tf.Tensor, keras.Variable)):
+        theirs = _BY_TF.get(tf.as_dtype(other.dtype))
+        return None if theirs is None else promoted(mine, theirs)
+    if isinstance(other, float) and not is_float(mine):
+        return float32
+    return int64 if mine == bool_ and isinstance(other, int) and not isinstance(other, bool) else mine
+
+
+def _promoted(
+    operator: Callable[[Any, Any], Any], *, elementwise_operator: bool, divides: bool
+) -> Callable[[Any, Any], Any]:
     """Return the operator as `construct` sees it: it promotes, and it keeps channels-last twins (see layout.py)."""
 
     @functools.wraps(operator)
     def apply(self: Any, other: Any) -> Any:
         if not _scope.depth:
             return operator(self, other)
-        if isinstance(other, (tf.Tensor, keras.Variable)):
-            mine, theirs = self.dtype, tf.as_dtype(other.dtype)
-            if mine != theirs and mine.is_floating and theirs.is_floating:
-                dtype = wider(mine, theirs)
-                self = cast_keeping_layout(self, dtype)
+        if isinstance(other, np.generic):
+            other = other.item()
+        dtype = _meeting(self, other)
+        if dtype is not None:
+            # Integers have float32 quotients, where TensorFlow would give float64.
+            dtype = float32 if divides and not is_float(dtype) else dtype
+            self = cast_keeping_layout(self, dtype)
+            if isinstance(other, (tf.Tensor, keras.Variable)):
                 other = cast_keeping_layout(tf.convert_to_tensor(other), dtype)
         if twin_of(self) is None or not elementwise_operator:
             return operator(self, other)
@@ -63,21 +86,18 @@ def _promoted(operator: Callable[[Any, Any], Any], *, elementwise_operator: bool
     return apply
 
 
-def _asnumpy(self: tf.Tensor) -> np.ndarray:
-    """Return the values as a NumPy array (MindSpore's name for `numpy`)."""
-    return to_numpy(self)
-
-
 def _install() -> None:
-    """Give `tf.Tensor` the operators above and `asnumpy`.
+    """Give `tf.Tensor` the operators above.
 
     TensorFlow has no hook for operators of its tensors that can be limited to a scope, so the class's operators are
     wrapped once; outside `promoting` they do what they did.
     """
     for name in _OPERATORS:
         operator = getattr(tf.Tensor, name)
-        setattr(tf.Tensor, name, _promoted(operator, elementwise_operator="matmul" not in name))
-    tf.Tensor.asnumpy = _asnumpy
+        promoting_operator = _promoted(
+            operator, elementwise_operator="matmul" not in name, divides="truediv" in name
+        )
+        setattr(tf.Tensor, name, promoting_operator)
 
 
 _install()
@@ -86,6 +106,22 @@ _install()
 def is_tensor(value: Any) -> bool:
     """Say whether `value` is a tensor of the engine, or Keras's symbol for one."""
     return isinstance(value, TENSOR_TYPES)
+
+
+def is_symbolic(value: Any) -> bool:
+    """Say whether a tensor belongs to a function that is being compiled and has no values yet."""
+    return not hasattr(value, "numpy")
+
+
+def known_value(value: Any) -> np.ndarray | None:
+    """Return a tensor's values where they are known, which those of constants are while compiling too; else None."""
+    found = tf.get_static_value(value)
+    return None if found is None else np.asarray(found)
+
+
+def bytes_of(dtype: str) -> int:
+    """Return how many bytes one number of a format takes."""
+    return int(tf.as_dtype(dtype).size)
 
 
 def to_tensor(value: Any, dtype: str | None = None) -> Any:

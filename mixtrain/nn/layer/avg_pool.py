@@ -1,8 +1,8 @@
-"""`AvgPool2d`: the mean of each window."""
+"""`AvgPool1d` and `AvgPool2d`: the mean of each window."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import keras
 
@@ -13,7 +13,50 @@ from mixtrain.nn.layer.windows import NO_SIDES, pad
 _LAST: Final = "channels_last"
 
 
-class AvgPool2d(Pool):
+class _AvgPool(Pool):
+    """The mean of each window, of images and of sequences seen as images of one row."""
+
+    def __init__(
+        self, kernel_size: Any, stride: Any, pad_mode: str, padding: Any, ceil_mode: bool, count_include_pad: bool,
+        divisor_override: int | None = None, data_format: str = "NCHW",
+    ) -> None:
+        super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, data_format)
+        self.count_include_pad = checks.boolean(self.cls_name, "count_include_pad", count_include_pad)
+        if divisor_override is not None:
+            checks.integer(self.cls_name, "divisor_override", divisor_override, at_least=1)
+        self.divisor_override: Any = divisor_override
+
+    def _pool(self, x: Any) -> Any:
+        if self.pad_mode == "SAME":
+            means = keras.ops.average_pool(x, self._kernel, self._stride, "same", _LAST)
+            return means if self.divisor_override is None else self._divided(self._padded_as_same(x))
+        overrun = self._overrun(x)
+        padded = pad(pad(x, self._sides), overrun)
+        if self.divisor_override is not None:
+            return self._divided(padded)
+        means = self._means(padded)
+        if overrun == NO_SIDES and (self.count_include_pad or self._sides == NO_SIDES):
+            return means
+        # The share of each window that counts: padding where it is included, never what lies beyond it.
+        counted = pad(keras.ops.ones_like(x[:1, :, :, :1]), self._sides, 1.0 if self.count_include_pad else 0.0)
+        return means / self._means(pad(counted, overrun))
+
+    def _means(self, x: Any) -> Any:
+        return keras.ops.average_pool(x, self._kernel, self._stride, "valid", _LAST)
+
+    def _divided(self, x: Any) -> Any:
+        """Return the windows' sums divided by `divisor_override`."""
+        return self._means(x) * (self._kernel[0] * self._kernel[1] / self.divisor_override)
+
+    def _padded_as_same(self, x: Any) -> Any:
+        self._need_sizes(x)
+        sizes = zip(x.shape[1:3], self._kernel, self._stride, strict=True)
+        totals = [max((-(-size // step) - 1) * step + kernel - size, 0) for size, kernel, step in sizes]
+        down, across = ((total // 2, total - total // 2) for total in totals)
+        return pad(x, (down, across))
+
+
+class AvgPool2d(_AvgPool):
     """The mean of each window.
 
     Args:
@@ -55,37 +98,49 @@ class AvgPool2d(Pool):
         divisor_override: int | None = None,
         data_format: str = "NCHW",
     ) -> None:
-        super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, data_format)
-        self.count_include_pad = checks.boolean(self.cls_name, "count_include_pad", count_include_pad)
-        if divisor_override is not None:
-            checks.integer(self.cls_name, "divisor_override", divisor_override, at_least=1)
-        self.divisor_override: Any = divisor_override
+        super().__init__(
+            kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad, divisor_override, data_format
+        )
 
-    def _pool(self, x: Any) -> Any:
-        if self.pad_mode == "SAME":
-            means = keras.ops.average_pool(x, self._kernel, self._stride, "same", _LAST)
-            return means if self.divisor_override is None else self._divided(self._padded_as_same(x))
-        overrun = self._overrun(x)
-        padded = pad(pad(x, self._sides), overrun)
-        if self.divisor_override is not None:
-            return self._divided(padded)
-        means = self._means(padded)
-        if overrun == NO_SIDES and (self.count_include_pad or self._sides == NO_SIDES):
-            return means
-        # The share of each window that counts: padding where it is included, never what lies beyond it.
-        counted = pad(keras.ops.ones_like(x[:1, :, :, :1]), self._sides, 1.0 if self.count_include_pad else 0.0)
-        return means / self._means(pad(counted, overrun))
 
-    def _means(self, x: Any) -> Any:
-        return keras.ops.average_pool(x, self._kernel, self._stride, "valid", _LAST)
+class AvgPool1d(_AvgPool):
+    """The mean of each window of a sequence.
 
-    def _divided(self, x: Any) -> Any:
-        """Return the windows' sums divided by `divisor_override`."""
-        return self._means(x) * (self._kernel[0] * self._kernel[1] / self.divisor_override)
+    Args:
+        kernel_size: Window, an int.
+        stride: Step of the window, an int; 1 by default, not the window's size.
+        pad_mode: "valid", "same" (padding is not counted) or "pad", in any case.
+        padding: With "pad": zeros, an int.
+        ceil_mode: Whether a partial window at the end counts.
+        count_include_pad: With "pad": whether the mean counts the padding.
 
-    def _padded_as_same(self, x: Any) -> Any:
-        self._need_sizes(x)
-        sizes = zip(x.shape[1:3], self._kernel, self._stride, strict=True)
-        totals = [max((-(-size // step) - 1) * step + kernel - size, 0) for size, kernel, step in sizes]
-        down, across = ((total // 2, total - total // 2) for total in totals)
-        return pad(x, (down, across))
+    Inputs:
+        x (N, C, L) or (C, L), floating point.
+
+    Returns:
+        (N, C, L') or (C, L'), format of `x`.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or `x` has another number of axes.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> nn.AvgPool1d(2, 2)(mixtrain.Tensor([[1.0, 3.0, 2.0, 0.0]])).numpy().tolist()
+        [[2.0, 1.0]]
+
+    Source: MindSpore, `mindspore.nn.AvgPool1d`.
+    """
+
+    _rank: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        kernel_size: int = 1,
+        stride: int = 1,
+        pad_mode: str = "valid",
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
+        super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, count_include_pad)

@@ -16,8 +16,8 @@ from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor
 from mixtrain.precision.families import Family
 
 
-class _BatchNorm(Cell):
-    """What both share: parameters, which statistics are used, and how the moving ones move."""
+class BatchNorm(Cell):
+    """What the batch normalisations share: parameters, which statistics are used, and how the moving ones move."""
 
     precision_family: ClassVar[Family] = "normalisation"
     _ranks: ClassVar[tuple[int, ...]]
@@ -66,7 +66,13 @@ class _BatchNorm(Cell):
 
     def _normalise(self, x: Any) -> Any:
         """Normalise a half or float32 tensor whose channels are on axis 1."""
-        raise NotImplementedError(f"{self.cls_name}: a subclass must define _normalise(self, x).")
+        ops = keras.ops
+        if len(x.shape) == 4:
+            return engine.from_channels_last(self._normalise_channels_last(engine.to_channels_last(x)))
+        if len(x.shape) == 2:
+            return ops.squeeze(self._normalise_channels_last(x[:, None, None, :]), (1, 2))
+        y = self._normalise_channels_last(ops.transpose(x, (0, 2, 1))[:, None])
+        return ops.transpose(ops.squeeze(y, 1), (0, 2, 1))
 
     def _normalise_channels_last(self, x: Any) -> Any:
         """Normalise a tensor (N, H, W, C), half or float32."""
@@ -91,7 +97,7 @@ class _BatchNorm(Cell):
         )
 
 
-class BatchNorm2d(_BatchNorm):
+class BatchNorm2d(BatchNorm):
     """Normalise each channel of images over the batch, height and width, then scale and shift it.
 
     Args:
@@ -130,11 +136,8 @@ class BatchNorm2d(_BatchNorm):
     _ranks: ClassVar[tuple[int, ...]] = (4,)
     _axes: ClassVar[str] = "(N, C, H, W)"
 
-    def _normalise(self, x: Any) -> Any:
-        return engine.from_channels_last(self._normalise_channels_last(engine.to_channels_last(x)))
 
-
-class BatchNorm1d(_BatchNorm):
+class BatchNorm1d(BatchNorm):
     """Normalise each channel of vectors or sequences over the batch, then scale and shift it.
 
     Args:
@@ -171,10 +174,3 @@ class BatchNorm1d(_BatchNorm):
 
     _ranks: ClassVar[tuple[int, ...]] = (2, 3)
     _axes: ClassVar[str] = "(N, C) or (N, C, L)"
-
-    def _normalise(self, x: Any) -> Any:
-        ops = keras.ops
-        if len(x.shape) == 2:
-            return ops.squeeze(self._normalise_channels_last(x[:, None, None, :]), (1, 2))
-        y = self._normalise_channels_last(ops.transpose(x, (0, 2, 1))[:, None])
-        return ops.transpose(ops.squeeze(y, 1), (0, 2, 1))

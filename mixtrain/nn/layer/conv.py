@@ -1,25 +1,114 @@
-"""`Conv2d`: convolution over height and width."""
+"""`Conv1d`, `Conv2d` and `Conv3d`: convolution over a sequence, an image or a volume."""
 
 from __future__ import annotations
 
-import math
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import checks, engine
-from mixtrain.common.initializer import HeUniform, Uniform, fans, initializer
-from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import float32
-from mixtrain.nn.cell import Cell
-from mixtrain.nn.layer.inputs import check_fits, check_rank, check_width, float_tensor, promote
-from mixtrain.nn.layer.windows import Pair, is_same, pad, pair, sides
-from mixtrain.precision.families import Family
-
-_LAST: Final = "channels_last"
+from mixtrain.nn.layer.convolution import LAST, Convolution, by_groups
+from mixtrain.nn.layer.inputs import check_fits
+from mixtrain.nn.layer.windows import is_same, pad, spread
 
 
-class Conv2d(Cell):
+class _Conv(Convolution):
+    """The forward convolution, for any number of axes."""
+
+    def _check_sizes(self, x: Any) -> None:
+        if self.pad_mode != "same":
+            check_fits(self, x, self._span(), self._sides)
+
+    def _convolve(self, x: Any, weight: Any) -> Any:
+        """Convolve a channels-last tensor with the weight (out, in, *window)."""
+        padding = "same" if self.pad_mode == "same" else "valid"
+        if self.pad_mode == "pad":
+            if is_same(self._sides, self.kernel_size, self.stride, self.dilation):
+                padding = "same"
+            else:
+                x = pad(x, self._sides)
+        if self._is_depthwise():
+            # (in * multiplier, 1, height, width) -> (height, width, in, multiplier)
+            grouped = keras.ops.reshape(weight, (self.in_channels, -1, *self.kernel_size))
+            kernel = keras.ops.transpose(grouped, (2, 3, 0, 1))
+            return keras.ops.depthwise_conv(x, kernel, self.stride[0], padding, LAST)
+        # The backend has groups for images only.
+        groups = self.group if self._rank == 3 else 1
+        return by_groups(lambda part, share: self._with_kernel(part, share, padding), x, weight, groups)
+
+    def _with_kernel(self, x: Any, weight: Any, padding: str) -> Any:
+        window_first = (*range(2, len(self.kernel_size) + 2), 1, 0)
+        kernel, dilation = keras.ops.transpose(weight, window_first), self.dilation
+        if any(gap > 1 for gap in dilation) and (any(step > 1 for step in self.stride) or self.group > 1
+                                                 or self._rank == 3):
+            # The backend has no step and dilation at once, and no dilation for volumes.
+            kernel, dilation = spread(kernel, dilation), (1,) * len(dilation)
+        return keras.ops.conv(x, kernel, self.stride, padding, LAST, dilation)
+
+    def _is_depthwise(self) -> bool:
+        each_its_own = self._rank == 2 and self.group == self.in_channels > 1
+        return each_its_own and self.dilation == (1, 1) and self.stride[0] == self.stride[1]
+
+
+class Conv1d(_Conv):
+    """Slide a learned window over a sequence.
+
+    Args:
+        in_channels: Channels of the input.
+        out_channels: Channels of the output.
+        kernel_size: Window, an int.
+        stride: Step of the window, an int.
+        pad_mode: "same" (the output has ceil(L / stride) elements), "valid" (no padding) or "pad".
+        padding: With "pad": zeros on both sides, an int.
+        dilation: Distance between the window's elements, an int.
+        group: Number of groups that channels are split into; each sees its own part of the input.
+        has_bias: Whether a bias is added; without one by default.
+        weight_init: What `initializer` accepts; by default uniform within 1 / sqrt(fan in).
+        bias_init: Likewise.
+        dtype: Format the parameters are stored in; the weight is (out_channels, in_channels // group, 1, kernel_size).
+
+    Inputs:
+        x (N, in_channels, L), floating point.
+
+    Returns:
+        (N, out_channels, L'), in the wider of the formats of `x` and the weight.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or `x` has another number of axes or channels.
+
+    Example:
+        >>> import mixtrain, numpy as np, mixtrain.nn as nn
+        >>> tuple(nn.Conv1d(2, 4, 3)(mixtrain.Tensor(np.ones((1, 2, 8), np.float32))).shape)
+        (1, 4, 8)
+
+    Source: MindSpore, `mindspore.nn.Conv1d`.
+    """
+
+    _rank: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int,
+        stride: int = 1,
+        pad_mode: str = "same",
+        padding: int = 0,
+        dilation: int = 1,
+        group: int = 1,
+        has_bias: bool = False,
+        weight_init: Any = None,
+        bias_init: Any = None,
+        dtype: Any = float32,
+    ) -> None:
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
+            bias_init, dtype,
+        )
+
+
+class Conv2d(_Conv):
     """Slide a learned window over height and width.
 
     Args:
@@ -56,8 +145,6 @@ class Conv2d(Cell):
     Source: MindSpore, `mindspore.nn.Conv2d`.
     """
 
-    precision_family: ClassVar[Family] = "matmul"
-
     def __init__(
         self,
         in_channels: int,
@@ -74,85 +161,67 @@ class Conv2d(Cell):
         data_format: str = "NCHW",
         dtype: Any = float32,
     ) -> None:
-        super().__init__()
-        where = self.cls_name
-        self.in_channels = checks.integer(where, "in_channels", in_channels, at_least=1)
-        self.out_channels = checks.integer(where, "out_channels", out_channels, at_least=1)
-        self.kernel_size = pair(where, "kernel_size", kernel_size)
-        self.stride = pair(where, "stride", stride)
-        self.dilation = pair(where, "dilation", dilation)
-        self.pad_mode = checks.one_of(where, "pad_mode", pad_mode, ("same", "valid", "pad"))
-        self.padding = padding
-        self._sides = sides(where, pad_mode, padding)
-        self.group = checks.integer(where, "group", group, at_least=1)
-        for name, channels in (("in_channels", self.in_channels), ("out_channels", self.out_channels)):
-            if channels % self.group:
-                raise checks.fail_value(where, f"{name} must be a multiple of group={group}", channels, "group=1")
-        self.has_bias = checks.boolean(where, "has_bias", has_bias)
-        self.weight_init, self.bias_init = weight_init, bias_init
-        self.data_format = checks.one_of(where, "data_format", data_format, ("NCHW",))
-        self._make_parameters(dtype)
-
-    def _make_parameters(self, dtype: Any) -> None:
-        shape = (self.out_channels, self.in_channels // self.group, *self.kernel_size)
-        draw = HeUniform(math.sqrt(5)) if self.weight_init is None else self.weight_init
-        self.weight = Parameter(initializer(draw, shape, dtype), name="weight")
-        self.bias = None
-        if self.has_bias:
-            draw = Uniform(1 / math.sqrt(fans(shape)[0])) if self.bias_init is None else self.bias_init
-            self.bias = Parameter(initializer(draw, (self.out_channels,), dtype), name="bias")
-
-    def construct(self, x: Any) -> Any:
-        """Convolve `x` and add the bias."""
-        x = float_tensor(self, x)
-        check_rank(self, x, (4,), "(N, C, H, W)")
-        check_width(self, x, 1, self.in_channels, noun="channels", argument="in_channels")
-        if self.pad_mode != "same":
-            span = [(size - 1) * gap + 1 for size, gap in zip(self.kernel_size, self.dilation, strict=True)]
-            check_fits(self, x, (span[0], span[1]), self._sides)
-        parameters = [self.weight.value] if self.bias is None else [self.weight.value, self.bias.value]
-        x, weight, *bias = promote(x, *parameters)
-        y = self._convolve(engine.to_channels_last(x), weight)
-        return engine.from_channels_last(keras.ops.add(y, bias[0]) if bias else y)
-
-    def _convolve(self, x: Any, weight: Any) -> Any:
-        """Convolve a channels-last tensor with the weight (out, in, height, width)."""
-        padding = "same" if self.pad_mode == "same" else "valid"
-        if self.pad_mode == "pad":
-            if is_same(self._sides, self.kernel_size, self.stride, self.dilation):
-                padding = "same"
-            else:
-                x = pad(x, self._sides)
-        if self._is_depthwise():
-            # (in * multiplier, 1, height, width) -> (height, width, in, multiplier)
-            grouped = keras.ops.reshape(weight, (self.in_channels, -1, *self.kernel_size))
-            kernel = keras.ops.transpose(grouped, (2, 3, 0, 1))
-            return keras.ops.depthwise_conv(x, kernel, self.stride[0], padding, _LAST)
-        kernel, dilation = keras.ops.transpose(weight, (2, 3, 1, 0)), self.dilation
-        if dilation != (1, 1) and (self.stride != (1, 1) or self.group > 1):
-            # The backend has no step and dilation at once.
-            kernel, dilation = _spread(kernel, dilation), (1, 1)
-        return keras.ops.conv(x, kernel, self.stride, padding, _LAST, dilation)
-
-    def _is_depthwise(self) -> bool:
-        each_its_own = self.group == self.in_channels > 1
-        return each_its_own and self.dilation == (1, 1) and self.stride[0] == self.stride[1]
-
-    def extend_repr(self) -> str:
-        """Return the constructor's arguments."""
-        return (
-            f"input_channels={self.in_channels}, output_channels={self.out_channels}, "
-            f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode}, "
-            f"padding={self.padding}, dilation={self.dilation}, group={self.group}, has_bias={self.has_bias}, "
-            f"weight_init={self.weight_init}, bias_init={self.bias_init}, format={self.data_format}"
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
+            bias_init, dtype, data_format,
         )
 
 
-def _spread(kernel: Any, dilation: Pair) -> Any:
-    """Return a dilated kernel (height, width, in, out) as a larger one with zeros between its elements."""
-    high, wide, *channels = kernel.shape
-    down, across = dilation
-    spaced = keras.ops.reshape(kernel, (high, 1, wide, 1, *channels))
-    spaced = keras.ops.pad(spaced, ((0, 0), (0, down - 1), (0, 0), (0, across - 1), (0, 0), (0, 0)))
-    spaced = keras.ops.reshape(spaced, (high * down, wide * across, *channels))
-    return spaced[: (high - 1) * down + 1, : (wide - 1) * across + 1]
+class Conv3d(_Conv):
+    """Slide a learned window over depth, height and width.
+
+    Args:
+        in_channels: Channels of the input.
+        out_channels: Channels of the output.
+        kernel_size: Window: an int or (depth, height, width).
+        stride: Step of the window: an int or (depth, height, width).
+        pad_mode: "same" (the output has ceil(size / stride) elements along each axis), "valid" or "pad".
+        padding: With "pad": zeros on all sides, or (head, tail, top, bottom, left, right).
+        dilation: Distance between the window's elements: an int or (depth, height, width).
+        group: Number of groups that channels are split into; each sees its own part of the input.
+        has_bias: Whether a bias is added; without one by default.
+        weight_init: What `initializer` accepts; by default uniform within 1 / sqrt(fan in).
+        bias_init: Likewise.
+        data_format: "NCDHW", the only one.
+        dtype: Format the parameters are stored in.
+
+    Inputs:
+        x (N, in_channels, D, H, W), floating point.
+
+    Returns:
+        (N, out_channels, D', H', W'), in the wider of the formats of `x` and the weight.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or `x` has another number of axes or channels.
+
+    Example:
+        >>> import mixtrain, numpy as np, mixtrain.nn as nn
+        >>> tuple(nn.Conv3d(1, 2, 3)(mixtrain.Tensor(np.ones((1, 1, 4, 4, 4), np.float32))).shape)
+        (1, 2, 4, 4, 4)
+
+    Source: MindSpore, `mindspore.nn.Conv3d`.
+    """
+
+    _rank: ClassVar[int] = 3
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        pad_mode: str = "same",
+        padding: Any = 0,
+        dilation: Any = 1,
+        group: int = 1,
+        has_bias: bool = False,
+        weight_init: Any = None,
+        bias_init: Any = None,
+        data_format: str = "NCDHW",
+        dtype: Any = float32,
+    ) -> None:
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
+            bias_init, dtype, data_format,
+        )

@@ -13,7 +13,7 @@ from mixtrain.common.initializer import HeUniform, Uniform, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import float32
 from mixtrain.nn.cell import Cell
-from mixtrain.nn.layer.activation import get_activation
+from mixtrain.nn.layer.activation import activation_of
 from mixtrain.nn.layer.inputs import check_width, float_tensor, name_of, promote
 from mixtrain.precision.families import Family
 
@@ -71,7 +71,7 @@ class Dense(Cell):
         if has_bias:
             draw = Uniform(1 / math.sqrt(self.in_channels)) if bias_init is None else bias_init
             self.bias = Parameter(initializer(draw, (self.out_channels,), dtype), name="bias")
-        self.activation = get_activation(where, activation)
+        self.activation = activation_of(where, activation)
         self.activation_flag = self.activation is not None
 
     def construct(self, x: Any) -> Any:

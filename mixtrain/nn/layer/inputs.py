@@ -67,16 +67,29 @@ def check_width(cell: Any, x: Any, axis: int, size: int, *, noun: str, argument:
     )
 
 
-def check_fits(cell: Any, x: Any, span: tuple[int, int], around: Any) -> None:
-    """Raise a ValueError where a window of `span` rows and columns does not fit into padded images (N, C, H, W)."""
-    for axis, reach, (before, after) in zip((2, 3), span, around, strict=True):
-        size = x.shape[axis]
+_LENGTHS = ("planes", "rows", "columns")
+
+
+def check_fits(cell: Any, x: Any, span: tuple[int, ...], around: Any) -> None:
+    """Raise a ValueError where a window that reaches over `span` does not fit into a padded input (N, C, *sizes)."""
+    count = len(x.shape) - 2
+    sizes, names = tuple(x.shape)[2:], _LENGTHS[-count:] if count > 1 else ("elements",)
+    for size, name, reach, (before, after) in zip(sizes, names, span[-count:], around[-count:], strict=True):
         if size is not None and size + before + after < reach:
             raise ValueError(
-                f"{name_of(cell)}: expected at least {reach - before - after} {('rows', 'columns')[axis - 2]}, as the "
-                f'window needs them; got input shape {tuple(x.shape)}. Write pad_mode="same", a smaller window or a '
-                "larger input."
+                f"{name_of(cell)}: expected at least {reach - before - after} {name}, as the window needs them; got "
+                f'input shape {tuple(x.shape)}. Write pad_mode="same", a smaller window or a larger input.'
             )
+
+
+def channels_last(x: Any) -> Any:
+    """Return a tensor (N, C, ...) as (N, ..., C); images by their twin, where they have one."""
+    return engine.to_channels_last(x) if len(x.shape) == 4 else keras.ops.moveaxis(x, 1, -1)
+
+
+def channels_first(y: Any) -> Any:
+    """Return a tensor (N, ..., C) as (N, C, ...); images remember where they came from."""
+    return engine.from_channels_last(y) if len(y.shape) == 4 else keras.ops.moveaxis(y, -1, 1)
 
 
 def promote(x: Any, *weights: Any) -> tuple[Any, ...]:

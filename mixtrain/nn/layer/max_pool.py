@@ -1,9 +1,9 @@
-"""`MaxPool2d`: the largest number of each window."""
+"""`MaxPool1d` and `MaxPool2d`: the largest number of each window."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import keras
 
@@ -14,7 +14,59 @@ from mixtrain.nn.layer.windows import Pair, pad, pair
 _LAST: Final = "channels_last"
 
 
-class MaxPool2d(Pool):
+class _MaxPool(Pool):
+    """The largest number of each window, of images and of sequences seen as images of one row."""
+
+    def __init__(
+        self, kernel_size: Any, stride: Any, pad_mode: str, padding: Any, dilation: Any, return_indices: bool,
+        ceil_mode: bool, data_format: str = "NCHW",
+    ) -> None:
+        super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, data_format)
+        if self._rank == 1:
+            dilation = (1, checks.integer(self.cls_name, "dilation", dilation, at_least=1))
+        self.dilation = pair(self.cls_name, "dilation", dilation)
+        self.return_indices = checks.boolean(self.cls_name, "return_indices", return_indices)
+        if self.pad_mode != "PAD" and (self.dilation != (1, 1) or return_indices or ceil_mode):
+            raise checks.fail_value(
+                self.cls_name, 'dilation, return_indices and ceil_mode need pad_mode="pad"', pad_mode, 'pad_mode="pad"'
+            )
+
+    def _span(self) -> Pair:
+        (high, wide), (down, across) = self._kernel, self.dilation
+        return (high - 1) * down + 1, (wide - 1) * across + 1
+
+    def _pool(self, x: Any) -> Any:
+        if self.pad_mode == "SAME":
+            return keras.ops.max_pool(x, self._kernel, self._stride, "same", _LAST)
+        padded = pad(pad(x, self._sides, -math.inf), self._overrun(x), -math.inf)
+        if self.dilation == (1, 1) and not self.return_indices:
+            return keras.ops.max_pool(padded, self._kernel, self._stride, "valid", _LAST)
+        self._need_sizes(x)
+        return self._pool_by_windows(padded, x.shape[2])
+
+    def _pool_by_windows(self, x: Any, width: int) -> Any:
+        """Pool by laying the windows' elements side by side; also tells where the maxima were."""
+        ops = keras.ops
+        (top, _), (left, _) = self._sides
+        rows, columns = (
+            ops.arange(0, size - (kernel - 1) * gap, step)
+            for size, kernel, gap, step in zip(x.shape[1:3], self._kernel, self.dilation, self._stride, strict=True)
+        )
+        values, places = [], []
+        for down in range(0, self._kernel[0] * self.dilation[0], self.dilation[0]):
+            for across in range(0, self._kernel[1] * self.dilation[1], self.dilation[1]):
+                values.append(ops.take(ops.take(x, rows + down, axis=1), columns + across, axis=2))
+                places.append((rows + down - top)[:, None] * width + (columns + across - left)[None, :])
+        stacked = ops.stack(values, axis=-1)
+        best = ops.argmax(stacked, axis=-1)
+        largest = ops.take_along_axis(stacked, best[..., None], axis=-1)[..., 0]
+        if not self.return_indices:
+            return largest
+        table = ops.broadcast_to(ops.stack(places, axis=-1)[None, :, :, None, :], ops.shape(stacked))
+        return largest, ops.cast(ops.take_along_axis(table, best[..., None], axis=-1)[..., 0], "int64")
+
+
+class MaxPool2d(_MaxPool):
     """The largest number of each window.
 
     Args:
@@ -56,44 +108,51 @@ class MaxPool2d(Pool):
         ceil_mode: bool = False,
         data_format: str = "NCHW",
     ) -> None:
-        super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, data_format)
-        self.dilation = pair(self.cls_name, "dilation", dilation)
-        self.return_indices = checks.boolean(self.cls_name, "return_indices", return_indices)
-        if self.pad_mode != "PAD" and (self.dilation != (1, 1) or return_indices or ceil_mode):
-            raise checks.fail_value(
-                self.cls_name, 'dilation, return_indices and ceil_mode need pad_mode="pad"', pad_mode, 'pad_mode="pad"'
-            )
-
-    def _span(self) -> Pair:
-        (high, wide), (down, across) = self._kernel, self.dilation
-        return (high - 1) * down + 1, (wide - 1) * across + 1
-
-    def _pool(self, x: Any) -> Any:
-        if self.pad_mode == "SAME":
-            return keras.ops.max_pool(x, self._kernel, self._stride, "same", _LAST)
-        padded = pad(pad(x, self._sides, -math.inf), self._overrun(x), -math.inf)
-        if self.dilation == (1, 1) and not self.return_indices:
-            return keras.ops.max_pool(padded, self._kernel, self._stride, "valid", _LAST)
-        self._need_sizes(x)
-        return self._pool_by_windows(padded, x.shape[2])
-
-    def _pool_by_windows(self, x: Any, width: int) -> Any:
-        """Pool by laying the windows' elements side by side; also tells where the maxima were."""
-        ops = keras.ops
-        (top, _), (left, _) = self._sides
-        rows, columns = (
-            ops.arange(0, size - (kernel - 1) * gap, step)
-            for size, kernel, gap, step in zip(x.shape[1:3], self._kernel, self.dilation, self._stride, strict=True)
+        super().__init__(
+            kernel_size, stride, pad_mode, padding, dilation, return_indices, ceil_mode, data_format
         )
-        values, places = [], []
-        for down in range(0, self._kernel[0] * self.dilation[0], self.dilation[0]):
-            for across in range(0, self._kernel[1] * self.dilation[1], self.dilation[1]):
-                values.append(ops.take(ops.take(x, rows + down, axis=1), columns + across, axis=2))
-                places.append((rows + down - top)[:, None] * width + (columns + across - left)[None, :])
-        stacked = ops.stack(values, axis=-1)
-        best = ops.argmax(stacked, axis=-1)
-        largest = ops.take_along_axis(stacked, best[..., None], axis=-1)[..., 0]
-        if not self.return_indices:
-            return largest
-        table = ops.broadcast_to(ops.stack(places, axis=-1)[None, :, :, None, :], ops.shape(stacked))
-        return largest, ops.cast(ops.take_along_axis(table, best[..., None], axis=-1)[..., 0], "int64")
+
+
+class MaxPool1d(_MaxPool):
+    """The largest number of each window of a sequence.
+
+    Args:
+        kernel_size: Window, an int.
+        stride: Step of the window, an int; 1 by default, not the window's size.
+        pad_mode: "valid", "same" or "pad", in any case.
+        padding: With "pad": an int; padding never wins.
+        dilation: With "pad": distance between the window's elements.
+        return_indices: With "pad": whether to return (output, indices), each the place in L of a maximum, int64.
+        ceil_mode: With "pad": whether a partial window at the end counts.
+
+    Inputs:
+        x (N, C, L) or (C, L), floating point.
+
+    Returns:
+        (N, C, L') or (C, L'), format of `x`.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or `x` has another number of axes.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> nn.MaxPool1d(2, 2)(mixtrain.Tensor([[1.0, 3.0, 2.0, 0.0]])).numpy().tolist()
+        [[3.0, 2.0]]
+
+    Source: MindSpore, `mindspore.nn.MaxPool1d`.
+    """
+
+    _rank: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        kernel_size: int = 1,
+        stride: int = 1,
+        pad_mode: str = "valid",
+        padding: Any = 0,
+        dilation: int = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__(kernel_size, stride, pad_mode, padding, dilation, return_indices, ceil_mode)

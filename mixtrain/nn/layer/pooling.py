@@ -1,8 +1,8 @@
-"""What the poolings share: a window that slides over height and width, its padding and its last, partial step."""
+"""What the poolings share: a window that slides over an image or a sequence, its padding and its last, partial step."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 
@@ -13,7 +13,7 @@ from mixtrain.nn.layer.windows import NO_SIDES, Pair, Sides, pair, pool_sides
 
 
 class Pool(Cell):
-    """A cell that makes one number of each window.
+    """A cell that makes one number of each window; a sequence is pooled as an image of one row.
 
     Args:
         kernel_size: Window: an int or (height, width).
@@ -33,11 +33,19 @@ class Pool(Cell):
         MaxPool2d(kernel_size=2, stride=2, pad_mode=VALID)
     """
 
+    _rank: ClassVar[int] = 2
+
     def __init__(
         self, kernel_size: Any, stride: Any, pad_mode: str, padding: Any, ceil_mode: bool, data_format: str
     ) -> None:
         super().__init__()
         where = self.cls_name
+        if self._rank == 1:
+            kernel_size, stride = (
+                (1, checks.integer(where, name, value, at_least=1, example=2))
+                for name, value in (("kernel_size", kernel_size), ("stride", stride))
+            )
+            padding = self._padding_of_row(padding)
         self._kernel, self._stride = pair(where, "kernel_size", kernel_size), pair(where, "stride", stride)
         self.kernel_size = kernel_size if isinstance(kernel_size, int) else self._kernel
         self.stride = stride if isinstance(stride, int) else self._stride
@@ -49,14 +57,27 @@ class Pool(Cell):
         self.ceil_mode = checks.boolean(where, "ceil_mode", ceil_mode)
         self.data_format = checks.one_of(where, "data_format", data_format, ("NCHW",))
 
+    def _padding_of_row(self, padding: Any) -> Any:
+        values = tuple(padding) if isinstance(padding, (tuple, list)) else (padding,)
+        if len(values) != 1:
+            raise checks.fail_value(self.cls_name, "padding must be an int", padding, "padding=1")
+        return (0, checks.integer(self.cls_name, "padding", values[0], at_least=0)) if values[0] != 0 else 0
+
     def construct(self, x: Any) -> Any:
         """Pool `x`, which may lack the batch axis."""
         x = float_tensor(self, x)
-        check_rank(self, x, (3, 4), "(N, C, H, W) or (C, H, W)")
-        if len(x.shape) == 3:
+        axes = "(N, C, H, W) or (C, H, W)" if self._rank == 2 else "(N, C, L) or (C, L)"
+        check_rank(self, x, (self._rank + 1, self._rank + 2), axes)
+        if len(x.shape) == self._rank + 1:
             return keras.tree.map_structure(lambda y: y[0], self.construct(x[None]))
         if self.pad_mode != "SAME":
             check_fits(self, x, self._span(), self._sides)
+        if self._rank == 1:
+            pooled = self._pooled(keras.ops.expand_dims(x, 2))
+            return keras.tree.map_structure(lambda y: keras.ops.squeeze(y, 2), pooled)
+        return self._pooled(x)
+
+    def _pooled(self, x: Any) -> Any:
         return keras.tree.map_structure(engine.from_channels_last, self._pool(engine.to_channels_last(x)))
 
     def _span(self) -> Pair:

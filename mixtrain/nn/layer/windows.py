@@ -1,4 +1,4 @@
-"""Sizes, strides and padding of a window that slides over height and width."""
+"""Sizes, strides and padding of a window that slides over an image, sequence or volume."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import keras
 from mixtrain import checks
 
 Pair = tuple[int, int]
-Sides = tuple[Pair, Pair]
+Window = tuple[int, ...]
+Sides = tuple[Pair, ...]
 
 NO_SIDES: Sides = ((0, 0), (0, 0))
 
@@ -24,20 +25,34 @@ def pair(where: str, name: str, value: Any) -> Pair:
     return first, last
 
 
-def sides(where: str, pad_mode: str, padding: Any) -> Sides:
-    """Return a convolution's `padding` as ((top, bottom), (left, right)).
+def window(where: str, name: str, value: Any, rank: int, *, at_least: int = 1) -> Window:
+    """Return an int, or a tuple of `rank` of them, as a tuple of `rank` ints."""
+    values = tuple(value) if isinstance(value, (tuple, list)) else (value,) * rank
+    if len(values) != rank:
+        count = {2: "two", 3: "three"}[rank]
+        example = tuple(range(at_least, at_least + rank))
+        raise checks.fail_value(where, f"{name} must be an int or {count} of them", value, f"{name}={example}")
+    return tuple(checks.integer(where, name, one, at_least=at_least, example=3) for one in values)
+
+
+_SIDE_NAMES = {2: "(top, bottom, left, right)", 3: "(head, tail, top, bottom, left, right)"}
+
+
+def sides(where: str, pad_mode: str, padding: Any, rank: int = 2) -> Sides:
+    """Return a convolution's `padding` as ((top, bottom), (left, right)), with (head, tail) first for volumes.
 
     Raises:
-        ValueError: It is not 0 although `pad_mode` is not "pad", or it is neither one int nor four.
+        ValueError: It is not 0 although `pad_mode` is not "pad", or it is neither one int nor two for each axis.
     """
-    values = tuple(padding) if isinstance(padding, (tuple, list)) else (padding,) * 4
-    if len(values) != 4:
+    values = tuple(padding) if isinstance(padding, (tuple, list)) else (padding,) * (2 * rank)
+    if len(values) != 2 * rank:
+        example = (1, 1, 2, 2, 1, 1)[: 2 * rank]
         raise checks.fail_value(
-            where, "padding must be an int or (top, bottom, left, right)", padding, "padding=(1, 1, 2, 2)"
+            where, f"padding must be an int or {_SIDE_NAMES[rank]}", padding, f"padding={example}"
         )
-    top, bottom, left, right = (checks.integer(where, "padding", one, at_least=0) for one in values)
-    check_unpadded(where, pad_mode, padding, any((top, bottom, left, right)))
-    return (top, bottom), (left, right)
+    around = [checks.integer(where, "padding", one, at_least=0) for one in values]
+    check_unpadded(where, pad_mode, padding, any(around))
+    return tuple(zip(around[::2], around[1::2], strict=True))
 
 
 def check_unpadded(where: str, pad_mode: str, padding: Any, padded: bool) -> None:
@@ -65,15 +80,15 @@ def pool_sides(where: str, pad_mode: str, padding: Any, kernel: Pair) -> Sides:
 
 
 def pad(x: Any, around: Sides, value: float = 0.0) -> Any:
-    """Pad height and width of a channels-last tensor."""
-    if around == NO_SIDES:
+    """Pad every axis of a channels-last tensor but the first and the last."""
+    if not any(map(any, around)):
         return x
     return keras.ops.pad(x, ((0, 0), *around, (0, 0)), constant_values=value)
 
 
-def is_same(around: Sides, kernel: Pair, stride: Pair, dilation: Pair) -> bool:
+def is_same(around: Sides, kernel: Window, stride: Window, dilation: Window) -> bool:
     """Say whether explicit padding is what the backend's "same" does, whatever the input's size."""
-    if stride != (1, 1):
+    if any(step != 1 for step in stride):
         return False
     totals = [(size - 1) * step for size, step in zip(kernel, dilation, strict=True)]
     return all((total // 2, total - total // 2) == one for total, one in zip(totals, around, strict=True))
@@ -82,3 +97,17 @@ def is_same(around: Sides, kernel: Pair, stride: Pair, dilation: Pair) -> bool:
 def is_integral(value: Any) -> bool:
     """Say whether `value` is an int and no bool."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def spread(kernel: Any, dilation: Window) -> Any:
+    """Return a dilated kernel (*window, in, out) as a larger one with zeros between its elements."""
+    for axis, gap in enumerate(dilation):
+        if gap == 1:
+            continue
+        shape, size = tuple(kernel.shape), kernel.shape[axis]
+        widths = [(0, 0)] * (len(shape) + 1)
+        widths[axis + 1] = (0, gap - 1)
+        kernel = keras.ops.pad(keras.ops.expand_dims(kernel, axis + 1), widths)
+        kernel = keras.ops.reshape(kernel, (*shape[:axis], size * gap, *shape[axis + 1 :]))
+        kernel = keras.ops.take(kernel, range((size - 1) * gap + 1), axis=axis)
+    return kernel

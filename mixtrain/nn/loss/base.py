@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import keras
 
 from mixtrain import checks, engine
-from mixtrain.dtype import float32
+from mixtrain.dtype import as_dtype, float32
 from mixtrain.nn.cell import Cell
 
 Reduction = Literal["mean", "sum", "none"]
@@ -31,10 +31,18 @@ class LossBase(Cell):
     Source: MindSpore, `mindspore.nn.LossBase`.
     """
 
+    _reductions: ClassVar[tuple[str, ...]] = ("mean", "sum", "none")
+    # What subclasses of MindSpore's find on themselves.
+    reduce_mean = staticmethod(lambda x, axis=None: keras.ops.mean(x, None if axis == () else axis))
+    reduce_sum = staticmethod(lambda x, axis=None: keras.ops.sum(x, None if axis == () else axis))
+    mul = staticmethod(lambda x, y: keras.ops.multiply(x, y))
+    cast = staticmethod(lambda x, dtype: keras.ops.cast(x, as_dtype(dtype)))
+
     def __init__(self, reduction: str = "mean") -> None:
         super().__init__()
-        self.reduction = checks.one_of(self.cls_name, "reduction", reduction, ("mean", "sum", "none"))
-        self.average = reduction == "mean"
+        self.reduction = checks.one_of(self.cls_name, "reduction", reduction, self._reductions)
+        # As in MindSpore: elements are averaged unless they are summed, where they are reduced at all.
+        self.average = reduction != "sum"
         self.reduce = reduction != "none"
 
     def get_axis(self, x: Any) -> tuple[int, ...]:
@@ -54,7 +62,7 @@ class LossBase(Cell):
         x = as_float32(x)
         if not isinstance(weights, (int, float)) or weights != 1:
             x = x * as_float32(weights)
-        if self.reduction == "none":
+        if not self.reduce:
             return x
         return keras.ops.mean(x) if self.average else keras.ops.sum(x)
 
@@ -62,3 +70,7 @@ class LossBase(Cell):
 def as_float32(value: Any) -> Any:
     """Return a tensor, array or number as a float32 tensor."""
     return keras.ops.cast(engine.to_tensor(value), float32)
+
+
+# The name before MindSpore 1.3.
+_Loss = LossBase

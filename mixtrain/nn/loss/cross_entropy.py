@@ -6,11 +6,11 @@ from typing import Any
 
 import keras
 
-from mixtrain import checks, engine
-from mixtrain.dtype import float32, is_float
+from mixtrain import checks
+from mixtrain.dtype import is_float
 from mixtrain.nn.layer.windows import is_integral
 from mixtrain.nn.loss.base import LossBase, as_float32
-from mixtrain.nn.loss.labels import check_class_numbers, check_range, check_same_shape, shape_of
+from mixtrain.ops.cross_entropy import classes_last, of_class_numbers, of_probabilities
 
 
 class CrossEntropyLoss(LossBase):
@@ -55,44 +55,13 @@ class CrossEntropyLoss(LossBase):
 
     def construct(self, logits: Any, labels: Any) -> Any:
         """Return the loss of scores and labels."""
-        where, logits, labels = self.cls_name, as_float32(logits), engine.to_tensor(labels)
-        shape = shape_of(logits)
-        if not shape:
-            raise checks.fail_value(where, "logits must have a class axis", shape, "logits (N, C)")
-        axis = min(1, len(shape) - 1)
-        classes = shape[axis]
-        if self.weight is not None and shape_of(self.weight) != (classes,):
-            raise checks.fail_value(
-                where, f"weight must have shape ({classes},)", shape_of(self.weight), "one weight for each class"
-            )
-        # The classes come last from here on.
-        scores = keras.ops.moveaxis(logits, axis, -1)
+        scores, labels = classes_last(self.cls_name, logits, labels, self.weight)
         if is_float(labels.dtype):
-            check_same_shape(where, logits, labels)
-            return self.get_loss(self._of_probabilities(scores, keras.ops.moveaxis(as_float32(labels), axis, -1)))
-        wanted = shape[:axis] + shape[axis + 1 :]
-        labels = check_class_numbers(where, labels, wanted, shape, "one-hot labels as float32")
-        return self._of_class_numbers(scores, labels)
-
-    def _of_probabilities(self, scores: Any, labels: Any) -> Any:
-        ops, eps = keras.ops, self.label_smoothing
-        if eps:
-            labels = labels * (1 - eps) + eps / scores.shape[-1]
-        if self.weight is not None:
-            labels = labels * self.weight
-        return -ops.sum(labels * ops.log_softmax(scores, axis=-1), axis=-1)
-
-    def _of_class_numbers(self, scores: Any, labels: Any) -> Any:
-        ops, eps, classes = keras.ops, self.label_smoothing, scores.shape[-1]
-        counts = labels != self.ignore_index
-        labels = ops.where(counts, labels, ops.zeros_like(labels))
-        check_range(self.cls_name, "labels", labels, 0, classes - 1)
-        weights = ops.cast(counts, float32)
-        if self.weight is not None:
-            weights = weights * ops.take(self.weight, labels)
-        losses = engine.sparse_softmax_cross_entropy(labels, scores) * weights
-        if eps:
-            spread = -ops.log_softmax(scores, axis=-1)
-            spread = ops.sum(spread if self.weight is None else spread * self.weight, axis=-1)
-            losses = losses * (1 - eps) + ops.where(counts, spread, ops.zeros_like(spread)) * (eps / classes)
-        return ops.sum(losses) / ops.sum(weights) if self.average else self.get_loss(losses)
+            logs = keras.ops.log_softmax(scores, axis=-1)
+            return self.get_loss(of_probabilities(logs, labels, self.weight, self.label_smoothing))
+        losses, weights = of_class_numbers(
+            self.cls_name, scores, labels, self.weight, self.ignore_index, self.label_smoothing
+        )
+        if self.reduction == "mean":
+            return keras.ops.sum(losses) / keras.ops.sum(weights)
+        return self.get_loss(losses)

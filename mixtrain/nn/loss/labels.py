@@ -1,93 +1,13 @@
-"""What losses ask of labels: shapes that fit the logits, and class numbers in range."""
+"""What losses ask of labels, as the operations below them do."""
 
-from __future__ import annotations
+from mixtrain.ops.labels import (
+    Shape,
+    check_broadcast,
+    check_class_numbers,
+    check_range,
+    check_same_shape,
+    fits,
+    shape_of,
+)
 
-from typing import Any
-
-import keras
-
-from mixtrain import checks, engine
-from mixtrain.dtype import as_dtype, int32, int64, is_float
-
-Shape = tuple[int | None, ...]
-
-
-def shape_of(value: Any) -> Shape:
-    """Return a tensor's shape as a tuple, None where a size is not known yet."""
-    return tuple(value.shape)
-
-
-def fits(one: Shape, other: Shape) -> bool:
-    """Say whether two shapes can be equal, as far as they are known."""
-    return len(one) == len(other) and all(
-        first == second or first is None or second is None for first, second in zip(one, other, strict=True)
-    )
-
-
-def check_same_shape(where: str, x: Any, label: Any, names: tuple[str, str] = ("logits", "labels")) -> None:
-    """Raise a ValueError unless both have one shape."""
-    if not fits(shape_of(x), shape_of(label)):
-        raise ValueError(
-            f"{where}: expected {names[1]} of the shape of {names[0]} {shape_of(x)}; got {names[1]} "
-            f"{shape_of(label)}. Write {_reshaping(names[1], shape_of(label), shape_of(x))}."
-        )
-
-
-def check_broadcast(where: str, shape: Shape, name: str, value: Any) -> None:
-    """Raise a ValueError unless `value` broadcasts to `shape`."""
-    given = shape_of(value)
-    tail = shape[len(shape) - len(given) :] if len(given) <= len(shape) else ()
-    if len(given) > len(shape) or not fits(given, tuple(1 if g == 1 else t for g, t in zip(given, tail, strict=True))):
-        raise ValueError(
-            f"{where}: expected {name} to broadcast to {shape}; got {name} {given}. Write a {name} of shape {shape}."
-        )
-
-
-def _reshaping(name: str, got: Shape, wanted: Shape) -> str:
-    """Return the expression that most likely turns `got` into `wanted`."""
-    if len(got) == len(wanted) + 1 and got[-1] == 1:
-        return f"{name}[..., 0]"
-    if len(wanted) == len(got) + 1 and wanted[-1] == 1:
-        return f"{name}[..., None]"
-    return f"{name} of shape {wanted}"
-
-
-def check_class_numbers(where: str, labels: Any, wanted: Shape, logits: Shape, one_hot: str) -> Any:
-    """Return labels as a tensor of class numbers.
-
-    Args:
-        where: Who asks.
-        labels: The labels; any int format.
-        wanted: The shape they must have.
-        logits: The logits' shape, for messages.
-        one_hot: What to write where one-hot labels came.
-
-    Raises:
-        TypeError: They are no ints.
-        ValueError: They have another shape.
-    """
-    labels = engine.to_tensor(labels)
-    got = shape_of(labels)
-    if not fits(got, wanted):
-        write = one_hot if fits(got, logits) and len(got) > 1 and got[-1] != 1 else _reshaping("labels", got, wanted)
-        raise ValueError(
-            f"{where}: expected labels {wanted}, class numbers, for logits {logits}; got labels {got}. Write {write}."
-        )
-    if is_float(labels.dtype) or as_dtype(labels.dtype) == "bool":
-        raise TypeError(
-            f"{where}: expected class numbers of an int dtype; got {as_dtype(labels.dtype)}. "
-            "Write mixtrain.Tensor(labels, mixtrain.int32)."
-        )
-    return labels if as_dtype(labels.dtype) in (int32, int64) else keras.ops.cast(labels, int32)
-
-
-def check_range(where: str, name: str, value: Any, low: float, high: float) -> None:
-    """Raise a ValueError where a value is outside [low, high]; only outside compiled functions, which cannot look."""
-    if engine.is_tracing():
-        return
-    array = engine.to_numpy(value)
-    outside = array[~((array >= low) & (array <= high))]
-    if outside.size:
-        raise checks.fail_value(
-            where, f"{name} must be from {low} to {high}", outside.flat[0].item(), f"{name} in that range"
-        )
+__all__ = ["Shape", "check_broadcast", "check_class_numbers", "check_range", "check_same_shape", "fits", "shape_of"]

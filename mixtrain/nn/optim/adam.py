@@ -9,7 +9,8 @@ import numpy as np
 
 from mixtrain import checks
 from mixtrain.common.parameter import Parameter
-from mixtrain.nn.optim.optimizer import Optimizer, each_once
+from mixtrain.nn.optim.optimizer import Optimizer
+from mixtrain.nn.optim.optimizer_cell import each_once
 
 
 class Adam(Optimizer):

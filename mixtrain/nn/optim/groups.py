@@ -9,7 +9,7 @@ from typing import Any
 from mixtrain import checks
 from mixtrain.common.parameter import Parameter
 from mixtrain.nn.cell import Cell
-from mixtrain.nn.optim.schedule import as_learning_rate
+from mixtrain.nn.optim.schedule import RatePerStep, as_learning_rate
 
 _KEYS = ("params", "lr", "weight_decay", "grad_centralization", "order_params")
 _NOT_DECAYED = ("beta", "gamma")
@@ -21,16 +21,20 @@ class Treatment:
 
     Attributes:
         parameter: The Parameter or `keras.Variable`.
-        weight_decay: A number, 0.0 where it is not decayed, or a Cell that computes it from the step.
+        weight_decay: A number, or a Cell that computes it from the step.
+        decayed: Whether the decay applies.
         learning_rate: Its group's own rate, or None for the optimizer's.
     """
 
     parameter: Any
     weight_decay: float | Cell
+    decayed: bool
     learning_rate: Parameter | Cell | None = None
 
 
-def read_parameters(where: str, parameters: Any, weight_decay: Any) -> tuple[list[Treatment], bool]:
+def read_parameters(
+    where: str, parameters: Any, weight_decay: Any, learning_rate: Parameter | Cell
+) -> tuple[list[Treatment], bool]:
     """Return the treatment of each parameter, in the optimizer's order, and whether there are groups.
 
     Args:
@@ -38,16 +42,17 @@ def read_parameters(where: str, parameters: Any, weight_decay: Any) -> tuple[lis
         parameters: An iterable of parameters, or of dicts with the keys "params", "lr", "weight_decay" and
             "order_params".
         weight_decay: The optimizer's own: a number or a Cell.
+        learning_rate: The optimizer's own.
 
     Raises:
         TypeError: `parameters` is no such iterable, or mixes parameters and dicts.
-        ValueError: It is empty, or a group has an unknown key or a bad value.
+        ValueError: It is empty, a group has an unknown key or a bad value, or lists of rates differ in length.
     """
     items = _as_list(where, "params", parameters)
     decay = as_weight_decay(where, weight_decay)
     dicts = [isinstance(item, dict) for item in items]
     if not any(dicts):
-        return [Treatment(parameter, _by_name(parameter, decay)) for parameter in items], False
+        return [Treatment(parameter, decay, _decayed_by_name(parameter)) for parameter in items], False
     if not all(dicts):
         raise checks.fail_type(
             where, "params must be all parameters or all dicts", items, 'params=[{"params": [...], "lr": 0.01}]'
@@ -60,6 +65,7 @@ def read_parameters(where: str, parameters: Any, weight_decay: Any) -> tuple[lis
             order = _as_list(where, "order_params", group["order_params"])
         else:
             treatments += _read_group(where, group, index, decay)
+    _check_lengths(where, [learning_rate, *(treatment.learning_rate for treatment in treatments)])
     return (treatments if order is None else _ordered(where, treatments, order)), True
 
 
@@ -85,10 +91,19 @@ def _as_list(where: str, name: str, value: Any) -> list[Any]:
     return items
 
 
-def _by_name(parameter: Any, decay: float | Cell) -> float | Cell:
-    """Return the decay of a parameter outside groups: none where its name holds "beta" or "gamma"."""
+def _decayed_by_name(parameter: Any) -> bool:
+    """Say whether a parameter outside groups is decayed: not where its name holds "beta" or "gamma"."""
     name = getattr(parameter, "name", "")
-    return 0.0 if any(word in name for word in _NOT_DECAYED) else decay
+    return not any(word in name for word in _NOT_DECAYED)
+
+
+def _check_lengths(where: str, rates: Sequence[Any]) -> None:
+    """Refuse lists of learning rates of different lengths."""
+    lengths = sorted({len(rate) for rate in rates if isinstance(rate, RatePerStep)})
+    if len(lengths) > 1:
+        raise checks.fail_value(
+            where, "lists of learning rates must have one length", f"lengths {lengths}", "one value a step in each"
+        )
 
 
 def _check_keys(where: str, group: dict[str, Any]) -> None:
@@ -111,7 +126,8 @@ def _check_keys(where: str, group: dict[str, Any]) -> None:
 def _read_group(where: str, group: dict[str, Any], index: int, decay: float | Cell) -> list[Treatment]:
     own_decay = as_weight_decay(where, group["weight_decay"]) if "weight_decay" in group else decay
     rate = as_learning_rate(where, group["lr"], f"learning_rate_group_{index}") if "lr" in group else None
-    return [Treatment(parameter, own_decay, rate) for parameter in _as_list(where, "params", group["params"])]
+    decayed = isinstance(own_decay, Cell) or own_decay > 0.0
+    return [Treatment(parameter, own_decay, decayed, rate) for parameter in _as_list(where, "params", group["params"])]
 
 
 def _ordered(where: str, treatments: Sequence[Treatment], order: Sequence[Any]) -> list[Treatment]:

@@ -1,27 +1,29 @@
-"""`Optimizer`: what every update rule shares: the step count, the learning rate, weight decay and the loss scale."""
+"""`Optimizer`: the step that every update rule shares, and the tools that users write their own with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
-import numpy as np
 
 from mixtrain import checks, engine
-from mixtrain.common.parameter import Parameter
-from mixtrain.nn.cell import Cell
-from mixtrain.nn.optim.groups import Treatment, read_parameters
-from mixtrain.nn.optim.schedule import as_learning_rate
-from mixtrain.nn.optim.trained import TrainedParameters, working_dtype
-from mixtrain.precision.cast import CastRule
+from mixtrain.common.tensor import Tensor
+from mixtrain.dtype import int32
+from mixtrain.nn.optim.init_args import opt_init_args_register
+from mixtrain.nn.optim.optimizer_cell import OptimizerCell
+from mixtrain.nn.optim.trained import working_dtype
+from mixtrain.ops.hyper_map import HyperMap, Map
+
+__all__ = ["Optimizer", "opt_init_args_register"]
 
 
-class Optimizer(Cell):
+class Optimizer(OptimizerCell):
     """The base of optimizers: ``optimizer(gradients)`` changes its parameters in place, eagerly or compiled.
 
     A subclass defines `update`, the new value of one weight; or `construct`, the whole step, with the help of
-    `get_lr`, `decay_weight` and `scale_grad`. Parameters that do not require a gradient are left as they are.
+    `get_lr`, `get_weight_decay`, `decay_weight`, `scale_grad`, `hyper_map` and `assignadd`. Parameters that do not
+    require a gradient are left as they are.
 
     Args:
         learning_rate: A number; a list, 1-D array or tensor with one value a step, whose last value holds from then
@@ -34,10 +36,10 @@ class Optimizer(Cell):
         loss_scale: What the gradients are divided by; the scale of a `FixedLossScaleManager` that does not drop.
 
     Attributes:
-        parameters: The parameters, in the order of the gradients.
-        learning_rate: A scalar Parameter or a schedule; where groups have rates, a tuple with one per parameter.
-        weight_decay: As given; where there are groups, a tuple with one per parameter.
-        global_step: Steps so far, an int32 Parameter of shape (1,).
+        map_: `mixtrain.ops.Map`, with a function as its first argument; so are `map_reverse`, and `hyper_map` and
+            `hyper_map_reverse` for `mixtrain.ops.HyperMap`.
+        global_step_increase_tensor: What `global_step` is increased by: 1, int32 (1,).
+        use_parallel: False: one device keeps the state of every parameter.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -56,39 +58,13 @@ class Optimizer(Cell):
     Source: MindSpore, `mindspore.nn.Optimizer`.
     """
 
-    learning_rate: Any
-    weight_decay: Any
+    use_parallel = False
 
     def __init__(self, learning_rate: Any, parameters: Any, weight_decay: Any = 0.0, loss_scale: float = 1.0) -> None:
-        super().__init__(auto_prefix=False)
-        where = type(self).__name__
-        treatments, self.is_group = read_parameters(where, parameters, weight_decay)
-        trained = TrainedParameters.checked(where, [treatment.parameter for treatment in treatments])
-        # Past Cell's registration: they are the network's own, and keep the names it gave them.
-        object.__setattr__(self, "parameters", trained)
-        self.loss_scale = checks.number(where, "loss_scale", loss_scale, above=0.0, example=1.0)
-        self.global_step = Parameter(np.zeros(1, np.int32), "global_step", requires_grad=False)
-        self._set_weight_decay(treatments, weight_decay)
-        self._set_learning_rate(where, learning_rate, treatments)
-
-    def _set_weight_decay(self, treatments: Sequence[Treatment], weight_decay: Any) -> None:
-        decays = tuple(treatment.weight_decay for treatment in treatments)
-        self._decays = decays
-        self.weight_decay = decays if self.is_group else weight_decay
-        self.decay_flags = tuple(isinstance(decay, Cell) or decay > 0.0 for decay in decays)
-
-    def _set_learning_rate(self, where: str, learning_rate: Any, treatments: Sequence[Treatment]) -> None:
-        own = as_learning_rate(where, learning_rate, "learning_rate")
-        rates = tuple(own if item.learning_rate is None else item.learning_rate for item in treatments)
-        self.is_group_lr = any(treatment.learning_rate is not None for treatment in treatments)
-        self.dynamic_lr = any(isinstance(rate, Cell) for rate in rates)
-        if not self.is_group_lr:
-            self.learning_rate = own
-            return
-        self.learning_rate = rates
-        for index, rate in enumerate({id(rate): rate for rate in rates}.values()):
-            name = rate.name if isinstance(rate, Parameter) else f"learning_rate_{index}"
-            (self._params if isinstance(rate, Parameter) else self._cells)[name] = rate
+        super().__init__(learning_rate, parameters, weight_decay, loss_scale)
+        self.map_, self.hyper_map = Map(), HyperMap()
+        self.map_reverse, self.hyper_map_reverse = Map(None, True), HyperMap(None, True)
+        self.global_step_increase_tensor = Tensor([1], int32)
 
     # ---- the step ---------------------------------------------------------------------------------------------
     def __call__(self, gradients: Any, *args: Any, **kwargs: Any) -> Any:
@@ -117,7 +93,7 @@ class Optimizer(Cell):
         for index, parameter in enumerate(self.parameters):
             if parameter.trainable:
                 parameter.assign(self.update(index, _read(parameter), gradients[index], rates[index]))
-        self.global_step.assign_add(1)
+        self.global_step.assign_add([1])
         return (True,) * len(self.parameters)
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
@@ -137,50 +113,17 @@ class Optimizer(Cell):
             "Write def update(self, index, weight, gradient, rate): return weight - rate * gradient"
         )
 
-    def step_sizes(self) -> list[Any]:
-        """Return the learning rate of each parameter in this step, as tensors; read once per distinct rate."""
-        if self.is_group_lr:
-            return each_once(lambda rate: keras.ops.convert_to_tensor(self._rate(rate)), self.learning_rate)
-        return [keras.ops.convert_to_tensor(self.get_lr())] * len(self.parameters)
-
     # ---- what custom rules call -------------------------------------------------------------------------------
-    def get_lr(self) -> Any:
-        """Return the learning rate of the coming step: a scalar, or where groups have rates a tuple of them."""
-        if self.is_group_lr:
-            return tuple(each_once(self._rate, self.learning_rate))
-        return self._rate(self.learning_rate)
-
-    def get_lr_parameter(self, param: Any) -> Any:
-        """Return what holds the learning rate of a parameter, or a list of them for a list.
-
-        Raises:
-            ValueError: The optimizer does not train it.
-        """
-        if isinstance(param, list):
-            return [self.get_lr_parameter(item) for item in param]
-        for index, own in enumerate(self.parameters):
-            if own is param:
-                rate = self.learning_rate[index] if self.is_group_lr else self.learning_rate
-                return getattr(rate, "learning_rate", rate)
-        raise checks.fail_value(
-            f"{type(self).__name__}.get_lr_parameter", "param must be one that it trains", param,
-            "one of optimizer.parameters",
-        )
-
-    def get_weight_decay(self) -> Any:
-        """Return the weight decay of the coming step: a number or scalar, or for groups a tuple of them."""
-        if self.is_group:
-            return tuple(each_once(self._decay, self.weight_decay))
-        return self._decay(self.weight_decay)
-
     def decay_weight(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
         """Return the gradients plus ``weight_decay * loss_scale * weight``, where there is decay."""
-        if not any(self.decay_flags):
+        if not self.exec_weight_decay:
             return tuple(gradients)
-        decays = each_once(lambda decay: self._decay(decay) * self.loss_scale, self._decays)
+        decay = self.get_weight_decay()
+        decays = decay if self.is_group else (decay,) * len(self.parameters)
         rows = zip(self.parameters, self.decay_flags, decays, gradients, strict=True)
         return tuple(
-            gradient + decay * _read(parameter) if flag and parameter.trainable else gradient
+            gradient + keras.ops.cast(decay, gradient.dtype) * _read(parameter)
+            if flag and parameter.trainable else gradient
             for parameter, flag, decay, gradient in rows
         )
 
@@ -194,41 +137,30 @@ class Optimizer(Cell):
 
     def scale_grad(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
         """Return the gradients divided by `loss_scale`."""
-        if self.loss_scale == 1.0:
+        if not self.need_scale:
             return tuple(gradients)
-        return tuple(gradient * (1.0 / self.loss_scale) for gradient in gradients)
+        return tuple(gradient * self.reciprocal_scale for gradient in gradients)
 
-    # ---- what it holds ----------------------------------------------------------------------------------------
-    def state_variables(self) -> list[Any]:
-        """Return every variable of the optimizer's own: the step count, the slots, and the learning rate."""
-        trained = {id(parameter) for parameter in self.parameters}
-        return [parameter for parameter in self.get_parameters() if id(parameter) not in trained]
+    def assignadd(self, variable: Any, value: Any) -> Any:
+        """Add to a variable in place, as ``self.assignadd(self.global_step, self.global_step_increase_tensor)``.
 
-    def own_parameters(self) -> dict[str, Any]:
-        """Return the optimizer's own parameters and those that it trains, by name."""
-        own = super().own_parameters()
-        for name, parameter in zip(self.parameters.names, self.parameters, strict=True):
-            taken = name in own and own[name] is not parameter
-            own[f"parameters.{name}" if taken else name] = parameter
-        return own
+        Args:
+            variable: A Parameter.
+            value: A number or tensor.
 
-    def update_parameters_name(self, prefix: str = "", recurse: bool = True) -> None:
-        """Put `prefix` before the names of the optimizer's own parameters; the network's keep theirs."""
-        kept = [(parameter, parameter.name) for parameter in self.parameters if isinstance(parameter, Parameter)]
-        super().update_parameters_name(prefix, recurse)
-        for parameter, name in kept:
-            parameter.name = name
+        Returns:
+            The variable.
+        """
+        variable.assign_add(keras.ops.broadcast_to(keras.ops.cast(value, variable.dtype), variable.shape))
+        return variable
 
-    @property
-    def cast_rule(self) -> CastRule:
-        """Nothing is cast: updates are computed in float32 whatever the cells around compute in."""
-        return CastRule()
+    def broadcast_params(self, optim_result: Any) -> Any:
+        """Return `optim_result`: one device has no others to send its parameters to.
 
-    def _rate(self, rate: Any) -> Any:
-        return rate if isinstance(rate, Parameter) else keras.ops.reshape(rate(self.global_step), ())
-
-    def _decay(self, decay: Any) -> Any:
-        return keras.ops.reshape(decay(self.global_step), ()) if isinstance(decay, Cell) else decay
+        Args:
+            optim_result: What the updates returned.
+        """
+        return optim_result
 
     def _dense(self, gradients: Any) -> tuple[Any, ...]:
         where = type(self).__name__
@@ -243,15 +175,6 @@ class Optimizer(Cell):
         return tuple(_dense_gradient(where, name, parameter, gradient) for parameter, name, gradient in rows)
 
 
-def each_once(function: Callable[[Any], Any], values: Sequence[Any]) -> list[Any]:
-    """Return `function` of each value, called once per distinct object."""
-    results: dict[int, Any] = {}
-    for value in values:
-        if id(value) not in results:
-            results[id(value)] = function(value)
-    return [results[id(value)] for value in values]
-
-
 def _read(parameter: Any) -> Any:
     return keras.ops.cast(parameter.value, working_dtype(parameter))
 
@@ -261,8 +184,9 @@ def _dense_gradient(where: str, name: str, parameter: Any, gradient: Any) -> Any
     dtype = working_dtype(parameter)
     if gradient is None:
         return keras.ops.zeros(tuple(parameter.shape), dtype)
-    gradient = keras.ops.cast(engine.to_tensor(gradient), dtype)
-    if tuple(gradient.shape) != tuple(parameter.shape):
+    gradient = keras.ops.cast(engine.to_tensor(engine.densified(gradient)), dtype)
+    sizes = zip(gradient.shape, parameter.shape, strict=False)
+    if len(gradient.shape) != len(parameter.shape) or any(size not in (None, known) for size, known in sizes):
         raise checks.fail_value(
             where, f"the gradient of {name} must have shape {tuple(parameter.shape)}", tuple(gradient.shape),
             "the gradients in the order of optimizer.parameters",

@@ -1,4 +1,4 @@
-"""Learning rates that change: the base of schedules, and every way to write a learning rate made into one."""
+"""Every way to write a learning rate, made into a Parameter or a schedule."""
 
 from __future__ import annotations
 
@@ -12,40 +12,9 @@ from mixtrain import checks, engine
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
 from mixtrain.nn.cell import Cell
+from mixtrain.nn.learning_rate_schedule import LearningRateSchedule
 
 _WRITE = "learning_rate=0.01, a list with one value a step, or a LearningRateSchedule"
-
-
-class LearningRateSchedule(Cell):
-    """The base of learning-rate schedules; a subclass computes the rate of a step in `construct`.
-
-    Example:
-        >>> import mixtrain.nn as nn, mixtrain
-        >>> class Halving(LearningRateSchedule):
-        ...     def construct(self, global_step):
-        ...         return 0.1 * 0.5**global_step
-        >>> float(Halving()(mixtrain.Tensor(2.0)))
-        0.02500000037252903
-
-    Source: MindSpore, `mindspore.nn.LearningRateSchedule`.
-    """
-
-    def construct(self, global_step: Any) -> Any:
-        """Compute the learning rate of a step; a subclass defines it.
-
-        Args:
-            global_step: Number of the step, counted from 0; an int32 variable of shape (1,) when an optimizer asks.
-
-        Returns:
-            A float tensor of one element.
-
-        Raises:
-            NotImplementedError: The subclass does not define it.
-        """
-        raise NotImplementedError(
-            f"{type(self).__name__}: a LearningRateSchedule must compute its rate. "
-            "Write def construct(self, global_step): ..."
-        )
 
 
 class RatePerStep(LearningRateSchedule):
@@ -68,10 +37,12 @@ class RatePerStep(LearningRateSchedule):
         super().__init__(auto_prefix=False)
         self.learning_rate = Parameter(rates, name, requires_grad=False)
 
+    def __len__(self) -> int:
+        return int(self.learning_rate.shape[0])
+
     def construct(self, global_step: Any) -> Any:
         """Return the rate of the step."""
-        last = int(self.learning_rate.shape[0]) - 1
-        index = keras.ops.minimum(keras.ops.reshape(global_step, ()), last)
+        index = keras.ops.minimum(keras.ops.reshape(global_step, ()), len(self) - 1)
         return keras.ops.take(self.learning_rate, index)
 
 

@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 import keras
 
 from mixtrain import checks, context, engine
+from mixtrain.common.changes import precision_version
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.optim.adapter import drive
-from mixtrain.nn.step.gradient import Gradient
 from mixtrain.nn.step.recipe import Scaling, run_step
 from mixtrain.nn.step.update_cell import LossScaleUpdateCell
+from mixtrain.ops.gradient import GradOperation
 from mixtrain.precision.formats import computed_dtypes
 from mixtrain.precision.loss_scale import LossScaleState
-from mixtrain.precision.request import precision_version
 from mixtrain.precision.scale_arguments import STAYING
 
 
@@ -68,7 +68,7 @@ class TrainOneStepCell(Cell):
                 "requires_grad=True for some, and build a Keras network first",
             )
         driver.build(self.weights)
-        self.grad = Gradient()
+        self.grad = GradOperation(get_by_list=True, sens_param=True)
         self.grad_reducer = lambda gradients: gradients
         self.reducer_flag = False
         self.sense_flag = sens is not None
@@ -83,7 +83,7 @@ class TrainOneStepCell(Cell):
             self._compiled.clear()
             choice = engine.choose_jit(computed_dtypes(self.network), engine.describe_device())
             self._compiled[key] = engine.compile_function(super().__call__, choice=choice)
-        return self._compiled[key](*args)
+        return engine.call_with_branches(self._compiled[key], *args)
 
     def construct(self, *inputs: Any) -> Any:
         """Train on one batch; return the loss, or with `return_grad` also the gradients by name."""

@@ -1,25 +1,58 @@
-"""Evaluation metrics: MindSpore's, and Keras's in the same place."""
+"""Evaluation metrics at the home that MindSpore gives them today; they live in `mixtrain.nn.metrics`."""
 
-from mixtrain.train.metrics.accuracy import Accuracy
-from mixtrain.train.metrics.error import MAE, MSE
-from mixtrain.train.metrics.factory import as_metrics, get_metric_fn, names
-from mixtrain.train.metrics.keras_metric import KerasMetric
-from mixtrain.train.metrics.loss import Loss
-from mixtrain.train.metrics.metric import Metric, MetricLike, rearrange_inputs
-from mixtrain.train.metrics.topk import Top1CategoricalAccuracy, Top5CategoricalAccuracy, TopKCategoricalAccuracy
+from mixtrain.nn.metrics import (
+    F1,
+    MAE,
+    MSE,
+    ROC,
+    Accuracy,
+    BleuScore,
+    ConfusionMatrix,
+    ConfusionMatrixMetric,
+    CosineSimilarity,
+    Dice,
+    Fbeta,
+    KerasMetric,
+    Loss,
+    Metric,
+    MetricLike,
+    Perplexity,
+    Precision,
+    Recall,
+    Top1CategoricalAccuracy,
+    Top5CategoricalAccuracy,
+    TopKCategoricalAccuracy,
+    as_metrics,
+    auc,
+    get_metric_fn,
+    names,
+    rearrange_inputs,
+)
 
 __all__ = [
+    "F1",
     "MAE",
     "MSE",
+    "ROC",
     "Accuracy",
+    "BleuScore",
+    "ConfusionMatrix",
+    "ConfusionMatrixMetric",
+    "CosineSimilarity",
+    "Dice",
+    "Fbeta",
     "KerasMetric",
     "Loss",
     "Metric",
     "MetricLike",
+    "Perplexity",
+    "Precision",
+    "Recall",
     "Top1CategoricalAccuracy",
     "Top5CategoricalAccuracy",
     "TopKCategoricalAccuracy",
     "as_metrics",
+    "auc",
     "get_metric_fn",
     "names",
     "rearrange_inputs",

@@ -155,7 +155,7 @@ def test_a_users_loss_weights_and_reduces(reduction: str, expected: Any) -> None
     loss = Cubed(reduction)
     assert engine.to_numpy(loss(Tensor([2.0, 1.0]), Tensor([0.0, 0.0]))).tolist() == expected
     assert loss.get_axis(ones(2, 3, 4)) == (0, 1, 2)
-    assert (loss.average, loss.reduce) == (reduction == "mean", reduction != "none")
+    assert (loss.average, loss.reduce) == (reduction != "sum", reduction != "none")
 
 
 @pytest.mark.parametrize(

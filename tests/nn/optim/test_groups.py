@@ -88,6 +88,10 @@ A, B = parameter("a", 1.0), parameter("b", 1.0)
         ([{"params": [A]}, {"params": [A]}], "each parameter must be listed once"),
         ([{"params": [A]}, {"order_params": [A], "lr": 0.1}], '"order_params" must be alone'),
         ([{"params": [A]}, {"order_params": [A, B]}], "order_params must hold every parameter of the groups"),
+        (
+            [{"params": [A], "lr": [0.1, 0.2]}, {"params": [B], "lr": [0.1]}],
+            "lists of learning rates must have one length; got 'lengths [1, 2]'",
+        ),
         ([{"params": [A, B]}, {"order_params": [A]}], "order_params must hold every parameter of the groups"),
     ],
 )

@@ -1,0 +1,148 @@
+"""The settings of parallel training, as one device means them: stand-alone, rank 0 of 1."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from typing import Any, Final
+
+from mixtrain import checks
+
+
+class ParallelMode:
+    """The names of the ways to train in parallel; one device trains the same under all of them.
+
+    Example:
+        >>> ParallelMode.DATA_PARALLEL
+        'data_parallel'
+
+    Source: MindSpore, `mindspore.ParallelMode`.
+    """
+
+    STAND_ALONE: Final = "stand_alone"
+    DATA_PARALLEL: Final = "data_parallel"
+    HYBRID_PARALLEL: Final = "hybrid_parallel"
+    SEMI_AUTO_PARALLEL: Final = "semi_auto_parallel"
+    AUTO_PARALLEL: Final = "auto_parallel"
+    MODE_LIST: Final = ("stand_alone", "data_parallel", "hybrid_parallel", "semi_auto_parallel", "auto_parallel")
+
+
+# Of these, one device gives only the first value a meaning.
+_ONE_DEVICE: Final = {"device_num": 1, "global_rank": 0, "pipeline_stages": 1}
+_DEFAULTS: Final[Mapping[str, Any]] = types.MappingProxyType({
+    **_ONE_DEVICE,
+    "gradients_mean": False, "mirror_mean": False, "gradient_fp32_sync": True, "loss_repeated_mean": True,
+    "parallel_mode": ParallelMode.STAND_ALONE,
+    "auto_parallel_search_mode": "recursive_programming", "search_mode": "recursive_programming",
+    "parameter_broadcast": False, "strategy_ckpt_load_file": "", "strategy_ckpt_save_file": "",
+    "strategy_ckpt_config": None, "full_batch": False, "enable_parallel_optimizer": False,
+    "all_reduce_fusion_config": [], "pipeline_result_broadcast": False, "pipeline_config": None,
+    "grad_accumulation_step": 1, "parallel_optimizer_config": None, "comm_fusion": None,
+    "dataset_strategy": "data_parallel", "enable_alltoall": False, "group_ckpt_save_file": "",
+    "sharding_propagation": False, "communi_parallel_mode": "all_group_parallel",
+    "optimizer_weight_shard_size": -1, "auto_pipeline": False,
+})
+
+_PS_DEFAULTS: Final[Mapping[str, Any]] = types.MappingProxyType({"enable_ps": False, "config_file_path": "", "enable_ssl": False})
+
+_settings: dict[str, Any] = {}
+
+
+def set_auto_parallel_context(**settings: Any) -> None:
+    """Set how training is spread over devices; with one device the settings are kept and change nothing.
+
+    Args:
+        **settings: MindSpore's settings, such as ``parallel_mode``, ``gradients_mean``, ``device_num`` (1).
+
+    Raises:
+        ValueError: An unknown setting or mode, or one that needs more than one device.
+
+    Example:
+        >>> set_auto_parallel_context(parallel_mode=ParallelMode.DATA_PARALLEL, gradients_mean=True, device_num=1)
+        >>> get_auto_parallel_context("parallel_mode")
+        'data_parallel'
+        >>> reset_auto_parallel_context()
+
+    Source: MindSpore, `mindspore.set_auto_parallel_context`.
+    """
+    where = "set_auto_parallel_context"
+    for name, value in settings.items():  # All are looked at before one is kept.
+        checks.one_of(where, "setting", name, tuple(_DEFAULTS))
+        if name == "parallel_mode":
+            checks.one_of(where, name, value, ParallelMode.MODE_LIST)
+        if name in _ONE_DEVICE and value != _ONE_DEVICE[name]:
+            only = _ONE_DEVICE[name]
+            wanted = f"{name} must be {only}: training runs on one device"
+            raise checks.fail_value(where, wanted, value, f"{name}={only}")
+    _settings.update(settings)
+
+
+def get_auto_parallel_context(attr_key: str) -> Any:
+    """Return one setting of `set_auto_parallel_context`.
+
+    Args:
+        attr_key: Name of the setting.
+
+    Returns:
+        What was set, or the default.
+
+    Raises:
+        ValueError: There is no such setting.
+
+    Example:
+        >>> get_auto_parallel_context("device_num")
+        1
+
+    Source: MindSpore, `mindspore.get_auto_parallel_context`.
+    """
+    checks.one_of("get_auto_parallel_context", "attr_key", attr_key, tuple(_DEFAULTS))
+    return _settings.get(attr_key, _DEFAULTS[attr_key])
+
+
+def reset_auto_parallel_context() -> None:
+    """Give every setting its default. Source: MindSpore, `mindspore.reset_auto_parallel_context`."""
+    _settings.clear()
+
+
+def set_ps_context(**settings: Any) -> None:
+    """Set up parameter-server training, which is not available; ``enable_ps=False`` is accepted.
+
+    Args:
+        **settings: MindSpore's settings.
+
+    Raises:
+        ValueError: An unknown setting, or ``enable_ps=True``.
+
+    Example:
+        >>> set_ps_context(enable_ps=False)
+
+    Source: MindSpore, `mindspore.set_ps_context`.
+    """
+    for name, value in settings.items():
+        checks.one_of("set_ps_context", "setting", name, tuple(_PS_DEFAULTS))
+        if name == "enable_ps" and value:
+            raise checks.fail_value(
+                "set_ps_context", "enable_ps must be False: there is no parameter server here", value, "enable_ps=False"
+            )
+
+
+def get_ps_context(attr_key: str) -> Any:
+    """Return one setting of `set_ps_context`: always its default.
+
+    Args:
+        attr_key: Name of the setting.
+
+    Raises:
+        ValueError: There is no such setting.
+
+    Example:
+        >>> get_ps_context("enable_ps")
+        False
+
+    Source: MindSpore, `mindspore.get_ps_context`.
+    """
+    return _PS_DEFAULTS[checks.one_of("get_ps_context", "attr_key", attr_key, tuple(_PS_DEFAULTS))]
+
+
+def reset_ps_context() -> None:
+    """Give every setting of `set_ps_context` its default, which it has. Source: `mindspore.reset_ps_context`."""

@@ -1,0 +1,237 @@
+"""`jit`: functions, methods and Cells become compiled calls, in GRAPH and in PYNATIVE mode."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any, Final, Literal
+
+import keras
+import numpy as np
+
+from mixtrain import checks, context, engine
+from mixtrain.common.casting import parameter_read_dtype
+from mixtrain.common.changes import mode_version, precision_version
+from mixtrain.common.reach import training_flags
+
+JitLevel = Literal["O0", "O1", "O2"]
+
+_CAPTURE_MODES: Final = ("ast", "bytecode", "trace")
+_BACKENDS: Final = ("", "ms_backend", "GE")
+_PLAIN: Final = (bool, int, float, complex, str, bytes, type(None), np.generic)
+
+
+class _Slot:
+    """The place of a tensor in the arguments or results of a compiled call."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+class _Trace:
+    """One compiled call: for arguments of one structure, with the same constants and tensors of the same shapes."""
+
+    def __init__(self, function: Callable[..., Any], arguments: Any, jit: bool | None) -> None:
+        self._function, self._arguments, self._results = function, arguments, None
+        self._compiled = engine.compile_once(self._run, jit=jit)
+
+    def __call__(self, tensors: list[Any]) -> Any:
+        return _filled(self._results_of(self._compiled(*tensors)))
+
+    def _run(self, *tensors: Any) -> tuple[Any, ...]:
+        args, kwargs = _filled((self._arguments, tensors))
+        with engine.promoting():
+            results = self._function(*args, **kwargs)
+        self._results, found = _slotted(results, _as_result)
+        return tuple(found)
+
+    def _results_of(self, tensors: Any) -> tuple[Any, Any]:
+        return self._results, tensors
+
+
+class Jitted:
+    """A function that runs compiled; made by `jit`.
+
+    Args:
+        function: A function, method or Cell.
+        xla: Whether XLA compiles it; None for the engine's choice.
+    """
+
+    def __init__(self, function: Callable[..., Any], xla: bool | None = None) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self._function, self._xla = function, xla
+        self._rewritten = engine.with_branches(function)
+        self._traces: dict[Any, _Trace] = {}
+        self._modes: dict[Any, tuple[int, tuple[bool, ...]]] = {}
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'.")
+        return getattr(self._function, name)
+
+    def __repr__(self) -> str:
+        return f"jit({self._function!r})"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves = keras.tree.flatten((args, kwargs))
+        if engine.is_tracing() or any(isinstance(leaf, keras.KerasTensor) for leaf in leaves):
+            return self._rewritten(*args, **kwargs)
+        arguments, tensors = _slotted((args, kwargs), _as_argument)
+        constants = [leaf for leaf in keras.tree.flatten(arguments) if not isinstance(leaf, _Slot)]
+        key = (
+            _structure((args, kwargs)),
+            tuple(map(_identity, constants)),
+            tuple((tuple(value.shape), value.dtype) for value in tensors),
+        )
+        flags, level = self._flags(key, constants), context.get_context("jit_level")
+        now = (flags, precision_version(), parameter_read_dtype(), level)
+        if (key, now) not in self._traces:
+            self._traces[key, now] = _Trace(self._rewritten, arguments, self._xla)
+        return self._traces[key, now](tensors)
+
+    def _flags(self, key: Any, constants: list[Any]) -> tuple[bool, ...]:
+        """Return which of the cells that the function reaches are in training; looked up anew after a switch."""
+        version, flags = self._modes.get(key, (-1, ()))
+        if version != mode_version():
+            flags = training_flags([self._function, *constants])
+            self._modes[key] = (mode_version(), flags)
+        return flags
+
+
+def _as_argument(value: Any) -> Any:
+    """Return an argument that is traced as a tensor; None for a constant."""
+    if isinstance(value, np.ndarray):
+        return engine.to_tensor(value)
+    return value if engine.is_tensor(value) or engine.is_sparse(value) else None
+
+
+def _as_result(value: Any) -> Any:
+    """Return a result that is computed as a tensor; None for a constant."""
+    return engine.to_tensor(value) if isinstance(value, keras.Variable) else _as_argument(value)
+
+
+def _slotted(values: Any, tensor_of: Callable[[Any], Any]) -> tuple[Any, list[Any]]:
+    """Return a structure with its tensors taken out, and the tensors."""
+    tensors: list[Any] = []
+
+    def take(value: Any) -> Any:
+        tensor = tensor_of(value)
+        if tensor is None:
+            return value
+        tensors.append(tensor)
+        return _Slot(len(tensors) - 1)
+
+    return keras.tree.map_structure(take, values), tensors
+
+
+def _filled(slotted_and_tensors: tuple[Any, Any]) -> Any:
+    """Put tensors back into their structure."""
+    slotted, tensors = slotted_and_tensors
+    return keras.tree.map_structure(lambda leaf: tensors[leaf.index] if isinstance(leaf, _Slot) else leaf, slotted)
+
+
+def _structure(value: Any) -> Any:
+    """Return how tuples, lists and dicts are nested, as something to look up by."""
+    if isinstance(value, dict):
+        return type(value), tuple((key, _structure(item)) for key, item in sorted(value.items(), key=repr))
+    if isinstance(value, (tuple, list)):
+        return type(value), tuple(map(_structure, value))
+    return None
+
+
+def _identity(value: Any) -> Any:
+    """Return what tells one constant from another; its type too, as 1, 1.0 and True are equal."""
+    return (type(value), value) if isinstance(value, _PLAIN) else (type(value), id(value))
+
+
+def jit(
+    function: Callable[..., Any] | None = None,
+    *,
+    capture_mode: str = "ast",
+    jit_level: JitLevel = "O0",
+    dynamic: int = 0,
+    fullgraph: bool = False,
+    backend: str = "",
+    **options: Any,
+) -> Any:
+    """Compile a function, method or Cell; as a decorator (with or without arguments) or by a call.
+
+    Tensors and NumPy arrays among the arguments are traced: new values run what is compiled, new shapes and number
+    formats compile anew. Everything else is a constant, and another constant compiles anew. ``if``, ``while`` and
+    ``for`` of the function itself may depend on tensors. Parameters may be written. What Python does beside (appending
+    to a list, printing) happens at compilation only.
+
+    Args:
+        function: A function, a method or a Cell.
+        capture_mode: "ast", "bytecode" or "trace"; all the same here.
+        jit_level: "O1" and "O2" compile with XLA; "O0" leaves it to the engine and `set_context(jit_level=...)`.
+        dynamic: 0 or 1; accepted for MindSpore scripts.
+        fullgraph: Accepted for MindSpore scripts; there is always one graph.
+        backend: "", "ms_backend" or "GE"; accepted for MindSpore scripts.
+        options: Further options of MindSpore's, accepted without effect.
+
+    Returns:
+        The compiled function; without `function`, a decorator.
+
+    Raises:
+        TypeError: `function` is no function, method or Cell, or an option has the wrong type.
+        ValueError: An option has an unknown value.
+
+    Example:
+        >>> import mixtrain
+        >>> @mixtrain.jit
+        ... def larger(x, y):
+        ...     if x > y:
+        ...         return x
+        ...     return y
+        >>> float(larger(mixtrain.Tensor(2.0), mixtrain.Tensor(3.0)))
+        3.0
+
+    Source: MindSpore, `mindspore.jit`.
+    """
+    checks.one_of("jit", "capture_mode", capture_mode, _CAPTURE_MODES)
+    checks.one_of("jit", "jit_level", jit_level, ("O0", "O1", "O2"))
+    checks.one_of("jit", "backend", backend, _BACKENDS)
+    checks.one_of("jit", "dynamic", dynamic, (0, 1))
+    checks.boolean("jit", "fullgraph", fullgraph)
+    function = options.pop("fn", function)
+    xla = None if jit_level == "O0" else True
+    if function is None:
+        return lambda decorated: _jitted(decorated, xla)
+    return _jitted(function, xla)
+
+
+def _jitted(function: Any, xla: bool | None) -> Jitted:
+    if isinstance(function, Jitted):
+        return function
+    if not callable(function) or isinstance(function, type):
+        raise checks.fail_type("jit", "function must be a function, a method or a Cell", function, "@mixtrain.jit")
+    return Jitted(function, xla)
+
+
+def ms_function(
+    fn: Callable[..., Any] | None = None, input_signature: Any = None, hash_args: Any = None, jit_config: Any = None
+) -> Any:
+    """Do what `jit` does, under the name that MindSpore 1 had for it.
+
+    Args:
+        fn: A function, a method or a Cell.
+        input_signature: Accepted for MindSpore scripts; each shape that comes is compiled.
+        hash_args: Accepted for MindSpore scripts.
+        jit_config: Accepted for MindSpore scripts.
+
+    Returns:
+        The compiled function; without `fn`, a decorator.
+
+    Example:
+        >>> import mixtrain
+        >>> float(mixtrain.ms_function(lambda x: x * 2)(mixtrain.Tensor(2.0)))
+        4.0
+
+    Source: MindSpore 1, `mindspore.ms_function`.
+    """
+    return jit(fn)

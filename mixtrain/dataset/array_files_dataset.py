@@ -1,0 +1,69 @@
+"""The base of the data sets of labelled images that lie in a few binary files, read once into arrays."""
+
+from __future__ import annotations
+
+import abc
+import pathlib
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.dataset.cache import DatasetCache, check_cache
+from mixtrain.dataset.dataset import Dataset
+from mixtrain.dataset.sampling import check_workers, choose_sampler
+from mixtrain.dataset.source import ArraySource
+from mixtrain.dataset.source_files import find_folder
+
+Usage = Literal["train", "test", "all"]
+
+
+class ArrayFilesDataset(Dataset, abc.ABC):
+    """Images and their labels from the files of a folder; a subclass names its columns and reads its files.
+
+    Args:
+        dataset_dir: The folder.
+        usage: "train", "test" or "all"; None means "all".
+        num_samples: The most rows of an epoch.
+        num_parallel_workers: Without effect: the files are read at once into memory.
+        shuffle: Whether rows come in random order, another in each epoch; None means True.
+        sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
+        num_shards: Into how many shards the rows are divided; needs `shard_id`.
+        shard_id: Which shard to read, from 0.
+        cache: Without effect: the rows are in memory.
+    """
+
+    _COLUMNS: ClassVar[tuple[str, ...]]
+
+    def __init__(
+        self,
+        dataset_dir: str | pathlib.Path,
+        usage: Usage | None = None,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        cache: DatasetCache | None = None,
+    ) -> None:
+        where = type(self).__name__
+        part: Usage = "all" if usage is None else checks.one_of(where, "usage", usage, ("train", "test", "all"))
+        check_workers(where, num_parallel_workers)
+        check_cache(where, cache)
+        chosen = choose_sampler(
+            where, sampler=sampler, shuffle=shuffle, num_samples=num_samples, num_shards=num_shards, shard_id=shard_id
+        )
+        arrays = self._read(where, find_folder(where, dataset_dir), part)
+        super().__init__(ArraySource(where, arrays, self._COLUMNS, chosen, labels=arrays[1]))
+
+    @staticmethod
+    @abc.abstractmethod
+    def _read(where: str, folder: pathlib.Path, usage: Usage) -> Sequence[np.ndarray]:
+        """Return the images, then one array of labels per further column."""
+
+
+def join(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Return arrays one after the other; a single one as it is."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -1,0 +1,138 @@
+"""DatasetCache: rows of a source or of a map, kept in memory after the first epoch made them."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from mixtrain import checks
+from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.sampler import BuiltinSampler
+from mixtrain.dataset.samplers import SequentialSampler
+from mixtrain.dataset.stage import Row, Stage
+
+_MEGABYTE = 1 << 20
+
+
+@dataclasses.dataclass
+class CacheStatistics:
+    """What a cache holds.
+
+    Args:
+        avg_cache_sz: Mean bytes of a row.
+        num_mem_cached: Rows in memory.
+        num_disk_cached: Rows on disk: always 0.
+    """
+
+    avg_cache_sz: int = 0
+    num_mem_cached: int = 0
+    num_disk_cached: int = 0
+
+
+class DatasetCache:
+    """A place in memory for rows, given as `cache` to a source or to `map`.
+
+    There is no server: each source or map that is given the cache keeps its own rows in this process.
+
+    Args:
+        session_id: Any positive number.
+        size: Megabytes that one source or map may fill; rows that need more are made anew in each epoch. 0: no limit.
+        spilling: Without effect: nothing is written to disk.
+        hostname: Without effect, as `port`, `num_connections` and `prefetch_size`.
+
+    Example:
+        >>> from mixtrain.dataset import GeneratorDataset
+        >>> cache = DatasetCache(session_id=1, size=0)
+        >>> len(list(GeneratorDataset([1, 2], "x").map(lambda x: x + 1, "x", cache=cache)))
+        2
+
+    Source: MindSpore, `mindspore.dataset.DatasetCache`.
+    """
+
+    def __init__(
+        self,
+        session_id: int,
+        size: int = 0,
+        spilling: bool = False,
+        hostname: str | None = None,
+        port: int | None = None,
+        num_connections: int | None = None,
+        prefetch_size: int | None = None,
+    ) -> None:
+        self.session_id = checks.integer("DatasetCache", "session_id", session_id, at_least=1)
+        self.size = checks.integer("DatasetCache", "size", size, at_least=0)
+        self.spilling = checks.boolean("DatasetCache", "spilling", spilling)
+        self.hostname, self.port = hostname, port
+        self.num_connections, self.prefetch_size = num_connections, prefetch_size
+        self._statistics = CacheStatistics()
+
+    def get_stat(self) -> CacheStatistics:
+        """Return how many rows the last source or map that filled the cache holds, and their mean size."""
+        return self._statistics
+
+    def note(self, rows: int, size: int) -> None:
+        """Take down that `rows` rows of `size` bytes in all are held."""
+        self._statistics = CacheStatistics(size // max(rows, 1), rows)
+
+
+class Cached(Stage):
+    """The rows of the parent, made once.
+
+    Where a sampler below decides the order, the rows are made in the order of the source and later read in the
+    sampler's; otherwise they are read in the order in which they came in one pass.
+    """
+
+    row_by_row = True
+
+    def __init__(self, parent: Stage, cache: DatasetCache) -> None:
+        super().__init__(parent.columns, parent)
+        self._cache = cache
+        self._kept: dict[str, list[Row] | None] = {}
+
+    def rows(self, draw: Draw) -> Iterator[Row]:
+        sampler = self.sampler
+        kept = self._all(sampler)
+        if kept is None:
+            yield from self.parents[0].rows(draw)
+            return
+        order = range(len(kept)) if sampler is None else sampler.indices(draw, len(kept), self.labels).tolist()
+        for index in order:
+            yield tuple(value.copy() for value in kept[index])
+
+    def _all(self, sampler: BuiltinSampler | None) -> list[Row] | None:
+        """Return every row in the order of the source; None where they need too much memory."""
+        if "rows" not in self._kept:
+            parent = self.parents[0]
+            ordered = parent if sampler is None else parent.with_sampler(SequentialSampler())
+            self._kept["rows"] = self._read(ordered)
+        return self._kept["rows"]
+
+    def _read(self, stage: Stage) -> list[Row] | None:
+        rows: list[Row] = []
+        total = 0
+        for row in stage.rows(Draw.start().at_epoch(0)):
+            total += sum(value.nbytes for value in row)
+            if self._cache.size and total > self._cache.size * _MEGABYTE:
+                warnings.warn(
+                    f"DatasetCache: the rows need more than size={self._cache.size} megabytes and are made anew in "
+                    "each epoch. Write a larger size, or size=0.",
+                    stacklevel=2,
+                )
+                return None
+            rows.append(row)
+        self._cache.note(len(rows), total)
+        return rows
+
+
+def check_cache(where: str, cache: Any) -> None:
+    """Refuse a `cache` that is neither None nor a `DatasetCache`."""
+    if cache is not None:
+        checks.instance(where, "cache", cache, DatasetCache, "cache=DatasetCache(session_id=1)")
+
+
+def cached(where: str, stage: Stage, cache: DatasetCache | None) -> Stage:
+    """Return the stage with its rows kept in `cache`, or as it is where that is None."""
+    check_cache(where, cache)
+    return stage if cache is None else Cached(stage, cache)

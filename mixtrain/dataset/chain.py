@@ -1,0 +1,162 @@
+"""Transforms of a row as one compiled function, and the streams of rows and blocks that run through it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from mixtrain import checks, engine
+from mixtrain.dataset import config
+from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.parallel import in_order
+from mixtrain.dataset.stage import Row
+from mixtrain.dataset.transforms.operation import TensorOperation
+
+_PLACE = 1 << 20  # Beyond the places that stages below give out.
+_MOST_ROWS = 64
+_MOST_BYTES = 1 << 20
+_STEPS = tuple(np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """Transforms applied one after the other to each of some columns, with the same random numbers.
+
+    Attributes:
+        operations: The transforms.
+        positions: Which columns.
+        names: Their names, for messages.
+    """
+
+    operations: tuple[TensorOperation, ...]
+    positions: tuple[int, ...]
+    names: tuple[str, ...]
+
+
+class Chain:
+    """Steps compiled together.
+
+    Args:
+        steps: In order.
+        workers: How many rows or blocks are under way at a time; None: the setting, at most one for each processor.
+    """
+
+    def __init__(self, steps: Sequence[Step], workers: int | None = None) -> None:
+        self.steps = tuple(steps)
+        self.touched = tuple(sorted({place for step in steps for place in step.positions}))
+        self.same_size = all(operation.same_size for step in steps for operation in step.operations)
+        self._workers = min(config.get_num_parallel_workers(), engine.processors()) if workers is None else workers
+        self._compiled = engine.RowFunction(self._parts(), parallel=max(2, self._workers))
+
+    def run(self, items: Iterator[tuple[Any, Row]], seed: int) -> Iterator[tuple[Any, Row]]:
+        """Yield the results for blocks of the touched columns, each with what came with it."""
+        return in_order(self._call, _with_keys(items, seed), self._workers)
+
+    def run_rows(self, items: Iterator[tuple[Any, Row]], seed: int) -> Iterator[tuple[Any, Row]]:
+        """Yield the results for single rows, each with what came with it; rows of one size are run in blocks."""
+        for kept, results in self.run(_grouped(items, together=self.same_size), seed):
+            if len(kept) == 1:
+                yield kept[0], tuple(column[0, ...] for column in results)
+                continue
+            for index, item in enumerate(kept):
+                yield item, tuple(np.array(column[index]) for column in results)
+
+    def _call(self, item: tuple[Any, np.ndarray, Row]) -> tuple[Any, Row]:
+        kept, keys, block = item
+        for position, column in zip(self.touched, block, strict=True):
+            if column.dtype.kind not in "biufV":
+                names = {p: n for step in self.steps for p, n in zip(step.positions, step.names, strict=True)}
+                raise checks.fail_type(
+                    f'map, column "{names[position]}"', "transforms need numbers", column[0], "a function that reads it"
+                )
+        return kept, self._compiled(keys, block)
+
+    def _parts(self) -> list[engine.RowPart]:
+        """Return the transforms as functions of rows and, where neighbours take them, of blocks."""
+        moves = [(operation, step) for step in self.steps for operation in step.operations]
+        numbered = [_Move(number, *move) for number, move in enumerate(moves)]
+        return [
+            engine.RowPart(functools.partial(self._by_block if whole else self._by_row, tuple(run)), whole)
+            for whole, run in itertools.groupby(numbered, key=lambda move: move.operation.by_block)
+        ]
+
+    def _by_row(self, moves: tuple[_Move, ...], seed: Any, *values: Any) -> tuple[Any, ...]:
+        row = dict(zip(self.touched, values, strict=True))
+        for move in moves:
+            own = engine.chance.fold(seed, move.number)
+            for position, name in zip(move.step.positions, move.step.names, strict=True):
+                with engine.speaking_of(f'map, column "{name}"'):
+                    row[position] = move.operation.graph(row[position], own)
+        return tuple(row[position] for position in self.touched)
+
+    def _by_block(self, moves: tuple[_Move, ...], *values: Any) -> tuple[Any, ...]:
+        block = dict(zip(self.touched, values, strict=True))
+        for move in moves:
+            for position, name in zip(move.step.positions, move.step.names, strict=True):
+                with engine.speaking_of(f'map, column "{name}"'):
+                    block[position] = move.operation.block(block[position])
+        return tuple(block[position] for position in self.touched)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Move:
+    number: int
+    operation: TensorOperation
+    step: Step
+
+
+def seed_of(draw: Draw, depth: int) -> int:
+    """Return the seed of the transforms of one pass, `depth` stages above the source."""
+    return int(draw.into(_PLACE + depth).generator().integers(2**63))
+
+
+def keys_of(seed: int, start: int, count: int) -> np.ndarray:
+    """Return one int64 for each row from number `start` on; the same row has the same number in any block."""
+    value = np.uint64(seed) + np.arange(start + 1, start + count + 1, dtype=np.uint64) * _STEPS[0]
+    value = (value ^ (value >> np.uint64(30))) * _STEPS[1]
+    value = (value ^ (value >> np.uint64(27))) * _STEPS[2]
+    return (value ^ (value >> np.uint64(31))).view(np.int64)
+
+
+def _with_keys(items: Iterator[tuple[Any, Row]], seed: int) -> Iterator[tuple[Any, np.ndarray, Row]]:
+    start = 0
+    for kept, block in items:
+        count = len(block[0])
+        yield kept, keys_of(seed, start, count), block
+        start += count
+
+
+def _grouped(items: Iterator[tuple[Any, Row]], *, together: bool) -> Iterator[tuple[list[Any], Row]]:
+    """Yield rows stacked, 1, 2, 4, ... of the same dtypes and sizes at a time, so that the first comes at once."""
+    limit = 1
+    group: list[tuple[Any, Row]] = []
+    try:
+        for item in items:
+            if group and (len(group) >= limit or not _alike(group[0][1], item[1])):
+                yield _stacked(group)
+                size = max(1, sum(value.nbytes for value in item[1]))
+                limit = max(1, min(2 * limit, _MOST_ROWS, _MOST_BYTES // size)) if together else 1
+                group = []
+            group.append(item)
+    except Exception:
+        if group:
+            yield _stacked(group)  # The rows before the one that failed.
+        raise
+    if group:
+        yield _stacked(group)
+
+
+def _alike(first: Row, row: Row) -> bool:
+    return all(
+        one.shape == other.shape and one.dtype == other.dtype for one, other in zip(first, row, strict=True)
+    )
+
+
+def _stacked(group: list[tuple[Any, Row]]) -> tuple[list[Any], Row]:
+    kept, rows = zip(*group, strict=True)
+    return list(kept), tuple(np.stack(values) for values in zip(*rows, strict=True))

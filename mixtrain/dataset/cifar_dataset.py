@@ -1,0 +1,134 @@
+"""Cifar10Dataset and Cifar100Dataset: small colour pictures in binary files of rows of equal length."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from mixtrain.dataset.array_files_dataset import ArrayFilesDataset, Usage, join
+from mixtrain.dataset.source_files import foreign_file, missing_file
+
+_SHAPE = (3, 32, 32)
+_PIXELS = 3 * 32 * 32
+
+
+class Cifar10Dataset(ArrayFilesDataset):
+    """The pictures of CIFAR-10, from the files of its binary version.
+
+    The columns are image, uint8 (32, 32, 3), and label, uint32. "all" gives the rows for training, then those of the
+    test; where only one of the two parts is in the folder, that one.
+
+    Args:
+        dataset_dir: The folder that holds data_batch_1.bin to data_batch_5.bin and test_batch.bin, or those of the
+            part that `usage` names.
+        usage: "train", "test" or "all"; None means "all".
+        num_samples: The most rows of an epoch. With `shuffle` they are drawn independently, so a row may come twice.
+        num_parallel_workers: Without effect: the files are read at once into memory.
+        shuffle: Whether rows come in random order, another in each epoch; None means True.
+        sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
+        num_shards: Into how many shards the rows are divided; needs `shard_id`.
+        shard_id: Which shard to read, from 0.
+        cache: Without effect: the rows are in memory.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: The folder or one of its files is missing, a file is cut off or of another kind, or an argument
+            has the wrong value.
+
+    Example:
+        >>> Cifar10Dataset("no/such/folder")
+        Traceback (most recent call last):
+        ...
+        ValueError: Cifar10Dataset: dataset_dir must be a folder that exists; got 'no/such/folder'. Write the path of
+        the folder that holds the files.
+
+    Source: MindSpore, `mindspore.dataset.Cifar10Dataset`.
+    """
+
+    _COLUMNS = ("image", "label")
+
+    @staticmethod
+    def _read(where: str, folder: pathlib.Path, usage: Usage) -> Sequence[np.ndarray]:
+        files = []
+        if usage != "test":
+            files += _batches(where, folder)
+        if usage != "train" and (folder / "test_batch.bin").is_file():
+            files.append(folder / "test_batch.bin")
+        if not files:
+            names = {"train": "data_batch_1.bin", "test": "test_batch.bin", "all": "data_batch_1.bin to test_batch.bin"}
+            raise missing_file(where, folder, f"{names[usage]} of CIFAR-10's binary version")
+        return _read_rows(where, files, labels=1)
+
+
+class Cifar100Dataset(ArrayFilesDataset):
+    """The pictures of CIFAR-100, from the files of its binary version.
+
+    The columns are image, uint8 (32, 32, 3), coarse_label and fine_label, uint32. "all" gives the rows of the test,
+    then those for training; where only one of the two parts is in the folder, that one.
+
+    Args:
+        dataset_dir: The folder that holds train.bin and test.bin, or the one that `usage` names.
+        usage: "train", "test" or "all"; None means "all".
+        num_samples: The most rows of an epoch. With `shuffle` they are drawn independently, so a row may come twice.
+        num_parallel_workers: Without effect: the files are read at once into memory.
+        shuffle: Whether rows come in random order, another in each epoch; None means True.
+        sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
+        num_shards: Into how many shards the rows are divided; needs `shard_id`.
+        shard_id: Which shard to read, from 0.
+        cache: Without effect: the rows are in memory.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: The folder or one of its files is missing, a file is cut off or of another kind, or an argument
+            has the wrong value.
+
+    Example:
+        >>> Cifar100Dataset("no/such/folder")
+        Traceback (most recent call last):
+        ...
+        ValueError: Cifar100Dataset: dataset_dir must be a folder that exists; got 'no/such/folder'. Write the path of
+        the folder that holds the files.
+
+    Source: MindSpore, `mindspore.dataset.Cifar100Dataset`.
+    """
+
+    _COLUMNS = ("image", "coarse_label", "fine_label")
+
+    @staticmethod
+    def _read(where: str, folder: pathlib.Path, usage: Usage) -> Sequence[np.ndarray]:
+        names = ("test.bin", "train.bin") if usage == "all" else (f"{usage}.bin",)
+        files = [folder / name for name in names if (folder / name).is_file()]
+        if not files:
+            raise missing_file(where, folder, f"{' or '.join(names)} of CIFAR-100's binary version")
+        return _read_rows(where, files, labels=2)
+
+
+def _batches(where: str, folder: pathlib.Path) -> list[pathlib.Path]:
+    """Return the files data_batch_1.bin, data_batch_2.bin, ... of the folder; a number left out is an error."""
+    numbers = sorted(
+        int(found[1]) for entry in folder.iterdir() if (found := re.fullmatch(r"data_batch_(\d+)\.bin", entry.name))
+    )
+    for expected, number in enumerate(numbers, start=1):
+        if number != expected:
+            raise missing_file(where, folder, f"data_batch_{expected}.bin beside data_batch_{number}.bin")
+    return [folder / f"data_batch_{number}.bin" for number in numbers]
+
+
+def _read_rows(where: str, files: Sequence[pathlib.Path], *, labels: int) -> Sequence[np.ndarray]:
+    """Return the images of the files, channels last, then one array for each of the `labels` bytes of a row."""
+    blocks = []
+    length = labels + _PIXELS
+    for path in files:
+        data = np.fromfile(path, np.uint8)
+        if not len(data) or len(data) % length:
+            raise foreign_file(
+                where, path, f"rows of {length} bytes, as in CIFAR's binary version,",
+                f"{len(data)} bytes: the file is cut off or of another kind",
+            )
+        blocks.append(data.reshape(-1, length))
+    rows = join(blocks)
+    images = np.ascontiguousarray(rows[:, labels:].reshape(-1, *_SHAPE).transpose(0, 2, 3, 1))
+    return images, *(rows[:, column].astype(np.uint32) for column in range(labels))

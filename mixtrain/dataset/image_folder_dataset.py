@@ -1,0 +1,174 @@
+"""ImageFolderDataset: one folder of image files per class."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mixtrain import checks, engine
+from mixtrain.dataset import config
+from mixtrain.dataset.cache import DatasetCache, cached
+from mixtrain.dataset.dataset import Dataset
+from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.sampler import BuiltinSampler
+from mixtrain.dataset.sampling import check_workers, choose_sampler
+from mixtrain.dataset.source import IndexedSource
+from mixtrain.dataset.source_files import find_folder, foreign_file, missing_file
+from mixtrain.dataset.stage import Row
+
+_WHERE = "ImageFolderDataset"
+_COLUMNS = ("image", "label")
+
+
+class ImageFolderDataset(Dataset):
+    """Images from a folder that has one folder per class.
+
+    The columns are image, uint8 of one dimension (the bytes of the file) or with `decode` (height, width, 3), and
+    label, int32. Rows come class by class, both in the order of their names.
+
+    Args:
+        dataset_dir: The folder of the class folders.
+        num_samples: The most rows of an epoch. With `shuffle` they are drawn independently, so a row may come twice.
+        num_parallel_workers: How many files are read at a time; by default `config.set_num_parallel_workers`'s
+            number, or where that is not set as many as the machine can.
+        shuffle: Whether rows come in random order, another in each epoch; None means True.
+        sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
+        extensions: The endings of the files to read, such as [".png"], as they are written; all files by default.
+        class_indexing: The labels of the folders to read, from name to int; by default all, numbered in the order of
+            their names.
+        decode: Whether to give pixels instead of the bytes of the file.
+        num_shards: Into how many shards the rows are divided; needs `shard_id`.
+        shard_id: Which shard to read, from 0.
+        cache: Keeps the rows in memory after the first epoch.
+        decrypt: A function from the path of a file to the bytes to read instead of the file's.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: The folder is missing or has no such files; on reading, a file cannot be read or decoded.
+
+    Example:
+        >>> ImageFolderDataset("no/such/folder")
+        Traceback (most recent call last):
+        ...
+        ValueError: ImageFolderDataset: dataset_dir must be a folder that exists; got 'no/such/folder'. Write the path
+        of the folder that holds the files.
+
+    Source: MindSpore, `mindspore.dataset.ImageFolderDataset`.
+    """
+
+    def __init__(
+        self,
+        dataset_dir: str | pathlib.Path,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        extensions: list[str] | None = None,
+        class_indexing: Mapping[str, int] | None = None,
+        decode: bool = False,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        cache: DatasetCache | None = None,
+        decrypt: Callable[[str], bytes] | None = None,
+    ) -> None:
+        chosen = choose_sampler(
+            _WHERE, sampler=sampler, shuffle=shuffle, num_samples=num_samples, num_shards=num_shards, shard_id=shard_id
+        )
+        check_workers(_WHERE, num_parallel_workers)
+        endings = _read_extensions(extensions)
+        folder = find_folder(_WHERE, dataset_dir)
+        self._classes = _read_classes(folder, class_indexing)
+        paths, labels = _find_files(folder, self._classes, endings)
+        if decrypt is not None and not callable(decrypt):
+            raise checks.fail_type(_WHERE, "decrypt must be a function", decrypt, "decrypt=None")
+        files = engine.ImageFiles(
+            paths,
+            decode=checks.boolean(_WHERE, "decode", decode),
+            workers=num_parallel_workers or config.get_num_parallel_workers(),
+        )
+        super().__init__(cached(_WHERE, _FileSource(files, labels, chosen, decrypt), cache))
+
+    def get_class_indexing(self) -> dict[str, int]:
+        """Return the label of each class folder."""
+        return dict(self._classes)
+
+    def num_classes(self) -> int:
+        """Return the number of class folders."""
+        return len(self._classes)
+
+
+class _FileSource(IndexedSource):
+    """Rows read from files, several at a time."""
+
+    def __init__(
+        self,
+        files: engine.ImageFiles,
+        labels: Sequence[int],
+        sampler: BuiltinSampler,
+        decrypt: Callable[[str], bytes] | None,
+    ) -> None:
+        super().__init__(_WHERE, files, _COLUMNS, sampler, length=len(labels), labels=np.array(labels, np.int32))
+        self._decrypt = decrypt
+
+    def rows(self, draw: Draw) -> Iterator[Row]:
+        indices = self.indices(draw)
+        images = self.source.read(indices) if self._decrypt is None else map(self._decrypted, indices)
+        for index in indices:
+            path = self.source.paths[index]
+            try:
+                image = next(images)
+            except engine.UnreadableFile as error:
+                raise foreign_file(_WHERE, path, "an image that can be read", str(error)) from error
+            yield image, np.array(self.labels[index])  # type: ignore[index]
+
+    def _decrypted(self, index: int) -> np.ndarray:
+        contents = self._decrypt(self.source.paths[index])  # type: ignore[misc]
+        return self.source.decoded(checks.instance(_WHERE, "the result of decrypt", contents, bytes, "return bytes"))
+
+
+def _read_extensions(extensions: list[str] | None) -> tuple[str, ...]:
+    if extensions is None:
+        return ()
+    checks.instance(_WHERE, "extensions", extensions, (list, tuple), 'extensions=[".png"]')
+    for ending in extensions:
+        checks.instance(_WHERE, "each of extensions", ending, str, 'extensions=[".png"]')
+    return tuple(extensions)
+
+
+def _read_classes(folder: pathlib.Path, class_indexing: Mapping[str, int] | None) -> dict[str, int]:
+    names = sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
+    if not class_indexing:
+        if not names:
+            raise missing_file(_WHERE, folder, "one folder per class")
+        return {name: number for number, name in enumerate(names)}
+    checks.instance(_WHERE, "class_indexing", class_indexing, Mapping, 'class_indexing={"cat": 0, "dog": 1}')
+    for name, number in class_indexing.items():
+        checks.one_of(_WHERE, "a name in class_indexing", name, names)
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise checks.fail_type(_WHERE, "labels in class_indexing must be ints", number, 'class_indexing={"cat": 0}')
+    return dict(class_indexing)
+
+
+def _find_files(
+    folder: pathlib.Path, classes: Mapping[str, int], endings: tuple[str, ...]
+) -> tuple[Sequence[str], Sequence[int]]:
+    paths: list[str] = []
+    labels: list[int] = []
+    for name in sorted(classes):
+        for entry in sorted((folder / name).iterdir()):
+            if endings and entry.suffix not in endings:
+                continue
+            if entry.is_dir():
+                raise ValueError(
+                    f"{_WHERE}: expected image files only in {folder / name}; got the folder {entry.name}. "
+                    'Write extensions=[".png"], or remove it.'
+                )
+            paths.append(str(entry))
+            labels.append(classes[name])
+    if not paths:
+        kind = f"files that end in {' or '.join(endings)}" if endings else "image files"
+        raise missing_file(_WHERE, folder, f"{kind} in the class folders")
+    return paths, labels

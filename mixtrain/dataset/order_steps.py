@@ -1,0 +1,108 @@
+"""The steps of a dataset that pass rows on in another order, again, not at all, or with other columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mixtrain import checks
+from mixtrain.dataset.columns import find, read_names
+from mixtrain.dataset.facts import DatasetFacts
+from mixtrain.dataset.order import Filter, Repeat, Shuffle, Skip, Take
+from mixtrain.dataset.sampler import BuiltinSampler
+from mixtrain.dataset.transform import Select
+
+if TYPE_CHECKING:
+    from mixtrain.dataset.dataset import Dataset
+
+Names = str | Sequence[str]
+
+
+class OrderSteps(DatasetFacts):
+    """The steps; `Dataset` adds the rest."""
+
+    def shuffle(self, buffer_size: int) -> Dataset:
+        """Put rows in random order, each epoch in another.
+
+        Args:
+            buffer_size: From how many rows the next is drawn, at least 2; as many as an epoch has mixes them fully.
+        """
+        return self._with(Shuffle(self._stage, checks.integer("shuffle", "buffer_size", buffer_size, at_least=2)))
+
+    def repeat(self, count: int | None = None) -> Dataset:
+        """Give the rows `count` times in an epoch; without end where it is None or -1."""
+        if count is None or count == -1:
+            return self._with(Repeat(self._stage, None))
+        return self._with(Repeat(self._stage, checks.integer("repeat", "count", count, at_least=1)))
+
+    def take(self, count: int = -1) -> Dataset:
+        """Keep the first `count` rows; all where it is -1."""
+        if count == -1:
+            return self._with(self._stage)
+        return self._with(Take(self._stage, checks.integer("take", "count", count, at_least=1)))
+
+    def skip(self, count: int) -> Dataset:
+        """Drop the first `count` rows."""
+        return self._with(Skip(self._stage, checks.integer("skip", "count", count, at_least=0)))
+
+    def filter(
+        self,
+        predicate: Callable[..., Any],
+        input_columns: Names | None = None,
+        num_parallel_workers: int | None = None,
+    ) -> Dataset:
+        """Keep the rows for which a function is true.
+
+        Args:
+            predicate: Takes one array per input column and returns a bool.
+            input_columns: What it takes; all columns by default.
+            num_parallel_workers: Without effect.
+        """
+        if not callable(predicate):
+            raise checks.fail_type("filter", "predicate must be a function", predicate, "filter(lambda x: x.any())")
+        inputs = self.columns if input_columns is None else read_names("filter", "input_columns", input_columns)
+        return self._with(Filter(self._stage, predicate, inputs))
+
+    def project(self, columns: Names) -> Dataset:
+        """Keep the named columns, in that order."""
+        names = read_names("project", "columns", columns)
+        return self._with(Select(self._stage, find("project", "columns", self.columns, names), names))
+
+    def rename(self, input_columns: Names, output_columns: Names) -> Dataset:
+        """Give columns other names.
+
+        Args:
+            input_columns: The columns.
+            output_columns: Their new names, as many.
+        """
+        old = read_names("rename", "input_columns", input_columns)
+        new = read_names("rename", "output_columns", output_columns)
+        find("rename", "input_columns", self.columns, old)
+        if len(old) != len(new):
+            raise checks.fail_value(
+                "rename", f"output_columns must have {len(old)} names", output_columns, "one for each"
+            )
+        names = [dict(zip(old, new, strict=True)).get(name, name) for name in self.columns]
+        read_names("rename", "the columns afterwards", names)
+        return self._with(Select(self._stage, range(len(names)), names))
+
+    def use_sampler(self, new_sampler: BuiltinSampler) -> None:
+        """Read the rows that another sampler chooses, in place of the source's.
+
+        Args:
+            new_sampler: The sampler. On joined datasets (`concat`) a `DistributedSampler` that does not shuffle: it
+                deals the rows of all of them out among the shards, one after the other.
+        """
+        checks.instance("use_sampler", "new_sampler", new_sampler, BuiltinSampler, "SequentialSampler()")
+        self._become(self._stage.with_sampler(new_sampler))
+
+    def add_sampler(self, new_sampler: BuiltinSampler) -> None:
+        """Choose with another sampler from the rows that the source's sampler chose.
+
+        Args:
+            new_sampler: The sampler; it becomes the parent of the source's.
+        """
+        checks.instance("add_sampler", "new_sampler", new_sampler, BuiltinSampler, "SequentialSampler()")
+        if self._stage.sampler is not None:
+            new_sampler.add_child(self._stage.sampler)
+        self._become(self._stage.with_sampler(new_sampler))

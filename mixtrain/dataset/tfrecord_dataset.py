@@ -1,0 +1,186 @@
+"""TFRecordDataset: rows from files of tf.train.Example records."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+
+from mixtrain import checks, engine
+from mixtrain.dataset import config
+from mixtrain.dataset.cache import DatasetCache, cached
+from mixtrain.dataset.columns import read_names
+from mixtrain.dataset.dataset import Dataset
+from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.order import Shuffle as ShuffleStage
+from mixtrain.dataset.record_files import Compression, check_start, count_records, find_files
+from mixtrain.dataset.sampling import check_shards, check_workers
+from mixtrain.dataset.schema import Schema, SchemaColumn, read_schema
+from mixtrain.dataset.shuffle_mode import Shuffle, read_shuffle
+from mixtrain.dataset.source_files import foreign_file
+from mixtrain.dataset.stage import Row, Stage
+
+_WHERE = "TFRecordDataset"
+_BUFFER = 10_000
+_DTYPES = {"bytes": "uint8", "float": "float32", "int": "int64"}
+
+
+class TFRecordDataset(Dataset):
+    """Rows from TFRecord files, one file after the other in the order of their names.
+
+    Args:
+        dataset_files: A path or glob pattern, or a list of them.
+        schema: The dtypes and shapes of the columns, a `Schema` or the path of its JSON file. By default each feature
+            of the first record is a column, in the order of their names: bytes as uint8, floats as float32, ints as
+            int64, of one dimension.
+        columns_list: Which columns to read, in that order; all by default.
+        num_samples: The most rows of an epoch, of each shard; by default the schema's numRows, or all.
+        num_parallel_workers: How many records are parsed at a time; by default `config.get_num_parallel_workers()`.
+        shuffle: True or `Shuffle.GLOBAL`: files in random order and rows drawn from a buffer of 10000;
+            `Shuffle.FILES`: files in random order; False: neither.
+        num_shards: Into how many shards the files are divided; needs `shard_id`.
+        shard_id: Which shard to read, from 0.
+        shard_equal_rows: Whether rows are divided instead of files, as many for each shard.
+        cache: Keeps the rows in memory after the first epoch.
+        compression_type: "GZIP" or "ZLIB" where the files are compressed.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: A file is missing, no TFRecord file or cut off; a column is unknown; on reading, a record does not
+            fit the schema.
+
+    Example:
+        >>> TFRecordDataset("no/such/file")
+        Traceback (most recent call last):
+        ...
+        ValueError: TFRecordDataset: dataset_files must name files that exist; got 'no/such/file'. Write
+        dataset_files="train*.tfrecord".
+
+    Source: MindSpore, `mindspore.dataset.TFRecordDataset`.
+    """
+
+    def __init__(
+        self,
+        dataset_files: str | list[str],
+        schema: Schema | str | None = None,
+        columns_list: list[str] | None = None,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | Shuffle = Shuffle.GLOBAL,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        shard_equal_rows: bool = False,
+        cache: DatasetCache | None = None,
+        compression_type: str | None = None,
+    ) -> None:
+        mode = read_shuffle(_WHERE, shuffle, files=True)
+        check_shards(_WHERE, num_shards, shard_id)
+        check_workers(_WHERE, num_parallel_workers)
+        checks.boolean(_WHERE, "shard_equal_rows", shard_equal_rows)
+        compression: Compression = checks.one_of(
+            _WHERE, "compression_type", compression_type or "", ("", "GZIP", "ZLIB")
+        )
+        given = None if schema is None else read_schema(_WHERE, schema)
+        rows = 0 if num_samples is None else checks.integer(_WHERE, "num_samples", num_samples, at_least=0)
+        files = find_files(dataset_files)
+        for path in files:
+            check_start(path, compression)
+        source = RecordSource(
+            files,
+            _read_columns(files[0], compression, given, columns_list),
+            compression,
+            workers=num_parallel_workers or config.get_num_parallel_workers(),
+            most=rows or (given.num_rows if given else 0),
+            shards=(num_shards or 1, shard_id or 0),
+            equal_rows=shard_equal_rows,
+            mix_files=mode is not Shuffle.FALSE and cache is None,
+        )
+        stage = cached(_WHERE, source, cache)
+        super().__init__(ShuffleStage(stage, _BUFFER) if mode is Shuffle.GLOBAL else stage)
+
+
+class RecordSource(Stage):
+    """The rows of one shard of some files.
+
+    Args:
+        files: All files.
+        columns: What to read.
+        compression: How they are compressed.
+        workers: How many records are parsed at a time.
+        most: The most rows of a pass; 0: all.
+        shards: How many shards there are, and which one this is.
+        equal_rows: Whether shards divide rows instead of files.
+        mix_files: Whether the files come in random order, another in each pass.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[str],
+        columns: Sequence[engine.ExampleColumn],
+        compression: Compression,
+        *,
+        workers: int,
+        most: int,
+        shards: tuple[int, int],
+        equal_rows: bool,
+        mix_files: bool,
+    ) -> None:
+        super().__init__([column.name for column in columns])
+        count, shard = shards
+        if not equal_rows and len(files) < count:
+            raise checks.fail_value(
+                _WHERE, f"there must be at least as many files as num_shards={count}", len(files),
+                "shard_equal_rows=True",
+            )
+        self._files = list(files) if equal_rows else list(files)[shard::count]
+        self._examples = engine.Examples(columns, compression, workers)
+        self._compression = compression
+        self._most = most
+        self._shards = shards if equal_rows else (1, 0)
+        self._mix_files = mix_files
+
+    @functools.cached_property
+    def _total(self) -> int:
+        return sum(count_records(path, self._compression) for path in self._files)
+
+    @property
+    def size(self) -> int:
+        rows = -(-self._total // self._shards[0])
+        return min(rows, self._most) if self._most else rows
+
+    def rows(self, draw: Draw) -> Iterator[Row]:
+        order = draw.common().generator().permutation(len(self._files)) if self._mix_files else range(len(self._files))
+        files = [self._files[index] for index in order]
+        start = -(-self._total // self._shards[0]) * self._shards[1]
+        try:
+            yield from self._examples.read(files, start=start, count=self.size)
+        except engine.UnreadableRecord as error:
+            raise _damaged(files, str(error)) from error
+
+
+def _read_columns(
+    path: str, compression: Compression, schema: Schema | None, columns_list: list[str] | None
+) -> list[engine.ExampleColumn]:
+    try:
+        kinds = engine.first_example(path, compression)
+    except engine.UnreadableRecord as error:
+        raise foreign_file(_WHERE, path, "tf.train.Example records", str(error)) from error
+    wanted = [SchemaColumn(name, _DTYPES[kind]) for name, kind in kinds.items()] if schema is None else schema.columns
+    known = {column.name: column for column in wanted}
+    names = tuple(known) if not columns_list else read_names(_WHERE, "columns_list", columns_list)
+    for name in names:
+        checks.one_of(_WHERE, "a name in columns_list", name, known)
+        checks.one_of(_WHERE, "a column of schema", name, kinds)
+        text = known[name].dtype in ("string", "uint8")
+        if (kinds[name] == "bytes") != text and (kinds[name] == "bytes" or known[name].dtype == "string"):
+            raise checks.fail_value(
+                _WHERE, f'column "{name}" holds {kinds[name]} in {path} and must have a dtype for it in schema',
+                known[name].dtype, '"uint8" or "string" for bytes, and a number format for numbers',
+            )
+    return [engine.ExampleColumn(name, kinds[name], known[name].dtype, known[name].shape) for name in names]
+
+
+def _damaged(files: Sequence[str], reason: str) -> ValueError:
+    names = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
+    if "; got" in reason:  # A sentence about a column.
+        return ValueError(f"{_WHERE}: expected {reason}. Write a schema that fits every record of {names}.")
+    return foreign_file(_WHERE, names, "whole records of the features that the first one has", reason)

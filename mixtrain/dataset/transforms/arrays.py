@@ -1,0 +1,218 @@
+"""Transforms of arrays of numbers or strings: filling, padding, joining, comparing, slicing, counting."""
+
+from __future__ import annotations
+
+import enum
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.dtype import as_dtype
+
+
+class Relational(enum.IntEnum):
+    """How `Mask` compares. Example: ``Relational.EQ``. Source: MindSpore, `mindspore.dataset.transforms.Relational`."""
+
+    EQ = 0
+    NE = 1
+    GT = 2
+    GE = 3
+    LT = 4
+    LE = 5
+
+
+_COMPARISONS: dict[Relational, Callable[[Any, Any], Any]] = {
+    Relational.EQ: operator.eq,
+    Relational.NE: operator.ne,
+    Relational.GT: operator.gt,
+    Relational.GE: operator.ge,
+    Relational.LT: operator.lt,
+    Relational.LE: operator.le,
+}
+
+
+class Fill:
+    """An array of the same shape and dtype, filled with one value.
+
+    Args:
+        fill_value: A number, bool, str or bytes.
+
+    Example:
+        >>> import numpy as np
+        >>> Fill(3)(np.array([1, 2])).tolist()
+        [3, 3]
+
+    Source: MindSpore, `mindspore.dataset.transforms.Fill`.
+    """
+
+    def __init__(self, fill_value: Any) -> None:
+        self.fill_value = checks.instance(
+            "Fill", "fill_value", fill_value, (bool, int, float, str, bytes), "fill_value=0"
+        )
+
+    def __call__(self, value: Any) -> np.ndarray:
+        """Return the filled array."""
+        array = np.asarray(value)
+        if isinstance(self.fill_value, (str, bytes)) != (array.dtype.kind in "US"):
+            raise checks.fail_type("Fill", f"fill_value must fit {array.dtype}", self.fill_value, "another fill_value")
+        return np.full(array.shape, self.fill_value, None if array.dtype.kind in "US" else array.dtype)
+
+
+class PadEnd:
+    """An array brought to a shape: filled up at its ends where it is shorter, cut where it is longer.
+
+    Args:
+        pad_shape: The shape; None for an axis that stays.
+        pad_value: What it is filled with: 0, or the empty string, by default.
+
+    Raises:
+        TypeError: `pad_shape` is no list.
+        ValueError: On use: the array has another number of dimensions.
+
+    Example:
+        >>> import numpy as np
+        >>> PadEnd([3], 9)(np.array([1, 2])).tolist()
+        [1, 2, 9]
+
+    Source: MindSpore, `mindspore.dataset.transforms.PadEnd`.
+    """
+
+    def __init__(self, pad_shape: list[int | None], pad_value: Any = None) -> None:
+        checks.instance("PadEnd", "pad_shape", pad_shape, (list, tuple), "pad_shape=[10]")
+        for size in pad_shape:
+            if size is not None:
+                checks.integer("PadEnd", "pad_shape", size, at_least=1)
+        self.pad_shape, self.pad_value = list(pad_shape), pad_value
+
+    def __call__(self, value: Any) -> np.ndarray:
+        """Return the padded array."""
+        array = np.asarray(value)
+        if array.ndim != len(self.pad_shape):
+            raise checks.fail_value(
+                "PadEnd", f"pad_shape must have {array.ndim} numbers, as the value", self.pad_shape, "one for each axis"
+            )
+        shape = [old if new is None else new for old, new in zip(array.shape, self.pad_shape, strict=True)]
+        blank = "" if array.dtype.kind == "U" else b"" if array.dtype.kind == "S" else 0
+        filling = np.asarray(blank if self.pad_value is None else self.pad_value)
+        dtype = np.result_type(array, filling) if array.dtype.kind in "US" else array.dtype
+        result = np.full(shape, filling, dtype)
+        inside = tuple(slice(0, min(old, new)) for old, new in zip(array.shape, shape, strict=True))
+        result[inside] = array[inside]
+        return result
+
+
+class Concatenate:
+    """A vector with others before and after it.
+
+    Args:
+        axis: 0, or -1.
+        prepend: What comes before.
+        append: What comes after.
+
+    Example:
+        >>> import numpy as np
+        >>> Concatenate(append=np.array([3]))(np.array([1, 2])).tolist()
+        [1, 2, 3]
+
+    Source: MindSpore, `mindspore.dataset.transforms.Concatenate`.
+    """
+
+    def __init__(self, axis: int = 0, prepend: np.ndarray | None = None, append: np.ndarray | None = None) -> None:
+        self.axis = checks.one_of("Concatenate", "axis", axis, (0, -1))
+        for name, value in (("prepend", prepend), ("append", append)):
+            if value is not None:
+                checks.instance("Concatenate", name, value, np.ndarray, f"{name}=np.array([1, 2])")
+        self.prepend, self.append = prepend, append
+
+    def __call__(self, *values: Any) -> np.ndarray:
+        """Return the values joined."""
+        parts = [np.asarray(part) for part in (self.prepend, *values, self.append) if part is not None]
+        return np.concatenate(parts, axis=self.axis)
+
+
+class Mask:
+    """Where values compare in a way with a constant.
+
+    Args:
+        operator: How, a member of `Relational`.
+        constant: With what.
+        dtype: The dtype of the result.
+
+    Example:
+        >>> import numpy as np
+        >>> Mask(Relational.GT, 1)(np.array([1, 2])).tolist()
+        [False, True]
+
+    Source: MindSpore, `mindspore.dataset.transforms.Mask`.
+    """
+
+    def __init__(self, operator: Relational, constant: Any, dtype: Any = "bool") -> None:
+        self.operator = checks.instance("Mask", "operator", operator, Relational, "operator=Relational.EQ")
+        self.constant = checks.instance("Mask", "constant", constant, (bool, int, float, str), "constant=0")
+        self.dtype = as_dtype(dtype)
+
+    def __call__(self, value: Any) -> np.ndarray:
+        """Return the comparison's results."""
+        return np.asarray(_COMPARISONS[self.operator](np.asarray(value), self.constant)).astype(self.dtype)
+
+
+class Duplicate:
+    """A value twice, for two columns. Example: ``Duplicate()(np.array([1]))``.
+
+    Source: MindSpore, `mindspore.dataset.transforms.Duplicate`.
+    """
+
+    def __call__(self, value: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the value and its copy."""
+        return np.asarray(value), np.array(value)
+
+
+class Unique:
+    """The different elements in the order in which they come, where each one is among them, and how often each comes.
+
+    Example:
+        >>> import numpy as np
+        >>> [part.tolist() for part in Unique()(np.array([5, 3, 5]))]
+        [[5, 3], [0, 1, 0], [2, 1]]
+
+    Source: MindSpore, `mindspore.dataset.transforms.Unique`.
+    """
+
+    def __call__(self, value: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the elements, the indices and the counts."""
+        found, first, inverse, counts = np.unique(
+            np.asarray(value).ravel(), return_index=True, return_inverse=True, return_counts=True
+        )
+        order = np.argsort(first)
+        rank = np.argsort(order)
+        return found[order], rank[inverse].astype(np.int32), counts[order].astype(np.int32)
+
+
+class Slice:
+    """A part of an array.
+
+    Args:
+        slices: For each axis an int, a list of ints, a slice, None or Ellipsis for all.
+
+    Example:
+        >>> import numpy as np
+        >>> Slice(slice(1, 3))(np.array([1, 2, 3, 4])).tolist()
+        [2, 3]
+
+    Source: MindSpore, `mindspore.dataset.transforms.Slice`.
+    """
+
+    def __init__(self, *slices: Any) -> None:
+        for part in slices:
+            if part is not None and part is not Ellipsis:
+                checks.instance("Slice", "slices", part, (int, list, slice), "Slice(slice(0, 3))")
+        self.slices = tuple(
+            slice(None) if part is None else [part] if isinstance(part, int) else part for part in slices
+        )
+
+    def __call__(self, value: Any) -> np.ndarray:
+        """Return the part."""
+        return np.asarray(value)[self.slices]

@@ -1,0 +1,83 @@
+"""Compose: transforms and functions one after the other, as one."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from mixtrain.dataset.transforms.operation import PictureHabit, Seed, TensorOperation
+from mixtrain.dataset.transforms.series import read_operations, run_eagerly, run_graph
+
+
+class Compound(TensorOperation):
+    """A transform made of others, which may be Python functions too; with one of these it has no graph form.
+
+    Args:
+        transforms: The others.
+    """
+
+    same_size: bool = False
+    pictures: ClassVar[PictureHabit] = "keeps"
+
+    def __init__(self, transforms: list[Any]) -> None:
+        self.transforms = read_operations(type(self).__name__, "transforms", transforms)
+
+    @property
+    def has_graph(self) -> bool:
+        """Whether every part has a graph form, for arrays and for Pillow's images alike."""
+        return super().has_graph and all(
+            isinstance(operation, TensorOperation)
+            and operation.has_graph
+            and operation.pictures != "makes"
+            and operation.for_pictures() is operation
+            for operation in self.parts
+        )
+
+    @property
+    def parts(self) -> list[Any]:
+        """The transforms of which it is made."""
+        return self.transforms
+
+    def run(self, values: tuple[Any, ...], seed: tuple[int, int]) -> Any:
+        """Return the results for values under a seed; a tuple where they are several."""
+        results = self.run_parts(values, seed)
+        return results if len(results) > 1 else results[0]
+
+    def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
+        """Return the results for values under a seed."""
+        raise NotImplementedError(f"{type(self).__name__}: expected a method run_parts; got none. Write it.")
+
+
+class Compose(Compound):
+    """Transforms and Python functions applied one after the other.
+
+    Args:
+        transforms: A list of them. A `Compose` among them counts as what it holds.
+
+    Raises:
+        TypeError: `transforms` is no list of functions.
+        ValueError: It is empty.
+
+    Example:
+        >>> import numpy as np
+        >>> from mixtrain.dataset import transforms
+        >>> transforms.Compose([transforms.TypeCast(np.float32), lambda x: x / 2])(np.array([1, 2])).tolist()
+        [0.5, 1.0]
+
+    Source: MindSpore, `mindspore.dataset.transforms.Compose`.
+    """
+
+    def __init__(self, transforms: list[Any]) -> None:
+        super().__init__(transforms)
+        self.transforms = [
+            inner
+            for operation in self.transforms
+            for inner in (operation.transforms if type(operation) is Compose else [operation])
+        ]
+
+    def graph(self, value: Any, seed: Seed) -> Any:
+        """Return the result for a tensor."""
+        return run_graph(self.transforms, value, seed)
+
+    def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
+        """Return the results for values under a seed."""
+        return run_eagerly(self.transforms, values, seed)

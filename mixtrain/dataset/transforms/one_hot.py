@@ -1,0 +1,64 @@
+"""OneHot: labels as vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.dataset.transforms.operation import Seed, TensorOperation
+
+
+class OneHot(TensorOperation):
+    """A label, or several, as vectors that are 1 at the label and 0 elsewhere.
+
+    Args:
+        num_classes: The length of a vector; labels are from 0 to below it.
+        smoothing_rate: Which share of the 1 is spread evenly over all classes.
+
+    Returns:
+        Shape (num_classes,), or (n, num_classes) for n labels, in the labels' dtype; float64 with smoothing.
+
+    Raises:
+        TypeError: An argument is no number; on use, labels are not integers.
+        ValueError: An argument is out of range; on use, a label is.
+
+    Example:
+        >>> import numpy as np
+        >>> OneHot(3)(np.array(2)).tolist()
+        [0, 0, 1]
+
+    Source: MindSpore, `mindspore.dataset.transforms.OneHot`.
+    """
+
+    by_block = True
+
+    def __init__(self, num_classes: int, smoothing_rate: float = 0.0) -> None:
+        self.num_classes = checks.integer("OneHot", "num_classes", num_classes, at_least=1, example=10)
+        self.smoothing_rate = checks.number("OneHot", "smoothing_rate", smoothing_rate, at_least=0.0, at_most=1.0)
+
+    def graph(self, value: Any, seed: Seed) -> Any:
+        """Return the result for a tensor."""
+        return self._vectors(value, len(value.shape))
+
+    def block(self, values: Any) -> Any:
+        """Return the results for a block of rows."""
+        return self._vectors(values, len(values.shape) - 1)
+
+    def _vectors(self, labels: Any, rank: int) -> Any:
+        dtype = keras.backend.standardize_dtype(labels.dtype)
+        engine.require("int" in dtype, f"OneHot: expected labels of an integer dtype; got {dtype}. Write "
+                                       "TypeCast(mixtrain.int32) before it.")
+        if rank == 2 and labels.shape[-1] == 1:
+            labels, rank = labels[..., 0], 1
+        engine.require(rank <= 1, "OneHot: expected one label or a vector of labels; got {} dimensions. "
+                                  "Write a map that makes them one.", rank)
+        inside = keras.ops.all(keras.ops.logical_and(labels >= 0, keras.ops.cast(labels, "int64") < self.num_classes))
+        engine.require(inside, "OneHot: expected labels from 0 to below {}, its num_classes; got some from {} to {}. "
+                               "Write a larger num_classes.", self.num_classes, keras.ops.min(labels),
+                       keras.ops.max(labels))
+        vectors = keras.ops.one_hot(keras.ops.cast(labels, "int32"), self.num_classes, dtype="float64")
+        if not self.smoothing_rate:
+            return keras.ops.cast(vectors, dtype)
+        return vectors * (1.0 - self.smoothing_rate) + self.smoothing_rate / self.num_classes

@@ -1,0 +1,140 @@
+"""Images blurred and sharpened."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from mixtrain import checks, engine
+from mixtrain.dataset.transforms.operation import PictureHabit, Seed
+from mixtrain.dataset.vision.arguments import limits, pair, probability
+from mixtrain.dataset.vision.operation import ImageOperation
+
+
+class GaussianBlur(ImageOperation):
+    """The image averaged with the weights of a bell curve.
+
+    Args:
+        kernel_size: Over how many pixels: an odd int, or (width, height).
+        sigma: The curve's standard deviation, or (width, height); by default ``((size - 1) / 2 - 1) * 0.3 + 0.8``.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: A size is even or below 1, or a deviation is not above 0.
+
+    Example:
+        >>> import numpy as np
+        >>> GaussianBlur(3)(np.full((4, 4, 3), 7, np.uint8)).max()
+        np.uint8(7)
+
+    Source: MindSpore, `mindspore.dataset.vision.GaussianBlur`.
+    """
+
+    pictures: ClassVar[PictureHabit] = "ends"
+
+    def __init__(self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] | None = None) -> None:
+        sizes = pair("GaussianBlur", "kernel_size", kernel_size)
+        if not all(size % 2 for size in sizes):
+            raise checks.fail_value("GaussianBlur", "kernel_size must be odd", kernel_size, "kernel_size=3")
+        given: Sequence[Any] = sigma if isinstance(sigma, (list, tuple)) else (sigma,) * 2
+        if len(given) == 1:
+            given = (given[0], given[0])
+        deviations = [
+            ((size - 1) * 0.5 - 1) * 0.3 + 0.8
+            if value is None
+            else checks.number("GaussianBlur", "sigma", value, above=0.0)
+            for value, size in zip(given, sizes, strict=True)
+        ]
+        self.weights = [_bell(size, deviation) for size, deviation in zip(sizes, deviations, strict=True)]
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (H, W, C)."""
+        return engine.colours.blur(image, *self.weights)
+
+
+def _bell(size: int, deviation: float) -> list[float]:
+    raw = [math.exp(-0.5 * ((place - (size - 1) / 2) / deviation) ** 2) for place in range(size)]
+    return [value / sum(raw) for value in raw]
+
+
+class AdjustSharpness(ImageOperation):
+    """The image sharper or more blurred.
+
+    Args:
+        sharpness_factor: 0 gives the image blurred, 1 the image, 2 twice as sharp.
+
+    Example:
+        >>> import numpy as np
+        >>> AdjustSharpness(1.0)(np.array([[1, 2]], np.uint8)).tolist()
+        [[1, 2]]
+
+    Source: MindSpore, `mindspore.dataset.vision.AdjustSharpness`.
+    """
+
+    pictures: ClassVar[PictureHabit] = "ends"
+
+    def __init__(self, sharpness_factor: float) -> None:
+        self.factor = checks.number("AdjustSharpness", "sharpness_factor", sharpness_factor, at_least=0.0)
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (H, W, C)."""
+        return sharpen(image, self.factor)
+
+
+def sharpen(image: Any, factor: Any) -> Any:
+    """Return the image beyond its blurred self by a factor."""
+    return engine.colours.blend(image, engine.colours.smooth(image), factor)
+
+
+class RandomSharpness(ImageOperation):
+    """The image sharper or more blurred by a random factor.
+
+    Args:
+        degrees: The range (min, max) of the factor; see `AdjustSharpness`.
+
+    Example:
+        >>> import numpy as np
+        >>> RandomSharpness((1.0, 1.0))(np.array([[1, 2]], np.uint8)).tolist()
+        [[1, 2]]
+
+    Source: MindSpore, `mindspore.dataset.vision.RandomSharpness`.
+    """
+
+    random = True
+
+    def __init__(self, degrees: Sequence[float] = (0.1, 1.9)) -> None:
+        self.degrees = limits("RandomSharpness", "degrees", degrees, at_least=0.0, example="(0.1, 1.9)")
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (H, W, C)."""
+        return sharpen(image, engine.chance.uniform(seed, *self.degrees))
+
+
+class RandomAdjustSharpness(ImageOperation):
+    """The image sharper or more blurred by a given factor, by chance.
+
+    Args:
+        degree: The factor; see `AdjustSharpness`.
+        prob: With which probability.
+
+    Example:
+        >>> import numpy as np
+        >>> RandomAdjustSharpness(2.0, prob=0.0)(np.array([[1, 2]], np.uint8)).tolist()
+        [[1, 2]]
+
+    Source: MindSpore, `mindspore.dataset.vision.RandomAdjustSharpness`.
+    """
+
+    random = True
+    pictures: ClassVar[PictureHabit] = "ends"
+
+    def __init__(self, degree: float, prob: float = 0.5) -> None:
+        self.degree = checks.number("RandomAdjustSharpness", "degree", degree, at_least=0.0)
+        self.prob = probability("RandomAdjustSharpness", prob)
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (H, W, C)."""
+        return engine.chance.either(
+            engine.chance.happens(seed, self.prob), lambda: sharpen(image, self.degree), lambda: image
+        )

@@ -1,0 +1,28 @@
+"""What MindSpore's older module `c_transforms` has otherwise than `vision`: the argument of `Decode`."""
+
+from __future__ import annotations
+
+from mixtrain import checks
+from mixtrain.dataset.vision import layout
+
+
+class Decode(layout.Decode):
+    """The image of a file's contents; see `vision.Decode`.
+
+    Args:
+        rgb: True: the channels are red, green and blue.
+
+    Raises:
+        ValueError: `rgb` is False, which MindSpore does not have either.
+
+    Example:
+        >>> Decode(rgb=True).to_pil
+        False
+
+    Source: MindSpore, `mindspore.dataset.vision.c_transforms.Decode`.
+    """
+
+    def __init__(self, rgb: bool = True) -> None:
+        if not checks.boolean("Decode", "rgb", rgb):
+            raise checks.fail_value("Decode", "rgb must be True", rgb, "ConvertColor(COLOR_RGB2BGR) after it")
+        super().__init__()

@@ -1,0 +1,172 @@
+"""Colours in other terms: channels exchanged, greys, hue and saturation."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.dataset.transforms.operation import PictureHabit, Seed, TensorOperation
+from mixtrain.dataset.vision.arguments import probability, word
+from mixtrain.dataset.vision.enums import ConvertMode
+from mixtrain.dataset.vision.operation import ImageOperation, check_channels
+
+# The channels that come in, and which of them go out; -1 is an opaque fourth one, None the brightness, blue first.
+_CHANNELS: dict[ConvertMode, tuple[int, tuple[int, ...] | None]] = {
+    ConvertMode.COLOR_BGR2BGRA: (3, (0, 1, 2, -1)),
+    ConvertMode.COLOR_BGRA2BGR: (4, (0, 1, 2)),
+    ConvertMode.COLOR_BGR2RGBA: (3, (2, 1, 0, -1)),
+    ConvertMode.COLOR_RGBA2BGR: (4, (2, 1, 0)),
+    ConvertMode.COLOR_BGR2RGB: (3, (2, 1, 0)),
+    ConvertMode.COLOR_BGRA2RGBA: (4, (2, 1, 0, 3)),
+    ConvertMode.COLOR_BGR2GRAY: (3, None),
+    ConvertMode.COLOR_RGB2GRAY: (3, None),
+    ConvertMode.COLOR_GRAY2BGR: (1, (0, 0, 0)),
+    ConvertMode.COLOR_GRAY2BGRA: (1, (0, 0, 0, -1)),
+    ConvertMode.COLOR_BGRA2GRAY: (4, None),
+    ConvertMode.COLOR_RGBA2GRAY: (4, None),
+}
+_BLUE_FIRST = (ConvertMode.COLOR_BGR2GRAY, ConvertMode.COLOR_BGRA2GRAY)
+
+
+class ConvertColor(TensorOperation):
+    """The image with other channels.
+
+    Args:
+        convert_mode: Which channels it has, and which it is to have; a grey image comes out as (H, W).
+
+    Raises:
+        TypeError: `convert_mode` is no member of `ConvertMode`.
+        ValueError: On use: the image has other channels.
+
+    Example:
+        >>> import numpy as np
+        >>> from mixtrain.dataset.vision import ConvertMode
+        >>> ConvertColor(ConvertMode.COLOR_RGB2BGR)(np.array([[[1, 2, 3]]], np.uint8)).tolist()
+        [[[3, 2, 1]]]
+
+    Source: MindSpore, `mindspore.dataset.vision.ConvertColor`.
+    """
+
+    def __init__(self, convert_mode: ConvertMode) -> None:
+        self.convert_mode = word("ConvertColor", "convert_mode", convert_mode, ConvertMode)
+
+    def graph(self, value: Any, seed: Seed) -> Any:
+        """Return the result for a tensor."""
+        count, chosen = _CHANNELS[self.convert_mode]
+        image = value[..., None] if count == 1 and len(value.shape) == 2 else value
+        engine.require(
+            len(image.shape) == 3, "ConvertColor: expected an image (H, W, C); got {} dimensions. Write Decode() "
+                                   "before it.", len(image.shape),
+        )
+        check_channels("ConvertColor", image, count)
+        if chosen is None:
+            return engine.colours.grey(image[..., 2::-1] if self.convert_mode in _BLUE_FIRST else image)[..., 0]
+        opaque = keras.ops.full_like(image[..., :1], 255 if "int" in str(image.dtype.name) else 1)
+        return keras.ops.concatenate([opaque if one < 0 else image[..., one : one + 1] for one in chosen], axis=-1)
+
+
+class Grayscale(ImageOperation):
+    """The brightness of an image, on arrays as on Pillow's images.
+
+    Args:
+        num_output_channels: 1, for (H, W), or 3, for three equal channels.
+
+    Raises:
+        ValueError: `num_output_channels` is neither 1 nor 3.
+
+    Example:
+        >>> import numpy as np
+        >>> Grayscale(3)(np.array([[[255, 0, 0]]], np.uint8)).tolist()
+        [[[76, 76, 76]]]
+
+    Source: MindSpore, `mindspore.dataset.vision.Grayscale`.
+    """
+
+    colours: ClassVar[bool] = True
+
+    def __init__(self, num_output_channels: int = 1) -> None:
+        self.num_output_channels = checks.one_of("Grayscale", "num_output_channels", num_output_channels, (1, 3))
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (H, W, 3)."""
+        grey = engine.colours.grey(image)
+        return grey[..., 0] if self.num_output_channels == 1 else keras.ops.repeat(grey, 3, axis=-1)
+
+
+class RandomGrayscale(ImageOperation):
+    """The image in three equal channels of its brightness, by chance.
+
+    Args:
+        prob: With which probability.
+
+    Example:
+        >>> import numpy as np
+        >>> RandomGrayscale(1.0)(np.array([[[255, 0, 0]]], np.uint8)).tolist()
+        [[[76, 76, 76]]]
+
+    Source: MindSpore, `mindspore.dataset.vision.RandomGrayscale`.
+    """
+
+    colours: ClassVar[bool] = True
+    random = True
+
+    def __init__(self, prob: float = 0.1) -> None:
+        self.prob = probability("RandomGrayscale", prob)
+        self._grey = Grayscale(3)
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (H, W, 3)."""
+        turned = engine.chance.happens(seed, self.prob)
+        return engine.chance.either(turned, lambda: self._grey.image(image, seed), lambda: image)
+
+
+class HsvToRgb(TensorOperation):
+    """Red, green and blue of hue, saturation and value, all from 0 to 1, in float64.
+
+    Args:
+        is_hwc: Whether images are (H, W, C) or (N, H, W, C); otherwise channels come before height.
+
+    Example:
+        >>> import numpy as np
+        >>> HsvToRgb(is_hwc=True)(np.array([[[0.0, 1.0, 1.0]]], np.float32)).tolist()
+        [[[1.0, 0.0, 0.0]]]
+
+    Source: MindSpore, `mindspore.dataset.vision.HsvToRgb`.
+    """
+
+    _to_rgb: ClassVar[bool] = True
+
+    def __init__(self, is_hwc: bool = False) -> None:
+        self.is_hwc = checks.boolean(type(self).__name__, "is_hwc", is_hwc)
+
+    def graph(self, value: Any, seed: Seed) -> Any:
+        """Return the result for a tensor."""
+        engine.require(
+            len(value.shape) in (3, 4), f"{type(self).__name__}: expected images of three or four dimensions; got {{}}."
+                                        " Write images with channels.", len(value.shape),
+        )
+        image = value if self.is_hwc else keras.ops.moveaxis(value, -3, -1)
+        check_channels(type(self).__name__, image, 3)
+        turn = engine.colours.hsv_to_rgb if self._to_rgb else engine.colours.rgb_to_hsv
+        result = turn(keras.ops.cast(image, "float64"))
+        return result if self.is_hwc else keras.ops.moveaxis(result, -1, -3)
+
+
+class RgbToHsv(HsvToRgb):
+    """Hue, saturation and value of red, green and blue, all from 0 to 1, in float64.
+
+    Args:
+        is_hwc: Whether images are (H, W, C) or (N, H, W, C); otherwise channels come before height.
+
+    Example:
+        >>> import numpy as np
+        >>> RgbToHsv(is_hwc=True)(np.array([[[1.0, 0.0, 0.0]]], np.float32)).tolist()
+        [[[0.0, 1.0, 1.0]]]
+
+    Source: MindSpore, `mindspore.dataset.vision.RgbToHsv`.
+    """
+
+    _to_rgb = False
+    pictures: ClassVar[PictureHabit] = "ends"

@@ -1,0 +1,168 @@
+"""Parts of images: at the centre, at a place, at random places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.dataset.transforms.operation import PictureHabit, Seed
+from mixtrain.dataset.vision.arguments import border, colour, margins, pair
+from mixtrain.dataset.vision.enums import Border
+from mixtrain.dataset.vision.operation import ImageOperation, TwofoldOperation
+
+
+def check_inside(name: str, image: Any, top: Any, left: Any, height: Any, width: Any) -> None:
+    """Raise, now or when the graph runs, where a part is not inside the image."""
+    rows, columns = engine.images.size_of(image)
+    engine.require(
+        both(top + height <= rows, left + width <= columns),
+        f"{name}: expected a part inside the image, of height {{}} and width {{}}; got one of height {{}} and width "
+        f"{{}} from row {{}} and column {{}} on. Write a smaller size for {name}, or Resize or Pad before it.",
+        rows, columns, height, width, top, left,
+    )
+
+
+def both(first: Any, second: Any) -> Any:
+    """Return whether both hold, bools or tensors."""
+    if isinstance(first, bool) and isinstance(second, bool):
+        return first and second
+    return keras.ops.logical_and(first, second)
+
+
+def _larger(first: Any, second: Any) -> Any:
+    if isinstance(first, int) and isinstance(second, int):
+        return max(first, second)
+    return keras.ops.maximum(first, second)
+
+
+def _half_to_even(value: Any) -> Any:
+    """Return half of a number, rounded to an even one in between, which is Pillow's users' way."""
+    return value // 2 + (value % 2) * (value // 2 % 2)
+
+
+class CenterCrop(TwofoldOperation):
+    """The middle of the image, with black around it where the image is smaller.
+
+    Args:
+        size: (height, width), or one int for both.
+
+    Raises:
+        TypeError: `size` is no int or pair.
+        ValueError: It is below 1.
+
+    Example:
+        >>> import numpy as np
+        >>> CenterCrop((1, 2))(np.arange(16).reshape(4, 4)).tolist()
+        [[5, 6]]
+
+    Source: MindSpore, `mindspore.dataset.vision.CenterCrop`.
+    """
+
+    batched = True
+
+    def __init__(self, size: int | Sequence[int]) -> None:
+        self.size = pair("CenterCrop", "size", size)
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (..., H, W, C)."""
+        height, width = self.size
+        rows, columns = engine.images.size_of(image)
+        missing = (_larger(height - rows, 0), _larger(width - columns, 0))
+        if not all(isinstance(value, int) and value == 0 for value in missing):
+            top, left = ((value + 1) // 2 for value in missing)
+            image = engine.images.pad(image, left, top, missing[1] - left, missing[0] - top, "constant")
+        spare = _larger(rows, height) - height, _larger(columns, width) - width
+        top, left = (_half_to_even(value) if self.on_pictures else value // 2 for value in spare)
+        return engine.images.crop(image, top, left, height, width)
+
+
+class Crop(ImageOperation):
+    """A given part of the image.
+
+    Args:
+        coordinates: Its first (row, column).
+        size: (height, width), or one int for both.
+
+    Raises:
+        TypeError: An argument is no int or pair.
+        ValueError: An argument is out of range; on use, the part is not inside the image.
+
+    Example:
+        >>> import numpy as np
+        >>> Crop((0, 1), (1, 2))(np.arange(16).reshape(4, 4)).tolist()
+        [[1, 2]]
+
+    Source: MindSpore, `mindspore.dataset.vision.Crop`.
+    """
+
+    pictures: ClassVar[PictureHabit] = "ends"
+
+    def __init__(self, coordinates: Sequence[int], size: int | Sequence[int]) -> None:
+        checks.instance("Crop", "coordinates", coordinates, (list, tuple), "coordinates=(0, 0)")
+        self.coordinates = pair("Crop", "coordinates", coordinates, at_least=0)
+        self.size = pair("Crop", "size", size)
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (H, W, C)."""
+        check_inside(self.name, image, *self.coordinates, *self.size)
+        return engine.images.crop(image, *self.coordinates, *self.size)
+
+
+class RandomCrop(ImageOperation):
+    """A part of the image at a random place, all places being equally likely.
+
+    Args:
+        size: (height, width), or one int for both.
+        padding: A border put around first: one int, (sides, ends), or (left, top, right, bottom).
+        pad_if_needed: Whether to put a border around images that are smaller than `size`.
+        fill_value: What a constant border has: one int from 0 to 255, or one per channel.
+        padding_mode: What a border has.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range; on use, the image is smaller than `size`.
+
+    Example:
+        >>> import numpy as np
+        >>> RandomCrop(32, padding=4)(np.zeros((32, 32, 3), np.uint8)).shape
+        (32, 32, 3)
+
+    Source: MindSpore, `mindspore.dataset.vision.RandomCrop`.
+    """
+
+    random = True
+    batched = True
+
+    def __init__(
+        self,
+        size: int | Sequence[int],
+        padding: int | Sequence[int] | None = None,
+        pad_if_needed: bool = False,
+        fill_value: int | tuple[int, ...] = 0,
+        padding_mode: Border = Border.CONSTANT,
+    ) -> None:
+        self.size = pair("RandomCrop", "size", size)
+        self.padding = (0, 0, 0, 0) if padding is None else margins("RandomCrop", padding)
+        self.pad_if_needed = checks.boolean("RandomCrop", "pad_if_needed", pad_if_needed)
+        self.fill_value = colour("RandomCrop", fill_value)
+        self.padding_mode = border("RandomCrop", padding_mode)
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (..., H, W, C)."""
+        if any(self.padding):
+            image = self._padded(image, *self.padding)
+        if self.pad_if_needed:
+            rows, columns = engine.images.size_of(image)
+            ends, sides = _larger(self.size[0] - rows, 0), _larger(self.size[1] - columns, 0)
+            image = self._padded(image, sides, ends, sides, ends)
+        check_inside(self.name, image, 0, 0, *self.size)
+        rows, columns = engine.images.size_of(image)
+        top = engine.chance.integer(engine.chance.fold(seed, 0), rows - self.size[0] + 1)
+        left = engine.chance.integer(engine.chance.fold(seed, 1), columns - self.size[1] + 1)
+        return engine.images.crop(image, top, left, *self.size)
+
+    def _padded(self, image: Any, left: Any, top: Any, right: Any, bottom: Any) -> Any:
+        return engine.images.pad(image, left, top, right, bottom, self.padding_mode.value, self.fill_value)

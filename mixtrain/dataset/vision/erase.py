@@ -1,0 +1,173 @@
+"""Parts of images blotted out: CutOut, RandomErasing and Erase."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.dataset.transforms.operation import PictureHabit, Seed, TensorOperation
+from mixtrain.dataset.vision.arguments import limits, probability
+from mixtrain.dataset.vision.operation import ImageOperation
+
+
+class CutOut(TensorOperation):
+    """The image with squares at random places set to 0; a square may reach beyond the image.
+
+    Args:
+        length: The side of a square.
+        num_patches: How many squares.
+        is_hwc: Whether images are (H, W, C); otherwise (C, H, W).
+
+    Raises:
+        TypeError: A number is no int.
+        ValueError: It is below 1; on use, the value has not three dimensions.
+
+    Example:
+        >>> import numpy as np
+        >>> CutOut(8)(np.ones((4, 4, 3), np.uint8)).shape
+        (4, 4, 3)
+
+    Source: MindSpore, `mindspore.dataset.vision.CutOut`.
+    """
+
+    def __init__(self, length: int, num_patches: int = 1, is_hwc: bool = True) -> None:
+        self.length = checks.integer("CutOut", "length", length, at_least=1, example=16)
+        self.num_patches = checks.integer("CutOut", "num_patches", num_patches, at_least=1)
+        self.is_hwc = checks.boolean("CutOut", "is_hwc", is_hwc)
+
+    def graph(self, value: Any, seed: Seed) -> Any:
+        """Return the result for a tensor."""
+        rank = len(value.shape)
+        engine.require(
+            rank == 3, "CutOut: expected an image of three dimensions; got {}. Write images with channels.", rank
+        )
+        image = value if self.is_hwc else keras.ops.transpose(value, (1, 2, 0))
+        rows, columns = engine.images.size_of(image)
+        for number in range(self.num_patches):
+            own = engine.chance.fold(seed, number)
+            top = engine.chance.integer(engine.chance.fold(own, 0), rows) - self.length // 2
+            left = engine.chance.integer(engine.chance.fold(own, 1), columns) - self.length // 2
+            image = engine.colours.fill_box(image, top, left, top + self.length, left + self.length, 0)
+        return image if self.is_hwc else keras.ops.transpose(image, (2, 0, 1))
+
+
+class RandomErasing(TensorOperation):
+    """An image (C, H, W) with a random part replaced, by chance.
+
+    Args:
+        prob: With which probability.
+        scale: The smallest and largest share of the image's area that the part has.
+        ratio: The smallest and largest width divided by height of the part; its logarithm is drawn evenly.
+        value: What comes instead: one number, one per channel, or "random" for normally distributed numbers.
+        inplace: Without effect: the given image stays as it is.
+        max_attempts: How often a part is drawn that may not fit; then the image stays.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range.
+
+    Example:
+        >>> import numpy as np
+        >>> RandomErasing(prob=0.0)(np.ones((3, 1, 1), np.float32)).tolist()
+        [[[1.0]], [[1.0]], [[1.0]]]
+
+    Source: MindSpore, `mindspore.dataset.vision.RandomErasing`.
+    """
+
+    def __init__(
+        self,
+        prob: float = 0.5,
+        scale: Sequence[float] = (0.02, 0.33),
+        ratio: Sequence[float] = (0.3, 3.3),
+        value: int | str | Sequence[int] = 0,
+        inplace: bool = False,
+        max_attempts: int = 10,
+    ) -> None:
+        self.prob = probability("RandomErasing", prob)
+        self.scale = limits("RandomErasing", "scale", scale, at_least=0.0, example="(0.02, 0.33)")
+        self.ratio = limits("RandomErasing", "ratio", ratio, at_least=1e-6, example="(0.3, 3.3)")
+        self.value = value
+        if isinstance(value, str):
+            checks.one_of("RandomErasing", "value", value, ("random",))
+        self.max_attempts = checks.integer("RandomErasing", "max_attempts", max_attempts, at_least=1, example=10)
+        checks.boolean("RandomErasing", "inplace", inplace)
+
+    def graph(self, value: Any, seed: Seed) -> Any:
+        """Return the result for a tensor."""
+        rank = len(value.shape)
+        engine.require(
+            rank == 3, "RandomErasing: expected an image (C, H, W); got {} dimensions. Write ToTensor() before.", rank
+        )
+        chance, ops = engine.chance, keras.ops
+        image = ops.transpose(value, (1, 2, 0))
+        rows, columns = engine.images.size_of(image)
+        area = chance.uniform(chance.fold(seed, 1), *self.scale, shape=(self.max_attempts,))
+        area = area * ops.cast(rows * columns, "float32")
+        logs = (math.log(self.ratio[0]), math.log(self.ratio[1]))
+        ratio = ops.exp(chance.uniform(chance.fold(seed, 2), *logs, shape=(self.max_attempts,)))
+        height = ops.cast(ops.round(ops.sqrt(area * ratio)), "int32")
+        width = ops.cast(ops.round(ops.sqrt(area / ratio)), "int32")
+        fits = (height < rows) & (width < columns)
+        first = ops.argmax(fits)
+        height, width = ops.minimum(height[first], rows), ops.minimum(width[first], columns)
+        top = chance.integer(chance.fold(seed, 3), rows - height + 1)
+        left = chance.integer(chance.fold(seed, 4), columns - width + 1)
+        erased = engine.colours.fill_box(
+            image, top, left, top + height, left + width, self._filling(image, chance.fold(seed, 5))
+        )
+        done = chance.happens(chance.fold(seed, 0), self.prob) & ops.any(fits)
+        return ops.where(done, ops.transpose(erased, (2, 0, 1)), value)
+
+    def _filling(self, image: Any, seed: Seed) -> Any:
+        if self.value == "random":
+            return engine.chance.normal(seed, 1.0, keras.ops.shape(image))
+        return self.value
+
+
+class Erase(ImageOperation):
+    """The image with a given part replaced.
+
+    Args:
+        top: The first row of the part.
+        left: Its first column.
+        height: Its height.
+        width: Its width.
+        value: What comes instead: one number from 0 to 255, or one per channel.
+        inplace: Without effect: the given image stays as it is.
+
+    Example:
+        >>> import numpy as np
+        >>> Erase(0, 0, 1, 1, value=9)(np.array([[1, 2]], np.uint8)).tolist()
+        [[9, 2]]
+
+    Source: MindSpore, `mindspore.dataset.vision.Erase`.
+    """
+
+    pictures: ClassVar[PictureHabit] = "ends"
+
+    def __init__(
+        self,
+        top: int,
+        left: int,
+        height: int,
+        width: int,
+        value: float | Sequence[float] = 0.0,
+        inplace: bool = False,
+    ) -> None:
+        names = ("top", "left", "height", "width")
+        self.box = [
+            checks.integer("Erase", name, number, at_least=int(name in ("height", "width")))
+            for name, number in zip(names, (top, left, height, width), strict=True)
+        ]
+        values = value if isinstance(value, (list, tuple)) else (value,)
+        self.value = [checks.number("Erase", "value", item, at_least=0.0, at_most=255.0) for item in values]
+        checks.boolean("Erase", "inplace", inplace)
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (H, W, C)."""
+        top, left, height, width = self.box
+        return engine.colours.fill_box(image, top, left, top + height, left + width, self.value)

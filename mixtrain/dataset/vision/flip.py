@@ -1,0 +1,87 @@
+"""Images mirrored, always or by chance."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from mixtrain import engine
+from mixtrain.dataset.transforms.operation import PictureHabit, Seed
+from mixtrain.dataset.vision.arguments import probability
+from mixtrain.dataset.vision.operation import ImageOperation
+
+
+class HorizontalFlip(ImageOperation):
+    """The image with left and right exchanged.
+
+    Example:
+        >>> import numpy as np
+        >>> HorizontalFlip()(np.array([[1, 2, 3]])).tolist()
+        [[3, 2, 1]]
+
+    Source: MindSpore, `mindspore.dataset.vision.HorizontalFlip`.
+    """
+
+    batched = True
+    axis: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
+    pictures: ClassVar[PictureHabit] = "ends"
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (..., H, W, C)."""
+        return engine.images.flip(image, self.axis)
+
+
+class VerticalFlip(HorizontalFlip):
+    """The image with top and bottom exchanged. Example: ``VerticalFlip()(image)``.
+
+    Source: MindSpore, `mindspore.dataset.vision.VerticalFlip`.
+    """
+
+    axis = "vertical"
+
+
+class RandomHorizontalFlip(ImageOperation):
+    """The image with left and right exchanged, by chance.
+
+    Args:
+        prob: With which probability.
+
+    Raises:
+        TypeError: `prob` is no number.
+        ValueError: It is not from 0 to 1.
+
+    Example:
+        >>> import numpy as np
+        >>> RandomHorizontalFlip(1.0)(np.array([[1, 2, 3]])).tolist()
+        [[3, 2, 1]]
+
+    Source: MindSpore, `mindspore.dataset.vision.RandomHorizontalFlip`.
+    """
+
+    random = True
+    batched = True
+    axis: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
+
+    def __init__(self, prob: float = 0.5) -> None:
+        self.prob = probability(self.name, prob)
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (..., H, W, C)."""
+        turned = engine.chance.happens(seed, self.prob)
+        return engine.chance.either(turned, lambda: engine.images.flip(image, self.axis), lambda: image)
+
+
+class RandomVerticalFlip(RandomHorizontalFlip):
+    """The image with top and bottom exchanged, by chance.
+
+    Args:
+        prob: With which probability.
+
+    Example:
+        >>> import numpy as np
+        >>> RandomVerticalFlip(1.0)(np.array([[1], [2]])).tolist()
+        [[2], [1]]
+
+    Source: MindSpore, `mindspore.dataset.vision.RandomVerticalFlip`.
+    """
+
+    axis = "vertical"

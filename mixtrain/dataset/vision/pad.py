@@ -1,0 +1,100 @@
+"""Borders around images: Pad and PadToSize."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from mixtrain import engine
+from mixtrain.dataset.transforms.operation import PictureHabit, Seed
+from mixtrain.dataset.vision.arguments import border, colour, margins, pair
+from mixtrain.dataset.vision.crop import both
+from mixtrain.dataset.vision.enums import Border
+from mixtrain.dataset.vision.operation import ImageOperation
+
+
+class Pad(ImageOperation):
+    """The image with a border.
+
+    Args:
+        padding: One width, (sides, ends), or (left, top, right, bottom).
+        fill_value: What a constant border has: one int from 0 to 255, or one per channel.
+        padding_mode: What the border has.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: A width is negative, or a value is not from 0 to 255.
+
+    Example:
+        >>> import numpy as np
+        >>> Pad((1, 0), fill_value=7)(np.array([[1, 2]])).tolist()
+        [[7, 1, 2, 7]]
+
+    Source: MindSpore, `mindspore.dataset.vision.Pad`.
+    """
+
+    batched = True
+
+    def __init__(
+        self,
+        padding: int | Sequence[int],
+        fill_value: int | tuple[int, ...] = 0,
+        padding_mode: Border = Border.CONSTANT,
+    ) -> None:
+        self.padding = margins("Pad", padding)
+        self.fill_value = colour("Pad", fill_value)
+        self.padding_mode = border("Pad", padding_mode)
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (..., H, W, C)."""
+        return engine.images.pad(image, *self.padding, self.padding_mode.value, self.fill_value)
+
+
+class PadToSize(ImageOperation):
+    """The image with a border that brings it to a size.
+
+    Args:
+        size: (height, width), or one int for both.
+        offset: How much of the border is at the top and at the left; half of it where it is None.
+        fill_value: What a constant border has: one int from 0 to 255, or one per channel.
+        padding_mode: What the border has.
+
+    Raises:
+        ValueError: On use: the image is larger than `size`.
+
+    Example:
+        >>> import numpy as np
+        >>> PadToSize((1, 4), offset=(0, 1))(np.array([[1, 2]])).tolist()
+        [[0, 1, 2, 0]]
+
+    Source: MindSpore, `mindspore.dataset.vision.PadToSize`.
+    """
+
+    batched = True
+    pictures: ClassVar[PictureHabit] = "ends"
+
+    def __init__(
+        self,
+        size: int | Sequence[int],
+        offset: int | Sequence[int] | None = None,
+        fill_value: int | tuple[int, ...] = 0,
+        padding_mode: Border = Border.CONSTANT,
+    ) -> None:
+        self.size = pair("PadToSize", "size", size)
+        self.offset = None if offset is None or offset == [] else pair("PadToSize", "offset", offset, at_least=0)
+        self.fill_value = colour("PadToSize", fill_value)
+        self.padding_mode = border("PadToSize", padding_mode)
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (..., H, W, C)."""
+        rows, columns = engine.images.size_of(image)
+        spare = self.size[0] - rows, self.size[1] - columns
+        top, left = (spare[0] // 2, spare[1] // 2) if self.offset is None else self.offset
+        engine.require(
+            both(rows + top <= self.size[0], columns + left <= self.size[1]),
+            "PadToSize: expected images of height and width up to {} and {}, with their offset; got {} and {}. "
+            "Write a larger size.", *self.size, rows, columns,
+        )
+        return engine.images.pad(
+            image, left, top, spare[1] - left, spare[0] - top, self.padding_mode.value, self.fill_value
+        )

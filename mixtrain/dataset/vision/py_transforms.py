@@ -1,0 +1,55 @@
+"""What MindSpore's older module `py_transforms` has otherwise than `vision`: images are Pillow's, arrays (C, H, W)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from mixtrain.dataset.vision import erase, layout, scale
+
+
+class Decode(layout.Decode):
+    """One of Pillow's images from a file's contents. Example: ``Decode()``.
+
+    Source: MindSpore, `mindspore.dataset.vision.py_transforms.Decode`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(to_pil=True)
+
+
+class Normalize(scale.Normalize):
+    """``(value - mean) / std`` of each channel of an image (C, H, W), which `ToTensor` makes.
+
+    Args:
+        mean: One number per channel, or one for all.
+        std: Likewise, above 0.
+
+    Example:
+        >>> Normalize([0.5], [0.5]).is_hwc
+        False
+
+    Source: MindSpore, `mindspore.dataset.vision.py_transforms.Normalize`.
+    """
+
+    def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
+        super().__init__(mean, std, is_hwc=False)
+
+
+class Cutout(erase.CutOut):
+    """An image (C, H, W) with squares at random places set to 0.
+
+    Args:
+        length: The side of a square.
+        num_patches: How many squares.
+
+    Example:
+        >>> Cutout(8).is_hwc
+        False
+
+    Source: MindSpore, `mindspore.dataset.vision.py_transforms.Cutout`.
+    """
+
+    def __init__(self, length: int, num_patches: int = 1) -> None:
+        super().__init__(length, num_patches, is_hwc=False)
+
+
+CutOut = Cutout

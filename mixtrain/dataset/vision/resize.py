@@ -1,0 +1,141 @@
+"""Images at another size: Resize, RandomResize and ResizedCrop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import keras
+
+from mixtrain import engine
+from mixtrain.dataset.transforms.operation import PictureHabit, Seed
+from mixtrain.dataset.vision.arguments import interpolation as read_interpolation
+from mixtrain.dataset.vision.arguments import pair
+from mixtrain.dataset.vision.crop import check_inside
+from mixtrain.dataset.vision.enums import METHODS, Inter
+from mixtrain.dataset.vision.operation import TwofoldOperation
+
+
+class Resizing(TwofoldOperation):
+    """The base of transforms that resize: on Pillow's images they do it as Pillow does."""
+
+    def resized(self, image: Any, size: tuple[Any, Any], interpolation: Inter) -> Any:
+        """Return a tensor (..., H, W, C) at another size."""
+        return engine.images.resize(image, *size, METHODS[interpolation][self.on_pictures])
+
+
+class Resize(Resizing):
+    """The image at another size, in the same dtype.
+
+    Args:
+        size: The new (height, width); or an int, to which the shorter edge is brought, the other in proportion.
+        interpolation: How pixels are made.
+
+    Raises:
+        TypeError: `size` is no int or pair, or `interpolation` no member of `Inter`.
+        ValueError: `size` is below 1.
+
+    Example:
+        >>> import numpy as np
+        >>> Resize((32, 48))(np.zeros((28, 28, 1), np.uint8)).shape
+        (32, 48, 1)
+
+    Source: MindSpore, `mindspore.dataset.vision.Resize`.
+    """
+
+    batched = True
+
+    def __init__(self, size: int | Sequence[int], interpolation: Inter = Inter.LINEAR) -> None:
+        self.size = pair("Resize", "size", size)
+        self.interpolation = read_interpolation("Resize", interpolation)
+        self._by_shorter_edge = not isinstance(size, (list, tuple))
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (..., H, W, C)."""
+        return self.resized(image, self._new_size(image), self.interpolation)
+
+    def _new_size(self, image: Any) -> tuple[Any, Any]:
+        return shorter_to(image, self.size[0]) if self._by_shorter_edge else self.size
+
+
+def shorter_to(image: Any, edge: int) -> tuple[Any, Any]:
+    """Return height and width at which the shorter edge has a length, and the longer is in proportion."""
+    height, width = engine.images.size_of(image)
+    if isinstance(height, int) and isinstance(width, int):
+        short = min(height, width)
+        return height * edge // short, width * edge // short
+    short = keras.ops.minimum(height, width)
+    return height * edge // short, width * edge // short
+
+
+class RandomResize(Resizing):
+    """The image at another size, by an interpolation that chance picks.
+
+    Args:
+        size: The new (height, width); or an int for the shorter edge.
+
+    Example:
+        >>> import numpy as np
+        >>> RandomResize((4, 6))(np.zeros((28, 28, 3), np.uint8)).shape
+        (4, 6, 3)
+
+    Source: MindSpore, `mindspore.dataset.vision.RandomResize`.
+    """
+
+    random = True
+    pictures: ClassVar[PictureHabit] = "ends"
+
+    def __init__(self, size: int | Sequence[int]) -> None:
+        self._choices = [
+            Resize(size, kind) for kind in (Inter.BILINEAR, Inter.NEAREST, Inter.BICUBIC, Inter.AREA)
+        ]
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (H, W, C)."""
+        index = engine.chance.integer(seed, len(self._choices))
+        return engine.chance.one_of(index, [lambda one=one: one.image(image, seed) for one in self._choices])
+
+
+class ResizedCrop(Resizing):
+    """A given part of the image, at another size.
+
+    Args:
+        top: The first row of the part.
+        left: Its first column.
+        height: Its height.
+        width: Its width.
+        size: The size it gets: (height, width), or one int for both.
+        interpolation: How pixels are made.
+
+    Raises:
+        ValueError: A number is out of range; on use, the part is not inside the image.
+
+    Example:
+        >>> import numpy as np
+        >>> ResizedCrop(0, 0, 1, 2, (2, 2), Inter.NEAREST)(np.array([[1, 2], [3, 4]])).tolist()
+        [[1, 2], [1, 2]]
+
+    Source: MindSpore, `mindspore.dataset.vision.ResizedCrop`.
+    """
+
+    batched = True
+    pictures: ClassVar[PictureHabit] = "ends"
+
+    def __init__(
+        self,
+        top: int,
+        left: int,
+        height: int,
+        width: int,
+        size: int | Sequence[int],
+        interpolation: Inter = Inter.BILINEAR,
+    ) -> None:
+        self.corner = pair("ResizedCrop", "(top, left)", (top, left), at_least=0)
+        self.part = pair("ResizedCrop", "(height, width)", (height, width))
+        self.size = pair("ResizedCrop", "size", size)
+        self.interpolation = read_interpolation("ResizedCrop", interpolation)
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (..., H, W, C)."""
+        check_inside(self.name, image, *self.corner, *self.part)
+        return self.resized(engine.images.crop(image, *self.corner, *self.part), self.size, self.interpolation)

@@ -1,0 +1,266 @@
+"""Images turned, shifted, scaled and sheared: by given amounts, or by chance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.dataset.transforms.operation import PictureHabit, Seed
+from mixtrain.dataset.vision.arguments import colour, degrees_range, limits, word
+from mixtrain.dataset.vision.enums import Inter
+from mixtrain.dataset.vision.operation import ImageOperation
+
+
+def sampling(where: str, value: Any) -> engine.warp.Sampling:
+    """Return an interpolation as the engine's word; only nearest and bilinear are there."""
+    kind = word(where, "resample", value, Inter)
+    if kind not in (Inter.NEAREST, Inter.BILINEAR):
+        raise checks.fail_value(
+            where, "resample must be Inter.NEAREST or Inter.BILINEAR", kind.name, "resample=vision.Inter.BILINEAR"
+        )
+    return "nearest" if kind is Inter.NEAREST else "linear"
+
+
+class _Turn(ImageOperation):
+    """The base of `Rotate` and `RandomRotation`."""
+
+    def _set(self, resample: Any, expand: Any, center: Any, fill_value: Any) -> None:
+        self.sampling = sampling(self.name, resample)
+        self.expand = checks.boolean(self.name, "expand", expand)
+        self.center = center
+        if center is not None:
+            checks.instance(self.name, "center", center, (tuple, list), "center=(16, 16)")
+            if len(center) != 2:
+                raise checks.fail_value(self.name, "center must be (x, y)", center, "center=(16, 16)")
+        self.fill_value = colour(self.name, fill_value)
+
+    def _turned(self, image: Any, degrees: Any) -> Any:
+        rows, columns = engine.images.size_of(image)
+        middle = _middle(image)
+        if not self.expand:
+            places = engine.warp.rotation(degrees, self.center or middle)
+            return engine.warp.warp(image, places, self.sampling, self.fill_value)
+        angle = keras.ops.cast(degrees, "float32") * (math.pi / 180.0)
+        across, down = keras.ops.abs(keras.ops.cos(angle)), keras.ops.abs(keras.ops.sin(angle))
+        height, width = keras.ops.cast(rows, "float32"), keras.ops.cast(columns, "float32")
+        wide, high = height * down + width * across, height * across + width * down
+        places = engine.warp.rotation(degrees, middle, ((wide - width) / 2.0, (high - height) / 2.0))
+        size = keras.ops.cast(keras.ops.round(high), "int32"), keras.ops.cast(keras.ops.round(wide), "int32")
+        return engine.warp.warp(image, places, self.sampling, self.fill_value, size)
+
+
+def _middle(image: Any) -> tuple[Any, Any]:
+    """Return x and y of the image's centre."""
+    rows, columns = (keras.ops.cast(size, "float32") for size in engine.images.size_of(image))
+    return (columns - 1.0) / 2.0, (rows - 1.0) / 2.0
+
+
+class Rotate(_Turn):
+    """The image turned against the clock.
+
+    Args:
+        degrees: The angle.
+        resample: `Inter.NEAREST` or `Inter.BILINEAR`.
+        expand: Whether the result is as large as the turned image; otherwise as the image.
+        center: (x, y) of what stays; the middle by default, and always with `expand`.
+        fill_value: What is outside the image: one int from 0 to 255, or one per channel.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range.
+
+    Example:
+        >>> import numpy as np
+        >>> Rotate(90)(np.array([[1, 2], [3, 4]], np.uint8)).tolist()
+        [[2, 4], [1, 3]]
+
+    Source: MindSpore, `mindspore.dataset.vision.Rotate`.
+    """
+
+    pictures: ClassVar[PictureHabit] = "ends"
+
+    def __init__(
+        self,
+        degrees: float,
+        resample: Inter = Inter.NEAREST,
+        expand: bool = False,
+        center: tuple[float, float] | None = None,
+        fill_value: int | tuple[int, ...] = 0,
+    ) -> None:
+        self.degrees = checks.number("Rotate", "degrees", degrees, example=90)
+        self._set(resample, expand, center, fill_value)
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (H, W, C)."""
+        return self._turned(image, self.degrees)
+
+
+class RandomRotation(_Turn):
+    """The image turned by a random angle, against the clock where it is positive.
+
+    Args:
+        degrees: The range (min, max) of the angle; or a number d, for (-d, d).
+        resample: `Inter.NEAREST` or `Inter.BILINEAR`.
+        expand: Whether the result is as large as the turned image; otherwise as the image.
+        center: (x, y) of what stays; the middle by default, and always with `expand`.
+        fill_value: What is outside the image: one int from 0 to 255, or one per channel.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range.
+
+    Example:
+        >>> import numpy as np
+        >>> RandomRotation((90, 90))(np.array([[1, 2], [3, 4]], np.uint8)).tolist()
+        [[2, 4], [1, 3]]
+
+    Source: MindSpore, `mindspore.dataset.vision.RandomRotation`.
+    """
+
+    random = True
+
+    def __init__(
+        self,
+        degrees: float | Sequence[float],
+        resample: Inter = Inter.NEAREST,
+        expand: bool = False,
+        center: tuple[float, float] | None = None,
+        fill_value: int | tuple[int, ...] = 0,
+    ) -> None:
+        self.degrees = degrees_range("RandomRotation", degrees)
+        self._set(resample, expand, center, fill_value)
+        self.same_size = not expand
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (H, W, C)."""
+        return self._turned(image, engine.chance.uniform(seed, *self.degrees))
+
+
+class RandomAffine(ImageOperation):
+    """The image turned, shifted, scaled and sheared by random amounts.
+
+    Args:
+        degrees: The range (min, max) of the angle, with the clock; or a number d, for (-d, d).
+        translate: Ranges (min, max) of the shift to the right as a share of the width, and, after it, of the shift
+            down as a share of the height; none by default.
+        scale: The range of the scale; 1 by default.
+        shear: The range of the shear along x, in degrees, and, after it, of that along y; a number s means (-s, s).
+        resample: `Inter.NEAREST` or `Inter.BILINEAR`.
+        fill_value: What is outside the image: one int from 0 to 255, or one per channel.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range.
+
+    Example:
+        >>> import numpy as np
+        >>> RandomAffine(0, translate=(0.5, 0.5))(np.array([[1, 2]], np.uint8)).tolist()
+        [[0, 1]]
+
+    Source: MindSpore, `mindspore.dataset.vision.RandomAffine`.
+    """
+
+    random = True
+
+    def __init__(
+        self,
+        degrees: float | Sequence[float],
+        translate: Sequence[float] | None = None,
+        scale: Sequence[float] | None = None,
+        shear: float | Sequence[float] | None = None,
+        resample: Inter = Inter.NEAREST,
+        fill_value: int | tuple[int, ...] = 0,
+    ) -> None:
+        where = "RandomAffine"
+        self.degrees = degrees_range(where, degrees)
+        self.translate = _two_ranges(where, "translate", translate, (-1.0, 1.0))
+        self.scale = (1.0, 1.0) if scale is None else limits(where, "scale", scale, at_least=1e-6, example="(0.9, 1.1)")
+        if shear is not None and not isinstance(shear, (list, tuple)):
+            most = checks.number(where, "shear", shear, at_least=0.0, at_most=180.0, example=10)
+            shear = (-most, most)
+        self.shear = _two_ranges(where, "shear", shear, (-180.0, 180.0))
+        self.sampling = sampling(where, resample)
+        self.fill_value = colour(where, fill_value)
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (H, W, C)."""
+        ranges = (self.degrees, self.scale, *self.translate, *self.shear)
+        degrees, scale, right, down, across, along = (
+            engine.chance.uniform(engine.chance.fold(seed, number), *range_) for number, range_ in enumerate(ranges)
+        )
+        return _warped(image, degrees, (right, down), scale, (across, along), self.sampling, self.fill_value)
+
+
+class Affine(ImageOperation):
+    """The image turned, shifted, scaled and sheared.
+
+    Args:
+        degrees: The angle, with the clock.
+        translate: The shifts to the right and down, as shares of width and height.
+        scale: The scale.
+        shear: The shear along x in degrees, or along x and y.
+        resample: `Inter.NEAREST` or `Inter.BILINEAR`.
+        fill_value: What is outside the image: one int from 0 to 255, or one per channel.
+
+    Example:
+        >>> import numpy as np
+        >>> Affine(0.0, (0.5, 0.0), 1.0, 0.0)(np.array([[1, 2]], np.uint8)).tolist()
+        [[0, 1]]
+
+    Source: MindSpore, `mindspore.dataset.vision.Affine`.
+    """
+
+    pictures: ClassVar[PictureHabit] = "ends"
+
+    def __init__(
+        self,
+        degrees: float,
+        translate: Sequence[float],
+        scale: float,
+        shear: float | Sequence[float],
+        resample: Inter = Inter.NEAREST,
+        fill_value: int | tuple[int, ...] = 0,
+    ) -> None:
+        self.degrees = checks.number("Affine", "degrees", degrees, example=10.0)
+        right, down = checks.instance("Affine", "translate", translate, (list, tuple), "translate=(0.0, 0.0)")
+        self.translate = tuple(
+            checks.number("Affine", "translate", value, at_least=-1.0, at_most=1.0) for value in (right, down)
+        )
+        self.scale = checks.number("Affine", "scale", scale, above=0.0)
+        both = shear if isinstance(shear, (list, tuple)) else (shear, 0.0)
+        self.shear = tuple(checks.number("Affine", "shear", value, at_least=-180.0, at_most=180.0) for value in both)
+        self.sampling = sampling("Affine", resample)
+        self.fill_value = colour("Affine", fill_value)
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (H, W, C)."""
+        return _warped(
+            image, self.degrees, self.translate, self.scale, self.shear, self.sampling, self.fill_value
+        )
+
+
+def _warped(
+    image: Any, degrees: Any, translate: Any, scale: Any, shear: Any, how: engine.warp.Sampling, fill: tuple[int, ...]
+) -> Any:
+    rows, columns = (keras.ops.cast(size, "float32") for size in engine.images.size_of(image))
+    places = engine.warp.affine(
+        degrees, _middle(image), (translate[0] * columns, translate[1] * rows), scale, shear
+    )
+    return engine.warp.warp(image, places, how, fill)
+
+
+def _two_ranges(where: str, name: str, value: Any, bounds: tuple[float, float]) -> list[tuple[float, float]]:
+    """Return the ranges for x and y from None, one range or two ranges in one list."""
+    write = f"{name}=({bounds[0] / 10:g}, {bounds[1] / 10:g})"
+    numbers = [0.0, 0.0] if value is None else checks.instance(where, name, value, (list, tuple), write)
+    if len(numbers) not in (2, 4):
+        raise checks.fail_value(where, f"{name} must be (min, max), or two such ranges in one", value, write)
+    numbers = [*numbers, 0.0, 0.0][:4]
+    return [
+        limits(where, name, tuple(numbers[place : place + 2]), at_least=bounds[0], at_most=bounds[1], example=write)
+        for place in (0, 2)
+    ]

@@ -1,0 +1,147 @@
+"""Values of images brought to another range: Rescale, Normalize and NormalizePad."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import keras
+import numpy as np
+
+from mixtrain import checks, engine
+from mixtrain.dataset.transforms.operation import Seed, TensorOperation
+from mixtrain.dataset.vision.operation import check_channels
+from mixtrain.dtype import as_dtype
+
+
+class Rescale(TensorOperation):
+    """``value * rescale + shift``, in float32.
+
+    Args:
+        rescale: The factor.
+        shift: What is added.
+
+    Raises:
+        TypeError: An argument is no number.
+
+    Example:
+        >>> import numpy as np
+        >>> Rescale(1 / 255, -0.5)(np.array([0, 255], np.uint8)).tolist()
+        [-0.5, 0.5]
+
+    Source: MindSpore, `mindspore.dataset.vision.Rescale`.
+    """
+
+    by_block = True
+
+    def __init__(self, rescale: float, shift: float) -> None:
+        self.rescale = checks.number("Rescale", "rescale", rescale)
+        self.shift = checks.number("Rescale", "shift", shift, example=0.0)
+
+    def graph(self, value: Any, seed: Seed) -> Any:
+        """Return the result for a tensor."""
+        return engine.colours.scale_values(value, self.rescale, self.shift)
+
+    def block(self, values: Any) -> Any:
+        """Return the results for a block of rows."""
+        return engine.colours.scale_values(values, self.rescale, self.shift)
+
+
+class Normalize(TensorOperation):
+    """``(value - mean) / std`` of each channel, in float32.
+
+    Args:
+        mean: One number per channel, or one for all; from 0 to 255.
+        std: Likewise, above 0.
+        is_hwc: Whether images are (H, W, C); otherwise (C, H, W).
+
+    Raises:
+        TypeError: `mean` or `std` is no list of numbers.
+        ValueError: They differ in length or are out of range; on use, images have another number of channels.
+
+    Example:
+        >>> import numpy as np
+        >>> Normalize(mean=[10.0], std=[2.0])(np.array([[10, 12]], np.uint8)).tolist()
+        [[0.0, 1.0]]
+
+    Source: MindSpore, `mindspore.dataset.vision.Normalize`.
+    """
+
+    by_block = True
+
+    def __init__(self, mean: Sequence[float], std: Sequence[float], is_hwc: bool = True) -> None:
+        self.mean, self.std = _read_moments(type(self).__name__, mean, std)
+        self.is_hwc = checks.boolean(type(self).__name__, "is_hwc", is_hwc)
+
+    def graph(self, value: Any, seed: Seed) -> Any:
+        """Return the result for a tensor."""
+        return self._moved(value, len(value.shape))
+
+    def block(self, values: Any) -> Any:
+        """Return the results for a block of rows."""
+        return self._moved(values, len(values.shape) - 1)
+
+    def _moved(self, value: Any, rank: int) -> Any:
+        name = type(self).__name__
+        engine.require(
+            rank >= 2, f"{name}: expected an image (H, W), (H, W, C) or (C, H, W); got {{}} dimensions. "
+                       "Write Decode() or a reshape before it.", rank,
+        )
+        channels_last = self.is_hwc or rank == 2
+        image = value[..., None] if rank == 2 else value
+        axis = -1 if channels_last else -3
+        if len(self.mean) != 1:
+            check_channels(name, image, len(self.mean), axis)
+        shape = (-1,) if channels_last else (-1, 1, 1)
+        mean, std = (np.reshape(np.array(one, np.float32), shape) for one in (self.mean, self.std))
+        result = (keras.ops.cast(image, "float32") - mean) / std
+        return result[..., 0] if rank == 2 else result
+
+
+class NormalizePad(Normalize):
+    """What `Normalize` gives, with one more channel of zeros.
+
+    Args:
+        mean: One number per channel, or one for all; from 0 to 255.
+        std: Likewise, above 0.
+        dtype: "float32" or "float16".
+        is_hwc: Whether images are (H, W, C); otherwise (C, H, W).
+
+    Example:
+        >>> import numpy as np
+        >>> NormalizePad([1.0], [2.0])(np.full((1, 1, 3), 3, np.uint8)).tolist()
+        [[[1.0, 1.0, 1.0, 0.0]]]
+
+    Source: MindSpore, `mindspore.dataset.vision.NormalizePad`.
+    """
+
+    def __init__(
+        self,
+        mean: Sequence[float],
+        std: Sequence[float],
+        dtype: Literal["float32", "float16"] = "float32",
+        is_hwc: bool = True,
+    ) -> None:
+        super().__init__(mean, std, is_hwc)
+        self.dtype = as_dtype(checks.one_of("NormalizePad", "dtype", dtype, ("float32", "float16")))
+
+    def _moved(self, value: Any, rank: int) -> Any:
+        result = super()._moved(value, rank)
+        result = result[..., None] if rank == 2 else result
+        axis = -1 if self.is_hwc or rank == 2 else -3
+        widths = [(0, 0)] * len(result.shape)
+        widths[axis] = (0, 1)
+        return keras.ops.cast(keras.ops.pad(result, widths), self.dtype)
+
+
+def _read_moments(where: str, mean: Any, std: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    for name, values in (("mean", mean), ("std", std)):
+        checks.instance(where, name, values, (list, tuple, np.ndarray), f"{name}=[0.5, 0.5, 0.5]")
+    if len(mean) != len(std) or len(mean) == 0:
+        raise checks.fail_value(
+            where, f"mean and std must have as many numbers, one for each channel; mean has {len(mean)}, std",
+            len(std), "mean=[0.5, 0.5, 0.5], std=[0.2, 0.2, 0.2]",
+        )
+    means = [checks.number(where, "mean", item, at_least=0.0, at_most=255.0) for item in mean]
+    stds = [checks.number(where, "std", item, above=0.0, at_most=255.0) for item in std]
+    return tuple(means), tuple(stds)

@@ -1,0 +1,257 @@
+"""Tone curves: inverted, solarized, posterized, equalized, stretched; always or by chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.dataset.transforms.operation import PictureHabit, Seed
+from mixtrain.dataset.vision.arguments import limits, pair, probability
+from mixtrain.dataset.vision.operation import ImageOperation, TwofoldOperation
+
+
+class Invert(ImageOperation):
+    """255 minus the image. Example: ``Invert()(image)``.
+
+    Source: MindSpore, `mindspore.dataset.vision.Invert`.
+    """
+
+    batched = True
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (..., H, W, C)."""
+        return engine.colours.invert(image)
+
+
+class Equalize(TwofoldOperation):
+    """A uint8 image each channel of which uses all values about equally often. Example: ``Equalize()(image)``.
+
+    Source: MindSpore, `mindspore.dataset.vision.Equalize`.
+    """
+
+    whole = True
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (H, W, C)."""
+        return engine.colours.equalize(image, like_pillow=self.on_pictures)
+
+
+class AutoContrast(ImageOperation):
+    """A uint8 image each channel of which is stretched to 0 to 255.
+
+    Args:
+        cutoff: How many per cent of the darkest and of the lightest pixels do not count; from 0 to below 50.
+        ignore: A value, or several, that do not count.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range.
+
+    Example:
+        >>> import numpy as np
+        >>> AutoContrast()(np.array([[100, 110]], np.uint8)).tolist()
+        [[0, 255]]
+
+    Source: MindSpore, `mindspore.dataset.vision.AutoContrast`.
+    """
+
+    whole = True
+
+    def __init__(self, cutoff: float = 0.0, ignore: int | Sequence[int] | None = None) -> None:
+        self.cutoff = checks.number(self.name, "cutoff", cutoff, at_least=0.0, at_most=50.0, example=0.0)
+        values = [] if ignore is None else ignore if isinstance(ignore, (list, tuple)) else [ignore]
+        self.ignore = [checks.integer(self.name, "ignore", value, at_least=0) for value in values]
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (H, W, C)."""
+        return engine.colours.auto_contrast(image, self.cutoff, self.ignore)
+
+
+class Solarize(ImageOperation):
+    """The image with the values in a range inverted.
+
+    Args:
+        threshold: (min, max), or one number for all values from it on; from 0 to 255.
+
+    Example:
+        >>> import numpy as np
+        >>> Solarize(100)(np.array([[99, 100]], np.uint8)).tolist()
+        [[99, 155]]
+
+    Source: MindSpore, `mindspore.dataset.vision.Solarize`.
+    """
+
+    batched = True
+    pictures: ClassVar[PictureHabit] = "ends"
+
+    def __init__(self, threshold: float | Sequence[float]) -> None:
+        both = threshold if isinstance(threshold, (list, tuple)) else (threshold, threshold)
+        low, high = limits("Solarize", "threshold", both, at_least=0.0, at_most=255.0, example="(0, 255)")
+        self.threshold = (low, 255.0 if low == high else high)
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (..., H, W, C)."""
+        return engine.colours.solarize(image, *self.threshold)
+
+
+class RandomSolarize(ImageOperation):
+    """The image with the values in a random range inverted.
+
+    Args:
+        threshold: (min, max), in which the range is drawn; where they are equal, all values from it on.
+
+    Example:
+        >>> import numpy as np
+        >>> RandomSolarize((100, 100))(np.array([[99, 100]], np.uint8)).tolist()
+        [[99, 155]]
+
+    Source: MindSpore, `mindspore.dataset.vision.RandomSolarize`.
+    """
+
+    random = True
+
+    def __init__(self, threshold: Sequence[int] = (0, 255)) -> None:
+        low, high = pair("RandomSolarize", "threshold", threshold, at_least=0)
+        limits("RandomSolarize", "threshold", (low, high), at_most=255.0, example="(0, 255)")
+        self.threshold = (low, high)
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (H, W, C)."""
+        low, high = self.threshold
+        if low == high:
+            return engine.colours.solarize(image, low, 255)
+        one, other = (
+            low + engine.chance.integer(engine.chance.fold(seed, number), high - low + 1) for number in (0, 1)
+        )
+        start, end = keras.ops.minimum(one, other), keras.ops.maximum(one, other)
+        return engine.colours.solarize(image, start, keras.ops.where(start == end, 255, end))
+
+
+class Posterize(ImageOperation):
+    """A uint8 image with only the highest bits of each value kept.
+
+    Args:
+        bits: How many, from 0 to 8.
+
+    Example:
+        >>> import numpy as np
+        >>> Posterize(1)(np.array([[100, 200]], np.uint8)).tolist()
+        [[0, 128]]
+
+    Source: MindSpore, `mindspore.dataset.vision.Posterize`.
+    """
+
+    batched = True
+    whole = True
+    pictures: ClassVar[PictureHabit] = "ends"
+
+    def __init__(self, bits: int) -> None:
+        self.bits = checks.integer("Posterize", "bits", bits, at_least=0, example=4)
+        checks.number("Posterize", "bits", bits, at_most=8)
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (..., H, W, C)."""
+        return engine.colours.posterize(image, self.bits)
+
+
+class RandomPosterize(ImageOperation):
+    """A uint8 image with a random number of the highest bits of each value kept.
+
+    Args:
+        bits: (min, max) of that number, from 1 to 8; or the number.
+
+    Example:
+        >>> import numpy as np
+        >>> RandomPosterize((1, 1))(np.array([[100, 200]], np.uint8)).tolist()
+        [[0, 128]]
+
+    Source: MindSpore, `mindspore.dataset.vision.RandomPosterize`.
+    """
+
+    whole = True
+    random = True
+
+    def __init__(self, bits: int | Sequence[int] = (8, 8)) -> None:
+        self.bits = pair("RandomPosterize", "bits", bits)
+        limits("RandomPosterize", "bits", self.bits, at_most=8.0, example="(4, 8)")
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (H, W, C)."""
+        low, high = self.bits
+        return engine.colours.posterize(image, low + engine.chance.integer(seed, high - low + 1))
+
+
+class _Perhaps(ImageOperation):
+    """The base of the three that follow: another transform, by chance."""
+
+    random = True
+    pictures: ClassVar[PictureHabit] = "ends"
+
+    def __init__(self, transform: ImageOperation, prob: float) -> None:
+        self._transform = transform
+        self.prob = probability(self.name, prob)
+
+    def graph(self, value: Any, seed: Seed) -> Any:
+        """Return the result for a tensor."""
+        return engine.chance.either(
+            engine.chance.happens(seed, self.prob), lambda: self._transform.graph(value, seed), lambda: value
+        )
+
+
+class RandomInvert(_Perhaps):
+    """255 minus the image, by chance.
+
+    Args:
+        prob: With which probability.
+
+    Example:
+        >>> import numpy as np
+        >>> RandomInvert(1.0)(np.array([[0, 55]], np.uint8)).tolist()
+        [[255, 200]]
+
+    Source: MindSpore, `mindspore.dataset.vision.RandomInvert`.
+    """
+
+    def __init__(self, prob: float = 0.5) -> None:
+        super().__init__(Invert(), prob)
+
+
+class RandomEqualize(_Perhaps):
+    """What `Equalize` makes of the image, by chance.
+
+    Args:
+        prob: With which probability.
+
+    Example:
+        >>> import numpy as np
+        >>> RandomEqualize(0.0)(np.array([[0, 55]], np.uint8)).tolist()
+        [[0, 55]]
+
+    Source: MindSpore, `mindspore.dataset.vision.RandomEqualize`.
+    """
+
+    def __init__(self, prob: float = 0.5) -> None:
+        super().__init__(Equalize(), prob)
+
+
+class RandomAutoContrast(_Perhaps):
+    """What `AutoContrast` makes of the image, by chance.
+
+    Args:
+        cutoff: See `AutoContrast`, as for `ignore`.
+        ignore: Values that do not count.
+        prob: With which probability.
+
+    Example:
+        >>> import numpy as np
+        >>> RandomAutoContrast(prob=1.0)(np.array([[100, 110]], np.uint8)).tolist()
+        [[0, 255]]
+
+    Source: MindSpore, `mindspore.dataset.vision.RandomAutoContrast`.
+    """
+
+    def __init__(self, cutoff: float = 0.0, ignore: int | Sequence[int] | None = None, prob: float = 0.5) -> None:
+        super().__init__(AutoContrast(cutoff, ignore), prob)

@@ -1,0 +1,28 @@
+"""Elements taken by their places, where Keras has no function for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+
+def gather_in_batches(x: Any, indices: Any, *, axis: int, batch_axes: int) -> Any:
+    """Take slices along `axis`, in each of the shared leading axes on its own."""
+    return tf.gather(x, indices, axis=axis, batch_dims=batch_axes)
+
+
+def gather_places(x: Any, places: Any) -> Any:
+    """Take the slices of `x` at places (..., k), which count along its first k axes."""
+    return tf.gather_nd(x, places)
+
+
+def choose_marked(x: Any, marks: Any) -> Any:
+    """Return the elements of `x` where `marks`, of the same shape, is True, in a vector."""
+    return tf.boolean_mask(x, marks)
+
+
+def unique_with_places(x: Any) -> tuple[Any, Any]:
+    """Return the different elements in order of appearance, and for each element its place among them."""
+    values, places = tf.unique(tf.reshape(x, (-1,)))
+    return values, tf.reshape(places, tf.shape(x))

@@ -1,0 +1,214 @@
+"""Images as tensors (..., height, width, channels): decoding, resizing, cropping, padding and flipping."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import tensorflow as tf
+
+Method = Literal["nearest", "linear", "cubic", "area", "pil_nearest", "pil_linear", "pil_cubic", "pil_lanczos"]
+_DCT = "INTEGER_ACCURATE"
+Border = Literal["constant", "edge", "reflect", "symmetric"]
+
+
+def decode(contents: Any) -> Any:
+    """Return the image, uint8 (H, W, 3), of an encoded file, a vector of uint8."""
+    text = _text(contents)
+    image = tf.cond(tf.io.is_jpeg(text), lambda: tf.io.decode_jpeg(text, 3, dct_method=_DCT), lambda: _decode_any(text))
+    return tf.ensure_shape(image, (None, None, 3))
+
+
+def decode_part(contents: Any, choose: Callable[[Any, Any], tuple[Any, Any, Any, Any]]) -> Any:
+    """Return a part of the image of an encoded file; of a JPEG only that part is decoded.
+
+    Args:
+        contents: A vector of uint8.
+        choose: From the image's height and width to the part's top, left, height and width.
+    """
+    text = _text(contents)
+
+    def of_jpeg() -> Any:
+        shape = tf.io.extract_jpeg_shape(text)
+        window = tf.stack(choose(shape[0], shape[1]))
+        return tf.io.decode_and_crop_jpeg(text, window, channels=3, dct_method=_DCT)
+
+    def of_other() -> Any:
+        image = _decode_any(text)
+        return crop(image, *choose(*size_of(image)))
+
+    return tf.ensure_shape(tf.cond(tf.io.is_jpeg(text), of_jpeg, of_other), (None, None, 3))
+
+
+def _decode_any(text: Any) -> Any:
+    return tf.ensure_shape(tf.io.decode_image(text, channels=3, expand_animations=False), (None, None, 3))
+
+
+def _text(contents: Any) -> Any:
+    """Return a vector of uint8 as a string; in TensorFlow's own format of tensors the values come last."""
+    count = tf.size(contents)
+    return tf.strings.substr(tf.io.serialize_tensor(contents), -count, count)
+
+
+def size_of(image: Any) -> tuple[Any, Any]:
+    """Return height and width: ints where they are known, otherwise tensors."""
+    known = image.shape[-3:-1]
+    shape = tf.shape(image)
+    return tuple(shape[place - 3] if size is None else size for place, size in enumerate(known))  # type: ignore
+
+
+def saturate(values: Any, dtype: Any) -> Any:
+    """Return float values as `dtype`; an integer one has them rounded to the nearest and kept within its range."""
+    if not dtype.is_integer:
+        return tf.cast(values, dtype)
+    return tf.cast(tf.clip_by_value(tf.round(values), float(dtype.min), float(dtype.max)), dtype)
+
+
+def resize(image: Any, height: Any, width: Any, method: Method) -> Any:
+    """Return the image at another size, of the same dtype.
+
+    Args:
+        image: (..., H, W, C).
+        height: The new height, an int or a tensor; `width` likewise.
+        width: The new width.
+        method: OpenCV's meaning of the word, or Pillow's, which averages where it shrinks.
+    """
+    leading = tf.shape(image)[:-3]
+    batch = tf.reshape(image, tf.concat([[-1], tf.shape(image)[-3:]], 0)) if image.shape.rank != 4 else image
+    batch = tf.ensure_shape(batch, [None, *image.shape[-3:]])
+    size = tf.stack([height, width])
+    if method in ("nearest", "pil_nearest"):
+        result = tf.raw_ops.ResizeNearestNeighbor(
+            images=batch, size=size, half_pixel_centers=method == "pil_nearest"
+        )
+    elif method == "linear":
+        known = image.dtype in (tf.uint8, tf.uint16, tf.int8, tf.int16, tf.int32, tf.float16, tf.float32)
+        source = batch if known else tf.cast(batch, tf.float32)
+        result = tf.raw_ops.ResizeBilinear(images=source, size=size, half_pixel_centers=True)
+    else:
+        rows, columns = size_of(batch)
+        across = _weights(method, width, columns, height, rows)
+        result = tf.einsum("ow,nhwc->nhoc", across, tf.cast(batch, tf.float32))
+        if method.startswith("pil_"):  # Pillow rounds after each axis.
+            result = tf.cast(saturate(result, image.dtype), tf.float32)
+        result = tf.einsum("oh,nhwc->nowc", _weights(method, height, rows, width, columns), result)
+    if method == "linear" and image.dtype in (tf.uint8, tf.uint16):
+        result = tf.cast(result + 0.5, image.dtype)  # A mean is in range, and half a level goes up, as in OpenCV.
+    elif result.dtype != image.dtype:
+        result = saturate(result, image.dtype)
+    if image.shape.rank != 4:
+        result = tf.reshape(result, tf.concat([leading, tf.shape(result)[1:]], 0))
+    sizes = [value if isinstance(value, int) else None for value in (height, width)]
+    return tf.ensure_shape(result, [*image.shape[:-3], *sizes, image.shape[-1]])
+
+
+def _weights(method: Method, new: Any, old: Any, other_new: Any, other_old: Any) -> Any:
+    """Return the matrix (new, old) that resizes one axis."""
+    scale = tf.cast(old, tf.float32) / tf.cast(new, tf.float32)
+    other_scale = tf.cast(other_old, tf.float32) / tf.cast(other_new, tf.float32)
+    if method == "area":
+        shrinks = tf.logical_and(scale >= 1.0, other_scale >= 1.0)
+        return tf.where(shrinks, _area_weights(new, old, scale), _stretched_weights(new, old, scale))
+    if method == "cubic":
+        return _cubic_weights(new, old, scale)
+    kernel, support = _KERNELS[method]
+    stretch = tf.maximum(scale, 1.0)
+    centre = (tf.range(tf.cast(new, tf.float32)) + 0.5)[:, None] * scale
+    place = tf.range(tf.cast(old, tf.float32))[None, :] + 0.5
+    distance = (place - centre) / stretch
+    raw = tf.where(tf.abs(distance) < support, kernel(distance), 0.0)
+    return raw / tf.reduce_sum(raw, axis=1, keepdims=True)
+
+
+def _area_weights(new: Any, old: Any, scale: Any) -> Any:
+    start = tf.range(tf.cast(new, tf.float32))[:, None] * scale
+    place = tf.range(tf.cast(old, tf.float32))[None, :]
+    overlap = tf.minimum(start + scale, place + 1.0) - tf.maximum(start, place)
+    return tf.maximum(overlap, 0.0) / scale
+
+
+def _stretched_weights(new: Any, old: Any, scale: Any) -> Any:
+    """Return OpenCV's area weights for enlarging: between two pixels only where the new pixel covers both."""
+    index = tf.range(tf.cast(new, tf.float32))
+    first = tf.floor(index * scale)
+    share = (index + 1.0) - (first + 1.0) / scale
+    share = tf.where(share <= 0.0, 0.0, share - tf.floor(share))
+    first = tf.cast(first, tf.int32)
+    return _two_taps(first, share, old)
+
+
+def _two_taps(first: Any, share: Any, old: Any) -> Any:
+    second = tf.minimum(first + 1, old - 1)
+    return (1.0 - share)[:, None] * tf.one_hot(first, old) + share[:, None] * tf.one_hot(second, old)
+
+
+def _cubic_weights(new: Any, old: Any, scale: Any) -> Any:
+    """Return OpenCV's cubic weights (a = -0.75), pixels beyond the border being the border's."""
+    centre = (tf.range(tf.cast(new, tf.float32)) + 0.5) * scale - 0.5
+    first = tf.floor(centre)
+    share = centre - first
+    total = tf.zeros(tf.stack([new, old]))
+    for step in (-1, 0, 1, 2):
+        place = tf.clip_by_value(tf.cast(first, tf.int32) + step, 0, old - 1)
+        total += _cubic(share - step, -0.75)[:, None] * tf.one_hot(place, old)
+    return total
+
+
+def _cubic(distance: Any, a: float) -> Any:
+    x = tf.abs(distance)
+    near = ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
+    far = ((x - 5.0) * x + 8.0) * x * a - 4.0 * a
+    return tf.where(x < 1.0, near, tf.where(x < 2.0, far, 0.0))
+
+
+def _sinc(x: Any) -> Any:
+    angle = tf.where(x == 0.0, 1.0, x * 3.14159265358979)
+    return tf.where(x == 0.0, 1.0, tf.sin(angle) / angle)
+
+
+_KERNELS: dict[str, tuple[Callable[[Any], Any], float]] = {
+    "pil_linear": (lambda x: tf.maximum(0.0, 1.0 - tf.abs(x)), 1.0),
+    "pil_cubic": (lambda x: _cubic(x, -0.5), 2.0),
+    "pil_lanczos": (lambda x: _sinc(x) * _sinc(x / 3.0), 3.0),
+}
+
+
+def crop(image: Any, top: Any, left: Any, height: Any, width: Any) -> Any:
+    """Return the part of (..., H, W, C) that starts at (top, left), of the given size."""
+    return image[..., top : top + height, left : left + width, :] if _all_ints(top, left, height, width) else _slice(
+        image, top, left, height, width
+    )
+
+
+def _all_ints(*values: Any) -> bool:
+    return all(isinstance(value, int) for value in values)
+
+
+def _slice(image: Any, top: Any, left: Any, height: Any, width: Any) -> Any:
+    shape, rank = tf.shape(image), image.shape.rank
+    begin = tf.stack([*[0] * (rank - 3), top, left, 0])
+    size = tf.stack([*(shape[axis] for axis in range(rank - 3)), height, width, shape[-1]])
+    sizes = [value if isinstance(value, int) else None for value in (height, width)]
+    return tf.ensure_shape(tf.slice(image, begin, size), [*image.shape[:-3], *sizes, image.shape[-1]])
+
+
+def pad(
+    image: Any, left: Any, top: Any, right: Any, bottom: Any, border: Border, fill: tuple[float, ...] = (0,)
+) -> Any:
+    """Return (..., H, W, C) with a border, which has one value, or one per channel, where it is "constant"."""
+    if border == "edge":
+        rows, columns = size_of(image)
+        image = tf.gather(image, tf.clip_by_value(tf.range(-top, rows + bottom), 0, rows - 1), axis=-3)
+        return tf.gather(image, tf.clip_by_value(tf.range(-left, columns + right), 0, columns - 1), axis=-2)
+    widths = [*[[0, 0]] * (image.shape.rank - 3), [top, bottom], [left, right], [0, 0]]
+    if border != "constant":
+        return tf.pad(image, widths, mode=border.upper())
+    if len(set(fill)) == 1:
+        return tf.pad(image, widths, constant_values=tf.cast(fill[0], image.dtype))
+    inside = tf.pad(tf.ones_like(image, dtype=tf.bool), widths)
+    return tf.where(inside, tf.pad(image, widths), tf.cast(list(fill), image.dtype))
+
+
+def flip(image: Any, axis: Literal["horizontal", "vertical"]) -> Any:
+    """Return (..., H, W, C) mirrored from left to right, or from top to bottom."""
+    return tf.reverse(image, axis=[-2 if axis == "horizontal" else -3])

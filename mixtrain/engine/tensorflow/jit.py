@@ -1,0 +1,55 @@
+"""Functions that users write become compiled calls; the formats found in them decide on XLA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from mixtrain.dtype import DType, bfloat16, float16, float32, float64
+from mixtrain.engine.facts import JitChoice
+from mixtrain.engine.tensorflow.branches import call_with_branches
+from mixtrain.engine.tensorflow.compile import choose_jit
+from mixtrain.engine.tensorflow.device import describe_device
+
+_FLOATS = {tf.as_dtype(dtype).as_datatype_enum: dtype for dtype in (float16, bfloat16, float32, float64)}
+
+
+def compile_once(function: Callable[..., Any], *, jit: bool | None = None) -> Callable[..., Any]:
+    """Return a function of tensors of fixed shapes as one compiled call, in every mode.
+
+    Args:
+        function: Takes tensors, returns a structure of tensors.
+        jit: Whether XLA compiles it; None to decide by `choose_jit`, from the formats found in the function's graph.
+
+    Returns:
+        The compiled function; traced at its first call, twice where XLA turns out to be needed.
+    """
+    compiled: list[Callable[..., Any]] = []
+
+    def run(*tensors: Any) -> Any:
+        return call_with_branches(call, *tensors)
+
+    def call(*tensors: Any) -> Any:
+        if not compiled:
+            plain = tf.function(function, autograph=False, jit_compile=bool(jit))
+            choice = JitChoice(bool(jit), "asked for") if jit is not None else _choice(plain, tensors)
+            compiled.append(
+                tf.function(function, autograph=False, jit_compile=True) if choice.jit and jit is None else plain
+            )
+        return compiled[0](*tensors)
+
+    return run
+
+
+def _choice(plain: Any, tensors: tuple[Any, ...]) -> JitChoice:
+    graph = plain.get_concrete_function(*tensors).graph.as_graph_def()
+    nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
+    formats: set[DType] = {
+        _FLOATS[attribute.type]
+        for node in nodes
+        for attribute in node.attr.values()
+        if attribute.type in _FLOATS
+    }
+    return choose_jit(formats or {float32}, describe_device())

@@ -1,0 +1,130 @@
+"""`AdaptiveAvgPool2d` and its kin: poolings that make an output of a given size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import keras
+
+from mixtrain import checks
+from mixtrain.nn.cell import Cell
+from mixtrain.nn.layer.inputs import channels_first, channels_last, check_rank, float_tensor, name_of
+
+
+class _AdaptivePool(Cell):
+    """A pooling whose windows share an axis out as evenly as they can."""
+
+    _rank: ClassVar[int] = 2
+    _function: ClassVar[Callable[..., Any]]
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__()
+        values = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * self._rank
+        if len(values) != self._rank:
+            expected = "an int or two of them" if self._rank == 2 else "an int"
+            raise checks.fail_value(self.cls_name, f"output_size must be {expected}", output_size, "output_size=1")
+        for value in values:
+            if value is not None or self._rank == 1:
+                checks.integer(self.cls_name, "output_size", value, at_least=1)
+        self.output_size, self._sizes = output_size, values
+
+    def construct(self, x: Any) -> Any:
+        """Pool `x`, which may lack the batch axis."""
+        x = float_tensor(self, x)
+        axes = "(N, C, H, W) or (C, H, W)" if self._rank == 2 else "(N, C, L) or (C, L)"
+        check_rank(self, x, (self._rank + 1, self._rank + 2), axes)
+        if len(x.shape) == self._rank + 1:
+            return self.construct(x[None])[0]
+        sizes = tuple(x.shape)[2:]
+        if None in sizes:
+            raise ValueError(
+                f"{name_of(self)}: expected an input of known sizes; got input shape {tuple(x.shape)}. Write images of "
+                "one size, or keras.ops.mean(x, (2, 3))."
+            )
+        wanted = tuple(size if value is None else value for value, size in zip(self._sizes, sizes, strict=True))
+        y = type(self)._function(channels_last(x), wanted, data_format="channels_last")
+        return channels_first(y)
+
+
+class AdaptiveAvgPool1d(_AdaptivePool):
+    """The means of `output_size` windows that cover a sequence.
+
+    Args:
+        output_size: Size of the output, an int.
+
+    Inputs:
+        x (N, C, L) or (C, L), floating point.
+
+    Returns:
+        (N, C, output_size) or (C, output_size), format of `x`.
+
+    Raises:
+        TypeError: `output_size` is no int.
+        ValueError: It is out of range, or `x` has another number of axes.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> nn.AdaptiveAvgPool1d(2)(mixtrain.Tensor([[1.0, 3.0, 2.0, 0.0]])).numpy().tolist()
+        [[2.0, 1.0]]
+
+    Source: MindSpore, `mindspore.nn.AdaptiveAvgPool1d`.
+    """
+
+    _rank: ClassVar[int] = 1
+    _function = staticmethod(keras.ops.adaptive_average_pool)
+
+
+class AdaptiveAvgPool2d(_AdaptivePool):
+    """The means of windows that cover an image, as many as the output has places.
+
+    Args:
+        output_size: Size of the output: an int or (height, width); None keeps the input's.
+
+    Inputs:
+        x (N, C, H, W) or (C, H, W), floating point.
+
+    Returns:
+        (N, C, height, width) or (C, height, width), format of `x`.
+
+    Raises:
+        TypeError: `output_size` is neither an int nor two.
+        ValueError: It is out of range, or `x` has another number of axes.
+
+    Example:
+        >>> import mixtrain, numpy as np, mixtrain.nn as nn
+        >>> tuple(nn.AdaptiveAvgPool2d((1, None))(mixtrain.Tensor(np.ones((2, 3, 5, 4), np.float32))).shape)
+        (2, 3, 1, 4)
+
+    Source: MindSpore, `mindspore.nn.AdaptiveAvgPool2d`.
+    """
+
+    _function = staticmethod(keras.ops.adaptive_average_pool)
+
+
+class AdaptiveMaxPool1d(_AdaptivePool):
+    """The maxima of `output_size` windows that cover a sequence.
+
+    Args:
+        output_size: Size of the output, an int.
+
+    Inputs:
+        x (N, C, L) or (C, L), floating point.
+
+    Returns:
+        (N, C, output_size) or (C, output_size), format of `x`.
+
+    Raises:
+        TypeError: `output_size` is no int.
+        ValueError: It is out of range, or `x` has another number of axes.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> nn.AdaptiveMaxPool1d(2)(mixtrain.Tensor([[1.0, 3.0, 2.0, 0.0]])).numpy().tolist()
+        [[3.0, 2.0]]
+
+    Source: MindSpore, `mindspore.nn.AdaptiveMaxPool1d`.
+    """
+
+    _rank: ClassVar[int] = 1
+    _function = staticmethod(keras.ops.adaptive_max_pool)

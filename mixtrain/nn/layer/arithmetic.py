@@ -1,0 +1,175 @@
+"""Cells around one operation: `MatMul`, `Norm`, `OneHot` and `Range`."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import keras
+import numpy as np
+
+from mixtrain import checks, engine
+from mixtrain.dtype import as_dtype, float32
+from mixtrain.nn.cell import Cell
+from mixtrain.nn.layer.inputs import float_tensor, promote
+from mixtrain.nn.layer.windows import is_integral
+from mixtrain.precision.families import Family
+
+
+class MatMul(Cell):
+    """Multiply matrices, or batches of them.
+
+    Args:
+        transpose_x1: Whether the last two axes of the first are swapped.
+        transpose_x2: Whether those of the second are.
+
+    Inputs:
+        x1 and x2, floating point, whose leading axes broadcast; either may be a vector.
+
+    Returns:
+        The product, in the wider of their formats.
+
+    Raises:
+        TypeError: An argument is no bool, or an input no floating-point tensor.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> nn.MatMul(transpose_x2=True)(mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([[3.0, 4.0]])).numpy().tolist()
+        [[11.0]]
+
+    Source: MindSpore, `mindspore.nn.MatMul`.
+    """
+
+    precision_family: ClassVar[Family] = "matmul"
+
+    def __init__(self, transpose_x1: bool = False, transpose_x2: bool = False) -> None:
+        super().__init__()
+        self.transpose_x1 = checks.boolean(self.cls_name, "transpose_x1", transpose_x1)
+        self.transpose_x2 = checks.boolean(self.cls_name, "transpose_x2", transpose_x2)
+
+    def construct(self, x1: Any, x2: Any) -> Any:
+        """Return the product."""
+        x1, x2 = promote(float_tensor(self, x1), float_tensor(self, x2))
+        if self.transpose_x1 and len(x1.shape) > 1:
+            x1 = keras.ops.swapaxes(x1, -1, -2)
+        if self.transpose_x2 and len(x2.shape) > 1:
+            x2 = keras.ops.swapaxes(x2, -1, -2)
+        return keras.ops.matmul(x1, x2)
+
+
+class Norm(Cell):
+    """The root of the sum of squares along axes.
+
+    Args:
+        axis: The axis or axes; () for all.
+        keep_dims: Whether the axes stay, with size 1.
+
+    Inputs:
+        x, floating point.
+
+    Returns:
+        The norms, format of `x`.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> float(nn.Norm()(mixtrain.Tensor([3.0, 4.0])))
+        5.0
+
+    Source: MindSpore, `mindspore.nn.Norm`.
+    """
+
+    def __init__(self, axis: int | tuple[int, ...] = (), keep_dims: bool = False) -> None:
+        super().__init__()
+        if not is_integral(axis) and not (isinstance(axis, (tuple, list)) and all(map(is_integral, axis))):
+            raise checks.fail_type(self.cls_name, "axis must be an int or a tuple of them", axis, "axis=()")
+        self.axis, self.keep_dims = axis, checks.boolean(self.cls_name, "keep_dims", keep_dims)
+
+    def construct(self, x: Any) -> Any:
+        """Return the norms of `x`."""
+        axis = None if isinstance(self.axis, (tuple, list)) and not self.axis else self.axis
+        return keras.ops.sqrt(keras.ops.sum(keras.ops.square(float_tensor(self, x)), axis, keepdims=self.keep_dims))
+
+    def extend_repr(self) -> str:
+        """Return the constructor's arguments."""
+        return f"axis={self.axis}, keep_dims={self.keep_dims}"
+
+
+class OneHot(Cell):
+    """Rows with one value at each index and another elsewhere.
+
+    Args:
+        axis: Where the new axis goes; the last by default.
+        depth: Its size.
+        on_value: The value at the index.
+        off_value: The value elsewhere; everywhere, for an index outside [0, depth).
+        dtype: Format of the output.
+
+    Inputs:
+        indices, of an int format.
+
+    Returns:
+        The shape of indices with an axis of size `depth` more.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: `depth` is less than 1.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> nn.OneHot(depth=3)(mixtrain.Tensor([1])).numpy().tolist()
+        [[0.0, 1.0, 0.0]]
+
+    Source: MindSpore, `mindspore.nn.OneHot`.
+    """
+
+    def __init__(
+        self, axis: int = -1, depth: int = 1, on_value: float = 1.0, off_value: float = 0.0, dtype: Any = float32
+    ) -> None:
+        super().__init__()
+        if not is_integral(axis):
+            raise checks.fail_type(self.cls_name, "axis must be an int", axis, "axis=-1")
+        self.axis, self.depth = int(axis), checks.integer(self.cls_name, "depth", depth, at_least=1)
+        self.on_value, self.off_value, self.dtype = on_value, off_value, as_dtype(dtype)
+
+    def construct(self, indices: Any) -> Any:
+        """Return the rows of `indices`."""
+        hit = keras.ops.one_hot(engine.to_tensor(indices), self.depth, axis=self.axis, dtype="bool")
+        on, off = (keras.ops.cast(value, self.dtype) for value in (self.on_value, self.off_value))
+        return keras.ops.where(hit, on, off)
+
+
+class Range(Cell):
+    """Numbers from a start to a limit, which is left out.
+
+    Args:
+        start: The first number; where `limit` is None, the limit, and 0 is the first.
+        limit: The limit.
+        delta: The step.
+
+    Returns:
+        A tensor of one axis: int32, or float32 where an argument is a float.
+
+    Raises:
+        ValueError: `delta` is 0.
+
+    Example:
+        >>> import mixtrain.nn as nn
+        >>> nn.Range(1, 8, 2)().numpy().tolist()
+        [1, 3, 5, 7]
+
+    Source: MindSpore, `mindspore.nn.Range`.
+    """
+
+    def __init__(self, start: float, limit: float | None = None, delta: float = 1) -> None:
+        super().__init__()
+        if delta == 0:
+            raise checks.fail_value(self.cls_name, "delta must not be 0", delta, "delta=1")
+        first, end = (0, start) if limit is None else (start, limit)
+        numbers = np.arange(first, end, delta)
+        self.result_tensor = engine.to_tensor(numbers, "float32" if numbers.dtype.kind == "f" else "int32")
+
+    def construct(self) -> Any:
+        """Return the numbers."""
+        return self.result_tensor

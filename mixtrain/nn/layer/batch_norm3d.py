@@ -1,0 +1,77 @@
+"""`BatchNorm3d`: each channel of volumes normalised over the batch, arithmetic always in float32."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import keras
+
+from mixtrain.dtype import float32
+from mixtrain.nn.cell import Cell
+from mixtrain.nn.layer.batch_norm import BatchNorm2d
+from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor
+from mixtrain.precision.families import Family
+
+
+class BatchNorm3d(Cell):
+    """Normalise each channel of volumes over the batch, depth, height and width, then scale and shift it.
+
+    Args:
+        num_features: Channels of the input.
+        eps: Added to the variance.
+        momentum: Share of the moving statistics that a training step keeps.
+        affine: Whether `gamma` and `beta` are learned.
+        gamma_init: What `initializer` accepts: the scale.
+        beta_init: Likewise: the shift.
+        moving_mean_init: Likewise: the moving mean.
+        moving_var_init: Likewise: the moving variance.
+        use_batch_statistics: True: always those of the batch; False: always the moving ones; None: by the mode.
+        dtype: Format that `gamma` and `beta` are stored in.
+
+    Inputs:
+        x (N, num_features, D, H, W), floating point.
+
+    Returns:
+        Shape and format of `x`, computed by `bn2d`, the `BatchNorm2d` that holds the parameters.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or `x` has another number of axes or channels.
+
+    Example:
+        >>> import mixtrain, numpy as np, mixtrain.nn as nn
+        >>> tuple(nn.BatchNorm3d(3)(mixtrain.Tensor(np.ones((2, 3, 2, 2, 2), np.float32))).shape)
+        (2, 3, 2, 2, 2)
+
+    Source: MindSpore, `mindspore.nn.BatchNorm3d`.
+    """
+
+    precision_family: ClassVar[Family] = "normalisation"
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.9,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        moving_mean_init: Any = "zeros",
+        moving_var_init: Any = "ones",
+        use_batch_statistics: bool | None = None,
+        dtype: Any = float32,
+    ) -> None:
+        super().__init__()
+        self.bn2d = BatchNorm2d(
+            num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init,
+            use_batch_statistics, dtype=dtype,
+        )
+
+    def construct(self, x: Any) -> Any:
+        """Normalise `x` with depth and height seen as one axis."""
+        x = float_tensor(self, x)
+        check_rank(self, x, (5,), "(N, C, D, H, W)")
+        check_width(self, x, 1, self.bn2d.num_features, noun="channels", argument="num_features")
+        shape = keras.ops.shape(x)
+        flat = keras.ops.reshape(x, (shape[0], shape[1], -1, shape[4]))
+        return keras.ops.reshape(self.bn2d(flat), shape)

@@ -1,0 +1,161 @@
+"""`Conv2dBnAct` and `DenseBnAct`: a layer, a normalisation and an activation as one cell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mixtrain import checks
+from mixtrain.nn.cell import Cell
+from mixtrain.nn.layer.activation import activation_of
+from mixtrain.nn.layer.batch_norm import BatchNorm1d, BatchNorm2d
+from mixtrain.nn.layer.conv import Conv2d
+from mixtrain.nn.layer.dense import Dense
+from mixtrain.nn.layer.elementwise import LeakyReLU
+
+
+class _BnAct(Cell):
+    """What follows the first layer."""
+
+    def _follow(self, norm: Cell, has_bn: bool, activation: Any, alpha: float, after_fake: bool) -> None:
+        where = self.cls_name
+        self.has_bn = checks.boolean(where, "has_bn", has_bn)
+        self.has_act = activation is not None
+        self.after_fake = checks.boolean(where, "after_fake", after_fake)
+        if has_bn:
+            self.batchnorm = norm
+        self.activation = LeakyReLU(alpha) if activation == "leakyrelu" else activation_of(where, activation)
+
+    def _followed(self, x: Any) -> Any:
+        if self.has_bn:
+            x = self.batchnorm(x)
+        return self.activation(x) if self.has_act else x
+
+
+class Conv2dBnAct(_BnAct):
+    """`Conv2d`, then `BatchNorm2d`, then an activation.
+
+    Args:
+        in_channels: Channels of the input.
+        out_channels: Channels of the output.
+        kernel_size: Window: an int or (height, width).
+        stride: Step of the window.
+        pad_mode: "same", "valid" or "pad".
+        padding: With "pad": zeros on all sides, or (top, bottom, left, right).
+        dilation: Distance between the window's elements.
+        group: Number of groups that channels are split into.
+        has_bias: Whether a bias is added.
+        weight_init: What `initializer` accepts.
+        bias_init: Likewise.
+        has_bn: Whether the output is normalised.
+        momentum: `BatchNorm2d`'s.
+        eps: `BatchNorm2d`'s.
+        activation: A name, a Cell, a Keras layer or a function of a tensor; None for none.
+        alpha: Slope of the activation "leakyrelu".
+        after_fake: Accepted for MindSpore scripts; without effect.
+
+    Inputs:
+        x (N, in_channels, H, W), floating point.
+
+    Returns:
+        (N, out_channels, H', W').
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or `x` does not fit.
+
+    Example:
+        >>> import mixtrain, numpy as np, mixtrain.nn as nn
+        >>> block = nn.Conv2dBnAct(1, 2, 3, has_bn=True, activation="relu")
+        >>> tuple(block(mixtrain.Tensor(np.ones((1, 1, 4, 4), np.float32))).shape)
+        (1, 2, 4, 4)
+
+    Source: MindSpore, `mindspore.nn.Conv2dBnAct`.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        pad_mode: str = "same",
+        padding: Any = 0,
+        dilation: Any = 1,
+        group: int = 1,
+        has_bias: bool = False,
+        weight_init: Any = "normal",
+        bias_init: Any = "zeros",
+        has_bn: bool = False,
+        momentum: float = 0.997,
+        eps: float = 1e-5,
+        activation: Any = None,
+        alpha: float = 0.2,
+        after_fake: bool = True,
+    ) -> None:
+        super().__init__()
+        self.conv = Conv2d(
+            in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
+            bias_init,
+        )
+        self._follow(BatchNorm2d(out_channels, eps, momentum), has_bn, activation, alpha, after_fake)
+
+    def construct(self, x: Any) -> Any:
+        """Convolve, normalise and activate `x`."""
+        return self._followed(self.conv(x))
+
+
+class DenseBnAct(_BnAct):
+    """`Dense`, then `BatchNorm1d`, then an activation.
+
+    Args:
+        in_channels: Size of the last axis of the input.
+        out_channels: Size of the last axis of the output.
+        weight_init: What `initializer` accepts.
+        bias_init: Likewise.
+        has_bias: Whether a bias is added.
+        has_bn: Whether the output is normalised.
+        momentum: `BatchNorm1d`'s.
+        eps: `BatchNorm1d`'s.
+        activation: A name, a Cell, a Keras layer or a function of a tensor; None for none.
+        alpha: Slope of the activation "leakyrelu".
+        after_fake: Accepted for MindSpore scripts; without effect.
+
+    Inputs:
+        x (N, in_channels), floating point.
+
+    Returns:
+        (N, out_channels).
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or `x` does not fit.
+
+    Example:
+        >>> import mixtrain, numpy as np, mixtrain.nn as nn
+        >>> tuple(nn.DenseBnAct(4, 2, activation="relu")(mixtrain.Tensor(np.ones((3, 4), np.float32))).shape)
+        (3, 2)
+
+    Source: MindSpore, `mindspore.nn.DenseBnAct`.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        weight_init: Any = "normal",
+        bias_init: Any = "zeros",
+        has_bias: bool = True,
+        has_bn: bool = False,
+        momentum: float = 0.9,
+        eps: float = 1e-5,
+        activation: Any = None,
+        alpha: float = 0.2,
+        after_fake: bool = True,
+    ) -> None:
+        super().__init__()
+        self.dense = Dense(in_channels, out_channels, weight_init, bias_init, has_bias)
+        self._follow(BatchNorm1d(out_channels, eps, momentum), has_bn, activation, alpha, after_fake)
+
+    def construct(self, x: Any) -> Any:
+        """Map, normalise and activate `x`."""
+        return self._followed(self.dense(x))

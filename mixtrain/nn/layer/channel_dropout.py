@@ -1,0 +1,71 @@
+"""`Dropout1d`, `2d` and `3d`: in training, whole channels are set to zero at random."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.common.seed import next_seed
+from mixtrain.nn.cell import Cell
+from mixtrain.nn.layer.inputs import check_rank, float_tensor
+
+
+class _ChannelDropout(Cell):
+    """What they share; a subclass says how many axes the input has."""
+
+    _axes: ClassVar[tuple[tuple[int, ...], str]]
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__()
+        self.p = checks.number(self.cls_name, "p", p, at_least=0, at_most=1, example=0.5)
+        self.keep_prob = 1.0 - self.p
+        # Its state is a variable, so a compiled step draws anew each time; it is no Parameter of the network.
+        self.seed_generator = keras.random.SeedGenerator(seed=next_seed())
+
+    def construct(self, x: Any) -> Any:
+        """Drop channels of `x` in training."""
+        if not self.training or self.keep_prob == 1.0:
+            return x
+        x = float_tensor(self, x)
+        check_rank(self, x, *self._axes)
+        channels = 1 if len(x.shape) == max(self._axes[0]) else 0
+        shape = (*keras.ops.shape(x)[: channels + 1], *(1,) * (len(x.shape) - channels - 1))
+        kept = keras.random.uniform(shape, dtype="float32", seed=self.seed_generator) < self.keep_prob
+        scale = keras.ops.cast(kept, x.dtype) / max(self.keep_prob, 1e-7)
+        if len(x.shape) == 4 and channels:
+            last = engine.to_channels_last(x)
+            return engine.from_channels_last(last * keras.ops.transpose(scale, (0, 2, 3, 1)))
+        return x * scale
+
+    def extend_repr(self) -> str:
+        """Return the probability."""
+        return f"p={self.p}"
+
+
+class Dropout1d(_ChannelDropout):
+    """In training, drop whole channels of sequences (N, C, L) or (C, L), each with chance `p`; scale up the rest.
+
+    Example: ``nn.Dropout1d(p=0.5)(x)``. Source: Tompson et al., 2015; MindSpore, `mindspore.nn.Dropout1d`.
+    """
+
+    _axes = (2, 3), "(N, C, L) or (C, L)"
+
+
+class Dropout2d(_ChannelDropout):
+    """In training, drop whole channels of images (N, C, H, W), each with the chance `p`, and scale up the rest.
+
+    Example: ``nn.Dropout2d(p=0.5)(x)``. Source: Tompson et al., 2015; MindSpore, `mindspore.nn.Dropout2d`.
+    """
+
+    _axes = (4,), "(N, C, H, W)"
+
+
+class Dropout3d(_ChannelDropout):
+    """In training, drop whole channels of volumes (N, C, D, H, W), each with the chance `p`, and scale up the rest.
+
+    Example: ``nn.Dropout3d(p=0.5)(x)``. Source: Tompson et al., 2015; MindSpore, `mindspore.nn.Dropout3d`.
+    """
+
+    _axes = (5,), "(N, C, D, H, W)"

@@ -1,0 +1,58 @@
+"""`ClipByNorm`: a tensor scaled down where its norm is too large."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from mixtrain import checks
+from mixtrain.dtype import as_dtype, float32
+from mixtrain.nn.cell import Cell
+from mixtrain.nn.layer.inputs import float_tensor
+from mixtrain.nn.layer.windows import is_integral
+
+
+class ClipByNorm(Cell):
+    """Scale a tensor down to a norm where its own is larger.
+
+    Args:
+        axis: The axis or axes that the norm is taken over; None for all.
+
+    Inputs:
+        x, floating point. clip_norm: the largest norm, a number or a tensor that broadcasts with `x`.
+
+    Returns:
+        Shape and format of `x`; the norm is computed in float32.
+
+    Raises:
+        TypeError: `axis` is no int, tuple or None.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> nn.ClipByNorm()(mixtrain.Tensor([3.0, 4.0]), 1.0).numpy().round(3)
+        array([0.6, 0.8], dtype=float32)
+
+    Source: MindSpore, `mindspore.nn.ClipByNorm`.
+    """
+
+    def __init__(self, axis: int | tuple[int, ...] | None = None) -> None:
+        super().__init__()
+        axes = axis if isinstance(axis, (tuple, list)) else () if axis is None else (axis,)
+        if not all(map(is_integral, axes)):
+            raise checks.fail_type(self.cls_name, "axis must be an int, a tuple of them or None", axis, "axis=None")
+        self.axis = axis
+
+    def construct(self, x: Any, clip_norm: Any) -> Any:
+        """Return `x`, or `x` scaled to the norm `clip_norm`."""
+        return clip_by_norm(float_tensor(self, x), clip_norm, self.axis)
+
+
+def clip_by_norm(x: Any, clip_norm: Any, axis: Any = None) -> Any:
+    """Scale `x` down to the norm `clip_norm` over `axis` where its own is larger."""
+    ops = keras.ops
+    limit, wide = ops.cast(clip_norm, float32), ops.cast(x, float32)
+    squares = ops.sum(ops.square(wide), axis=tuple(axis) if isinstance(axis, list) else axis, keepdims=True)
+    # Zero has no norm to divide by, and the root no slope there.
+    norm = ops.sqrt(ops.where(squares > 0, squares, ops.ones_like(squares)))
+    return ops.cast(wide * limit / ops.maximum(norm, limit), as_dtype(x.dtype))

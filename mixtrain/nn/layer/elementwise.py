@@ -1,0 +1,295 @@
+"""Activations that treat every element alike and learn nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.common.seed import next_seed
+from mixtrain.nn.cell import Cell
+from mixtrain.nn.layer.inputs import float_tensor
+
+_ops = keras.ops
+
+
+class Elementwise(Cell):
+    """A cell that applies one function to every element; a row below gives the function.
+
+    Example:
+        >>> import keras
+        >>> class Cube(Elementwise):
+        ...     _of = staticmethod(lambda x: x * x * x)
+        >>> Cube()(keras.ops.convert_to_tensor([2.0])).numpy().tolist()
+        [8.0]
+    """
+
+    _of: ClassVar[Callable[..., Any]]
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def construct(self, x: Any) -> Any:
+        """Apply the function; shape and format of `x` stay."""
+        return engine.elementwise(self._function, float_tensor(self, x))
+
+    def _function(self, x: Any) -> Any:
+        return type(self)._of(x)
+
+
+class ReLU(Elementwise):
+    """max(x, 0). Example: ``nn.ReLU()(x)``. Source: MindSpore, `mindspore.nn.ReLU`."""
+
+    _of = staticmethod(_ops.relu)
+
+    def construct(self, x: Any) -> Any:
+        """Apply the function; shape and format of `x`, which may be integer, stay."""
+        return engine.elementwise(self._function, engine.to_tensor(x))
+
+
+class ReLU6(Elementwise):
+    """min(max(x, 0), 6). Example: ``nn.ReLU6()(x)``. Source: MindSpore, `mindspore.nn.ReLU6`."""
+
+    _of = staticmethod(_ops.relu6)
+
+
+class Sigmoid(Elementwise):
+    """1 / (1 + exp(-x)). Example: ``nn.Sigmoid()(x)``. Source: MindSpore, `mindspore.nn.Sigmoid`."""
+
+    _of = staticmethod(_ops.sigmoid)
+
+
+class LogSigmoid(Elementwise):
+    """log(sigmoid(x)), kept finite. Example: ``nn.LogSigmoid()(x)``. Source: MindSpore, `mindspore.nn.LogSigmoid`."""
+
+    _of = staticmethod(_ops.log_sigmoid)
+
+
+class HSigmoid(Elementwise):
+    """relu6(x + 3) / 6. Example: ``nn.HSigmoid()(x)``. Source: MindSpore, `mindspore.nn.HSigmoid`."""
+
+    _of = staticmethod(_ops.hard_sigmoid)
+
+
+class HSwish(Elementwise):
+    """x * relu6(x + 3) / 6. Example: ``nn.HSwish()(x)``. Source: MindSpore, `mindspore.nn.HSwish`."""
+
+    _of = staticmethod(_ops.hard_silu)
+
+
+class SiLU(Elementwise):
+    """x * sigmoid(x). Example: ``nn.SiLU()(x)``. Source: MindSpore, `mindspore.nn.SiLU`."""
+
+    _of = staticmethod(_ops.silu)
+
+
+class Mish(Elementwise):
+    """x * tanh(softplus(x)). Example: ``nn.Mish()(x)``. Source: Misra, 2019; MindSpore, `mindspore.nn.Mish`."""
+
+    _of = staticmethod(lambda x: x * _ops.tanh(_ops.softplus(x)))
+
+
+class SeLU(Elementwise):
+    """The self-normalising ELU. Example: ``nn.SeLU()(x)``. Source: MindSpore, `mindspore.nn.SeLU`."""
+
+    _of = staticmethod(_ops.selu)
+
+
+class Tanh(Elementwise):
+    """The hyperbolic tangent. Example: ``nn.Tanh()(x)``. Source: MindSpore, `mindspore.nn.Tanh`."""
+
+    _of = staticmethod(_ops.tanh)
+
+
+class Tanhshrink(Elementwise):
+    """x - tanh(x). Example: ``nn.Tanhshrink()(x)``. Source: MindSpore, `mindspore.nn.Tanhshrink`."""
+
+    _of = staticmethod(_ops.tanh_shrink)
+
+
+class Softsign(Elementwise):
+    """x / (1 + abs(x)). Example: ``nn.Softsign()(x)``. Source: MindSpore, `mindspore.nn.Softsign`."""
+
+    _of = staticmethod(_ops.softsign)
+
+
+class FastGelu(Elementwise):
+    """x * sigmoid(1.702 x), in MindSpore's form. Example: ``nn.FastGelu()(x)``. Source: `mindspore.nn.FastGelu`."""
+
+    _of = staticmethod(
+        lambda x: x * _ops.exp(0.851 * (x - _ops.absolute(x))) / (1 + _ops.exp(-1.702 * _ops.absolute(x)))
+    )
+
+
+class GELU(Elementwise):
+    """x times the normal distribution function of x.
+
+    Args:
+        approximate: Whether to use the formula with tanh; else the one with erf.
+
+    Raises:
+        TypeError: `approximate` is no bool.
+
+    Example:
+        >>> import mixtrain.nn as nn
+        >>> nn.GELU(approximate=False).approximate
+        'none'
+
+    Source: Hendrycks and Gimpel, 2016; MindSpore, `mindspore.nn.GELU`.
+    """
+
+    def __init__(self, approximate: bool = True) -> None:
+        super().__init__()
+        self.approximate = "tanh" if checks.boolean(self.cls_name, "approximate", approximate) else "none"
+
+    def _function(self, x: Any) -> Any:
+        return _ops.gelu(x, approximate=self.approximate == "tanh")
+
+
+class _Sloped(Elementwise):
+    """A function with one number, `alpha`."""
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        super().__init__()
+        self.alpha = checks.number(self.cls_name, "alpha", alpha)
+
+    def _function(self, x: Any) -> Any:
+        return type(self)._of(x, self.alpha)
+
+
+class LeakyReLU(_Sloped):
+    """x where x > 0, else alpha * x.
+
+    Args:
+        alpha: Slope of the negative side.
+
+    Raises:
+        TypeError: `alpha` is no number.
+
+    Example:
+        >>> import mixtrain.nn as nn
+        >>> nn.LeakyReLU()
+        LeakyReLU(alpha=0.2)
+
+    Source: MindSpore, `mindspore.nn.LeakyReLU`.
+    """
+
+    _of = staticmethod(_ops.leaky_relu)
+
+    def __init__(self, alpha: float = 0.2) -> None:
+        super().__init__(alpha)
+
+    def extend_repr(self) -> str:
+        """Return the slope."""
+        return f"alpha={self.alpha}"
+
+
+class ELU(_Sloped):
+    """x where x > 0, else alpha * (exp(x) - 1), with `alpha` a number.
+
+    Example: ``nn.ELU(1.0)(x)``. Source: Clevert et al., 2015; MindSpore, `mindspore.nn.ELU`.
+    """
+
+    _of = staticmethod(_ops.elu)
+
+
+class CELU(_Sloped):
+    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)), with `alpha` a number.
+
+    Example: ``nn.CELU(1.0)(x)``. Source: Barron, 2017; MindSpore, `mindspore.nn.CELU`.
+    """
+
+    _of = staticmethod(_ops.celu)
+
+
+class _Shrink(Elementwise):
+    """A function that sets what lies within `lambd` of zero to zero."""
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = checks.number(self.cls_name, "lambd", lambd, at_least=0)
+
+    def _function(self, x: Any) -> Any:
+        return type(self)._of(x, self.lambd)
+
+
+class SoftShrink(_Shrink):
+    """x moved towards zero by `lambd`, at most to zero. Example: ``nn.SoftShrink(0.5)(x)``.
+
+    Source: MindSpore, `mindspore.nn.SoftShrink`.
+    """
+
+    _of = staticmethod(_ops.soft_shrink)
+
+
+class HShrink(_Shrink):
+    """x, but 0 within `lambd` of zero. Example: ``nn.HShrink(0.5)(x)``. Source: MindSpore, `mindspore.nn.HShrink`."""
+
+    _of = staticmethod(_ops.hard_shrink)
+
+
+class Hardtanh(Elementwise):
+    """x kept within `min_val` and `max_val`. Example: ``nn.Hardtanh(-1.0, 1.0)(x)``.
+
+    Source: MindSpore, `mindspore.nn.Hardtanh`.
+    """
+
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
+        super().__init__()
+        self.min_val = checks.number(self.cls_name, "min_val", min_val)
+        self.max_val = checks.number(self.cls_name, "max_val", max_val, above=self.min_val, example=self.min_val + 1)
+
+    def _function(self, x: Any) -> Any:
+        return _ops.clip(x, self.min_val, self.max_val)
+
+
+class Threshold(Elementwise):
+    """x where x > `threshold`, else `value`. Example: ``nn.Threshold(0.1, 20.0)(x)``.
+
+    Source: MindSpore, `mindspore.nn.Threshold`.
+    """
+
+    def __init__(self, threshold: float, value: float) -> None:
+        super().__init__()
+        self.threshold = checks.number(self.cls_name, "threshold", threshold)
+        self.value = checks.number(self.cls_name, "value", value)
+
+    def _function(self, x: Any) -> Any:
+        return _ops.threshold(x, self.threshold, self.value)
+
+
+class RReLU(Cell):
+    """x where x > 0, else x times a number drawn anew from [`lower`, `upper`) for each element.
+
+    Args:
+        lower: Smallest slope.
+        upper: Largest slope.
+
+    Raises:
+        TypeError: A slope is no number.
+        ValueError: `upper` is less than `lower`.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> nn.RReLU(0.25, 0.25)(mixtrain.Tensor([-4.0, 2.0])).numpy().tolist()
+        [-1.0, 2.0]
+
+    Source: Xu et al., 2015; MindSpore, `mindspore.nn.RReLU`.
+    """
+
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3) -> None:
+        super().__init__()
+        self.lower = checks.number(self.cls_name, "lower", lower)
+        self.upper = checks.number(self.cls_name, "upper", upper, at_least=self.lower)
+        # Its state is a variable, so a compiled step draws anew each time; it is no Parameter of the network.
+        self.seed_generator = keras.random.SeedGenerator(seed=next_seed())
+
+    def construct(self, x: Any) -> Any:
+        """Apply the function; shape and format of `x` stay."""
+        x = float_tensor(self, x)
+        top = math.nextafter(self.upper, math.inf) if self.lower == self.upper else self.upper
+        slopes = keras.random.uniform(_ops.shape(x), self.lower, top, dtype="float32", seed=self.seed_generator)
+        return _ops.where(x > 0, x, x * _ops.cast(slopes, x.dtype))

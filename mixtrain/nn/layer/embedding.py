@@ -1,0 +1,189 @@
+"""`Embedding` and `EmbeddingLookup`: rows of a learned table."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import keras
+import numpy as np
+
+from mixtrain import checks, engine
+from mixtrain.common.casting import parameter_read_dtype, parameters_read_as
+from mixtrain.common.initializer import initializer
+from mixtrain.common.parameter import Parameter
+from mixtrain.dtype import as_dtype, float32, is_float
+from mixtrain.nn.cell import Cell
+from mixtrain.nn.layer.inputs import name_of
+from mixtrain.nn.layer.clip_by_norm import clip_by_norm
+
+
+class _Table(Cell):
+    """A table of `vocab_size` rows, and the look-up in it."""
+
+    _noun: ClassVar[str] = "ids"
+
+    def __init__(self, vocab_size: int, embedding_size: int) -> None:
+        super().__init__()
+        self.vocab_size = checks.integer(self.cls_name, "vocab_size", vocab_size, at_least=1)
+        self.embedding_size = checks.integer(self.cls_name, "embedding_size", embedding_size, at_least=1)
+
+    def _ids(self, ids: Any) -> Any:
+        """Return ids as an int tensor; a Python or NumPy value may come too."""
+        ids = engine.to_tensor(ids)
+        dtype = as_dtype(ids.dtype)
+        if is_float(dtype) or dtype == "bool":
+            raise TypeError(
+                f"{name_of(self)}: expected {self._noun} of an int dtype; got {dtype}. "
+                "Write mixtrain.Tensor(ids, mixtrain.int32)."
+            )
+        if not engine.is_tracing() and 0 not in tuple(ids.shape):
+            array = engine.to_numpy(ids)
+            if array.min() < 0 or array.max() >= self.vocab_size:
+                raise checks.fail_value(
+                    name_of(self), f"{self._noun} must be from 0 to {self.vocab_size - 1}",
+                    int(array.min() if array.min() < 0 else array.max()), f"vocab_size={int(array.max()) + 1}",
+                )
+        return ids
+
+    def _rows(self, ids: Any) -> Any:
+        # The rows are cast, not the table, which is larger; and so its gradient stays sparse.
+        wanted = parameter_read_dtype()
+        with parameters_read_as(None):
+            rows = keras.ops.take(self.embedding_table.value, ids, axis=0)
+        return rows if wanted is None else keras.ops.cast(rows, wanted)
+
+
+class Embedding(_Table):
+    """Look up a learned vector for each number.
+
+    Args:
+        vocab_size: Number of rows.
+        embedding_size: Size of each row.
+        use_one_hot: Whether to look up by a matrix product with one-hot rows, which suits some devices.
+        embedding_table: What `initializer` accepts; normal of deviation 0.01 by default.
+        dtype: Format of the one-hot rows; the table is float32.
+        padding_idx: A row that starts as zeros.
+
+    Inputs:
+        ids, ints in [0, vocab_size), of any shape.
+
+    Returns:
+        The rows: the shape of ids and (embedding_size,).
+
+    Raises:
+        TypeError: An argument or the ids have the wrong type.
+        ValueError: An argument is out of range; or, outside compiled functions, an id is.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> tuple(nn.Embedding(10, 4)(mixtrain.Tensor([[1, 2, 3]])).shape)
+        (1, 3, 4)
+
+    Source: MindSpore, `mindspore.nn.Embedding`.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        embedding_size: int,
+        use_one_hot: bool = False,
+        embedding_table: Any = "normal",
+        dtype: Any = float32,
+        padding_idx: int | None = None,
+    ) -> None:
+        super().__init__(vocab_size, embedding_size)
+        self.use_one_hot = checks.boolean(self.cls_name, "use_one_hot", use_one_hot)
+        self.dtype = as_dtype(dtype)
+        table = initializer(embedding_table, (self.vocab_size, self.embedding_size))
+        self.padding_idx = padding_idx
+        if padding_idx is not None:
+            checks.integer(self.cls_name, "padding_idx", padding_idx, at_least=0)
+            if padding_idx >= self.vocab_size:
+                raise checks.fail_value(
+                    self.cls_name, f"padding_idx must be less than vocab_size={vocab_size}", padding_idx,
+                    "padding_idx=0",
+                )
+            array = np.array(engine.to_numpy(table))
+            array[padding_idx] = 0
+            table = engine.to_tensor(array, table.dtype)
+        self.embedding_table = Parameter(table, name="embedding_table")
+
+    def construct(self, ids: Any) -> Any:
+        """Return the rows of `ids`."""
+        ids = self._ids(ids)
+        if not self.use_one_hot:
+            return self._rows(ids)
+        table = self.embedding_table.value
+        return keras.ops.matmul(keras.ops.one_hot(ids, self.vocab_size, dtype=table.dtype), table)
+
+    def extend_repr(self) -> str:
+        """Return the constructor's arguments."""
+        return (
+            f"vocab_size={self.vocab_size}, embedding_size={self.embedding_size}, use_one_hot={self.use_one_hot}, "
+            f"embedding_table={self.embedding_table}, dtype={self.dtype}, padding_idx={self.padding_idx}"
+        )
+
+
+class EmbeddingLookup(_Table):
+    """Look up a learned vector for each number; `Embedding` with other arguments.
+
+    Args:
+        vocab_size: Number of rows.
+        embedding_size: Size of each row.
+        param_init: What `initializer` accepts.
+        target: "CPU" or "DEVICE"; without effect, as there is one device.
+        slice_mode: How devices would share the table; without effect.
+        manual_shapes: Likewise.
+        max_norm: Rows longer than this are scaled down to it where they are read; None for no limit.
+        sparse: Accepted for MindSpore scripts; gradients are sparse.
+        dtype: Format the table is stored in.
+
+    Inputs:
+        indices, ints in [0, vocab_size), of any shape.
+
+    Returns:
+        The rows: the shape of indices and (embedding_size,).
+
+    Raises:
+        TypeError: An argument or the indices have the wrong type.
+        ValueError: An argument is out of range; or, outside compiled functions, an index is.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> tuple(nn.EmbeddingLookup(10, 4)(mixtrain.Tensor([[1, 2, 3]])).shape)
+        (1, 3, 4)
+
+    Source: MindSpore, `mindspore.nn.EmbeddingLookup`.
+    """
+
+    BATCH_SLICE: ClassVar[str] = "batch_slice"
+    FIELD_SLICE: ClassVar[str] = "field_slice"
+    TABLE_ROW_SLICE: ClassVar[str] = "table_row_slice"
+    TABLE_COLUMN_SLICE: ClassVar[str] = "table_column_slice"
+    _noun: ClassVar[str] = "indices"
+
+    def __init__(
+        self,
+        vocab_size: int,
+        embedding_size: int,
+        param_init: Any = "normal",
+        target: Literal["CPU", "DEVICE"] = "CPU",
+        slice_mode: str = "batch_slice",
+        manual_shapes: Any = None,
+        max_norm: float | None = None,
+        sparse: bool = True,
+        dtype: Any = float32,
+    ) -> None:
+        super().__init__(vocab_size, embedding_size)
+        where = self.cls_name
+        self.target = checks.one_of(where, "target", target, ("CPU", "DEVICE"))
+        self.sparse = checks.boolean(where, "sparse", sparse)
+        self.slice_mode, self.manual_shapes = slice_mode, manual_shapes
+        self.max_norm = None if max_norm is None else checks.number(where, "max_norm", max_norm, above=0)
+        table = initializer(param_init, (self.vocab_size, self.embedding_size), dtype)
+        self.embedding_table = Parameter(table, name="embedding_table")
+
+    def construct(self, indices: Any) -> Any:
+        """Return the rows of `indices`."""
+        rows = self._rows(self._ids(indices))
+        return rows if self.max_norm is None else clip_by_norm(rows, self.max_norm, -1)

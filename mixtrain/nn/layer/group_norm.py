@@ -1,0 +1,116 @@
+"""`GroupNorm`: the channels of each sample normalised group by group, arithmetic always in float32."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import keras
+
+from mixtrain import checks
+from mixtrain.common.initializer import initializer
+from mixtrain.common.parameter import Parameter
+from mixtrain.dtype import as_dtype, float32
+from mixtrain.nn.cell import Cell
+from mixtrain.nn.layer.inputs import (
+    channels_first,
+    channels_last,
+    check_rank,
+    check_width,
+    float_tensor,
+)
+from mixtrain.precision.families import Family
+
+
+class GroupNorm(Cell):
+    """Split the channels into groups, normalise each group of each sample, then scale and shift each channel.
+
+    Args:
+        num_groups: Number of groups; divides `num_channels`.
+        num_channels: Channels of the input.
+        eps: Added to the variance.
+        affine: Whether `gamma` and `beta` are learned; both are applied either way.
+        gamma_init: What `initializer` accepts: the scale.
+        beta_init: Likewise: the shift.
+        dtype: Format the parameters are stored in.
+
+    Inputs:
+        x (N, num_channels, ...), floating point, of 2 to 5 axes.
+
+    Returns:
+        Shape and format of `x`; arithmetic is float32.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or `x` has another number of axes or channels.
+
+    Example:
+        >>> import mixtrain, numpy as np, mixtrain.nn as nn
+        >>> tuple(nn.GroupNorm(2, 4)(mixtrain.Tensor(np.ones((1, 4, 3, 3), np.float32))).shape)
+        (1, 4, 3, 3)
+
+    Source: Wu and He, 2018; MindSpore, `mindspore.nn.GroupNorm`.
+    """
+
+    precision_family: ClassVar[Family] = "normalisation"
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        dtype: Any = float32,
+    ) -> None:
+        super().__init__()
+        where = self.cls_name
+        self.num_groups = checks.integer(where, "num_groups", num_groups, at_least=1)
+        self.num_channels = checks.integer(where, "num_channels", num_channels, at_least=1)
+        if self.num_channels % self.num_groups:
+            raise checks.fail_value(
+                where, f"num_channels must be a multiple of num_groups={num_groups}", num_channels, "num_groups=1"
+            )
+        self.eps = checks.number(where, "eps", eps, above=0, example=1e-5)
+        self.affine = checks.boolean(where, "affine", affine)
+        shape = (self.num_channels,)
+        self.gamma = Parameter(initializer(gamma_init, shape, dtype), name="gamma", requires_grad=affine)
+        self.beta = Parameter(initializer(beta_init, shape, dtype), name="beta", requires_grad=affine)
+
+    def construct(self, x: Any) -> Any:
+        """Normalise `x`."""
+        x = float_tensor(self, x)
+        check_rank(self, x, (2, 3, 4, 5), "(N, C, ...)")
+        check_width(self, x, 1, self.num_channels, noun="channels", argument="num_groups=..., num_channels")
+        y, _, _ = normalise_groups(x, self.num_groups, self.gamma.value, self.beta.value, self.eps)
+        return y
+
+    def extend_repr(self) -> str:
+        """Return the sizes."""
+        return f"num_groups={self.num_groups}, num_channels={self.num_channels}"
+
+
+def normalise_groups(x: Any, groups: int, gamma: Any, beta: Any, eps: float) -> tuple[Any, Any, Any]:
+    """Normalise each group of channels of each sample, in float32.
+
+    Args:
+        x: A tensor (N, C, ...).
+        groups: Number of groups.
+        gamma: Scale (C,).
+        beta: Shift (C,).
+        eps: Added to the variance.
+
+    Returns:
+        ``(y, mean, variance)``: `y` has the shape and format of `x`, the statistics are float32 (N, groups).
+    """
+    ops = keras.ops
+    last = channels_last(x)
+    shape = ops.shape(last)
+    split = ops.reshape(ops.cast(last, float32), (shape[0], -1, groups, x.shape[1] // groups))
+    mean = ops.mean(split, (1, 3), keepdims=True)
+    centred = split - mean
+    variance = ops.mean(ops.square(centred), (1, 3), keepdims=True)
+    y = ops.reshape(centred * ops.rsqrt(variance + eps), shape)
+    y = y * ops.cast(gamma, float32) + ops.cast(beta, float32)
+    y = channels_first(ops.cast(y, as_dtype(x.dtype)))
+    return y, mean[:, 0, :, 0], variance[:, 0, :, 0]

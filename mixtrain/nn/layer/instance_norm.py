@@ -1,0 +1,171 @@
+"""`InstanceNorm1d`, `2d` and `3d`: each channel of each sample normalised by itself, arithmetic in float32."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import keras
+
+from mixtrain import checks
+from mixtrain.common.casting import parameters_read_as
+from mixtrain.common.initializer import initializer
+from mixtrain.common.parameter import Parameter
+from mixtrain.dtype import float32
+from mixtrain.nn.cell import Cell
+from mixtrain.nn.layer.group_norm import normalise_groups
+from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor
+from mixtrain.precision.families import Family
+
+
+class _InstanceNorm(Cell):
+    """What they share; a subclass says how many axes the input has."""
+
+    precision_family: ClassVar[Family] = "normalisation"
+    _axes: ClassVar[str]
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        dtype: Any = float32,
+    ) -> None:
+        super().__init__()
+        where = self.cls_name
+        self.num_features = checks.integer(where, "num_features", num_features, at_least=1)
+        self.eps = checks.number(where, "eps", eps, above=0, example=1e-5)
+        self.momentum = checks.number(where, "momentum", momentum, at_least=0, at_most=1, example=0.1)
+        checks.boolean(where, "affine", affine)
+        shape = (self.num_features,)
+        self.moving_mean = Parameter(initializer("zeros", shape), name="mean", requires_grad=False)
+        self.moving_variance = Parameter(initializer("ones", shape), name="variance", requires_grad=False)
+        self.gamma = Parameter(initializer(gamma_init, shape, dtype), name="gamma", requires_grad=affine)
+        self.beta = Parameter(initializer(beta_init, shape, dtype), name="beta", requires_grad=affine)
+
+    def construct(self, x: Any) -> Any:
+        """Normalise `x` by its own statistics in every mode; in training also move the moving ones."""
+        x = float_tensor(self, x)
+        check_rank(self, x, (self._axes.count(",") + 1,), self._axes)
+        check_width(self, x, 1, self.num_features, noun="channels", argument="num_features")
+        y, mean, variance = normalise_groups(x, self.num_features, self.gamma.value, self.beta.value, self.eps)
+        if self.training:
+            self._move(x, mean, variance)
+        return y
+
+    def _move(self, x: Any, mean: Any, variance: Any) -> None:
+        sizes = keras.ops.shape(x)[2:]
+        count = keras.ops.cast(math.prod(sizes), float32)
+        unbiased = variance * count / keras.ops.maximum(count - 1.0, 1.0)
+        with parameters_read_as(None):
+            for moving, seen in ((self.moving_mean, mean), (self.moving_variance, unbiased)):
+                moving.assign(moving.value * (1.0 - self.momentum) + keras.ops.mean(seen, 0) * self.momentum)
+
+    def extend_repr(self) -> str:
+        """Return the sizes and the parameters."""
+        return (
+            f"num_features={self.num_features}, eps={self.eps}, momentum={self.momentum}, gamma={self.gamma}, "
+            f"beta={self.beta}, moving_mean={self.moving_mean}, moving_variance={self.moving_variance}"
+        )
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Normalise each channel of each sequence by itself, then scale and shift it.
+
+    Args:
+        num_features: Channels of the input.
+        eps: Added to the variance.
+        momentum: Share of a training step's statistics in the moving ones, which nothing reads.
+        affine: Whether `gamma` and `beta` are learned; both are applied either way.
+        gamma_init: What `initializer` accepts: the scale.
+        beta_init: Likewise: the shift.
+        dtype: Format that `gamma` and `beta` are stored in.
+
+    Inputs:
+        x (N, num_features, L), floating point.
+
+    Returns:
+        Shape and format of `x`; arithmetic is float32.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or `x` has another number of axes or channels.
+
+    Example:
+        >>> import mixtrain, numpy as np, mixtrain.nn as nn
+        >>> tuple(nn.InstanceNorm1d(3)(mixtrain.Tensor(np.ones((2, 3, 4), np.float32))).shape)
+        (2, 3, 4)
+
+    Source: Ulyanov et al., 2016; MindSpore, `mindspore.nn.InstanceNorm1d`.
+    """
+
+    _axes: ClassVar[str] = "(N, C, L)"
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Normalise each channel of each image by itself, then scale and shift it.
+
+    Args:
+        num_features: Channels of the input.
+        eps: Added to the variance.
+        momentum: Share of a training step's statistics in the moving ones, which nothing reads.
+        affine: Whether `gamma` and `beta` are learned; both are applied either way.
+        gamma_init: What `initializer` accepts: the scale.
+        beta_init: Likewise: the shift.
+        dtype: Format that `gamma` and `beta` are stored in.
+
+    Inputs:
+        x (N, num_features, H, W), floating point.
+
+    Returns:
+        Shape and format of `x`; arithmetic is float32.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or `x` has another number of axes or channels.
+
+    Example:
+        >>> import mixtrain, numpy as np, mixtrain.nn as nn
+        >>> tuple(nn.InstanceNorm2d(3)(mixtrain.Tensor(np.ones((2, 3, 4, 4), np.float32))).shape)
+        (2, 3, 4, 4)
+
+    Source: Ulyanov et al., 2016; MindSpore, `mindspore.nn.InstanceNorm2d`.
+    """
+
+    _axes: ClassVar[str] = "(N, C, H, W)"
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Normalise each channel of each volume by itself, then scale and shift it.
+
+    Args:
+        num_features: Channels of the input.
+        eps: Added to the variance.
+        momentum: Share of a training step's statistics in the moving ones, which nothing reads.
+        affine: Whether `gamma` and `beta` are learned; both are applied either way.
+        gamma_init: What `initializer` accepts: the scale.
+        beta_init: Likewise: the shift.
+        dtype: Format that `gamma` and `beta` are stored in.
+
+    Inputs:
+        x (N, num_features, D, H, W), floating point.
+
+    Returns:
+        Shape and format of `x`; arithmetic is float32.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or `x` has another number of axes or channels.
+
+    Example:
+        >>> import mixtrain, numpy as np, mixtrain.nn as nn
+        >>> tuple(nn.InstanceNorm3d(3)(mixtrain.Tensor(np.ones((2, 3, 2, 2, 2), np.float32))).shape)
+        (2, 3, 2, 2, 2)
+
+    Source: Ulyanov et al., 2016; MindSpore, `mindspore.nn.InstanceNorm3d`.
+    """
+
+    _axes: ClassVar[str] = "(N, C, D, H, W)"

@@ -1,0 +1,72 @@
+"""`Pad`: a tensor with more elements around it."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.nn.cell import Cell
+from mixtrain.nn.layer.inputs import name_of
+from mixtrain.nn.layer.windows import is_integral
+
+_MODES: Final = {"CONSTANT": "constant", "REFLECT": "reflect", "SYMMETRIC": "symmetric"}
+
+
+class Pad(Cell):
+    """Add elements before and after each axis.
+
+    Args:
+        paddings: A tuple ((before, after), ...) with one pair for each axis of the input, up to four.
+        mode: "CONSTANT" (zeros), "REFLECT" (mirrored, without the edge) or "SYMMETRIC" (mirrored, with the edge).
+
+    Inputs:
+        x, of any format, with as many axes as `paddings` has pairs.
+
+    Returns:
+        The larger tensor, format of `x`.
+
+    Raises:
+        TypeError: `paddings` is no tuple of pairs of ints.
+        ValueError: The mode is unknown, or the input has another number of axes.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> nn.Pad(((0, 0), (1, 2)))(mixtrain.Tensor([[5.0]])).numpy().tolist()
+        [[0.0, 5.0, 0.0, 0.0]]
+
+    Source: MindSpore, `mindspore.nn.Pad`.
+    """
+
+    def __init__(
+        self, paddings: tuple[tuple[int, int], ...], mode: Literal["CONSTANT", "REFLECT", "SYMMETRIC"] = "CONSTANT"
+    ) -> None:
+        super().__init__()
+        where, write = self.cls_name, "paddings=((0, 0), (1, 1))"
+        self.mode = checks.one_of(where, "mode", mode, tuple(_MODES))
+        checks.instance(where, "paddings", paddings, (tuple, list), write)
+        if not 1 <= len(paddings) <= 4:
+            raise checks.fail_value(where, "paddings must have one to four pairs", paddings, write)
+        for item in paddings:
+            if not isinstance(item, (tuple, list)) or len(item) != 2:
+                raise checks.fail_value(where, "paddings must be pairs (before, after)", paddings, write)
+            for value in item:
+                if not is_integral(value):
+                    raise checks.fail_type(where, "each padding must be an int", value, write)
+                if value < 0:
+                    raise checks.fail_value(where, "each padding must be at least 0", value, write)
+        self.paddings = tuple((int(before), int(after)) for before, after in paddings)
+
+    def construct(self, x: Any) -> Any:
+        """Pad `x`."""
+        x = engine.to_tensor(x)
+        if len(x.shape) != len(self.paddings):
+            raise ValueError(
+                f"{name_of(self)}: expected an input of {len(self.paddings)} axes, as paddings has as many pairs; got "
+                f"input shape {tuple(x.shape)}. Write one pair for each of its axes."
+            )
+        if self.mode == "CONSTANT" and len(self.paddings) == 4:
+            by_axis = [self.paddings[axis] for axis in (0, 2, 3, 1)]
+            return engine.from_channels_last(keras.ops.pad(engine.to_channels_last(x), by_axis))
+        return keras.ops.pad(x, self.paddings, mode=_MODES[self.mode])

@@ -1,0 +1,80 @@
+"""`PixelShuffle` and `PixelUnshuffle`: channels laid out as pixels, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from mixtrain import checks
+from mixtrain.nn.cell import Cell
+from mixtrain.nn.layer.inputs import check_rank, float_tensor, name_of
+
+
+class PixelShuffle(Cell):
+    """Make an image `upscale_factor` times as high and wide out of its channels.
+
+    Args:
+        upscale_factor: How much larger the image gets along each side.
+
+    Inputs:
+        x (N, C * upscale_factor ** 2, H, W), floating point.
+
+    Returns:
+        (N, C, H * upscale_factor, W * upscale_factor).
+
+    Raises:
+        TypeError: `upscale_factor` is no int.
+        ValueError: It is less than 1, or the channels are no multiple of its square.
+
+    Example:
+        >>> import mixtrain, numpy as np, mixtrain.nn as nn
+        >>> tuple(nn.PixelShuffle(2)(mixtrain.Tensor(np.ones((1, 8, 3, 3), np.float32))).shape)
+        (1, 2, 6, 6)
+
+    Source: Shi et al., 2016; MindSpore, `mindspore.nn.PixelShuffle`.
+    """
+
+    def __init__(self, upscale_factor: int) -> None:
+        super().__init__()
+        self.upscale_factor = checks.integer(self.cls_name, "upscale_factor", upscale_factor, at_least=1, example=2)
+
+    def construct(self, x: Any) -> Any:
+        """Lay the channels of `x` out."""
+        x, factor = float_tensor(self, x), self.upscale_factor
+        check_rank(self, x, (4,), "(N, C, H, W)")
+        if x.shape[1] % factor**2:
+            raise checks.fail_value(
+                name_of(self), f"the channels must be a multiple of {factor**2}", x.shape[1],
+                f"an input of {factor**2} * C channels",
+            )
+        count, channels, height, width = keras.ops.shape(x)
+        split = keras.ops.reshape(x, (count, channels // factor**2, factor, factor, height, width))
+        joined = keras.ops.transpose(split, (0, 1, 4, 2, 5, 3))
+        return keras.ops.reshape(joined, (count, channels // factor**2, height * factor, width * factor))
+
+
+class PixelUnshuffle(Cell):
+    """`PixelShuffle` undone, by `downscale_factor`. Example: ``nn.PixelUnshuffle(2)(x)``.
+
+    Source: MindSpore, `mindspore.nn.PixelUnshuffle`.
+    """
+
+    def __init__(self, downscale_factor: int) -> None:
+        super().__init__()
+        self.downscale_factor = checks.integer(
+            self.cls_name, "downscale_factor", downscale_factor, at_least=1, example=2
+        )
+
+    def construct(self, x: Any) -> Any:
+        """Lay the pixels of `x` out as channels."""
+        x, factor = float_tensor(self, x), self.downscale_factor
+        check_rank(self, x, (4,), "(N, C, H, W)")
+        if x.shape[2] % factor or x.shape[3] % factor:
+            raise checks.fail_value(
+                name_of(self), f"height and width must be multiples of {factor}", tuple(x.shape[2:]), "a larger image"
+            )
+        count, channels, height, width = keras.ops.shape(x)
+        split = keras.ops.reshape(x, (count, channels, height // factor, factor, width // factor, factor))
+        joined = keras.ops.transpose(split, (0, 1, 3, 5, 2, 4))
+        return keras.ops.reshape(joined, (count, channels * factor**2, height // factor, width // factor))

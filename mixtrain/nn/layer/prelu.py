@@ -1,0 +1,75 @@
+"""`PReLU`: a rectifier whose negative slopes are learned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+
+from mixtrain import checks, engine
+from mixtrain.common.parameter import Parameter
+from mixtrain.common.tensor import Tensor
+from mixtrain.dtype import float32, is_float
+from mixtrain.nn.cell import Cell
+from mixtrain.nn.layer.inputs import check_width, float_tensor, promote
+
+
+class PReLU(Cell):
+    """x where x > 0, else w * x, with one learned slope for all channels or one for each.
+
+    Args:
+        channel: Number of slopes: 1, or the channels of the input.
+        w: The slopes to start from: a float, a list of `channel` floats or a tensor (channel,).
+
+    Inputs:
+        x (N, C, ...) or (N,), floating point.
+
+    Returns:
+        Shape of `x`, in the wider of the formats of `x` and the slopes.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: `w` does not have `channel` numbers, or `x` has another number of channels.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> nn.PReLU()(mixtrain.Tensor([[-4.0, 2.0]])).numpy().tolist()
+        [[-1.0, 2.0]]
+
+    Source: He et al., 2015; MindSpore, `mindspore.nn.PReLU`.
+    """
+
+    def __init__(self, channel: int = 1, w: Any = 0.25) -> None:
+        super().__init__()
+        where = self.cls_name
+        self.channel = checks.integer(where, "channel", channel, at_least=1)
+        if isinstance(w, (float, np.floating)):
+            w = [float(w)] * self.channel
+        if not isinstance(w, (list, Tensor)):
+            raise checks.fail_type(where, "w must be a float, a list of them or a Tensor", w, "w=0.25")
+        slopes = engine.to_tensor(w, None if isinstance(w, Tensor) else float32)
+        if not is_float(slopes.dtype):
+            raise checks.fail_type(where, "w must hold floats", w, "w=0.25")
+        if tuple(slopes.shape) != (self.channel,):
+            raise checks.fail_value(
+                where, f"w must have shape ({self.channel},), one slope for each channel", tuple(slopes.shape), "w=0.25"
+            )
+        self.w = Parameter(slopes, name="a")
+
+    def construct(self, x: Any) -> Any:
+        """Apply the function."""
+        x = float_tensor(self, x)
+        if self.channel > 1 and len(x.shape) > 1:
+            check_width(self, x, 1, self.channel, noun="channels", argument="channel")
+        x, slopes = promote(x, self.w.value)
+        if self.channel > 1:
+            slopes = keras.ops.reshape(slopes, (1, -1) + (1,) * (len(x.shape) - 2))
+        if self.channel > 1 and len(x.shape) == 4:
+            last = engine.to_channels_last(x)
+            return engine.from_channels_last(_rectify(last, keras.ops.transpose(slopes, (0, 2, 3, 1))))
+        return engine.elementwise(lambda value: _rectify(value, slopes), x)
+
+
+def _rectify(x: Any, slopes: Any) -> Any:
+    return keras.ops.where(x > 0, x, x * slopes)

@@ -1,0 +1,273 @@
+"""`LSTM`, `GRU` and `RNN`: recurrent layers, stacked and in both directions."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, ClassVar, Literal
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.common.initializer import Uniform, initializer
+from mixtrain.common.parameter import Parameter, ParameterTuple
+from mixtrain.dtype import float32
+from mixtrain.nn.cell import Cell
+from mixtrain.nn.layer.dropout import Dropout
+from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor, name_of, promote
+from mixtrain.nn.layer.recurrence import RECURRENCES, Recurrence, State, linear
+from mixtrain.precision.families import Family
+
+
+class _Recurrent(Cell):
+    """The layers of one kind of recurrent cell."""
+
+    precision_family: ClassVar[Family] = "recurrent"
+
+    def __init__(
+        self,
+        kind: str,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int,
+        has_bias: bool,
+        batch_first: bool,
+        dropout: float,
+        bidirectional: bool,
+        dtype: Any,
+    ) -> None:
+        super().__init__()
+        where = self.cls_name
+        self._rule: Recurrence = RECURRENCES[kind]
+        self.input_size = checks.integer(where, "input_size", input_size, at_least=1)
+        self.hidden_size = checks.integer(where, "hidden_size", hidden_size, at_least=1)
+        self.num_layers = checks.integer(where, "num_layers", num_layers, at_least=1)
+        self.has_bias = checks.boolean(where, "has_bias", has_bias)
+        self.batch_first = checks.boolean(where, "batch_first", batch_first)
+        self.dropout = checks.number(where, "dropout", dropout, at_least=0)
+        self.bidirectional = checks.boolean(where, "bidirectional", bidirectional)
+        self.dropout_op = Dropout(p=self.dropout)
+        if self.dropout and self.num_layers == 1:
+            warnings.warn(
+                f"{where}: dropout={dropout} is used between layers, and there is one. Write dropout=0.0, or "
+                "num_layers=2.",
+                stacklevel=3,
+            )
+        self._make_parameters(dtype)
+
+    def _make_parameters(self, dtype: Any) -> None:
+        rows, directions = self._rule.gates * self.hidden_size, 1 + self.bidirectional
+        below = [self.input_size] + [self.hidden_size * directions] * (self.num_layers - 1)
+        places = [
+            (f"l{layer}{'_reverse' * direction}", size)
+            for layer, size in enumerate(below) for direction in range(directions)
+        ]
+        draw = Uniform(1 / math.sqrt(self.hidden_size))
+
+        def make(name: str, shape: tuple[int, ...]) -> Parameter:
+            return Parameter(initializer(draw, shape, dtype), name=name)
+
+        hidden = self.hidden_size
+        self.w_ih_list = ParameterTuple(make(f"weight_ih_{place}", (rows, size)) for place, size in places)
+        self.w_hh_list = ParameterTuple(make(f"weight_hh_{place}", (rows, hidden)) for place, _ in places)
+        biased = places if self.has_bias else []
+        self.b_ih_list = ParameterTuple(make(f"bias_ih_{place}", (rows,)) for place, _ in biased)
+        self.b_hh_list = ParameterTuple(make(f"bias_hh_{place}", (rows,)) for place, _ in biased)
+
+    def construct(self, x: Any, hx: Any = None, seq_length: Any = None) -> Any:
+        """Run over the sequences; see the class."""
+        x = float_tensor(self, x)
+        axes = "(N, L, input_size)" if self.batch_first else "(L, N, input_size)"
+        check_rank(self, x, (3,), axes)
+        check_width(self, x, 2, self.input_size, noun="features", argument="input_size")
+        if self.batch_first:
+            x = keras.ops.transpose(x, (1, 0, 2))
+        x, *states = promote(x, *self._states(x, hx))
+        lengths = None if seq_length is None else self._lengths(x, seq_length)
+        last: list[State] = []
+        for layer in range(self.num_layers):
+            directions = range(layer * (1 + self.bidirectional), (layer + 1) * (1 + self.bidirectional))
+            outputs = []
+            for place in directions:
+                y, final = self._run_layer(x, place, tuple(state[place] for state in states), lengths)
+                outputs.append(y)
+                last.append(final)
+            x = outputs[0] if len(outputs) == 1 else keras.ops.concatenate(outputs, axis=-1)
+            if layer < self.num_layers - 1:
+                x = self.dropout_op(x)
+        if self.batch_first:
+            x = keras.ops.transpose(x, (1, 0, 2))
+        final = tuple(keras.ops.stack(parts) for parts in zip(*last, strict=True))
+        return x, (final if self._rule.states > 1 else final[0])
+
+    def _states(self, x: Any, hx: Any) -> tuple[Any, ...]:
+        """Return the state to start from, (layers * directions, N, hidden_size) each: as given, or zeros."""
+        count, batch = self.num_layers * (1 + self.bidirectional), keras.ops.shape(x)[1]
+        if hx is None:
+            return (keras.ops.zeros((count, batch, self.hidden_size), x.dtype),) * self._rule.states
+        states = tuple(hx) if isinstance(hx, (tuple, list)) else (hx,)
+        if len(states) != self._rule.states:
+            raise ValueError(
+                f"{name_of(self)}: expected hx of {self._rule.states} tensors; got {len(states)}. Write hx="
+                f"{'(h, c)' if self._rule.states == 2 else 'h'}."
+            )
+        wanted = (count, x.shape[1], self.hidden_size)
+        for state in states:
+            got = tuple(float_tensor(self, state).shape)
+            if len(got) != 3 or any(a != b for a, b in zip(got, wanted, strict=True) if None not in (a, b)):
+                raise ValueError(
+                    f"{name_of(self)}: expected hx of shape {wanted}, (layers * directions, N, hidden_size); got "
+                    f"{got}. Write a state of shape {wanted}."
+                )
+        return tuple(float_tensor(self, state) for state in states)
+
+    def _lengths(self, x: Any, seq_length: Any) -> Any:
+        """Return the sequences' lengths as a tensor (N,) of ints."""
+        lengths = engine.to_tensor(seq_length)
+        if tuple(lengths.shape) != (x.shape[1],) and x.shape[1] is not None:
+            raise ValueError(
+                f"{name_of(self)}: expected seq_length of shape ({x.shape[1]},), one length for each sequence; got "
+                f"{tuple(lengths.shape)}. Write seq_length of that shape."
+            )
+        return keras.ops.cast(lengths, "int32")
+
+    def _run_layer(self, x: Any, place: int, state: State, lengths: Any) -> tuple[Any, State]:
+        """Run one layer in one direction; return its outputs (L, N, hidden_size) and its last state."""
+        backward = self.bidirectional and place % 2 == 1
+        biases = (self.b_ih_list[place].value, self.b_hh_list[place].value) if self.has_bias else ()
+        x, weight_ih, weight_hh, *added = promote(
+            x, self.w_ih_list[place].value, self.w_hh_list[place].value, *biases
+        )
+        bias_ih, bias_hh = added or (None, None)
+        state = tuple(keras.ops.cast(part, x.dtype) for part in state)
+        if backward:
+            x = _reversed(x, lengths)
+        by_input = linear(x, weight_ih, bias_ih)
+        steps = keras.ops.arange(keras.ops.shape(x)[0], dtype="int32")
+
+        def step(state: State, element: tuple[Any, Any]) -> State:
+            gates, now = element
+            after = self._rule.step(gates, linear(state[0], weight_hh, bias_hh), state)
+            if lengths is None:
+                return after
+            going_on = (now < lengths)[:, None]
+            return tuple(keras.ops.where(going_on, new, old) for new, old in zip(after, state, strict=True))
+
+        states = engine.scan(step, state, (by_input, steps))
+        y = states[0]
+        if lengths is not None:
+            y = keras.ops.where((steps[:, None] < lengths[None])[..., None], y, keras.ops.zeros_like(y))
+        return _reversed(y, lengths) if backward else y, tuple(part[-1] for part in states)
+
+
+def _reversed(x: Any, lengths: Any) -> Any:
+    """Return sequences (L, N, size) from their ends to their beginnings; what lies beyond a length stays in place."""
+    if lengths is None:
+        return keras.ops.flip(x, axis=0)
+    steps = keras.ops.arange(keras.ops.shape(x)[0], dtype="int32")[:, None]
+    places = keras.ops.where(steps < lengths[None], lengths[None] - 1 - steps, steps)
+    return keras.ops.take_along_axis(x, places[..., None], axis=0)
+
+
+class LSTM(_Recurrent):
+    """Long short-term memory over sequences.
+
+    Args:
+        input_size: Size of the last axis of the input.
+        hidden_size: Size of the state.
+        num_layers: Number of layers, each fed with the one below.
+        has_bias: Whether biases are added.
+        batch_first: Whether the input is (N, L, input_size) rather than (L, N, input_size).
+        dropout: Chance that an element between two layers is dropped in training.
+        bidirectional: Whether each layer also runs from the end; outputs are joined.
+        dtype: Format the parameters are stored in.
+
+    Inputs:
+        x (L, N, input_size), floating point. hx: None for zeros, or (h, c), both (num_layers * directions, N,
+        hidden_size). seq_length: None, or the lengths (N,) of the sequences; outputs beyond them are zero.
+
+    Returns:
+        (output, (h, c)): output (L, N, directions * hidden_size), and the states after the last step.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or an input has another shape.
+
+    Example:
+        >>> import mixtrain, numpy as np, mixtrain.nn as nn
+        >>> output, (h, c) = nn.LSTM(3, 4)(mixtrain.Tensor(np.ones((5, 2, 3), np.float32)))
+        >>> tuple(output.shape), tuple(h.shape)
+        ((5, 2, 4), (1, 2, 4))
+
+    Source: Hochreiter and Schmidhuber, 1997; MindSpore, `mindspore.nn.LSTM`.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        has_bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        dtype: Any = float32,
+    ) -> None:
+        super().__init__(
+            "LSTM", input_size, hidden_size, num_layers, has_bias, batch_first, dropout, bidirectional, dtype
+        )
+
+
+class GRU(_Recurrent):
+    """Gated recurrent units over sequences; arguments and inputs are those of `LSTM`.
+
+    `input_size`, `hidden_size`, `num_layers`, `has_bias`, `batch_first`, `dropout`, `bidirectional` and `dtype` mean
+    what they mean there; the state is one tensor h. Example: ``output, h = nn.GRU(3, 4)(x)``.
+
+    Source: Cho et al., 2014; MindSpore, `mindspore.nn.GRU`.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        has_bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        dtype: Any = float32,
+    ) -> None:
+        super().__init__(
+            "GRU", input_size, hidden_size, num_layers, has_bias, batch_first, dropout, bidirectional, dtype
+        )
+
+
+class RNN(_Recurrent):
+    """Plain recurrent units over sequences; arguments and inputs are those of `LSTM`, and `nonlinearity`.
+
+    `input_size`, `hidden_size`, `num_layers`, `has_bias`, `batch_first`, `dropout`, `bidirectional` and `dtype` mean
+    what they mean there; `nonlinearity` is "tanh" or "relu"; the state is one tensor h.
+    Example: ``output, h = nn.RNN(3, 4)(x)``.
+
+    Source: Elman, 1990; MindSpore, `mindspore.nn.RNN`.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        has_bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        dtype: Any = float32,
+        *,
+        nonlinearity: Literal["tanh", "relu"] = "tanh",
+    ) -> None:
+        kind = checks.one_of("RNN", "nonlinearity", nonlinearity, ("tanh", "relu"))
+        super().__init__(
+            kind, input_size, hidden_size, num_layers, has_bias, batch_first, dropout, bidirectional, dtype
+        )
+        self.nonlinearity = nonlinearity

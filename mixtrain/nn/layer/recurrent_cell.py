@@ -1,0 +1,167 @@
+"""`LSTMCell`, `GRUCell` and `RNNCell`: one step of a recurrent layer."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Literal
+
+from mixtrain import checks
+from mixtrain.common.initializer import Uniform, initializer
+from mixtrain.common.parameter import Parameter
+from mixtrain.dtype import float32
+from mixtrain.nn.cell import Cell
+from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor, name_of, promote
+from mixtrain.nn.layer.recurrence import RECURRENCES, Recurrence, linear
+from mixtrain.precision.families import Family
+
+
+class _RecurrentCell(Cell):
+    """The parameters and the step that they share."""
+
+    precision_family: ClassVar[Family] = "recurrent"
+
+    def __init__(self, input_size: int, hidden_size: int, has_bias: bool, kind: str, dtype: Any) -> None:
+        super().__init__()
+        where = self.cls_name
+        self.input_size = checks.integer(where, "input_size", input_size, at_least=1)
+        self.hidden_size = checks.integer(where, "hidden_size", hidden_size, at_least=1)
+        self.has_bias = checks.boolean(where, "has_bias", has_bias)
+        self._rule: Recurrence = RECURRENCES[kind]
+        rows, draw = self._rule.gates * self.hidden_size, Uniform(1 / math.sqrt(self.hidden_size))
+        self.weight_ih = Parameter(initializer(draw, (rows, self.input_size), dtype), name="weight_ih")
+        self.weight_hh = Parameter(initializer(draw, (rows, self.hidden_size), dtype), name="weight_hh")
+        self.bias_ih: Any = None
+        self.bias_hh: Any = None
+        if has_bias:
+            self.bias_ih = Parameter(initializer(draw, (rows,), dtype), name="bias_ih")
+            self.bias_hh = Parameter(initializer(draw, (rows,), dtype), name="bias_hh")
+
+    def construct(self, x: Any, hx: Any) -> Any:
+        """Return the state after `x`."""
+        x = self._checked(x, self.input_size, "input_size")
+        states = hx if isinstance(hx, (tuple, list)) else (hx,)
+        if len(states) != self._rule.states:
+            raise ValueError(
+                f"{name_of(self)}: expected a state of {self._rule.states} tensors; got {len(states)}. Write "
+                f"{'(h, c)' if self._rule.states == 2 else 'h'}."
+            )
+        states = tuple(self._checked(state, self.hidden_size, "hidden_size") for state in states)
+        biases = () if self.bias_ih is None else (self.bias_ih.value, self.bias_hh.value)
+        values = promote(x, *states, self.weight_ih.value, self.weight_hh.value, *biases)
+        count = self._rule.states
+        x, state, (weight_ih, weight_hh, *added) = values[0], values[1 : count + 1], values[count + 1 :]
+        bias_ih, bias_hh = added or (None, None)
+        after = self._rule.step(linear(x, weight_ih, bias_ih), linear(state[0], weight_hh, bias_hh), state)
+        return after if count > 1 else after[0]
+
+    def _checked(self, x: Any, size: int, argument: str) -> Any:
+        x = float_tensor(self, x)
+        check_rank(self, x, (2,), f"(N, {argument})")
+        check_width(self, x, 1, size, noun="features", argument=argument)
+        return x
+
+
+class LSTMCell(_RecurrentCell):
+    """One step of an `LSTM`.
+
+    Args:
+        input_size: Size of the last axis of the input.
+        hidden_size: Size of the state.
+        has_bias: Whether biases are added.
+        dtype: Format the parameters are stored in.
+
+    Inputs:
+        x (N, input_size). hx: (h, c), both (N, hidden_size). All floating point.
+
+    Returns:
+        (h, c) after the step.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or an input has another shape.
+
+    Example:
+        >>> import mixtrain, numpy as np, mixtrain.nn as nn
+        >>> x, h = (mixtrain.Tensor(np.ones((2, size), np.float32)) for size in (3, 4))
+        >>> [tuple(state.shape) for state in nn.LSTMCell(3, 4)(x, (h, h))]
+        [(2, 4), (2, 4)]
+
+    Source: Hochreiter and Schmidhuber, 1997; MindSpore, `mindspore.nn.LSTMCell`.
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, has_bias: bool = True, dtype: Any = float32) -> None:
+        super().__init__(input_size, hidden_size, has_bias, "LSTM", dtype)
+
+
+class GRUCell(_RecurrentCell):
+    """One step of a `GRU`.
+
+    Args:
+        input_size: Size of the last axis of the input.
+        hidden_size: Size of the state.
+        has_bias: Whether biases are added.
+        dtype: Format the parameters are stored in.
+
+    Inputs:
+        x (N, input_size). hx (N, hidden_size). Both floating point.
+
+    Returns:
+        The state (N, hidden_size) after the step.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or an input has another shape.
+
+    Example:
+        >>> import mixtrain, numpy as np, mixtrain.nn as nn
+        >>> x, h = (mixtrain.Tensor(np.ones((2, size), np.float32)) for size in (3, 4))
+        >>> tuple(nn.GRUCell(3, 4)(x, h).shape)
+        (2, 4)
+
+    Source: Cho et al., 2014; MindSpore, `mindspore.nn.GRUCell`.
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, has_bias: bool = True, dtype: Any = float32) -> None:
+        super().__init__(input_size, hidden_size, has_bias, "GRU", dtype)
+
+
+class RNNCell(_RecurrentCell):
+    """One step of an `RNN`.
+
+    Args:
+        input_size: Size of the last axis of the input.
+        hidden_size: Size of the state.
+        has_bias: Whether biases are added.
+        nonlinearity: "tanh" or "relu".
+        dtype: Format the parameters are stored in.
+
+    Inputs:
+        x (N, input_size). hx (N, hidden_size). Both floating point.
+
+    Returns:
+        The state (N, hidden_size) after the step.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or an input has another shape.
+
+    Example:
+        >>> import mixtrain, numpy as np, mixtrain.nn as nn
+        >>> x, h = (mixtrain.Tensor(np.ones((2, size), np.float32)) for size in (3, 4))
+        >>> tuple(nn.RNNCell(3, 4)(x, h).shape)
+        (2, 4)
+
+    Source: Elman, 1990; MindSpore, `mindspore.nn.RNNCell`.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        has_bias: bool = True,
+        nonlinearity: Literal["tanh", "relu"] = "tanh",
+        dtype: Any = float32,
+    ) -> None:
+        kind = checks.one_of("RNNCell", "nonlinearity", nonlinearity, ("tanh", "relu"))
+        super().__init__(input_size, hidden_size, has_bias, kind, dtype)
+        self.nonlinearity = nonlinearity

@@ -1,0 +1,113 @@
+"""`Softmax` and its kin: functions of all elements along one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import keras
+
+from mixtrain import checks
+from mixtrain.nn.cell import Cell
+from mixtrain.nn.layer.inputs import check_rank, float_tensor, name_of
+from mixtrain.nn.layer.windows import is_integral
+from mixtrain.precision.families import Family
+
+
+class _AlongAxis(Cell):
+    """A function along the axis `axis`."""
+
+    _function: ClassVar[Callable[..., Any]]
+
+    def __init__(self, axis: int = -1) -> None:
+        super().__init__()
+        if not is_integral(axis):
+            raise checks.fail_type(self.cls_name, "axis must be an int", axis, "axis=-1")
+        self.axis = int(axis)
+
+    def construct(self, x: Any) -> Any:
+        """Apply the function along the axis."""
+        x = float_tensor(self, x)
+        if not -len(x.shape) <= self.axis < len(x.shape):
+            raise checks.fail_value(
+                name_of(self), f"axis must be one of the {len(x.shape)} of the input", self.axis, "axis=-1"
+            )
+        return type(self)._function(x, axis=self.axis)
+
+
+class Softmax(_AlongAxis):
+    """exp(x) / sum(exp(x)) along one axis.
+
+    Args:
+        axis: The axis.
+
+    Raises:
+        TypeError: `axis` is no int.
+        ValueError: `x` has no such axis.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> nn.Softmax()(mixtrain.Tensor([0.0, 0.0])).numpy().tolist()
+        [0.5, 0.5]
+
+    Source: MindSpore, `mindspore.nn.Softmax`.
+    """
+
+    precision_family: ClassVar[Family] = "softmax"
+    _function = staticmethod(keras.ops.softmax)
+
+
+class LogSoftmax(_AlongAxis):
+    """The logarithm of `Softmax`, computed without overflow.
+
+    Args:
+        axis: The axis.
+
+    Raises:
+        TypeError: `axis` is no int.
+        ValueError: `x` has no such axis.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> nn.LogSoftmax()(mixtrain.Tensor([[3.0]])).numpy().tolist()
+        [[0.0]]
+
+    Source: MindSpore, `mindspore.nn.LogSoftmax`.
+    """
+
+    precision_family: ClassVar[Family] = "softmax"
+    _function = staticmethod(keras.ops.log_softmax)
+
+
+class Softmin(_AlongAxis):
+    """`Softmax` of -x along `axis`. Example: ``nn.Softmin(-1)(x)``. Source: MindSpore, `mindspore.nn.Softmin`."""
+
+    precision_family: ClassVar[Family] = "softmax"
+    _function = staticmethod(lambda x, axis: keras.ops.softmax(-x, axis=axis))
+
+
+class GLU(_AlongAxis):
+    """The first half of the axis `axis` times the sigmoid of the second. Example: ``nn.GLU(-1)(x)``.
+
+    Source: Dauphin et al., 2017; MindSpore, `mindspore.nn.GLU`.
+    """
+
+    _function = staticmethod(keras.ops.glu)
+
+
+class Softmax2d(Cell):
+    """`Softmax` over the channels of images (N, C, H, W). Example: ``nn.Softmax2d()(x)``.
+
+    Source: MindSpore, `mindspore.nn.Softmax2d`.
+    """
+
+    precision_family: ClassVar[Family] = "softmax"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def construct(self, x: Any) -> Any:
+        """Normalise `x` over its channels."""
+        x = float_tensor(self, x)
+        check_rank(self, x, (3, 4), "(N, C, H, W) or (C, H, W)")
+        return keras.ops.softmax(x, axis=-3)

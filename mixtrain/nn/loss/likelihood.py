@@ -1,0 +1,110 @@
+"""`NLLLoss` and `KLDivLoss`: losses of log-probabilities."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import keras
+
+from mixtrain import checks
+from mixtrain.dtype import float32
+from mixtrain.nn.layer.windows import is_integral
+from mixtrain.nn.loss.base import LossBase, as_float32
+from mixtrain.nn.loss.labels import check_class_numbers, check_range, check_same_shape, shape_of
+
+
+class NLLLoss(LossBase):
+    """The negative log-probability of each label's class.
+
+    Args:
+        weight: Weights of the classes (C,).
+        ignore_index: The class number whose elements count for nothing.
+        reduction: "mean" (weighted by `weight`), "sum" or "none".
+
+    Inputs:
+        logits: log-probabilities (C,), (N, C) or (N, C, ...), any float format. labels: class numbers of an int format
+        and the shape of logits without the class axis.
+
+    Returns:
+        float32: the shape of labels, or a scalar; NaN for the mean where all is ignored.
+
+    Raises:
+        TypeError: An argument or the labels have the wrong type.
+        ValueError: The shapes do not fit, or, outside compiled steps, a class number is out of range.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> float(nn.NLLLoss()(mixtrain.Tensor([[-1.0, -2.0]]), mixtrain.Tensor([1])))
+        2.0
+
+    Source: MindSpore, `mindspore.nn.NLLLoss`.
+    """
+
+    def __init__(self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.weight = None if weight is None else as_float32(weight)
+        if not is_integral(ignore_index):
+            raise checks.fail_type(self.cls_name, "ignore_index must be an int", ignore_index, "ignore_index=-100")
+        self.ignore_index = int(ignore_index)
+
+    def construct(self, logits: Any, labels: Any) -> Any:
+        """Return the loss of log-probabilities and labels."""
+        ops, where, logits = keras.ops, self.cls_name, as_float32(logits)
+        shape = shape_of(logits)
+        if not shape:
+            raise checks.fail_value(where, "logits must have a class axis", shape, "logits (N, C)")
+        axis = min(1, len(shape) - 1)
+        classes = shape[axis]
+        if self.weight is not None and shape_of(self.weight) != (classes,):
+            raise checks.fail_value(
+                where, f"weight must have shape ({classes},)", shape_of(self.weight), "one weight for each class"
+            )
+        wanted = shape[:axis] + shape[axis + 1 :]
+        labels = check_class_numbers(where, labels, wanted, shape, "class numbers, the argmax of the one-hot labels")
+        counts = labels != self.ignore_index
+        labels = ops.where(counts, labels, ops.zeros_like(labels))
+        check_range(where, "labels", labels, 0, (classes or 0) - 1)
+        weights = ops.cast(counts, float32)
+        if self.weight is not None:
+            weights = weights * ops.take(self.weight, labels)
+        scores = ops.moveaxis(logits, axis, -1)
+        losses = -ops.take_along_axis(scores, labels[..., None], axis=-1)[..., 0] * weights
+        return ops.sum(losses) / ops.sum(weights) if self.reduction == "mean" else self.get_loss(losses)
+
+
+class KLDivLoss(LossBase):
+    """The divergence of probabilities from log-probabilities: labels * (log(labels) - logits).
+
+    Args:
+        reduction: "mean" over all elements, "batchmean" (the sum divided by the size of the first axis), "sum" or
+            "none".
+
+    Inputs:
+        logits: log-probabilities, any float format. labels: probabilities of the same shape; 0 counts for nothing.
+
+    Returns:
+        float32: the shape of the inputs, or a scalar.
+
+    Raises:
+        ValueError: The shapes differ, or the reduction is unknown.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> float(nn.KLDivLoss("sum")(mixtrain.Tensor([-1.0, -2.0]), mixtrain.Tensor([1.0, 0.0])))
+        1.0
+
+    Source: MindSpore, `mindspore.nn.KLDivLoss`.
+    """
+
+    _reductions: ClassVar[tuple[str, ...]] = ("mean", "batchmean", "sum", "none")
+
+    def construct(self, logits: Any, labels: Any) -> Any:
+        """Return the loss of log-probabilities and probabilities."""
+        ops, logits, labels = keras.ops, as_float32(logits), as_float32(labels)
+        check_same_shape(self.cls_name, logits, labels)
+        some = labels > 0
+        logs = ops.log(ops.where(some, labels, ops.ones_like(labels)))
+        losses = ops.where(some, labels * (logs - logits), ops.zeros_like(labels))
+        if self.reduction == "batchmean":
+            return ops.sum(losses) / ops.cast(ops.shape(logits)[0], float32)
+        return self.get_loss(losses)

@@ -1,0 +1,163 @@
+"""`SoftMarginLoss`, `HingeEmbeddingLoss`, `CosineEmbeddingLoss`, `MarginRankingLoss`: losses of labels 1 and -1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from mixtrain import checks
+from mixtrain.nn.loss.base import LossBase, as_float32
+from mixtrain.nn.loss.labels import check_same_shape, shape_of
+
+
+class SoftMarginLoss(LossBase):
+    """log(1 + exp(-labels * logits)).
+
+    Args:
+        reduction: "mean" or "sum" over all elements, or "none".
+
+    Inputs:
+        logits, any float format. labels: 1 or -1, of the same shape and any format.
+
+    Returns:
+        float32: the shape of the inputs, or a scalar.
+
+    Raises:
+        ValueError: The shapes differ.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> round(float(nn.SoftMarginLoss()(mixtrain.Tensor([0.0]), mixtrain.Tensor([1.0]))), 4)
+        0.6931
+
+    Source: MindSpore, `mindspore.nn.SoftMarginLoss`.
+    """
+
+    def construct(self, logits: Any, labels: Any) -> Any:
+        """Return the loss of scores and labels."""
+        logits, labels = as_float32(logits), as_float32(labels)
+        check_same_shape(self.cls_name, logits, labels)
+        return self.get_loss(keras.ops.softplus(-labels * logits))
+
+
+class HingeEmbeddingLoss(LossBase):
+    """logits where labels are 1, max(0, margin - logits) where they are -1.
+
+    Args:
+        margin: How far apart unlike pairs should be.
+        reduction: "mean" or "sum" over all elements, or "none".
+
+    Inputs:
+        logits: distances, any float format. labels: 1 or -1, of the same shape and any format.
+
+    Returns:
+        float32: the shape of the inputs, or a scalar.
+
+    Raises:
+        TypeError: `margin` is no number.
+        ValueError: The shapes differ.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> float(nn.HingeEmbeddingLoss()(mixtrain.Tensor([0.25]), mixtrain.Tensor([-1.0])))
+        0.75
+
+    Source: MindSpore, `mindspore.nn.HingeEmbeddingLoss`.
+    """
+
+    def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.margin = checks.number(self.cls_name, "margin", margin)
+
+    def construct(self, logits: Any, labels: Any) -> Any:
+        """Return the loss of distances and labels."""
+        ops, logits, labels = keras.ops, as_float32(logits), as_float32(labels)
+        check_same_shape(self.cls_name, logits, labels)
+        none = ops.zeros_like(logits)
+        apart = ops.where(labels < 0, ops.maximum(self.margin - logits, 0.0), none)
+        return self.get_loss(ops.where(labels > 0, logits, none) + apart)
+
+
+class CosineEmbeddingLoss(LossBase):
+    """1 - cosine of two vectors where labels are 1, max(0, cosine - margin) where they are -1.
+
+    Args:
+        margin: The cosine, in [-1, 1], that unlike pairs may have.
+        reduction: "mean" or "sum" over all pairs, or "none".
+
+    Inputs:
+        logits_x1 and logits_x2 (N, D) of any float format. labels (N,): 1 or -1, of any format.
+
+    Returns:
+        float32: (N,), or a scalar.
+
+    Raises:
+        TypeError: `margin` is no number.
+        ValueError: `margin` is out of range, or the shapes do not fit.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> x, y = mixtrain.Tensor([[1.0, 0.0]]), mixtrain.Tensor([[0.0, 1.0]])
+        >>> float(nn.CosineEmbeddingLoss()(x, y, mixtrain.Tensor([1])))
+        1.0
+
+    Source: MindSpore, `mindspore.nn.CosineEmbeddingLoss`.
+    """
+
+    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.margin = checks.number(self.cls_name, "margin", margin, at_least=-1, at_most=1, example=0.0)
+
+    def construct(self, logits_x1: Any, logits_x2: Any, labels: Any) -> Any:
+        """Return the loss of pairs of vectors and labels."""
+        ops, one, other = keras.ops, as_float32(logits_x1), as_float32(logits_x2)
+        labels = as_float32(labels)
+        check_same_shape(self.cls_name, one, other, ("logits_x1", "logits_x2"))
+        if len(one.shape) < 2:
+            raise checks.fail_value(self.cls_name, "logits_x1 must have axes (N, D)", shape_of(one), "x.reshape(1, -1)")
+        lengths = ops.sqrt(ops.sum(one * one, 1)) * ops.sqrt(ops.sum(other * other, 1))
+        cosine = ops.sum(one * other, 1) / lengths
+        check_same_shape(self.cls_name, cosine, labels, ("the pairs", "labels"))
+        none = ops.zeros_like(cosine)
+        apart = ops.where(labels == -1, ops.maximum(cosine - self.margin, 0.0), none)
+        return self.get_loss(ops.where(labels == 1, 1.0 - cosine, none) + apart)
+
+
+class MarginRankingLoss(LossBase):
+    """max(0, margin - target * (input1 - input2)).
+
+    Args:
+        margin: By how much one score should exceed the other.
+        reduction: "mean" or "sum" over all elements, or "none".
+
+    Inputs:
+        input1 and input2: scores of one shape and any float format. target: 1 where the first should rank higher, else
+        -1; of the same shape.
+
+    Returns:
+        float32: the shape of the inputs, or a scalar.
+
+    Raises:
+        TypeError: `margin` is no number.
+        ValueError: The shapes differ.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> one, other = mixtrain.Tensor([1.0]), mixtrain.Tensor([3.0])
+        >>> float(nn.MarginRankingLoss()(one, other, mixtrain.Tensor([1.0])))
+        2.0
+
+    Source: MindSpore, `mindspore.nn.MarginRankingLoss`.
+    """
+
+    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.margin = checks.number(self.cls_name, "margin", margin)
+
+    def construct(self, input1: Any, input2: Any, target: Any) -> Any:
+        """Return the loss of pairs of scores and which should be larger."""
+        one, other, target = as_float32(input1), as_float32(input2), as_float32(target)
+        check_same_shape(self.cls_name, one, other, ("input1", "input2"))
+        check_same_shape(self.cls_name, one, target, ("input1", "target"))
+        return self.get_loss(keras.ops.maximum(self.margin - target * (one - other), 0.0))

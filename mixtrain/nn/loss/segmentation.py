@@ -1,0 +1,180 @@
+"""`DiceLoss`, `MultiClassDiceLoss` and `FocalLoss`: losses for classes that are rare in an image."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.dtype import is_float
+from mixtrain.nn.layer.activation import activation_of
+from mixtrain.nn.loss.base import LossBase, as_float32
+from mixtrain.nn.loss.labels import check_range, check_same_shape, shape_of
+
+
+def _dice(logits: Any, label: Any, smooth: float) -> Any:
+    ops = keras.ops
+    return 1 - 2 * ops.sum(logits * label) / (ops.sum(logits * logits) + ops.sum(label * label) + smooth)
+
+
+class DiceLoss(LossBase):
+    """1 - 2 * sum(logits * label) / (sum(logits ** 2) + sum(label ** 2) + smooth), over all elements.
+
+    Args:
+        smooth: Keeps the quotient finite.
+
+    Inputs:
+        logits: probabilities, any float format. label: of the same shape and any format.
+
+    Returns:
+        A float32 scalar.
+
+    Raises:
+        ValueError: `smooth` is not positive, or the shapes differ.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> round(float(nn.DiceLoss()(mixtrain.Tensor([1.0, 0.0]), mixtrain.Tensor([1.0, 0.0]))), 3)
+        0.0
+
+    Source: Milletari et al., 2016; MindSpore, `mindspore.nn.DiceLoss`.
+    """
+
+    def __init__(self, smooth: float = 1e-5) -> None:
+        super().__init__()
+        self.smooth = checks.number(self.cls_name, "smooth", smooth, above=0, example=1e-5)
+
+    def construct(self, logits: Any, label: Any) -> Any:
+        """Return the loss of probabilities and labels."""
+        logits, label = as_float32(logits), as_float32(label)
+        check_same_shape(self.cls_name, logits, label, ("logits", "label"))
+        return _dice(logits, label, self.smooth)
+
+
+class MultiClassDiceLoss(LossBase):
+    """The mean of the classes' `DiceLoss`, after an activation.
+
+    Args:
+        weights: Weights of the classes, (C, ...) of two axes as in MindSpore; None for 1.
+        ignore_indiex: A class that is left out; None for none.
+        activation: Applied to the logits: "softmax", "logsoftmax", "relu", "relu6", "tanh", "sigmoid" or a Cell; None
+            for none.
+
+    Inputs:
+        logits (N, C, ...), any float format. label: of the same shape and any format.
+
+    Returns:
+        float32: a scalar, or of the shape of one class's weights.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: The shapes do not fit, or the activation is unknown.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> x = mixtrain.Tensor([[1.0, 0.0]])
+        >>> round(float(nn.MultiClassDiceLoss(activation=None)(x, x)), 3)
+        0.5
+
+    Source: Milletari et al., 2016; MindSpore, `mindspore.nn.MultiClassDiceLoss`.
+    """
+
+    def __init__(self, weights: Any = None, ignore_indiex: int | None = None, activation: Any = "softmax") -> None:
+        super().__init__()
+        where = self.cls_name
+        self.weights = None if weights is None else as_float32(weights)
+        if self.weights is not None and len(self.weights.shape) != 2:
+            raise checks.fail_value(where, "weights must have 2 axes", shape_of(self.weights), "weights (C, 1)")
+        if ignore_indiex is not None:
+            checks.integer(where, "ignore_indiex", ignore_indiex, at_least=0)
+        self.ignore_indiex = ignore_indiex
+        if isinstance(activation, str):
+            checks.one_of(
+                where, "activation", activation, ("softmax", "logsoftmax", "relu", "relu6", "tanh", "sigmoid")
+            )
+        self.activation = activation_of(where, activation)
+
+    def construct(self, logits: Any, label: Any) -> Any:
+        """Return the loss of scores and labels."""
+        logits, label = as_float32(logits), as_float32(label)
+        check_same_shape(self.cls_name, logits, label, ("logits", "label"))
+        if len(label.shape) < 2:
+            raise checks.fail_value(self.cls_name, "logits must have axes (N, C, ...)", shape_of(logits), "(N, C)")
+        if self.activation is not None:
+            logits = self.activation(logits)
+        classes = label.shape[1]
+        if self.weights is not None and self.weights.shape[0] != classes:
+            raise checks.fail_value(
+                self.cls_name, f"weights must have {classes} rows, one for each class", shape_of(self.weights),
+                f"weights of shape ({classes}, 1)",
+            )
+        total: Any = 0.0
+        for number in range(classes):
+            if number != self.ignore_indiex:
+                loss = _dice(logits[:, number], label[:, number], 1e-5)
+                total = total + (loss if self.weights is None else loss * self.weights[number])
+        return total / classes
+
+
+class FocalLoss(LossBase):
+    """Cross entropy in which each element counts by (1 - its probability) ** gamma.
+
+    Args:
+        weight: Weights of the classes (C,).
+        gamma: How little well-predicted elements count.
+        reduction: "mean", "sum" or "none", after the mean over the places of each sample.
+
+    Inputs:
+        logits (N, C) or (N, C, ...), any float format. labels: one-hot, of the shape of logits; or class numbers, with
+        size 1 in place of C.
+
+    Returns:
+        float32: a scalar; for "none" (N,), or (N, C) where labels are one-hot.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: The shapes do not fit, or, outside compiled steps, a class number is out of range.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> round(float(nn.FocalLoss()(mixtrain.Tensor([[0.0, 0.0]]), mixtrain.Tensor([[1]]))), 4)
+        0.1733
+
+    Source: Lin et al., 2017; MindSpore, `mindspore.nn.FocalLoss`.
+    """
+
+    def __init__(self, weight: Any = None, gamma: float = 2.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.weight = None if weight is None else as_float32(weight)
+        if self.weight is not None and len(self.weight.shape) != 1:
+            raise checks.fail_value(
+                self.cls_name, "weight must have 1 axis", shape_of(self.weight), "one weight for each class"
+            )
+        self.gamma = checks.number(self.cls_name, "gamma", gamma, example=2.0)
+
+    def construct(self, logits: Any, labels: Any) -> Any:
+        """Return the loss of scores and labels."""
+        ops, logits, labels = keras.ops, as_float32(logits), engine.to_tensor(labels)
+        shape, got = shape_of(logits), shape_of(labels)
+        if len(shape) < 2 or len(got) != len(shape) or got[1] not in (1, shape[1]):
+            wanted = (shape[0], 1, *shape[2:]) if len(shape) > 1 else ("N", 1)
+            raise ValueError(
+                f"{self.cls_name}: expected logits (N, C, ...) and labels of their shape or with 1 in place of C; got "
+                f"logits {shape} and labels {got}. Write labels {wanted} of class numbers."
+            )
+        # (N, C, places)
+        logs = ops.log_softmax(ops.reshape(logits, (ops.shape(logits)[0], shape[1], -1)), axis=1)
+        labels = ops.reshape(labels, (ops.shape(labels)[0], got[1], -1))
+        weight = None if self.weight is None else self.weight[None, :, None] * ops.ones_like(logs)
+        numbers = got[1] == 1 and shape[1] != 1
+        if numbers:
+            if is_float(labels.dtype):
+                labels = ops.cast(labels, "int32")
+            check_range(self.cls_name, "labels", labels, 0, (shape[1] or 0) - 1)
+            logs = ops.take_along_axis(logs, labels, axis=1)
+            weight = None if weight is None else ops.take_along_axis(weight, labels, axis=1)
+        losses = -ops.power(1.0 - ops.exp(logs), self.gamma) * (logs if weight is None else logs * weight)
+        if numbers:
+            return self.get_loss(ops.mean(losses[:, 0], axis=1))
+        return self.get_loss(ops.mean(losses * as_float32(labels), axis=-1))

@@ -1,0 +1,68 @@
+"""`Accuracy`: the share of rows that are classified rightly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mixtrain.nn.metrics.evaluation_base import EvalType, EvaluationBase
+from mixtrain.nn.metrics.metric import rearrange_inputs
+
+
+class Accuracy(EvaluationBase):
+    """The share of right predictions.
+
+    Args:
+        eval_type: "classification": predictions (N, C, ...), of which the greatest along axis 1 counts; labels are
+            class numbers (N, ...) or (N, 1), or one-hot of the predictions' shape. "multilabel": predictions and
+            labels of one shape (N, C, ...), all 0 or 1; a row counts where all its labels are right.
+
+    Raises:
+        TypeError: `eval_type` is another.
+
+    Example:
+        >>> metric = Accuracy()
+        >>> metric([[0.2, 0.8], [0.9, 0.1]], [1, 1])
+        0.5
+
+    Source: MindSpore, `mindspore.train.Accuracy`.
+    """
+
+    def __init__(self, eval_type: EvalType = "classification") -> None:
+        super().__init__(eval_type)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what was gathered."""
+        self._correct_num = 0
+        self._total_num = 0
+        self._class_num = 0
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Take in one batch.
+
+        Args:
+            inputs: Predictions and labels: tensors, arrays or lists.
+
+        Raises:
+            ValueError: There are not two inputs, their shapes do not fit, or the number of classes changed.
+        """
+        predictions, labels = self._pair(inputs)
+        correct: np.ndarray
+        if self._type == "classification":
+            correct = self._class_numbers(predictions, labels) == predictions.argmax(axis=1)
+        else:
+            self._check_multilabel(predictions, labels)
+            correct = (predictions == labels).all(axis=1)
+        self._correct_num += int(correct.sum())
+        self._total_num += correct.size
+
+    def eval(self) -> float:
+        """Return the share of right rows.
+
+        Raises:
+            RuntimeError: There was no batch.
+        """
+        return self._mean(self._correct_num, self._total_num)

@@ -1,0 +1,159 @@
+"""`Precision`, `Recall`, `Fbeta` and `F1`: ratios of what was predicted, what was there, and what is both."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.nn.metrics.evaluation_base import EvalType, EvaluationBase
+from mixtrain.nn.metrics.metric import rearrange_inputs
+
+# Makes 0 / 0 a 0 and leaves every other ratio alone.
+_TINY: Final = sys.float_info.min
+
+
+class _ClassCounts(EvaluationBase):
+    """Counts predictions, labels and their matches: per class, or with "multilabel" per row."""
+
+    def __init__(self, eval_type: EvalType = "classification") -> None:
+        super().__init__(eval_type)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what was gathered."""
+        self._class_num = 0
+        self._batches: list[np.ndarray] = []
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Take in one batch.
+
+        Args:
+            inputs: Predictions and labels: tensors, arrays or lists.
+
+        Raises:
+            ValueError: There are not two inputs, their shapes do not fit, a label is no class of the predictions, or
+                the number of classes changed.
+        """
+        predictions, labels = self._pair(inputs)
+        if self._type == "classification":
+            labels = self._class_numbers(predictions, labels)
+            predicted, actual = self._one_hot(predictions.argmax(axis=1)), self._one_hot(labels)
+        else:
+            self._check_multilabel(predictions, labels)
+            predicted, actual = (np.swapaxes(values, 0, 1).reshape(self._class_num, -1)
+                                 for values in (predictions, labels))
+        counts = np.stack([(predicted * actual).sum(axis=0), predicted.sum(axis=0), actual.sum(axis=0)]).astype(float)
+        if self._type == "classification" and self._batches:
+            self._batches[0] = self._batches[0] + counts
+        else:
+            self._batches.append(counts)
+
+    def eval(self, average: bool = False) -> Any:
+        """Return the ratio of each class (of each row with "multilabel"), or their mean.
+
+        Args:
+            average: Whether to return the mean.
+
+        Raises:
+            RuntimeError: There was no batch.
+            TypeError: `average` is not a bool.
+        """
+        checks.boolean(f"{type(self).__name__}.eval", "average", average)
+        self._mean(0.0, len(self._batches))
+        ratios = self._ratio(*np.concatenate(self._batches, axis=1))
+        return float(ratios.mean()) if average else ratios
+
+    def _one_hot(self, numbers: np.ndarray) -> np.ndarray:
+        numbers = numbers.reshape(-1).astype(int)
+        if numbers.size and not 0 <= numbers.min() <= numbers.max() < self._class_num:
+            raise checks.fail_value(
+                self._where, f"labels must be classes 0 to {self._class_num - 1}",
+                int(numbers.max() if numbers.min() >= 0 else numbers.min()), "predictions with that many classes",
+            )
+        return np.eye(self._class_num)[numbers]
+
+    def _ratio(self, both: np.ndarray, predicted: np.ndarray, actual: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+
+class Precision(_ClassCounts):
+    """Of what was predicted as a class, the share that is of it; an array with one value per class.
+
+    Args:
+        eval_type: "classification" or "multilabel", as in `Accuracy`; with "multilabel" there is one value per row.
+
+    Raises:
+        TypeError: `eval_type` is another.
+
+    Example:
+        >>> Precision()([[0.2, 0.8], [0.9, 0.1], [0.3, 0.7]], [1, 0, 0]).tolist()
+        [1.0, 0.5]
+
+    Source: MindSpore, `mindspore.train.Precision`.
+    """
+
+    def __init__(self, eval_type: EvalType = "classification") -> None:
+        super().__init__(eval_type)
+
+    def _ratio(self, both: np.ndarray, predicted: np.ndarray, actual: np.ndarray) -> np.ndarray:
+        return both / (predicted + _TINY)
+
+
+class Recall(_ClassCounts):
+    """Of what is of a class, the share that was predicted as it; an array with one value per class.
+
+    Args:
+        eval_type: "classification" or "multilabel", as in `Accuracy`; with "multilabel" there is one value per row.
+
+    Raises:
+        TypeError: `eval_type` is another.
+
+    Example:
+        >>> Recall()([[0.2, 0.8], [0.9, 0.1], [0.3, 0.7]], [1, 0, 0]).tolist()
+        [0.5, 1.0]
+
+    Source: MindSpore, `mindspore.train.Recall`.
+    """
+
+    def __init__(self, eval_type: EvalType = "classification") -> None:
+        super().__init__(eval_type)
+
+    def _ratio(self, both: np.ndarray, predicted: np.ndarray, actual: np.ndarray) -> np.ndarray:
+        return both / (actual + _TINY)
+
+
+class Fbeta(_ClassCounts):
+    """Precision and recall in one: ``(1 + b²) * both / (b² * actual + predicted)`` for each class.
+
+    Args:
+        beta: How many times recall weighs as much as precision, above 0.
+
+    Raises:
+        TypeError: `beta` is no number.
+        ValueError: `beta` is not above 0.
+
+    Example:
+        >>> Fbeta(1.0)([[0.2, 0.8], [0.9, 0.1]], [1, 1]).round(4).tolist()
+        [0.0, 0.6667]
+
+    Source: MindSpore, `mindspore.train.Fbeta`.
+    """
+
+    def __init__(self, beta: float) -> None:
+        super().__init__()
+        self.beta = checks.number(type(self).__name__, "beta", beta, above=0.0, example=1.0)
+
+    def _ratio(self, both: np.ndarray, predicted: np.ndarray, actual: np.ndarray) -> np.ndarray:
+        square = self.beta**2
+        return (1.0 + square) * both / (square * actual + predicted + _TINY)
+
+
+class F1(Fbeta):
+    """`Fbeta` with beta 1. Example: ``F1()(predictions, labels)``. Source: MindSpore, `mindspore.train.F1`."""
+
+    def __init__(self) -> None:
+        super().__init__(1.0)

@@ -1,0 +1,81 @@
+"""`MAE` and `MSE`: absolute and squared errors, summed over a row and averaged over rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
+
+
+class _ErrorPerRow(Metric):
+    """Sums an error over all elements and divides it by the number of rows (not of elements, as in MindSpore)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what was gathered."""
+        self._error_sum = 0.0
+        self._samples_num = 0
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Take in one batch.
+
+        Args:
+            inputs: Predictions, and labels of as many elements.
+
+        Raises:
+            ValueError: There are not two inputs, or their sizes differ.
+        """
+        predictions, labels = self._pair(inputs)
+        if predictions.size != labels.size or labels.ndim == 0:
+            raise checks.fail_value(
+                f"{type(self).__name__}.update", f"labels must have the predictions' shape {predictions.shape}",
+                labels.shape, "labels of that shape",
+            )
+        self._error_sum += float(self._error(labels.reshape(predictions.shape) - predictions).sum())
+        self._samples_num += len(labels)
+
+    def eval(self) -> float:
+        """Return the error per row.
+
+        Raises:
+            RuntimeError: There was no batch.
+        """
+        return self._mean(self._error_sum, self._samples_num)
+
+    def _error(self, difference: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+
+class MAE(_ErrorPerRow):
+    """Absolute errors, summed over each row's elements, as a mean over rows.
+
+    Example:
+        >>> MAE()([[1.0, 2.0], [3.0, 4.0]], [[1.5, 2.0], [3.0, 3.0]])
+        0.75
+
+    Source: MindSpore, `mindspore.train.MAE`.
+    """
+
+    def _error(self, difference: np.ndarray) -> np.ndarray:
+        return np.abs(difference)
+
+
+class MSE(_ErrorPerRow):
+    """Squared errors, summed over each row's elements, as a mean over rows.
+
+    Example:
+        >>> MSE()([[1.0, 2.0], [3.0, 4.0]], [[1.5, 2.0], [3.0, 3.0]])
+        0.625
+
+    Source: MindSpore, `mindspore.train.MSE`.
+    """
+
+    def _error(self, difference: np.ndarray) -> np.ndarray:
+        return np.square(difference)

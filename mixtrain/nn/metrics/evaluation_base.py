@@ -1,0 +1,97 @@
+"""`EvaluationBase`: predictions of classes or of several labels, checked and brought to one form."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.nn.metrics.metric import Metric, is_one_hot
+
+EvalType = Literal["classification", "multilabel"]
+
+
+class EvaluationBase(Metric):
+    """The base of metrics over classes.
+
+    Args:
+        eval_type: "classification": predictions (N, C, ...), of which the greatest along axis 1 counts; labels are
+            class numbers (N, ...) or (N, 1), or one-hot of the predictions' shape. "multilabel": predictions and
+            labels of one shape (N, C, ...), all 0 or 1.
+
+    Raises:
+        TypeError: `eval_type` is another.
+
+    Example:
+        >>> EvaluationBase("multilabel").eval_type
+        'multilabel'
+
+    Source: MindSpore, `mindspore.train.metrics.metric.EvaluationBase`.
+    """
+
+    def __init__(self, eval_type: EvalType) -> None:
+        super().__init__()
+        if eval_type not in ("classification", "multilabel"):
+            raise checks.fail_type(
+                type(self).__name__, 'eval_type must be "classification" or "multilabel"', eval_type,
+                'eval_type="classification"',
+            )
+        self._type = eval_type
+        self._class_num = 0
+
+    @property
+    def eval_type(self) -> EvalType:
+        """ "classification" or "multilabel"."""
+        return self._type
+
+    @property
+    def _where(self) -> str:
+        return f"{type(self).__name__}.update"
+
+    def _class_numbers(self, predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return the labels of a classification as class numbers (N, ...).
+
+        Raises:
+            ValueError: The shapes do not fit, or the number of classes changed.
+        """
+        self._check_classes(predictions)
+        if labels.shape == predictions.shape and is_one_hot(labels):
+            labels = labels.argmax(axis=1)
+        elif predictions.ndim == 2 and labels.shape == (len(predictions), 1):
+            labels = labels[:, 0]
+        wanted = (*predictions.shape[:1], *predictions.shape[2:])
+        if labels.shape != wanted:
+            raise checks.fail_value(
+                self._where, f"labels for predictions {predictions.shape} must be class numbers {wanted} or one-hot",
+                f"shape {labels.shape}", "class numbers as labels, or a metric of keras.metrics for soft ones",
+            )
+        return labels
+
+    def _check_multilabel(self, predictions: np.ndarray, labels: np.ndarray) -> None:
+        if predictions.shape != labels.shape:
+            raise checks.fail_value(
+                self._where, f"labels must have the predictions' shape {predictions.shape}", labels.shape,
+                'eval_type="classification" for class numbers',
+            )
+        for name, values in (("predictions", predictions), ("labels", labels)):
+            if not np.all((values == 0) | (values == 1)):
+                raise checks.fail_value(
+                    self._where, f"{name} must be 0 or 1 with multilabel", values.flat[0],
+                    "(predictions > 0.5).astype(int)",
+                )
+        self._check_classes(predictions, at_least=1)
+
+    def _check_classes(self, predictions: np.ndarray, at_least: int = 2) -> None:
+        classes = predictions.shape[1] if predictions.ndim > 1 else 0
+        if classes < at_least:
+            raise checks.fail_value(
+                self._where, f"predictions must have shape (N, C, ...) with C at least {at_least}",
+                predictions.shape, "metrics={'accuracy': keras.metrics.BinaryAccuracy()} for one output a row",
+            )
+        if self._class_num not in (0, classes):
+            raise checks.fail_value(
+                self._where, f"predictions had {self._class_num} classes so far", f"{classes} classes",
+                "clear() before other predictions",
+            )
+        self._class_num = classes

@@ -1,0 +1,177 @@
+"""Metrics by name, and whatever `Model(metrics=...)` takes made into one mapping."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import keras
+
+from mixtrain import checks
+from mixtrain.nn.metrics.accuracy import Accuracy
+from mixtrain.nn.metrics.bleu_score import BleuScore
+from mixtrain.nn.metrics.class_counts import F1, Precision, Recall
+from mixtrain.nn.metrics.confusion_matrix import ConfusionMatrix
+from mixtrain.nn.metrics.confusion_matrix_metric import ConfusionMatrixMetric
+from mixtrain.nn.metrics.error import MAE, MSE
+from mixtrain.nn.metrics.keras_metric import KerasMetric
+from mixtrain.nn.metrics.loss import Loss
+from mixtrain.nn.metrics.metric import Metric, MetricLike
+from mixtrain.nn.metrics.perplexity import Perplexity
+from mixtrain.nn.metrics.roc import ROC, auc
+from mixtrain.nn.metrics.similarity import CosineSimilarity, Dice
+from mixtrain.nn.metrics.topk import Top1CategoricalAccuracy, Top5CategoricalAccuracy, TopKCategoricalAccuracy
+
+_BY_NAME: Final[dict[str, Callable[..., Any]]] = {
+    "F1": F1,
+    "accuracy": Accuracy,
+    "acc": Accuracy,
+    "auc": auc,
+    "bleu_score": BleuScore,
+    "confusion_matrix": ConfusionMatrix,
+    "confusion_matrix_metric": ConfusionMatrixMetric,
+    "cosine_similarity": CosineSimilarity,
+    "dice": Dice,
+    "loss": Loss,
+    "mae": MAE,
+    "mse": MSE,
+    "perplexity": Perplexity,
+    "precision": Precision,
+    "recall": Recall,
+    "roc": ROC,
+    "top_1_accuracy": Top1CategoricalAccuracy,
+    "top_5_accuracy": Top5CategoricalAccuracy,
+    "topk": TopKCategoricalAccuracy,
+}
+# Metrics by their names in lower case; "auc" is a function of a finished curve, so Keras's AUC answers to it.
+_METRICS: Final[dict[str, type[Metric]]] = {
+    name.lower(): kind for name, kind in _BY_NAME.items() if isinstance(kind, type)
+}
+_WITH_ARGUMENTS: Final = {
+    TopKCategoricalAccuracy: "TopKCategoricalAccuracy(5)", ConfusionMatrix: "ConfusionMatrix(num_classes=10)",
+}
+# What MindSpore has besides, and what to use instead.
+_ELSEWHERE: Final = {
+    "hausdorff_distance": "scipy.spatial.distance.directed_hausdorff",
+    "mean_surface_distance": "scipy.ndimage.distance_transform_edt",
+    "root_mean_square_distance": "scipy.ndimage.distance_transform_edt",
+    "occlusion_sensitivity": "Model.predict on occluded inputs",
+}
+_WRITE = 'metrics={"accuracy": Accuracy()}, or a list of names and metrics'
+
+
+def names() -> list[str]:
+    """Return the names that `get_metric_fn` knows, sorted.
+
+    Example:
+        >>> names()[:4]
+        ['F1', 'acc', 'accuracy', 'auc']
+
+    Source: MindSpore, `mindspore.train.names`.
+    """
+    return sorted(_BY_NAME)
+
+
+def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Any:
+    """Make a metric by its name; for "auc", call the function.
+
+    Args:
+        name: One of `names`.
+        *args: What its class takes.
+        **kwargs: What its class takes by name.
+
+    Raises:
+        ValueError: The name is unknown; the error offers the nearest one.
+
+    Example:
+        >>> type(get_metric_fn("topk", 3)).__name__
+        'TopKCategoricalAccuracy'
+
+    Source: MindSpore, `mindspore.train.get_metric_fn`.
+    """
+    _check_name("get_metric_fn", name)
+    return _BY_NAME[name](*args, **kwargs)
+
+
+def as_metrics(metrics: Any) -> dict[str, MetricLike]:
+    """Return metrics by name.
+
+    Args:
+        metrics: None; a dict from name to metric; or a set, list or tuple of names and metrics, or one of them. A
+            XX
+
+    Returns:
+        The metrics; a set's in the order of their names.
+
+    Raises:
+        TypeError: One is neither a name nor a metric.
+        ValueError: A name is unknown, or stands for two metrics.
+
+    Example:
+        >>> list(as_metrics(["accuracy", "loss"]))
+        ['accuracy', 'loss']
+    """
+    if metrics is None:
+        return {}
+    if isinstance(metrics, dict):
+        for name in metrics:
+            if not isinstance(name, str):
+                raise checks.fail_type("metrics", "each name must be a str", name, _WRITE)
+        return {name: _as_metric(metric) for name, metric in metrics.items()}
+    if isinstance(metrics, (str, Metric, keras.metrics.Metric)):
+        metrics = [metrics]
+    if not isinstance(metrics, Iterable):
+        raise checks.fail_type("metrics", "it must be a dict, set or list", metrics, _WRITE)
+    listed = sorted(metrics, key=_name_of) if isinstance(metrics, (set, frozenset)) else list(metrics)
+    found: dict[str, MetricLike] = {}
+    for item in listed:
+        name = _name_of(item)
+        if name in found:
+            raise checks.fail_value("metrics", "each name must stand for one metric", name, _WRITE)
+        found[name] = _as_metric(item)
+    return found
+
+
+def _name_of(item: Any) -> str:
+    """Return the name that a metric outside a dict goes by."""
+    if isinstance(item, str):
+        return item
+    if isinstance(item, keras.metrics.Metric):
+        return str(item.name)
+    return next((name for name, kind in _BY_NAME.items() if type(item) is kind), type(item).__name__)
+
+
+def _as_metric(item: Any) -> MetricLike:
+    if isinstance(item, Metric):
+        return item
+    if isinstance(item, keras.metrics.Metric):
+        return KerasMetric(item)
+    if not isinstance(item, str):
+        raise checks.fail_type("metrics", "each must be a metric or its name", item, _WRITE)
+    # "Accuracy" is MindSpore's too, not Keras's class of that name, which compares values.
+    own = _METRICS.get(item.lower())
+    if own is None:
+        return KerasMetric(_keras_metric(item))
+    if own in _WITH_ARGUMENTS:
+        raise checks.fail_value(
+            "metrics", f"{own.__name__} needs an argument", item, f'metrics={{"{item}": {_WITH_ARGUMENTS[own]}}}'
+        )
+    return own()
+
+
+def _keras_metric(name: str) -> keras.metrics.Metric:
+    try:
+        found = keras.metrics.get(name)
+    except ValueError:
+        found = None
+    if found is None:
+        _check_name("metrics", name)
+    if isinstance(found, keras.metrics.Metric):
+        return found
+    return keras.metrics.MeanMetricWrapper(found, name=name)
+
+
+def _check_name(where: str, name: Any) -> None:
+    if name in _ELSEWHERE:
+        raise checks.fail_value(where, "the metric is not offered", name, f"your own Metric with {_ELSEWHERE[name]}")
+    checks.one_of(where, "name", name, names())

@@ -1,0 +1,71 @@
+"""`Perplexity`: how many equally likely choices a language model's predictions are worth."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
+
+
+class Perplexity(Metric):
+    """The exponential of the mean negative log-likelihood of labels.
+
+    Args:
+        ignore_label: Rows with this label are left out; None for none.
+
+    Raises:
+        TypeError: `ignore_label` is no int.
+
+    Example:
+        >>> round(Perplexity()([[0.25, 0.75], [0.5, 0.5]], [0, 1]), 4)
+        2.8284
+
+    Source: MindSpore, `mindspore.train.Perplexity`.
+    """
+
+    def __init__(self, ignore_label: int | None = None) -> None:
+        super().__init__()
+        if ignore_label is not None and (isinstance(ignore_label, bool) or not isinstance(ignore_label, int)):
+            raise checks.fail_type("Perplexity", "ignore_label must be an int", ignore_label, "ignore_label=0")
+        self.ignore_label = ignore_label
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what was gathered."""
+        self._sum_metric = 0.0
+        self._num_inst = 0
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Take in one batch.
+
+        Args:
+            inputs: Probabilities (..., C), and as many class numbers as there are rows.
+
+        Raises:
+            ValueError: There are not two inputs, or their shapes do not fit.
+        """
+        predictions, labels = self._pair(inputs)
+        if predictions.ndim < 2 or labels.size != predictions.size // predictions.shape[-1]:
+            raise checks.fail_value(
+                "Perplexity.update", f"there must be one label for each row of predictions {predictions.shape}",
+                labels.shape, "probabilities (N, C) and class numbers (N,)",
+            )
+        labels = labels.reshape(-1).astype(int)
+        rows = predictions.reshape(labels.size, -1)
+        kept = np.ones(labels.size, bool) if self.ignore_label is None else labels != self.ignore_label
+        likely = rows[np.arange(labels.size)[kept], labels[kept]]
+        self._sum_metric -= float(np.log(np.maximum(1e-10, likely)).sum())
+        self._num_inst += int(kept.sum())
+
+    def eval(self) -> float:
+        """Return the perplexity.
+
+        Raises:
+            RuntimeError: There was no row.
+        """
+        return math.exp(self._mean(self._sum_metric, self._num_inst))

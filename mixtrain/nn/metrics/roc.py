@@ -1,0 +1,135 @@
+"""`ROC` and `auc`: true positives against false positives at every threshold, and the area under a curve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
+
+Curve = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+class ROC(Metric):
+    """The curve of true positive rates over false positive rates, over all batches.
+
+    Args:
+        class_num: Number of classes, for predictions (N, C); None or 1 for predictions of the labels' shape.
+        pos_label: The label that counts as positive with one class; None for 1.
+
+    Raises:
+        TypeError: An argument is no int.
+
+    Example:
+        >>> fpr, tpr, thresholds = ROC(pos_label=1)([0.1, 0.4, 0.8], [0, 1, 1])
+        >>> fpr.tolist(), tpr.tolist()
+        ([0.0, 0.0, 0.0, 1.0], [0.0, 0.5, 1.0, 1.0])
+
+    Source: MindSpore, `mindspore.train.ROC`.
+    """
+
+    def __init__(self, class_num: int | None = None, pos_label: int | None = None) -> None:
+        super().__init__()
+        self.class_num = None if class_num is None else checks.integer("ROC", "class_num", class_num, at_least=1)
+        self.pos_label = None if pos_label is None else checks.integer("ROC", "pos_label", pos_label, at_least=0)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what was gathered."""
+        self._predictions: list[np.ndarray] = []
+        self._labels: list[np.ndarray] = []
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Take in one batch.
+
+        Args:
+            inputs: Scores: of the labels' shape, or (N, C) with `class_num` C; and labels, class numbers.
+
+        Raises:
+            ValueError: There are not two inputs, or their shapes do not fit.
+        """
+        predictions, labels = self._pair(inputs)
+        if self.class_num in (None, 1):
+            fits, wanted = predictions.shape == labels.shape, "the labels' shape"
+        else:
+            fits = predictions.shape == (*labels.shape[:1], self.class_num) and labels.ndim == 1
+            wanted = f"shape (N, {self.class_num}) for labels (N,)"
+        if not fits:
+            raise checks.fail_value(
+                "ROC.update", f"predictions must have {wanted}", f"{predictions.shape} and {labels.shape}",
+                "ROC(class_num=C) for scores (N, C)",
+            )
+        many = self.class_num not in (None, 1)
+        self._predictions.append(predictions if many else predictions.reshape(-1))
+        self._labels.append(labels.reshape(-1))
+
+    def eval(self) -> Any:
+        """Return false positive rates, true positive rates and thresholds; lists of them, one per class, for many.
+
+        Raises:
+            RuntimeError: There was no batch.
+            ValueError: No label, or every label, is of a class.
+        """
+        self._mean(0.0, len(self._labels))
+        predictions, labels = np.concatenate(self._predictions), np.concatenate(self._labels)
+        if predictions.ndim == 1:
+            return _curve(predictions, labels == (1 if self.pos_label is None else self.pos_label))
+        curves = [_curve(predictions[:, number], labels == number) for number in range(predictions.shape[1])]
+        return tuple(list(part) for part in zip(*curves, strict=True))
+
+
+def _curve(scores: np.ndarray, positive: np.ndarray) -> Curve:
+    """Return the rates as thresholds fall, from a threshold above every score."""
+    order = np.argsort(-scores, kind="stable")
+    scores, positive = scores[order], positive[order]
+    last = np.append(np.flatnonzero(np.diff(scores)), scores.size - 1)
+    true = np.cumsum(positive)[last]
+    false = 1 + last - true
+    if true[-1] == 0 or false[-1] == 0:
+        raise checks.fail_value(
+            "ROC.eval", "each class must have labels of it and others", f"{true[-1]} of it and {false[-1]} others",
+            "more batches before eval()",
+        )
+    start = np.zeros(1)
+    thresholds = np.append(scores[:1] + 1, scores[last])
+    return np.append(start, false / false[-1]), np.append(start, true / true[-1]), thresholds
+
+
+def auc(x: Any, y: Any, reorder: bool = False) -> float:
+    """Return the area under a curve by the trapezoid rule.
+
+    Args:
+        x: Array (N,), rising or falling: false positive rates, say.
+        y: Array (N,): true positive rates, say.
+        reorder: Whether points are sorted by x first.
+
+    Returns:
+        The area.
+
+    Raises:
+        TypeError: `x` or `y` is no array.
+        ValueError: They differ in length, have fewer than 2 points, or x goes up and down.
+
+    Example:
+        >>> auc(np.array([0.0, 0.5, 1.0]), np.array([0.0, 1.0, 1.0]))
+        0.75
+
+    Source: MindSpore, `mindspore.train.auc`.
+    """
+    for name, values in (("x", x), ("y", y)):
+        checks.instance("auc", name, values, np.ndarray, f"np.array({name})")
+        if values.ndim not in (1, 2) or values.size != len(values):
+            raise checks.fail_value("auc", f"{name} must have shape (N,)", values.shape, f"{name}.reshape(-1)")
+    x, y = x.reshape(-1), y.reshape(-1)
+    if x.size != y.size or x.size < 2:
+        raise checks.fail_value("auc", "x and y must have as many points, 2 or more", f"{x.size} and {y.size}", "both")
+    if reorder:
+        order = np.lexsort((y, x))
+        x, y = x[order], y[order]
+    steps = np.diff(x)
+    if np.any(steps < 0) and np.any(steps > 0):
+        raise checks.fail_value("auc", "x must rise or fall", x.tolist(), "reorder=True")
+    return float(np.trapezoid(y, x)) * (-1.0 if np.any(steps < 0) else 1.0)

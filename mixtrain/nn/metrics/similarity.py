@@ -1,0 +1,131 @@
+"""`CosineSimilarity` and `Dice`: how alike vectors or masks are."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
+
+
+class CosineSimilarity(Metric):
+    """How alike the rows of the last input are, each with each.
+
+    Args:
+        similarity: "cosine", or "dot" for plain products.
+        reduction: "none" for the matrix (N, N), "sum" or "mean" of each of its rows.
+        zero_diagonal: Whether a row's likeness to itself is set to 0.
+
+    Raises:
+        TypeError: `zero_diagonal` is no bool.
+        ValueError: `similarity` or `reduction` is unknown.
+
+    Example:
+        >>> CosineSimilarity(similarity="dot")([[1.0, 2.0], [3.0, 0.0]]).tolist()
+        [[0.0, 3.0], [3.0, 0.0]]
+
+    Source: MindSpore, `mindspore.train.CosineSimilarity`.
+    """
+
+    def __init__(
+        self,
+        similarity: Literal["cosine", "dot"] = "cosine",
+        reduction: Literal["none", "sum", "mean"] = "none",
+        zero_diagonal: bool = True,
+    ) -> None:
+        super().__init__()
+        self.similarity = checks.one_of("CosineSimilarity", "similarity", similarity, ("cosine", "dot"))
+        self.reduction = checks.one_of("CosineSimilarity", "reduction", reduction, ("none", "sum", "mean"))
+        self.zero_diagonal = checks.boolean("CosineSimilarity", "zero_diagonal", zero_diagonal)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what was gathered."""
+        self._matrix: np.ndarray | None = None
+
+    @rearrange_inputs
+    def update(self, inputs: Any) -> None:
+        """Take in vectors; those of an earlier call are forgotten.
+
+        Args:
+            inputs: Array of shape (N, D).
+        """
+        rows = self._convert_data(inputs)
+        if self.similarity == "cosine":
+            rows = rows / np.linalg.norm(rows, ord=2, axis=1, keepdims=True)
+        self._matrix = rows @ rows.T
+
+    def eval(self) -> np.ndarray:
+        """Return the matrix (N, N), or its rows' sums or means (N,).
+
+        Raises:
+            RuntimeError: There was no batch.
+        """
+        self._mean(0.0, self._matrix is not None)
+        matrix = np.array(self._matrix)
+        if self.zero_diagonal:
+            np.fill_diagonal(matrix, 0)
+        if self.reduction == "none":
+            return matrix
+        return matrix.mean(axis=-1) if self.reduction == "mean" else matrix.sum(axis=-1)
+
+
+class Dice(Metric):
+    """The Dice coefficient ``2 * sum(p * y) / (sum(p * p) + sum(y * y) + smooth)`` of each batch, per row of it.
+
+    As in MindSpore the sum over batches is divided by the number of rows; with batches of one row it is the mean.
+
+    Args:
+        smooth: Added to the denominator, above 0.
+
+    Raises:
+        TypeError: `smooth` is no number.
+        ValueError: `smooth` is not above 0.
+
+    Example:
+        >>> round(Dice()([[0.0, 1.0, 1.0]], [[0.0, 1.0, 0.0]]), 4)
+        0.6667
+
+    Source: MindSpore, `mindspore.train.Dice`.
+    """
+
+    def __init__(self, smooth: float = 1e-5) -> None:
+        super().__init__()
+        self.smooth = checks.number("Dice", "smooth", smooth, above=0.0, example=1e-5)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what was gathered."""
+        self._dice_coeff_sum = 0.0
+        self._samples_num = 0
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Take in one batch.
+
+        Args:
+            inputs: Predictions and labels of one shape (N, ...).
+
+        Raises:
+            ValueError: There are not two inputs, or their shapes differ.
+        """
+        predictions, labels = self._pair(inputs)
+        if predictions.shape != labels.shape or labels.ndim == 0:
+            raise checks.fail_value(
+                "Dice.update", f"labels must have the predictions' shape {predictions.shape}", labels.shape,
+                "masks (N, ...) of one shape",
+            )
+        both = float((predictions * labels).sum())
+        union = float((predictions * predictions).sum() + (labels * labels).sum())
+        self._dice_coeff_sum += 2.0 * both / (union + self.smooth)
+        self._samples_num += len(labels)
+
+    def eval(self) -> float:
+        """Return the coefficient.
+
+        Raises:
+            RuntimeError: There was no batch.
+        """
+        return self._mean(self._dice_coeff_sum, self._samples_num)

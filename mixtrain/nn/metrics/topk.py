@@ -1,0 +1,102 @@
+"""`TopKCategoricalAccuracy`: the share of rows whose class is among the k greatest predictions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.nn.metrics.metric import Metric, is_one_hot, rearrange_inputs
+
+
+class TopKCategoricalAccuracy(Metric):
+    """The share of rows whose label is among the k greatest predictions; of equal ones, the first come first.
+
+    Args:
+        k: At least 1.
+
+    Raises:
+        TypeError: `k` is not an int.
+        ValueError: `k` is less than 1.
+
+    Example:
+        >>> TopKCategoricalAccuracy(2)([[0.1, 0.2, 0.7], [0.5, 0.3, 0.2]], [1, 2])
+        0.5
+
+    Source: MindSpore, `mindspore.train.TopKCategoricalAccuracy`.
+    """
+
+    def __init__(self, k: int) -> None:
+        super().__init__()
+        self.k = checks.integer(type(self).__name__, "k", k, at_least=1, example=5)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what was gathered."""
+        self._correct_num = 0
+        self._samples_num = 0
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Take in one batch.
+
+        Args:
+            inputs: Predictions (N, C), and labels: class numbers (N,) or (N, 1), or one-hot (N, C).
+
+        Raises:
+            ValueError: There are not two inputs, their shapes do not fit, or there are fewer than k classes.
+        """
+        predictions, labels = self._pair(inputs)
+        where = f"{type(self).__name__}.update"
+        if predictions.ndim != 2 or predictions.shape[1] < self.k:
+            raise checks.fail_value(
+                where, f"predictions must have shape (N, C) with C at least k={self.k}", predictions.shape,
+                "TopKCategoricalAccuracy(k) with a smaller k",
+            )
+        if labels.shape == predictions.shape and is_one_hot(labels):
+            labels = labels.argmax(axis=1)
+        if labels.shape not in ((len(predictions),), (len(predictions), 1)):
+            raise checks.fail_value(
+                where, f"labels must be class numbers ({len(predictions)},) or one-hot", labels.shape,
+                "class numbers as labels",
+            )
+        greatest = np.argsort(-predictions, axis=1, kind="stable")[:, : self.k]
+        self._correct_num += int((greatest == labels.reshape(-1, 1)).sum())
+        self._samples_num += len(predictions)
+
+    def eval(self) -> float:
+        """Return the share of right rows.
+
+        Raises:
+            RuntimeError: There was no batch.
+        """
+        return self._mean(self._correct_num, self._samples_num)
+
+
+class Top1CategoricalAccuracy(TopKCategoricalAccuracy):
+    """The share of rows whose label is the greatest prediction.
+
+    Example:
+        >>> Top1CategoricalAccuracy()([[0.1, 0.9], [0.8, 0.2]], [1, 1])
+        0.5
+
+    Source: MindSpore, `mindspore.train.Top1CategoricalAccuracy`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+
+class Top5CategoricalAccuracy(TopKCategoricalAccuracy):
+    """The share of rows whose label is among the five greatest predictions.
+
+    Example:
+        >>> Top5CategoricalAccuracy()([[0.1, 0.2, 0.3, 0.4, 0.5, 0.6]], [0])
+        0.0
+
+    Source: MindSpore, `mindspore.train.Top5CategoricalAccuracy`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(5)

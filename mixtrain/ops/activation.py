@@ -1,0 +1,230 @@
+"""Activations: rectifiers, sigmoids and their kin, each a function of one element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import keras
+
+from mixtrain import checks
+from mixtrain.ops.elementwise import unary, unary_function
+from mixtrain.ops.inputs import as_floats, format_of, rank_of, tensor
+from mixtrain.ops.primitive import Primitive, primitive
+
+sigmoid: Final = unary_function("sigmoid", keras.ops.sigmoid, "1 / (1 + exp(-`input`)).")
+tanh: Final = unary_function("tanh", keras.ops.tanh, "The hyperbolic tangent of `input`.")
+relu6: Final = unary_function("relu6", keras.ops.relu6, "min(max(`x`, 0), 6).", parameter="x")
+silu: Final = unary_function("silu", keras.ops.silu, "`input` * sigmoid(`input`).")
+selu: Final = unary_function("selu", keras.ops.selu, "The scaled exponential linear unit of `input`.")
+hardswish: Final = unary_function("hardswish", keras.ops.hard_silu, "`input` * hardsigmoid(`input`).")
+hardsigmoid: Final = unary_function(
+    "hardsigmoid", keras.ops.hard_sigmoid, "(`input` + 3) / 6, not below 0 and not above 1."
+)
+softsign: Final = unary_function("softsign", keras.ops.softsign, "`x` / (1 + |`x`|).", parameter="x")
+logsigmoid: Final = unary_function(
+    "logsigmoid", keras.ops.log_sigmoid, "The logarithm of the sigmoid of `x`.", parameter="x"
+)
+mish: Final = unary_function(
+    "mish", lambda x: x * keras.ops.tanh(keras.ops.softplus(x)), "`x` * tanh(softplus(`x`)).", parameter="x"
+)
+fast_gelu: Final = unary_function(
+    "fast_gelu", lambda x: x * keras.ops.sigmoid(1.702 * x), "`x` * sigmoid(1.702 * `x`), near to `gelu`.",
+    parameter="x",
+)
+tanhshrink: Final = unary_function("tanhshrink", keras.ops.tanh_shrink, "`input` - tanh(`input`).")
+
+
+def relu(input: Any, inplace: bool = False) -> Any:
+    """Return max(`input`, 0), in the format of `input`, which may be integer.
+
+    Args:
+        input: Tensor.
+        inplace: Whether to write into `input`; only False, as tensors here cannot be written.
+
+    Raises:
+        ValueError: `inplace` is True.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.relu(mixtrain.Tensor([-1.0, 2.0])).numpy().tolist()
+        [0.0, 2.0]
+
+    Source: MindSpore, `mindspore.ops.relu`.
+    """
+    if inplace is not False:
+        raise checks.fail_value("ops.relu", "inplace must be False", inplace, "x = ops.relu(x)")
+    return unary("ops.relu", keras.ops.relu, input)
+
+
+def gelu(input: Any, approximate: str = "none") -> Any:
+    """Return `input` times the normal distribution function of `input`.
+
+    Args:
+        input: Tensor.
+        approximate: "none" for the formula with erf, "tanh" for the one with tanh.
+
+    Raises:
+        ValueError: `approximate` is neither.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> round(float(ops.gelu(mixtrain.Tensor(1.0))), 4)
+        0.8413
+
+    Source: Hendrycks and Gimpel, 2016; MindSpore, `mindspore.ops.gelu`.
+    """
+    by_tanh = checks.one_of("ops.gelu", "approximate", approximate, ("none", "tanh")) == "tanh"
+    return unary("ops.gelu", lambda x: keras.ops.gelu(x, approximate=by_tanh), input, floats=True)
+
+
+def _gelu_by_tanh(x: Any) -> Any:
+    return gelu(x, "tanh")
+
+
+def elu(input_x: Any, alpha: float = 1.0) -> Any:
+    """`input_x` where it is positive, else `alpha` * (exp(`input_x`) - 1).
+
+    Example: ``ops.elu(x)``. Source: MindSpore, `mindspore.ops.elu` (which takes `alpha` 1 only).
+    """
+    slope = checks.number("ops.elu", "alpha", alpha)
+    return unary("ops.elu", lambda x: keras.ops.elu(x, alpha=slope), input_x, floats=True)
+
+
+def celu(x: Any, alpha: float = 1.0) -> Any:
+    """`x` where it is positive, else `alpha` * (exp(`x` / `alpha`) - 1).
+
+    Example: ``ops.celu(x)``. Source: MindSpore, `mindspore.ops.celu`.
+    """
+    slope = checks.number("ops.celu", "alpha", alpha)
+    if slope == 0:
+        raise checks.fail_value("ops.celu", "alpha must not be 0", alpha, "alpha=1.0")
+    return unary("ops.celu", lambda value: keras.ops.celu(value, alpha=slope), x, floats=True)
+
+
+def leaky_relu(input: Any, alpha: float = 0.2) -> Any:
+    """`input` where it is positive, else `alpha` * `input`.
+
+    Example: ``ops.leaky_relu(x)``. Source: MindSpore, `mindspore.ops.leaky_relu`.
+    """
+    slope = checks.number("ops.leaky_relu", "alpha", alpha)
+    return unary("ops.leaky_relu", lambda x: keras.ops.leaky_relu(x, negative_slope=slope), input, floats=True)
+
+
+def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Any:
+    """log(1 + exp(`beta` * `input`)) / `beta`; `input` itself where `beta` * `input` is above `threshold`.
+
+    Example: ``ops.softplus(x)``. Source: MindSpore, `mindspore.ops.softplus`.
+    """
+    slope = checks.number("ops.softplus", "beta", beta)
+    limit = checks.number("ops.softplus", "threshold", threshold)
+    if slope == 0:
+        raise checks.fail_value("ops.softplus", "beta must not be 0", beta, "beta=1")
+
+    def compute(x: Any) -> Any:
+        return keras.ops.where(x * slope > limit, x, keras.ops.softplus(x * slope) / slope)
+
+    return unary("ops.softplus", compute, input, floats=True)
+
+
+def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+    """`input`, not below `min_val` and not above `max_val`.
+
+    Example: ``ops.hardtanh(x)``. Source: MindSpore, `mindspore.ops.hardtanh`.
+    """
+    low, high = checks.number("ops.hardtanh", "min_val", min_val), checks.number("ops.hardtanh", "max_val", max_val)
+    return unary("ops.hardtanh", lambda x: keras.ops.clip(x, low, high), input, floats=True)
+
+
+def hardshrink(input: Any, lambd: float = 0.5) -> Any:
+    """`input`, but 0 where it is within `lambd` of 0.
+
+    Example: ``ops.hardshrink(x)``. Source: MindSpore, `mindspore.ops.hardshrink`.
+    """
+    return _shrunk("ops.hardshrink", keras.ops.hard_shrink, input, lambd)
+
+
+def softshrink(input: Any, lambd: float = 0.5) -> Any:
+    """`input` moved towards 0 by `lambd`, and 0 where it is within `lambd` of it.
+
+    Example: ``ops.softshrink(x)``. Source: MindSpore, `mindspore.ops.softshrink`.
+    """
+    return _shrunk("ops.softshrink", keras.ops.soft_shrink, input, lambd)
+
+
+def _shrunk(where: str, function: Callable[..., Any], x: Any, lambd: Any) -> Any:
+    threshold = checks.number(where, "lambd", lambd, at_least=0, example=0.5)
+    return unary(where, lambda value: function(value, threshold=threshold), x, floats=True)
+
+
+def threshold(input: Any, thr: float, value: float) -> Any:
+    """`input` where it is above `thr`, else `value`.
+
+    Example: ``ops.threshold(x, 0.1, 0.0)``. Source: MindSpore, `mindspore.ops.threshold`.
+    """
+
+    def compute(x: Any) -> Any:
+        return keras.ops.where(x > thr, x, keras.ops.cast(value, x.dtype))
+
+    return unary("ops.threshold", compute, input)
+
+
+def prelu(input: Any, weight: Any) -> Any:
+    """Return `input` where it is positive, else `weight` * `input`.
+
+    Args:
+        input: Tensor of at least one axis; channels are axis 1.
+        weight: One slope, (1,), or one for each channel, (C,).
+
+    Returns:
+        Tensor of the shape and format of `input`.
+
+    Raises:
+        ValueError: `weight` has another number of slopes.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.prelu(mixtrain.Tensor([[-1.0, -1.0]]), mixtrain.Tensor([0.5, 0.1])).numpy().tolist()
+        [[-0.5, -0.10000000149011612]]
+
+    Source: He et al., 2015; MindSpore, `mindspore.ops.prelu`.
+    """
+    x, slopes = as_floats("ops.prelu", input), tensor("ops.prelu", weight)
+    channels = x.shape[1] if rank_of(x) > 1 else 1
+    count = slopes.shape[0] if rank_of(slopes) == 1 else None
+    if count is None or (count != 1 and channels not in (None, count)):
+        raise checks.fail_value(
+            "ops.prelu", f"weight must have shape (1,) or ({channels},)", tuple(slopes.shape), "one slope a channel"
+        )
+    shape = (1,) if count == 1 else (count, *(1,) * (rank_of(x) - 2))
+    slopes = keras.ops.reshape(keras.ops.cast(slopes, format_of(x)), shape)
+    return keras.ops.where(x > 0, x, slopes * x)
+
+
+ReLU: Final = primitive("ReLU", relu)
+ReLU6: Final = primitive("ReLU6", relu6)
+Sigmoid: Final = primitive("Sigmoid", sigmoid)
+Tanh: Final = primitive("Tanh", tanh)
+GeLU: Final = primitive("GeLU", _gelu_by_tanh)
+Gelu: Final = primitive("Gelu", _gelu_by_tanh)
+FastGeLU: Final = primitive("FastGeLU", fast_gelu)
+HSwish: Final = primitive("HSwish", hardswish)
+HSigmoid: Final = primitive("HSigmoid", hardsigmoid)
+SeLU: Final = primitive("SeLU", selu)
+Softplus: Final = primitive("Softplus", softplus)
+Softsign: Final = primitive("Softsign", softsign)
+Mish: Final = primitive("Mish", mish)
+LogSigmoid: Final = primitive("LogSigmoid", logsigmoid)
+PReLU: Final = primitive("PReLU", prelu)
+
+
+class Elu(Primitive):
+    """`elu` with `alpha` given. Example: ``ops.Elu(1.0)(x)``. Source: MindSpore, `mindspore.ops.Elu`."""
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        super().__init__()
+        self.alpha = checks.number(self.name, "alpha", alpha)
+
+    def __call__(self, input_x: Any) -> Any:
+        """Apply the function to `input_x`."""
+        return elu(input_x, self.alpha)

@@ -1,0 +1,173 @@
+"""Functions of two elements: sums, products, quotients and powers, with their primitives."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Final
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.ops.elementwise import binary, binary_function, renamed
+from mixtrain.ops.inputs import is_number, pair, tensor
+from mixtrain.ops.primitive import primitive
+
+
+def _quotient(x: Any, y: Any) -> Any:
+    return keras.ops.true_divide(x, y)
+
+
+def _remainder_to_zero(x: Any, y: Any) -> Any:
+    return keras.ops.multiply(keras.ops.sign(x), keras.ops.mod(keras.ops.abs(x), keras.ops.abs(y)))
+
+
+def _logaddexp(x: Any, y: Any) -> Any:
+    return keras.ops.logaddexp(x, y)
+
+
+# `keras.ops.add` takes (n, 1) for a bias and adds it along the last axis of (n, n), so the operator is used.
+add: Final = binary_function("add", operator.add, "`input` + `other`.")
+mul: Final = binary_function("mul", keras.ops.multiply, "`input` times `other`.")
+floor_divide: Final = binary_function(
+    "floor_divide", keras.ops.floor_divide, "`input` / `other`, rounded down to whole numbers."
+)
+floor_div: Final = renamed(floor_divide, "floor_div")
+floor_mod: Final = binary_function(
+    "floor_mod", keras.ops.mod, "What `input` leaves divided by `other`; it has the sign of `other`."
+)
+remainder: Final = renamed(floor_mod, "remainder")
+fmod: Final = binary_function(
+    "fmod", _remainder_to_zero, "What `input` leaves divided by `other`; it has the sign of `input`."
+)
+maximum: Final = binary_function("maximum", keras.ops.maximum, "The larger of `input` and `other`.")
+minimum: Final = binary_function("minimum", keras.ops.minimum, "The smaller of `input` and `other`.")
+atan2: Final = binary_function(
+    "atan2", keras.ops.arctan2, "The angle of the point (`other`, `input`), in radians.", floats=True
+)
+arctan2: Final = renamed(atan2, "arctan2")
+hypot: Final = binary_function("hypot", keras.ops.hypot, "sqrt(`input`^2 + `other`^2).", floats=True)
+logaddexp: Final = binary_function(
+    "logaddexp", _logaddexp, "log(exp(`input`) + exp(`other`)), without overflow.", floats=True
+)
+true_divide: Final = binary_function("true_divide", _quotient, "`input` / `other`.", floats=True)
+multiply: Final = renamed(mul, "multiply")
+tensor_add: Final = renamed(add, "tensor_add")
+squared_difference: Final = binary_function(
+    "squared_difference", lambda x, y: keras.ops.square(keras.ops.subtract(x, y)), "(`input` - `other`)^2."
+)
+sub: Final = binary_function("sub", keras.ops.subtract, "`input` - `other`.")
+
+
+def subtract(input: Any, other: Any, *, alpha: float = 1) -> Any:
+    """`input` - `alpha` * `other`. Example: ``ops.subtract(x, y)``. Source: MindSpore, `mindspore.ops.subtract`."""
+    return sub(input, other if alpha == 1 else mul(other, alpha))
+
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """Divide; integers give float32.
+
+    Args:
+        input: Tensor or number.
+        other: Tensor or number.
+        rounding_mode: None; "floor" rounds down; "trunc" rounds towards zero.
+
+    Returns:
+        Tensor of the broadcast shape.
+
+    Raises:
+        ValueError: The shapes do not broadcast, or `rounding_mode` is another.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.div(mixtrain.Tensor([-3, 3]), 2).asnumpy().tolist()
+        [-1.5, 1.5]
+
+    Source: MindSpore, `mindspore.ops.div`.
+    """
+    checks.one_of("ops.div", "rounding_mode", rounding_mode, (None, "floor", "trunc"))
+    if rounding_mode == "floor":
+        return floor_divide(input, other)
+    quotient = binary("ops.div", _quotient, input, other, floats=True)
+    if rounding_mode is None:
+        return quotient
+    whole = engine.elementwise(keras.ops.trunc, quotient)
+    kept = pair("ops.div", input, other)[1 if is_number(input) else 0].dtype
+    return engine.cast_keeping_layout(whole, keras.backend.standardize_dtype(kept))
+
+
+def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """`div`: `input` / `other`, rounded by `rounding_mode`. Source: MindSpore, `mindspore.ops.divide`."""
+    return div(input, other, rounding_mode=rounding_mode)
+
+
+def pow(input: Any, exponent: Any) -> Any:
+    """Raise `input` to the power `exponent`, both tensors or numbers.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.pow(mixtrain.Tensor([2.0, 3.0]), 2).asnumpy().tolist()
+        [4.0, 9.0]
+
+    Source: MindSpore, `mindspore.ops.pow`.
+    """
+    return binary("ops.pow", keras.ops.power, input, exponent)
+
+
+def _div_no_nan(x: Any, y: Any) -> Any:
+    """`x` / `y`, and 0 where `y` is 0. Source: MindSpore, `mindspore.ops.DivNoNan`."""
+    return binary("ops.DivNoNan", keras.ops.divide_no_nan, x, y, floats=True)
+
+
+def _truncate_div(x: Any, y: Any) -> Any:
+    """`x` / `y`, rounded towards zero. Source: MindSpore, `mindspore.ops.TruncateDiv`."""
+    return div(x, y, rounding_mode="trunc")
+
+
+def _xdivy(x: Any, y: Any) -> Any:
+    """`x` / `y`, and 0 where `x` is 0. Source: MindSpore, `mindspore.ops.Xdivy`."""
+    return binary("ops.Xdivy", keras.ops.divide_no_nan, x, y, floats=True)
+
+
+def lerp(input: Any, end: Any, weight: Any) -> Any:
+    """`input` + `weight` * (`end` - `input`). Source: MindSpore, `mindspore.ops.lerp`."""
+    return add(input, mul(weight, sub(end, input)))
+
+
+def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Any:
+    """`input` + `value` * `tensor1` * `tensor2`. Source: MindSpore, `mindspore.ops.addcmul`."""
+    return add(input, mul(mul(tensor1, tensor2), value))
+
+
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Any:
+    """`input` + `value` * `tensor1` / `tensor2`. Source: MindSpore, `mindspore.ops.addcdiv`."""
+    return add(input, mul(div(tensor1, tensor2), value))
+
+
+def addn(x: Any) -> Any:
+    """The sum of the tensors in the tuple or list `x`. Source: MindSpore, `mindspore.ops.addn`."""
+    if not isinstance(x, (list, tuple)) or not x:
+        raise checks.fail_type("ops.addn", "x must be a tuple or list of tensors", x, "ops.addn([a, b])")
+    total = tensor("ops.addn", x[0])
+    for item in x[1:]:
+        total = add(total, item)
+    return total
+
+
+Add: Final = primitive("Add", add)
+TensorAdd: Final = primitive("TensorAdd", add)
+Sub: Final = primitive("Sub", sub)
+Mul: Final = primitive("Mul", mul)
+Div: Final = primitive("Div", div)
+RealDiv: Final = primitive("RealDiv", div)
+DivNoNan: Final = primitive("DivNoNan", _div_no_nan)
+FloorDiv: Final = primitive("FloorDiv", floor_divide)
+FloorMod: Final = primitive("FloorMod", floor_mod)
+Mod: Final = primitive("Mod", fmod)
+TruncateDiv: Final = primitive("TruncateDiv", _truncate_div)
+Pow: Final = primitive("Pow", pow)
+Maximum: Final = primitive("Maximum", maximum)
+Minimum: Final = primitive("Minimum", minimum)
+Atan2: Final = primitive("Atan2", atan2)
+AddN: Final = primitive("AddN", addn)
+SquaredDifference: Final = primitive("SquaredDifference", squared_difference)
+Xdivy: Final = primitive("Xdivy", _xdivy)

@@ -1,0 +1,293 @@
+"""Another shape or order of the same elements, and repetition, with their primitives."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import keras
+
+from mixtrain import checks
+from mixtrain.ops.elementwise import renamed
+from mixtrain.ops.inputs import axes_of, axis_of, is_number, rank_of, sizes_of, tensor
+from mixtrain.ops.primitive import Primitive, primitive
+
+
+def reshape(input: Any, shape: Any) -> Any:
+    """Give the elements another shape.
+
+    Args:
+        input: Tensor.
+        shape: The new shape; one entry may be -1, which means what is left.
+
+    Returns:
+        Tensor.
+
+    Raises:
+        ValueError: The number of elements differs.
+        TypeError: `shape` holds something else than ints.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.reshape(mixtrain.Tensor([[1, 2], [3, 4]]), (-1,)).asnumpy().tolist()
+        [1, 2, 3, 4]
+
+    Source: MindSpore, `mindspore.ops.reshape`.
+    """
+    x = tensor("ops.reshape", input)
+    known = keras.ops.shape(x)
+    # An axis of unknown size has None for its size, and stays where its place is kept.
+    sizes = [
+        (known[place] if place < len(known) else -1) if size is None else size
+        for place, size in enumerate(sizes_of("ops.reshape", shape))
+    ]
+    _check_count(x, sizes)
+    return keras.ops.reshape(x, sizes)
+
+
+def _check_count(x: Any, sizes: list[Any]) -> None:
+    """Raise a ValueError where the elements are known not to fill the shape."""
+    if None in tuple(x.shape) or not all(isinstance(size, int) for size in sizes):
+        return
+    count, rest = math.prod(x.shape), math.prod(size for size in sizes if size != -1)
+    free = sizes.count(-1)
+    if free > 1 or min(sizes, default=0) < -1 or (count % rest if free and rest else count != rest):
+        raise ValueError(
+            f"ops.reshape: expected a shape of {count} elements, as the input of shape {tuple(x.shape)} has; "
+            f"got {tuple(sizes)}. Write -1 for one size that follows from the others."
+        )
+
+
+def transpose(input: Any, dims: Any) -> Any:
+    """Put the axes into another order.
+
+    Args:
+        input: Tensor.
+        dims: The axes of `input` in the order they shall have.
+
+    Returns:
+        Tensor.
+
+    Raises:
+        ValueError: `dims` does not name each axis once.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.transpose(mixtrain.Tensor([[1, 2], [3, 4]]), (1, 0)).asnumpy().tolist()
+        [[1, 3], [2, 4]]
+
+    Source: MindSpore, `mindspore.ops.transpose`.
+    """
+    x = tensor("ops.transpose", input)
+    order = axes_of("ops.transpose", dims, rank_of(x), name="dims")
+    if len(order) != rank_of(x):
+        raise checks.fail_value(
+            "ops.transpose", f"dims must name each of the {rank_of(x)} axes", dims, f"{tuple(range(rank_of(x)))}"
+        )
+    return keras.ops.transpose(x, order)
+
+
+def permute(input: Any, axis: Any) -> Any:
+    """`transpose`: `input` with its axes in the order `axis`. Source: MindSpore, `mindspore.ops.permute`."""
+    return transpose(input, axis)
+
+
+def squeeze(input: Any, axis: Any = None) -> Any:
+    """Leave out axes of size 1.
+
+    Args:
+        input: Tensor.
+        axis: The axis, or a tuple of them; None: all of size 1.
+
+    Returns:
+        Tensor.
+
+    Raises:
+        ValueError: An axis that is named has another size.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.squeeze(mixtrain.Tensor([[1, 2]])).asnumpy().tolist()
+        [1, 2]
+
+    Source: MindSpore, `mindspore.ops.squeeze`.
+    """
+    x = tensor("ops.squeeze", input)
+    if axis is None or axis in ((), []):
+        return keras.ops.squeeze(x)
+    axes = axes_of("ops.squeeze", axis, rank_of(x))
+    for number in axes:
+        if x.shape[number] not in (1, None):
+            raise checks.fail_value(
+                "ops.squeeze", f"axis must have size 1 in an input of shape {tuple(x.shape)}", axis, "axis=None"
+            )
+    return keras.ops.squeeze(x, axis=axes) if axes else x
+
+
+def expand_dims(input_x: Any, axis: int) -> Any:
+    """Put in an axis of size 1.
+
+    Args:
+        input_x: Tensor.
+        axis: Where the new axis stands in the result.
+
+    Returns:
+        Tensor.
+
+    Raises:
+        ValueError: There is no such place.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.expand_dims(mixtrain.Tensor([1, 2]), 0).asnumpy().tolist()
+        [[1, 2]]
+
+    Source: MindSpore, `mindspore.ops.expand_dims`.
+    """
+    x = tensor("ops.expand_dims", input_x)
+    axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    for number in sorted(axis_of("ops.expand_dims", item, rank_of(x) + len(axes)) for item in axes):
+        x = keras.ops.expand_dims(x, number)
+    return x
+
+
+def unsqueeze(input: Any, dim: int) -> Any:
+    """`expand_dims`: put into `input` an axis of size 1 at `dim`. Source: MindSpore, `mindspore.ops.unsqueeze`."""
+    return expand_dims(input, dim)
+
+
+def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Any:
+    """Join neighbouring axes into one; all but the first without arguments.
+
+    Args:
+        input: Tensor.
+        order: "C": the last axis runs fastest; "F": the first.
+        start_dim: The first axis to join.
+        end_dim: The last axis to join.
+
+    Returns:
+        Tensor.
+
+    Raises:
+        ValueError: There is no such axis, `start_dim` comes after `end_dim`, or `order` is another.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.flatten(mixtrain.Tensor([[[1], [2]], [[3], [4]]])).asnumpy().tolist()
+        [[1, 2], [3, 4]]
+
+    Source: MindSpore, `mindspore.ops.flatten`.
+    """
+    checks.one_of("ops.flatten", "order", order, ("C", "F"))
+    x = tensor("ops.flatten", input)
+    rank = rank_of(x)
+    if order == "F":
+        x = keras.ops.transpose(x, tuple(reversed(range(rank))))
+    if rank < 2 and start_dim in (0, 1):
+        return keras.ops.reshape(x, (-1,))
+    first = axis_of("ops.flatten", start_dim, rank, name="start_dim")
+    last = axis_of("ops.flatten", end_dim, rank, name="end_dim")
+    if first > last:
+        raise checks.fail_value("ops.flatten", "start_dim must not come after end_dim", start_dim, "start_dim=1")
+    sizes = keras.ops.shape(x)
+    joined = sizes[first:last + 1]
+    size = math.prod(joined) if all(isinstance(item, int) for item in joined) else -1
+    return keras.ops.reshape(x, (*sizes[:first], size, *sizes[last + 1:]))
+
+
+def ravel(input: Any) -> Any:
+    """Join all axes of `input` into one. Example: ``ops.ravel(x)``. Source: MindSpore, `mindspore.ops.ravel`."""
+    return keras.ops.reshape(tensor("ops.ravel", input), (-1,))
+
+
+def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
+    """Exchange the axes `axis0` and `axis1` of `input`. Source: MindSpore, `mindspore.ops.swapaxes`."""
+    x = tensor("ops.swapaxes", input)
+    pair = [axis_of("ops.swapaxes", axis, rank_of(x)) for axis in (axis0, axis1)]
+    return keras.ops.swapaxes(x, *pair)
+
+
+swapdims: Final = renamed(swapaxes, "swapdims")
+
+
+def movedim(x: Any, source: Any, destination: Any) -> Any:
+    """Move the axes `source` of `x` to the places `destination`. Source: MindSpore, `mindspore.ops.movedim`."""
+    value = tensor("ops.movedim", x)
+    places = [axes_of("ops.movedim", axis, rank_of(value)) for axis in (source, destination)]
+    return keras.ops.moveaxis(value, *places)
+
+
+moveaxis: Final = renamed(movedim, "moveaxis")
+
+
+def flip(input: Any, dims: Any) -> Any:
+    """Turn the order of `input` round along the axes `dims`. Source: MindSpore, `mindspore.ops.flip`."""
+    x = tensor("ops.flip", input)
+    return keras.ops.flip(x, axis=axes_of("ops.flip", dims, rank_of(x), name="dims"))
+
+
+def reverse(x: Any, axis: Any) -> Any:
+    """`flip`: turn the order of `x` round along `axis`. Source: MindSpore, `mindspore.ops.reverse`."""
+    return flip(x, axis)
+
+
+def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
+    """Move the elements of `input` by `shifts` along `dims` (the flat tensor for None), the last to the front.
+
+    Source: MindSpore, `mindspore.ops.roll`.
+    """
+    x = tensor("ops.roll", input)
+    if dims is None:
+        return keras.ops.roll(x, shifts)
+    axes = axes_of("ops.roll", dims, rank_of(x), name="dims")
+    moves = tuple(shifts) if isinstance(shifts, (tuple, list)) else (shifts,)
+    for move, axis in zip(moves, axes, strict=True):
+        x = keras.ops.roll(x, move, axis=axis)
+    return x
+
+
+def t(input: Any) -> Any:
+    """The transpose of a matrix `input`; a vector stays. Source: MindSpore, `mindspore.ops.t`."""
+    x = tensor("ops.t", input)
+    if rank_of(x) > 2:
+        raise ValueError(f"ops.t: expected at most 2 axes; got shape {tuple(x.shape)}. Write ops.transpose(x, dims).")
+    return keras.ops.transpose(x)
+
+
+class Flatten(Primitive):
+    """Join all axes but the first. Example: ``ops.Flatten()(x)``. Source: MindSpore, `mindspore.ops.Flatten`."""
+
+    def __call__(self, input_x: Any) -> Any:
+        return flatten(input_x)
+
+
+class Squeeze(Primitive):
+    """`squeeze` over a fixed `axis`, or all of size 1. Example: ``ops.Squeeze(0)(x)``.
+
+    Source: MindSpore, `mindspore.ops.Squeeze`.
+    """
+
+    def __init__(self, axis: Any = ()) -> None:
+        super().__init__()
+        if not is_number(axis) and not isinstance(axis, (tuple, list)):
+            raise checks.fail_type("Squeeze", "axis must be an int or a tuple of ints", axis, "axis=0")
+        self.axis = axis
+
+    def __call__(self, input: Any) -> Any:
+        return squeeze(input, self.axis)
+
+
+class ReverseV2(Primitive):
+    """`flip` along a fixed `axis`. Example: ``ops.ReverseV2([0])(x)``. Source: MindSpore, `mindspore.ops.ReverseV2`."""
+
+    def __init__(self, axis: Any) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def __call__(self, input: Any) -> Any:
+        return flip(input, self.axis)
+
+
+Reshape: Final = primitive("Reshape", reshape)
+Transpose: Final = primitive("Transpose", transpose)
+ExpandDims: Final = primitive("ExpandDims", expand_dims)

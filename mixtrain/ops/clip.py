@@ -1,0 +1,65 @@
+"""Clipping gradients by the norm of all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.dtype import float32
+from mixtrain.ops.inputs import tensor
+
+
+def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: Any = None) -> Any:
+    """Scale tensors down together where the norm of all their elements is greater than `clip_norm`.
+
+    Args:
+        x: A tuple or list of float tensors, dense or sparse (None entries stay None), or one tensor.
+        clip_norm: The greatest norm that is left as it is; more than 0.
+        use_norm: The norm to go by; None for that of `x`, computed in float32.
+
+    Returns:
+        A tuple of tensors of the shapes and formats of `x`; one tensor for one tensor.
+
+    Raises:
+        TypeError: `clip_norm` is no number.
+        ValueError: It is not greater than 0, or `x` is empty.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> clipped = ops.clip_by_global_norm((mixtrain.Tensor([3.0]), mixtrain.Tensor([4.0])), 1.0)
+        >>> [round(float(one[0]), 4) for one in clipped]
+        [0.6, 0.8]
+
+    Source: Pascanu et al., 2013; MindSpore, `mindspore.ops.clip_by_global_norm`.
+    """
+    where = "clip_by_global_norm"
+    limit = checks.number(where, "clip_norm", clip_norm, above=0, example=1.0)
+    if not isinstance(x, (tuple, list)):
+        return _clipped([_tensor(x)], limit, use_norm)[0]
+    if not x:
+        raise checks.fail_value(where, "x must hold tensors", x, "ops.clip_by_global_norm(grads)")
+    return _clipped([None if value is None else _tensor(value) for value in x], limit, use_norm)
+
+
+def _tensor(value: Any) -> Any:
+    return value if engine.is_sparse(value) else tensor("clip_by_global_norm", value)
+
+
+def _clipped(values: Sequence[Any], limit: float, use_norm: Any) -> tuple[Any, ...]:
+    ops = keras.ops
+    norm = _norm(values) if use_norm is None else ops.cast(use_norm, float32)
+    factor = ops.maximum(norm, limit)
+
+    def clip(value: Any) -> Any:
+        return ops.cast(ops.cast(value, float32) * limit / factor, value.dtype)
+
+    return tuple(None if value is None else engine.map_values(clip, value) for value in values)
+
+
+def _norm(values: Sequence[Any]) -> Any:
+    """Return the root of the sum of all squares, float32."""
+    dense = [engine.densified(value) for value in values if value is not None]
+    return keras.ops.sqrt(sum(keras.ops.sum(keras.ops.square(keras.ops.cast(value, float32))) for value in dense))

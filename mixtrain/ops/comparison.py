@@ -1,0 +1,112 @@
+"""Comparisons and logic, element by element, with their primitives."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import keras
+
+from mixtrain import checks
+from mixtrain.dtype import int32, is_float
+from mixtrain.ops.elementwise import binary, binary_function, renamed
+from mixtrain.ops.inputs import pair
+from mixtrain.ops.primitive import Primitive, primitive
+
+equal: Final = binary_function("equal", keras.ops.equal, "Whether `input` and `other` are equal.")
+not_equal: Final = binary_function("not_equal", keras.ops.not_equal, "Whether `input` and `other` differ.")
+less: Final = binary_function("less", keras.ops.less, "Whether `input` is less than `other`.")
+less_equal: Final = binary_function("less_equal", keras.ops.less_equal, "Whether `input` is at most `other`.")
+greater: Final = binary_function("greater", keras.ops.greater, "Whether `input` is greater than `other`.")
+greater_equal: Final = binary_function(
+    "greater_equal", keras.ops.greater_equal, "Whether `input` is at least `other`."
+)
+logical_and: Final = binary_function(
+    "logical_and", keras.ops.logical_and, "Whether `input` and `other` are both True, or not zero."
+)
+logical_or: Final = binary_function(
+    "logical_or", keras.ops.logical_or, "Whether `input`, `other` or both are True, or not zero."
+)
+logical_xor: Final = binary_function(
+    "logical_xor", keras.ops.logical_xor, "Whether one of `input` and `other` alone is True, or not zero."
+)
+bitwise_and: Final = binary_function(
+    "bitwise_and", keras.ops.bitwise_and, "The bits set in both the integers `input` and `other`."
+)
+bitwise_or: Final = binary_function(
+    "bitwise_or", keras.ops.bitwise_or, "The bits set in the integer `input`, in `other`, or in both."
+)
+
+eq: Final = renamed(equal, "eq")
+ne: Final = renamed(not_equal, "ne")
+lt: Final = renamed(less, "lt")
+le: Final = renamed(less_equal, "le")
+gt: Final = renamed(greater, "gt")
+ge: Final = renamed(greater_equal, "ge")
+
+
+def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+    """Say of each pair whether it is equal but for rounding.
+
+    Args:
+        input: Tensor.
+        other: Tensor or number.
+        rtol: Allowed difference, as a share of `other`.
+        atol: Allowed difference besides.
+        equal_nan: Whether two NaNs are equal.
+
+    Returns:
+        Tensor of bools.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.isclose(mixtrain.Tensor([1.0, 2.0]), mixtrain.Tensor([1.0, 2.1])).asnumpy().tolist()
+        [True, False]
+
+    Source: MindSpore, `mindspore.ops.isclose`.
+    """
+    checks.boolean("ops.isclose", "equal_nan", equal_nan)
+
+    def compute(x: Any, y: Any) -> Any:
+        return keras.ops.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+    return binary("ops.isclose", compute, input, other)
+
+
+def approximate_equal(x: Any, y: Any, tolerance: float = 1e-05) -> Any:
+    """Whether `x` and `y` differ by less than `tolerance`. Source: MindSpore, `mindspore.ops.approximate_equal`."""
+    return binary(
+        "ops.approximate_equal", lambda a, b: keras.ops.less(keras.ops.abs(keras.ops.subtract(a, b)), tolerance), x, y
+    )
+
+
+def _equal_count(x: Any, y: Any) -> Any:
+    """How many elements of `x` and `y` are equal, of shape (1,). Source: MindSpore, `mindspore.ops.EqualCount`."""
+    one, other = pair("ops.EqualCount", x, y)
+    count = keras.ops.sum(keras.ops.cast(keras.ops.equal(one, other), int32))
+    return keras.ops.reshape(keras.ops.cast(count, one.dtype if is_float(one.dtype) else int32), (1,))
+
+
+class ApproximateEqual(Primitive):
+    """`approximate_equal` with a fixed `tolerance`. Example: ``ops.ApproximateEqual(0.1)(x, y)``.
+
+    Source: MindSpore, `mindspore.ops.ApproximateEqual`.
+    """
+
+    def __init__(self, tolerance: float = 1e-05) -> None:
+        super().__init__()
+        self.tolerance = checks.number("ApproximateEqual", "tolerance", tolerance)
+
+    def __call__(self, x: Any, y: Any) -> Any:
+        return approximate_equal(x, y, self.tolerance)
+
+
+Equal: Final = primitive("Equal", equal)
+NotEqual: Final = primitive("NotEqual", not_equal)
+Less: Final = primitive("Less", less)
+LessEqual: Final = primitive("LessEqual", less_equal)
+Greater: Final = primitive("Greater", greater)
+GreaterEqual: Final = primitive("GreaterEqual", greater_equal)
+LogicalAnd: Final = primitive("LogicalAnd", logical_and)
+LogicalOr: Final = primitive("LogicalOr", logical_or)
+LogicalXor: Final = primitive("LogicalXor", logical_xor)
+EqualCount: Final = primitive("EqualCount", _equal_count)

@@ -1,0 +1,103 @@
+"""Functions about functions and their order: `partial`, `depend`, printing while a step runs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+
+from mixtrain import checks, engine
+from mixtrain.ops.primitive import Primitive, primitive
+
+
+def partial(func: Callable[..., Any], *args: Any) -> Callable[..., Any]:
+    """Return a function with its first arguments given.
+
+    Args:
+        func: The function: a Cell, a primitive, a `MultitypeFuncGraph` or any other.
+        args: Its first arguments.
+
+    Raises:
+        TypeError: `func` is no function.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> ops.partial(pow, 2)(5)
+        32
+
+    Source: MindSpore, `mindspore.ops.partial`.
+    """
+    if not callable(func):
+        raise checks.fail_type("partial", "func must be a function", func, "ops.partial(f, value)")
+    return functools.partial(func, *args)
+
+
+def depend(value: Any, expr: Any) -> Any:
+    """Return `value`; what `expr` is the result of has been written by then.
+
+    Args:
+        value: What is returned.
+        expr: The result of something with an effect, such as ``optimizer(grads)``. (Effects happen in the order of the
+            program here, in compiled functions too.)
+
+    Returns:
+        `value`.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> float(ops.depend(mixtrain.Tensor(1.0), None))
+        1.0
+
+    Source: MindSpore, `mindspore.ops.depend`.
+    """
+    del expr
+    return value
+
+
+def print_(*input_x: Any) -> None:
+    """Print values, one a line, whenever this is reached; in a compiled function too, unless XLA compiled it.
+
+    Args:
+        input_x: Tensors, strings, numbers, or tuples of them.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.print_("loss", mixtrain.Tensor([1.0, 2.0]))
+        loss
+        Tensor(shape=[2], dtype=Float32, value=[1. 2.])
+
+    Source: MindSpore, `mindspore.ops.print_`.
+    """
+    leaves = keras.tree.flatten(list(input_x))
+    tensors = [engine.to_tensor(leaf) for leaf in leaves if _is_tensor(leaf)]
+
+    def show(*arrays: np.ndarray) -> None:
+        found = iter(arrays)
+        for leaf in leaves:
+            print(_shown(leaf, next(found)) if _is_tensor(leaf) else leaf)
+
+    engine.call_python(show, tensors)
+
+
+def _is_tensor(value: Any) -> bool:
+    return engine.is_tensor(value) or isinstance(value, keras.Variable)
+
+
+def _shown(tensor: Any, array: np.ndarray) -> str:
+    name = keras.backend.standardize_dtype(tensor.dtype)
+    return f"Tensor(shape={list(array.shape)}, dtype={name[0].upper()}{name[1:]}, value={array})"
+
+
+Partial = primitive("Partial", partial)
+Depend = primitive("Depend", depend)
+
+
+class Print(Primitive):
+    """`print_` as an object: ``ops.Print()("loss", loss)``. Source: MindSpore, `mindspore.ops.Print`."""
+
+    def __call__(self, *args: Any) -> None:
+        """Print `args`, one a line."""
+        print_(*args)

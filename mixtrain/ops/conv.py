@@ -1,0 +1,220 @@
+"""Convolution of images, and a bias for their channels."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.dtype import promoted
+from mixtrain.ops.inputs import format_of, rank_of, tensor
+from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.windows import Pair, check_data_format, check_fits, image, mode_of, padded, sides_of, window
+
+_LAST: Final = "channels_last"
+_MODES: Final = ("valid", "same", "pad")
+
+
+def conv2d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    pad_mode: str = "valid",
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Any:
+    """Slide a window over the height and width of images.
+
+    Args:
+        input: Images (N, C, H, W), floating point.
+        weight: (channels of the output, C / groups, height, width).
+        bias: (channels of the output,), or None.
+        stride: Step of the window: an int or (height, width).
+        pad_mode: "valid" (no padding), "same" (the output has ceil(size / stride) rows and columns) or "pad".
+        padding: With "pad": zeros, an int, (height, width) or (top, bottom, left, right).
+        dilation: Distance between the window's elements: an int or (height, width).
+        groups: Number of groups that channels are split into.
+
+    Returns:
+        (N, channels of the output, H', W'), in the wider of the formats of `input` and `weight`.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or the shapes do not fit.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> tuple(ops.conv2d(ops.ones((1, 1, 4, 4)), ops.ones((2, 1, 3, 3))).shape)
+        (1, 2, 2, 2)
+
+    Source: MindSpore, `mindspore.ops.conv2d`.
+    """
+    where = "ops.conv2d"
+    x, kernel = image(where, input), tensor(where, weight)
+    count = checks.integer(where, "groups", groups, at_least=1)
+    _check_weight(where, x, kernel, count)
+    mode, gap = mode_of(where, pad_mode, _MODES), window(where, "dilation", dilation)
+    around = sides_of(where, "padding", padding)
+    if mode != "pad" and any(map(any, around)):
+        raise checks.fail_value(where, f'padding must be 0 with pad_mode="{mode}"', padding, 'pad_mode="pad"')
+    if mode != "same":
+        high, wide = ((size - 1) * step + 1 for size, step in zip(kernel.shape[2:], gap, strict=True))
+        check_fits(where, x, (high, wide), around)
+    dtype = promoted(format_of(x), format_of(kernel))
+    last = padded(engine.to_channels_last(engine.cast_keeping_layout(x, dtype)), around)
+    kernel = keras.ops.transpose(keras.ops.cast(kernel, dtype), (2, 3, 1, 0))
+    step = window(where, "stride", stride)
+    if gap != (1, 1) and (step != (1, 1) or count > 1):
+        kernel, gap = _spread(kernel, gap), (1, 1)  # The backend has no step and dilation at once.
+    y = keras.ops.conv(last, kernel, step, "same" if mode == "same" else "valid", _LAST, gap)
+    if bias is not None:
+        y = keras.ops.add(y, keras.ops.cast(_bias(where, bias, y.shape[-1]), dtype))
+    return engine.from_channels_last(y)
+
+
+def _check_weight(where: str, x: Any, weight: Any, groups: int) -> None:
+    if rank_of(weight) != 4:
+        raise checks.fail_value(
+            where, "weight must have axes (out, in, height, width)", tuple(weight.shape), "a weight of 4 axes"
+        )
+    channels, (outputs, inputs) = x.shape[1], weight.shape[:2]
+    if outputs % groups or channels not in (None, inputs * groups):
+        raise checks.fail_value(
+            where, f"weight must be for {channels} channels in {groups} groups", tuple(weight.shape),
+            f"a weight ({outputs}, {(channels or 0) // groups}, height, width)",
+        )
+
+
+def _spread(kernel: Any, dilation: Pair) -> Any:
+    """Return a dilated kernel (height, width, in, out) as a larger one with zeros between its elements."""
+    high, wide, *channels = kernel.shape
+    down, across = dilation
+    spaced = keras.ops.reshape(kernel, (high, 1, wide, 1, *channels))
+    spaced = keras.ops.pad(spaced, ((0, 0), (0, down - 1), (0, 0), (0, across - 1), (0, 0), (0, 0)))
+    spaced = keras.ops.reshape(spaced, (high * down, wide * across, *channels))
+    return spaced[: (high - 1) * down + 1, : (wide - 1) * across + 1]
+
+
+def _bias(where: str, bias: Any, channels: Any) -> Any:
+    values = tensor(where, bias)
+    if rank_of(values) != 1 or channels not in (None, values.shape[0]):
+        raise checks.fail_value(where, f"bias must have shape ({channels},)", tuple(values.shape), "one a channel")
+    return values
+
+
+def bias_add(input_x: Any, bias: Any) -> Any:
+    """Add one number to each channel, axis 1.
+
+    Args:
+        input_x: Tensor (N, C) or (N, C, ...).
+        bias: (C,).
+
+    Returns:
+        Tensor of the shape of `input_x`, in the wider format of the two.
+
+    Raises:
+        ValueError: The shapes do not fit.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.bias_add(mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([10.0, 20.0])).numpy().tolist()
+        [[11.0, 22.0]]
+
+    Source: MindSpore, `mindspore.ops.bias_add`.
+    """
+    where, x = "ops.bias_add", tensor("ops.bias_add", input_x)
+    if rank_of(x) < 2:
+        raise checks.fail_value(where, "input_x must have at least 2 axes", tuple(x.shape), "input_x (N, C)")
+    values = _bias(where, bias, x.shape[1])
+    dtype = promoted(format_of(x), format_of(values))
+    x, values = engine.cast_keeping_layout(x, dtype), keras.ops.cast(values, dtype)
+    if rank_of(x) == 4:
+        return engine.from_channels_last(keras.ops.add(engine.to_channels_last(x), values))
+    return keras.ops.add(x, keras.ops.reshape(values, (-1, *(1,) * (rank_of(x) - 2))))
+
+
+class BiasAdd(Primitive):
+    """`bias_add` as an object.
+
+    Args:
+        data_format: "NCHW", the only one.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.BiasAdd()(mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([10.0, 20.0])).numpy().tolist()
+        [[11.0, 22.0]]
+
+    Source: MindSpore, `mindspore.ops.BiasAdd`.
+    """
+
+    def __init__(self, data_format: str = "NCHW") -> None:
+        super().__init__()
+        self.data_format = check_data_format(self.name, data_format)
+
+    def __call__(self, input_x: Any, bias: Any) -> Any:
+        """Add `bias` to the channels of `input_x`."""
+        return bias_add(input_x, bias)
+
+
+class Conv2D(Primitive):
+    """`conv2d` with its settings given; the weight comes with the call.
+
+    Args:
+        out_channel: Channels of the output.
+        kernel_size: Window: an int or (height, width).
+        mode: 1, the only one: convolution.
+        pad_mode: "valid", "same" or "pad", in any case.
+        pad: With "pad": zeros, an int or (top, bottom, left, right).
+        stride: Step of the window: an int or (height, width).
+        dilation: Distance between the window's elements: an int or (height, width).
+        group: Number of groups that channels are split into.
+        data_format: "NCHW", the only one.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range; in a call: the shapes do not fit.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> tuple(ops.Conv2D(2, 3)(ops.ones((1, 1, 4, 4)), ops.ones((2, 1, 3, 3))).shape)
+        (1, 2, 2, 2)
+
+    Source: MindSpore, `mindspore.ops.Conv2D`.
+    """
+
+    def __init__(
+        self,
+        out_channel: int,
+        kernel_size: Any,
+        mode: int = 1,
+        pad_mode: str = "valid",
+        pad: Any = 0,
+        stride: Any = 1,
+        dilation: Any = 1,
+        group: int = 1,
+        data_format: str = "NCHW",
+    ) -> None:
+        super().__init__()
+        self.out_channel = checks.integer(self.name, "out_channel", out_channel, at_least=1)
+        self.kernel_size = window(self.name, "kernel_size", kernel_size)
+        self.mode = checks.one_of(self.name, "mode", mode, (1,))
+        self.pad_mode = mode_of(self.name, pad_mode, _MODES)
+        self.pad = sides_of(self.name, "pad", pad)
+        self.stride = window(self.name, "stride", stride)
+        self.dilation = window(self.name, "dilation", dilation)
+        self.group = checks.integer(self.name, "group", group, at_least=1)
+        self.data_format = check_data_format(self.name, data_format)
+
+    def __call__(self, x: Any, weight: Any) -> Any:
+        """Convolve `x` (N, C, H, W) with `weight` (out_channel, C / group, height, width)."""
+        wanted = (self.out_channel, *self.kernel_size)
+        if (weight.shape[0], *weight.shape[2:]) != wanted:
+            raise checks.fail_value(
+                self.name, f"weight must have {self.out_channel} outputs and a window {self.kernel_size}",
+                tuple(weight.shape), "a weight (out_channel, in, *kernel_size)",
+            )
+        around = (*self.pad[0], *self.pad[1])
+        return conv2d(x, weight, None, self.stride, self.pad_mode, around, self.dilation, self.group)

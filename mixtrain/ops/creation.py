@@ -1,0 +1,215 @@
+"""Tensors made from a shape and a value, with their primitives."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import keras
+
+from mixtrain import checks
+from mixtrain.dtype import as_dtype, float32
+from mixtrain.ops.inputs import is_number, sizes_of, tensor
+from mixtrain.ops.primitive import Primitive, primitive
+
+
+def _filled(where: str, size: Any, value: Any, dtype: Any, *, name: str = "shape") -> Any:
+    """Return a tensor of one value; without `dtype`, in the value's own format."""
+    sizes = sizes_of(where, size, name=name)
+    for entry in sizes:
+        if isinstance(entry, int) and entry < 0:
+            raise checks.fail_value(where, f"{name} must hold no negative size", sizes, f"{name}=(2, 3)")
+    scalar = tensor(where, value)
+    if scalar.shape != ():
+        raise checks.fail_value(where, "the value must be one number", tuple(scalar.shape), "0.0")
+    wanted = scalar.dtype if dtype is None else as_dtype(dtype)
+    return keras.ops.broadcast_to(keras.ops.cast(scalar, wanted), sizes)
+
+
+def zeros(size: Any, dtype: Any = None) -> Any:
+    """A tensor of zeros.
+
+    Args:
+        size: Its shape, a tuple or an int.
+        dtype: Its format; None: float32.
+
+    Raises:
+        TypeError: `size` holds something else than ints, or `dtype` names no format.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> ops.zeros((1, 2)).asnumpy().tolist()
+        [[0.0, 0.0]]
+
+    Source: MindSpore, `mindspore.ops.zeros`.
+    """
+    return _filled("ops.zeros", size, 0, dtype or float32, name="size")
+
+
+def ones(shape: Any, dtype: Any = None) -> Any:
+    """A tensor of ones of `shape` and `dtype` (float32). Example: ``ops.ones((2, 3))``.
+
+    Source: MindSpore, `mindspore.ops.ones`.
+    """
+    return _filled("ops.ones", shape, 1, dtype or float32)
+
+
+def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Any:
+    """A tensor of the shape `size` whose elements are `fill_value`, of `dtype` or else of the value's own format.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> ops.full((2,), 3.5).asnumpy().tolist()
+        [3.5, 3.5]
+
+    Source: MindSpore, `mindspore.ops.full`.
+    """
+    return _filled("ops.full", size, fill_value, dtype, name="size")
+
+
+def fill(type: Any, shape: Any, value: Any) -> Any:
+    """A tensor of one value; the format comes first.
+
+    Args:
+        type: Its format.
+        shape: Its shape.
+        value: Its elements, a number.
+
+    Raises:
+        TypeError: `type` names no format.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.fill(mixtrain.float32, (2,), 3).asnumpy().tolist()
+        [3.0, 3.0]
+
+    Source: MindSpore, `mindspore.ops.fill`.
+    """
+    return _filled("ops.fill", shape, value, as_dtype(type))
+
+
+def _like(where: str, input: Any, value: Any, dtype: Any) -> Any:
+    x = tensor(where, input)
+    made = keras.ops.full_like(x, value, dtype=None if dtype is None else as_dtype(dtype))
+    return made
+
+
+def zeros_like(input: Any, *, dtype: Any = None) -> Any:
+    """Zeros of the shape of `input`, and of its format but for `dtype`. Example: ``ops.zeros_like(x)``.
+
+    Source: MindSpore, `mindspore.ops.zeros_like`.
+    """
+    return _like("ops.zeros_like", input, 0, dtype)
+
+
+def ones_like(input: Any, *, dtype: Any = None) -> Any:
+    """Ones of the shape of `input`, and of its format but for `dtype`. Example: ``ops.ones_like(x)``.
+
+    Source: MindSpore, `mindspore.ops.ones_like`.
+    """
+    return _like("ops.ones_like", input, 1, dtype)
+
+
+def full_like(input: Any, fill_value: Any, *, dtype: Any = None) -> Any:
+    """`fill_value` in the shape of `input`, and in its format but for `dtype`. Example: ``ops.full_like(x, 2)``.
+
+    Source: MindSpore, `mindspore.ops.full_like`.
+    """
+    return _like("ops.full_like", input, fill_value, dtype)
+
+
+def eye(n: int, m: int | None = None, dtype: Any = None) -> Any:
+    """A matrix of `n` rows and `m` (else `n`) columns with ones on its diagonal, of `dtype` (float32).
+
+    Example: ``ops.eye(3)``. Source: MindSpore, `mindspore.ops.eye`.
+    """
+    rows = checks.integer("ops.eye", "n", n, at_least=0, example=3)
+    columns = rows if m is None else checks.integer("ops.eye", "m", m, at_least=0, example=3)
+    return keras.ops.eye(rows, columns, dtype=as_dtype(dtype or float32))
+
+
+def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None) -> Any:
+    """Numbers at equal distances.
+
+    Args:
+        start: The first number; the end, where `end` is not given.
+        end: The number before which to stop.
+        step: The distance, not 0.
+        dtype: Format; None: int64 for ints, float32 where one of the numbers is a float.
+
+    Returns:
+        Tensor with one axis.
+
+    Raises:
+        ValueError: `step` is 0.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> ops.arange(1, 7, 2).asnumpy().tolist()
+        [1, 3, 5]
+
+    Source: MindSpore, `mindspore.ops.arange`.
+    """
+    if end is None:
+        start, end = 0, start
+    if is_number(step) and step == 0:
+        raise checks.fail_value("ops.arange", "step must not be 0", step, "step=1")
+    floats = any(is_number(value) and isinstance(value, float) for value in (start, end, step))
+    wanted = as_dtype(dtype) if dtype is not None else as_dtype("float32" if floats else "int64")
+    return keras.ops.arange(start, end, step, dtype=wanted)
+
+
+def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Any:
+    """`arange` from `start` to before `end` by `step`; `maxlen` is accepted for MindSpore scripts.
+
+    Source: MindSpore, `mindspore.ops.range`.
+    """
+    return arange(start, end, step)
+
+
+def linspace(start: Any, end: Any, steps: int) -> Any:
+    """`steps` float32 numbers at equal distances from `start` to `end`, both included.
+
+    Example: ``ops.linspace(0, 1, 5)``. Source: MindSpore, `mindspore.ops.linspace`.
+    """
+    count = checks.integer("ops.linspace", "steps", steps, at_least=1, example=5)
+    first, last = (keras.ops.cast(tensor("ops.linspace", value), float32) for value in (start, end))
+    return keras.ops.linspace(first, last, count, dtype=float32)
+
+
+def _fill(dtype: Any, dims: Any, x: Any) -> Any:
+    """`fill` with `dtype`, shape `dims` and value `x`. Source: MindSpore, `mindspore.ops.Fill`."""
+    return fill(dtype, dims, x)
+
+
+def _fill_v2(shape: Any, value: Any) -> Any:
+    """`full` of `shape` and `value`. Source: MindSpore, `mindspore.ops.FillV2`."""
+    return full(shape, value)
+
+
+def _eye(n: int, m: int, dtype: Any) -> Any:
+    """`eye` of `n` rows and `m` columns in `dtype`. Source: MindSpore, `mindspore.ops.Eye`."""
+    return eye(n, m, dtype)
+
+
+class Range(Primitive):
+    """`range` as an object; `maxlen` is accepted for MindSpore scripts. Example: ``ops.Range()(0, 6, 2)``.
+
+    Source: MindSpore, `mindspore.ops.Range`.
+    """
+
+    def __init__(self, maxlen: int = 1000000) -> None:
+        super().__init__()
+        self.maxlen = checks.integer("Range", "maxlen", maxlen, at_least=1, example=1000000)
+
+    def __call__(self, start: Any, end: Any, step: Any) -> Any:
+        return arange(start, end, step)
+
+
+Zeros: Final = primitive("Zeros", zeros)
+Ones: Final = primitive("Ones", ones)
+ZerosLike: Final = primitive("ZerosLike", zeros_like)
+OnesLike: Final = primitive("OnesLike", ones_like)
+Fill: Final = primitive("Fill", _fill)
+FillV2: Final = primitive("FillV2", _fill_v2)
+Eye: Final = primitive("Eye", _eye)
+LinSpace: Final = primitive("LinSpace", linspace)

@@ -1,0 +1,219 @@
+"""Cross entropy of scores with classes: of class numbers, of probabilities, with weights and smoothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.dtype import float32, is_float
+from mixtrain.ops.labels import as_float32, check_class_numbers, check_range, check_same_shape, reduced, shape_of
+from mixtrain.ops.primitive import Primitive
+
+
+def cross_entropy(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Any:
+    """Return the cross entropy between the softmax of scores and classes.
+
+    Args:
+        input: Scores (C,), (N, C) or (N, C, d1, ...), any float format.
+        target: Class numbers (), (N,) or (N, d1, ...), any int format; or probabilities of the shape of `input`.
+        weight: One weight for each class, or None.
+        ignore_index: The class number that counts for nothing.
+        reduction: "mean" (weighted, of what counts), "sum" or "none".
+        label_smoothing: The share of the labels that is spread over all classes, from 0 to 1.
+
+    Returns:
+        float32: a scalar, or the shape of the class numbers.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: The shapes do not fit, or an argument is out of range.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> round(float(ops.cross_entropy(mixtrain.Tensor([[0.0, 0.0]]), mixtrain.Tensor([1]))), 4)
+        0.6931
+
+    Source: Szegedy et al., 2016 (smoothing); MindSpore, `mindspore.ops.cross_entropy`.
+    """
+    where = "ops.cross_entropy"
+    checks.integer(where, "ignore_index", ignore_index, at_least=-(2**31), example=-100)
+    smoothing = checks.number(where, "label_smoothing", label_smoothing, at_least=0, at_most=1)
+    weights = None if weight is None else as_float32(weight)
+    scores, labels = classes_last(where, input, target, weights)
+    if is_float(labels.dtype):
+        losses = of_probabilities(keras.ops.log_softmax(scores, axis=-1), labels, weights, smoothing)
+        return reduced(where, losses, reduction)
+    losses = of_class_numbers(where, scores, labels, weights, ignore_index, smoothing)
+    return _weighted(where, *losses, reduction)
+
+
+def nll_loss(
+    inputs: Any,
+    target: Any,
+    weight: Any = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Any:
+    """Return minus the given log-probability of each class number: `cross_entropy` without its softmax.
+
+    Args:
+        inputs: Logarithms of probabilities (N, C) or (N, C, d1, ...), any float format.
+        target: Class numbers (N,) or (N, d1, ...), any int format.
+        weight: One weight for each class, or None.
+        ignore_index: The class number that counts for nothing.
+        reduction: "mean" (weighted, of what counts), "sum" or "none".
+        label_smoothing: The share of the labels that is spread over all classes, from 0 to 1.
+
+    Returns:
+        float32: a scalar, or the shape of `target`.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: The shapes do not fit, or an argument is out of range.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> float(ops.nll_loss(mixtrain.Tensor([[-0.5, -2.0]]), mixtrain.Tensor([1])))
+        2.0
+
+    Source: MindSpore, `mindspore.ops.nll_loss`.
+    """
+    where = "ops.nll_loss"
+    checks.integer(where, "ignore_index", ignore_index, at_least=-(2**31), example=-100)
+    smoothing = checks.number(where, "label_smoothing", label_smoothing, at_least=0, at_most=1)
+    weights = None if weight is None else as_float32(weight)
+    logs, labels = classes_last(where, inputs, target, weights)
+    if is_float(labels.dtype):
+        raise checks.fail_type(where, "target must be class numbers", labels, "ops.cross_entropy for probabilities")
+    losses = of_class_numbers(where, logs, labels, weights, ignore_index, smoothing, are_logs=True)
+    return _weighted(where, *losses, reduction)
+
+
+def classes_last(where: str, scores: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
+    """Return scores (..., C) in float32 with labels that fit: class numbers (...) or probabilities (..., C).
+
+    Raises:
+        TypeError: Class numbers are no ints.
+        ValueError: The shapes do not fit.
+    """
+    scores, labels = as_float32(scores), engine.to_tensor(labels)
+    shape = shape_of(scores)
+    if not shape:
+        raise checks.fail_value(where, "logits must have a class axis", shape, "logits (N, C)")
+    axis = min(1, len(shape) - 1)
+    if weights is not None and shape_of(weights) != (shape[axis],):
+        raise checks.fail_value(
+            where, f"weight must have shape ({shape[axis]},)", shape_of(weights), "one weight for each class"
+        )
+    last = keras.ops.moveaxis(scores, axis, -1)
+    if is_float(labels.dtype):
+        check_same_shape(where, scores, labels)
+        return last, keras.ops.moveaxis(as_float32(labels), axis, -1)
+    wanted = shape[:axis] + shape[axis + 1 :]
+    return last, check_class_numbers(where, labels, wanted, shape, "one-hot labels as float32")
+
+
+def of_probabilities(logs: Any, labels: Any, weights: Any, smoothing: float) -> Any:
+    """Return the losses (...) of logarithms of probabilities (..., C) with probabilities as labels."""
+    if smoothing:
+        labels = labels * (1 - smoothing) + smoothing / logs.shape[-1]
+    if weights is not None:
+        labels = labels * weights
+    return -keras.ops.sum(labels * logs, axis=-1)
+
+
+def of_class_numbers(
+    where: str, scores: Any, labels: Any, weights: Any, ignored: int, smoothing: float, *, are_logs: bool = False
+) -> tuple[Any, Any]:
+    """Return the losses (...) of scores (..., C), or of logarithms of probabilities, and the weight of each."""
+    ops, classes = keras.ops, scores.shape[-1]
+    counts = labels != ignored
+    labels = ops.where(counts, labels, ops.zeros_like(labels))
+    check_range(where, "labels", labels, 0, classes - 1)
+    each = ops.cast(counts, float32)
+    if weights is not None:
+        each = each * ops.take(weights, labels)
+    if are_logs:
+        own = -ops.take_along_axis(scores, labels[..., None], axis=-1)[..., 0]
+    else:
+        own = engine.sparse_softmax_cross_entropy(labels, scores)
+    losses = own * each
+    if smoothing:
+        spread = -(scores if are_logs else ops.log_softmax(scores, axis=-1))
+        spread = ops.sum(spread if weights is None else spread * weights, axis=-1)
+        losses = losses * (1 - smoothing) + ops.where(counts, spread, ops.zeros_like(spread)) * (smoothing / classes)
+    return losses, each
+
+
+def _weighted(where: str, losses: Any, weights: Any, reduction: str) -> Any:
+    if reduction == "mean":
+        return keras.ops.sum(losses) / keras.ops.sum(weights)
+    return reduced(where, losses, reduction)
+
+
+class SoftmaxCrossEntropyWithLogits(Primitive):
+    """The cross entropy of rows of scores with probabilities, and its gradient: ``(losses (N,), gradients (N, C))``.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> logits, labels = mixtrain.Tensor([[0.0, 0.0]]), mixtrain.Tensor([[1.0, 0.0]])
+        >>> loss, gradient = ops.SoftmaxCrossEntropyWithLogits()(logits, labels)
+        >>> round(float(loss[0]), 4), gradient.numpy().tolist()
+        (0.6931, [[-0.5, 0.5]])
+
+    Source: MindSpore, `mindspore.ops.SoftmaxCrossEntropyWithLogits`.
+    """
+
+    def __call__(self, logits: Any, labels: Any) -> tuple[Any, Any]:
+        """Return the losses and gradients, float32, of `logits` (N, C) with `labels` (N, C)."""
+        scores, labels = as_float32(logits), as_float32(labels)
+        if len(shape_of(scores)) != 2:
+            raise checks.fail_value(self.name, "logits must have 2 axes (N, C)", shape_of(scores), "logits (N, C)")
+        check_same_shape(self.name, scores, labels)
+        gradient = keras.ops.stop_gradient(keras.ops.softmax(scores, axis=-1) - labels)
+        return engine.softmax_cross_entropy(labels, scores), gradient
+
+
+class SparseSoftmaxCrossEntropyWithLogits(Primitive):
+    """The mean cross entropy of rows of scores with class numbers.
+
+    Args:
+        is_grad: Whether the gradient by the scores is returned in place of the loss.
+
+    Raises:
+        TypeError: `is_grad` is no bool.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> loss = ops.SparseSoftmaxCrossEntropyWithLogits()
+        >>> round(float(loss(mixtrain.Tensor([[0.0, 0.0]]), mixtrain.Tensor([1]))), 4)
+        0.6931
+
+    Source: MindSpore, `mindspore.ops.SparseSoftmaxCrossEntropyWithLogits`.
+    """
+
+    def __init__(self, is_grad: bool = False) -> None:
+        super().__init__()
+        self.is_grad = checks.boolean(self.name, "is_grad", is_grad)
+
+    def __call__(self, logits: Any, labels: Any) -> Any:
+        """Return the mean loss, float32, or its gradient, of `logits` (N, C) with `labels` (N,)."""
+        scores, shape = as_float32(logits), shape_of(logits)
+        if len(shape) != 2:
+            raise checks.fail_value(self.name, "logits must have 2 axes (N, C)", shape, "logits (N, C)")
+        labels = check_class_numbers(self.name, labels, shape[:1], shape, "class numbers (N,)")
+        check_range(self.name, "labels", labels, 0, (shape[1] or 0) - 1)
+        if not self.is_grad:
+            return keras.ops.mean(engine.sparse_softmax_cross_entropy(labels, scores))
+        chosen = keras.ops.one_hot(labels, shape[1], dtype=float32)
+        return (keras.ops.softmax(scores, axis=-1) - chosen) / keras.ops.cast(keras.ops.shape(scores)[0], float32)

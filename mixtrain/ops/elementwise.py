@@ -1,0 +1,116 @@
+"""How a function of each element is computed: in the format its arguments meet in, and on channels-last twins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+from mixtrain import engine
+from mixtrain.dtype import float32, is_float
+from mixtrain.ops.inputs import as_floats, is_number, pair, tensor
+
+
+def unary(where: str, compute: Callable[[Any], Any], x: Any, *, floats: bool = False) -> Any:
+    """Apply `compute` to every element; with `floats`, integers become float32 before."""
+    return engine.elementwise(compute, as_floats(where, x) if floats else tensor(where, x))
+
+
+def binary(where: str, compute: Callable[[Any, Any], Any], x: Any, y: Any, *, floats: bool = False) -> Any:
+    """Apply `compute` to every pair of elements; with `floats`, integers become float32 before."""
+    x, y = pair(where, x, y)
+    if floats:
+        x, y = _as_float(x), _as_float(y)
+    if is_number(y):
+        return engine.elementwise(lambda value: compute(value, y), x)
+    if is_number(x):
+        return engine.elementwise(lambda value: compute(x, value), y)
+    return engine.elementwise(compute, x, y)
+
+
+def _as_float(x: Any) -> Any:
+    if is_number(x):
+        return float(x)
+    return x if is_float(x.dtype) else engine.cast_keeping_layout(x, float32)
+
+
+def unary_function(
+    name: str, compute: Callable[[Any], Any], says: str, *, floats: bool = True, parameter: str = "input"
+) -> Callable[..., Any]:
+    """Return the public function of a row: `name`, what computes it, and what it says of itself.
+
+    Args:
+        name: MindSpore's name.
+        compute: Function of a tensor.
+        says: What it computes, in words that name the parameter.
+        floats: Whether integers become float32; else they stay.
+        parameter: MindSpore's name of the parameter, "input" or "x".
+
+    Example:
+        >>> import keras
+        >>> unary_function("exp", keras.ops.exp, "e to the power `input`")([0.0]).asnumpy().tolist()
+        [1.0]
+    """
+
+    def of_input(input: Any) -> Any:
+        return unary(f"ops.{name}", compute, input, floats=floats)
+
+    def of_x(x: Any) -> Any:
+        return unary(f"ops.{name}", compute, x, floats=floats)
+
+    return _named(of_x if parameter == "x" else of_input, name, f"{says} Example: ``ops.{name}(x)``.")
+
+
+def binary_function(
+    name: str, compute: Callable[[Any, Any], Any], says: str, *, floats: bool = False
+) -> Callable[..., Any]:
+    """Return the public function of a row with the parameters `input` and `other`; see `unary_function`.
+
+    Args:
+        name: MindSpore's name.
+        compute: Function of two tensors, or of a tensor and a number.
+        says: What it computes.
+        floats: Whether integers become float32; else they stay.
+
+    Example:
+        >>> import keras
+        >>> binary_function("add", keras.ops.add, "`input` + `other`.")([1.0], 2).asnumpy().tolist()
+        [3.0]
+    """
+
+    def of_two(input: Any, other: Any) -> Any:
+        return binary(f"ops.{name}", compute, input, other, floats=floats)
+
+    return _named(of_two, name, f"{says} Example: ``ops.{name}(x, y)``.")
+
+
+def renamed(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return `function` under another of MindSpore's names for it; keyword names are the first one's.
+
+    Example:
+        >>> renamed(len, "size").__doc__
+        'Another name of `len`. Source: MindSpore, `mindspore.ops.size`.'
+    """
+
+    def other_name(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    other_name.__name__ = other_name.__qualname__ = name
+    other_name.__doc__ = f"Another name of `{function.__name__}`. Source: MindSpore, `mindspore.ops.{name}`."
+    return other_name
+
+
+def _named(function: Callable[..., Any], name: str, says: str) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{says} Source: MindSpore, `mindspore.ops.{name}`."
+    return function
+
+
+def keep_integers(compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return `compute` for floats; integers, which it would not change, pass."""
+
+    def apply(x: Any) -> Any:
+        return compute(x) if is_float(x.dtype) else keras.ops.convert_to_tensor(x)
+
+    return apply

@@ -1,0 +1,163 @@
+"""What a tensor is, shape, size and format, and changes of format, with their primitives."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import keras
+import numpy as np
+
+from mixtrain import checks, engine
+from mixtrain.dtype import DType as NumberFormat
+from mixtrain.dtype import as_dtype, float32, int32, int64
+from mixtrain.ops.elementwise import renamed
+from mixtrain.ops.inputs import format_of, is_number, rank_of, tensor
+from mixtrain.ops.primitive import primitive
+
+
+def shape(input_x: Any) -> tuple[int, ...]:
+    """The shape of a tensor.
+
+    Args:
+        input_x: Tensor.
+
+    Returns:
+        Tuple of ints. (Inside a compiled function an axis whose size is not known yet comes as a scalar tensor.)
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.shape(mixtrain.Tensor([[1.0, 2.0]]))
+        (1, 2)
+
+    Source: MindSpore, `mindspore.ops.shape`.
+    """
+    return tuple(keras.ops.shape(tensor("ops.shape", input_x)))
+
+
+def dyn_shape(input_x: Any) -> Any:
+    """The shape of `input_x` as an int64 tensor. Source: MindSpore, `mindspore.ops.dyn_shape`."""
+    return keras.ops.convert_to_tensor(shape(input_x), dtype=int64)
+
+
+def dtype(x: Any) -> NumberFormat:
+    """The number format of the tensor `x`.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.dtype(mixtrain.Tensor([1.0]))
+        float32
+
+    Source: MindSpore, `mindspore.ops.dtype`.
+    """
+    return format_of(tensor("ops.dtype", x))
+
+
+def rank(input_x: Any) -> int:
+    """How many axes `input_x` has. Example: ``ops.rank(x)``. Source: MindSpore, `mindspore.ops.rank`."""
+    return rank_of(tensor("ops.rank", input_x))
+
+
+def size(input_x: Any) -> int:
+    """How many elements `input_x` has. Example: ``ops.size(x)``. Source: MindSpore, `mindspore.ops.size`."""
+    return math.prod(shape(input_x))
+
+
+numel: Final = renamed(size, "numel")
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether `obj` is a tensor or Parameter. Source: MindSpore, `mindspore.ops.is_tensor`."""
+    return engine.is_tensor(obj) or isinstance(obj, keras.Variable)
+
+
+def cast(input: Any, dtype: Any) -> Any:
+    """Change the number format.
+
+    Args:
+        input: Tensor or number.
+        dtype: The format, such as ``mixtrain.float16``, also as a string, a NumPy or TensorFlow dtype.
+
+    Returns:
+        Tensor of the same shape.
+
+    Raises:
+        TypeError: `dtype` names no number format.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.cast(mixtrain.Tensor([1.5]), mixtrain.int32).asnumpy().tolist()
+        [1]
+
+    Source: MindSpore, `mindspore.ops.cast`.
+    """
+    return engine.cast_keeping_layout(tensor("ops.cast", input), as_dtype(dtype))
+
+
+def scalar_cast(input_x: Any, input_y: Any) -> Any:
+    """The Python number `input_x` in the format `input_y`. Source: MindSpore, `mindspore.ops.scalar_cast`."""
+    if not is_number(input_x):
+        raise checks.fail_type("ops.scalar_cast", "input_x must be a number", input_x, "ops.cast(x, dtype)")
+    return np.asarray(input_x).astype(np.dtype(as_dtype(input_y))).item()
+
+
+def scalar_to_tensor(input_x: Any, dtype: Any = float32) -> Any:
+    """Make a tensor without axes from the number `input_x`, of the format `dtype`.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> float(ops.scalar_to_tensor(2))
+        2.0
+
+    Source: MindSpore, `mindspore.ops.scalar_to_tensor`.
+    """
+    if not is_number(input_x):
+        raise checks.fail_type("ops.scalar_to_tensor", "input_x must be a number", input_x, "ops.cast(x, dtype)")
+    return keras.ops.convert_to_tensor(input_x, dtype=as_dtype(dtype))
+
+
+def scalar_to_array(input_x: Any) -> Any:
+    """Make a tensor without axes from the number `input_x`. Source: MindSpore, `mindspore.ops.scalar_to_array`."""
+    return tensor("ops.scalar_to_array", input_x)
+
+
+def tuple_to_array(input_x: Any) -> Any:
+    """Make a tensor with one axis from the tuple of numbers `input_x`.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> ops.tuple_to_array((1, 2, 3)).asnumpy().tolist()
+        [1, 2, 3]
+
+    Source: MindSpore, `mindspore.ops.tuple_to_array`.
+    """
+    if not isinstance(input_x, (tuple, list)):
+        raise checks.fail_type("ops.tuple_to_array", "input_x must be a tuple of numbers", input_x, "(1, 2, 3)")
+    made = tensor("ops.tuple_to_array", input_x)
+    return keras.ops.cast(made, int32) if made.dtype == int64 else made
+
+
+def make_range(*limits: int) -> tuple[int, ...]:
+    """The tuple of ints that Python's ``range(*limits)`` runs through.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> ops.make_range(3)
+        (0, 1, 2)
+
+    Source: MindSpore, `mindspore.ops.make_range`.
+    """
+    return tuple(range(*limits))
+
+
+Shape: Final = primitive("Shape", shape)
+TensorShape: Final = primitive("TensorShape", dyn_shape)
+DynamicShape: Final = primitive("DynamicShape", dyn_shape)
+DType: Final = primitive("DType", dtype)
+Rank: Final = primitive("Rank", rank)
+Size: Final = primitive("Size", size)
+Cast: Final = primitive("Cast", cast)
+ScalarCast: Final = primitive("ScalarCast", scalar_cast)
+ScalarToTensor: Final = primitive("ScalarToTensor", scalar_to_tensor)
+ScalarToArray: Final = primitive("ScalarToArray", scalar_to_array)
+TupleToArray: Final = primitive("TupleToArray", tuple_to_array)

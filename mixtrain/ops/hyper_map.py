@@ -1,0 +1,92 @@
+"""`HyperMap` and `Map`: one function for every element of sequences, at any depth or at the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mixtrain import checks
+from mixtrain.ops.primitive import Primitive
+
+
+class HyperMap(Primitive):
+    """Apply a function to every element of tuples and lists, however deep they are nested.
+
+    Args:
+        ops: The function, often a `MultitypeFuncGraph`; None where each call brings it as its first argument.
+        reverse: Accepted for MindSpore scripts; the order makes no difference here.
+
+    Returns:
+        A call returns tuples, nested as the sequences were; for an argument that is no sequence, the result for it.
+
+    Raises:
+        TypeError: `ops` is no function; in a call: one argument is a sequence where another is none.
+        ValueError: In a call: sequences differ in length.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> ops.HyperMap()(ops.partial(max, 2), (1, (3, 5)))
+        (2, (3, 5))
+
+    Source: MindSpore, `mindspore.ops.HyperMap`.
+    """
+
+    def __init__(self, ops: Callable[..., Any] | None = None, reverse: bool = False) -> None:
+        super().__init__()
+        if ops is not None and not callable(ops):
+            raise checks.fail_type(self.name, "ops must be a function", ops, 'ops=ops.MultitypeFuncGraph("f")')
+        self.ops = ops
+        self.reverse = checks.boolean(self.name, "reverse", reverse)
+
+    def __call__(self, *args: Any) -> Any:
+        """Apply the function to the elements of `args`; without `ops`, the first argument is the function."""
+        function, *sequences = (self.ops, *args) if self.ops is not None else args or (None,)
+        if not callable(function):
+            raise checks.fail_type(self.name, "the first argument must be a function", function, "a function")
+        if not sequences:
+            raise checks.fail_value(self.name, "there must be sequences to map", "none", "grads after the function")
+        return self._apply(function, sequences)
+
+    def _apply(self, function: Callable[..., Any], values: list[Any]) -> Any:
+        if not isinstance(values[0], (tuple, list)):
+            return function(*values)
+        return tuple(self._apply(function, list(row)) for row in self._rows(values))
+
+    def _rows(self, sequences: list[Any]) -> list[tuple[Any, ...]]:
+        """Return sequences of one length side by side."""
+        for other in sequences:
+            if not isinstance(other, (tuple, list)):
+                raise checks.fail_type(
+                    self.name, "a sequence was needed, as the first argument is one", other,
+                    "ops.partial(f, value), to give every element the same value",
+                )
+        lengths = [len(sequence) for sequence in sequences]
+        if len(set(lengths)) > 1:
+            raise checks.fail_value(self.name, "sequences must have one length", lengths, "sequences of one length")
+        return list(zip(*sequences, strict=True))
+
+
+class Map(HyperMap):
+    """Apply a function to every element of tuples and lists, at the first level only.
+
+    Args:
+        ops: The function; None where each call brings it as its first argument.
+        reverse: Accepted for MindSpore scripts; the order makes no difference here.
+
+    Returns:
+        A call returns a tuple.
+
+    Raises:
+        TypeError: `ops` is no function; in a call: an argument is no sequence.
+        ValueError: In a call: sequences differ in length.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> ops.Map(len)([(1, 2), (3,)])
+        (2, 1)
+
+    Source: MindSpore, `mindspore.ops.Map`.
+    """
+
+    def _apply(self, function: Callable[..., Any], values: list[Any]) -> Any:
+        return tuple(function(*row) for row in self._rows(values))

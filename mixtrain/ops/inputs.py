@@ -1,0 +1,184 @@
+"""What operations ask of their arguments: tensors in one format, and axes that exist."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from mixtrain import checks, engine
+from mixtrain.dtype import DType, as_dtype, bool_, float32, int64, is_float, promoted
+
+
+def tensor(where: str, value: Any) -> Any:
+    """Return `value` as a tensor; Python floats give float32.
+
+    Raises:
+        TypeError: It cannot become one.
+    """
+    if engine.is_tensor(value):
+        return value
+    if isinstance(value, (np.ndarray, np.generic, keras.Variable)):
+        return engine.to_tensor(value)
+    if isinstance(value, (list, tuple)) and any(engine.is_tensor(item) for item in value):
+        return keras.ops.stack([tensor(where, item) for item in value])
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        raise checks.fail_type(where, "a Tensor, NumPy array or number was needed", value, "mixtrain.Tensor([1.0])")
+    return engine.to_tensor(array.astype(np.float32) if array.dtype == np.float64 else array)
+
+
+def is_number(value: Any) -> bool:
+    """Say whether `value` is a Python or NumPy number, which does not widen a tensor."""
+    return isinstance(value, numbers.Real) and not isinstance(value, np.ndarray) or isinstance(value, np.bool_)
+
+
+def format_of(x: Any) -> DType:
+    """Return a tensor's number format."""
+    return as_dtype(keras.backend.standardize_dtype(x.dtype))
+
+
+def meeting_format(x: Any, number: Any) -> DType:
+    """Return the format in which a tensor meets a Python number."""
+    dtype = format_of(x)
+    if isinstance(number, (bool, np.bool_)) or is_float(dtype):
+        return dtype
+    if isinstance(number, numbers.Integral):
+        return int64 if dtype == bool_ else dtype
+    return float32
+
+
+def pair(where: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Return two arguments in the format they meet in; at most one of them is left a number.
+
+    Raises:
+        TypeError: One of them cannot become a tensor.
+        ValueError: Their shapes do not broadcast.
+    """
+    if is_number(x) and is_number(y):
+        x = tensor(where, x)
+    if is_number(y):
+        x = tensor(where, x)
+        dtype = meeting_format(x, y)
+        return engine.cast_keeping_layout(x, dtype), _plain(y, dtype)
+    if is_number(x):
+        y, x = pair(where, y, x)
+        return x, y
+    x, y = tensor(where, x), tensor(where, y)
+    check_broadcast(where, x, y)
+    dtype = promoted(format_of(x), format_of(y))
+    return engine.cast_keeping_layout(x, dtype), engine.cast_keeping_layout(y, dtype)
+
+
+def _plain(number: Any, dtype: DType) -> Any:
+    """Return a number as the Python one that stands beside a tensor of `dtype`."""
+    return float(number) if is_float(dtype) else bool(number) if dtype == bool_ else int(number)
+
+
+def check_broadcast(where: str, x: Any, y: Any) -> None:
+    """Raise a ValueError where two shapes are known not to broadcast."""
+    for one, other in zip(reversed(tuple(x.shape)), reversed(tuple(y.shape)), strict=False):
+        if None not in (one, other) and one != other and 1 not in (one, other):
+            raise ValueError(
+                f"{where}: expected shapes that broadcast; got {tuple(x.shape)} and {tuple(y.shape)}. "
+                "Write sizes that are equal, or 1, from the last axis on."
+            )
+
+
+def as_floats(where: str, value: Any) -> Any:
+    """Return `value` as a float tensor; integers and bools become float32."""
+    x = tensor(where, value)
+    return x if is_float(x.dtype) else keras.ops.cast(x, float32)
+
+
+def values_of(where: str, value: Any) -> np.ndarray:
+    """Return numbers that must be known before computing: ints, a list, an array, or a tensor of constants.
+
+    Raises:
+        TypeError: The tensor is computed by the function that is being compiled.
+    """
+    found = engine.known_value(tensor(where, value))
+    if found is None:
+        raise checks.fail_type(where, "numbers known while compiling were needed", value, "a tuple of ints")
+    return found
+
+
+def as_mask(where: str, value: Any) -> Any:
+    """Return `value` as a tensor of bools.
+
+    Raises:
+        TypeError: It holds other numbers.
+    """
+    x = tensor(where, value)
+    if x.dtype != bool_:
+        raise TypeError(f"{where}: expected a mask of bools; got {format_of(x)}. Write x.astype(mixtrain.bool_).")
+    return x
+
+
+def rank_of(x: Any) -> int:
+    """Return the number of axes."""
+    return len(x.shape)
+
+
+def axis_of(where: str, axis: Any, rank: int, *, name: str = "axis") -> int:
+    """Return an axis counted from the front.
+
+    Raises:
+        TypeError: `axis` is no int.
+        ValueError: There is no such axis.
+    """
+    if isinstance(axis, bool) or not isinstance(axis, numbers.Integral):
+        raise checks.fail_type(where, f"{name} must be an int", axis, f"{name}=0")
+    if not -max(rank, 1) <= int(axis) < max(rank, 1):
+        raise checks.fail_value(
+            where, f"{name} must be at least {-rank} and below {rank}, as there are {rank} axes", axis, f"{name}=0"
+        )
+    return int(axis) % max(rank, 1)
+
+
+def axes_of(where: str, axis: Any, rank: int, *, name: str = "axis") -> tuple[int, ...]:
+    """Return axes counted from the front: one for an int; all of them for None and for an empty tuple."""
+    if axis is None or (isinstance(axis, (list, tuple)) and not axis):
+        return tuple(range(rank))
+    if engine.is_tensor(axis) or isinstance(axis, np.ndarray):
+        axis = values_of(where, axis).reshape(-1).tolist()
+    if not isinstance(axis, (list, tuple)):
+        axis = (axis,)
+    found = tuple(axis_of(where, item, rank, name=name) for item in axis)
+    if len(set(found)) < len(found):
+        raise checks.fail_value(where, f"{name} must name each axis once", axis, f"{name}={found[0]}")
+    return () if rank == 0 else found
+
+
+def spread(arguments: Sequence[Any]) -> Any:
+    """Return what ``f(1, 2)`` and ``f((1, 2))`` both mean: the tuple (1, 2)."""
+    if len(arguments) == 1 and not is_number(arguments[0]):
+        return arguments[0]
+    return tuple(arguments)
+
+
+def sizes_of(where: str, shape: Any, *, name: str = "shape") -> tuple[Any, ...]:
+    """Return a shape as a tuple; its entries are ints, or scalar tensors while a function is compiled.
+
+    Raises:
+        TypeError: It is no int, and no tuple, list or tensor of them.
+    """
+    if engine.is_tensor(shape):
+        known = engine.known_value(shape)
+        shape = keras.ops.unstack(shape) if known is None else known.reshape(-1).tolist()
+    if isinstance(shape, np.ndarray):
+        shape = shape.reshape(-1).tolist()
+    if is_number(shape):
+        shape = (shape,)
+    try:
+        sizes = tuple(shape)
+    except TypeError:
+        sizes = (shape,)
+    for size in sizes:
+        is_int = isinstance(size, numbers.Integral) and not isinstance(size, bool)
+        if not (is_int or size is None or engine.is_tensor(size)):
+            raise checks.fail_type(where, f"{name} must be a tuple of ints", shape, f"{name}=(2, 3)")
+    return tuple(int(size) if isinstance(size, numbers.Integral) else size for size in sizes)

@@ -1,0 +1,54 @@
+"""Elements kept between two bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mixtrain import checks
+from mixtrain.dtype import is_float
+from mixtrain.ops.arithmetic import maximum, minimum
+from mixtrain.ops.inputs import is_number, tensor
+
+
+def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None) -> Any:
+    """Keep every element between two bounds.
+
+    Args:
+        x: Tensor, or a tuple or list of tensors.
+        clip_value_min: The lower bound, a number or tensor; None: none.
+        clip_value_max: The upper bound, a number or tensor; None: none.
+
+    Returns:
+        Tensor (or tuple, list) of the same shape. Where the lower bound is above the upper one, the upper one.
+
+    Raises:
+        ValueError: Neither bound is given.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.clip_by_value(mixtrain.Tensor([-2.0, 0.5, 3.0]), 0.0, 1.0).asnumpy().tolist()
+        [0.0, 0.5, 1.0]
+
+    Source: MindSpore, `mindspore.ops.clip_by_value`.
+    """
+    if clip_value_min is None and clip_value_max is None:
+        raise checks.fail_value("ops.clip_by_value", "a bound must be given", None, "clip_value_min=0.0")
+    if isinstance(x, (list, tuple)):
+        return type(x)(clip_by_value(item, clip_value_min, clip_value_max) for item in x)
+    result = tensor("ops.clip_by_value", x)
+    for bound, keep in ((clip_value_min, maximum), (clip_value_max, minimum)):
+        if bound is not None:
+            # A number takes the tensor's format: integers stay integers.
+            fits = is_float(result.dtype) or not is_number(bound)
+            result = keep(result, bound if fits else int(bound))
+    return result
+
+
+def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
+    """`clip_by_value`: keep `input` between `min` and `max`. Source: MindSpore, `mindspore.ops.clamp`."""
+    return clip_by_value(input, min, max)
+
+
+def clip(input: Any, min: Any = None, max: Any = None) -> Any:
+    """`clip_by_value`: keep `input` between `min` and `max`. Source: MindSpore, `mindspore.ops.clip`."""
+    return clip_by_value(input, min, max)

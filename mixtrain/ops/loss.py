@@ -1,0 +1,220 @@
+"""Losses of numbers and of yes-or-no labels, as functions; in float32 whatever comes in."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Final
+
+import keras
+
+from mixtrain import checks
+from mixtrain.ops.inputs import check_broadcast as check_two
+from mixtrain.ops.labels import as_float32, check_broadcast, check_range, check_same_shape, reduced, shape_of
+from mixtrain.ops.primitive import Primitive
+
+# The least probability whose logarithm is taken, as in MindSpore: a sure and wrong answer costs 27.631021.
+LEAST: Final = 1e-12
+
+
+def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+    """The squared difference of `input` and `target`, float32; `reduction` is "mean", "sum" or "none".
+
+    Example: ``ops.mse_loss(x, y)``. Source: MindSpore, `mindspore.ops.mse_loss`.
+    """
+    return reduced("ops.mse_loss", keras.ops.square(_difference("ops.mse_loss", input, target)), reduction)
+
+
+def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+    """The absolute difference of `input` and `target`, float32; `reduction` is "mean", "sum" or "none".
+
+    Example: ``ops.l1_loss(x, y)``. Source: MindSpore, `mindspore.ops.l1_loss`.
+    """
+    return reduced("ops.l1_loss", keras.ops.absolute(_difference("ops.l1_loss", input, target)), reduction)
+
+
+def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = "none") -> Any:
+    """Return the squared difference / (2 `beta`) below `beta`, and the absolute difference - `beta` / 2 from there on.
+
+    Args:
+        input: Predictions, of any format.
+        target: Targets of the shape of `input`.
+        beta: Where the parabola becomes a line, at least 0; 0 gives the absolute difference.
+        reduction: "none", "mean" or "sum".
+
+    Returns:
+        float32: the shape of `input`, or a scalar.
+
+    Raises:
+        TypeError: `beta` is no number.
+        ValueError: The shapes differ, or an argument is out of range.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.smooth_l1_loss(mixtrain.Tensor([0.5, 3.0]), mixtrain.Tensor([0.0, 0.0])).numpy().tolist()
+        [0.125, 2.5]
+
+    Source: Girshick, 2015; MindSpore, `mindspore.ops.smooth_l1_loss`.
+    """
+    where = "ops.smooth_l1_loss"
+    edge = checks.number(where, "beta", beta, at_least=0, example=1.0)
+    x, y = as_float32(input), as_float32(target)
+    check_same_shape(where, x, y, ("input", "target"))
+    size = keras.ops.absolute(x - y)
+    losses = size if edge == 0 else keras.ops.where(size < edge, 0.5 * size * size / edge, size - 0.5 * edge)
+    return reduced(where, losses, reduction)
+
+
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Any:
+    """`smooth_l1_loss` of `input` and `target` times its edge `delta`; `reduction` as there.
+
+    Example: ``ops.huber_loss(x, y)``. Source: Huber, 1964; MindSpore, `mindspore.ops.huber_loss`.
+    """
+    edge = checks.number("ops.huber_loss", "delta", delta, above=0, example=1.0)
+    size = keras.ops.absolute(_difference("ops.huber_loss", input, target))
+    losses = keras.ops.where(size < edge, 0.5 * size * size, edge * (size - 0.5 * edge))
+    return reduced("ops.huber_loss", losses, reduction)
+
+
+def _difference(where: str, x: Any, y: Any) -> Any:
+    """Return x - y in float32; warn where both are stretched to one shape."""
+    x, y = as_float32(x), as_float32(y)
+    check_two(where, x, y)
+    result = x - y
+    if tuple(result.shape) not in (tuple(x.shape), tuple(y.shape)) and None not in result.shape:
+        warnings.warn(
+            f"{where}: input {tuple(x.shape)} and target {tuple(y.shape)} are both stretched to one shape, so each "
+            f"prediction meets other samples' targets. Write a target of shape {tuple(x.shape)} if that is not meant.",
+            stacklevel=3,
+        )
+    return result
+
+
+def binary_cross_entropy(logits: Any, labels: Any, weight: Any = None, reduction: str = "mean") -> Any:
+    """Return the cross entropy between probabilities and labels.
+
+    Args:
+        logits: Probabilities in [0, 1], any float format.
+        labels: Labels of the same shape, in [0, 1], any format.
+        weight: Weights that broadcast to that shape, or None.
+        reduction: "mean", "sum" or "none".
+
+    Returns:
+        float32: the shape of `logits`, or a scalar.
+
+    Raises:
+        ValueError: The shapes do not fit, or, outside compiled functions, a probability is outside [0, 1].
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> round(float(ops.binary_cross_entropy(mixtrain.Tensor([0.5]), mixtrain.Tensor([1.0]))), 4)
+        0.6931
+
+    Source: MindSpore, `mindspore.ops.binary_cross_entropy`.
+    """
+    where, x, y = "ops.binary_cross_entropy", as_float32(logits), as_float32(labels)
+    check_same_shape(where, x, y)
+    check_range(where, "logits, which are probabilities here,", x, 0, 1)
+    losses = -(y * keras.ops.log(x + LEAST) + (1 - y) * keras.ops.log(1 - x + LEAST))
+    return reduced(where, _times(where, losses, weight), reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: str = "mean"
+) -> Any:
+    """Return the cross entropy between the sigmoid of scores and labels, computed without overflow.
+
+    Args:
+        input: Scores, any float format.
+        target: Labels of the same shape, in [0, 1], any format.
+        weight: Weights that broadcast to that shape, or None.
+        pos_weight: Weights of the labels' positive part, broadcast likewise, or None.
+        reduction: "mean", "sum" or "none".
+
+    Returns:
+        float32: the shape of `input`, or a scalar.
+
+    Raises:
+        ValueError: The shapes do not fit.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> round(float(ops.binary_cross_entropy_with_logits(mixtrain.Tensor([0.0]), mixtrain.Tensor([1.0]))), 4)
+        0.6931
+
+    Source: MindSpore, `mindspore.ops.binary_cross_entropy_with_logits`.
+    """
+    where, x, y = "ops.binary_cross_entropy_with_logits", as_float32(input), as_float32(target)
+    check_same_shape(where, x, y, ("input", "target"))
+    # -log sigmoid(x) is softplus(-x), and -log(1 - sigmoid(x)) is x + softplus(-x).
+    positive = _times(where, y, pos_weight, name="pos_weight")
+    losses = (1 - y) * x + (positive + 1 - y) * keras.ops.softplus(-x)
+    return reduced(where, _times(where, losses, weight), reduction)
+
+
+def _times(where: str, x: Any, weight: Any, *, name: str = "weight") -> Any:
+    if weight is None:
+        return x
+    weight = as_float32(weight)
+    check_broadcast(where, shape_of(x), name, weight)
+    return x * weight
+
+
+def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Any:
+    """`labels` * (log(`labels`) - `logits`), float32; `reduction` "mean", "sum", "none" or "batchmean".
+
+    Example: ``ops.kl_div(ops.log_softmax(x), y)``. Source: MindSpore, `mindspore.ops.kl_div`.
+    """
+    where, x, y = "ops.kl_div", as_float32(logits), as_float32(labels)
+    checks.one_of(where, "reduction", reduction, ("mean", "sum", "none", "batchmean"))
+    check_same_shape(where, x, y)
+    safe = keras.ops.where(y > 0, y, keras.ops.ones_like(y))
+    losses = keras.ops.where(y > 0, y * (keras.ops.log(safe) - x), keras.ops.zeros_like(y))
+    if reduction == "batchmean":
+        return keras.ops.sum(losses) / keras.ops.cast(keras.ops.shape(x)[0], "float32")
+    return reduced(where, losses, reduction)
+
+
+class SigmoidCrossEntropyWithLogits(Primitive):
+    """The cross entropy of each score's sigmoid with its label, not reduced.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> loss = ops.SigmoidCrossEntropyWithLogits()(mixtrain.Tensor([0.0]), mixtrain.Tensor([1.0]))
+        >>> round(float(loss[0]), 4)
+        0.6931
+
+    Source: MindSpore, `mindspore.ops.SigmoidCrossEntropyWithLogits`.
+    """
+
+    def __call__(self, logits: Any, label: Any) -> Any:
+        """Return the losses, float32, of `logits` with `label`, of one shape."""
+        return binary_cross_entropy_with_logits(logits, label, reduction="none")
+
+
+class SmoothL1Loss(Primitive):
+    """`smooth_l1_loss` with its settings given.
+
+    Args:
+        beta: Where the parabola becomes a line, more than 0.
+        reduction: "none", "mean" or "sum".
+
+    Raises:
+        TypeError: `beta` is no number.
+        ValueError: An argument is out of range.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.SmoothL1Loss()(mixtrain.Tensor([0.5]), mixtrain.Tensor([0.0])).numpy().tolist()
+        [0.125]
+
+    Source: Girshick, 2015; MindSpore, `mindspore.ops.SmoothL1Loss`.
+    """
+
+    def __init__(self, beta: float = 1.0, reduction: str = "none") -> None:
+        super().__init__()
+        self.beta = checks.number(self.name, "beta", beta, above=0, example=1.0)
+        self.reduction = checks.one_of(self.name, "reduction", reduction, ("none", "mean", "sum"))
+
+    def __call__(self, prediction: Any, target: Any) -> Any:
+        """Return the losses of `prediction` with `target`, of one shape."""
+        return smooth_l1_loss(prediction, target, self.beta, self.reduction)

@@ -1,0 +1,97 @@
+"""Losses as primitives whose weights are arguments of the call."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import keras
+
+from mixtrain import checks
+from mixtrain.ops.cross_entropy import classes_last, of_class_numbers
+from mixtrain.ops.inputs import as_floats
+from mixtrain.ops.labels import as_float32, reduced
+from mixtrain.ops.loss import binary_cross_entropy, binary_cross_entropy_with_logits, kl_div
+from mixtrain.ops.primitive import Primitive
+
+
+class _Reduced(Primitive):
+    """A loss with a setting `reduction`."""
+
+    _reductions: ClassVar[tuple[str, ...]] = ("mean", "sum", "none")
+
+    def __init__(self, reduction: str = "mean") -> None:
+        super().__init__()
+        self.reduction = checks.one_of(self.name, "reduction", reduction, self._reductions)
+
+
+class BinaryCrossEntropy(_Reduced):
+    """`binary_cross_entropy` with `reduction` given. Source: MindSpore, `mindspore.ops.BinaryCrossEntropy`."""
+
+    def __call__(self, input: Any, target: Any, weight: Any = None) -> Any:
+        """Return the loss of probabilities `input` with `target`, weighted by `weight`."""
+        return binary_cross_entropy(input, target, weight, self.reduction)
+
+
+class BCEWithLogitsLoss(_Reduced):
+    """`binary_cross_entropy_with_logits` with `reduction` given.
+
+    Source: MindSpore, `mindspore.ops.BCEWithLogitsLoss`.
+    """
+
+    def __call__(self, input: Any, target: Any, weight: Any = None, posWeight: Any = None) -> Any:  # noqa: N803
+        """Return the loss of scores `input` with `target`, weighted by `weight` and `posWeight`."""
+        return binary_cross_entropy_with_logits(input, target, weight, posWeight, self.reduction)
+
+
+class KLDivLoss(_Reduced):
+    """`kl_div` with `reduction` given. Source: MindSpore, `mindspore.ops.KLDivLoss`."""
+
+    _reductions: ClassVar[tuple[str, ...]] = ("mean", "sum", "none", "batchmean")
+
+    def __call__(self, logits: Any, labels: Any) -> Any:
+        """Return the divergence of `labels` from exp(`logits`)."""
+        return kl_div(logits, labels, self.reduction)
+
+
+class NLLLoss(Primitive):
+    """Minus the log-probability of each class number, and the sum of the weights: ``(loss, total weight)``.
+
+    Args:
+        reduction: "mean", "sum" or "none".
+        ignore_index: The class number that counts for nothing.
+
+    Raises:
+        ValueError: `reduction` is none of these.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> logs, labels, weight = mixtrain.Tensor([[-0.5, -2.0]]), mixtrain.Tensor([1]), mixtrain.Tensor([1.0, 3.0])
+        >>> [float(one) for one in ops.NLLLoss()(logs, labels, weight)]
+        [2.0, 3.0]
+
+    Source: MindSpore, `mindspore.ops.NLLLoss`.
+    """
+
+    def __init__(self, reduction: str = "mean", ignore_index: int = -100) -> None:
+        super().__init__()
+        self.reduction = checks.one_of(self.name, "reduction", reduction, ("mean", "sum", "none"))
+        self.ignore_index = checks.integer(self.name, "ignore_index", ignore_index, at_least=-(2**31), example=-100)
+
+    def __call__(self, logits: Any, labels: Any, weight: Any) -> tuple[Any, Any]:
+        """Return the loss of `logits` (N, C) with `labels` (N,), and the sum of the classes' `weight` (C,)."""
+        weights = as_float32(weight)
+        logs, labels = classes_last(self.name, logits, labels, weights)
+        losses, each = of_class_numbers(self.name, logs, labels, weights, self.ignore_index, 0.0, are_logs=True)
+        total = keras.ops.sum(each)
+        if self.reduction == "mean":
+            return keras.ops.sum(losses) / total, total
+        return reduced(self.name, losses, self.reduction), total
+
+
+class L2Loss(Primitive):
+    """Half the sum of squares. Example: ``ops.L2Loss()(x)``. Source: MindSpore, `mindspore.ops.L2Loss`."""
+
+    def __call__(self, input_x: Any) -> Any:
+        """Return sum(`input_x` ** 2) / 2, in the format of `input_x`."""
+        x = as_floats(self.name, input_x)
+        return keras.ops.cast(keras.ops.sum(keras.ops.square(as_float32(x))) / 2, x.dtype)

@@ -1,0 +1,222 @@
+"""Tensor methods whose arguments differ from those of the function with the same name."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import keras
+
+from mixtrain import checks
+from mixtrain.ops import arithmetic, array, extremes, joining, reduction, repetition, selection, unary
+from mixtrain.ops.inputs import as_floats, axis_of, is_number, rank_of, sizes_of, spread, tensor
+
+_MISSING: Any = object()
+
+
+def _first(*values: Any, default: Any) -> Any:
+    """Return the value that was given, whichever of its spellings was used."""
+    return next((value for value in values if value is not _MISSING), default)
+
+
+def add(self: Any, other: Any, *, alpha: float = 1) -> Any:
+    """self + alpha * other."""
+    return arithmetic.add(self, other if alpha == 1 else arithmetic.mul(other, alpha))
+
+
+def sub(self: Any, other: Any, *, alpha: float = 1) -> Any:
+    """self - alpha * other."""
+    return arithmetic.subtract(self, other, alpha=alpha)
+
+
+def round(self: Any, decimals: int = 0) -> Any:
+    """`ops.round`, with decimals by position too."""
+    return unary.round(self, decimals=decimals)
+
+
+def mean(
+    self: Any, axis: Any = None, keep_dims: bool = False, *, dim: Any = _MISSING, keepdim: Any = _MISSING,
+    keepdims: Any = _MISSING, dtype: Any = None,
+) -> Any:
+    """`ops.mean`; the axis is also called dim, and keep_dims also keepdim or keepdims."""
+    x = tensor("Tensor.mean", self)
+    x = x if dtype is None else keras.ops.cast(x, dtype)
+    return reduction.mean(x, _first(dim, default=axis), _first(keepdim, keepdims, default=keep_dims))
+
+
+def sum(
+    self: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None, *, dim: Any = _MISSING,
+    keepdim: Any = _MISSING,
+) -> Any:
+    """`ops.sum`; a bool in the place of dtype is keepdim."""
+    if isinstance(dtype, bool):
+        dtype, keepdims = None, dtype
+    total = reduction.sum(self, _first(dim, default=axis), _first(keepdim, default=keepdims), dtype=dtype)
+    return total if initial is None else arithmetic.add(total, initial)
+
+
+def prod(
+    self: Any, axis: Any = None, keep_dims: bool = False, dtype: Any = None, *, dim: Any = _MISSING,
+    keepdim: Any = _MISSING,
+) -> Any:
+    """`ops.prod`; the axis is also called dim, and keep_dims also keepdim."""
+    return reduction.prod(self, _first(dim, default=axis), _first(keepdim, default=keep_dims), dtype)
+
+
+def all(
+    self: Any, axis: Any = None, keep_dims: bool = False, *, dim: Any = _MISSING, keepdim: Any = _MISSING
+) -> Any:
+    """`ops.all`; the axis is also called dim, and keep_dims also keepdim."""
+    return reduction.all(self, _first(dim, default=axis), _first(keepdim, default=keep_dims))
+
+
+def any(
+    self: Any, axis: Any = None, keep_dims: bool = False, *, dim: Any = _MISSING, keepdim: Any = _MISSING
+) -> Any:
+    """`ops.any`; the axis is also called dim, and keep_dims also keepdim."""
+    return reduction.any(self, _first(dim, default=axis), _first(keepdim, default=keep_dims))
+
+
+def var(
+    self: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = False, *, dim: Any = _MISSING,
+    correction: Any = _MISSING, keepdim: Any = _MISSING,
+) -> Any:
+    """`ops.var`; with the spellings dim, correction and keepdim too (dim alone means correction 1)."""
+    ddof = _first(correction, default=ddof if dim is _MISSING else 1)
+    return reduction.var(self, _first(dim, default=axis), ddof, _first(keepdim, default=keepdims))
+
+
+def std(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """The square root of `var`, with its arguments."""
+    return keras.ops.sqrt(var(self, *args, **kwargs))
+
+
+def _extreme(name: str, self: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Return values alone for ``max()`` and ``max(axis=1)``; with their places for ``max(1)`` and ``max(dim=1)``."""
+    both = bool(args) and args[0] is not None or "dim" in options or options.pop("return_indices", False)
+    options.pop("return_indices", None)
+    for spelling, word in (("dim", "axis"), ("keepdim", "keepdims")):
+        if spelling in options:
+            options[word] = options.pop(spelling)
+    if options.get("where") is True:
+        options.pop("where")
+    if both:
+        return getattr(extremes, name)(self, *args, **options)
+    return getattr(extremes, "amax" if name == "max" else "amin")(self, *args, **options)
+
+
+def max(self: Any, *args: Any, **options: Any) -> Any:
+    """`ops.amax` for ``max()`` and ``max(axis=1)``; values and places for ``max(1)`` and ``max(dim=1)``."""
+    return _extreme("max", self, args, options)
+
+
+def min(self: Any, *args: Any, **options: Any) -> Any:
+    """`ops.amin` for ``min()`` and ``min(axis=1)``; values and places for ``min(1)`` and ``min(dim=1)``."""
+    return _extreme("min", self, args, options)
+
+
+def argmax(
+    self: Any, axis: Any = None, keepdims: bool = False, *, dim: Any = _MISSING, keepdim: Any = _MISSING
+) -> Any:
+    """`ops.argmax`; the axis is also called dim, and keepdims also keepdim."""
+    return extremes.argmax(self, _first(dim, default=axis), _first(keepdim, default=keepdims))
+
+
+def cumsum(self: Any, axis: Any = None, dtype: Any = None, *, dim: Any = _MISSING) -> Any:
+    """`ops.cumsum`; of the flat tensor without an axis."""
+    axis = _first(dim, default=axis)
+    return extremes.cumsum(array.ravel(self) if axis is None else self, 0 if axis is None else axis, dtype)
+
+
+def flatten(self: Any, *args: Any, order: str = "C", start_dim: int = 0, end_dim: int = -1) -> Any:
+    """`ops.flatten` from the first axis on: ``flatten()``, ``flatten("F")``, ``flatten(1)``, ``flatten(1, 2)``."""
+    if args and isinstance(args[0], str):
+        order, args = args[0], args[1:]
+    if args:
+        start_dim = args[0]
+    if len(args) > 1:
+        end_dim = args[1]
+    return array.flatten(self, order, start_dim=start_dim, end_dim=end_dim)
+
+
+def transpose(self: Any, *axes: Any) -> Any:
+    """All axes reversed; two of them exchanged, for two ints; or the order of all, as a tuple or one by one."""
+    if len(axes) == 2 and is_number(axes[0]):
+        return array.swapaxes(self, *axes)
+    x = tensor("Tensor.transpose", self)
+    return array.transpose(x, spread(axes) if axes else tuple(reversed(range(rank_of(x)))))
+
+
+def squeeze(self: Any, *axis: Any, dim: Any = _MISSING, **named: Any) -> Any:
+    """`ops.squeeze`: ``squeeze()``, ``squeeze(0)``, ``squeeze((0, 2))``, ``squeeze(0, 2)``."""
+    given = spread(axis) if axis else None
+    return array.squeeze(self, _first(dim, default=named.get("axis", given)))
+
+
+def split(self: Any, split_size_or_sections: Any = None, axis: int = 0, **named: Any) -> tuple[Any, ...]:
+    """`ops.split`; the arguments are also called split_size and dim."""
+    sections = named.get("split_size", split_size_or_sections)
+    return joining.split(self, sections, named.get("dim", axis))
+
+
+def repeat(self: Any, *repeats: Any, axis: Any = _MISSING) -> Any:
+    """Copies of the whole along each axis; with `axis`, each element's copies stand next to it."""
+    if axis is not _MISSING:
+        return repetition.repeat_interleave(self, spread(repeats), axis)
+    counts = spread(repeats)
+    return repetition.tile(self, counts)
+
+
+def gather(self: Any, *args: Any, batch_dims: int = 0, **named: Any) -> Any:
+    """``gather(indices, axis)`` takes slices, ``gather(dim, index)`` single elements."""
+    if "dim" in named or "index" in named or (args and is_number(args[0])):
+        dim, index = (*args, *(named[key] for key in ("dim", "index") if key in named))
+        return selection.gather_elements(self, dim, index)
+    indices, axis, *rest = (*args, *(named[key] for key in ("input_indices", "axis") if key in named))
+    return selection.gather(self, indices, axis, rest[0] if rest else batch_dims)
+
+
+def select(self: Any, *args: Any, **named: Any) -> Any:
+    """``select(condition, y)`` chooses element by element, ``select(dim, index)`` takes one slice."""
+    names = ("condition", "y") if "condition" in named or "y" in named else ("dim", "axis", "index")
+    first, second = (*args, *(named[key] for key in names if key in named))
+    if not is_number(first):
+        return selection.where(first, self, second)
+    x = tensor("Tensor.select", self)
+    return keras.ops.take(x, int(second), axis=axis_of("Tensor.select", first, rank_of(x), name="dim"))
+
+
+def where(self: Any, condition: Any, y: Any) -> Any:
+    """self where the condition holds, else y."""
+    return selection.where(condition, self, y)
+
+
+def take(self: Any, indices: Any, axis: Any = None, mode: str = "clip") -> Any:
+    """The elements at places in the flat tensor, or the slices along an axis; places beyond the end mean the last."""
+    checks.one_of("Tensor.take", "mode", mode, ("clip", "wrap", "raise"))
+    x = array.ravel(self) if axis is None else tensor("Tensor.take", self)
+    number = 0 if axis is None else axis_of("Tensor.take", axis, rank_of(x))
+    places = tensor("Tensor.take", indices)
+    size = keras.ops.shape(x)[number]
+    if mode == "wrap":
+        places = keras.ops.mod(places, size)
+    elif mode == "clip":
+        places = keras.ops.clip(places, 0, size - 1)
+    return keras.ops.take(x, places, axis=number)
+
+
+def resize(self: Any, *shape: Any) -> Any:
+    """The elements in their order, cut off or filled up with zeros to another shape."""
+    flat = array.ravel(self)
+    sizes = sizes_of("Tensor.resize", spread(shape))
+    wanted, size = math.prod(sizes), joining.known_size("Tensor.resize", flat, 0)
+    if wanted > size:
+        flat = keras.ops.pad(flat, [(0, wanted - size)])
+    return keras.ops.reshape(flat[:wanted], sizes)
+
+
+def softmax(self: Any, axis: int = -1, dtype: Any = None) -> Any:
+    """exp(x) / sum(exp(x)) along an axis."""
+    x = as_floats("Tensor.softmax", self)
+    x = x if dtype is None else keras.ops.cast(x, dtype)
+    return keras.ops.softmax(x, axis=axis_of("Tensor.softmax", axis, rank_of(x)))

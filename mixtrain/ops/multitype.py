@@ -1,0 +1,158 @@
+"""`MultitypeFuncGraph`: one name for several functions, chosen by the types of the arguments."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from typing import Any, Final
+
+import keras
+import numpy as np
+
+from mixtrain import checks, engine
+from mixtrain.dtype import DType, as_dtype, is_float
+from mixtrain.ops.inputs import format_of
+from mixtrain.ops.primitive import Primitive
+
+
+def _is_tensor(value: Any) -> bool:
+    return engine.is_tensor(value) or isinstance(value, keras.Variable)
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, (bool, np.bool_))
+
+
+# What each name means; "Tensor[Float32]" and "Float32" are read in `_meaning`.
+_KINDS: Final[dict[str, Callable[[Any], bool]]] = {
+    "Tensor": _is_tensor,
+    "Parameter": lambda value: isinstance(value, keras.Variable),
+    "Number": lambda value: isinstance(value, numbers.Real) or _is_bool(value),
+    "Bool": _is_bool,
+    "Int": _is_int,
+    "Float": lambda value: isinstance(value, numbers.Real) and not _is_int(value) and not _is_bool(value),
+    "String": lambda value: isinstance(value, str) and not isinstance(value, DType),
+    "Tuple": lambda value: isinstance(value, tuple),
+    "List": lambda value: isinstance(value, list),
+    "Dictionary": lambda value: isinstance(value, dict),
+    "Function": lambda value: callable(value) and not _is_tensor(value),
+    "RowTensor": engine.is_sparse,
+    "COOTensor": lambda value: False,
+    "CSRTensor": lambda value: False,
+    "MapTensor": lambda value: False,
+    "Slice": lambda value: isinstance(value, slice),
+    "Ellipsis": lambda value: value is Ellipsis,
+    "None": lambda value: value is None,
+    "TypeType": lambda value: isinstance(value, DType),
+}
+
+
+class MultitypeFuncGraph(Primitive):
+    """A function with several definitions; a call runs the first one whose types are those of the arguments.
+
+    Args:
+        name: Its name, for errors.
+        read_value: Accepted for MindSpore scripts; Parameters are passed as they are.
+
+    Raises:
+        TypeError: `name` is no string. In a call: no definition is for the types of the arguments.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> scale = ops.MultitypeFuncGraph("scale")
+        >>> @scale.register("Number", "Tensor")
+        ... def scale_tensor(factor, x):
+        ...     return x * factor
+        >>> @scale.register("Number", "Number")
+        ... def scale_number(factor, x):
+        ...     return x * factor
+        >>> scale(3, 2), scale(3, mixtrain.Tensor([2.0])).numpy().tolist()
+        (6, [6.0])
+
+    Source: MindSpore, `mindspore.ops.MultitypeFuncGraph`.
+    """
+
+    def __init__(self, name: str, read_value: bool = False) -> None:
+        super().__init__(name)
+        checks.instance("MultitypeFuncGraph", "name", name, str, 'name="grad_scale"')
+        self.read_value = checks.boolean("MultitypeFuncGraph", "read_value", read_value)
+        self.entries: list[tuple[tuple[str, ...], Callable[..., Any]]] = []
+
+    def register(self, *type_names: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Return a decorator that makes a function the definition for some types.
+
+        Args:
+            type_names: One per argument: "Tensor", "Number", "Bool", "Int", "Float", "String", "Tuple", "List",
+                "Function", "RowTensor", "Parameter", "None", "Float32", "Tensor[Float32]" and the like, or a `DType`.
+
+        Raises:
+            ValueError: A name is unknown.
+            TypeError: A name is no string.
+        """
+        for name in type_names:
+            _meaning(name)
+
+        def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+            self.entries.append((tuple(str(name) for name in type_names), function))
+            return function
+
+        return decorate
+
+    def __call__(self, *args: Any) -> Any:
+        """Run the definition for the types of `args`."""
+        args = tuple(engine.to_tensor(value) if isinstance(value, np.ndarray) else value for value in args)
+        for names, function in self.entries:
+            if len(names) == len(args) and all(map(_fits, names, args)):
+                return function(*args)
+        if len(self.entries) == 1 and self._nearly(args):
+            return self.entries[0][1](*args)
+        known = "; ".join(f"({', '.join(names)})" for names, _ in self.entries) or "nothing"
+        got = ", ".join(_kind_of(value) for value in args)
+        raise TypeError(
+            f"MultitypeFuncGraph {self.name}: expected arguments of one of the types registered: {known}; got ({got}). "
+            f"Write @{self.name}.register({', '.join(repr(_kind_of(value)) for value in args)}) for these."
+        )
+
+    def _nearly(self, args: tuple[Any, ...]) -> bool:
+        """Say whether the only definition fits but for numbers that stand where it has tensors, or the reverse."""
+        names = self.entries[0][0]
+        near = ("Tensor", "Number")
+        return len(names) == len(args) and all(
+            _fits(name, value) or (name in near and _kind_of(value) in near)
+            for name, value in zip(names, args, strict=True)
+        )
+
+
+def _meaning(name: Any) -> Callable[[Any], bool]:
+    """Return the test that a type's name stands for."""
+    where = "MultitypeFuncGraph.register"
+    if not isinstance(name, str):
+        raise checks.fail_type(where, "a type must be a name", name, '"Tensor"')
+    if name in _KINDS:
+        return _KINDS[name]
+    outer, bracket, inner = name.rstrip("]").partition("[")
+    if bracket and outer in ("Tuple", "List"):
+        item, kind = _meaning(inner), _KINDS[outer]
+        return lambda value: kind(value) and all(map(item, value))
+    try:
+        dtype = as_dtype((inner if bracket else name).lower())
+    except TypeError:
+        checks.one_of(where, "type name", name, tuple(_KINDS))
+        raise
+    if bracket:
+        return lambda value: _is_tensor(value) and format_of(value) == dtype
+    return _KINDS["Float"] if is_float(dtype) else _KINDS["Bool"] if dtype == "bool" else _KINDS["Int"]
+
+
+def _fits(name: str, value: Any) -> bool:
+    return _meaning(name)(value)
+
+
+def _kind_of(value: Any) -> str:
+    """Return the name of the type of a value."""
+    names = ("Tensor", "Number", "String", "Tuple", "List", "Dictionary", "RowTensor", "None", "TypeType", "Function")
+    return next((name for name in names if _KINDS[name](value)), type(value).__name__)

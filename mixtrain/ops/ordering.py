@@ -1,0 +1,252 @@
+"""Sorted elements, the largest of them, and matrices made of indices and triangles, with their primitives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.dtype import bool_, int32, is_float
+from mixtrain.ops.inputs import axis_of, format_of, is_number, rank_of, sizes_of, tensor
+from mixtrain.ops.primitive import Primitive, primitive
+
+
+def _order(x: Any, axis: int, descending: bool) -> Any:
+    """Return the indices that sort `x`, equal elements in their own order."""
+    if not descending:
+        return keras.ops.argsort(x, axis=axis)
+    turned = keras.ops.flip(x, axis=axis)
+    order = keras.ops.flip(keras.ops.argsort(turned, axis=axis), axis=axis)
+    return keras.ops.subtract(keras.ops.shape(x)[axis] - 1, order)
+
+
+def argsort(input: Any, axis: int = -1, descending: bool = False) -> Any:
+    """The indices that sort `input` along `axis`, the largest first where `descending`; int32.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.argsort(mixtrain.Tensor([3.0, 1.0, 2.0])).asnumpy().tolist()
+        [1, 2, 0]
+
+    Source: MindSpore, `mindspore.ops.argsort`.
+    """
+    x = tensor("ops.argsort", input)
+    checks.boolean("ops.argsort", "descending", descending)
+    return keras.ops.cast(_order(x, axis_of("ops.argsort", axis, rank_of(x)), descending), int32)
+
+
+def sort(input_x: Any, axis: int = -1, descending: bool = False) -> tuple[Any, Any]:
+    """Sort along an axis.
+
+    Args:
+        input_x: Tensor.
+        axis: The axis.
+        descending: Whether the largest comes first.
+
+    Returns:
+        (sorted tensor, int32 indices that sort it).
+
+    Raises:
+        ValueError: There is no such axis.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> values, indices = ops.sort(mixtrain.Tensor([3.0, 1.0, 2.0]))
+        >>> values.asnumpy().tolist(), indices.asnumpy().tolist()
+        ([1.0, 2.0, 3.0], [1, 2, 0])
+
+    Source: MindSpore, `mindspore.ops.sort`.
+    """
+    x = tensor("ops.sort", input_x)
+    checks.boolean("ops.sort", "descending", descending)
+    number = axis_of("ops.sort", axis, rank_of(x))
+    order = _order(x, number, descending)
+    return keras.ops.take_along_axis(x, order, axis=number), keras.ops.cast(order, int32)
+
+
+def topk(input: Any, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True) -> tuple[Any, Any]:
+    """Find the largest elements along an axis.
+
+    Args:
+        input: Tensor.
+        k: How many.
+        dim: The axis; None: the last.
+        largest: False finds the smallest.
+        sorted: Whether they come in order; here they always do.
+
+    Returns:
+        (values, int32 indices).
+
+    Raises:
+        ValueError: The axis is shorter than `k`.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> values, indices = ops.topk(mixtrain.Tensor([3.0, 1.0, 2.0]), 2)
+        >>> values.asnumpy().tolist(), indices.asnumpy().tolist()
+        ([3.0, 2.0], [0, 2])
+
+    Source: MindSpore, `mindspore.ops.topk`.
+    """
+    x = tensor("ops.topk", input)
+    number = axis_of("ops.topk", -1 if dim is None else dim, rank_of(x), name="dim")
+    count = checks.integer("ops.topk", "k", k, at_least=0, example=1)
+    if x.shape[number] is not None and count > x.shape[number]:
+        raise checks.fail_value("ops.topk", f"k must be at most {x.shape[number]}, the size of the axis", k, "k=1")
+    moved = keras.ops.swapaxes(x, number, -1)
+    values, places = keras.ops.top_k(moved if largest else -moved, count, sorted=True)
+    values = values if largest else -values
+    return keras.ops.swapaxes(values, number, -1), keras.ops.cast(keras.ops.swapaxes(places, number, -1), int32)
+
+
+def one_hot(indices: Any, depth: int, on_value: Any = 1, off_value: Any = 0, axis: int = -1) -> Any:
+    """Turn class indices into rows with one marked entry.
+
+    Args:
+        indices: Tensor of integers; an index outside the classes marks nothing.
+        depth: How many classes.
+        on_value: What marks the class; its format is the result's.
+        off_value: What stands elsewhere.
+        axis: Where the axis of the classes stands.
+
+    Returns:
+        Tensor; int64 where both values are Python ints.
+
+    Raises:
+        ValueError: There is no such place.
+        TypeError: `indices` holds floats.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.one_hot(mixtrain.Tensor([1, 0]), 2).asnumpy().tolist()
+        [[0, 1], [1, 0]]
+
+    Source: MindSpore, `mindspore.ops.one_hot`.
+    """
+    where = "ops.one_hot"
+    x = tensor(where, indices)
+    if is_float(x.dtype) or x.dtype == bool_:
+        raise TypeError(f"{where}: expected indices of integers; got {format_of(x)}. Write x.astype(mixtrain.int32).")
+    number = -1 if axis == -1 else axis_of(where, axis, rank_of(x) + 1)
+    on, off = tensor(where, on_value), tensor(where, off_value)
+    classes = checks.integer(where, "depth", depth, at_least=0, example=10)
+    marks = keras.ops.one_hot(x, classes, axis=number, dtype=bool_)
+    return keras.ops.where(marks, on, keras.ops.cast(off, on.dtype))
+
+
+def _triangle(where: str, compute: Callable[..., Any], x: Any, diagonal: int) -> Any:
+    x = tensor(where, x)
+    if rank_of(x) < 2:
+        raise ValueError(f"{where}: expected at least 2 axes; got shape {tuple(x.shape)}. Write a matrix.")
+    return compute(x, k=checks.integer(where, "diagonal", diagonal, at_least=-(2**31), example=0))
+
+
+def tril(input: Any, diagonal: int = 0) -> Any:
+    """`input` with zeros above the diagonal that lies `diagonal` places above the main one.
+
+    Example: ``ops.tril(x)``. Source: MindSpore, `mindspore.ops.tril`.
+    """
+    return _triangle("ops.tril", keras.ops.tril, input, diagonal)
+
+
+def triu(input: Any, diagonal: int = 0) -> Any:
+    """`input` with zeros below the diagonal that lies `diagonal` places above the main one.
+
+    Example: ``ops.triu(x)``. Source: MindSpore, `mindspore.ops.triu`.
+    """
+    return _triangle("ops.triu", keras.ops.triu, input, diagonal)
+
+
+def diag(input: Any) -> Any:
+    """A matrix with the vector `input` on its diagonal. Source: MindSpore, `mindspore.ops.diag`."""
+    return keras.ops.diag(tensor("ops.diag", input))
+
+
+def unique(input: Any) -> tuple[Any, Any]:
+    """The different elements of `input` in order of appearance, and the place of each element among them.
+
+    Source: MindSpore, `mindspore.ops.unique`.
+    """
+    return engine.unique_with_places(tensor("ops.unique", input))
+
+
+def scatter_nd(indices: Any, updates: Any, shape: Any) -> Any:
+    """A tensor of `shape` into which `updates` are added at the places `indices`; zeros elsewhere.
+
+    Example: ``ops.scatter_nd(indices, updates, (4,))``. Source: MindSpore, `mindspore.ops.scatter_nd`.
+    """
+    where = "ops.scatter_nd"
+    return keras.ops.scatter(tensor(where, indices), tensor(where, updates), sizes_of(where, shape))
+
+
+class OneHot(Primitive):
+    """`one_hot` along a fixed `axis`; depth and both values are given in the call.
+
+    Example: ``ops.OneHot()(labels, 10, mixtrain.Tensor(1.0), mixtrain.Tensor(0.0))``.
+
+    Source: MindSpore, `mindspore.ops.OneHot`.
+    """
+
+    def __init__(self, axis: int = -1) -> None:
+        super().__init__()
+        if not is_number(axis) or isinstance(axis, (bool, float)):
+            raise checks.fail_type("OneHot", "axis must be an int", axis, "axis=-1")
+        self.axis = axis
+
+    def __call__(self, indices: Any, depth: int, on_value: Any, off_value: Any) -> Any:
+        return one_hot(indices, depth, on_value, off_value, self.axis)
+
+
+class TopK(Primitive):
+    """`topk` of the last axis, always in order (`sorted`). Example: ``ops.TopK()(x, 5)``.
+
+    Source: MindSpore, `mindspore.ops.TopK`.
+    """
+
+    def __init__(self, sorted: bool = True) -> None:
+        super().__init__()
+        self.sorted = checks.boolean("TopK", "sorted", sorted)
+
+    def __call__(self, input_x: Any, k: int) -> tuple[Any, Any]:
+        return topk(input_x, k)
+
+
+class Sort(Primitive):
+    """`sort` with fixed `axis` and `descending`. Source: MindSpore, `mindspore.ops.Sort`."""
+
+    def __init__(self, axis: int = -1, descending: bool = False) -> None:
+        super().__init__()
+        self.axis = axis
+        self.descending = checks.boolean("Sort", "descending", descending)
+
+    def __call__(self, x: Any) -> tuple[Any, Any]:
+        return sort(x, self.axis, self.descending)
+
+
+class _Triangle(Primitive):
+    """A triangle with a fixed diagonal."""
+
+    def __init__(self, diagonal: int = 0) -> None:
+        super().__init__()
+        self.diagonal = diagonal
+
+
+class Tril(_Triangle):
+    """`tril` with a fixed `diagonal`. Example: ``ops.Tril()(x)``. Source: MindSpore, `mindspore.ops.Tril`."""
+
+    def __call__(self, input: Any) -> Any:
+        return tril(input, self.diagonal)
+
+
+class Triu(_Triangle):
+    """`triu` with a fixed `diagonal`. Example: ``ops.Triu()(x)``. Source: MindSpore, `mindspore.ops.Triu`."""
+
+    def __call__(self, input: Any) -> Any:
+        return triu(input, self.diagonal)
+
+
+Diag: Final = primitive("Diag", diag)
+Unique: Final = primitive("Unique", unique)
+ScatterNd: Final = primitive("ScatterNd", scatter_nd)

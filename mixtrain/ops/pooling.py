@@ -1,0 +1,254 @@
+"""Poolings of images: the largest number or the mean of each window."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.windows import Pair, check_data_format, check_fits, image, mode_of, padded, sides_of, window
+
+_LAST: Final = "channels_last"
+_NONE: Final = ((0, 0), (0, 0))
+
+
+def max_pool2d(
+    x: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    return_indices: bool = False,
+    ceil_mode: bool = False,
+) -> Any:
+    """Return the largest number of each window.
+
+    Args:
+        x: Images (N, C, H, W), floating point.
+        kernel_size: Window: an int or (height, width).
+        stride: Step of the window; None for the window's size.
+        padding: Padding, which never wins: an int or (height, width), at most half of the window.
+        dilation: 1, the only one; `nn.MaxPool2d` has others.
+        return_indices: Whether to return (output, indices), each the place in H * W of a maximum, int64.
+        ceil_mode: False, the only one; `nn.MaxPool2d` has the other.
+
+    Returns:
+        (N, C, H', W'), in the format of `x`.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or the window does not fit.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> tuple(ops.max_pool2d(ops.ones((1, 1, 4, 4)), 2).shape)
+        (1, 1, 2, 2)
+
+    Source: MindSpore, `mindspore.ops.max_pool2d`.
+    """
+    where, x = "ops.max_pool2d", image("ops.max_pool2d", x)
+    if window(where, "dilation", dilation) != (1, 1) or ceil_mode:
+        raise checks.fail_value(
+            where, "dilation must be 1 and ceil_mode False", (dilation, ceil_mode), "nn.MaxPool2d(..., pad_mode='pad')"
+        )
+    size, step, around = _geometry(where, kernel_size, stride, padding)
+    check_fits(where, x, size, around)
+    if checks.boolean(where, "return_indices", return_indices):
+        return _with_places(x, size, step, around)
+    return _on_last(lambda last: _largest(padded(last, around, -math.inf), size, step, "valid"), x)
+
+
+def avg_pool2d(
+    input_x: Any,
+    kernel_size: Any = 1,
+    stride: Any = 1,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int = 0,
+) -> Any:
+    """Return the mean of each window.
+
+    Args:
+        input_x: Images (N, C, H, W), floating point.
+        kernel_size: Window: an int or (height, width).
+        stride: Step of the window: an int or (height, width).
+        padding: Zeros: an int or (height, width), at most half of the window.
+        ceil_mode: False, the only one; `nn.AvgPool2d` has the other.
+        count_include_pad: Whether the mean counts the padding.
+        divisor_override: What sums are divided by, in place of the window's size; 0 for that size.
+
+    Returns:
+        (N, C, H', W'), in the format of `input_x`.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or the window does not fit.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> tuple(ops.avg_pool2d(ops.ones((1, 1, 4, 4)), 2, 2).shape)
+        (1, 1, 2, 2)
+
+    Source: MindSpore, `mindspore.ops.avg_pool2d`.
+    """
+    where, x = "ops.avg_pool2d", image("ops.avg_pool2d", input_x)
+    if ceil_mode:
+        raise checks.fail_value(where, "ceil_mode must be False", ceil_mode, "nn.AvgPool2d(..., ceil_mode=True)")
+    size, step, around = _geometry(where, kernel_size, stride, padding)
+    check_fits(where, x, size, around)
+    divisor = checks.integer(where, "divisor_override", divisor_override, at_least=0)
+    included = checks.boolean(where, "count_include_pad", count_include_pad)
+
+    def pool(last: Any) -> Any:
+        means = _means(padded(last, around), size, step, "valid")
+        if divisor:
+            return means * (size[0] * size[1] / divisor)
+        if included or around == _NONE:
+            return means
+        return means / _means(padded(keras.ops.ones_like(last[:1, :, :, :1]), around), size, step, "valid")
+
+    return _on_last(pool, x)
+
+
+def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
+    """Return the means of as many windows as the output has places.
+
+    Args:
+        input: Images (N, C, H, W), floating point.
+        output_size: Size of the output: an int or (height, width), where None keeps the input's.
+
+    Returns:
+        (N, C, height, width), in the format of `input`.
+
+    Raises:
+        TypeError: `output_size` is none of these.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> tuple(ops.adaptive_avg_pool2d(ops.ones((1, 1, 4, 4)), 1).shape)
+        (1, 1, 1, 1)
+
+    Source: MindSpore, `mindspore.ops.adaptive_avg_pool2d`.
+    """
+    where, x = "ops.adaptive_avg_pool2d", image("ops.adaptive_avg_pool2d", input)
+    given = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size, output_size)
+    sizes = tuple(
+        old if new is None else checks.integer(where, "output_size", new, at_least=1)
+        for new, old in zip(given, x.shape[2:], strict=True)
+    )
+    return _on_last(lambda last: keras.ops.adaptive_average_pool(last, sizes, data_format=_LAST), x)
+
+
+def _geometry(where: str, kernel_size: Any, stride: Any, padding: Any) -> tuple[Pair, Pair, Any]:
+    size = window(where, "kernel_size", kernel_size)
+    around = sides_of(where, "padding", padding)
+    if any(max(one) > reach // 2 for one, reach in zip(around, size, strict=True)):
+        raise checks.fail_value(where, f"padding must be at most half of kernel_size {size}", padding, "padding=0")
+    return size, size if stride is None else window(where, "stride", stride), around
+
+
+def _on_last(pool: Callable[[Any], Any], x: Any) -> Any:
+    return engine.from_channels_last(pool(engine.to_channels_last(x)))
+
+
+def _largest(last: Any, size: Pair, step: Pair, mode: str) -> Any:
+    return keras.ops.max_pool(last, size, step, mode, _LAST)
+
+
+def _means(last: Any, size: Pair, step: Pair, mode: str) -> Any:
+    return keras.ops.average_pool(last, size, step, mode, _LAST)
+
+
+def _with_places(x: Any, size: Pair, step: Pair, around: Any) -> tuple[Any, Any]:
+    """Return the maxima of windows of (N, C, H, W) and the places in H * W where they were, int64."""
+    ops, width = keras.ops, x.shape[3]
+    wide = ops.pad(x, ((0, 0), (0, 0), *around), constant_values=-math.inf)
+    rows, columns = (
+        ops.arange(0, total - reach + 1, one) for total, reach, one in zip(wide.shape[2:], size, step, strict=True)
+    )
+    values, places = [], []
+    for down in range(size[0]):
+        for across in range(size[1]):
+            values.append(ops.take(ops.take(wide, rows + down, axis=2), columns + across, axis=3))
+            places.append((rows + down - around[0][0])[:, None] * width + (columns + across - around[1][0])[None, :])
+    stacked = ops.stack(values, axis=-1)
+    best = ops.argmax(stacked, axis=-1)[..., None]
+    table = ops.broadcast_to(ops.stack(places, axis=-1), ops.shape(stacked))
+    largest, where = (ops.take_along_axis(values, best, axis=-1)[..., 0] for values in (stacked, table))
+    return largest, ops.cast(where, "int64")
+
+
+class _Pool(Primitive):
+    """A pooling with its settings given."""
+
+    def __init__(
+        self, kernel_size: Any = 1, strides: Any = 1, pad_mode: str = "valid", data_format: str = "NCHW"
+    ) -> None:
+        super().__init__()
+        self.kernel_size = window(self.name, "kernel_size", kernel_size)
+        self.strides = window(self.name, "strides", strides)
+        self.pad_mode = mode_of(self.name, pad_mode, ("valid", "same")).upper()
+        self.data_format = check_data_format(self.name, data_format)
+
+    def _checked(self, x: Any) -> Any:
+        x = image(self.name, x)
+        if self.pad_mode == "VALID":
+            check_fits(self.name, x, self.kernel_size, _NONE)
+        return x
+
+
+class MaxPool(_Pool):
+    """The largest number of each window: `kernel_size`, `strides` (1), `pad_mode` "valid" or "same", in any case.
+
+    `data_format` is "NCHW", the only one.
+
+    Example: ``ops.MaxPool(2, 2)(x)`` for x (N, C, H, W). Source: MindSpore, `mindspore.ops.MaxPool`.
+    """
+
+    def __call__(self, x: Any) -> Any:
+        """Pool `x`."""
+        mode = self.pad_mode.lower()
+        return _on_last(lambda last: _largest(last, self.kernel_size, self.strides, mode), self._checked(x))
+
+
+class AvgPool(_Pool):
+    """The mean of each window: `kernel_size`, `strides` (1), `pad_mode` "valid" or "same" (padding is not counted).
+
+    `data_format` is "NCHW", the only one.
+
+    Example: ``ops.AvgPool(2, 2)(x)`` for x (N, C, H, W). Source: MindSpore, `mindspore.ops.AvgPool`.
+    """
+
+    def __call__(self, x: Any) -> Any:
+        """Pool `x`."""
+        mode = self.pad_mode.lower()
+        return _on_last(lambda last: _means(last, self.kernel_size, self.strides, mode), self._checked(x))
+
+
+class MaxPoolWithArgmax(_Pool):
+    """`MaxPool`, and the place in C * H * W of each maximum, int32: ``(output, places)``.
+
+    `kernel_size`, `strides`, `pad_mode` and `data_format` as there.
+
+    Example: ``ops.MaxPoolWithArgmax(2, 2)(x)``. Source: MindSpore, `mindspore.ops.MaxPoolWithArgmax`.
+    """
+
+    def __call__(self, x: Any) -> tuple[Any, Any]:
+        """Pool `x`."""
+        x = self._checked(x)
+        around = _NONE if self.pad_mode == "VALID" else _as_same(x.shape[2:], self.kernel_size, self.strides)
+        largest, places = _with_places(x, self.kernel_size, self.strides, around)
+        channels, height, width = x.shape[1:]
+        first = keras.ops.reshape(keras.ops.arange(channels, dtype="int64") * (height * width), (1, -1, 1, 1))
+        return largest, keras.ops.cast(places + first, "int32")
+
+
+def _as_same(sizes: Any, size: Pair, step: Pair) -> Any:
+    each = zip(sizes, size, step, strict=True)
+    totals = [max((-(-total // one) - 1) * one + reach - total, 0) for total, reach, one in each]
+    return tuple((total // 2, total - total // 2) for total in totals)

@@ -1,0 +1,91 @@
+"""`Primitive`: an operation as an object, made from its settings and then called; and rows that make such classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from mixtrain import checks
+
+_PrimitiveT = TypeVar("_PrimitiveT", bound="Primitive")
+
+
+class Primitive:
+    """The base of operations that are objects: ``ops.Add()(x, y)`` is ``ops.add(x, y)``.
+
+    Args:
+        name: What the representation shows; without it, the class's name.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> ops.Add(), isinstance(ops.Add(), ops.Primitive)
+        (Prim[Add], True)
+
+    Source: MindSpore, `mindspore.ops.Primitive`.
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        if name is not None and not isinstance(name, str):
+            raise checks.fail_type("Primitive", "name must be a str", name, 'name="Add"')
+        self._name = name
+        self.attrs: dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        """The operation's name."""
+        return type(self).__name__ if self._name is None else self._name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute the operation; a subclass defines it.
+
+        Raises:
+            NotImplementedError: It does not.
+        """
+        raise NotImplementedError(f"{self.name}: a Primitive must define its computation. Write def __call__(self, x).")
+
+    def add_prim_attr(self: _PrimitiveT, name: str, value: Any) -> _PrimitiveT:
+        """Remember a value under a name, for whoever reads `attrs`; it does not change the computation.
+
+        Args:
+            name: The name.
+            value: The value.
+
+        Returns:
+            The primitive.
+        """
+        self.attrs[name] = value
+        return self
+
+    def shard(self: _PrimitiveT, in_strategy: Any = None, out_strategy: Any = None) -> _PrimitiveT:
+        """Return the primitive; how it would be cut over devices has no effect on one device.
+
+        Args:
+            in_strategy: Accepted for MindSpore scripts.
+            out_strategy: Accepted for MindSpore scripts.
+        """
+        return self
+
+    def __repr__(self) -> str:
+        settings = [f"{key}={value}" for key, value in vars(self).items() if key not in ("_name", "attrs")]
+        settings += [f"{key}={value}" for key, value in self.attrs.items()]
+        return f"Prim[{self.name}]" + (f"<{', '.join(settings)}>" if settings else "")
+
+
+def primitive(name: str, function: Callable[..., Any]) -> type[Primitive]:
+    """Return the class of primitives that have no settings and compute `function`.
+
+    Args:
+        name: The class's name, MindSpore's.
+        function: The functional form.
+
+    Example:
+        >>> Twice = primitive("Twice", lambda x: 2 * x)
+        >>> Twice()(3)
+        6
+    """
+    says = (
+        f"`{function.__name__}` as an object. Example: ``ops.{name}()(...)`` is ``ops.{function.__name__}(...)``. "
+        f"Source: MindSpore, `mindspore.ops.{name}`."
+    )
+    body = {"__call__": staticmethod(function), "__doc__": says, "__module__": function.__module__}
+    return type(name, (Primitive,), body)

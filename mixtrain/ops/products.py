@@ -1,0 +1,168 @@
+"""Products of matrices and vectors, with their primitives."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import keras
+
+from mixtrain import checks
+from mixtrain.dtype import promoted
+from mixtrain.ops.arithmetic import add, mul
+from mixtrain.ops.inputs import format_of, rank_of, tensor
+from mixtrain.ops.primitive import Primitive
+
+
+def _two(where: str, x: Any, y: Any, ranks: tuple[int, ...] = ()) -> tuple[Any, Any]:
+    """Return two tensors in the format they meet in, each of one of `ranks` where given."""
+    x, y = tensor(where, x), tensor(where, y)
+    for value in (x, y):
+        if ranks and rank_of(value) not in ranks:
+            expected = " or ".join(str(rank) for rank in ranks)
+            raise ValueError(
+                f"{where}: expected tensors with {expected} axes; got shape {tuple(value.shape)}. "
+                f"Write a tensor with {expected} axes, or ops.matmul."
+            )
+    dtype = promoted(format_of(x), format_of(y))
+    return keras.ops.cast(x, dtype), keras.ops.cast(y, dtype)
+
+
+def matmul(input: Any, other: Any) -> Any:
+    """Multiply matrices, vectors, or batches of matrices whose leading axes broadcast.
+
+    Args:
+        input: Tensor of shape (..., n, k) or (k,).
+        other: Tensor of shape (..., k, m) or (k,).
+
+    Returns:
+        Tensor of shape (..., n, m); a vector's axis is left out.
+
+    Raises:
+        ValueError: The shapes do not fit.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.matmul(mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([[3.0], [4.0]])).asnumpy().tolist()
+        [[11.0]]
+
+    Source: MindSpore, `mindspore.ops.matmul`.
+    """
+    return _matmul("ops.matmul", *_two("ops.matmul", input, other))
+
+
+def _matmul(where: str, x: Any, y: Any) -> Any:
+    if not rank_of(x) or not rank_of(y):
+        raise ValueError(f"{where}: expected vectors or matrices; got a scalar. Write ops.mul(x, y).")
+    inner, outer = x.shape[-1], y.shape[-2] if rank_of(y) > 1 else y.shape[-1]
+    if None not in (inner, outer) and inner != outer:
+        raise ValueError(
+            f"{where}: expected the last axis of the first tensor to be as long as the "
+            f"{'last but one' if rank_of(y) > 1 else 'only'} axis of the second; got shapes {tuple(x.shape)} and "
+            f"{tuple(y.shape)}. Write the transpose of one of them."
+        )
+    return keras.ops.matmul(x, y)
+
+
+def bmm(input_x: Any, mat2: Any) -> Any:
+    """Multiply the matrices of two batches (..., n, k) `input_x` and (..., k, m) `mat2`.
+
+    Source: MindSpore, `mindspore.ops.bmm`.
+    """
+    return _matmul("ops.bmm", *_two("ops.bmm", input_x, mat2, (3, 4, 5, 6)))
+
+
+def mm(input: Any, mat2: Any) -> Any:
+    """Multiply the matrices `input` (n, k) and `mat2` (k, m). Source: MindSpore, `mindspore.ops.mm`."""
+    return _matmul("ops.mm", *_two("ops.mm", input, mat2, (2,)))
+
+
+def mv(mat: Any, vec: Any) -> Any:
+    """Multiply the matrix `mat` (n, k) by the vector `vec` (k,). Source: MindSpore, `mindspore.ops.mv`."""
+    return _matmul("ops.mv", *_two("ops.mv", mat, vec))
+
+
+def dot(input: Any, other: Any) -> Any:
+    """Sum products over the last axis of `input` and the last but one of `other`.
+
+    Source: MindSpore, `mindspore.ops.dot`.
+    """
+    return keras.ops.dot(*_two("ops.dot", input, other))
+
+
+def outer(input: Any, vec2: Any) -> Any:
+    """Every element of the vector `input` times every one of `vec2`. Source: MindSpore, `mindspore.ops.outer`."""
+    return keras.ops.outer(*_two("ops.outer", input, vec2, (1,)))
+
+
+def tensor_dot(x1: Any, x2: Any, axes: Any) -> Any:
+    """Sum products of `x1` and `x2` over `axes`: their number, or a pair of tuples of axes.
+
+    Source: MindSpore, `mindspore.ops.tensor_dot`.
+    """
+    return keras.ops.tensordot(*_two("ops.tensor_dot", x1, x2), axes=axes)
+
+
+def einsum(equation: str, *operands: Any) -> Any:
+    """Sum products of `operands` as `equation` says. Example: ``ops.einsum("ij,jk->ik", a, b)``.
+
+    Source: MindSpore, `mindspore.ops.einsum`.
+    """
+    return keras.ops.einsum(equation, *[tensor("ops.einsum", operand) for operand in operands])
+
+
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """`beta` * `input` + `alpha` * (`mat1` @ `mat2`). Source: MindSpore, `mindspore.ops.addmm`."""
+    return add(mul(input, beta), mul(mm(mat1, mat2), alpha))
+
+
+def baddbmm(input: Any, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+    """`beta` * `input` + `alpha` * (`batch1` @ `batch2`). Source: MindSpore, `mindspore.ops.baddbmm`."""
+    return add(mul(input, beta), mul(bmm(batch1, batch2), alpha))
+
+
+class MatMul(Primitive):
+    """Multiply two matrices.
+
+    Args:
+        transpose_a: Whether the first is transposed before.
+        transpose_b: Whether the second is transposed before.
+
+    Raises:
+        TypeError: An argument is no bool.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> x = mixtrain.Tensor([[1.0, 2.0]])
+        >>> ops.MatMul(transpose_b=True)(x, x).asnumpy().tolist()
+        [[5.0]]
+
+    Source: MindSpore, `mindspore.ops.MatMul`.
+    """
+
+    _ranks: ClassVar[tuple[int, ...]] = (2,)
+
+    def __init__(self, transpose_a: bool = False, transpose_b: bool = False) -> None:
+        super().__init__()
+        self.transpose_a = checks.boolean(self.name, "transpose_a", transpose_a)
+        self.transpose_b = checks.boolean(self.name, "transpose_b", transpose_b)
+
+    def __call__(self, input: Any, mat2: Any) -> Any:
+        where = f"ops.{self.name}"
+        x, y = _two(where, input, mat2, self._ranks)
+        if self.transpose_a:
+            x = keras.ops.swapaxes(x, -1, -2)
+        if self.transpose_b:
+            y = keras.ops.swapaxes(y, -1, -2)
+        return _matmul(where, x, y)
+
+
+class BatchMatMul(MatMul):
+    """Multiply the matrices of two batches; `transpose_a`, `transpose_b` as in `MatMul`.
+
+    Example: ``ops.BatchMatMul()(x, y)``. Source: MindSpore, `mindspore.ops.BatchMatMul`.
+    """
+
+    _ranks: ClassVar[tuple[int, ...]] = (2, 3, 4, 5, 6)
+
+    def __call__(self, x: Any, y: Any) -> Any:
+        return super().__call__(x, y)

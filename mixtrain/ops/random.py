@@ -1,0 +1,248 @@
+"""Random numbers, drawn anew at each call, compiled or not; `set_seed` makes them repeatable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.common.seed import stream_of
+from mixtrain.dtype import as_dtype, float32, int32, int64, is_float
+from mixtrain.ops.inputs import as_floats, format_of, sizes_of, spread, tensor
+from mixtrain.ops.primitive import Primitive
+
+
+def uniform(shape: Any, minval: Any, maxval: Any, seed: int | None = None, dtype: Any = float32) -> Any:
+    """Draw numbers uniformly from [`minval`, `maxval`).
+
+    Args:
+        shape: A tuple of ints.
+        minval: The least number, or a tensor of them that broadcasts.
+        maxval: Where the numbers end, likewise.
+        seed: Its own stream of random numbers; None for the operation's.
+        dtype: float32 or another float format, or int32.
+
+    Returns:
+        Tensor of `shape`, broadcast with the limits, and `dtype`.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> tuple(ops.uniform((2, 3), 0.0, 1.0).shape)
+        (2, 3)
+
+    Source: MindSpore, `mindspore.ops.uniform`.
+    """
+    where, wanted = "ops.uniform", as_dtype(dtype)
+    low, high = (keras.ops.cast(tensor(where, limit), float32) for limit in (minval, maxval))
+    drawn = _unit(where, _broadcast(where, shape, low, high), "uniform", seed)
+    values = low + drawn * (high - low)
+    return keras.ops.cast(values if is_float(wanted) else keras.ops.floor(values), wanted)
+
+
+def normal(shape: Any, mean: Any, stddev: Any, seed: int | None = None) -> Any:
+    """Draw numbers from normal distributions.
+
+    Args:
+        shape: A tuple of ints.
+        mean: The mean, or a tensor of them that broadcasts.
+        stddev: The standard deviation, likewise.
+        seed: Its own stream of random numbers; None for the operation's.
+
+    Returns:
+        float32 tensor of `shape`, broadcast with `mean` and `stddev`.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> tuple(ops.normal((2, 3), 0.0, 1.0).shape)
+        (2, 3)
+
+    Source: MindSpore, `mindspore.ops.normal`.
+    """
+    where = "ops.normal"
+    middle, width = (keras.ops.cast(tensor(where, one), float32) for one in (mean, stddev))
+    return middle + width * _standard(where, _broadcast(where, shape, middle, width), "normal", seed)
+
+
+def standard_normal(shape: Any, seed: int | None = None) -> Any:
+    """Draw float32 numbers of `shape` from the normal distribution of mean 0 and deviation 1; `seed` as in `normal`.
+
+    Example: ``ops.standard_normal((2, 3))``. Source: MindSpore, `mindspore.ops.standard_normal`.
+    """
+    return _standard("ops.standard_normal", sizes_of("ops.standard_normal", shape), "StandardNormal", seed)
+
+
+def rand(*size: Any, dtype: Any = None, seed: int | None = None) -> Any:
+    """Draw numbers uniformly from [0, 1): ``ops.rand(2, 3)`` or ``ops.rand((2, 3))``; `size`, `dtype` float32.
+
+    `seed` gives a stream of its own. Source: MindSpore, `mindspore.ops.rand`.
+    """
+    shape = sizes_of("ops.rand", spread(size) if size else (1,), name="size")
+    return keras.ops.cast(_unit("ops.rand", shape, "rand", seed), _float("ops.rand", dtype))
+
+
+def randn(*size: Any, dtype: Any = None, seed: int | None = None) -> Any:
+    """Draw normal numbers, mean 0 and deviation 1: ``ops.randn(2, 3)``; `size`, `dtype` float32.
+
+    `seed` gives a stream of its own. Source: MindSpore, `mindspore.ops.randn`.
+    """
+    shape = sizes_of("ops.randn", spread(size) if size else (1,), name="size")
+    return keras.ops.cast(_standard("ops.randn", shape, "randn", seed), _float("ops.randn", dtype))
+
+
+def randint(low: int, high: int, size: Any, seed: int | None = None, *, dtype: Any = None) -> Any:
+    """Draw ints from `low` to `high` - 1.
+
+    Args:
+        low: The least.
+        high: One more than the greatest.
+        size: Shape, a tuple of ints.
+        seed: Its own stream of random numbers; None for the operation's.
+        dtype: An int format; None for int64.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: `high` is not greater than `low`.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> tuple(ops.randint(0, 10, (2, 3)).shape)
+        (2, 3)
+
+    Source: MindSpore, `mindspore.ops.randint`.
+    """
+    where = "ops.randint"
+    least = checks.integer(where, "low", low, at_least=-(2**31), example=0)
+    checks.integer(where, "high", high, at_least=least + 1)
+    wanted = int64 if dtype is None else as_dtype(dtype)
+    if is_float(wanted):
+        raise checks.fail_value(where, "dtype must be an int format", wanted, "dtype=mixtrain.int32")
+    shape = sizes_of(where, size, name="size")
+    drawn = keras.random.randint(shape, least, high, dtype=int32, seed=_stream(where, "randint", seed))
+    return keras.ops.cast(drawn, wanted)
+
+
+def rand_like(input: Any, seed: int | None = None, *, dtype: Any = None) -> Any:
+    """`rand` of the shape of `input`, in its format or in `dtype`; `seed` as there.
+
+    Example: ``ops.rand_like(x)``. Source: MindSpore, `mindspore.ops.rand_like`.
+    """
+    x = tensor("ops.rand_like", input)
+    wanted = _float("ops.rand_like", format_of(x) if dtype is None else dtype)
+    return keras.ops.cast(_unit("ops.rand_like", keras.ops.shape(x), "rand_like", seed), wanted)
+
+
+def randn_like(input: Any, seed: int | None = None, *, dtype: Any = None) -> Any:
+    """`randn` of the shape of `input`, in its format or in `dtype`; `seed` as there.
+
+    Example: ``ops.randn_like(x)``. Source: MindSpore, `mindspore.ops.randn_like`.
+    """
+    x = tensor("ops.randn_like", input)
+    wanted = _float("ops.randn_like", format_of(x) if dtype is None else dtype)
+    return keras.ops.cast(_standard("ops.randn_like", keras.ops.shape(x), "randn_like", seed), wanted)
+
+
+def randperm(n: int, seed: int = 0, offset: int = 0, dtype: Any = int64) -> Any:
+    """Return the ints from 0 to `n` - 1 in random order.
+
+    Args:
+        n: How many.
+        seed: Its own stream of random numbers; 0 for the operation's.
+        offset: Accepted for MindSpore scripts.
+        dtype: An int format.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> sorted(ops.randperm(3).numpy().tolist())
+        [0, 1, 2]
+
+    Source: MindSpore, `mindspore.ops.randperm`.
+    """
+    count = checks.integer("ops.randperm", "n", n, at_least=1)
+    return keras.ops.cast(keras.ops.argsort(_unit("ops.randperm", (count,), "randperm", seed)), as_dtype(dtype))
+
+
+def bernoulli(input: Any, p: Any = 0.5, seed: int | None = None) -> Any:
+    """Draw 1 with chance `p` (a number or a tensor), else 0, in the shape and format of `input`; `seed` as in `normal`.
+
+    Example: ``ops.bernoulli(x, 0.2)``. Source: MindSpore, `mindspore.ops.bernoulli`.
+    """
+    x = tensor("ops.bernoulli", input)
+    drawn = _unit("ops.bernoulli", keras.ops.shape(x), "bernoulli", seed)
+    return keras.ops.cast(drawn < keras.ops.cast(as_floats("ops.bernoulli", p), float32), x.dtype)
+
+
+def _broadcast(where: str, shape: Any, *tensors: Any) -> tuple[int, ...]:
+    """Return the shape that `shape` and those of the tensors broadcast to."""
+    return np.broadcast_shapes(sizes_of(where, shape), *(tuple(one.shape) for one in tensors))
+
+
+def _float(where: str, dtype: Any) -> Any:
+    wanted = float32 if dtype is None else as_dtype(dtype)
+    if not is_float(wanted):
+        raise checks.fail_value(where, "dtype must be a float format", wanted, "dtype=mixtrain.float32")
+    return wanted
+
+
+def _stream(where: str, name: str, seed: Any) -> Any:
+    return stream_of(name, 0 if seed is None else checks.integer(where, "seed", seed, at_least=0))
+
+
+def _unit(where: str, shape: Any, name: str, seed: Any) -> Any:
+    return keras.random.uniform(shape, dtype="float32", seed=_stream(where, name, seed))
+
+
+def _standard(where: str, shape: Any, name: str, seed: Any) -> Any:
+    return keras.random.normal(shape, dtype="float32", seed=_stream(where, name, seed))
+
+
+class _Random(Primitive):
+    """Random numbers of a stream: `seed` and `seed2` give one of its own, 0 and 0 the operation's."""
+
+    def __init__(self, seed: int = 0, seed2: int = 0) -> None:
+        super().__init__()
+        own = [checks.integer(self.name, name, one, at_least=0) for name, one in (("seed", seed), ("seed2", seed2))]
+        self._seed = own[0] * 65537 + own[1]
+
+
+class UniformReal(_Random):
+    """Numbers from [0, 1), float32: ``ops.UniformReal()((2, 3))``; `seed` and `seed2` give a stream of their own.
+
+    Source: MindSpore, `mindspore.ops.UniformReal`.
+    """
+
+    def __call__(self, shape: Any) -> Any:
+        """Draw numbers of `shape`."""
+        return _unit(self.name, sizes_of(self.name, shape), self.name, self._seed)
+
+
+class StandardNormal(_Random):
+    """Normal numbers, mean 0 and deviation 1, float32: ``ops.StandardNormal()((2, 3))``.
+
+    `seed` and `seed2` give a stream of their own.
+
+    Source: MindSpore, `mindspore.ops.StandardNormal`.
+    """
+
+    def __call__(self, shape: Any) -> Any:
+        """Draw numbers of `shape`."""
+        return _standard(self.name, sizes_of(self.name, shape), self.name, self._seed)
+
+
+class UniformInt(_Random):
+    """Ints from `minval` to `maxval` - 1, int32: ``ops.UniformInt()((2, 3), 0, 10)``.
+
+    `seed` and `seed2` give a stream of their own.
+
+    Source: MindSpore, `mindspore.ops.UniformInt`.
+    """
+
+    def __call__(self, shape: Any, minval: Any, maxval: Any) -> Any:
+        """Draw ints of `shape`."""
+        low, high = (keras.ops.cast(tensor(self.name, one), float32) for one in (minval, maxval))
+        drawn = _unit(self.name, sizes_of(self.name, shape), self.name, self._seed)
+        return keras.ops.cast(keras.ops.floor(low + drawn * (high - low)), int32)

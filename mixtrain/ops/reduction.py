@@ -1,0 +1,256 @@
+"""Reductions: sums, means, products, deviations and logic over axes, with their primitives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import keras
+
+from mixtrain import checks
+from mixtrain.dtype import as_dtype, bool_, float32, int64, is_float
+from mixtrain.ops.inputs import as_floats, axes_of, format_of, rank_of, tensor
+from mixtrain.ops.primitive import Primitive
+
+_Reduce = Callable[..., Any]
+
+
+def reduce(where: str, compute: _Reduce, x: Any, axis: Any, keep_dims: bool) -> Any:
+    """Apply a Keras reduction over checked axes."""
+    checks.boolean(where, "keep_dims", keep_dims)
+    return compute(x, axis=axes_of(where, axis, rank_of(x)), keepdims=keep_dims)
+
+
+def _accumulated(where: str, compute: _Reduce, x: Any, axis: Any, keep_dims: bool, dtype: Any) -> Any:
+    """Reduce in `dtype`, or else in int64 for integers and bools, in their own format for floats."""
+    x = tensor(where, x)
+    wanted = as_dtype(dtype) if dtype is not None else format_of(x) if is_float(x.dtype) else int64
+    return keras.ops.cast(reduce(where, compute, keras.ops.cast(x, wanted), axis, keep_dims), wanted)
+
+
+def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Add up elements.
+
+    Args:
+        input: Tensor.
+        dim: The axis, or a tuple of them; None: all.
+        keepdim: Whether the summed axes stay, with size 1.
+        dtype: Format of the result; None: that of `input`, int64 for integers.
+
+    Returns:
+        Tensor.
+
+    Raises:
+        ValueError: There is no such axis.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.sum(mixtrain.Tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1).asnumpy().tolist()
+        [3.0, 7.0]
+
+    Source: MindSpore, `mindspore.ops.sum`.
+    """
+    return _accumulated("ops.sum", keras.ops.sum, input, dim, keepdim, dtype)
+
+
+def prod(input: Any, axis: Any = None, keep_dims: bool = False, dtype: Any = None) -> Any:
+    """Multiply the elements of `input` over `axis` (None: all), in `dtype`; `keep_dims` keeps the axes with size 1.
+
+    Example: ``ops.prod(x, axis=0)``. Source: MindSpore, `mindspore.ops.prod`.
+    """
+    return _accumulated("ops.prod", keras.ops.prod, input, axis, keep_dims, dtype)
+
+
+def mean(x: Any, axis: Any = None, keep_dims: bool = False) -> Any:
+    """Average elements.
+
+    Args:
+        x: Tensor; integers are averaged in float32.
+        axis: The axis, or a tuple of them; None: all.
+        keep_dims: Whether the averaged axes stay, with size 1.
+
+    Returns:
+        Tensor of the format of `x`.
+
+    Raises:
+        ValueError: There is no such axis.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.mean(mixtrain.Tensor([[1.0, 2.0], [3.0, 4.0]]), 0).asnumpy().tolist()
+        [2.0, 3.0]
+
+    Source: MindSpore, `mindspore.ops.mean`.
+    """
+    return reduce("ops.mean", keras.ops.mean, as_floats("ops.mean", x), axis, keep_dims)
+
+
+def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
+    """log(sum(exp(`input`))) over the axis `dim`, without overflow; `keepdim` keeps the axis with size 1.
+
+    Example: ``ops.logsumexp(x, 1)``. Source: MindSpore, `mindspore.ops.logsumexp`.
+    """
+    return reduce("ops.logsumexp", keras.ops.logsumexp, as_floats("ops.logsumexp", input), dim, keepdim)
+
+
+def _logic(where: str, compute: _Reduce, x: Any, axis: Any, keep_dims: bool) -> Any:
+    return reduce(where, compute, keras.ops.cast(tensor(where, x), bool_), axis, keep_dims)
+
+
+def all(input: Any, axis: Any = None, keep_dims: bool = False) -> Any:
+    """Whether all of `input` is True over `axis` (None: all); `keep_dims` keeps the axes with size 1.
+
+    Example: ``ops.all(x > 0)``. Source: MindSpore, `mindspore.ops.all`.
+    """
+    return _logic("ops.all", keras.ops.all, input, axis, keep_dims)
+
+
+def any(input: Any, axis: Any = None, keep_dims: bool = False) -> Any:
+    """Whether something in `input` is True over `axis` (None: all); `keep_dims` keeps the axes with size 1.
+
+    Example: ``ops.any(x > 0)``. Source: MindSpore, `mindspore.ops.any`.
+    """
+    return _logic("ops.any", keras.ops.any, input, axis, keep_dims)
+
+
+def var(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = False) -> Any:
+    """Average squared distance from the mean.
+
+    Args:
+        input: Tensor; integers are taken as float32.
+        axis: The axis, or a tuple of them; None: all.
+        ddof: What is taken off the number of elements before dividing by it; True means 1.
+        keepdims: Whether the axes stay, with size 1.
+
+    Returns:
+        Tensor.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> float(ops.var(mixtrain.Tensor([1.0, 2.0, 3.0]), ddof=1))
+        1.0
+
+    Source: MindSpore, `mindspore.ops.var`.
+    """
+    x = as_floats("ops.var", input)
+    axes = axes_of("ops.var", axis, rank_of(x))
+    centred = keras.ops.square(x - keras.ops.mean(x, axis=axes, keepdims=True))
+    total = reduce("ops.var", keras.ops.sum, centred, axes or None, keepdims)
+    sizes = [keras.ops.shape(x)[number] for number in axes]
+    return total / keras.ops.cast(math.prod(sizes) - int(ddof), x.dtype)
+
+
+def std(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = False) -> Any:
+    """The square root of `var`; `input`, `axis`, `ddof` and `keepdims` mean the same.
+
+    Example: ``ops.std(x, axis=0)``. Source: MindSpore, `mindspore.ops.std`.
+    """
+    return keras.ops.sqrt(var(input, axis, ddof, keepdims))
+
+
+def var_mean(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = False) -> tuple[Any, Any]:
+    """`var` and `mean` of `input` over `axis` (`ddof`, `keepdims`). Source: MindSpore, `mindspore.ops.var_mean`."""
+    return var(input, axis, ddof, keepdims), mean(input, axis, keepdims)
+
+
+def std_mean(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = False) -> tuple[Any, Any]:
+    """`std` and `mean` of `input` over `axis` (`ddof`, `keepdims`). Source: MindSpore, `mindspore.ops.std_mean`."""
+    return std(input, axis, ddof, keepdims), mean(input, axis, keepdims)
+
+
+def norm(
+    A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Any:
+    """The norm of vectors or matrices.
+
+    Args:
+        A: Tensor.
+        ord: Which norm: None (the root of the squares' sum), a number, "fro" or "nuc".
+        dim: The axis, or for a matrix norm the two axes; None: all.
+        keepdim: Whether the axes stay, with size 1.
+        dtype: Format to compute in; None: that of `A`.
+
+    Returns:
+        Tensor.
+
+    Raises:
+        ValueError: There is no such axis.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> float(ops.norm(mixtrain.Tensor([3.0, 4.0])))
+        5.0
+
+    Source: MindSpore, `mindspore.ops.norm`.
+    """
+    x = as_floats("ops.norm", A)
+    if dtype is not None:
+        x = keras.ops.cast(x, as_dtype(dtype))
+    axes = axes_of("ops.norm", dim, rank_of(x), name="dim")
+    if ord is None:
+        return keras.ops.sqrt(reduce("ops.norm", keras.ops.sum, keras.ops.square(x), axes or None, keepdim))
+    if dim is None and rank_of(x) > 2:
+        raise checks.fail_value("ops.norm", "dim must be given with ord and more than 2 axes", dim, "dim=-1")
+    return keras.ops.norm(x, ord=ord, axis=axes if len(axes) == 2 else axes[0], keepdims=keepdim)
+
+
+def count_nonzero(x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = "int32") -> Any:
+    """How many elements of `x` are not zero over `axis` (all for ()), as `dtype`; `keep_dims` keeps the axes.
+
+    Source: MindSpore, `mindspore.ops.count_nonzero`.
+    """
+    where = "ops.count_nonzero"
+    marks = keras.ops.cast(keras.ops.cast(tensor(where, x), bool_), as_dtype(dtype))
+    return keras.ops.cast(reduce(where, keras.ops.sum, marks, axis, keep_dims), as_dtype(dtype))
+
+
+class _Reduction(Primitive):
+    """A reduction whose `keep_dims` is fixed and whose axes are given in the call: ``ops.ReduceX(True)(x, axis)``."""
+
+    _compute: _Reduce
+
+    def __init__(self, keep_dims: bool = False) -> None:
+        super().__init__()
+        self.keep_dims = checks.boolean(self.name, "keep_dims", keep_dims)
+
+    def __call__(self, x: Any, axis: Any = ()) -> Any:
+        x = tensor(f"ops.{self.name}", x)
+        return keras.ops.cast(reduce(f"ops.{self.name}", type(self)._compute, x, axis, self.keep_dims), x.dtype)
+
+
+def reduction(name: str, compute: _Reduce, says: str) -> type[_Reduction]:
+    """Return the class of one reduction.
+
+    Args:
+        name: MindSpore's name.
+        compute: Keras's function.
+        says: What it does.
+
+    Example:
+        >>> float(reduction("ReduceMax", keras.ops.max, "Largest.")()([1.0, 2.0]))
+        2.0
+    """
+    text = (
+        f"{says} `keep_dims` keeps the axes with size 1; the format stays.\n\n"
+        f"    Example: ``ops.{name}(keep_dims=True)(x, 1)``. Source: MindSpore, `mindspore.ops.{name}`."
+    )
+    return type(name, (_Reduction,), {"_compute": staticmethod(compute), "__doc__": text, "__module__": __name__})
+
+
+def _mean(x: Any, **options: Any) -> Any:
+    return keras.ops.mean(x if is_float(x.dtype) else keras.ops.cast(x, float32), **options)
+
+
+ReduceMean: Final = reduction("ReduceMean", _mean, "The mean over the axes given in the call.")
+ReduceSum: Final = reduction("ReduceSum", keras.ops.sum, "The sum over the axes given in the call.")
+ReduceMax: Final = reduction("ReduceMax", keras.ops.max, "The largest element over the axes given in the call.")
+ReduceMin: Final = reduction("ReduceMin", keras.ops.min, "The smallest element over the axes given in the call.")
+ReduceProd: Final = reduction("ReduceProd", keras.ops.prod, "The product over the axes given in the call.")
+ReduceAll: Final = reduction("ReduceAll", keras.ops.all, "Whether all is True over the axes given in the call.")
+ReduceAny: Final = reduction("ReduceAny", keras.ops.any, "Whether anything is True over the axes given in the call.")
+
+reduce_mean: Final = ReduceMean()
+reduce_sum: Final = ReduceSum()
+reduce_max: Final = ReduceMax()
+reduce_min: Final = ReduceMin()

@@ -1,0 +1,141 @@
+"""Regions of interest: which of overlapping boxes stay, and what feature maps hold inside boxes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from mixtrain import checks
+from mixtrain.dtype import float32
+from mixtrain.ops.inputs import as_floats, rank_of
+from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.windows import image
+
+
+class NMSWithMask(Primitive):
+    """Sort boxes by score, and mark those that no better marked one overlaps by more than a threshold.
+
+    Args:
+        iou_threshold: The overlap, shared area over that of both together, that is just allowed; from 0 to 1.
+
+    Raises:
+        TypeError: `iou_threshold` is no number.
+        ValueError: It is out of range; in a call: the boxes have another shape.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> boxes = mixtrain.Tensor([[0.0, 0.0, 10.0, 10.0, 0.6], [0.0, 0.0, 10.0, 9.0, 0.9]])
+        >>> sorted_boxes, index, stays = ops.NMSWithMask(0.5)(boxes)
+        >>> [round(one, 2) for one in sorted_boxes[:, 4].numpy().tolist()], stays.numpy().tolist()
+        ([0.9, 0.6], [True, False])
+
+    Source: MindSpore, `mindspore.ops.NMSWithMask`.
+    """
+
+    def __init__(self, iou_threshold: float = 0.5) -> None:
+        super().__init__()
+        self.iou_threshold = checks.number(
+            self.name, "iou_threshold", iou_threshold, at_least=0, at_most=1, example=0.5
+        )
+
+    def __call__(self, bboxes: Any) -> tuple[Any, Any, Any]:
+        """Return ``(boxes by falling score (N, 5), their places 0 to N - 1, bool (N,))`` of `bboxes` (N, 5)."""
+        ops, boxes = keras.ops, as_floats(self.name, bboxes)
+        if rank_of(boxes) != 2 or boxes.shape[1] not in (None, 5):
+            raise checks.fail_value(
+                self.name, "bboxes must have shape (N, 5): box and score", tuple(boxes.shape), "boxes (N, 5)"
+            )
+        count = ops.shape(boxes)[0]
+        # Of equal scores the later one comes first, as in the reference.
+        order = ops.flip(ops.argsort(boxes[:, 4]), axis=0)
+        boxes = ops.take(boxes, order, axis=0)
+        suppresses = self._overlaps(boxes) > self.iou_threshold
+        later = ops.arange(count)
+
+        def judge(place: Any, stays: Any) -> Any:
+            row = ops.logical_and(ops.take(suppresses, place, axis=0), later > place)
+            return ops.logical_and(stays, ops.logical_not(ops.logical_and(row, ops.take(stays, place, axis=0))))
+
+        stays = ops.fori_loop(0, count, judge, ops.ones((count,), dtype="bool"))
+        return boxes, ops.cast(later, "int32"), stays
+
+    def _overlaps(self, boxes: Any) -> Any:
+        ops = keras.ops
+        left, top, right, bottom = ops.unstack(ops.cast(boxes[:, :4], float32), 4, axis=-1)
+        area = (right - left) * (bottom - top)
+        wide = ops.minimum(right[:, None], right[None]) - ops.maximum(left[:, None], left[None])
+        high = ops.minimum(bottom[:, None], bottom[None]) - ops.maximum(top[:, None], top[None])
+        shared = ops.maximum(wide, 0) * ops.maximum(high, 0)
+        together = area[:, None] + area[None] - shared
+        return ops.where(shared > 0, shared / ops.where(shared > 0, together, ops.ones_like(together)), 0.0)
+
+
+class ROIAlign(Primitive):
+    """Read features inside boxes, on a fixed grid, linearly between places.
+
+    Args:
+        pooled_height: Rows of the output.
+        pooled_width: Columns of the output.
+        spatial_scale: Size of the features over that of the image that the boxes are in.
+        sample_num: Samples along each side of an output's cell; at least 1. (MindSpore's 0, as many as the box is
+            large, needs shapes that depend on values.)
+        roi_end_mode: 1: a box ends after its last pixel; 0: at it, and a box is at least 1 large.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range; in a call: the shapes are others.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> boxes = mixtrain.Tensor([[0.0, 0.0, 0.0, 3.0, 3.0]])
+        >>> tuple(ops.ROIAlign(2, 2, 1.0)(ops.ones((1, 8, 4, 4)), boxes).shape)
+        (1, 8, 2, 2)
+
+    Source: He et al., 2017; MindSpore, `mindspore.ops.ROIAlign`.
+    """
+
+    def __init__(
+        self, pooled_height: int, pooled_width: int, spatial_scale: float, sample_num: int = 2, roi_end_mode: int = 1
+    ) -> None:
+        super().__init__()
+        self.pooled_height = checks.integer(self.name, "pooled_height", pooled_height, at_least=1)
+        self.pooled_width = checks.integer(self.name, "pooled_width", pooled_width, at_least=1)
+        self.spatial_scale = checks.number(self.name, "spatial_scale", spatial_scale, above=0, example=0.25)
+        self.sample_num = checks.integer(self.name, "sample_num", sample_num, at_least=1, example=2)
+        self.roi_end_mode = checks.one_of(self.name, "roi_end_mode", roi_end_mode, (0, 1))
+
+    def __call__(self, features: Any, rois: Any) -> Any:
+        """Return (R, C, pooled_height, pooled_width) of `features` (N, C, H, W) in `rois` (R, 5): image and box."""
+        ops, x, boxes = keras.ops, image(self.name, features), _float32(self.name, rois)
+        if rank_of(boxes) != 2 or boxes.shape[1] not in (None, 5):
+            raise checks.fail_value(
+                self.name, "rois must have shape (R, 5): image's number, and box", tuple(boxes.shape), "rois (R, 5)"
+            )
+        which, left, top, right, bottom = ops.unstack(boxes, 5, axis=-1)
+        height, width = ops.shape(x)[2:]
+        down = self._weights(top, bottom, self.pooled_height, height)
+        across = self._weights(left, right, self.pooled_width, width)
+        chosen = ops.cast(ops.take(x, ops.cast(which, "int32"), axis=0), float32)
+        return ops.cast(ops.einsum("rih,rchw,rjw->rcij", down, chosen, across), x.dtype)
+
+    def _weights(self, start: Any, end: Any, cells: int, size: Any) -> Any:
+        """Return how much each of `size` places counts for each of `cells`, (R, cells, size)."""
+        ops, samples = keras.ops, self.sample_num
+        first = start * self.spatial_scale
+        length = (end + self.roi_end_mode) * self.spatial_scale - first
+        if self.roi_end_mode == 0:
+            length = ops.maximum(length, 1)
+        steps = (ops.arange(cells * samples, dtype=float32) + 0.5) / (cells * samples)
+        places = first[:, None] + length[:, None] * steps[None, :]
+        limit = ops.cast(size, float32)
+        seen = ops.logical_and(places >= -1, places <= limit)
+        places = ops.clip(places, 0, limit - 1)
+        near = 1 - ops.absolute(places[:, :, None] - ops.arange(size, dtype=float32))
+        weights = ops.where(seen[:, :, None], ops.maximum(near, 0), 0.0)
+        return ops.mean(ops.reshape(weights, (-1, cells, samples, size)), axis=2)
+
+
+def _float32(where: str, value: Any) -> Any:
+    """Return boxes as a float32 tensor."""
+    return keras.ops.cast(as_floats(where, value), float32)

@@ -1,0 +1,273 @@
+"""The same elements more than once: tiling, broadcasting, grids and padding, with their primitives."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import keras
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.ops.inputs import axis_of, is_number, rank_of, sizes_of, tensor, values_of
+from mixtrain.ops.primitive import Primitive, primitive
+
+
+def tile(input: Any, dims: Any) -> Any:
+    """Lay copies of a tensor side by side.
+
+    Args:
+        input: Tensor.
+        dims: How many copies along each axis; missing axes are put in before the first.
+
+    Returns:
+        Tensor.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.tile(mixtrain.Tensor([1, 2]), (2, 2)).asnumpy().tolist()
+        [[1, 2, 1, 2], [1, 2, 1, 2]]
+
+    Source: MindSpore, `mindspore.ops.tile`.
+    """
+    return keras.ops.tile(tensor("ops.tile", input), sizes_of("ops.tile", dims, name="dims"))
+
+
+def broadcast_to(input: Any, shape: Any) -> Any:
+    """Repeat axes of size 1 until the tensor has a shape.
+
+    Args:
+        input: Tensor.
+        shape: The shape; -1 keeps an axis as it is.
+
+    Returns:
+        Tensor.
+
+    Raises:
+        ValueError: An axis of another size than 1 would have to change.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.broadcast_to(mixtrain.Tensor([[1], [2]]), (2, 3)).asnumpy().tolist()
+        [[1, 1, 1], [2, 2, 2]]
+
+    Source: MindSpore, `mindspore.ops.broadcast_to`.
+    """
+    x = tensor("ops.broadcast_to", input)
+    sizes = list(sizes_of("ops.broadcast_to", shape))
+    known = keras.ops.shape(x)
+    new = len(sizes) - len(known)
+    fits = new >= 0
+    for place, size in enumerate(sizes):
+        if isinstance(size, int) and size == -1 and place >= new:
+            sizes[place] = known[place - new]
+        elif fits and place >= new and isinstance(known[place - new], int) and isinstance(size, int):
+            fits = known[place - new] in (1, size)
+    if not fits or any(isinstance(size, int) and size < 0 for size in sizes):
+        raise ValueError(
+            f"ops.broadcast_to: expected a shape that {tuple(x.shape)} broadcasts to; got {tuple(sizes)}. "
+            "Write the size of each axis from the last on, another one only where it is 1."
+        )
+    return keras.ops.broadcast_to(x, sizes)
+
+
+def expand(input_x: Any, size: Any) -> Any:
+    """`broadcast_to`: repeat `input_x` until it has the shape `size`. Source: MindSpore, `mindspore.ops.expand`."""
+    return broadcast_to(input_x, size)
+
+
+def repeat_interleave(input: Any, repeats: Any, axis: int | None = None) -> Any:
+    """Repeat each element, its copies next to it.
+
+    Args:
+        input: Tensor.
+        repeats: How often; an int, or one for each element along the axis.
+        axis: The axis; None: the flat tensor.
+
+    Returns:
+        Tensor.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.repeat_interleave(mixtrain.Tensor([1, 2]), 2).asnumpy().tolist()
+        [1, 1, 2, 2]
+
+    Source: MindSpore, `mindspore.ops.repeat_interleave`.
+    """
+    x = tensor("ops.repeat_interleave", input)
+    number = None if axis is None else axis_of("ops.repeat_interleave", axis, rank_of(x))
+    if not is_number(repeats):
+        repeats = [int(item) for item in values_of("ops.repeat_interleave", repeats).reshape(-1)]
+    return keras.ops.repeat(x, repeats, axis=number)
+
+
+def repeat_elements(x: Any, rep: int, axis: int = 0) -> Any:
+    """Repeat each element of `x` `rep` times along `axis`. Source: MindSpore, `mindspore.ops.repeat_elements`."""
+    return repeat_interleave(x, checks.integer("ops.repeat_elements", "rep", rep, at_least=1, example=2), axis)
+
+
+def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Any, ...]:
+    """The coordinates of a grid.
+
+    Args:
+        *inputs: Vectors: the coordinates along each axis.
+        indexing: "xy": the first vector runs along the columns; "ij": along the rows.
+
+    Returns:
+        Tuple of tensors of the grid's shape, one for each vector.
+
+    Raises:
+        ValueError: `indexing` is another.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> [grid.asnumpy().tolist() for grid in ops.meshgrid(mixtrain.Tensor([1, 2]), mixtrain.Tensor([3, 4]))]
+        [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
+
+    Source: MindSpore, `mindspore.ops.meshgrid`.
+    """
+    checks.one_of("ops.meshgrid", "indexing", indexing, ("xy", "ij"))
+    vectors = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)) else inputs
+    return tuple(keras.ops.meshgrid(*[tensor("ops.meshgrid", vector) for vector in vectors], indexing=indexing))
+
+
+PadMode = Literal["constant", "reflect", "replicate", "circular"]
+
+
+def _source_places(size: int, before: int, after: int, mode: str) -> np.ndarray:
+    """Return which element of an axis stands at each place of the padded axis."""
+    places = np.arange(-before, size + after)
+    if mode == "replicate":
+        return np.clip(places, 0, size - 1)
+    if mode == "circular":
+        return places % size
+    period = max(2 * (size - 1), 1)
+    folded = places % period
+    return np.minimum(folded, period - folded)
+
+
+def pad(input_x: Any, padding: Any, mode: PadMode = "constant", value: float | None = None) -> Any:
+    """Put elements before and after; the pairs run from the last axis on.
+
+    Args:
+        input_x: Tensor.
+        padding: (before, after) of the last axis, then of the one before it, and so on, in one tuple.
+        mode: "constant" puts `value`, "reflect" mirrors without the edge, "replicate" repeats the edge, "circular"
+            goes on from the other side.
+        value: What "constant" puts; None: 0.
+
+    Returns:
+        Tensor.
+
+    Raises:
+        ValueError: `mode` is another, or the pairs are too many or not whole.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.pad(mixtrain.Tensor([[1, 2]]), (1, 2)).asnumpy().tolist()
+        [[0, 1, 2, 0, 0]]
+
+    Source: MindSpore, `mindspore.ops.pad`.
+    """
+    checks.one_of("ops.pad", "mode", mode, ("constant", "reflect", "replicate", "circular"))
+    x = tensor("ops.pad", input_x)
+    flat = sizes_of("ops.pad", padding, name="padding")
+    if len(flat) % 2 or len(flat) > 2 * rank_of(x):
+        raise checks.fail_value(
+            "ops.pad", f"padding must hold pairs, at most {rank_of(x)} of them", flat, "padding=(1, 1)"
+        )
+    pairs = [(0, 0)] * (rank_of(x) - len(flat) // 2)
+    pairs += [(flat[at], flat[at + 1]) for at in range(len(flat) - 2, -2, -2)]
+    return _padded(x, pairs, mode, 0 if value is None else value)
+
+
+def _padded(x: Any, pairs: list[tuple[int, int]], mode: str, value: float = 0) -> Any:
+    if mode == "constant":
+        cuts = tuple(slice(max(0, -before), None if after >= 0 else after) for before, after in pairs)
+        pairs = [(max(0, before), max(0, after)) for before, after in pairs]
+        return keras.ops.pad(x[cuts] if cuts else x, pairs, mode="constant", constant_values=value)
+    for axis, (before, after) in enumerate(pairs):
+        if before or after:
+            x = keras.ops.take(x, _source_places(x.shape[axis], before, after, mode), axis=axis)
+    return x
+
+
+class Pad(Primitive):
+    """Put zeros around.
+
+    Args:
+        paddings: One pair (before, after) for each axis, from the first on.
+
+    Raises:
+        ValueError: The pairs are not one for each axis, or negative.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.Pad(((0, 0), (1, 0)))(mixtrain.Tensor([[5, 6]])).asnumpy().tolist()
+        [[0, 5, 6]]
+
+    Source: MindSpore, `mindspore.ops.Pad`.
+    """
+
+    def __init__(self, paddings: Any) -> None:
+        super().__init__()
+        if not isinstance(paddings, (tuple, list)):
+            raise checks.fail_type("Pad", "paddings must be a tuple of pairs", paddings, "((0, 0), (1, 1))")
+        for pair in paddings:
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2 or any(item < 0 for item in pair):
+                raise checks.fail_value("Pad", "paddings must hold pairs of sizes", pair, "((0, 0), (1, 1))")
+        self.paddings = tuple((before, after) for before, after in paddings)
+
+    def __call__(self, input_x: Any) -> Any:
+        return _padded_around("Pad", tensor("ops.Pad", input_x), self.paddings, "constant")
+
+
+class MirrorPad(Primitive):
+    """Mirror the elements at the edges; with `mode` "REFLECT" without the edge itself, with "SYMMETRIC" including it.
+
+    Example: ``ops.MirrorPad()(x, ((1, 1), (2, 2)))``. Source: MindSpore, `mindspore.ops.MirrorPad`.
+    """
+
+    def __init__(self, mode: str = "REFLECT") -> None:
+        super().__init__()
+        self.mode = checks.one_of("MirrorPad", "mode", mode, ("REFLECT", "SYMMETRIC"))
+
+    def __call__(self, input_x: Any, paddings: Any) -> Any:
+        pairs = [tuple(int(item) for item in pair) for pair in values_of("ops.MirrorPad", paddings)]
+        return _padded_around("MirrorPad", tensor("ops.MirrorPad", input_x), pairs, self.mode.lower())
+
+
+def _padded_around(where: str, x: Any, pairs: Any, mode: str) -> Any:
+    if len(pairs) != rank_of(x):
+        raise checks.fail_value(where, f"paddings must hold {rank_of(x)} pairs", pairs, "((0, 0), (1, 1))")
+    return keras.ops.pad(x, pairs, mode=mode)
+
+
+class BroadcastTo(Primitive):
+    """`broadcast_to` a fixed `shape`. Example: ``ops.BroadcastTo((2, 3))(x)``.
+
+    Source: MindSpore, `mindspore.ops.BroadcastTo`.
+    """
+
+    def __init__(self, shape: Any) -> None:
+        super().__init__()
+        self.shape = sizes_of("BroadcastTo", shape)
+
+    def __call__(self, input: Any) -> Any:
+        return broadcast_to(input, self.shape)
+
+
+class Meshgrid(Primitive):
+    """`meshgrid` of a tuple of vectors with a fixed `indexing`. Example: ``ops.Meshgrid()((x, y))``.
+
+    Source: MindSpore, `mindspore.ops.Meshgrid`.
+    """
+
+    def __init__(self, indexing: str = "xy") -> None:
+        super().__init__()
+        self.indexing = checks.one_of("Meshgrid", "indexing", indexing, ("xy", "ij"))
+
+    def __call__(self, inputs: Any) -> tuple[Any, ...]:
+        return meshgrid(*inputs, indexing=self.indexing)
+
+
+Tile: Final = primitive("Tile", tile)

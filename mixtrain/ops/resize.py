@@ -1,0 +1,185 @@
+"""Resizing images and sequences: bilinear and nearest, by three ways to place the new grid over the old one."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from typing import Any, Final, Literal
+
+import keras
+import numpy as np
+
+from mixtrain import checks, engine
+from mixtrain.dtype import float32, is_float
+from mixtrain.ops.inputs import rank_of, tensor
+from mixtrain.ops.primitive import Primitive
+
+Grid = Literal["corners", "centres", "starts"]
+_MODES: Final = ("nearest", "nearest-exact", "linear", "bilinear", "area")
+
+
+def interpolate(
+    input: Any,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+) -> Any:
+    """Resize images (N, C, H, W) or sequences (N, C, L).
+
+    Args:
+        input: Tensor; floats, or for the nearest modes any format.
+        size: New size: an int or a tuple, one for each axis that is resized.
+        scale_factor: In place of `size`: what sizes are multiplied by; the result is rounded down.
+        mode: "nearest", "nearest-exact", "area", and "bilinear" for images, "linear" for sequences.
+        align_corners: With "bilinear" and "linear": whether the outermost pixels' centres stay in place.
+        recompute_scale_factor: Accepted for MindSpore scripts; the scale is always that of the sizes.
+
+    Returns:
+        Tensor of the new size, in the format of `input`.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: The mode is unknown or not for that many axes, or there is neither size nor scale.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> tuple(ops.interpolate(ops.ones((1, 1, 2, 2)), size=(4, 6), mode="bilinear").shape)
+        (1, 1, 4, 6)
+
+    Source: MindSpore, `mindspore.ops.interpolate`.
+    """
+    where, x = "ops.interpolate", tensor("ops.interpolate", input)
+    checks.one_of(where, "mode", mode, _MODES)
+    if rank_of(x) not in (3, 4) or mode == ("linear" if rank_of(x) == 4 else "bilinear"):
+        raise checks.fail_value(
+            where, f'input must have axes that mode="{mode}" is for', tuple(x.shape), '"bilinear" for (N, C, H, W)'
+        )
+    sizes = _sizes(where, x, size, scale_factor)
+    if rank_of(x) == 3:
+        x, sizes = keras.ops.expand_dims(x, 2), (1, *sizes)
+        return keras.ops.squeeze(_resized(where, x, sizes, mode, bool(align_corners)), 2)
+    return _resized(where, x, sizes, mode, bool(align_corners))
+
+
+def _resized(where: str, x: Any, sizes: tuple[int, ...], mode: str, align_corners: bool) -> Any:
+    if mode == "area":
+        last = engine.to_channels_last(x)
+        return engine.from_channels_last(
+            keras.ops.adaptive_average_pool(last, sizes, data_format="channels_last")
+        )
+    if mode in ("linear", "bilinear"):
+        return bilinear(where, x, sizes, "corners" if align_corners else "centres")
+    return nearest(where, x, sizes, "centres" if mode == "nearest-exact" else "starts")
+
+
+def _sizes(where: str, x: Any, size: Any, scale: Any) -> tuple[int, ...]:
+    old = tuple(x.shape[2:])
+    if (size is None) == (scale is None):
+        raise checks.fail_value(where, "give one of size and scale_factor", (size, scale), "size=(32, 32)")
+    given = size if scale is None else scale
+    if engine.is_tensor(given):
+        given = engine.to_numpy(given).tolist()
+    values = tuple(given) if isinstance(given, (tuple, list)) else (given,) * len(old)
+    if len(values) != len(old):
+        raise checks.fail_value(where, f"size or scale_factor must have {len(old)} entries", given, "one for each axis")
+    if scale is not None:
+        factors = [checks.number(where, "scale_factor", one, above=0, example=2.0) for one in values]
+        values = tuple(int(one * factor) for one, factor in zip(old, factors, strict=True))
+    return tuple(checks.integer(where, "size", one, at_least=1, example=32) for one in values)
+
+
+def bilinear(where: str, x: Any, sizes: tuple[int, ...], grid: Grid) -> Any:
+    """Resize (N, C, H, W), linearly between the four nearest pixels."""
+    if not is_float(x.dtype):
+        x = keras.ops.cast(x, float32)
+
+    def along(value: Any, axis: int, places: np.ndarray) -> Any:
+        low = np.floor(places).astype(np.int32)
+        high = np.minimum(low + 1, value.shape[axis] - 1)
+        share = keras.ops.cast((places - low).reshape([-1, *[1] * (3 - axis)]), value.dtype)
+        first, second = (keras.ops.take(value, index, axis=axis) for index in (low, high))
+        return first + (second - first) * share
+
+    return _by_axis(where, along, x, sizes, grid)
+
+
+def nearest(where: str, x: Any, sizes: tuple[int, ...], grid: Grid) -> Any:
+    """Resize (N, C, H, W), each new pixel a copy of one old pixel."""
+
+    def along(value: Any, axis: int, places: np.ndarray) -> Any:
+        shift = {"corners": 0.5, "centres": 0.5, "starts": 0.0}[grid]
+        index = np.minimum(np.floor(places + np.float32(shift)), value.shape[axis] - 1).astype(np.int32)
+        return keras.ops.take(value, index, axis=axis)
+
+    return _by_axis(where, along, x, sizes, grid)
+
+
+def _by_axis(where: str, along: Callable[..., Any], x: Any, sizes: tuple[int, ...], grid: Grid) -> Any:
+    if None in x.shape[2:]:
+        raise checks.fail_value(where, "images must be of one known size", tuple(x.shape), "images of one size")
+    value = engine.to_channels_last(x)
+    for axis, size in enumerate(sizes, start=1):
+        if value.shape[axis] != size:
+            value = along(value, axis, _places(value.shape[axis], size, grid))
+    return engine.from_channels_last(value)
+
+
+def _places(old: int, new: int, grid: Grid) -> np.ndarray:
+    """Return where, on the old axis, each place of the new one lies, float32."""
+    index = np.arange(new, dtype=np.float32)
+    if grid == "corners":
+        return index * np.float32((old - 1) / max(new - 1, 1))
+    scale = np.float32(old / new)
+    return index * scale if grid == "starts" else np.maximum((index + np.float32(0.5)) * scale - np.float32(0.5), 0)
+
+
+class _Resize(Primitive):
+    """A resize with its settings given."""
+
+    def __init__(self, size: Any, align_corners: bool = False, half_pixel_centers: bool = False) -> None:
+        super().__init__()
+        values = tuple(size) if isinstance(size, (tuple, list)) else (size,)
+        if len(values) != 2 or not all(isinstance(one, numbers.Integral) for one in values):
+            raise checks.fail_type(self.name, "size must be (height, width)", size, "size=(32, 32)")
+        self.size = tuple(checks.integer(self.name, "size", one, at_least=1, example=32) for one in values)
+        self.align_corners = checks.boolean(self.name, "align_corners", align_corners)
+        self.half_pixel_centers = checks.boolean(self.name, "half_pixel_centers", half_pixel_centers)
+        if align_corners and half_pixel_centers:
+            raise checks.fail_value(
+                self.name, "half_pixel_centers must be False with align_corners=True", True, "half_pixel_centers=False"
+            )
+        self._grid: Grid = "corners" if align_corners else "centres" if half_pixel_centers else "starts"
+
+    def _checked(self, value: Any) -> Any:
+        x = tensor(self.name, value)
+        if rank_of(x) != 4:
+            raise checks.fail_value(self.name, "the input must have axes (N, C, H, W)", tuple(x.shape), "x of 4 axes")
+        return x
+
+
+class ResizeBilinear(_Resize):
+    """Resize images (N, C, H, W) to `size` (height, width), linearly between pixels.
+
+    With `align_corners` the outermost pixels' centres stay in place, with `half_pixel_centers` the images' edges do.
+
+    Example: ``ops.ResizeBilinear((32, 32))(x)``. Source: MindSpore 1, `mindspore.ops.ResizeBilinear`.
+    """
+
+    def __call__(self, x: Any) -> Any:
+        """Resize `x`; integers become float32."""
+        return bilinear(self.name, self._checked(x), self.size, self._grid)
+
+
+class ResizeNearestNeighbor(_Resize):
+    """Resize images (N, C, H, W) to `size` (height, width), copying the nearest pixel.
+
+    With `align_corners` the outermost pixels' centres stay in place, with `half_pixel_centers` the images' edges do.
+
+    Example: ``ops.ResizeNearestNeighbor((32, 32))(x)``. Source: MindSpore, `mindspore.ops.ResizeNearestNeighbor`.
+    """
+
+    def __call__(self, input_x: Any) -> Any:
+        """Resize `input_x`, of any format."""
+        return nearest(self.name, self._checked(input_x), self.size, self._grid)

@@ -1,0 +1,113 @@
+"""Softmax and what is made of it, along an axis."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import keras
+
+from mixtrain import checks
+from mixtrain.dtype import as_dtype
+from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of
+from mixtrain.ops.primitive import Primitive
+
+
+def softmax(input: Any, axis: int = -1, *, dtype: Any = None) -> Any:
+    """Return exp(`input`) / sum(exp(`input`)) along an axis.
+
+    Args:
+        input: Tensor.
+        axis: The axis.
+        dtype: Format that `input` is cast to before; None for its own.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        TypeError: `axis` is no int.
+        ValueError: There is no such axis.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.softmax(mixtrain.Tensor([0.0, 0.0])).numpy().tolist()
+        [0.5, 0.5]
+
+    Source: MindSpore, `mindspore.ops.softmax`.
+    """
+    x = _cast(as_floats("ops.softmax", input), dtype)
+    return keras.ops.softmax(x, axis=axis_of("ops.softmax", axis, rank_of(x)))
+
+
+def softmin(x: Any, axis: int = -1, *, dtype: Any = None) -> Any:
+    """The softmax of -`x` along `axis`, in `dtype`. Source: MindSpore, `mindspore.ops.softmin`."""
+    return softmax(-as_floats("ops.softmin", x), axis, dtype=dtype)
+
+
+def log_softmax(logits: Any, axis: int = -1) -> Any:
+    """The logarithm of the softmax of `logits` along `axis`, computed without overflow.
+
+    Example: ``ops.log_softmax(x)``. Source: MindSpore, `mindspore.ops.log_softmax`.
+    """
+    x = as_floats("ops.log_softmax", logits)
+    return keras.ops.log_softmax(x, axis=axis_of("ops.log_softmax", axis, rank_of(x)))
+
+
+def glu(x: Any, axis: int = -1) -> Any:
+    """The first half of `x` along `axis`, times the sigmoid of the second half.
+
+    Example: ``ops.glu(x)``. Source: Dauphin et al., 2017; MindSpore, `mindspore.ops.glu`.
+    """
+    value = as_floats("ops.glu", x)
+    where = axis_of("ops.glu", axis, rank_of(value))
+    if (value.shape[where] or 0) % 2:
+        raise checks.fail_value("ops.glu", "the axis must have an even size", value.shape[where], "an even size")
+    return keras.ops.glu(value, axis=where)
+
+
+def _cast(x: Any, dtype: Any) -> Any:
+    return x if dtype is None else keras.ops.cast(x, as_dtype(dtype))
+
+
+class Softmax(Primitive):
+    """The softmax along an axis, or along several together.
+
+    Args:
+        axis: An int, or a tuple of ints.
+
+    Raises:
+        TypeError: `axis` is neither.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.Softmax()(mixtrain.Tensor([0.0, 0.0])).numpy().tolist()
+        [0.5, 0.5]
+
+    Source: MindSpore, `mindspore.ops.Softmax`.
+    """
+
+    def __init__(self, axis: Any = -1) -> None:
+        super().__init__()
+        items = axis if isinstance(axis, (tuple, list)) and axis else (axis,)
+        if any(isinstance(item, bool) or not isinstance(item, numbers.Integral) for item in items):
+            raise checks.fail_type(self.name, "axis must be an int or a tuple of ints", axis, "axis=-1")
+        self.axis: Any = axis
+
+    def __call__(self, logits: Any) -> Any:
+        """Normalise `logits`."""
+        x = as_floats(self.name, logits)
+        return keras.ops.softmax(x, axis=axes_of(self.name, self.axis, rank_of(x)))
+
+
+class LogSoftmax(Primitive):
+    """`log_softmax` along `axis`. Example: ``ops.LogSoftmax()(x)``. Source: MindSpore, `mindspore.ops.LogSoftmax`."""
+
+    def __init__(self, axis: int = -1) -> None:
+        super().__init__()
+        if isinstance(axis, bool) or not isinstance(axis, numbers.Integral):
+            raise checks.fail_type(self.name, "axis must be an int", axis, "axis=-1")
+        self.axis: int = axis
+
+    def __call__(self, logits: Any) -> Any:
+        """Normalise `logits` and take the logarithm."""
+        return log_softmax(logits, self.axis)

@@ -1,0 +1,79 @@
+"""Parameters written in place, with their primitives."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.ops.arithmetic import add, sub
+from mixtrain.ops.inputs import tensor
+from mixtrain.ops.primitive import primitive
+
+
+def assign(variable: Any, value: Any) -> Any:
+    """Write a Parameter.
+
+    Args:
+        variable: Parameter.
+        value: Tensor or number of its shape; cast to its format.
+
+    Returns:
+        The Parameter's new value.
+
+    Raises:
+        TypeError: `variable` is no Parameter.
+        ValueError: The shapes differ.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> weight = mixtrain.Parameter([1.0, 2.0])
+        >>> ops.assign(weight, mixtrain.Tensor([3.0, 4.0])).asnumpy().tolist()
+        [3.0, 4.0]
+
+    Source: MindSpore, `mindspore.ops.assign`.
+    """
+    return _written("ops.assign", variable, value)
+
+
+def assign_add(variable: Any, value: Any) -> Any:
+    """Add `value` to the Parameter `variable`; return its new value. Example: ``ops.assign_add(weight, 1.0)``.
+
+    Source: MindSpore, `mindspore.ops.assign_add`.
+    """
+    _check_variable("ops.assign_add", variable)
+    return _written("ops.assign_add", variable, add(engine.snapshot(variable), value))
+
+
+def assign_sub(variable: Any, value: Any) -> Any:
+    """Take `value` off the Parameter `variable`; return its new value. Example: ``ops.assign_sub(weight, 1.0)``.
+
+    Source: MindSpore, `mindspore.ops.assign_sub`.
+    """
+    _check_variable("ops.assign_sub", variable)
+    return _written("ops.assign_sub", variable, sub(engine.snapshot(variable), value))
+
+
+def _check_variable(where: str, variable: Any) -> None:
+    checks.instance(where, "variable", variable, keras.Variable, "mixtrain.Parameter(value)")
+
+
+def _written(where: str, variable: Any, value: Any) -> Any:
+    _check_variable(where, variable)
+    new = tensor(where, value)
+    if tuple(new.shape) != tuple(variable.shape):
+        if new.shape != () and tuple(new.shape) != (1,):
+            raise checks.fail_value(
+                where, f"value must have shape {tuple(variable.shape)}", tuple(new.shape), "ops.reshape(value, shape)"
+            )
+        new = keras.ops.broadcast_to(new, variable.shape)
+    # A Parameter is stored in its own format, whatever the running cell reads it in.
+    stored = getattr(variable, "stored_dtype", variable.dtype)
+    variable.assign(keras.ops.cast(new, stored))
+    return engine.snapshot(variable)
+
+
+Assign: Final = primitive("Assign", assign)
+AssignAdd: Final = primitive("AssignAdd", assign_add)
+AssignSub: Final = primitive("AssignSub", assign_sub)

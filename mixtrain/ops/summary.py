@@ -1,0 +1,95 @@
+"""Summary operations: what a network computes inside, written to an event file where somebody records."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import keras
+
+from mixtrain import checks
+from mixtrain.common.summaries import put_aside
+from mixtrain.common.tensor import Tensor
+from mixtrain.ops.primitive import Primitive
+
+
+class _Summary(Primitive):
+    """What the four share: a call takes a name and a tensor, and returns nothing."""
+
+    _plugin: ClassVar[str]
+    _ranks: ClassVar[tuple[int, int]]
+    _axes: ClassVar[str]
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def __call__(self, name: str, value: Any) -> None:
+        """Put a tensor aside for the recorder.
+
+        Args:
+            name: Its tag in the event file.
+            value: The tensor.
+
+        Raises:
+            TypeError: `name` is no str, or `value` no tensor.
+            ValueError: `name` is empty, or `value` has another number of axes.
+        """
+        where = self.name
+        if not isinstance(name, str):
+            raise checks.fail_type(where, "name must be a str", name, 'summary("loss", loss)')
+        if not name:
+            raise checks.fail_value(where, "name must not be empty", name, 'summary("loss", loss)')
+        checks.instance(where, "value", value, Tensor, 'summary("loss", loss)')
+        least, most = self._ranks
+        if not least <= len(value.shape) <= most:
+            raise checks.fail_value(where, f"value must have {self._axes}", tuple(value.shape), "another shape")
+        if not isinstance(value, keras.KerasTensor):
+            value = keras.ops.convert_to_tensor(value)
+            put_aside(self._plugin, name, keras.ops.reshape(value, ()) if self._plugin == "scalar" else value)
+
+
+class ScalarSummary(_Summary):
+    """Record a number under a name; where no SummaryRecord or SummaryCollector is at work, do nothing.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.ScalarSummary()("loss", mixtrain.Tensor(0.5))
+
+    Source: MindSpore, `mindspore.ops.ScalarSummary`.
+    """
+
+    _plugin: ClassVar[str] = "scalar"
+    _ranks: ClassVar[tuple[int, int]] = (0, 1)
+    _axes: ClassVar[str] = "one element, on at most one axis"
+
+
+class TensorSummary(_Summary):
+    """Record a tensor as it is under a name; where nobody records, do nothing.
+
+    Example: ``ops.TensorSummary()("features", x)``. Source: MindSpore, `mindspore.ops.TensorSummary`.
+    """
+
+    _plugin: ClassVar[str] = "tensor"
+    _ranks: ClassVar[tuple[int, int]] = (1, 99)
+    _axes: ClassVar[str] = "at least one axis"
+
+
+class HistogramSummary(_Summary):
+    """Record how a tensor's values are spread under a name; where nobody records, do nothing.
+
+    Example: ``ops.HistogramSummary()("features", x)``. Source: MindSpore, `mindspore.ops.HistogramSummary`.
+    """
+
+    _plugin: ClassVar[str] = "histogram"
+    _ranks: ClassVar[tuple[int, int]] = (1, 99)
+    _axes: ClassVar[str] = "at least one axis"
+
+
+class ImageSummary(_Summary):
+    """Record images (N, C, H, W) of 1 or 3 channels under a name; where nobody records, do nothing.
+
+    Example: ``ops.ImageSummary()("digits", x)``. Source: MindSpore, `mindspore.ops.ImageSummary`.
+    """
+
+    _plugin: ClassVar[str] = "image"
+    _ranks: ClassVar[tuple[int, int]] = (4, 4)
+    _axes: ClassVar[str] = "the axes (N, C, H, W)"

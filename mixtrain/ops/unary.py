@@ -1,0 +1,168 @@
+"""Functions of one element: powers, logarithms, rounding, signs and trigonometry, with their primitives."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import keras
+
+from mixtrain import checks
+from mixtrain.dtype import is_float
+from mixtrain.ops.elementwise import keep_integers, renamed, unary, unary_function
+from mixtrain.ops.inputs import tensor
+from mixtrain.ops.primitive import Primitive, primitive
+
+exp: Final = unary_function("exp", keras.ops.exp, "e to the power of each element of `input`.")
+expm1: Final = unary_function("expm1", keras.ops.expm1, "e to the power `input`, minus 1, exact near 0.")
+exp2: Final = unary_function("exp2", keras.ops.exp2, "2 to the power of each element of `input`.")
+log: Final = unary_function("log", keras.ops.log, "The natural logarithm of `input`.")
+log1p: Final = unary_function("log1p", keras.ops.log1p, "The natural logarithm of 1 + `input`, exact near 0.")
+log2: Final = unary_function("log2", keras.ops.log2, "The logarithm of `input` to base 2.")
+log10: Final = unary_function("log10", keras.ops.log10, "The logarithm of `input` to base 10.")
+sqrt: Final = unary_function("sqrt", keras.ops.sqrt, "The square root of `x`.", parameter="x")
+rsqrt: Final = unary_function("rsqrt", keras.ops.rsqrt, "1 / sqrt(`input`).")
+square: Final = unary_function("square", keras.ops.square, "`input` times itself.", floats=False)
+reciprocal: Final = unary_function("reciprocal", keras.ops.reciprocal, "1 / `input`.")
+
+abs: Final = unary_function("abs", keras.ops.abs, "`input` without its sign.", floats=False)
+neg: Final = unary_function("neg", keras.ops.negative, "-`input`.", floats=False)
+sign: Final = unary_function("sign", keras.ops.sign, "-1, 0 or 1: the sign of `input`.", floats=False)
+absolute: Final = renamed(abs, "absolute")
+negative: Final = renamed(neg, "negative")
+
+floor: Final = unary_function(
+    "floor", keep_integers(keras.ops.floor), "The largest whole number not above `input`.", floats=False
+)
+ceil: Final = unary_function(
+    "ceil", keep_integers(keras.ops.ceil), "The smallest whole number not below `input`.", floats=False
+)
+trunc: Final = unary_function("trunc", keep_integers(keras.ops.trunc), "`input` without its fraction.", floats=False)
+
+sin: Final = unary_function("sin", keras.ops.sin, "The sine of `input`, in radians.")
+cos: Final = unary_function("cos", keras.ops.cos, "The cosine of `input`, in radians.")
+tan: Final = unary_function("tan", keras.ops.tan, "The tangent of `input`, in radians.")
+asin: Final = unary_function("asin", keras.ops.arcsin, "The angle whose sine is `input`.")
+acos: Final = unary_function("acos", keras.ops.arccos, "The angle whose cosine is `input`.")
+atan: Final = unary_function("atan", keras.ops.arctan, "The angle whose tangent is `input`.")
+sinh: Final = unary_function("sinh", keras.ops.sinh, "The hyperbolic sine of `input`.")
+cosh: Final = unary_function("cosh", keras.ops.cosh, "The hyperbolic cosine of `input`.")
+asinh: Final = unary_function("asinh", keras.ops.arcsinh, "The number whose hyperbolic sine is `input`.")
+acosh: Final = unary_function("acosh", keras.ops.arccosh, "The number whose hyperbolic cosine is `input`.")
+atanh: Final = unary_function("atanh", keras.ops.arctanh, "The number whose hyperbolic tangent is `input`.")
+erf: Final = unary_function("erf", keras.ops.erf, "The error function of `input`.")
+erfc: Final = unary_function("erfc", lambda x: 1 - keras.ops.erf(x), "1 minus the error function of `input`.")
+arcsin: Final = renamed(asin, "arcsin")
+arccos: Final = renamed(acos, "arccos")
+arctan: Final = renamed(atan, "arctan")
+
+isnan: Final = unary_function("isnan", keras.ops.isnan, "Whether each element of `input` is not a number.")
+isinf: Final = unary_function("isinf", keras.ops.isinf, "Whether each element of `input` is infinite.")
+isfinite: Final = unary_function("isfinite", keras.ops.isfinite, "Whether each element of `input` is finite.")
+logical_not: Final = unary_function(
+    "logical_not", keras.ops.logical_not, "True where `input` is False or zero.", floats=False
+)
+
+
+def round(input: Any, *, decimals: int = 0) -> Any:
+    """Round each element to the nearest number of so many decimals; halves go to the even neighbour.
+
+    Args:
+        input: Tensor.
+        decimals: How many decimals stay; negative ones round before the point.
+
+    Returns:
+        Tensor of the same shape and format; integers stay as they are.
+
+    Raises:
+        TypeError: `decimals` is no int.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.round(mixtrain.Tensor([0.5, 1.5, -2.6])).asnumpy().tolist()
+        [0.0, 2.0, -3.0]
+
+    Source: MindSpore, `mindspore.ops.round`.
+    """
+    places = checks.integer("ops.round", "decimals", decimals, at_least=-(2**31), example=0)
+
+    def compute(x: Any) -> Any:
+        if not is_float(x.dtype):
+            return x
+        return keras.ops.round(x) if places == 0 else keras.ops.round(x * 10.0**places) / 10.0**places
+
+    return unary("ops.round", compute, input)
+
+
+def nan_to_num(
+    input: Any, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Any:
+    """Replace what is no finite number in `input`: NaN by `nan` (0), infinities by `posinf`, `neginf` (the largest).
+
+    Example: ``ops.nan_to_num(x, nan=0.0)``. Source: MindSpore, `mindspore.ops.nan_to_num`.
+    """
+    return unary(
+        "ops.nan_to_num",
+        lambda x: keras.ops.nan_to_num(x, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf),
+        input,
+        floats=True,
+    )
+
+
+def sinc(input: Any) -> Any:
+    """sin(pi * `input`) / (pi * `input`), and 1 at 0. Source: MindSpore, `mindspore.ops.sinc`."""
+
+    def compute(x: Any) -> Any:
+        angle = x * math.pi
+        safe = keras.ops.where(keras.ops.equal(angle, 0), keras.ops.ones_like(angle), angle)
+        return keras.ops.where(keras.ops.equal(angle, 0), keras.ops.ones_like(angle), keras.ops.sin(safe) / safe)
+
+    return unary("ops.sinc", compute, input, floats=True)
+
+
+def identity(x: Any) -> Any:
+    """Return `x` as a tensor. Example: ``ops.identity(x)``. Source: MindSpore, `mindspore.ops.identity`."""
+    return tensor("ops.identity", x)
+
+
+Exp: Final = primitive("Exp", exp)
+Expm1: Final = primitive("Expm1", expm1)
+Log: Final = primitive("Log", log)
+Log1p: Final = primitive("Log1p", log1p)
+Sqrt: Final = primitive("Sqrt", sqrt)
+Rsqrt: Final = primitive("Rsqrt", rsqrt)
+Square: Final = primitive("Square", square)
+Reciprocal: Final = primitive("Reciprocal", reciprocal)
+Inv: Final = primitive("Inv", reciprocal)
+Abs: Final = primitive("Abs", abs)
+Neg: Final = primitive("Neg", neg)
+Sign: Final = primitive("Sign", sign)
+Floor: Final = primitive("Floor", floor)
+Ceil: Final = primitive("Ceil", ceil)
+Trunc: Final = primitive("Trunc", trunc)
+Rint: Final = primitive("Rint", round)
+Sin: Final = primitive("Sin", sin)
+Cos: Final = primitive("Cos", cos)
+Tan: Final = primitive("Tan", tan)
+Asin: Final = primitive("Asin", asin)
+ACos: Final = primitive("ACos", acos)
+Atan: Final = primitive("Atan", atan)
+Sinh: Final = primitive("Sinh", sinh)
+Cosh: Final = primitive("Cosh", cosh)
+Asinh: Final = primitive("Asinh", asinh)
+Acosh: Final = primitive("Acosh", acosh)
+Atanh: Final = primitive("Atanh", atanh)
+Erf: Final = primitive("Erf", erf)
+Erfc: Final = primitive("Erfc", erfc)
+IsNan: Final = primitive("IsNan", isnan)
+IsInf: Final = primitive("IsInf", isinf)
+IsFinite: Final = primitive("IsFinite", isfinite)
+LogicalNot: Final = primitive("LogicalNot", logical_not)
+Identity: Final = primitive("Identity", identity)
+
+
+class Round(Primitive):
+    """`round` as an object. Example: ``ops.Round()(x)``. Source: MindSpore, `mindspore.ops.Round`."""
+
+    def __call__(self, input: Any, decimals: int = 0) -> Any:
+        return round(input, decimals=decimals)

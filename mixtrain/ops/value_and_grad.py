@@ -1,0 +1,186 @@
+"""`grad` and `value_and_grad`: the gradient of a function as a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+
+from mixtrain import checks
+from mixtrain.ops.gradient import (
+    as_given,
+    check_function,
+    differentiate,
+    is_position,
+    split_sens,
+    tensor_positions,
+    weights_of,
+)
+
+
+def value_and_grad(
+    fn: Callable[..., Any],
+    grad_position: Any = 0,
+    weights: Any = None,
+    has_aux: bool = False,
+    return_ids: bool = False,
+    sens_param: bool = False,
+) -> Callable[..., Any]:
+    """Return a function that computes the outputs of `fn` and their gradients.
+
+    Args:
+        fn: A Cell or a function of tensors; several outputs are differentiated together.
+        grad_position: The input, or a tuple of inputs, that gradients are taken of; None for none.
+        weights: A Parameter or a list of them that gradients are taken of; None for none.
+        has_aux: Whether only the first output of `fn` is differentiated; there must be others.
+        return_ids: Whether each gradient comes as ``(position, gradient)`` or ``(name of the weight, gradient)``.
+        sens_param: Whether calls end with one more argument, the gradient of the output.
+
+    Returns:
+        A function that returns ``(outputs, gradients)``. `gradients` are those of the inputs, one for one position
+        and a tuple for more; those of the weights, one for one Parameter and a tuple for a list; or a tuple of both.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: There is nothing to take gradients of, a position comes twice or is out of range, or `has_aux` and
+            there is one output only.
+
+    Example:
+        >>> import mixtrain
+        >>> x, y = mixtrain.Tensor(3.0), mixtrain.Tensor(4.0)
+        >>> value, (dx, dy) = mixtrain.value_and_grad(lambda x, y: x * x * y, (0, 1))(x, y)
+        >>> float(value), float(dx), float(dy)
+        (36.0, 24.0, 9.0)
+
+    Source: MindSpore, `mindspore.value_and_grad`.
+    """
+    return _gradient_function(
+        "value_and_grad", fn, grad_position, weights, has_aux, return_ids, sens_param,
+        lambda outputs, gradients: (outputs, gradients),
+    )
+
+
+def grad(
+    fn: Callable[..., Any],
+    grad_position: Any = 0,
+    weights: Any = None,
+    has_aux: bool = False,
+    return_ids: bool = False,
+    sens_param: bool = False,
+) -> Callable[..., Any]:
+    """Return a function that computes the gradients of `fn`.
+
+    Args:
+        fn: A Cell or a function of tensors; several outputs are differentiated together.
+        grad_position: The input, or a tuple of inputs, that gradients are taken of; None for none.
+        weights: A Parameter or a list of them that gradients are taken of; None for none.
+        has_aux: Whether only the first output of `fn` is differentiated; the others are returned too.
+        return_ids: Whether each gradient comes as ``(position, gradient)`` or ``(name of the weight, gradient)``.
+        sens_param: Whether calls end with one more argument, the gradient of the output.
+
+    Returns:
+        A function that returns the gradients as `value_and_grad` does; with `has_aux`, ``(gradients, other outputs)``.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: There is nothing to take gradients of, a position comes twice or is out of range, or `has_aux` and
+            there is one output only.
+
+    Example:
+        >>> import mixtrain
+        >>> float(mixtrain.grad(lambda x: x * x)(mixtrain.Tensor(3.0)))
+        6.0
+
+    Source: MindSpore, `mindspore.grad`.
+    """
+    return _gradient_function(
+        "grad", fn, grad_position, weights, has_aux, return_ids, sens_param,
+        lambda outputs, gradients: (gradients, tuple(outputs[1:])) if has_aux else gradients,
+    )
+
+
+def _gradient_function(
+    where: str,
+    fn: Callable[..., Any],
+    grad_position: Any,
+    weights: Any,
+    has_aux: bool,
+    return_ids: bool,
+    sens_param: bool,
+    result: Callable[[Any, Any], Any],
+) -> Callable[..., Any]:
+    check_function(where, fn)
+    positions, held = _positions(where, grad_position, weights), weights_of(where, weights)
+    for name, value in (("has_aux", has_aux), ("return_ids", return_ids), ("sens_param", sens_param)):
+        checks.boolean(where, name, value)
+
+    def gradients(*inputs: Any, **named: Any) -> Any:
+        inputs, named, sens = split_sens(where, inputs, named, sens_param)
+        if positions and max(positions) >= len(inputs):
+            raise checks.fail_value(
+                where, f"grad_position must be below {len(inputs)}, the number of inputs given by position",
+                grad_position, "grad_position=0",
+            )
+        outputs, by_input, by_weight = differentiate(
+            where, fn, inputs, named, positions, held, sens, only_first=has_aux
+        )
+        if has_aux and (not isinstance(outputs, (tuple, list)) or len(outputs) < 2):
+            raise checks.fail_value(
+                where, "has_aux=True needs a function with more than one output", "one", "return loss, logits"
+            )
+        if return_ids:
+            by_input = tuple(zip(tensor_positions(inputs, positions), by_input, strict=True))
+            by_weight = tuple((weight.name, one) for weight, one in zip(held or (), by_weight, strict=True))
+        return result(outputs, _together(grad_position, by_input, weights, by_weight))
+
+    return gradients
+
+
+def _together(grad_position: Any, by_input: tuple[Any, ...], weights: Any, by_weight: tuple[Any, ...]) -> Any:
+    """Return the gradients in the shape that the arguments ask for."""
+    of_inputs = by_input[0] if len(by_input) == 1 else by_input
+    if weights is None:
+        return of_inputs
+    of_weights = as_given(weights, by_weight)
+    return of_weights if grad_position is None else (of_inputs, of_weights)
+
+
+def _positions(where: str, grad_position: Any, weights: Any) -> Sequence[int]:
+    """Return the positions as a tuple.
+
+    Raises:
+        TypeError: One is no int.
+        ValueError: One is negative or comes twice, or there is neither a position nor a weight.
+    """
+    if grad_position is None:
+        if weights is None:
+            raise checks.fail_value(
+                where, "grad_position and weights must not both be None", None, "weights=net.trainable_params()"
+            )
+        return ()
+    found = tuple(grad_position) if isinstance(grad_position, (tuple, list)) else (grad_position,)
+    for one in found:
+        if not is_position(one):
+            raise checks.fail_type(where, "grad_position must be an int or a tuple of ints", one, "grad_position=0")
+        if one < 0:
+            raise checks.fail_value(where, "grad_position must be at least 0", one, "grad_position=0")
+    if len(set(found)) < len(found) or not found:
+        raise checks.fail_value(where, "grad_position must name inputs, each once", grad_position, "grad_position=0")
+    return tuple(int(one) for one in found)
+
+
+def stop_gradient(value: Any) -> Any:
+    """Return `value`, of which no gradient is taken through this place.
+
+    Args:
+        value: A tensor.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> float(mixtrain.grad(lambda x: x * ops.stop_gradient(x))(mixtrain.Tensor(3.0)))
+        3.0
+
+    Source: MindSpore, `mindspore.ops.stop_gradient`.
+    """
+    return keras.ops.stop_gradient(value)

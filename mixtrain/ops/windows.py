@@ -1,0 +1,79 @@
+"""Sizes, steps and padding of the windows of convolutions and poolings, as the operations' arguments give them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from mixtrain import checks
+from mixtrain.dtype import is_float
+from mixtrain.ops.inputs import rank_of, tensor
+
+Pair = tuple[int, int]
+Sides = tuple[Pair, Pair]
+
+
+def window(where: str, name: str, value: Any) -> Pair:
+    """Return an int, (height, width), or the reference's (1, 1, height, width), as (height, width)."""
+    values = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    if len(values) == 4 and values[:2] == (1, 1):
+        values = values[2:]
+    if len(values) != 2:
+        raise checks.fail_value(where, f"{name} must be an int or (height, width)", value, f"{name}=(3, 3)")
+    high, wide = (checks.integer(where, name, one, at_least=1, example=3) for one in values)
+    return high, wide
+
+
+def sides_of(where: str, name: str, value: Any) -> Sides:
+    """Return padding, an int, (height, width) or (top, bottom, left, right), as ((top, bottom), (left, right))."""
+    values = tuple(value) if isinstance(value, (tuple, list)) else (value,) * 4
+    if len(values) == 2:
+        values = (values[0], values[0], values[1], values[1])
+    if len(values) != 4:
+        raise checks.fail_value(where, f"{name} must be an int, two or four of them", value, f"{name}=1")
+    top, bottom, left, right = (checks.integer(where, name, one, at_least=0) for one in values)
+    return (top, bottom), (left, right)
+
+
+def mode_of(where: str, pad_mode: Any, allowed: tuple[str, ...]) -> str:
+    """Return a padding mode, given in any case, in small letters."""
+    mode = pad_mode.lower() if isinstance(pad_mode, str) else pad_mode
+    return str(checks.one_of(where, "pad_mode", mode, allowed))
+
+
+def padded(x: Any, around: Sides, value: float = 0.0) -> Any:
+    """Pad height and width of a channels-last tensor."""
+    if around == ((0, 0), (0, 0)):
+        return x
+    return keras.ops.pad(x, ((0, 0), *around, (0, 0)), constant_values=value)
+
+
+def image(where: str, value: Any) -> Any:
+    """Return a float tensor (N, C, H, W).
+
+    Raises:
+        TypeError: It holds no floats.
+        ValueError: It has another number of axes.
+    """
+    x = tensor(where, value)
+    if not is_float(x.dtype):
+        raise checks.fail_type(where, "the input must hold floats", value, "ops.cast(x, mixtrain.float32)")
+    if rank_of(x) != 4:
+        raise checks.fail_value(where, "the input must have axes (N, C, H, W)", tuple(x.shape), "x of 4 axes")
+    return x
+
+
+def check_fits(where: str, x: Any, span: Pair, around: Sides) -> None:
+    """Raise a ValueError where a window does not fit into padded images (N, C, H, W)."""
+    for size, reach, (before, after) in zip(x.shape[2:], span, around, strict=True):
+        if size is not None and size + before + after < reach:
+            raise checks.fail_value(
+                where, f"the input must be at least {reach - before - after} high or wide, as the window needs it",
+                tuple(x.shape), "a smaller window",
+            )
+
+
+def check_data_format(where: str, data_format: Any) -> str:
+    """Return "NCHW", the only layout."""
+    return str(checks.one_of(where, "data_format", data_format, ("NCHW",)))

@@ -1,0 +1,25 @@
+"""Writing in a thread: one file at a time, finished before the next is written or one is read."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections.abc import Callable
+from typing import Any, Final
+
+_EXECUTOR: Final = concurrent.futures.ThreadPoolExecutor(1, "mixtrain-save-checkpoint")
+_pending: list[concurrent.futures.Future[None]] = []
+
+
+def in_background(write: Callable[..., None], *args: Any) -> None:
+    """Call ``write(*args)`` in the thread."""
+    _pending.append(_EXECUTOR.submit(write, *args))
+
+
+def finish_writing() -> None:
+    """Wait for the files that are being written.
+
+    Raises:
+        OSError: One could not be written.
+    """
+    while _pending:
+        _pending.pop(0).result()

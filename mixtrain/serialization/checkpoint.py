@@ -1,0 +1,58 @@
+"""`Checkpoint`: what a file holds once it is read: parameters by name, and beside them what a resumed run needs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class RunState:
+    """What a run needs beside parameters to go on as if it had never stopped.
+
+    Attributes:
+        arrays: Counts of loss scaling and states of random-number generators, by name.
+        facts: Plain values: "plan", "seed", and where a run wrote the file "epoch", "step" and "batch_num".
+    """
+
+    arrays: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+class Checkpoint(dict[str, Any]):
+    """A dict from name to Parameter (or str), as `load_checkpoint` returns it; what else is needed is in `run_state`.
+
+    Names may be changed and taken out in place; a plain dict made of it has no `run_state`.
+
+    Args:
+        parameters: The parameters by name.
+        run_state: Loss-scale counts, random states, precision plan, place in the run.
+
+    Example:
+        >>> Checkpoint(run_state=RunState(facts={"epoch": 3, "step": 12, "batch_num": 4})).initial_epoch
+        3
+    """
+
+    def __init__(self, parameters: Mapping[str, Any] | None = None, *, run_state: RunState | None = None) -> None:
+        super().__init__(parameters or {})
+        self.run_state = RunState() if run_state is None else run_state
+
+    @property
+    def epoch(self) -> int | None:
+        """Number of the epoch in which the file was written, from 1; None where no run wrote it."""
+        return self.run_state.facts.get("epoch")
+
+    @property
+    def step(self) -> int | None:
+        """Number of the step after which the file was written, from 1; None where no run wrote it."""
+        return self.run_state.facts.get("step")
+
+    @property
+    def initial_epoch(self) -> int:
+        """How many epochs were complete: what `Model.train` takes to go on from here."""
+        epoch, batch_num = self.epoch or 0, self.run_state.facts.get("batch_num") or 0
+        complete = epoch == 0 or (batch_num > 0 and (self.step or 0) % batch_num == 0)
+        return epoch if complete else epoch - 1

@@ -1,0 +1,110 @@
+"""`export`: a network written for programs that know nothing of mixtrain; `load`, which refuses MindSpore's graphs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NoReturn
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.common.changes import mode_changed
+from mixtrain.dtype import float32
+from mixtrain.nn.cell import Cell
+from mixtrain.precision.apply import applied_plan, apply_plan
+from mixtrain.precision.cast import cast_floats
+
+_FORMATS: Final = ("SAVED_MODEL", "ONNX")
+_MINDSPORES: Final = ("MINDIR", "AIR")
+
+
+def export(net: Any, *inputs: Any, file_name: str | os.PathLike[str], file_format: str, **kwargs: Any) -> None:
+    """Write the inference graph of a network, in float32 whatever level it is trained at.
+
+    Args:
+        net: A Cell, a built Keras model, or a function of tensors.
+        *inputs: An example of each input; the batch axis, the first, may have any size later.
+        file_name: The folder ("SAVED_MODEL") or file ("ONNX"; ``.onnx`` is added where it is missing).
+        file_format: "SAVED_MODEL" for a SavedModel of TensorFlow's, or "ONNX", for which ``mixtrain[onnx]`` is needed.
+            MindSpore's "MINDIR" and "AIR" are refused: they are graphs of its own.
+        **kwargs: None: MindSpore's options for encryption and obfuscation are not offered.
+
+    Raises:
+        TypeError: An argument has the wrong type, or is not known.
+        ValueError: No input, or another `file_format`.
+        ImportError: tf2onnx or onnx is not installed.
+
+    Example:
+        >>> import os, tempfile, mixtrain, mixtrain.nn as nn
+        >>> folder = os.path.join(tempfile.mkdtemp(), "dense")
+        >>> export(nn.Dense(2, 3), mixtrain.Tensor([[1.0, 2.0]]), file_name=folder, file_format="SAVED_MODEL")
+        >>> sorted(os.listdir(folder))
+        ['assets', 'fingerprint.pb', 'saved_model.pb', 'variables']
+
+    Source: MindSpore, `mindspore.export`.
+    """
+    if file_format in _MINDSPORES:
+        raise ValueError(
+            f"export: expected file_format to be one of {', '.join(_FORMATS)}; got {file_format!r}, a graph of "
+            'MindSpore\'s own. Write file_format="SAVED_MODEL", or "ONNX" with mixtrain[onnx] installed.'
+        )
+    checks.one_of("export", "file_format", file_format, _FORMATS)
+    if kwargs:
+        raise TypeError(f"export: expected no more arguments; got {', '.join(kwargs)}. Write it without them.")
+    if not isinstance(file_name, (str, os.PathLike)):
+        raise checks.fail_type("export", "file_name must be a str", file_name, 'file_name="lenet"')
+    if not callable(net):
+        raise checks.fail_type("export", "net must be a Cell, a Keras model or a function", net, "a network")
+    if not inputs:
+        raise checks.fail_value("export", "an example of each input must be given", inputs, "export(net, data, ...)")
+    tensors = [engine.to_tensor(value) for value in inputs]
+    path = os.path.realpath(os.fspath(file_name))
+    with _inferring(net) as function:
+        if file_format == "ONNX":
+            engine.write_onnx(function, tensors, path if path.endswith(".onnx") else f"{path}.onnx")
+        else:
+            engine.write_saved_model(function, tensors, path)
+
+
+def load(file_name: str, **kwargs: Any) -> NoReturn:
+    """Refuse: MindSpore's MINDIR graphs run in MindSpore alone.
+
+    Args:
+        file_name: The file.
+        **kwargs: MindSpore's options.
+
+    Raises:
+        ValueError: Always; the message says what to use instead.
+
+    Source: MindSpore, `mindspore.load`.
+    """
+    raise ValueError(
+        f"load: expected a file that TensorFlow can run; got {file_name!r}, a MINDIR graph of MindSpore's own. "
+        "Write load_checkpoint for parameters, or tf.saved_model.load for what export wrote as SAVED_MODEL."
+    )
+
+
+@contextlib.contextmanager
+def _inferring(net: Any) -> Iterator[Callable[..., Any]]:
+    """Give the network as a function in inference mode, its plan lifted; put both back afterwards."""
+    if not isinstance(net, (Cell, keras.Layer)):
+        yield net
+        return
+    applied = applied_plan(net)
+    if applied is not None:
+        applied.undo()
+    modes = [(cell, cell.training) for _, cell in net.cells_and_names()] if isinstance(net, Cell) else []
+    try:
+        if isinstance(net, Cell):
+            net.set_train(False)
+            yield lambda *inputs: cast_floats(net(*inputs), float32)
+        else:
+            yield lambda *inputs: cast_floats(net(*inputs, training=False), float32)
+    finally:
+        for cell, training in modes:
+            object.__setattr__(cell, "training", training)
+        mode_changed()
+        if applied is not None:
+            apply_plan(net, applied.plan)

@@ -1,0 +1,112 @@
+"""`load_checkpoint`: the parameters of a file, by name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Final
+
+from mixtrain import checks
+from mixtrain.common.parameter import Parameter
+from mixtrain.serialization.background import finish_writing
+from mixtrain.serialization.checkpoint import Checkpoint
+from mixtrain.serialization.into_net import load_param_into_net
+from mixtrain.serialization.save import check_encryption, check_options
+from mixtrain.serialization.store import read_file
+from mixtrain.serialization.values import restored
+
+_WHERE: Final = "load_checkpoint"
+Prefixes = str | list[str] | tuple[str, ...]
+
+
+def load_checkpoint(
+    ckpt_file_name: str | os.PathLike[str],
+    net: Any = None,
+    strict_load: bool = False,
+    filter_prefix: Prefixes | None = None,
+    dec_key: bytes | None = None,
+    dec_mode: str = "AES-GCM",
+    specify_prefix: Prefixes | None = None,
+    choice_func: Callable[[str], bool] | None = None,
+    **kwargs: Any,
+) -> Checkpoint:
+    """Read a file that `save_checkpoint` or `ModelCheckpoint` wrote.
+
+    Args:
+        ckpt_file_name: The file; its name ends with ``ckpt``.
+        net: A network that the parameters are loaded into, as by `load_param_into_net`; None for none.
+        strict_load: As in `load_param_into_net`.
+        filter_prefix: Names that begin so are left out; one or several.
+        dec_key: None: files are not encrypted.
+        dec_mode: Accepted for MindSpore scripts.
+        specify_prefix: Names that begin otherwise are left out; one or several.
+        choice_func: Says of a name whether it is read; without effect beside the two before it.
+        **kwargs: ``crc_check`` (checksums are always compared), ``format`` ("ckpt" alone), ``remove_redundancy`` (False
+            alone).
+
+    Returns:
+        A dict from name to Parameter, or to str for a string; its `run_state` holds what else a resumed run needs.
+
+    Raises:
+        CheckpointError: The file is no checkpoint of mixtrain's, or damaged.
+        TypeError: An argument has the wrong type.
+        ValueError: The file is missing, its name does not end with ``ckpt``, or no parameter is left.
+
+    Example:
+        >>> import os, tempfile, mixtrain.nn as nn
+        >>> from mixtrain.serialization import save_checkpoint
+        >>> path = os.path.join(tempfile.mkdtemp(), "dense.ckpt")
+        >>> save_checkpoint(nn.Dense(2, 3), path, append_dict={"epoch": 4})
+        >>> loaded = load_checkpoint(path, filter_prefix="bias")
+        >>> list(loaded), int(loaded["epoch"])
+        (['weight', 'epoch'], 4)
+
+    Source: MindSpore, `mindspore.load_checkpoint`.
+    """
+    check_encryption(_WHERE, dec_key, dec_mode, "dec_key")
+    check_options(_WHERE, kwargs)
+    only, without = _prefixes("specify_prefix", specify_prefix), _prefixes("filter_prefix", filter_prefix)
+    path = _existing(ckpt_file_name)
+
+    def wanted(name: str) -> bool:
+        if only is None and without is None:
+            return choice_func is None or bool(choice_func(name))
+        return (only is None or name.startswith(only)) and not (without is not None and name.startswith(without))
+
+    values, state = read_file(path, wanted)
+    if not values:
+        raise ValueError(
+            f"{_WHERE}: expected a parameter that the arguments let through; got none of {path!r}. "
+            "Write another filter_prefix, specify_prefix or choice_func."
+        )
+    found = {name: restored(value) for name, value in values.items()}
+    parameters = {name: value if isinstance(value, str) else Parameter(value, name) for name, value in found.items()}
+    checkpoint = Checkpoint(parameters, run_state=state)
+    if net is not None:
+        load_param_into_net(net, checkpoint, strict_load)
+    return checkpoint
+
+
+def _prefixes(name: str, given: Any) -> tuple[str, ...] | None:
+    """Return one or several prefixes as a tuple."""
+    if given is None:
+        return None
+    listed = (given,) if isinstance(given, str) else given
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(prefix, str) for prefix in listed):
+        raise checks.fail_type(_WHERE, f"{name} must be a str or a list of them", given, f'{name}="conv"')
+    if not listed or "" in listed:
+        raise checks.fail_value(_WHERE, f"{name} must not be empty", given, f'{name}="conv"')
+    return tuple(listed)
+
+
+def _existing(file_name: Any) -> str:
+    if not isinstance(file_name, (str, os.PathLike)):
+        raise checks.fail_type(_WHERE, "ckpt_file_name must be a str", file_name, 'ckpt_file_name="lenet.ckpt"')
+    name = os.fspath(file_name)
+    if not name.endswith("ckpt"):
+        raise checks.fail_value(_WHERE, "ckpt_file_name must end with ckpt", name, f'ckpt_file_name="{name}.ckpt"')
+    path = os.path.realpath(name)
+    finish_writing()
+    if not os.path.exists(path):
+        raise checks.fail_value(_WHERE, "ckpt_file_name must be a file that exists", path, "the path of a checkpoint")
+    return path

@@ -1,0 +1,77 @@
+"""What a resumed run needs beside parameters: taken from a train cell, and put back into one."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+
+from mixtrain.common.seed import restore_seed_state, seed_state
+from mixtrain.network.walk import is_cell, tree_of
+from mixtrain.nn.cell import Cell
+from mixtrain.nn.optim.optimizer import Optimizer
+from mixtrain.nn.step.train_cell import TrainOneStepCell
+from mixtrain.precision.apply import applied_plan
+from mixtrain.precision.plan import PrecisionPlan
+from mixtrain.serialization.checkpoint import RunState
+from mixtrain.serialization.names import states_by_name
+from mixtrain.serialization.values import stored
+
+
+def trains(network: Any) -> bool:
+    """Say whether a network is a train cell: a cell that has an optimizer inside."""
+    if not is_cell(network) or isinstance(network, Optimizer):
+        return False
+    return any(isinstance(cell, (TrainOneStepCell, Optimizer)) for _, cell in network.cells_and_names())
+
+
+def take_run_state(network: Any, place: Mapping[str, int]) -> RunState:
+    """Return the state of a network: random states; for a train cell also the seed, the plan and loss-scale counts.
+
+    Args:
+        network: A Cell or Keras layer.
+        place: The place in the run, for the facts.
+    """
+    arrays = {name: stored(variable) for name, variable in states_by_name(network).items()}
+    facts: dict[str, Any] = dict(place)
+    if trains(network):
+        plan = plan_in_force(network)
+        facts |= {"seed": seed_state(), "plan": None if plan is None else plan_facts(plan)}
+    return RunState(arrays, facts)
+
+
+def put_run_facts(network: Any, facts: Mapping[str, Any]) -> None:
+    """Put back what is no variable, the seed, and warn where the network is planned otherwise than it was."""
+    if facts.get("seed") is not None:
+        restore_seed_state(facts["seed"])
+    plan, before = plan_in_force(network), facts.get("plan")
+    if plan is None or before is None or (plan.level, str(plan.half)) == (before["level"], before["half"]):
+        return
+    warnings.warn(
+        f"load_param_into_net: the checkpoint was written at level {before['level']} (half is {before['half']}), this "
+        f"network trains at {plan.level} (half is {plan.half}). Parameters are kept in float32 at every level and are "
+        "loaded; the steps to come round otherwise than those before.",
+        stacklevel=3,
+    )
+
+
+def plan_in_force(network: Any) -> PrecisionPlan | None:
+    """Return the precision plan that was applied to a network or to one inside it."""
+    if not isinstance(network, (Cell, keras.Layer)):
+        return None
+    for node in tree_of(network).walk():
+        applied = applied_plan(node.layer)
+        if applied is not None:
+            return applied.plan
+    return None
+
+
+def plan_facts(plan: PrecisionPlan) -> dict[str, Any]:
+    """Return a plan as plain values: its level, its half format and each layer's rule and formats."""
+    rows = [
+        [row.path, row.layer, row.rule, str(row.compute_dtype), str(row.parameter_dtype or ""), str(row.output_dtype)]
+        for row in plan.rows
+    ]
+    return {"level": plan.level, "half": str(plan.half), "reason": plan.reason, "rows": rows}

@@ -1,0 +1,210 @@
+"""`save_checkpoint`: the parameters of a network, or given ones, written to a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import keras
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.common.tensor import Tensor
+from mixtrain.dtype import as_dtype
+from mixtrain.nn.cell import Cell
+from mixtrain.serialization.background import finish_writing, in_background
+from mixtrain.serialization.checkpoint import Checkpoint, RunState
+from mixtrain.serialization.names import parameters_by_name
+from mixtrain.serialization.run_state import take_run_state
+from mixtrain.serialization.store import write_file
+from mixtrain.serialization.values import stored
+
+_WHERE: Final = "save_checkpoint"
+_ENCRYPTION: Final = "no enc_key, and an encrypted disk or archive for the file"
+
+
+def save_checkpoint(
+    save_obj: Any,
+    ckpt_file_name: str | os.PathLike[str],
+    integrated_save: bool = True,
+    async_save: bool | str = False,
+    append_dict: dict[str, Any] | None = None,
+    enc_key: bytes | None = None,
+    enc_mode: str = "AES-GCM",
+    choice_func: Callable[[str], bool] | None = None,
+    **kwargs: Any,
+) -> None:
+    """Write the parameters of a network to a file.
+
+    Of a train cell (``model.train_network``) the file holds all that a resumed run needs. The file is HDF5; it
+    appears only when it is complete.
+
+    Args:
+        save_obj: A Cell (also an optimizer or a train cell) or built Keras model; a dict from name to parameter,
+            tensor, array or string; a list of parameters, or of ``{"name": ..., "data": ...}``.
+        ckpt_file_name: The file; ``.ckpt`` is added where it does not end so.
+        integrated_save: Accepted for MindSpore scripts; without effect on one device.
+        async_save: Whether a thread writes the file (True, "thread" or "process"); values are those of the call.
+        append_dict: More values by name: numbers, bools, strings, tensors.
+        enc_key: None: files are not encrypted.
+        enc_mode: Accepted for MindSpore scripts.
+        choice_func: Says of a name whether its parameter is written; by default all are.
+        **kwargs: ``crc_check`` (checksums are always written), ``format`` ("ckpt" alone), ``incremental`` and
+            ``remove_redundancy`` (False alone).
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: `enc_key` is given, or an argument is out of range.
+        FileNotFoundError: The folder is missing.
+        IsADirectoryError: `ckpt_file_name` is a folder.
+
+    Example:
+        >>> import os, tempfile, mixtrain.nn as nn
+        >>> path = os.path.join(tempfile.mkdtemp(), "dense")
+        >>> save_checkpoint(nn.Dense(2, 3), path, append_dict={"epoch": 4})
+        >>> os.listdir(os.path.dirname(path))
+        ['dense.ckpt']
+
+    Source: MindSpore, `mindspore.save_checkpoint`.
+    """
+    checks.boolean(_WHERE, "integrated_save", integrated_save)
+    check_encryption(_WHERE, enc_key, enc_mode)
+    check_options(_WHERE, kwargs)
+    write_checkpoint(save_obj, ckpt_file_name, async_save, append_dict, choice_func)
+
+
+def write_checkpoint(
+    save_obj: Any,
+    file_name: str | os.PathLike[str],
+    async_save: bool | str,
+    append_dict: dict[str, Any] | None,
+    choice_func: Callable[[str], bool] | None = None,
+    place: Mapping[str, int] | None = None,
+) -> str:
+    """Do what `save_checkpoint` does, with the place in a run (epoch, step, batch_num); return the file's path."""
+    path = _path_of(file_name)
+    check_async_save(_WHERE, async_save)
+    values = {name: stored(value) for name, value in _chosen(_entries(save_obj), choice_func)}
+    values |= {name: stored(value) for name, value in check_append_dict(_WHERE, append_dict).items()}
+    if isinstance(save_obj, (Cell, keras.Layer)):
+        state = take_run_state(save_obj, place or {})
+    else:
+        state = save_obj.run_state if isinstance(save_obj, Checkpoint) else RunState()
+    finish_writing()
+    if async_save:
+        in_background(write_file, path, values, state)
+    else:
+        write_file(path, values, state)
+    return path
+
+
+def _path_of(file_name: Any) -> str:
+    if not isinstance(file_name, (str, os.PathLike)):
+        raise checks.fail_type(_WHERE, "ckpt_file_name must be a str", file_name, 'ckpt_file_name="lenet.ckpt"')
+    path = os.path.realpath(os.fspath(file_name))
+    if os.path.isdir(path):
+        raise IsADirectoryError(
+            f"{_WHERE}: expected ckpt_file_name to be a file; got the folder {path!r}. "
+            f"Write {os.path.join(path, 'lenet.ckpt')!r}."
+        )
+    return path if path.endswith("ckpt") else f"{path}.ckpt"
+
+
+def _chosen(entries: Mapping[str, Any], choice_func: Callable[[str], bool] | None) -> list[tuple[str, Any]]:
+    return [(name, value) for name, value in entries.items() if choice_func is None or choice_func(name)]
+
+
+def _entries(save_obj: Any) -> Mapping[str, Any]:
+    """Return what is to be written, by name."""
+    if isinstance(save_obj, dict):
+        return {_checked_name(name): _checked_value(name, value) for name, value in save_obj.items()}
+    if isinstance(save_obj, list):
+        return dict(map(_listed, save_obj))
+    return parameters_by_name(f"{_WHERE}: save_obj", save_obj)
+
+
+def _listed(item: Any) -> tuple[str, Any]:
+    """Return (name, value) for one item of a list."""
+    if isinstance(item, keras.Variable):
+        return item.name, item
+    if not isinstance(item, dict) or "name" not in item or "data" not in item:
+        raise checks.fail_type(
+            _WHERE, "each item of a list must be a Parameter or a dict with name and data", item,
+            '[{"name": "weight", "data": tensor}]',
+        )
+    return _checked_name(item["name"]), _checked_value(item["name"], item["data"])
+
+
+def _checked_name(name: Any) -> str:
+    if not isinstance(name, str):
+        raise checks.fail_type(_WHERE, "a parameter's name must be a str", name, '{"weight": tensor}')
+    return name
+
+
+def _checked_value(name: str, value: Any) -> Any:
+    if isinstance(value, (np.ndarray, np.generic)):
+        as_dtype(value.dtype)
+    elif not isinstance(value, (Tensor, str)):
+        raise checks.fail_type(
+            f"{_WHERE}: {name}", "its value must be a Parameter, tensor, array or str", value, "a Parameter"
+        )
+    return value
+
+
+# ---- checks that the callback shares -------------------------------------------------------------------------
+def check_append_dict(where: str, append_dict: Any) -> dict[str, Any]:
+    """Return the values to append, a dict from str to number, bool, string or tensor; None is no values.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    checks.instance(where, "append_dict", {} if append_dict is None else append_dict, dict, 'append_dict={"epoch": 3}')
+    for name, value in (append_dict or {}).items():
+        if not isinstance(name, str) or not isinstance(value, (int, float, str, Tensor)):
+            raise checks.fail_type(
+                where, f"append_dict[{name!r}] must be a str's number, bool, str or tensor", value, '{"epoch": 3}'
+            )
+    return dict(append_dict or {})
+
+
+def check_async_save(where: str, async_save: Any) -> bool | str:
+    """Return whether a thread writes the file: a bool, "thread" or "process".
+
+    Raises:
+        TypeError: It is neither a bool nor a str.
+        ValueError: Another string.
+    """
+    if isinstance(async_save, str):
+        return str(checks.one_of(where, "async_save", async_save, ("thread", "process")))
+    return checks.boolean(where, "async_save", async_save)
+
+
+def check_encryption(where: str, key: Any, mode: Any, name: str = "enc_key") -> None:
+    """Refuse a key: files are not encrypted.
+
+    Raises:
+        TypeError: `mode` is no str.
+        ValueError: There is a key.
+    """
+    checks.instance(where, "the mode of encryption", mode, str, '"AES-GCM"')
+    if key is not None:
+        raise checks.fail_value(where, f"{name} must be None, for files are not encrypted", key, _ENCRYPTION)
+
+
+def check_options(where: str, options: Mapping[str, Any]) -> None:
+    """Check the options that MindSpore has for cases that do not arise here.
+
+    Raises:
+        TypeError: There is no such option.
+        ValueError: It asks for what is not offered.
+    """
+    for name, value in options.items():
+        if name == "format":
+            checks.one_of(where, name, value, ("ckpt",))
+        elif name == "crc_check":
+            checks.boolean(where, name, value)
+        elif name not in ("incremental", "remove_redundancy"):
+            raise TypeError(f"{where}: expected known arguments; got {name}={value!r}. Write it without {name}.")
+        elif value:
+            raise checks.fail_value(where, f"{name} must be False on one device", value, f"{name}=False")

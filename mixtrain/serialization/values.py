@@ -1,0 +1,43 @@
+"""Between variables and what a file holds: arrays, in which bfloat16 is kept as its 16 bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+
+from mixtrain import engine
+from mixtrain.dtype import DType, as_dtype, bfloat16, bool_, float32, int64
+
+_PYTHON_FORMATS = {bool: bool_, int: int64, float: float32}
+
+
+def dtype_of(value: Any) -> DType:
+    """Return the format that a variable, tensor or array is kept in."""
+    return as_dtype(keras.backend.standardize_dtype(getattr(value, "stored_dtype", value.dtype)))
+
+
+def stored(value: Any) -> Any:
+    """Return what is written for a variable, tensor, array, number or string."""
+    if isinstance(value, str):
+        return value
+    if type(value) in _PYTHON_FORMATS:
+        return np.asarray(value, _PYTHON_FORMATS[type(value)])
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.asarray(value)
+    array = engine.to_numpy(value)
+    if dtype_of(value) == bfloat16:
+        # bfloat16 is the upper half of float32.
+        return (array.view(np.uint32) >> 16).astype(np.uint16), "bfloat16"
+    return np.array(array)
+
+
+def restored(value: Any) -> Any:
+    """Return what was read as a tensor, or a string as it is."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, tuple):
+        array, dtype = value
+        return engine.to_tensor((array.astype(np.uint32) << 16).view(np.float32), dtype)
+    return engine.to_tensor(value)

@@ -1,0 +1,232 @@
+"""`SummaryRecord`: values of a run written to an event file, which TensorBoard shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, TypeVar
+
+import numpy as np
+
+from mixtrain import checks, engine
+from mixtrain.common.summaries import begin_recording, end_recording, take_values
+from mixtrain.common.tensor import Tensor
+from mixtrain.train.callback.checkpoint_files import make_folder
+
+_RecordT = TypeVar("_RecordT", bound="SummaryRecord")
+_WHERE: Final = "SummaryRecord"
+PLUGINS: Final = ("scalar", "image", "tensor", "histogram")
+_SHOWN_IMAGES: Final = 10
+
+
+class SummaryRecord:
+    """Writes numbers, tensors, images and histograms to an event file; a context manager that closes it.
+
+    While one is open, summary operations (`ops.ScalarSummary` and others) put values aside, which `record` writes too.
+
+    Args:
+        log_dir: The folder, made where it is missing.
+        file_prefix: Accepted for MindSpore scripts; the file is called ``events.out.tfevents...``.
+        file_suffix: What the file's name ends with.
+        num_process: Accepted for MindSpore scripts.
+        network: Accepted for MindSpore scripts; no graph is written.
+        max_file_size: Bytes after which no more is written; None for no limit.
+        raise_exception: Whether a file that cannot be written is an error, or a warning.
+        export_options: ``{"tensor_format": "npy"}`` writes tensors as ``.npy`` files too.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range.
+
+    Example:
+        >>> import tempfile, mixtrain
+        >>> with SummaryRecord(tempfile.mkdtemp()) as summary:
+        ...     summary.add_value("scalar", "loss", mixtrain.Tensor(0.5))
+        ...     summary.record(1)
+        True
+
+    Source: MindSpore, `mindspore.SummaryRecord`.
+    """
+
+    def __init__(
+        self,
+        log_dir: str | os.PathLike[str],
+        file_prefix: str = "events",
+        file_suffix: str = "_MS",
+        num_process: int = 32,
+        network: Any = None,
+        max_file_size: int | None = None,
+        raise_exception: bool = False,
+        export_options: dict[str, Any] | None = None,
+    ) -> None:
+        for name, value in (("file_prefix", file_prefix), ("file_suffix", file_suffix)):
+            checks.instance(_WHERE, name, value, str, f'{name}="_MS"')
+        if max_file_size is not None:
+            checks.integer(_WHERE, "max_file_size", max_file_size, at_least=1, example=2**30)
+        if log_dir is None:
+            raise checks.fail_type(_WHERE, "log_dir must be a str", log_dir, 'log_dir="./summary"')
+        self._max_file_size = max_file_size
+        self.raise_exception = checks.boolean(_WHERE, "raise_exception", raise_exception)
+        self._exports_tensors = check_export_options(_WHERE, export_options)
+        self._folder = make_folder(_WHERE, log_dir)
+        self._writer = engine.EventWriter(self._folder, file_suffix)
+        self._waiting: dict[tuple[str, str], np.ndarray] = {}
+        self._mode = "train"
+        self._closed = self._full = False
+        begin_recording()
+
+    def __enter__(self: _RecordT) -> _RecordT:
+        if self._closed:
+            raise ValueError(f"{_WHERE}: expected one that is open; got a closed one. Write SummaryRecord(log_dir).")
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+    @property
+    def log_dir(self) -> str:
+        """The file that is written, its full path."""
+        return str(self._writer.path)
+
+    def set_mode(self, mode: Literal["train", "eval"]) -> None:
+        """Say whether the network trains: in "eval" the values of summary operations are left out."""
+        self._mode = str(checks.one_of(f"{_WHERE}.set_mode", "mode", mode, ("train", "eval")))
+
+    def add_value(self, plugin: str, name: str, value: Any) -> None:
+        """Keep a value for the next `record`; the newest of a name counts.
+
+        Args:
+            plugin: "scalar", "tensor", "histogram" or "image" ((N, C, H, W) with 1 or 3 channels).
+            name: Its tag.
+            value: A tensor.
+
+        Raises:
+            TypeError: `value` is no tensor.
+            ValueError: There is no such plugin, `name` is empty, or `value` has another shape than the plugin's.
+        """
+        where = f"{_WHERE}.add_value"
+        checks.one_of(where, "plugin", plugin, PLUGINS)
+        if not isinstance(name, str) or not name:
+            raise checks.fail_value(where, "name must be a str that is not empty", name, 'name="loss"')
+        checks.instance(where, "value", value, Tensor, "mixtrain.Tensor(0.5)")
+        self._waiting[plugin, name] = _shaped(where, plugin, engine.to_numpy(value))
+
+    def record(
+        self, step: int, train_network: Any = None, plugin_filter: Callable[[str], bool] | None = None
+    ) -> bool:
+        """Write the values that wait, and those that summary operations put aside.
+
+        Args:
+            step: Number of the step.
+            train_network: Accepted for MindSpore scripts.
+            plugin_filter: Says of a plugin whether its values are written; the others wait no longer.
+
+        Returns:
+            Whether they were written: not so where it is closed or the file is full.
+
+        Raises:
+            TypeError: `step` is no int.
+        """
+        checks.integer(f"{_WHERE}.record", "step", step, at_least=0, example=1)
+        aside = {(plugin, tag): _shaped(tag, plugin, value) for plugin, tag, value in take_values()}
+        values = {**(aside if self._mode == "train" else {}), **self._waiting}
+        self._waiting = {}
+        wanted = {key: value for key, value in values.items() if plugin_filter is None or plugin_filter(key[0])}
+        return self._write(step, wanted)
+
+    def write_numbers(self, step: int, numbers: Mapping[str, float]) -> bool:
+        """Write numbers at once, and leave alone what waits for `record`.
+
+        Args:
+            step: Number of the step.
+            numbers: The numbers by tag.
+
+        Returns:
+            As `record`.
+        """
+        return self._write(step, {("scalar", tag): np.asarray(number) for tag, number in numbers.items()})
+
+    def _write(self, step: int, values: Mapping[tuple[str, str], np.ndarray]) -> bool:
+        if self._closed or self._full:
+            return False
+        try:
+            for (plugin, tag), value in values.items():
+                getattr(self._writer, plugin)(tag, value, step)
+                self._export(plugin, tag, value, step)
+            self._check_size()
+        except OSError as error:
+            if self.raise_exception:
+                raise
+            warnings.warn(f"{_WHERE}: step {step} was not written: {error}.", stacklevel=3)
+            return False
+        return True
+
+    def add_text(self, name: str, text: str) -> None:
+        """Write text at once, at step 0.
+
+        Args:
+            name: Its tag.
+            text: The text.
+        """
+        self._writer.text(name, text, 0)
+
+    def flush(self) -> None:
+        """Bring what was written to the disk."""
+        if not self._closed:
+            self._writer.flush()
+
+    def close(self) -> None:
+        """Write what waits in memory to the disk, and close the file; a second call does nothing."""
+        if not self._closed:
+            self._closed = True
+            end_recording()
+            self._writer.close()
+
+    def _export(self, plugin: str, tag: str, value: np.ndarray, step: int) -> None:
+        if plugin == "tensor" and self._exports_tensors:
+            folder = os.path.join(self._folder, "export", "tensor")
+            os.makedirs(folder, exist_ok=True)
+            np.save(os.path.join(folder, f"{re.sub(r'[^0-9A-Za-z_.-]', '_', tag)}_{step}.npy"), value)
+
+    def _check_size(self) -> None:
+        if self._max_file_size is None:
+            return
+        self._writer.flush()
+        if os.path.getsize(self._writer.path) >= self._max_file_size:
+            self._full = True
+            warnings.warn(f"{_WHERE}: {self.log_dir} has reached max_file_size; no more is written.", stacklevel=4)
+
+
+def check_export_options(where: str, options: Any) -> bool:
+    """Return whether tensors are written as ``.npy`` files too.
+
+    Raises:
+        TypeError: `options` is no dict.
+        ValueError: An option is unknown.
+    """
+    if options is None:
+        return False
+    checks.instance(where, "export_options", options, dict, 'export_options={"tensor_format": "npy"}')
+    for name, value in options.items():
+        checks.one_of(where, "each of export_options", name, ("tensor_format",))
+        checks.one_of(where, name, value, ("npy", None))
+    return options.get("tensor_format") == "npy"
+
+
+def _shaped(where: str, plugin: str, value: np.ndarray) -> np.ndarray:
+    """Return a value as its plugin takes it."""
+    if plugin == "scalar" and value.size == 1:
+        return value.reshape(())
+    if plugin in ("tensor", "histogram") and value.ndim:
+        return value
+    if plugin == "image" and value.ndim == 4 and value.shape[1] in (1, 3) and value.size:
+        pixels = value[:_SHOWN_IMAGES].transpose(0, 2, 3, 1).astype(np.float64)
+        if value.dtype != np.uint8:
+            low, high = pixels.min(), pixels.max()
+            pixels = (pixels - low) * (255.0 / (high - low if high > low else 1.0))
+        return pixels.astype(np.uint8)
+    shapes = {"scalar": "one element", "image": "the axes (N, C, H, W) with 1 or 3 channels"}
+    wanted = shapes.get(plugin, "at least one axis")
+    raise checks.fail_value(where, f"a value of {plugin} must have {wanted}", value.shape, "another shape")

@@ -1,0 +1,307 @@
+"""`jit`: what compiles, what is traced anew, and that compiled and eager runs give the same."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+import mixtrain
+from mixtrain import engine, nn, ops
+from mixtrain.amp import DynamicLossScaler, LossScaler, StaticLossScaler, all_finite
+
+BOTH_MODES = pytest.mark.parametrize("mode", [mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE], ids=["graph", "eager"])
+
+
+class Counted:
+    """Counts how often Python ran a function: once for each time it was compiled."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.count = 0
+        self.function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.count += 1
+        return self.function(*args, **kwargs)
+
+
+@BOTH_MODES
+def test_tensors_are_traced_and_other_arguments_are_constants_in_both_modes(mode: int) -> None:
+    mixtrain.set_context(mode=mode)
+    run = Counted(lambda x, power, flag=True: x**power if flag else x)
+    compiled = mixtrain.jit(run)
+    x = np.float32([1, 2])
+    for value in (x, 2 * x, mixtrain.Tensor(3 * x)):
+        assert engine.to_numpy(compiled(value, 2)).tolist() == (engine.to_numpy(value) ** 2).tolist()
+    assert run.count == 1
+    compiled(x, 3)
+    compiled(x, power=2)
+    compiled(x, 2, flag=False)
+    compiled(x[:1], 2)
+    compiled(x.astype(np.float64), 2)
+    assert run.count == 6
+    assert compiled(x, True, False).dtype == compiled(x, 1, False).dtype
+    assert run.count == 8
+
+
+def test_functions_run_eagerly_where_they_are_not_jitted() -> None:
+    mixtrain.set_context(mode=mixtrain.PYNATIVE_MODE)
+    seen = []
+    mixtrain.value_and_grad(lambda x: seen.append(engine.is_tracing()) or x * x)(mixtrain.Tensor(1.0))
+    mixtrain.jit(lambda x: seen.append(engine.is_tracing()) or x)(mixtrain.Tensor(1.0))
+    assert seen == [False, True]
+
+
+def test_results_keep_their_structure_and_constants() -> None:
+    weight = mixtrain.Parameter(2.0, name="w")
+    result = mixtrain.jit(lambda x, n: {"x": (x, [n, "name", None, True]), "w": weight})(mixtrain.Tensor(1.0), 7)
+    assert (float(result["x"][0]), result["x"][1], float(result["w"])) == (1.0, [7, "name", None, True], 2.0)
+
+
+def test_every_way_to_write_it() -> None:
+    double = mixtrain.jit(lambda x: x * 2)
+    x = mixtrain.Tensor(2.0)
+
+    @mixtrain.jit(jit_level="O1", capture_mode="trace", dynamic=1, fullgraph=True, backend="ms_backend", more=3)
+    def triple(x: Any) -> Any:
+        """Say so."""
+        return x * 3
+
+    @mixtrain.ms_function
+    def old(x: Any) -> Any:
+        return double(triple(x))
+
+    assert [float(f(x)) for f in (double, triple, old, mixtrain.jit(fn=abs), mixtrain.jit(double))] == [4, 6, 12, 2, 4]
+    assert float(mixtrain.ms_function(input_signature=x)(lambda x: x + 1)(x)) == 3
+    assert (triple.__name__, triple.__doc__) == ("triple", "Say so.")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"function": 3}, TypeError, "jit: function must be a function, a method or a Cell"),
+        ({"function": nn.Dense}, TypeError, "jit: function must be a function, a method or a Cell"),
+        ({"jit_level": "O9"}, ValueError, "jit: jit_level must be one of O0, O1, O2"),
+        ({"capture_mode": "x"}, ValueError, "jit: capture_mode must be one of"),
+        ({"fullgraph": 1}, TypeError, "jit: fullgraph must be True or False"),
+    ],
+)
+def test_bad_arguments_are_refused(options: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        mixtrain.jit(**options)
+
+
+def test_branches_and_loops_may_depend_on_tensors() -> None:
+    @mixtrain.jit
+    def halved(x: Any, limit: Any) -> Any:
+        steps = 0
+        while x > limit:
+            x = x / 2
+            steps = steps + 1
+        if steps > 2:
+            x = -x
+        for one in range(2):
+            x = x + one
+        return x, steps
+
+    assert [float(v) for v in halved(mixtrain.Tensor(8.0), mixtrain.Tensor(1.5))] == [0.0, 3.0]
+    assert [float(v) for v in halved(mixtrain.Tensor(2.0), mixtrain.Tensor(1.5))] == [2.0, 1.0]
+
+
+def positive(x: Any) -> Any:
+    if x > 0:
+        return x
+    return -x
+
+
+def test_a_branch_in_a_function_that_is_called_is_refused_unless_it_is_jitted_too() -> None:
+    with pytest.raises(TypeError, match="positive: expected a Python value .* in a function under @mixtrain.jit"):
+        mixtrain.jit(lambda x: positive(x))(mixtrain.Tensor(-2.0))
+    inner = mixtrain.jit(positive)
+    assert float(mixtrain.jit(lambda x: inner(x) + 1)(mixtrain.Tensor(-2.0))) == 3.0
+
+
+def test_a_method_is_compiled_for_each_object_and_parameters_are_written() -> None:
+    class Counter:
+        def __init__(self, step: float) -> None:
+            self.step, self.total = step, mixtrain.Parameter(0.0, name="total")
+
+        @mixtrain.jit
+        def add(self, x: Any) -> Any:
+            self.total.assign_add(self.step * x)
+            return self.total
+
+    one, ten = Counter(1.0), Counter(10.0)
+    assert [float(counter.add(mixtrain.Tensor(2.0))) for counter in (one, ten, one)] == [2.0, 20.0, 4.0]
+    assert (float(one.total), float(ten.total)) == (4.0, 20.0)
+
+
+class Net(nn.Cell):
+    """A dense layer and dropout, whose forward pass is compiled by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense, self.drop = nn.Dense(4, 64, weight_init="ones"), nn.Dropout(p=0.5)
+        self.count = 0
+
+    @mixtrain.jit
+    def construct(self, x: Any) -> Any:
+        self.count += 1
+        return self.drop(self.dense(x))
+
+
+def test_a_cell_is_traced_anew_when_its_mode_or_precision_changes_and_only_then() -> None:
+    net, x = Net(), mixtrain.Tensor(np.ones((2, 4), np.float32))
+    dropped = [bool((engine.to_numpy(net.set_train(mode)(x)) == 0).any()) for mode in (True, False, True, False)]
+    assert (dropped, net.count) == ([True, False, True, False], 2)
+    assert net(x).dtype.name == "float32"
+    assert net.to_float(mixtrain.float16)(x).dtype.name == "float16"
+    count = net.count
+    assert net(x).dtype.name == "float16"
+    assert net.count == count > 2
+
+
+def test_a_function_sees_the_modes_of_cells_in_its_closure_in_partials_and_in_objects() -> None:
+    net, x = nn.Dropout(p=0.5), mixtrain.Tensor(np.ones(64, np.float32))
+    holder = type("Holder", (), {})()
+    holder.networks = {"first": [net]}
+    functions = (
+        lambda x: net(x), functools.partial(lambda net, x: net(x), net), lambda x: holder.networks["first"][0](x), net,
+        mixtrain.grad(lambda x: net(x)),
+    )
+    for compiled in map(mixtrain.jit, functions):
+        dropped = [bool((engine.to_numpy(compiled(x)) == 0).any()) for _ in map(net.set_train, (True, False))]
+        assert dropped == [True, False]
+
+
+def test_a_jitted_cell_is_still_the_cell() -> None:
+    net = nn.Dense(2, 1, weight_init="ones", has_bias=False)
+    compiled = mixtrain.jit(net)
+    assert engine.to_numpy(compiled(mixtrain.Tensor([[1.0, 2.0]]))).tolist() == [[3.0]]
+    assert compiled.trainable_params()[0] is net.weight
+
+
+def test_dropout_and_random_numbers_are_drawn_anew_at_each_call_as_eager_ones_are() -> None:
+    def draw(x: Any) -> Any:
+        return ops.dropout(x, 0.5), ops.rand(4)
+
+    drawn = []
+    for function in (draw, mixtrain.jit(draw)):
+        mixtrain.set_seed(5)
+        drawn.append([[engine.to_numpy(v).tolist() for v in function(ops.ones((8, 8)))] for _ in range(2)])
+    assert drawn[0] == drawn[1]
+    assert drawn[0][0] != drawn[0][1]
+
+
+def test_half_is_compiled_with_xla_on_a_cpu_and_float32_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    choose = engine.choose_jit
+    monkeypatch.setattr("mixtrain.engine.tensorflow.jit.choose_jit", lambda *a: asked.append(choose(*a)) or asked[-1])
+    net = nn.Dense(2, 2)
+    compiled = mixtrain.jit(lambda x: net(x))
+    compiled(mixtrain.Tensor([[1.0, 2.0]]))
+    net.to_float(mixtrain.float16)
+    assert compiled(mixtrain.Tensor([[1.0, 2.0]])).dtype.name == "float16"
+    assert [choice.jit for choice in asked] == [False, engine.describe_device().kind == "CPU"]
+
+
+# ---- loops of one's own -------------------------------------------------------------------------------------------
+BATCHES = 8
+
+
+def train(scaler: LossScaler, decorate: Callable[[Any], Any], *, dtype: Any, branch: bool) -> list[Any]:
+    """Run MindSpore's own loop with a scaler; return losses, scales, and the weights at the end."""
+    mixtrain.set_seed(1)
+    rng = np.random.default_rng(3)
+    data = rng.standard_normal((BATCHES, 16, 5)).astype(np.float32)
+    labels = (data.sum(-1) > 0).astype(np.int32)
+    data[3, 0, 0] = np.inf  # One step overflows.
+    net = nn.SequentialCell(nn.Dense(5, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dense(8, 2)).to_float(dtype).set_train()
+    loss_fn = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
+    optimizer = nn.Momentum(net.trainable_params(), nn.piecewise_constant_lr([4, 20], [0.1, 0.05]), 0.9)
+
+    def forward(x: Any, y: Any) -> Any:
+        logits = net(x)
+        return scaler.scale(loss_fn(logits, y)), logits
+
+    grad_fn = mixtrain.value_and_grad(forward, None, optimizer.parameters, has_aux=True)
+
+    @decorate
+    def step_with_if(x: Any, y: Any) -> Any:
+        (loss, _), grads = grad_fn(x, y)
+        finite = all_finite(grads)
+        if finite:
+            optimizer(scaler.unscale(grads))
+        scaler.adjust(finite)
+        return scaler.unscale(loss), finite
+
+    @decorate
+    def step_with_depend(x: Any, y: Any) -> Any:
+        (loss, _), grads = grad_fn(x, y)
+        loss = scaler.unscale(loss)
+        finite = all_finite(grads)
+        kept = ops.HyperMap()(lambda g: ops.select(finite, g, ops.zeros_like(g)), scaler.unscale(grads))
+        loss = ops.depend(loss, optimizer(kept))
+        return ops.depend(loss, scaler.adjust(finite)), finite
+
+    step, seen = step_with_if if branch else step_with_depend, []
+    for x, y in zip(data, labels, strict=True):
+        loss, finite = step(x, y)
+        seen.append((float(loss), bool(finite), float(scaler.scale_value)))  # type: ignore[attr-defined]
+    return [np.array(seen), *(engine.to_numpy(weight) for weight in net.trainable_params())]
+
+
+SCALERS: dict[str, Callable[[], LossScaler]] = {
+    "static": lambda: StaticLossScaler(1024), "dynamic": lambda: DynamicLossScaler(2**10, 2, 3)
+}
+
+
+@pytest.mark.parametrize("branch", [True, False], ids=["if", "depend"])
+@pytest.mark.parametrize("kind", SCALERS)
+def test_a_loop_with_a_scaler_gives_the_same_numbers_compiled_and_eager(kind: str, branch: bool) -> None:
+    eager = train(SCALERS[kind](), lambda f: f, dtype=mixtrain.float32, branch=branch)
+    compiled = train(SCALERS[kind](), mixtrain.jit, dtype=mixtrain.float32, branch=branch)
+    for one, other in zip(eager, compiled, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+    assert eager[0][:, 1].tolist() == [True] * 3 + [False] + [True] * 4
+    scales = [1024, 1024, 2048, 1024, 1024, 1024, 2048, 2048] if kind == "dynamic" else [1024] * 8
+    assert compiled[0][:, 2].tolist() == scales
+    assert np.isfinite(compiled[1]).all()
+
+
+@pytest.mark.slow
+def test_a_half_loop_gives_the_same_scales_and_near_losses() -> None:
+    eager = train(SCALERS["dynamic"](), lambda f: f, dtype=mixtrain.float16, branch=True)
+    compiled = train(SCALERS["dynamic"](), mixtrain.jit, dtype=mixtrain.float16, branch=True)
+    assert eager[0][:, 1:].tolist() == compiled[0][:, 1:].tolist()
+    np.testing.assert_allclose(np.delete(eager[0][:, 0], 3), np.delete(compiled[0][:, 0], 3), rtol=2e-2)
+
+
+def test_a_compiled_step_inside_a_compiled_function_is_part_of_it() -> None:
+    net = nn.Dense(1, 1, weight_init="zeros", has_bias=False)
+    step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.5))
+    assert float(mixtrain.jit(lambda x, y: step(x, y) * 1.0)(np.float32([[1.0]]), np.float32([[2.0]]))) == 4.0
+    assert net.weight.asnumpy().tolist() == [[2.0]]
+
+
+def test_a_keras_model_can_be_trained_in_a_jitted_function() -> None:
+    model = keras.Sequential([keras.layers.Input((2,)), keras.layers.Dense(1, kernel_initializer="zeros")])
+    optimizer = keras.optimizers.SGD(0.5)
+    optimizer.build(model.trainable_weights)
+    grad_fn = mixtrain.value_and_grad(
+        lambda x, y: ops.mse_loss(model(x, training=True), y), None, model.trainable_weights
+    )
+
+    @mixtrain.jit
+    def step(x: Any, y: Any) -> Any:
+        loss, grads = grad_fn(x, y)
+        optimizer.apply(list(grads), model.trainable_weights)
+        return loss
+
+    x, y = np.float32([[1.0, 0.0]]), np.float32([[2.0]])
+    assert [float(step(x, y)) for _ in range(2)] == [4.0, 4.0]
+    assert model.layers[0].kernel.numpy().tolist() == [[0.0], [0.0]]

@@ -1,0 +1,83 @@
+"""Functions that users write as compiled calls: their branches, their formats, and Python called while they run."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import mixtrain
+from mixtrain import engine
+
+
+def absolute(x: Any) -> Any:
+    if x < 0:
+        x = -x
+    return x
+
+
+def test_a_function_whose_source_can_be_read_may_branch_on_tensors() -> None:
+    compiled = engine.compile_once(engine.with_branches(absolute))
+    assert [float(compiled(tf.constant(v))) for v in (-2.0, 3.0)] == [2.0, 3.0]
+
+
+def test_what_has_no_source_stays_itself() -> None:
+    scope: dict[str, Any] = {}
+    exec("def twice(x):\n    return 2 * x", scope)
+    for function in (scope["twice"], len, functools.partial(absolute), mixtrain.nn.ReLU()):
+        assert engine.with_branches(function) is function
+
+
+def test_methods_keep_their_object() -> None:
+    class Scale:
+        factor = 3.0
+
+        def apply(self, x: Any) -> Any:
+            return x * self.factor if x > 0 else x
+
+    assert float(engine.compile_once(engine.with_branches(Scale().apply))(tf.constant(2.0))) == 6.0
+
+
+@pytest.mark.parametrize(("jit", "traces"), [(None, 1), (False, 1), (True, 1)])
+def test_a_function_is_compiled_at_its_first_call_only(jit: bool | None, traces: int) -> None:
+    seen = []
+    compiled = engine.compile_once(lambda x: seen.append(1) or x + 1, jit=jit)
+    assert [float(compiled(tf.constant(v))) for v in (1.0, 2.0)] == [2.0, 3.0]
+    assert len(seen) == traces
+
+
+def test_python_is_called_with_values_bfloat16_as_float32() -> None:
+    seen: list[Any] = []
+
+    def run(x: Any) -> Any:
+        engine.call_python(lambda *arrays: seen.append([(a.dtype.name, a.tolist()) for a in arrays]), [x])
+        return x
+
+    half = tf.constant([1.5], tf.bfloat16)
+    run(half)
+    engine.compile_once(run)(half)
+    assert seen == [[("float32", [1.5])]] * 2
+
+
+def test_sparse_gradients_are_told_apart_and_made_dense() -> None:
+    sparse = tf.IndexedSlices(tf.ones((2, 1)), tf.constant([1, 1]), tf.constant([3, 1]))
+    assert engine.is_sparse(sparse) and not engine.is_sparse(tf.ones(2))
+    with np.errstate(all="raise"):
+        assert engine.densified(sparse).numpy().tolist() == [[0.0], [2.0], [0.0]]
+    assert engine.densified(sparse.values) is sparse.values
+
+
+def test_variables_can_be_made_while_a_function_is_compiled() -> None:
+    made: list[tf.Variable] = []
+
+    def run(x: Any) -> Any:
+        if not made:
+            with engine.outside_graph():
+                made.append(tf.Variable(1.0))
+        return made[0].assign_add(x)
+
+    compiled = engine.compile_once(run)
+    assert [float(compiled(tf.constant(2.0))) for _ in range(2)] == [3.0, 5.0]

@@ -1,0 +1,143 @@
+"""Every metric gives the reference's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mixtrain.nn as nn
+from mixtrain.common.tensor import Tensor
+from mixtrain.nn.metrics.confusion_ratios import ratio_by_name
+from tests.nn.reference import case
+
+FILE = "metrics_reference"
+RATIOS = (
+    "tpr", "tnr", "ppv", "npv", "fnr", "fpr", "fdr", "for", "pt", "ts", "acc", "ba", "f1", "mcc", "fm", "bm", "mk",
+)
+
+
+def measured(metric: nn.Metric, batches: Sequence[Sequence[Any]], **options: Any) -> Any:
+    """Return a metric's value after batches."""
+    metric.clear()
+    for batch in batches:
+        metric.update(*(Tensor(column) for column in batch))
+    return metric.eval(**options)
+
+
+def batches(name: str) -> list[tuple[Any, Any]]:
+    given = case(name, FILE)
+    return [(given[f"x{number}"], given[f"y{number}"]) for number in range(2) if f"x{number}" in given]
+
+
+def one_hot(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    return [(x, np.eye(4, dtype=np.float32)[y]) for x, y in pairs]
+
+
+def agree(value: Any, expected: Any) -> None:
+    np.testing.assert_allclose(np.asarray(value, float), np.asarray(expected, float), rtol=1e-5, atol=1e-7)
+
+
+SCORES: dict[str, tuple[Any, bool, dict[str, Any]]] = {
+    "accuracy": (nn.Accuracy(), False, {}),
+    "precision": (nn.Precision(), False, {}),
+    "precision_average": (nn.Precision(), False, {"average": True}),
+    "recall": (nn.Recall(), False, {}),
+    "recall_average": (nn.Recall(), True, {"average": True}),
+    "f1": (nn.F1(), False, {}),
+    "fbeta": (nn.Fbeta(0.5), False, {}),
+    "fbeta_average": (nn.Fbeta(0.5), True, {"average": True}),
+    "top1": (nn.Top1CategoricalAccuracy(), False, {}),
+    "top2": (nn.TopKCategoricalAccuracy(2), True, {}),
+    "perplexity": (nn.Perplexity(), False, {}),
+    "perplexity_ignore": (nn.Perplexity(1), False, {}),
+    "mae": (nn.MAE(), True, {}),
+    "mse": (nn.MSE(), True, {}),
+    "confusion_no_norm": (nn.ConfusionMatrix(4), False, {}),
+    "confusion_target": (nn.ConfusionMatrix(4, "target"), False, {}),
+    "confusion_prediction": (nn.ConfusionMatrix(4, "prediction"), False, {}),
+    "confusion_all": (nn.ConfusionMatrix(4, "all"), False, {}),
+}
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_metrics_of_class_scores(name: str) -> None:
+    metric, with_one_hot, options = SCORES[name]
+    pairs = batches("classes")
+    agree(measured(metric, one_hot(pairs) if with_one_hot else pairs, **options), case("classes", FILE)[name])
+
+
+def test_the_mean_loss_of_batches() -> None:
+    given = case("classes", FILE)
+    agree(measured(nn.Loss(), [(np.float32(0.5),), (given["x1"][0],)]), given["loss"])
+
+
+@pytest.mark.parametrize("name", ["precision", "recall"])
+def test_metrics_of_several_labels(name: str) -> None:
+    kind, given = {"precision": nn.Precision, "recall": nn.Recall}[name], case("multilabel", FILE)
+    agree(measured(kind("multilabel"), batches("multilabel")), given[name])
+    agree(measured(kind("multilabel"), batches("multilabel"), average=True), given[f"{name}_average"])
+
+
+def test_the_accuracy_of_several_labels() -> None:
+    agree(measured(nn.Accuracy("multilabel"), batches("multilabel")), case("multilabel", FILE)["accuracy"])
+
+
+def test_curves_of_one_class_and_their_areas() -> None:
+    given = case("binary", FILE)
+    fpr, tpr, thresholds = measured(nn.ROC(pos_label=1), batches("binary"))
+    agree(np.stack([fpr, tpr, thresholds]), given["roc"])
+    agree(nn.auc(fpr, tpr), given["auc"])
+    agree(nn.auc(fpr[::-1], tpr[::-1]), given["auc_falling"])
+    agree(nn.auc(given["x0"], given["y0"], reorder=True), given["auc_reorder"])
+    agree(measured(nn.ConfusionMatrix(2, threshold=0.4), batches("binary")), given["confusion"])
+
+
+def test_curves_of_each_class() -> None:
+    given = case("square", FILE)
+    curves = measured(nn.ROC(class_num=4), batches("square"))
+    for number in range(4):
+        agree(np.stack([part[number] for part in curves]), given[f"roc_{number}"])
+
+
+@pytest.mark.parametrize("ratio", RATIOS)
+def test_ratios_of_confusion_matrices(ratio: str) -> None:
+    given, pairs = case("images", FILE), batches("images")
+    agree(measured(nn.ConfusionMatrixMetric(metric_name=ratio), pairs), given[ratio])
+    agree(measured(nn.ConfusionMatrixMetric(False, ratio), pairs), given[f"{ratio}_skip"])
+    agree(measured(nn.ConfusionMatrixMetric(True, ratio, True), pairs), given[f"{ratio}_each"])
+    agree(measured(nn.ConfusionMatrixMetric(True, ratio, True, "sum"), pairs), given[f"{ratio}_sum"])
+    assert ratio_by_name("test", ratio.upper()) is ratio_by_name("test", ratio)
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_similarities(similarity: Any) -> None:
+    given = case("vectors", FILE)
+    reductions: tuple[Any, ...] = ("none", "sum", "mean")
+    for reduction in reductions:
+        for diagonal in (True, False):
+            metric = nn.CosineSimilarity(similarity, reduction, diagonal)
+            agree(measured(metric, [(given["x0"],)]), given[f"{similarity}_{reduction}_{int(diagonal)}"])
+
+
+def test_dice_of_masks() -> None:
+    agree(measured(nn.Dice(), batches("masks")), case("masks", FILE)["dice"])
+    agree(measured(nn.Dice(0.5), batches("masks")), case("masks", FILE)["dice_smooth"])
+
+
+def test_bleu_scores() -> None:
+    candidates = [["i", "have", "a", "pen", "on", "my", "desk"], ["the", "cat", "sat", "on", "the", "mat"]]
+    references = [
+        [["i", "have", "a", "pen", "in", "my", "desk"], ["there", "is", "a", "pen", "on", "the", "desk"]],
+        [["the", "cat", "sat", "on", "a", "mat", "there"]],
+    ]
+    for name, expected in case("bleu", FILE).items():
+        n_gram, smooth = name.split("_")
+        agree(nn.BleuScore(int(n_gram), smooth == "1")(candidates, references), expected)
+
+
+def test_names_are_the_references_but_for_those_that_need_scipy() -> None:
+    needing = {"hausdorff_distance", "mean_surface_distance", "occlusion_sensitivity", "root_mean_square_distance"}
+    assert set(case("names", FILE)["names"].tolist()) - set(nn.names()) == needing

@@ -1,0 +1,167 @@
+"""`GradOperation`, `grad` and `value_and_grad`: the shapes of results that MindSpore 2.10 gives, and its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+import mixtrain
+from mixtrain import engine, nn, ops
+
+X, Y = mixtrain.Tensor([1.0, 2.0]), mixtrain.Tensor([3.0, 4.0])
+W, U = mixtrain.Parameter([2.0, 5.0], name="w"), mixtrain.Parameter([1.0, 1.0], name="u")
+DX, DY, DW, DU = [6.0, 20.0], [2.0, 10.0], [3.0, 8.0], [0.0, 0.0]
+
+
+class Net(nn.Cell):
+    """The product of two inputs and a weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w, self.z = mixtrain.Parameter([2.0, 5.0], name="w"), mixtrain.Parameter([1.0], name="z")
+
+    def construct(self, a: Any, b: Any) -> Any:
+        return a * b * self.w
+
+
+def product(a: Any, b: Any) -> Any:
+    return a * b * W
+
+
+def several(a: Any, b: Any) -> Any:
+    return a * b * W, a + b, b
+
+
+def plain(values: Any) -> Any:
+    """Return a structure with lists in place of tensors."""
+    return keras.tree.map_structure(lambda v: engine.to_numpy(v).tolist() if engine.is_tensor(v) else v, values)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ((0,), DX), (((0,),), DX), (((0, 1),), (DX, DY)), ((None, W), DW), ((None, [W]), (DW,)),
+        ((None, mixtrain.ParameterTuple([W, U])), (DW, DU)), ((0, W), (DX, DW)), (((0, 1), [W]), ((DX, DY), (DW,))),
+        ((0, None, False, True), (0, DX)), (((0, 1), None, False, True), ((0, DX), (1, DY))),
+        (((0,), [W], False, True), ((0, DX), (("w", DW),))), ((None, W, False, True), ("w", DW)),
+        ((0, [W, U], False, True), ((0, DX), (("w", DW), ("u", DU)))),
+    ],
+)
+def test_gradients_come_in_the_shape_that_the_arguments_ask_for(arguments: Any, expected: Any) -> None:
+    assert plain(mixtrain.grad(product, *arguments)(X, Y)) == expected
+    assert plain(mixtrain.value_and_grad(product, *arguments)(X, Y)) == ([6.0, 40.0], expected)
+
+
+def test_further_outputs_are_differentiated_or_handed_through() -> None:
+    outputs = ([6.0, 40.0], [4.0, 6.0], [3.0, 4.0])
+    assert plain(mixtrain.grad(several, has_aux=True)(X, Y)) == (DX, outputs[1:])
+    assert plain(mixtrain.value_and_grad(several, has_aux=True)(X, Y)) == (outputs, DX)
+    assert plain(mixtrain.grad(several, None, [W], True)(X, Y)) == ((DW,), outputs[1:])
+    assert plain(mixtrain.value_and_grad(several)(X, Y)) == (outputs, [7.0, 21.0])
+
+
+def test_inputs_may_be_numpy_by_keyword_numbers_integers_and_tuples() -> None:
+    assert plain(mixtrain.grad(product, (0, 1))(np.float32([1, 2]), engine.to_numpy(Y))) == (DX, DY)
+    assert plain(mixtrain.grad(product)(X, b=Y)) == DX
+    assert plain(mixtrain.grad(lambda a, b: a * b, (0, 1))(X, 2.0)) == [2.0, 2.0]
+    whole = mixtrain.Tensor(np.array([1, 2], np.int32))
+    assert plain(mixtrain.grad(lambda a, b: a * ops.cast(b, a.dtype), (0, 1))(X, whole)) == ([1.0, 2.0], [0, 0])
+    assert plain(mixtrain.grad(lambda pair: pair[0] * pair[1])((X, Y))) == ([3.0, 4.0], [1.0, 2.0])
+
+
+def test_the_start_of_the_gradient_can_be_given() -> None:
+    sens = mixtrain.Tensor([10.0, 100.0])
+    assert plain(mixtrain.grad(product, sens_param=True)(X, Y, sens)) == [60.0, 2000.0]
+    assert plain(ops.GradOperation(sens_param=True)(product)(X, Y, sens=sens)) == [60.0, 2000.0]
+    both = ops.GradOperation(True, False, True)(lambda a, b: (a * b, a))(X, Y, (mixtrain.Tensor([1.0, 1.0]), sens))
+    assert plain(both) == ([13.0, 104.0], [1.0, 2.0])
+    with pytest.raises(ValueError, match=r"grad: sens must have the shape of the output \(2,\); got \(3,\)"):
+        mixtrain.grad(product, sens_param=True)(X, Y, mixtrain.Tensor([1.0, 2.0, 3.0]))
+
+
+@pytest.mark.parametrize(
+    ("get_all", "get_by_list", "expected"),
+    [(False, False, DX), (True, False, (DX, DY)), (False, True, (DW, [0.0])), (True, True, ((DX, DY), (DW, [0.0])))],
+)
+def test_grad_operation_gives_what_its_settings_say(get_all: bool, get_by_list: bool, expected: Any) -> None:
+    net, sens = Net(), mixtrain.Tensor([1.0, 1.0])
+    assert plain(ops.GradOperation(get_all, get_by_list)(net, net.trainable_params())(X, Y)) == expected
+    assert plain(ops.GradOperation(get_all, get_by_list)(net)(X, Y)) == expected
+    assert plain(ops.GradOperation(get_all, get_by_list, True)(net, net.trainable_params())(X, Y, sens)) == expected
+
+
+def test_one_parameter_gives_one_gradient_and_keras_variables_are_weights_too() -> None:
+    net, dense = Net(), keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")
+    assert plain(ops.GradOperation(get_by_list=True)(net, net.w)(X, Y)) == DW
+    dense.build((None, 2))
+    assert plain(mixtrain.grad(lambda x: dense(x[None]), None, dense.trainable_weights)(X)) == ([[1.0], [2.0]],)
+
+
+def test_half_meets_float32_in_a_plain_function_and_each_gradient_has_the_format_of_its_source() -> None:
+    half = ops.cast(X, mixtrain.float16)
+    value, (dx, dw) = mixtrain.value_and_grad(lambda a: a * W, 0, W)(half)
+    assert (value.dtype.name, dx.dtype.name, dw.dtype.name) == ("float32", "float16", "float32")
+
+
+def test_a_half_network_is_differentiated_from_a_float32_start() -> None:
+    net = nn.Dense(1, 1, weight_init="ones", has_bias=False).to_float(mixtrain.float16)
+    gradient = ops.GradOperation(get_by_list=True, sens_param=True)(net, [net.weight])
+    (found,) = gradient(mixtrain.Tensor([[0.5]]), mixtrain.Tensor([[1024.0]]))
+    assert (found.dtype.name, float(found[0, 0])) == ("float32", 512.0)
+
+
+def test_gradients_are_found_inside_a_cell_that_casts_its_parameters() -> None:
+    class Step(nn.Cell):
+        def __init__(self, net: nn.Cell) -> None:
+            super().__init__(auto_prefix=False)
+            self.net, self.grad = net, ops.GradOperation(get_by_list=True)
+
+        def construct(self, x: Any) -> Any:
+            return self.grad(self.net, self.net.trainable_params())(x)
+
+    net = nn.Dense(1, 1, weight_init="ones", has_bias=False)
+    (found,) = Step(net).to_float(mixtrain.float16)(mixtrain.Tensor([[3.0]]))
+    assert float(found[0, 0]) == 3.0
+
+
+def test_gradients_of_gradients() -> None:
+    assert plain(mixtrain.grad(mixtrain.grad(lambda a: a * a * a))(X)) == [6.0, 12.0]
+
+
+def test_a_sparse_gradient_comes_dense() -> None:
+    table = mixtrain.Parameter(np.ones((3, 2), np.float32), name="table")
+    rows = mixtrain.Tensor(np.array([1, 1]))
+    (found,) = mixtrain.grad(lambda i: keras.ops.sum(keras.ops.take(table, i, axis=0)), None, [table])(rows)
+    assert plain(found) == [[0.0, 0.0], [2.0, 2.0], [0.0, 0.0]]
+
+
+def test_no_gradient_passes_stop_gradient() -> None:
+    assert plain(mixtrain.grad(lambda a: a * ops.stop_gradient(a))(X)) == [1.0, 2.0]
+
+
+BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (lambda: mixtrain.grad(product, None), ValueError, "grad: grad_position and weights must not both be None"),
+    (lambda: mixtrain.grad(product, (0, 0)), ValueError, "grad_position must name inputs, each once"),
+    (lambda: mixtrain.grad(product, -1), ValueError, "grad_position must be at least 0"),
+    (lambda: mixtrain.grad(product, 5)(X, Y), ValueError, "grad_position must be below 2"),
+    (lambda: mixtrain.grad(product, "a"), TypeError, "grad_position must be an int or a tuple of ints"),
+    (lambda: mixtrain.grad(product, has_aux=True)(X, Y), ValueError, "has_aux=True needs a function with more"),
+    (lambda: mixtrain.value_and_grad(3), TypeError, "value_and_grad: fn must be a Cell or a function"),  # type: ignore
+    (lambda: mixtrain.grad(product, None, [X]), TypeError, "each of the weights must be a"),
+    (lambda: mixtrain.grad(lambda a: None)(X), TypeError, "the function must return a float tensor"),
+    (lambda: ops.GradOperation("yes"), TypeError, "GradOperation: get_all must be True or False"),  # type: ignore
+    (lambda: ops.GradOperation(get_by_list=True)(product), ValueError, "get_by_list needs weights"),
+    (lambda: ops.GradOperation()(product)(2.0, 3.0), TypeError, "an input must be a tensor"),
+    (lambda: ops.GradOperation(sens_param=True)(product)(), ValueError, "sens_param=True needs one more argument"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), BAD)
+def test_bad_arguments_are_refused(call: Callable[[], Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error) as caught:
+        call()
+    assert message in str(caught.value)

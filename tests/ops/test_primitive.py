@@ -1,0 +1,76 @@
+"""Primitives: objects that compute, show their settings, and can be attributes and activations of cells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mixtrain as ms
+from mixtrain import nn, ops
+from mixtrain.ops.primitive import Primitive, primitive
+
+EXPORTED = [getattr(ops, name) for name in ops.__all__]
+CLASSES = [value for value in EXPORTED if isinstance(value, type) and issubclass(value, Primitive)]
+
+
+def test_a_primitive_computes_its_function() -> None:
+    assert ops.Add()(ms.Tensor([1.0]), 2).asnumpy().tolist() == [3.0]
+
+
+def test_a_primitive_shows_its_name_and_settings() -> None:
+    assert repr(ops.Add()) == "Prim[Add]"
+    assert repr(ops.ReduceMean(keep_dims=True)) == "Prim[ReduceMean]<keep_dims=True>"
+    assert repr(ops.Add().add_prim_attr("primitive_target", "CPU")) == "Prim[Add]<primitive_target=CPU>"
+    assert (ops.Add().name, Primitive("Own").name) == ("Add", "Own")
+
+
+def test_a_primitive_without_settings_is_a_class_of_its_own() -> None:
+    assert ops.Add is not ops.Mul and isinstance(ops.Add(), ops.Primitive) and not isinstance(ops.Add(), ops.Mul)
+    assert ops.Add.__name__ == "Add" and "ops.add" in (ops.Add.__doc__ or "")
+
+
+def test_every_primitive_has_a_docstring_and_the_name_it_is_exported_under() -> None:
+    assert len(CLASSES) > 130
+    for value in CLASSES:
+        assert value.__doc__ and "Source: " in value.__doc__, value
+        assert getattr(ops, value.__name__) is value or value.__name__ in ("GeLU",), value
+
+
+def test_a_base_without_computation_says_what_to_write() -> None:
+    with pytest.raises(NotImplementedError, match=r"Primitive: .* Write def __call__"):
+        Primitive()(1)
+    with pytest.raises(TypeError, match="Primitive: name must be a str"):
+        Primitive(3)  # type: ignore[arg-type]
+
+
+def test_a_subclass_of_primitive_computes() -> None:
+    class Twice(Primitive):
+        def __call__(self, x: Any) -> Any:
+            return x * 2
+
+    assert float(Twice()(ms.Tensor(1.5))) == 3.0 and repr(Twice()) == "Prim[Twice]"
+    assert primitive("Half", lambda x: x / 2)()(3) == 1.5
+
+
+def test_primitives_are_attributes_of_a_cell_and_activations() -> None:
+    class Net(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mean = ops.ReduceMean(keep_dims=True)
+            self.add = ops.Add()
+
+        def construct(self, x: Any) -> Any:
+            return self.add(self.mean(x, 1), x)
+
+    net = Net()
+    assert net(ms.Tensor([[1.0, 3.0]])).asnumpy().tolist() == [[3.0, 5.0]]
+    assert not list(net.get_parameters()) and repr(net) == "Net()"
+    dense = nn.Dense(2, 2, weight_init="ones", has_bias=False, activation=ops.Neg())
+    assert dense(ms.Tensor([[1.0, 2.0]])).asnumpy().tolist() == [[-3.0, -3.0]]
+
+
+def test_shard_and_attributes_change_nothing() -> None:
+    add = ops.Add().shard(((1, 1), (1, 1))).add_prim_attr("keep", 1)
+    assert add.attrs == {"keep": 1} and float(add(np.float32(1), ms.Tensor(1.0))) == 2.0

@@ -1,0 +1,112 @@
+"""Random operations: repeatable under a seed, drawn anew in compiled functions, of the right range and format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mixtrain
+from mixtrain import engine, ops
+from mixtrain.common.seed import restore_seed_state, seed_state
+
+X = mixtrain.Tensor(np.ones((4, 5), np.float32))
+DRAWS: dict[str, Callable[[], Any]] = {
+    "uniform": lambda: ops.uniform((4, 5), mixtrain.Tensor(1.0), mixtrain.Tensor(2.0), seed=5),
+    "normal": lambda: ops.normal((4, 5), 1.0, 2.0), "standard_normal": lambda: ops.standard_normal((4, 5), 3),
+    "rand": lambda: ops.rand(4, 5), "randn": lambda: ops.randn((4, 5)), "randint": lambda: ops.randint(0, 99, (4, 5)),
+    "rand_like": lambda: ops.rand_like(X), "randn_like": lambda: ops.randn_like(X, seed=4),
+    "randperm": lambda: ops.randperm(20), "bernoulli": lambda: ops.bernoulli(X, 0.5),
+    "dropout": lambda: ops.dropout(X, 0.5, seed=1), "dropout2d": lambda: ops.dropout2d(X, 0.5),
+    "Dropout": lambda: ops.Dropout(0.5)(X)[0], "UniformReal": lambda: ops.UniformReal(2)((4, 5)),
+    "StandardNormal": lambda: ops.StandardNormal()((4, 5)),
+    "UniformInt": lambda: ops.UniformInt(seed=10)((4, 5), mixtrain.Tensor(1), mixtrain.Tensor(90)),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_draws_differ_and_repeat_under_a_seed(name: str) -> None:
+    found = []
+    for _ in range(2):
+        mixtrain.set_seed(7)
+        found.append([engine.to_numpy(DRAWS[name]()).tolist() for _ in range(3)])
+    assert found[0] == found[1]
+    assert found[0][0] != found[0][1] or found[0][1] != found[0][2]
+
+
+def test_two_seeds_two_operations_and_two_process_seeds_draw_differently() -> None:
+    draws = [
+        lambda: ops.rand(9), lambda: ops.rand(9, seed=1), lambda: ops.rand(9, seed=2), lambda: ops.UniformReal()((9,))
+    ]
+    rows = []
+    for seed in (0, 1):
+        mixtrain.set_seed(seed)
+        rows += [tuple(engine.to_numpy(draw()).tolist()) for draw in draws]
+    assert len(set(rows)) == len(rows)
+
+
+def test_streams_go_on_from_a_state() -> None:
+    ops.rand(3)
+    state = seed_state()
+    expected = engine.to_numpy(ops.rand(3)).tolist()
+    ops.rand(3)
+    restore_seed_state(state)
+    assert engine.to_numpy(ops.rand(3)).tolist() == expected
+
+
+def test_ranges_and_formats() -> None:
+    drawn = engine.to_numpy(ops.uniform((1000,), mixtrain.Tensor(1, mixtrain.int32), 4, dtype=mixtrain.int32))
+    assert (drawn.dtype.name, sorted(set(drawn.tolist()))) == ("int32", [1, 2, 3])
+    assert sorted(set(engine.to_numpy(ops.randint(-1, 2, (1000,))).tolist())) == [-1, 0, 1]
+    assert ops.randint(0, 2, (1,)).dtype.name == "int64"
+    assert ops.randint(0, 2, (1,), dtype=mixtrain.int32).dtype.name == "int32"
+    assert ops.rand(2, dtype=mixtrain.float16).dtype.name == "float16"
+    assert sorted(engine.to_numpy(ops.randperm(6)).tolist()) == list(range(6))
+    assert (tuple(ops.rand().shape), tuple(ops.randn(2, 3).shape)) == ((1,), (2, 3))
+    wide = ops.uniform((3, 1, 2), mixtrain.Tensor([[3.0, 4.0], [5.0, 6.0]]), mixtrain.Tensor([8.0, 9.0]))
+    assert tuple(wide.shape) == (3, 2, 2)
+    values = engine.to_numpy(ops.normal((20_000,), 3.0, 2.0))
+    assert (values.mean(), values.std()) == pytest.approx((3.0, 2.0), abs=0.05)
+
+
+def test_dropout_scales_what_it_keeps_and_drops_alike_in_both_layouts() -> None:
+    kept, mask = map(engine.to_numpy, ops.Dropout(0.25)(ops.ones((100, 100))))
+    assert set(kept.flat) == {0.0, 4.0} and kept.mean() == pytest.approx(1.0, abs=0.1)
+    assert (mask * 4 == kept).all()
+    channels = engine.to_numpy(ops.dropout2d(ops.ones((50, 4, 2, 2)), 0.5))
+    assert (channels == channels[:, :, :1, :1]).all() and set(channels.flat) == {0.0, 2.0}
+    assert engine.to_numpy(ops.dropout(X, 1.0)).sum() == 0
+    assert ops.dropout(X, 0.0) is X and ops.dropout(X, 0.5, False) is X
+
+
+def test_dropout_drops_the_same_on_a_channels_last_twin() -> None:
+    def run(x: Any) -> Any:
+        return ops.dropout(ops.relu(ops.MaxPool(1, 1)(x)), 0.5)
+
+    found = []
+    for function in (run, mixtrain.jit(run)):
+        mixtrain.set_seed(3)
+        found.append(engine.to_numpy(function(ops.ones((2, 3, 4, 5)))).tolist())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: ops.randint(5, 5, (1,)), ValueError, "ops.randint: high must be at least 6"),
+        (lambda: ops.randint(0, 5, (1,), dtype=mixtrain.float32), ValueError, "dtype must be an int format"),
+        (lambda: ops.rand_like(mixtrain.Tensor([1])), ValueError, "ops.rand_like: dtype must be a float format"),
+        (lambda: ops.rand(2, seed=-1), ValueError, "seed must be at least 0"),
+        (lambda: ops.rand("a"), TypeError, "size must be a tuple of ints"),
+        (lambda: ops.UniformReal("a"), TypeError, "UniformReal: seed must be an int"),
+        (lambda: ops.dropout(X, 1.5), ValueError, "ops.dropout: p must be at most 1"),
+        (lambda: ops.Dropout(0.0), ValueError, "Dropout: keep_prob must be greater than 0"),
+        (lambda: ops.dropout2d(mixtrain.Tensor([1.0])), ValueError, "ops.dropout2d: input must have axes"),
+    ],
+)
+def test_bad_arguments_are_refused(call: Callable[[], Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error) as caught:
+        call()
+    assert message in str(caught.value)

@@ -1,0 +1,74 @@
+"""Every operation and tensor method has the reference's values, shape and format; compiled ones too."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mixtrain as ms
+from mixtrain import engine, ops
+from mixtrain.engine.facts import JitChoice
+from tests.ops import cases
+
+KNOWN = dict(np.load(pathlib.Path(__file__).parents[1] / "data" / "ops_reference.npz"))
+EXPRESSIONS = [str(expression) for expression in KNOWN["expressions"]]
+# What needs values, or makes as many elements as the values say, cannot be part of an XLA program.
+EAGER_ONLY = (
+    "asnumpy", "tolist", "item()", "nonzero", "masked_select", "unique", "Unique", "MaskedSelect", "Parameter",
+)
+
+
+def names() -> dict[str, Any]:
+    return {"ms": ms, "ops": ops, "T": ms.Tensor, **cases.tensors(ms.Tensor)}
+
+
+def expected(number: int) -> list[np.ndarray]:
+    prefix = f"{number}/"
+    return [KNOWN[key] for key in sorted(key for key in KNOWN if key.startswith(prefix))]
+
+
+def check(expression: str, found: list[np.ndarray], known: list[np.ndarray]) -> None:
+    assert len(found) == len(known), expression
+    for one, other in zip(found, known, strict=True):
+        assert (one.shape, one.dtype) == (other.shape, other.dtype), expression
+        if one.dtype.kind == "f":
+            tolerance = 2e-3 if one.dtype == np.float16 else 1e-5
+            assert np.allclose(one, other, rtol=tolerance, atol=tolerance, equal_nan=True), expression
+        else:
+            assert (one == other).all(), expression
+
+
+def test_the_reference_holds_the_expressions_of_the_table() -> None:
+    assert EXPRESSIONS == cases.CASES
+
+
+@pytest.mark.parametrize("number", range(len(EXPRESSIONS)), ids=lambda number: EXPRESSIONS[number])
+def test_an_expression_has_the_reference_s_value(number: int) -> None:
+    check(EXPRESSIONS[number], cases.parts(eval(EXPRESSIONS[number], names())), expected(number))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("xla", [False, True])
+def test_compiled_expressions_have_the_same_values(xla: bool) -> None:
+    numbers = [
+        number for number, expression in enumerate(EXPRESSIONS) if not any(word in expression for word in EAGER_ONLY)
+    ]
+    inputs = cases.tensors(ms.Tensor)
+
+    def run(*tensors: Any) -> Any:
+        scope = {"ms": ms, "ops": ops, "T": ms.Tensor, **dict(zip(inputs, tensors, strict=True))}
+        values = [eval(EXPRESSIONS[number], dict(scope)) for number in numbers]
+        return [value for value in values if is_result(value)]
+
+    def is_result(value: Any) -> bool:
+        return engine.is_tensor(value) or (isinstance(value, tuple) and engine.is_tensor(value[0]))
+
+    found = engine.compile_function(run, choice=JitChoice(xla, "test"))(*inputs.values())
+    eager = {number: eval(EXPRESSIONS[number], names()) for number in numbers}
+    kept = [number for number in numbers if is_result(eager[number])]
+    assert len(kept) == len(found) > 500
+    for number, value in zip(kept, found, strict=True):
+        check(EXPRESSIONS[number], cases.parts(value), expected(number))
