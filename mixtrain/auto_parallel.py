@@ -43,7 +43,9 @@ _DEFAULTS: Final[Mapping[str, Any]] = types.MappingProxyType({
     "optimizer_weight_shard_size": -1, "auto_pipeline": False,
 })
 
-_PS_DEFAULTS: Final[Mapping[str, Any]] = types.MappingProxyType({"enable_ps": False, "config_file_path": "", "enable_ssl": False})
+_PS_DEFAULTS: Final[Mapping[str, Any]] = types.MappingProxyType({
+    "enable_ps": False, "config_file_path": "", "enable_ssl": False,
+})
 
 _settings: dict[str, Any] = {}
 

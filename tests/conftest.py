@@ -8,6 +8,7 @@ import keras
 import pytest
 
 import mixtrain
+from tests.conformance.table import pytest_terminal_summary  # noqa: F401  A hook: it prints the conformance table.
 
 # Recipes, run by hand where the reference is installed.
 collect_ignore_glob = ["data/make_*.py"]

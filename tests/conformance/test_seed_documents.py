@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import mixtrain
-from tests.conformance.conftest import KEY
 from tests.conformance.documents import SEEDS, Block, blocks_of, swap_import
 from tests.conformance.mends import OTHER_FRAMEWORKS, mended
+from tests.conformance.table import KEY
 
 DOCUMENTS = {path.name[:3]: path for path in sorted(SEEDS.glob("*.txt"))}
 MINDSPORE = [name for name in DOCUMENTS if name not in OTHER_FRAMEWORKS]
