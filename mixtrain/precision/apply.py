@@ -14,6 +14,7 @@ from mixtrain.network.interpose import Forward, interpose
 from mixtrain.network.walk import is_cell
 from mixtrain.precision.cast import CastRule, cast_floats
 from mixtrain.precision.formats import OWN_POLICY
+from mixtrain.precision.fused_norm import fused
 from mixtrain.precision.plan import PlanRow, PrecisionPlan
 
 _ATTRIBUTE: Final = "_mixtrain_applied"
@@ -35,6 +36,8 @@ class AppliedPlan:
             for row in plan.rows:
                 if row.cast is not None:
                     self._undo.callback(_apply_row(row, row.cast))
+                if row.fused:
+                    self._undo.callback(_fuse(row.target))
         except BaseException:
             self._undo.close()
             raise
@@ -107,10 +110,11 @@ def _apply_to_cell(cell: Any, cast: CastRule) -> Callable[[], None]:
 def _apply_to_layer(row: PlanRow, cast: CastRule) -> Callable[[], None]:
     layer, before = row.target, row.target.dtype_policy
     object.__setattr__(layer, OWN_POLICY, before)
-    half = row.compute_dtype != float32
-    layer.dtype_policy = f"mixed_{row.compute_dtype}" if half else "float32"
+    # Batch normalisation takes half as it comes, and computes in float32 by itself.
+    reads = row.output_dtype if row.fused else row.compute_dtype
+    layer.dtype_policy = "float32" if reads == float32 else f"mixed_{reads}"
     restore = None
-    if cast.outputs is not None and cast.outputs != row.compute_dtype:
+    if cast.outputs is not None and cast.outputs != reads:
         outputs = CastRule(outputs=cast.outputs)
         restore = interpose(layer, lambda forward: _casting(forward, outputs))
 
@@ -121,6 +125,10 @@ def _apply_to_layer(row: PlanRow, cast: CastRule) -> Callable[[], None]:
         object.__delattr__(layer, OWN_POLICY)
 
     return undo
+
+
+def _fuse(layer: Any) -> Callable[[], None]:
+    return interpose(layer, lambda forward: fused(layer, forward))
 
 
 def _casting(forward: Forward, cast: CastRule) -> Forward:

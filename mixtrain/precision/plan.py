@@ -24,6 +24,7 @@ class PlanRow:
         output_dtype: The format of its float outputs.
         cast: What is cast when it is called; None where the layer is left as it is.
         target: The layer itself.
+        fused: Whether a batch normalisation of Keras's runs in the engine's fused kernel.
     """
 
     path: str
@@ -35,6 +36,7 @@ class PlanRow:
     output_dtype: DType
     cast: CastRule | None = dataclasses.field(repr=False)
     target: Any = dataclasses.field(repr=False, compare=False)
+    fused: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

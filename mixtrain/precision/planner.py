@@ -15,6 +15,7 @@ from mixtrain.network.walk import Node, tree_of
 from mixtrain.precision.cast import CastRule
 from mixtrain.precision.families import Family, ends_in_softmax, family_of
 from mixtrain.precision.formats import own_format, parameter_format, reason_to_stay
+from mixtrain.precision.fused_norm import reason_not_fused
 from mixtrain.precision.levels import AmpLevel, Level, Resolved, resolve_level
 from mixtrain.precision.plan import PlanRow, PrecisionPlan
 from mixtrain.precision.request import Request, request_of
@@ -187,22 +188,31 @@ class _Planner:
             if root and decision.rule != "to_float":
                 output = float32
                 cast = dataclasses.replace(cast, outputs=float32)
+        kernel = _kernel(layer)
         return PlanRow(
             path=node.path,
             layer=type(layer).__name__,
             rule=decision.rule,
-            why=decision.why,
+            why=f"{decision.why}; in separate operations: {kernel}" if kernel else decision.why,
             compute_dtype=compute,
             parameter_dtype=parameter_format(layer),
             output_dtype=output,
             cast=cast,
             target=layer,
+            fused=kernel == "",
         )
 
     def _is_half_norm(self, layer: Any, decision: _Decision) -> bool:
         """Whether a layer normalises in float32 between neighbours that compute in half."""
         in_half_network = self._level.default == "half" and self._lists is None
         return in_half_network and family_of(layer) == "normalisation" and decision.rule != "to_float"
+
+
+def _kernel(layer: Any) -> str | None:
+    """Return "" for a batch normalisation that the fused kernel computes, else why not; None for other layers."""
+    if not isinstance(layer, keras.layers.BatchNormalization):
+        return None
+    return reason_not_fused(layer) or ""
 
 
 def _later(own: Request | None, above: Request | None) -> Request | None:

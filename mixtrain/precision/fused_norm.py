@@ -1,0 +1,77 @@
+"""Keras's BatchNormalization through the engine's fused kernel: half or float32 in and out, float32 arithmetic."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import keras
+
+from mixtrain import engine
+from mixtrain.dtype import as_dtype, bfloat16, float16, float32
+from mixtrain.network.interpose import Forward
+
+_FORMATS: Final = (float32, float16, bfloat16)
+
+
+def reason_not_fused(layer: Any) -> str | None:
+    """Return why a batch normalisation computes in separate operations; None where the kernel can do it.
+
+    Args:
+        layer: A `keras.layers.BatchNormalization`, built or not.
+    """
+    if type(layer).call is not keras.layers.BatchNormalization.call:
+        return "its class has a call of its own"
+    for option in ("synchronized", "renorm"):
+        if getattr(layer, option, False):
+            return f"{option}=True"
+    spec = layer.input_spec
+    if spec is not None and layer.axis not in (-1, spec.ndim - 1):
+        return f"axis={layer.axis}"
+    return None
+
+
+def fused(layer: keras.layers.BatchNormalization, forward: Forward) -> Forward:
+    """Return the layer's forward function, by the kernel wherever it applies.
+
+    The numbers are Keras's: the batch's variance divides by n, in the moving variance too. Masked inputs, other
+    formats than float32 and half, and channels that are not the last axis go through the layer's own `call`.
+
+    Args:
+        layer: The layer; its parameters and statistics are float32.
+        forward: Its own `call`.
+    """
+
+    def call(inputs: Any, training: Any = None, mask: Any = None) -> Any:
+        if mask is not None or not _applies(layer, inputs, training):
+            return forward(inputs, training=training, mask=mask)
+        shape, channels = keras.ops.shape(inputs), inputs.shape[-1]
+        rows = inputs if len(shape) == 4 else keras.ops.reshape(inputs, (-1, 1, 1, channels))
+        by_batch = bool(training) and layer.trainable
+        outputs, mean, variance = engine.fused_batch_norm(
+            rows,
+            keras.ops.ones((channels,), float32) if layer.gamma is None else engine.to_tensor(layer.gamma),
+            keras.ops.zeros((channels,), float32) if layer.beta is None else engine.to_tensor(layer.beta),
+            engine.to_tensor(layer.moving_mean),
+            engine.to_tensor(layer.moving_variance),
+            epsilon=layer.epsilon,
+            training=by_batch,
+        )
+        if by_batch:
+            _move(layer, mean, variance, keras.ops.cast(keras.ops.size(rows), float32) / channels)
+        return keras.ops.reshape(outputs, shape)
+
+    return call
+
+
+def _applies(layer: keras.layers.BatchNormalization, inputs: Any, training: Any) -> bool:
+    rank = len(inputs.shape)
+    known = (training is None or isinstance(training, (bool, int))) and inputs.shape[-1] is not None
+    return known and as_dtype(inputs.dtype) in _FORMATS and rank > 1 and layer.axis in (-1, rank - 1)
+
+
+def _move(layer: keras.layers.BatchNormalization, mean: Any, variance: Any, count: Any) -> None:
+    """Move the statistics towards the batch's; the kernel's variance divides by n - 1, Keras's by n."""
+    keep = layer.momentum
+    variance = variance * ((count - 1.0) / count)
+    layer.moving_mean.assign(layer.moving_mean * keep + mean * (1.0 - keep))
+    layer.moving_variance.assign(layer.moving_variance * keep + variance * (1.0 - keep))
