@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
+import inspect
 import json
 import pathlib
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from mixtrain import nn, ops
 from mixtrain.nn.optim import Optimizer
 
 COUNTED: Final = json.loads((pathlib.Path(__file__).parent / "surface.json").read_text())
+_MAKES: Final = mixtrain.common.initializer.Initializer
 PAGE: Final = pathlib.Path(__file__).parents[2] / "docs" / "from_mindspore.md"
 BEGIN: Final = "<!-- names: written by python -m tests.conformance.surface --write -->"
 END: Final = "<!-- names: end -->"
@@ -26,7 +28,7 @@ END: Final = "<!-- names: end -->"
 SECTIONS: Final[dict[str, tuple[str, tuple[Any, ...]]]] = {
     "train:": ("Model and training (`mixtrain`, `mixtrain.train`)", (mixtrain, mixtrain.train)),
     "amp:": ("Mixed precision (`mixtrain.amp`)", (mixtrain.amp,)),
-    "metric:": ("Metrics (`mixtrain.nn`, `mixtrain.train`)", (nn,)),
+    "metric:": ("Metrics (`mixtrain.nn`, `mixtrain.train`)", (nn.metrics,)),
     "context:": ("Settings (`mixtrain.context`, `mixtrain`)", (mixtrain.context,)),
     "ms.": ("Top level (`mixtrain`)", (mixtrain,)),
     "dtype.": ("Number formats (`mixtrain`, `mixtrain.dtype`)", (mixtrain.dtype,)),
@@ -127,11 +129,29 @@ def page_part() -> str:
     for section, group in by_section().items():
         here = ", ".join(f"`{row.short}`" for row in group if row.exists)
         lines += ["", f"**{section}**: {here}."]
+        more = sorted(_uncounted(section, {row.short for row in group}))
+        if more:
+            lines += ["", f"Besides: {', '.join(f'`{name}`' for name in more)}."]
         for word, refused in (("Refused, with what to write instead", True), ("Not here", False)):
             rest = [f"`{row.short}`" for row in group if not row.exists and (row.name in REFUSED) is refused]
             if rest:
                 lines += ["", f"{word}: {', '.join(rest)}."]
     return "\n".join([*lines, END])
+
+
+def _uncounted(section: str, known: set[str]) -> set[str]:
+    """Return the public names of a section's own module that were not counted."""
+    module = next((modules[-1] for heading, modules in SECTIONS.values() if heading == section), None)
+    if module is None:
+        return set()
+    if module is mixtrain.common.initializer:
+        given = {name for name, value in vars(module).items() if inspect.isclass(value) and issubclass(value, _MAKES)}
+    else:
+        given = set(getattr(module, "__all__", ()))
+    elsewhere = {name for other in (nn, mixtrain.train, mixtrain.amp, mixtrain.dtype) for name in vars(other)}
+    metrics = set(nn.metrics.__all__) if module in (nn, mixtrain.train) else set()
+    shown_before = elsewhere if module is mixtrain else metrics
+    return {name for name in given if not name.startswith("_")} - known - shown_before
 
 
 def _has(module: Any, path: str) -> bool:
