@@ -25,6 +25,10 @@ def _logaddexp(x: Any, y: Any) -> Any:
     return keras.ops.logaddexp(x, y)
 
 
+def _hypot(x: Any, y: Any) -> Any:
+    return keras.ops.sqrt(keras.ops.square(x) + keras.ops.square(y))
+
+
 # `keras.ops.add` takes (n, 1) for a bias and adds it along the last axis of (n, n), so the operator is used.
 add: Final = binary_function("add", operator.add, "`input` + `other`.")
 mul: Final = binary_function("mul", keras.ops.multiply, "`input` times `other`.")
@@ -45,7 +49,7 @@ atan2: Final = binary_function(
     "atan2", keras.ops.arctan2, "The angle of the point (`other`, `input`), in radians.", floats=True
 )
 arctan2: Final = renamed(atan2, "arctan2")
-hypot: Final = binary_function("hypot", keras.ops.hypot, "sqrt(`input`^2 + `other`^2).", floats=True)
+hypot: Final = binary_function("hypot", _hypot, "sqrt(`input`^2 + `other`^2).", floats=True)
 logaddexp: Final = binary_function(
     "logaddexp", _logaddexp, "log(exp(`input`) + exp(`other`)), without overflow.", floats=True
 )

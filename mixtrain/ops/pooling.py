@@ -9,6 +9,7 @@ from typing import Any, Final
 import keras
 
 from mixtrain import checks, engine
+from mixtrain.ops.adaptive import pool_to
 from mixtrain.ops.primitive import Primitive
 from mixtrain.ops.windows import Pair, check_data_format, check_fits, image, mode_of, padded, sides_of, window
 
@@ -141,7 +142,7 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
         old if new is None else checks.integer(where, "output_size", new, at_least=1)
         for new, old in zip(given, x.shape[2:], strict=True)
     )
-    return _on_last(lambda last: keras.ops.adaptive_average_pool(last, sizes, data_format=_LAST), x)
+    return _on_last(lambda last: pool_to(last, sizes, keras.ops.mean), x)
 
 
 def _geometry(where: str, kernel_size: Any, stride: Any, padding: Any) -> tuple[Pair, Pair, Any]:

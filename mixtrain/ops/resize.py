@@ -11,6 +11,7 @@ import numpy as np
 
 from mixtrain import checks, engine
 from mixtrain.dtype import float32, is_float
+from mixtrain.ops.adaptive import pool_to
 from mixtrain.ops.inputs import rank_of, tensor
 from mixtrain.ops.primitive import Primitive
 
@@ -65,10 +66,7 @@ def interpolate(
 
 def _resized(where: str, x: Any, sizes: tuple[int, ...], mode: str, align_corners: bool) -> Any:
     if mode == "area":
-        last = engine.to_channels_last(x)
-        return engine.from_channels_last(
-            keras.ops.adaptive_average_pool(last, sizes, data_format="channels_last")
-        )
+        return engine.from_channels_last(pool_to(engine.to_channels_last(x), sizes, keras.ops.mean))
     if mode in ("linear", "bilinear"):
         return bilinear(where, x, sizes, "corners" if align_corners else "centres")
     return nearest(where, x, sizes, "centres" if mode == "nearest-exact" else "starts")

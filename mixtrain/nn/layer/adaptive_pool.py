@@ -10,6 +10,7 @@ import keras
 from mixtrain import checks
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.inputs import channels_first, channels_last, check_rank, float_tensor, name_of
+from mixtrain.ops.adaptive import pool_to
 
 
 class _AdaptivePool(Cell):
@@ -43,7 +44,7 @@ class _AdaptivePool(Cell):
                 "one size, or keras.ops.mean(x, (2, 3))."
             )
         wanted = tuple(size if value is None else value for value, size in zip(self._sizes, sizes, strict=True))
-        y = type(self)._function(channels_last(x), wanted, data_format="channels_last")
+        y = pool_to(channels_last(x), wanted, type(self)._function)
         return channels_first(y)
 
 
@@ -72,7 +73,7 @@ class AdaptiveAvgPool1d(_AdaptivePool):
     """
 
     _rank: ClassVar[int] = 1
-    _function = staticmethod(keras.ops.adaptive_average_pool)
+    _function = staticmethod(keras.ops.mean)
 
 
 class AdaptiveAvgPool2d(_AdaptivePool):
@@ -99,7 +100,7 @@ class AdaptiveAvgPool2d(_AdaptivePool):
     Source: MindSpore, `mindspore.nn.AdaptiveAvgPool2d`.
     """
 
-    _function = staticmethod(keras.ops.adaptive_average_pool)
+    _function = staticmethod(keras.ops.mean)
 
 
 class AdaptiveMaxPool1d(_AdaptivePool):
@@ -127,4 +128,4 @@ class AdaptiveMaxPool1d(_AdaptivePool):
     """
 
     _rank: ClassVar[int] = 1
-    _function = staticmethod(keras.ops.adaptive_max_pool)
+    _function = staticmethod(keras.ops.max)
