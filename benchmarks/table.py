@@ -12,11 +12,13 @@ PAGE = pathlib.Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 def as_markdown(record: Mapping[str, Any]) -> str:
     """Return a benchmark's record as text with two tables."""
-    around = record["surroundings"]
+    around, steps = record["surroundings"], record["steps_a_round"]
+    if isinstance(steps, Mapping):
+        steps = ", ".join(f"{count} ({name})" for name, count in steps.items())
     lines = [
         f"Seen on {around['cpu']}, {around['cores']} cores ({around['device']}), Keras {around['keras']} on "
         f"{around['backend']}, NumPy {around['numpy']}, Python {around['python']}; {record['rounds']} rounds of "
-        f"{record['steps_a_round']} steps.",
+        f"{steps} steps.",
         "",
         "| contender | ms a step (median) | spread (quartiles / median) |",
         "|---|---|---|",

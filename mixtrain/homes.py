@@ -68,11 +68,11 @@ def install_homes() -> None:
             module.__path__ = []  # A package, so that modules below it can be imported.
             sys.modules[path] = module
             parent, _, name = path.rpartition(".")
-            if not hasattr(sys.modules[parent], name):
+            if name not in vars(sys.modules[parent]):
                 setattr(sys.modules[parent], name, module)
         homes = [sys.modules[home] for home in HOMES.get(path, ())]
         module.__getattr__ = _finder(module, homes)  # type: ignore[method-assign]
-        if homes and not hasattr(module, "__all__"):
+        if homes and "__all__" not in vars(module):
             names = {name for home in homes for name in public_names(home)}
             module.__all__ = sorted(names)  # type: ignore[attr-defined]
 

@@ -223,7 +223,9 @@ moveaxis: Final = renamed(movedim, "moveaxis")
 def flip(input: Any, dims: Any) -> Any:
     """Turn the order of `input` round along the axes `dims`. Source: MindSpore, `mindspore.ops.flip`."""
     x = tensor("ops.flip", input)
-    return keras.ops.flip(x, axis=axes_of("ops.flip", dims, rank_of(x), name="dims"))
+    for axis in axes_of("ops.flip", dims, rank_of(x), name="dims"):  # Keras 3.10 flips one axis at a time.
+        x = keras.ops.flip(x, axis=axis)
+    return x
 
 
 def reverse(x: Any, axis: Any) -> Any:

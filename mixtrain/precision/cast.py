@@ -29,13 +29,19 @@ class CastRule:
 
 
 def cast_floats(values: Any, dtype: DType | None) -> Any:
-    """Cast every float tensor in a structure to `dtype`; other values, and all of them for None, pass unchanged."""
+    """Cast every float tensor in a structure to `dtype`; other values, and all of them for None, pass unchanged.
+
+    A tensor keeps the mask that Keras's layers and losses read.
+    """
     if dtype is None:
         return values
 
     def cast(value: Any) -> Any:
         if engine.is_tensor(value) and value.dtype != dtype and is_float(value.dtype):
-            return engine.cast_keeping_layout(value, dtype)
+            cast_value, mask = engine.cast_keeping_layout(value, dtype), getattr(value, "_keras_mask", None)
+            if mask is not None:
+                cast_value._keras_mask = mask
+            return cast_value
         return value
 
     return keras.tree.map_structure(cast, values)

@@ -28,23 +28,39 @@ KERAS_FAMILIES: Final[dict[Family, tuple[type, ...]]] = {
     ),
     "normalisation": _known(
         "BatchNormalization", "LayerNormalization", "GroupNormalization", "RMSNormalization", "UnitNormalization",
+        "Normalization", "SpectralNormalization",
     ),
     "softmax": _known("Softmax"),
 }
 
 # Operations of functional models are not public classes; they are told apart by name.
-_MATMUL_OPERATIONS: Final = frozenset({"Matmul", "Einsum", "Dot", "Tensordot", "Inner", "Outer", "Vdot"})
+_OPERATION_FAMILIES: Final[dict[str, Family]] = {
+    **dict.fromkeys(("Matmul", "Einsum", "Dot", "Tensordot", "Inner", "Outer", "Vdot"), "matmul"),
+    **dict.fromkeys(("Softmax", "LogSoftmax"), "softmax"),
+}
+_SOFTMAXES: Final = (keras.activations.softmax, keras.activations.log_softmax)
+
+
+def rule_giver(layer: Any) -> Any:
+    """Return the layer whose rules a layer follows: itself, or for `TimeDistributed` the layer inside.
+
+    Keras runs that one as a part of the wrapper, in the wrapper's format.
+    """
+    while isinstance(layer, _layers.TimeDistributed):
+        layer = layer.layer
+    return layer
 
 
 def family_of(layer: Any) -> Family:
     """Return the family of a Cell (its class's `precision_family`), Keras layer or operation."""
+    layer = rule_giver(layer)
     if isinstance(layer, keras.Layer):
         for family, classes in KERAS_FAMILIES.items():
             if isinstance(layer, classes):
                 return family
         return "other"
     if isinstance(layer, keras.Operation):
-        return "matmul" if type(layer).__name__ in _MATMUL_OPERATIONS else "other"
+        return _OPERATION_FAMILIES.get(type(layer).__name__, "other")
     family = getattr(layer, "precision_family", "other")
     return family if family in FAMILIES else "other"
 
@@ -53,4 +69,4 @@ def ends_in_softmax(layer: Any) -> bool:
     """Say whether a layer's last computation is a softmax: a softmax layer, or one with that activation."""
     if family_of(layer) == "softmax":
         return True
-    return getattr(layer, "activation", None) is keras.activations.softmax
+    return getattr(rule_giver(layer), "activation", None) in _SOFTMAXES

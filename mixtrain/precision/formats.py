@@ -8,6 +8,7 @@ import keras
 
 from mixtrain.dtype import DType, as_dtype, float32, is_float
 from mixtrain.network.walk import is_cell, tree_of
+from mixtrain.precision.families import family_of
 from mixtrain.precision.request import request_of
 
 # Where a Keras layer keeps the policy that the user gave it while a plan is in force.
@@ -33,6 +34,15 @@ def present_format(layer: Any) -> DType:
 def computed_dtypes(network: Any) -> frozenset[DType]:
     """Return the formats that a network's layers compute in as they stand now."""
     return frozenset(present_format(node.layer) for node in tree_of(network).walk())
+
+
+def compilable(network: Any) -> bool:
+    """Say whether XLA has every operation of a network's layers; some of Keras's image layers say no.
+
+    Recurrent layers say no for the sake of cuDNN alone, and compile.
+    """
+    layers = (node.layer for node in tree_of(network).walk())
+    return all(getattr(layer, "supports_jit", True) or family_of(layer) == "recurrent" for layer in layers)
 
 
 def parameter_format(layer: Any) -> DType | None:

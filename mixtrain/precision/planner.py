@@ -13,7 +13,7 @@ from mixtrain.dtype import DType, float32
 from mixtrain.errors import PrecisionRuleError
 from mixtrain.network.walk import Node, tree_of
 from mixtrain.precision.cast import CastRule
-from mixtrain.precision.families import Family, ends_in_softmax, family_of
+from mixtrain.precision.families import Family, ends_in_softmax, family_of, rule_giver
 from mixtrain.precision.formats import own_format, parameter_format, reason_to_stay
 from mixtrain.precision.fused_norm import reason_not_fused
 from mixtrain.precision.levels import AmpLevel, Level, Resolved, resolve_level
@@ -98,10 +98,10 @@ class _Planner:
         yield from self._visit(self._root, None, None)
 
     def _visit(self, node: Node, covering: _Decision | None, above: Request | None) -> Iterator[PlanRow]:
-        request = _later(request_of(node.layer), above)
+        request = _later(_later(request_of(node.layer), request_of(rule_giver(node.layer))), above)
         decision = self._decide(node, covering, request)
         if isinstance(node.layer, keras.Operation) and not isinstance(node.layer, keras.Layer):
-            if decision.returns_float32:
+            if self._casts_operation(node, decision):
                 yield self._row(node, decision)
             return
         yield self._row(node, decision)
@@ -109,13 +109,22 @@ class _Planner:
         for child in node.children:
             yield from self._visit(child, below, request)
 
+    def _casts_operation(self, node: Node, decision: _Decision) -> bool:
+        """Whether an operation of a functional model has a row; all others compute in what they are given."""
+        if decision.dtype is None:
+            return False
+        family = family_of(node.layer)
+        listed = self._lists is not None and self._lists.entry_for(node.layer) is not None
+        return listed or family == "matmul" or (family == "softmax" and decision.covers_below)
+
     def _decide(self, node: Node, covering: _Decision | None, request: Request | None) -> _Decision:
         family = family_of(node.layer)
-        listed = self._lists.entry_for(node.layer) if self._lists else None
+        giver = rule_giver(node.layer)
+        listed = (self._lists.entry_for(node.layer) or self._lists.entry_for(giver)) if self._lists else None
         if request is not None:
             self._check_contradiction(node, request, listed)
             return _Decision(request.dtype, "to_float", f"the user asked for {request.dtype}")
-        fixed = reason_to_stay(node.layer)
+        fixed = reason_to_stay(node.layer) or reason_to_stay(giver)
         if fixed is not None:
             return _Decision(None, "own dtype", fixed)
         if self._lists is not None:

@@ -43,6 +43,8 @@ class TrainingRun:
         host_manager: A manager that is moved from Python after every step, with how to set the scale.
         evaluate: Evaluates after an epoch where one is due, and returns the values; else None.
         finish: Called once after the last step: what the optimizer does at the end of training.
+        take_up: Called with the run and a number of epochs where a callback has put back a run that was broken off
+            after them (``arguments.epochs_done``): moves the data to that place.
     """
 
     stepper: Stepper
@@ -58,6 +60,7 @@ class TrainingRun:
     host_manager: tuple[LossScaleManager, Callable[[Any], None]] | None
     evaluate: Callable[[int], Mapping[str, Any] | None]
     finish: Callable[[], None] = lambda: None
+    take_up: Callable[[TrainingRun, int], None] = lambda run, epochs: None
     sink_skip: int = 0
     step: int = 0
     sink_iterator: Any = None
@@ -78,7 +81,7 @@ def run_epochs(run: TrainingRun) -> EpochHistory:
     history = EpochHistory()
     warned = False
     run.callbacks.on_train_begin(run.context)
-    for epoch in range(run.first_epoch, run.last_epoch + 1):
+    for epoch in range(_first_epoch(run), run.last_epoch + 1):
         run.arguments._set(cur_epoch_num=epoch)
         run.callbacks.on_train_epoch_begin(run.context)
         records = StepRecords.joined(list(_run_pass(run, epoch)))
@@ -95,6 +98,15 @@ def run_epochs(run: TrainingRun) -> EpochHistory:
     run.finish()
     run.callbacks.on_train_end(run.context)
     return history
+
+
+def _first_epoch(run: TrainingRun) -> int:
+    """Return the number of the first epoch; a later one where a callback took up a run that was broken off."""
+    done = run.arguments.get("epochs_done", 0)
+    if done < run.first_epoch:
+        return run.first_epoch
+    run.take_up(run, done)
+    return int(done) + 1
 
 
 def epoch_values(records: StepRecords) -> dict[str, float]:

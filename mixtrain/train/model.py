@@ -19,19 +19,20 @@ from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.evaluation import Evaluation, evaluate, output_indexes
 from mixtrain.train.feed import Feed
 from mixtrain.train.history import EpochHistory
-from mixtrain.train.metrics import as_metrics
-from mixtrain.train.networks import Networks, PrecisionOptions
+from mixtrain.train.model_metrics import model_metrics
+from mixtrain.train.networks import LossOptions, Networks, PrecisionOptions
 from mixtrain.train.progress import Verbose
 from mixtrain.train.run_context import CallbackArguments, RunContext
+from mixtrain.train.saving import KerasSaving
 from mixtrain.train.training import TrainCall, due_epochs, run_training
 
 
-class Model:
+class Model(KerasSaving):
     """Trains, evaluates and runs a network in a precision that can be seen and controlled.
 
     Args:
         network: A Cell or a Keras model. Without `optimizer` it is its own train step.
-        loss_fn: Takes ``(outputs, label)``: a Cell, a Keras loss or its name.
+        loss_fn: Takes ``(outputs, label)``: a Cell, a Keras loss or its name; or a dict by output name, or a list.
         optimizer: A mixtrain or Keras optimizer, or a Keras optimizer's name.
         metrics: A dict of metrics by name, or a set or list of names and metrics.
         eval_network: Returns what metrics are computed from; by default ``(loss, outputs, label)``.
@@ -43,6 +44,8 @@ class Model:
         cast_model_type: The half format, float16 or bfloat16; None for float16.
         boost_level: "O0"; the reference's boost mode is not offered.
         bad_step_max: Overflows in a row that are borne before training stops.
+        loss_weights: What the loss, or the loss of each output, is multiplied by.
+        sample_weight: Whether a batch's third column weighs its samples.
 
     Raises:
         TypeError: An argument of the wrong kind.
@@ -75,11 +78,13 @@ class Model:
         cast_model_type: DType | str | None = None,
         boost_level: str = "O0",
         bad_step_max: int = BAD_STEP_MAX,
+        loss_weights: Any = None,
+        sample_weight: bool = False,
     ) -> None:
         checks.one_of("Model", "boost_level", boost_level, ("O0",))
         if isinstance(optimizer, str):
             optimizer = keras.optimizers.get(optimizer)
-        self._metrics = as_metrics(metrics)
+        self._metrics = model_metrics(network, loss_fn, metrics)
         if self._metrics and eval_network is None and loss_fn is None:
             raise checks.fail_value(
                 "Model", "metrics need a loss_fn or an eval_network", metrics, "Model(network, loss_fn, ...)"
@@ -90,7 +95,8 @@ class Model:
             checks.boolean("Model", "keep_batchnorm_fp32", keep_batchnorm_fp32)
         checks.one_of("Model", "amp_level", amp_level, LEVEL_NAMES)
         options = PrecisionOptions(amp_level, keep_batchnorm_fp32, cast_model_type)
-        self._networks = Networks(network, loss_fn, optimizer, eval_network, options, loss_scale_manager)
+        loss = LossOptions(loss_weights, sample_weight)
+        self._networks = Networks(network, loss_fn, optimizer, eval_network, options, loss_scale_manager, loss)
         if self._networks.built:
             self._networks.enter()
             self._networks.train_network  # noqa: B018  (made now, so that its errors come at once)
@@ -207,14 +213,9 @@ class Model:
         limit = self._bad_step_max
         return run_training(call, feed, self._networks, bad_step_max=limit, evaluation=evaluation, due=due)
 
-    def _feed(self, where: str, dataset: Any, first_pass: int = 0) -> Feed:
+    def _feed(self, where: str, dataset: Any, first_pass: int = 0, *, training: bool = True) -> Feed:
         feed = Feed(dataset, where, first_pass)
-        columns = len(feed.first())
-        if self._networks.loss_fn is not None and columns != 2:
-            raise checks.fail_value(
-                where, "with a loss_fn a batch must have 2 columns, data and label", columns,
-                "dataset.project([data, label]), or a network that returns its own loss",
-            )
+        self._networks.check_columns(where, len(feed.first()), training=training)
         return feed
 
     # ---- evaluation and prediction ------------------------------------------------------------------------------
@@ -244,7 +245,7 @@ class Model:
             raise checks.fail_value(
                 where, "evaluation needs metrics", None, 'Model(network, loss_fn, optimizer, metrics={"accuracy"})'
             )
-        feed = self._feed(where, dataset)
+        feed = self._feed(where, dataset, training=False)
         self._networks.build(feed.first()[0])
         return Evaluation(feed, self._networks.evaluating, self._networks.eval_network, self._metrics, self._indexes)
 

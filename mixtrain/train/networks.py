@@ -28,6 +28,19 @@ from mixtrain.train.stepper import CompiledCall, Stepper
 
 
 @dataclasses.dataclass(frozen=True)
+class LossOptions:
+    """What a Model does with its loss and the columns that the loss takes.
+
+    Attributes:
+        weights: What the losses are multiplied by, as `WithLossCell` takes it.
+        sample_weight: Whether a batch's third column weighs its samples.
+    """
+
+    weights: Any = None
+    sample_weight: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
 class PrecisionOptions:
     """How a Model plans its network's precision."""
 
@@ -46,6 +59,7 @@ class Networks:
         eval_network: Returns what metrics are computed from; None for the network with its loss.
         options: How precision is planned.
         manager: The loss-scale manager, None for none, or the level's default.
+        loss: What is done with the loss besides.
 
     Attributes:
         network: What was given; it predicts.
@@ -62,6 +76,7 @@ class Networks:
         eval_network: Any,
         options: PrecisionOptions,
         manager: Any,
+        loss: LossOptions = LossOptions(),
     ) -> None:
         _check_network("network", network)
         if eval_network is not None:
@@ -69,6 +84,7 @@ class Networks:
         self.network = network
         self._cell = KerasCell(network) if isinstance(network, keras.Layer) else network
         self.loss_fn = loss_fn
+        self._loss = _checked(loss, loss_fn)
         self.optimizer = optimizer
         self._given_eval = eval_network
         self._options = options
@@ -133,6 +149,27 @@ class Networks:
         self.enter()
         self.train_network  # noqa: B018  (made now, so that its errors come before any step)
 
+    def check_columns(self, where: str, columns: int, *, training: bool) -> None:
+        """Check how many columns a batch has, where there is a loss function to give them to.
+
+        Raises:
+            ValueError: Not two, or not three where the third weighs the samples (two will do in an evaluation).
+        """
+        if self.loss_fn is None or columns == 2 and not (self._loss.sample_weight and training):
+            return
+        if self._loss.sample_weight:
+            if columns != 3:
+                raise checks.fail_value(
+                    where, "with sample_weight=True a batch must have 3 columns, data, label and sample_weight",
+                    columns, "a dataset with that third column, or sample_weight=False",
+                )
+            return
+        ask = "Model(..., sample_weight=True) if the third column is a sample_weight, " if columns == 3 else ""
+        raise checks.fail_value(
+            where, "with a loss_fn a batch must have 2 columns, data and label", columns,
+            f"{ask}dataset.project([data, label]), or a network that returns its own loss",
+        )
+
     def build_for(self, batch: tuple[Any, ...]) -> None:
         """Do `build` with what the network takes of a training batch: all columns where it returns its own loss."""
         self.build(*(batch if self.loss_fn is None else batch[:1]))
@@ -140,18 +177,21 @@ class Networks:
     @functools.cached_property
     def train_network(self) -> Cell:
         """The cell that trains on a batch; without an optimizer the network itself."""
-        with_loss: Cell = self._cell if self.loss_fn is None else WithLossCell(self._cell, self.loss_fn)
+        with_loss = self._cell if self.loss_fn is None else self._loss_cell()
         if self.optimizer is None:
             return with_loss
         self.enter()
         return make_train_cell(with_loss, self.optimizer, self.manager)
+
+    def _loss_cell(self) -> Cell:
+        return WithLossCell(self._cell, self.loss_fn, loss_weights=self._loss.weights)
 
     @functools.cached_property
     def eval_network(self) -> Cell:
         """The cell that metrics are computed from."""
         given = self._given_eval
         if given is None:
-            return WithEvalCell(self._cell, self.loss_fn)
+            return WithEvalCell(self._cell, self.loss_fn, loss_weights=self._loss.weights)
         return KerasCell(given) if isinstance(given, keras.Layer) else given  # type: ignore[no-any-return]
 
     @property
@@ -200,6 +240,15 @@ class Networks:
             return self.network
         with_loss = self.with_loss
         return with_loss.backbone_network if isinstance(with_loss, WithLossCell) else with_loss
+
+
+def _checked(loss: LossOptions, loss_fn: Any) -> LossOptions:
+    """Refuse options of a loss that there is not."""
+    checks.boolean("Model", "sample_weight", loss.sample_weight)
+    for name, value in (("loss_weights", loss.weights), ("sample_weight", loss.sample_weight or None)):
+        if loss_fn is None and value is not None:
+            raise checks.fail_value("Model", f"{name} needs a loss_fn", value, "Model(network, loss_fn, optimizer)")
+    return loss
 
 
 def _check_network(name: str, network: Any) -> None:

@@ -121,6 +121,7 @@ def run_training(
         guard=make_guard(networks, bad_step_max),
         host_manager=networks.host_manager,
         evaluate=lambda epoch: None,
+        take_up=functools.partial(_take_up, call),
     )
     if evaluation is not None:
         run.evaluate = functools.partial(_evaluate_between, evaluation, run, due, train_network)
@@ -129,6 +130,12 @@ def run_training(
     train_network.set_train(True)
     with callbacks:
         return run_epochs(run)
+
+
+def _take_up(call: TrainCall, run: TrainingRun, epochs: int) -> None:
+    """Move a run's data to where it is after some epochs."""
+    passes, run.sink_skip = dataclasses.replace(call, initial_epoch=epochs).place_in_data()
+    run.feed = Feed(call.dataset, call.where, passes)
 
 
 def make_guard(networks: Networks, limit: int) -> OverflowGuard | None:

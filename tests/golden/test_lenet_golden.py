@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -34,16 +35,22 @@ def run(case: dict[str, Any], **options: Any) -> tuple[Any, Any]:
     return train(**settings)
 
 
+@functools.cache
+def host_run(name: str) -> tuple[Any, Any]:
+    """Train one case of the float32 ones from the host, once for all tests that look at it."""
+    return run(FLOAT32_CASES[name])
+
+
 @pytest.mark.parametrize("name", FLOAT32_CASES)
 def test_float32_traces_equal_the_reference_over_the_first_64_steps(name: str) -> None:
-    records, _ = run(FLOAT32_CASES[name])
+    records, _ = host_run(name)
     assert len(records) == STEPS
     np.testing.assert_allclose(records.loss[:64], GOLDEN[f"loss/{name}"][:64], rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["O0_wd", "O0_lr_list"])
 def test_float32_weights_equal_the_reference_after_training(name: str) -> None:
-    _, net = run(FLOAT32_CASES[name])
+    _, net = host_run(name)
     for parameter in ("fc3.bias", "conv1.weight"):
         trained = net.parameters_dict()[parameter].asnumpy()
         np.testing.assert_allclose(trained, GOLDEN[f"{parameter}/{name}"], rtol=0, atol=1e-5)
@@ -61,13 +68,13 @@ def test_half_traces_follow_the_reference(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["O0", "O0_fixed1024_keep"])
 def test_sink_feed_gives_the_trace_of_host_feed(name: str) -> None:
-    host, _ = run(FLOAT32_CASES[name])
+    host, _ = host_run(name)
     sink, _ = run(FLOAT32_CASES[name], sink=True)
     np.testing.assert_allclose(sink.loss, host.loss, rtol=0, atol=1e-5)
 
 
 def test_dynamic_scaling_in_float32_changes_no_number_and_its_trace_is_the_same_in_both_feeds() -> None:
-    plain, _ = run({})
+    plain, _ = host_run("O0")
     host, _ = run({"manager": DynamicLossScaleManager(2**10, 2, 20)})
     sink, _ = run({"manager": DynamicLossScaleManager(2**10, 2, 20)}, sink=True)
     np.testing.assert_array_equal(host.loss, plain.loss)

@@ -1,6 +1,7 @@
 """Prints what NumPy and TensorFlow make of a TensorFlow tensor, as JSON; `mixtrain` as an argument imports it first.
 
-With the argument `before` or `after`, TensorFlow's own NumPy behaviour is switched on before or after that import.
+It prints twice: as it is, and once more with TensorFlow's own NumPy behaviour switched on. With the argument `before`
+that is switched on before the import, and it prints once.
 """
 
 from __future__ import annotations
@@ -73,8 +74,14 @@ def main(arguments: list[str]) -> None:
         import mixtrain
 
         assert "mixtrain" in mixtrain.__name__
-    if "after" in arguments:
+    if "before" not in arguments:
+        print("FOUND " + json.dumps(found_now(tf)))
         numpy_behaviour()
+    print("FOUND " + json.dumps(found_now(tf)))
+
+
+def found_now(tf: Any) -> dict[str, Any]:
+    """Return what every function gives."""
     tensor = tf.constant([[0.5, -1.5, 2.5], [3.0, 1.0, -2.0]])
     found = {name: outcome(function, tensor) for name, function in FUNCTIONS.items()}
     # As TensorFlow's and Keras's own code asks: from a module of theirs.
@@ -94,7 +101,7 @@ def main(arguments: list[str]) -> None:
         "own numpy": lambda t: tf.experimental.numpy.mean(t),
     }.items():
         found[name] = outcome(function, tensor)
-    print("FOUND " + json.dumps(found))
+    return found
 
 
 if __name__ == "__main__":

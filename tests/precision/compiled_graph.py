@@ -25,16 +25,31 @@ class Operation:
     dtype: str
 
 
-def operations(function: Any, *inputs: Any) -> list[Operation]:
-    """Return the forward arithmetic of a function compiled for these inputs, loop bodies included."""
+def nodes_of(function: Any, *inputs: Any) -> list[Any]:
+    """Return the forward nodes of a function compiled for these inputs, loop bodies included."""
     graph = tf.function(function, autograph=False).get_concrete_function(*inputs).graph.as_graph_def()
     nodes = [*graph.node, *(node for body in graph.library.function for node in body.node_def)]
-    found = []
-    for node in nodes:
-        if node.op in ARITHMETIC and "gradient_tape" not in node.name:
-            dtype = tf.as_dtype(node.attr[ARITHMETIC[node.op]].type).name
-            found.append(Operation(node.name, node.op, dtype))
-    return found
+    return [node for node in nodes if "gradient_tape" not in node.name]
+
+
+def operations(function: Any, *inputs: Any) -> list[Operation]:
+    """Return the forward arithmetic of a function compiled for these inputs, loop bodies included."""
+    return arithmetic_among(nodes_of(function, *inputs))
+
+
+def arithmetic_among(nodes: list[Any]) -> list[Operation]:
+    """Return the nodes that do a layer's arithmetic."""
+    return [
+        Operation(node.name, node.op, tf.as_dtype(node.attr[ARITHMETIC[node.op]].type).name)
+        for node in nodes
+        if node.op in ARITHMETIC
+    ]
+
+
+def casts_among(nodes: list[Any]) -> int:
+    """Return how many nodes cast from one float format to another."""
+    ends = [[tf.as_dtype(node.attr[end].type) for end in ("SrcT", "DstT")] for node in nodes if node.op == "Cast"]
+    return sum(source.is_floating and target.is_floating and source != target for source, target in ends)
 
 
 def dtypes_under(found: list[Operation], layer: str, *kinds: str) -> set[str]:

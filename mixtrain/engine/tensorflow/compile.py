@@ -17,7 +17,7 @@ from mixtrain.engine.facts import DeviceFacts, JitChoice
 _log = logging.getLogger("mixtrain")
 
 
-def choose_jit(dtypes: Collection[DType], device: DeviceFacts) -> JitChoice:
+def choose_jit(dtypes: Collection[DType], device: DeviceFacts, compilable: bool = True) -> JitChoice:
     """Decide between XLA and the plain graph.
 
     The rule is from measurements on CPU: TensorFlow has no float16 convolution or matmul kernels of its own there and
@@ -27,6 +27,7 @@ def choose_jit(dtypes: Collection[DType], device: DeviceFacts) -> JitChoice:
     Args:
         dtypes: The formats that layers compute in.
         device: The device in use.
+        compilable: Whether XLA has every operation of the layers.
 
     Returns:
         The choice and its reason; `set_context(jit_level=...)` overrides it.
@@ -36,6 +37,8 @@ def choose_jit(dtypes: Collection[DType], device: DeviceFacts) -> JitChoice:
         return JitChoice(level != "O0", f'set_context(jit_level="{level}")')
     if device.kind == "TPU":
         return JitChoice(True, "a TPU runs only XLA programs")
+    if not compilable:
+        return JitChoice(False, "a layer has operations that XLA lacks")
     if device.kind == "CPU" and float16 in dtypes:
         return JitChoice(True, "float16 on CPU has fast kernels only in XLA")
     if device.kind == "CPU" and bfloat16 in dtypes:

@@ -140,7 +140,7 @@ class Pipeline:
         if isinstance(self.source, PythonRows):
             rows = self.source.rows
             return read_ahead(lambda: (tuple(map(tf.convert_to_tensor, row)) for row in rows()))
-        return self._iterate(iter(self.source.prefetch(tf.data.AUTOTUNE)))
+        return self._iterate(_started(self.source))
 
     def graph_iterator(self, shapes: Sequence[Sequence[int | None]] | None = None) -> Any:
         """Return an iterator that a compiled function reads with ``next(iterator)``.
@@ -156,7 +156,7 @@ class Pipeline:
         if shapes is not None:
             fixed = tuple(tuple(shape) if self.even else (None, *shape[1:]) for shape in shapes)
             dataset = dataset.map(lambda *row: tuple(map(tf.ensure_shape, row, fixed)))
-        return iter(dataset.prefetch(tf.data.AUTOTUNE))
+        return _started(dataset)
 
     def raise_pending(self) -> None:
         """Raise the exception that stopped Python code below, if there is one."""
@@ -235,6 +235,18 @@ def pipeline_from_batches(
 ) -> Pipeline:
     """Return the batches that Python code makes, as `pipeline_from_rows` does for rows; the last may be smaller."""
     return pipeline_from_rows(factory, example, size=size, columns=columns)
+
+
+def _started(dataset: tf.data.Dataset) -> Any:
+    """Return an iterator that reads ahead.
+
+    TensorFlow tunes a stream in a thread that sleeps longer and longer, and an iterator that goes away waits for it, up
+    to a minute. Streams run without it, each parallel part as wide as the machine, where their options do not ask.
+    """
+    options = tf.data.Options()
+    if dataset.options().autotune.enabled is None:
+        options.autotune.enabled = False
+    return iter(dataset.prefetch(tf.data.AUTOTUNE).with_options(options))
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:

@@ -19,6 +19,8 @@ class OptimizerDriver(Protocol):
         loss_scale: What it divides the gradients by on its own.
         divides_by_loss_scale: Whether it divides at all, so that a step must not; a Keras optimizer does only with a
             ``loss_scale_factor``.
+        own_scale: What the optimizer wants the loss multiplied by where nobody else scales it (Keras's
+            ``loss_scale_factor``); None for nothing.
         iterations: Updates applied so far, a scalar int tensor.
     """
 
@@ -29,6 +31,9 @@ class OptimizerDriver(Protocol):
 
     @property
     def divides_by_loss_scale(self) -> bool: ...
+
+    @property
+    def own_scale(self) -> float | None: ...
 
     @property
     def iterations(self) -> Any: ...
@@ -99,6 +104,10 @@ class _CellDriver:
         return True
 
     @property
+    def own_scale(self) -> float | None:
+        return None
+
+    @property
     def iterations(self) -> Any:
         return keras.ops.reshape(self.optimizer.global_step, ())
 
@@ -138,6 +147,10 @@ class _KerasDriver:
     @property
     def divides_by_loss_scale(self) -> bool:
         return self.optimizer.loss_scale_factor is not None
+
+    @property
+    def own_scale(self) -> float | None:
+        return self.loss_scale if self.divides_by_loss_scale else None
 
     @property
     def iterations(self) -> Any:

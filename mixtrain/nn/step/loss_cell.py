@@ -2,46 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import keras
 
-from mixtrain import checks
 from mixtrain.dtype import float32
 from mixtrain.nn.cell import Cell, KerasCell
+from mixtrain.nn.step.output_losses import loss_caller
 from mixtrain.precision.cast import cast_floats
 
 
-def loss_caller(loss_fn: Any) -> Callable[[Any, Any], Any]:
-    """Return ``loss(outputs, label)`` for a loss Cell, a Keras loss (object, function or name) or another function.
-
-    Raises:
-        TypeError: `loss_fn` cannot be called.
-        ValueError: No Keras loss has this name.
-    """
-    by_name = isinstance(loss_fn, str)
-    if by_name:
-        loss_fn = keras.losses.get(loss_fn)
-    if isinstance(loss_fn, keras.losses.Loss):
-        return lambda outputs, label: loss_fn(label, outputs)
-    if isinstance(loss_fn, type) or not callable(loss_fn):
-        raise checks.fail_type(
-            "WithLossCell", "loss_fn must be a Cell, a Keras loss or a function", loss_fn, "loss_fn=nn.MSELoss()"
-        )
-    if by_name or getattr(keras.losses, getattr(loss_fn, "__name__", ""), None) is loss_fn:
-        return lambda outputs, label: keras.ops.mean(loss_fn(label, outputs))
-    return loss_fn  # type: ignore[no-any-return]
-
-
 def extra_losses(network: Any) -> list[Any]:
-    """Return the losses that Keras layers of a network add by themselves (`add_loss`, regularisers)."""
-    if isinstance(network, KerasCell):
-        return list(network.keras_layer.losses)
+    """Return the losses that Keras layers of a network add by themselves (`add_loss`, regularisers), float32 scalars.
+
+    A layer that is held twice is counted once, and so is one inside another that is held.
+    """
     if not isinstance(network, Cell):
         return []
-    held = [cell for _, cell in network.cells_and_names() if isinstance(cell, KerasCell)]
-    return [loss for cell in held for loss in cell.keras_layer.losses]
+    held: list[KerasCell] = [cell for _, cell in network.cells_and_names() if isinstance(cell, KerasCell)]
+    layers = {id(cell.keras_layer): cell.keras_layer for cell in held}
+    found = {id(loss): loss for layer in layers.values() for loss in layer.losses}
+    return [keras.ops.sum(keras.ops.cast(loss, float32)) for loss in found.values()]
+
+
+def output_names(network: Any) -> list[str]:
+    """Return the names of a Keras functional model's outputs; [] for what has none."""
+    names = getattr(getattr(network, "keras_layer", network), "output_names", None)
+    return list(names) if isinstance(names, (list, tuple)) else []
 
 
 class WithLossCell(Cell):
@@ -49,7 +36,9 @@ class WithLossCell(Cell):
 
     Args:
         backbone: The network, a Cell or Keras layer; takes the data.
-        loss_fn: Takes ``(outputs, label)``; a Cell, a Keras loss or its name, or a function.
+        loss_fn: Takes ``(outputs, label)``; a Cell, a Keras loss or its name, or a function; for several outputs a dict
+            of these by output name, or a list.
+        loss_weights: What the losses are multiplied by, in the form of `loss_fn`; None for 1.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -60,18 +49,19 @@ class WithLossCell(Cell):
     Source: MindSpore, `mindspore.nn.WithLossCell`.
     """
 
-    def __init__(self, backbone: Any, loss_fn: Any) -> None:
+    def __init__(self, backbone: Any, loss_fn: Any, *, loss_weights: Any = None) -> None:
         super().__init__(auto_prefix=False)
         self._backbone = backbone
         self._loss_fn = loss_fn
-        object.__setattr__(self, "_loss", loss_caller(loss_fn))
+        caller = loss_caller(loss_fn, loss_weights, output_names(self._backbone))
+        object.__setattr__(self, "_loss", caller)
 
-    def construct(self, data: Any, label: Any) -> Any:
-        """Return the loss of ``(data, label)``."""
+    def construct(self, data: Any, label: Any, *sample_weight: Any) -> Any:
+        """Return the loss of ``(data, label)``, or of ``(data, label, sample_weight)`` with a Keras loss."""
         outputs = cast_floats(self._backbone(data), float32)
-        loss = self._loss(outputs, label)
+        loss = self._loss(outputs, label, *sample_weight)
         for extra in extra_losses(self._backbone):
-            loss = loss + keras.ops.cast(extra, loss.dtype)
+            loss = loss + extra
         return loss
 
     @property
@@ -87,6 +77,7 @@ class WithEvalCell(Cell):
         network: The network, a Cell or Keras layer.
         loss_fn: As in `WithLossCell`; None for no loss.
         add_cast_fp32: Accepted for MindSpore scripts; outputs are float32 in any case.
+        loss_weights: As in `WithLossCell`.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -98,14 +89,22 @@ class WithEvalCell(Cell):
     Source: MindSpore, `mindspore.nn.WithEvalCell`.
     """
 
-    def __init__(self, network: Any, loss_fn: Any, add_cast_fp32: bool = False) -> None:
+    def __init__(
+        self, network: Any, loss_fn: Any, add_cast_fp32: bool = False, *, loss_weights: Any = None
+    ) -> None:
         super().__init__(auto_prefix=False)
         self._network = network
         self._loss_fn = loss_fn
-        object.__setattr__(self, "_loss", None if loss_fn is None else loss_caller(loss_fn))
+        names = output_names(self._network)
+        caller = None if loss_fn is None else loss_caller(loss_fn, loss_weights, names)
+        object.__setattr__(self, "_loss", caller)
 
-    def construct(self, data: Any, label: Any) -> tuple[Any, Any, Any]:
+    def construct(self, data: Any, label: Any, *sample_weight: Any) -> tuple[Any, Any, Any]:
         """Return ``(loss, outputs, label)``; the loss is 0 where there is no loss function."""
         outputs = cast_floats(self._network(data), float32)
-        loss = keras.ops.zeros(()) if self._loss is None else self._loss(outputs, label)
+        if self._loss is None:
+            return keras.ops.zeros(()), outputs, label
+        loss = self._loss(outputs, label, *sample_weight)
+        for extra in extra_losses(self._network):
+            loss = loss + extra
         return loss, outputs, label

@@ -16,7 +16,7 @@ from mixtrain.nn.optim.adapter import drive
 from mixtrain.nn.step.recipe import Scaling, run_step
 from mixtrain.nn.step.update_cell import LossScaleUpdateCell
 from mixtrain.ops.gradient import GradOperation
-from mixtrain.precision.formats import computed_dtypes
+from mixtrain.precision.formats import compilable, computed_dtypes
 from mixtrain.precision.loss_scale import LossScaleState
 from mixtrain.precision.scale_arguments import STAYING
 
@@ -31,7 +31,7 @@ class TrainOneStepCell(Cell):
         network: Returns the loss; a Cell.
         optimizer: A mixtrain or Keras optimizer.
         sens: What the loss is multiplied by before gradients are taken; the optimizer divides (``loss_scale=sens``;
-            a Keras optimizer is given divided gradients). None for 1.
+            a Keras optimizer is given divided gradients). None for 1, or a Keras optimizer's `loss_scale_factor`.
         return_grad: Whether a call returns ``(loss, {name: gradient})``.
 
     Raises:
@@ -59,6 +59,8 @@ class TrainOneStepCell(Cell):
         object.__setattr__(self, "driver", driver)
         if sens == 0:
             raise checks.fail_value("TrainOneStepCell", "sens must not be 0", sens, "sens=1.0")
+        if sens is None:
+            sens = driver.own_scale
         self.sens = 1.0 if sens is None else sens
         self.return_grad = return_grad
         object.__setattr__(self, "weights", driver.select(network.trainable_params()))
@@ -81,7 +83,8 @@ class TrainOneStepCell(Cell):
         key = (self.training, precision_version(), context.get_context("jit_level"))
         if key not in self._compiled:
             self._compiled.clear()
-            choice = engine.choose_jit(computed_dtypes(self.network), engine.describe_device())
+            formats, device = computed_dtypes(self.network), engine.describe_device()
+            choice = engine.choose_jit(formats, device, compilable(self.network))
             self._compiled[key] = engine.compile_function(super().__call__, choice=choice)
         return engine.call_with_branches(self._compiled[key], *args)
 
@@ -156,7 +159,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
     Raises:
         TypeError: `scale_sense` is neither.
-        ValueError: A tensor that is not a scalar.
+        ValueError: A tensor that is not a scalar; an optimizer with a `loss_scale_factor`.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -173,6 +176,12 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
     def __init__(self, network: Any, optimizer: Any, scale_sense: Any) -> None:
         super().__init__(network, optimizer)
+        if self.driver.own_scale not in (None, 1.0):
+            raise checks.fail_value(
+                type(self).__name__, "the loss must be scaled once, by scale_sense",
+                f"loss_scale_factor={self.driver.own_scale:g} in the optimizer",
+                f"{type(optimizer).__name__}(...) without it",
+            )
         update: Any = None
         if isinstance(scale_sense, LossScaleUpdateCell):
             state, variable = scale_sense.state, scale_sense.state.loss_scale

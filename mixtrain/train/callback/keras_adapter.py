@@ -27,6 +27,7 @@ _KERAS_METHODS: Final[dict[str, tuple[str, ...]]] = {
     "on_eval_end": ("on_test_end",),
 }
 _BETTER_WHEN_HIGHER: Final = ("acc", "auc", "precision", "recall", "f1", "top", "iou", "dice")
+_BETTER_WHEN_LOWER: Final = ("loss", "mae", "mse", "error", "perplexity", "distance")
 
 
 class KerasCallbackAdapter(Callback):
@@ -34,7 +35,8 @@ class KerasCallbackAdapter(Callback):
 
     Epochs and batches are counted from 0 and logs hold Python floats, as Keras has it; with sink feed a batch hook
     comes once per call, for the call's last batch, as with Keras's ``steps_per_execution``. Setting
-    ``self.model.stop_training`` requests a stop.
+    ``self.model.stop_training`` requests a stop. With loss scaling the logs hold "loss_scale", "overflow" (1 where a
+    step of the call, or of the epoch, overflowed) and "skipped_steps" (so far in the epoch) too.
 
     Args:
         callback: The Keras callback.
@@ -48,9 +50,9 @@ class KerasCallbackAdapter(Callback):
     def __init__(self, callback: keras.callbacks.Callback, arguments: CallbackArguments) -> None:
         self.keras_callback = callback
         self.keras_methods: dict[str, str] = {}
-        self._model = model_view(arguments.get("network"), arguments.get("optimizer"))
+        self._model = model_view(arguments.get("network"), arguments.get("optimizer"), arguments.get("train_network"))
         self._last_loss: dict[str, float] = {}
-        self._last_logs: dict[str, float] = {}
+        self._skipped = (0, 0)
         callback.set_params(
             {"verbose": 1, "epochs": arguments.get("epoch_num", 1), "steps": arguments.get("batch_num")}
         )
@@ -62,11 +64,11 @@ class KerasCallbackAdapter(Callback):
             "on_train_step_begin": lambda arguments: (_batch(arguments), {}),
             "on_train_step_end": lambda arguments: (_batch(arguments), self._step_logs(arguments)),
             "on_train_epoch_end": lambda arguments: (arguments.cur_epoch_num - 1, self._epoch_logs(arguments)),
-            "on_train_end": lambda _: (self._last_logs,),
+            "on_train_end": lambda arguments: (self._epoch_logs(arguments),),
             "on_eval_begin": lambda _: ({},),
             "on_eval_step_begin": lambda arguments: (_batch(arguments), {}),
             "on_eval_step_end": lambda arguments: (_batch(arguments), {}),
-            "on_eval_end": lambda arguments: (_floats(arguments.get("metrics")),),
+            "on_eval_end": lambda arguments: (_evaluated(arguments),),
         }
         for hook, methods in _KERAS_METHODS.items():
             if any(_overrides(callback, method) for method in methods):
@@ -85,21 +87,45 @@ class KerasCallbackAdapter(Callback):
     def _pass_on(
         self, method: str, values: Callable[[CallbackArguments], tuple[Any, ...]], run_context: RunContext
     ) -> None:
-        getattr(self.keras_callback, method)(*values(run_context.original_args()))
+        arguments = run_context.original_args()
+        getattr(self.keras_callback, method)(*values(arguments))
+        if method == "on_train_begin" and self._model.epochs_done:
+            arguments.epochs_done = max(self._model.epochs_done, arguments.get("epochs_done", 0))
         if getattr(self._model.model, "stop_training", False):
             run_context.request_stop()
 
     def _step_logs(self, arguments: CallbackArguments) -> dict[str, float]:
         """Return the loss of the last step that was applied so far; no loss while all were skipped."""
         records = steps_of(arguments)
-        applied = records.loss[~records.overflow]
+        overflow = records.overflow
+        applied = records.loss[~overflow]
         if len(applied):
             self._last_loss = {"loss": float(applied[-1])}
-        return dict(self._last_loss)
+        logs = dict(self._last_loss)
+        if records.scaled:
+            epoch = arguments.get("cur_epoch_num", 1)
+            before = self._skipped[1] if self._skipped[0] == epoch else 0
+            self._skipped = (epoch, before + int(overflow.sum()))
+            logs["loss_scale"] = float(records.loss_scale[-1])
+            logs |= {"overflow": float(overflow.any()), "skipped_steps": float(self._skipped[1])}
+        return logs
 
     def _epoch_logs(self, arguments: CallbackArguments) -> dict[str, float]:
-        self._last_logs = _floats(arguments.get("epoch_values"))
-        return self._last_logs
+        """Return the epoch's values: one dict for all Keras callbacks, for some add to it what later ones read."""
+        number, logs = arguments.get("keras_logs", (None, {}))
+        if number != arguments.get("cur_epoch_num"):
+            logs = _floats(arguments.get("epoch_values"))
+            if "skipped_steps" in logs:
+                logs["overflow"] = float(logs["skipped_steps"] > 0)
+            arguments.keras_logs = (arguments.cur_epoch_num, logs)
+        return logs  # type: ignore[no-any-return]
+
+
+def _evaluated(arguments: CallbackArguments) -> dict[str, Any]:
+    """Return what an evaluation found, with its loss under Keras's name."""
+    results = arguments.get("eval_results") or arguments.get("metrics") or {}
+    named = {("loss" if name == "eval_loss" else name): value for name, value in results.items()}
+    return _floats(named)
 
 
 def _batch(arguments: CallbackArguments) -> int:
@@ -129,5 +155,5 @@ def _settle_direction(callback: Any) -> None:
     name = callback.monitor.removeprefix("val_").lower()
     if "loss" not in name and any(part in name for part in _BETTER_WHEN_HIGHER):
         callback.mode = "max"
-    elif any(part in name for part in ("loss", "mae", "mse", "error")):
+    elif any(part in name for part in _BETTER_WHEN_LOWER):
         callback.mode = "min"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -9,6 +11,10 @@ import keras
 import numpy as np
 
 from mixtrain import checks, engine
+from mixtrain.nn.optim.optimizer import Optimizer
+from mixtrain.serialization.read import load_checkpoint
+from mixtrain.serialization.save import write_checkpoint
+from mixtrain.train.callback.keras_optimizer_view import OptimizerView
 
 _MISSING = object()
 
@@ -23,19 +29,24 @@ class ModelView:
 
     def __init__(self, model: Any, optimizer: Any) -> None:
         self.model = model
-        self._optimizer = optimizer
+        self._optimizer = OptimizerView(optimizer) if isinstance(optimizer, Optimizer) else optimizer
         self._before: Any = None
         self._lent = False
+        self._epoch_before: Any = None
 
     def lend_optimizer(self) -> None:
         """Let ``model.optimizer`` be the optimizer in use; a model that mixtrain trains need not be compiled."""
         self._before = getattr(self.model, "optimizer", _MISSING)
-        self._lent = self._before is not self._optimizer and self._optimizer is not None
+        # An evaluation has none: a model that has its own keeps it, any other gets None, which callbacks look for.
+        self._lent = self._before is not self._optimizer and (self._optimizer is not None or self._before is _MISSING)
         if self._lent:
             self.model.optimizer = self._optimizer
+        self._epoch_before = getattr(self.model, "_initial_epoch", None)
+        self.model._initial_epoch = None
 
     def take_back_optimizer(self) -> None:
         """Put ``model.optimizer`` back as it was."""
+        self.model._initial_epoch = self._epoch_before
         if not self._lent:
             return
         if self._before is _MISSING:
@@ -44,22 +55,36 @@ class ModelView:
             self.model.optimizer = self._before
         self._lent = False
 
+    @property
+    def epochs_done(self) -> int:
+        """How many epochs a callback of Keras's says were trained before: it has put back a run broken off then."""
+        return int(getattr(self.model, "_initial_epoch", None) or 0)
+
 
 class CellModel:
     """A Cell, or a Keras layer that is no model, as Keras callbacks expect a model.
 
     Args:
         network: The network.
+        train_network: What trains it, whose state its files hold too; None in an evaluation.
 
     Attributes:
         stop_training: Set by callbacks to stop the run.
         optimizer: The optimizer in use, during the run.
+        built: True.
+        name: The network's class.
+        train_function: None: the compiled step is not Keras's.
     """
 
-    def __init__(self, network: Any) -> None:
+    def __init__(self, network: Any, train_network: Any = None) -> None:
         self.network = network
         self.stop_training = False
         self.optimizer: Any = None
+        self.built = True
+        self.name = type(network).__name__
+        self.train_function = None
+        self._saved = network if train_network is None else train_network
+        self._initial_epoch: int | None = None
 
     def __call__(self, *inputs: Any) -> Any:
         return self.network(*inputs)
@@ -70,6 +95,16 @@ class CellModel:
         if isinstance(self.network, keras.Layer):
             return list(self.network.weights)
         return list(self.network.get_parameters())
+
+    @property
+    def trainable_variables(self) -> list[Any]:
+        """Those of them that are trained."""
+        return [variable for variable in self.weights if variable.trainable]
+
+    @property
+    def layers(self) -> list[Any]:
+        """What has weights to draw: the network as one."""
+        return [self.network if isinstance(self.network, keras.Layer) else self]
 
     def get_weights(self) -> list[np.ndarray]:
         """Return the values of the variables, as copies."""
@@ -82,28 +117,44 @@ class CellModel:
 
     def save(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Refuse: a Cell has no Keras file format."""
-        self._refuse("save")
-
-    def save_weights(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refuse: a Cell has no Keras file format."""
-        self._refuse("save_weights")
-
-    def load_weights(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refuse: a Cell has no Keras file format."""
-        self._refuse("load_weights")
-
-    def _refuse(self, method: str) -> NoReturn:
         raise checks.fail_type(
-            f"model.{method}", "only a keras.Model is saved in Keras's format", self.network,
-            "mixtrain's ModelCheckpoint in place of Keras's",
+            "model.save", "only a keras.Model is saved in Keras's format", self.network,
+            "mixtrain's ModelCheckpoint in place of Keras's, or save_weights_only=True",
         )
 
+    def save_weights(self, filepath: str | os.PathLike[str], overwrite: bool = True) -> None:
+        """Write a mixtrain checkpoint (HDF5) of the network and what trains it under the name given.
 
-def model_view(network: Any, optimizer: Any) -> ModelView:
+        Args:
+            filepath: The file.
+            overwrite: Whether it may be there already.
+
+        Raises:
+            FileExistsError: It is, and may not.
+        """
+        path = os.fspath(filepath)
+        if os.path.exists(path) and not overwrite:
+            raise FileExistsError(f"model.save_weights: expected a new file; got {path!r}. Write overwrite=True.")
+        os.replace(write_checkpoint(self._saved, f"{path}.ckpt", False, None), path)
+
+    def load_weights(self, filepath: str | os.PathLike[str]) -> None:
+        """Read what `save_weights` wrote.
+
+        Args:
+            filepath: The file.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            named = os.path.join(folder, "weights.ckpt")
+            os.symlink(os.path.realpath(os.fspath(filepath)), named)
+            load_checkpoint(named, self._saved)
+
+
+def model_view(network: Any, optimizer: Any, train_network: Any = None) -> ModelView:
     """Return what Keras callbacks get as their model.
 
     Args:
         network: A Cell, a Keras layer, or a Keras model, which they get itself.
         optimizer: The optimizer in use.
+        train_network: What trains the network; None in an evaluation.
     """
-    return ModelView(network if isinstance(network, keras.Model) else CellModel(network), optimizer)
+    return ModelView(network if isinstance(network, keras.Model) else CellModel(network, train_network), optimizer)

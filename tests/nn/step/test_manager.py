@@ -26,14 +26,16 @@ def test_the_host_rule_follows_every_golden_sequence(
     assert seen == expected
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("overflow", "expected"), [(True, 1.0), (False, 2.0**127)])
-def test_5000_bad_or_good_steps_on_the_host_stay_finite(overflow: bool, expected: float) -> None:
+def test_bad_or_good_steps_without_end_stay_finite_on_the_host(overflow: bool, expected: float) -> None:
     manager = DynamicLossScaleManager(2**24, 2, 1)
-    for step in range(5000):
+    seen = []
+    for _ in range(150):
         manager.update_loss_scale(overflow)
-        assert step % 100 or 1 <= manager.get_loss_scale() < math.inf
-    assert manager.get_loss_scale() == expected
+        seen.append(manager.get_loss_scale())
+    assert all(1 <= scale < math.inf for scale in seen)
+    # Where it has arrived it stays: a step depends on the scale and the good steps alone, and a window of 1 keeps none.
+    assert seen[-40:] == [expected] * 40
 
 
 def test_the_defaults_are_mindspores() -> None:

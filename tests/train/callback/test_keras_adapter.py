@@ -11,6 +11,8 @@ import pytest
 
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.optim import SGD
+from mixtrain.train.callback import CallbackList
+from mixtrain.train.run_context import CallbackArguments, RunContext
 from tests.nn.optim.setting import parameter
 from tests.train.callback.run import tell_run
 
@@ -66,7 +68,7 @@ class Recorder(keras.callbacks.Callback):
 def test_hooks_epochs_batches_and_logs_are_keras() -> None:
     recorder = Recorder()
     tell_run(recorder, [[1.0, 2.0], [3.0, 4.0]], metrics=[{"accuracy": np.float64(0.25)}, {"accuracy": 0.5}])
-    evaluation = [("test_begin", {}), ("test_batch_end", 0, {}), ("test_end", {"accuracy": 0.5})]
+    evaluation = [("test_begin", {}), ("test_batch_end", 0, {}), ("test_end", {"accuracy": 0.5, "loss": 0.5})]
     assert recorder.said == [
         ("train_begin", {}),
         ("epoch_begin", 0, {}),
@@ -230,12 +232,59 @@ def test_a_keras_model_is_saved_by_keras(tmp_path: pathlib.Path) -> None:
     np.testing.assert_array_equal(other.get_weights()[0], model.get_weights()[0])
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_a_cell_is_not_saved_in_keras_format(whole: bool, tmp_path: pathlib.Path) -> None:
-    path = tmp_path / ("best.keras" if whole else "best.weights.h5")
-    callback = keras.callbacks.ModelCheckpoint(path, save_weights_only=not whole)
-    with pytest.raises(TypeError, match="only a keras.Model is saved in Keras's format.*ModelCheckpoint"):
+def test_a_cell_is_not_saved_whole_in_keras_format(tmp_path: pathlib.Path) -> None:
+    callback = keras.callbacks.ModelCheckpoint(tmp_path / "best.keras")
+    with pytest.raises(TypeError, match="only a keras.Model is saved in Keras's format.*save_weights_only=True"):
         tell_run(callback, [[1.0]], network=Net())
+
+
+def test_the_weights_of_a_cell_are_saved_and_loaded(tmp_path: pathlib.Path) -> None:
+    network, path = Net(), tmp_path / "best.weights.h5"
+    tell_run(keras.callbacks.ModelCheckpoint(path, save_weights_only=True), [[1.0]], network=network)
+    network.weight.set_data(np.zeros(2, np.float32))
+
+    class Load(keras.callbacks.Callback):
+        def on_train_begin(self, logs: Any = None) -> None:
+            self.model.load_weights(path)
+            with pytest.raises(FileExistsError, match="overwrite=True"):
+                self.model.save_weights(path, overwrite=False)
+
+    tell_run(Load(), [[1.0]], network=network)
+    assert network.weight.asnumpy().tolist() == [1.0, 2.0]
+    assert [file.name for file in tmp_path.iterdir()] == ["best.weights.h5"]
+
+
+def test_with_loss_scaling_the_logs_hold_scale_overflow_and_skipped_steps() -> None:
+    recorder = Recorder()
+    tell_run(
+        recorder, [[1.0, 2.0], [3.0, 4.0]], overflow=[[False, True], [True, False]], scales=[[8.0, 8.0], [4.0, 2.0]]
+    )
+    assert [said[2] for said in recorder.said if said[0] == "batch_end"] == [
+        {"loss": 1.0, "loss_scale": 8.0, "overflow": 0.0, "skipped_steps": 0.0},
+        {"loss": 1.0, "loss_scale": 8.0, "overflow": 1.0, "skipped_steps": 1.0},
+        {"loss": 1.0, "loss_scale": 4.0, "overflow": 1.0, "skipped_steps": 1.0},
+        {"loss": 4.0, "loss_scale": 2.0, "overflow": 0.0, "skipped_steps": 1.0},
+    ]
+
+
+def test_what_one_callback_adds_to_the_logs_of_an_epoch_the_next_ones_read() -> None:
+    rates: list[float] = []
+    callbacks = [
+        keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate / 2),
+        keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: rates.append(logs["learning_rate"])),
+    ]
+    tell_run(callbacks, [[1.0], [1.0]], network=dense_model(), optimizer=keras.optimizers.SGD(0.5))
+    assert rates == [0.25, 0.125]
+
+
+def test_an_evaluation_of_a_model_that_is_not_compiled_has_no_optimizer(tmp_path: pathlib.Path) -> None:
+    model = dense_model()
+    arguments = CallbackArguments(mode="eval", network=model)
+    with CallbackList(keras.callbacks.TensorBoard(tmp_path), arguments) as listed:
+        assert model.optimizer is None
+        arguments._set(metrics={"accuracy": 0.5}, eval_results={"accuracy": 0.5, "eval_loss": 0.5})
+        listed.on_eval_end(RunContext(arguments))
+    assert not hasattr(model, "optimizer")
 
 
 def test_a_cell_is_called_and_its_weights_are_read_and_set() -> None:

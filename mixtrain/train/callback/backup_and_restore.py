@@ -1,0 +1,79 @@
+"""`BackupAndRestore`: keeps one file from which a run that was broken off goes on."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+from mixtrain import checks
+from mixtrain.serialization.background import finish_writing
+from mixtrain.serialization.read import load_checkpoint
+from mixtrain.serialization.save import write_checkpoint
+from mixtrain.train.callback.callback import Callback
+from mixtrain.train.callback.checkpoint_files import make_folder
+from mixtrain.train.run_context import RunContext
+
+_WHERE = "BackupAndRestore"
+
+
+class BackupAndRestore(Callback):
+    """Writes ``backup.ckpt`` as epochs end; a run that finds the file goes on after the epoch it was written in.
+
+    The file holds all that a resumed run needs: parameters, the optimizer, loss-scale counts, random states. (MindSpore
+    restores parameters alone and begins again with the first epoch.)
+
+    Args:
+        backup_dir: The folder of the file, made where it is missing.
+        save_freq: "epoch", or how many epochs lie between two writings.
+        delete_checkpoint: Whether the file is removed once training has come to its end.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: `save_freq` is another string, or less than 1.
+
+    Example:
+        >>> import os, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> BackupAndRestore(folder).backup_file == os.path.join(os.path.realpath(folder), "backup.ckpt")
+        True
+
+    Source: MindSpore, `mindspore.train.BackupAndRestore`.
+    """
+
+    def __init__(
+        self,
+        backup_dir: str | os.PathLike[str],
+        save_freq: Literal["epoch"] | int = "epoch",
+        delete_checkpoint: bool = True,
+    ) -> None:
+        super().__init__()
+        if backup_dir is None:
+            raise checks.fail_type(_WHERE, "backup_dir must be a str", backup_dir, 'backup_dir="./backup"')
+        if isinstance(save_freq, str):
+            checks.one_of(_WHERE, "save_freq", save_freq, ("epoch",))
+            self.save_freq = 1
+        else:
+            self.save_freq = checks.integer(_WHERE, "save_freq", save_freq, at_least=1)
+        self.delete_checkpoint = checks.boolean(_WHERE, "delete_checkpoint", delete_checkpoint)
+        self.backup_file = os.path.join(make_folder(_WHERE, backup_dir), "backup.ckpt")
+
+    def on_train_begin(self, run_context: RunContext) -> None:
+        """Load the file, where there is one, and have the loop go on after its epoch."""
+        arguments = run_context.original_args()
+        if os.path.exists(self.backup_file):
+            checkpoint = load_checkpoint(self.backup_file, arguments.train_network)
+            arguments.epochs_done = checkpoint.epoch or 0
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        """Write the file, where it is time."""
+        arguments = run_context.original_args()
+        epoch, step = arguments.cur_epoch_num, arguments.cur_step_num
+        if epoch % self.save_freq == 0:
+            place = {"epoch": epoch, "step": step, "batch_num": int(arguments.get("batch_num", 0) or 0)}
+            write_checkpoint(arguments.train_network, self.backup_file, False, None, place=place)
+
+    def on_train_end(self, run_context: RunContext) -> None:
+        """Remove the file, where that is wanted."""
+        finish_writing()
+        if self.delete_checkpoint and os.path.exists(self.backup_file):
+            os.remove(self.backup_file)

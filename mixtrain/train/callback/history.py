@@ -1,0 +1,54 @@
+"""`History`: keeps what the train network returned last in each epoch, and the metrics."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mixtrain import engine
+from mixtrain.train.callback.callback import Callback
+from mixtrain.train.run_context import RunContext
+
+
+class History(Callback):
+    """Keeps one value an epoch: the last step's loss as "net_output", and each metric of the evaluation by name.
+
+    `Model.train` and `Model.fit` return a history of their own, which has the mean loss of each epoch.
+
+    Attributes:
+        epoch: ``{"epoch": [1, 2, ...]}``, the numbers of the epochs of the last run; None before the first.
+        history: The values by name, over all runs.
+
+    Example:
+        >>> history = History()
+        >>> history.begin(RunContext({}))
+        >>> history.epoch_end(RunContext({"cur_epoch_num": 1, "net_outputs": 0.5, "metrics": {"accuracy": 0.75}}))
+        >>> history.epoch, history.history
+        ({'epoch': [1]}, {'net_output': [0.5], 'accuracy': [0.75]})
+
+    Source: MindSpore, `mindspore.train.History`.
+    """
+
+    observes_only: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.history: dict[str, list[Any]] = {}
+        self.epoch: dict[str, list[int]] | None = None
+
+    def begin(self, run_context: RunContext) -> None:
+        """Count epochs anew."""
+        self.epoch = {"epoch": []}
+
+    def epoch_end(self, run_context: RunContext) -> None:
+        """Take down the epoch's values."""
+        arguments = run_context.original_args()
+        if self.epoch is None:
+            self.epoch = {"epoch": []}
+        self.epoch["epoch"].append(arguments.get("cur_epoch_num", 1))
+        outputs = arguments.net_outputs
+        first = outputs[0] if isinstance(outputs, (tuple, list)) else outputs
+        values = {"net_output": float(np.mean(engine.to_numpy(first))), **(arguments.get("metrics") or {})}
+        for name, value in values.items():
+            self.history.setdefault(name, []).append(value)

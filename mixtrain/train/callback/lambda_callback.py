@@ -1,0 +1,80 @@
+"""`LambdaCallback`: functions in place of a class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mixtrain import checks
+from mixtrain.train.callback.callback import Callback
+from mixtrain.train.run_context import RunContext
+
+Hook = Callable[[RunContext], object]
+
+
+class LambdaCallback(Callback):
+    """Calls functions of the run context at the places of a run that they are given for.
+
+    Args:
+        on_train_epoch_begin: Called before each training epoch.
+        on_train_epoch_end: Called after each training epoch.
+        on_train_step_begin: Called before each training step.
+        on_train_step_end: Called after each training step.
+        on_train_begin: Called before training.
+        on_train_end: Called after training.
+        on_eval_epoch_begin: Called before the data of an evaluation is gone through.
+        on_eval_epoch_end: Called after it was gone through.
+        on_eval_step_begin: Called before each evaluation step.
+        on_eval_step_end: Called after each evaluation step.
+        on_eval_begin: Called before an evaluation.
+        on_eval_end: Called after an evaluation.
+
+    Raises:
+        TypeError: One is neither a function nor None.
+
+    Example:
+        >>> tell = LambdaCallback(on_train_epoch_end=lambda context: print(context.original_args().cur_epoch_num))
+        >>> tell.on_train_epoch_end(RunContext({"cur_epoch_num": 3}))
+        3
+
+    Source: MindSpore, `mindspore.train.LambdaCallback`.
+    """
+
+    def __init__(
+        self,
+        on_train_epoch_begin: Hook | None = None,
+        on_train_epoch_end: Hook | None = None,
+        on_train_step_begin: Hook | None = None,
+        on_train_step_end: Hook | None = None,
+        on_train_begin: Hook | None = None,
+        on_train_end: Hook | None = None,
+        on_eval_epoch_begin: Hook | None = None,
+        on_eval_epoch_end: Hook | None = None,
+        on_eval_step_begin: Hook | None = None,
+        on_eval_step_end: Hook | None = None,
+        on_eval_begin: Hook | None = None,
+        on_eval_end: Hook | None = None,
+    ) -> None:
+        super().__init__()
+        given = {
+            "on_train_epoch_begin": on_train_epoch_begin,
+            "on_train_epoch_end": on_train_epoch_end,
+            "on_train_step_begin": on_train_step_begin,
+            "on_train_step_end": on_train_step_end,
+            "on_train_begin": on_train_begin,
+            "on_train_end": on_train_end,
+            "on_eval_epoch_begin": on_eval_epoch_begin,
+            "on_eval_epoch_end": on_eval_epoch_end,
+            "on_eval_step_begin": on_eval_step_begin,
+            "on_eval_step_end": on_eval_step_end,
+            "on_eval_begin": on_eval_begin,
+            "on_eval_end": on_eval_end,
+        }
+        for name, hook in given.items():
+            if hook is None:
+                continue
+            if not callable(hook):
+                raise checks.fail_type(
+                    "LambdaCallback", f"{name} must be a function", hook, f"{name}=lambda run_context: None"
+                )
+            # An instance attribute: the list of callbacks hears only hooks that are not the base class's.
+            setattr(self, name, hook)

@@ -1,0 +1,57 @@
+"""`LearningRateScheduler`: a function sets the learning rate after each step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from mixtrain import checks
+from mixtrain.train.callback.callback import Callback
+from mixtrain.train.callback.rates import rate_variable, read_rate
+from mixtrain.train.run_context import RunContext
+
+_WHERE = "LearningRateScheduler"
+
+
+class LearningRateScheduler(Callback):
+    """Sets the learning rate, mixtrain's or Keras's, to what a function returns; with sink feed after each call.
+
+    Args:
+        learning_rate_function: Takes the rate and the number of the step, and returns the rate of the next step.
+
+    Raises:
+        TypeError: `learning_rate_function` is no function, or returns no number.
+        ValueError: The optimizer's rate is a schedule.
+
+    Example:
+        >>> import keras
+        >>> halve = LearningRateScheduler(lambda rate, step: rate / 2 if step % 10 == 0 else rate)
+        >>> optimizer = keras.optimizers.SGD(0.5)
+        >>> halve.step_end(RunContext({"optimizer": optimizer, "cur_step_num": 10}))
+        >>> float(optimizer.learning_rate)
+        0.25
+
+    Source: MindSpore, `mindspore.train.LearningRateScheduler`.
+    """
+
+    def __init__(self, learning_rate_function: Callable[[float, int], float]) -> None:
+        super().__init__()
+        if not callable(learning_rate_function):
+            raise checks.fail_type(
+                _WHERE, "learning_rate_function must be a function", learning_rate_function,
+                "LearningRateScheduler(lambda rate, step: rate * 0.99)",
+            )
+        self.learning_rate_function = learning_rate_function
+
+    def step_end(self, run_context: RunContext) -> None:
+        """Ask the function, and set the rate where it is another."""
+        arguments = run_context.original_args()
+        variable = rate_variable(_WHERE, arguments)
+        rate = read_rate(variable)
+        wanted = self.learning_rate_function(rate, arguments.cur_step_num)
+        new = checks.number(_WHERE, "what learning_rate_function returns", wanted, example=0.1)
+        if not math.isclose(rate, new, rel_tol=1e-10):
+            variable.assign(new)
+
+    def on_eval_step_end(self, run_context: RunContext) -> None:
+        """Leave the rate alone in an evaluation."""

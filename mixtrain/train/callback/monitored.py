@@ -1,0 +1,107 @@
+"""What callbacks that watch a value share: which way is better, and how the value is read at the end of an epoch."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.train.callback.steps import steps_of
+from mixtrain.train.run_context import CallbackArguments
+
+Mode = Literal["auto", "min", "max"]
+BETTER_WHEN_LOWER: Final = (
+    "hausdorff_distance",
+    "mae",
+    "mse",
+    "loss",
+    "perplexity",
+    "mean_surface_distance",
+    "root_mean_square_distance",
+    "eval_loss",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Direction:
+    """Which way a value gets better, and by how much it must.
+
+    Attributes:
+        lower: Whether lower is better.
+        min_delta: What a change must exceed to count.
+    """
+
+    lower: bool
+    min_delta: float
+
+    @property
+    def worst(self) -> float:
+        """What every number is better than."""
+        return math.inf if self.lower else -math.inf
+
+    def better(self, value: float, than: float) -> bool:
+        """Say whether a value is an improvement; NaN never is."""
+        return value < than - self.min_delta if self.lower else value > than + self.min_delta
+
+
+def direction(where: str, monitor: Any, mode: Any, min_delta: Any) -> Direction:
+    """Return the direction of a monitored value, "auto" by its name.
+
+    Args:
+        where: The callback, for errors.
+        monitor: Name of the value.
+        mode: "auto", "min" or "max".
+        min_delta: What a change must exceed; its sign is dropped.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: Another mode.
+
+    Example:
+        >>> direction("EarlyStopping", "eval_loss", "auto", 0).better(0.5, 0.75)
+        True
+    """
+    checks.instance(where, "monitor", monitor, str, 'monitor="eval_loss"')
+    checks.instance(where, "mode", mode, str, 'mode="auto"')
+    checks.one_of(where, "mode", mode, ("auto", "min", "max"))
+    lower = mode == "min" or (mode == "auto" and monitor in BETTER_WHEN_LOWER)
+    return Direction(lower, abs(checks.number(where, "min_delta", min_delta, example=0.0)))
+
+
+def monitored_value(where: str, monitor: str, arguments: CallbackArguments) -> float | None:
+    """Return a value at the end of an epoch: "loss" is that of the last step applied, others are of the evaluation.
+
+    Args:
+        where: The callback, for errors.
+        monitor: Name of the value.
+        arguments: The state of the run.
+
+    Returns:
+        The value; None, after a warning, where there is none.
+
+    Raises:
+        ValueError: It is no scalar.
+    """
+    results = {} if arguments.get("eval_results") is None else arguments.eval_results
+    value = _last_loss(arguments) if monitor == "loss" else results.get(monitor)
+    if value is None:
+        known = ", ".join(["loss", *(name for name in results if name != "loss")])
+        warnings.warn(
+            f"{where}: monitor={monitor!r} has no value in epoch {arguments.get('cur_epoch_num', 1)}, so nothing is "
+            f"decided; there are {known}. Write one of them, or fit with a valid_dataset.",
+            stacklevel=3,
+        )
+        return None
+    if np.ndim(value):
+        raise checks.fail_value(where, f"monitor={monitor!r} must be a scalar", value, 'monitor="eval_loss"')
+    return float(value)
+
+
+def _last_loss(arguments: CallbackArguments) -> float | None:
+    records = steps_of(arguments)
+    applied = records.loss[~records.overflow]
+    return float(applied[-1]) if len(applied) else None

@@ -1,0 +1,39 @@
+"""The learning rate of an optimizer, mixtrain's or Keras's, read and set alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+
+from mixtrain import engine
+from mixtrain.train.run_context import CallbackArguments
+
+
+def rate_variable(where: str, arguments: CallbackArguments) -> keras.Variable:
+    """Return the variable that holds the learning rate of a run's optimizer.
+
+    Args:
+        where: The callback, for errors.
+        arguments: The state of the run.
+
+    Raises:
+        ValueError: There is no optimizer, or its rate is a schedule or one for each group.
+    """
+    optimizer = arguments.get("optimizer")
+    if optimizer is None:
+        optimizer = getattr(arguments.get("train_network"), "optimizer", None)
+    rate = getattr(optimizer, "learning_rate", None)
+    if not isinstance(rate, keras.Variable):
+        kind = "one for each group" if isinstance(rate, tuple) else "none" if rate is None else "a schedule"
+        raise ValueError(
+            f"{where}: expected an optimizer with one learning rate that can be set; got {kind}. "
+            "Write learning_rate=0.1, a plain number, in the optimizer."
+        )
+    return rate
+
+
+def read_rate(variable: Any) -> float:
+    """Return a learning rate as the float that its shortest decimal form has: 0.1 for the float32 nearest to 0.1."""
+    return float(str(np.float32(engine.to_numpy(variable))))

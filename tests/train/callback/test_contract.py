@@ -1,0 +1,141 @@
+"""Every callback of the package keeps the contract: hooks, own state, truthful `observes_only`, every kind of run."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pathlib
+import pkgutil
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mixtrain import Model, engine, nn, train
+from mixtrain.train import callback as room
+from mixtrain.train.callback import Callback, CallbackList
+from mixtrain.train.callback.callback import HOOKS
+from mixtrain.train.callback.keras_adapter import KerasCallbackAdapter
+from mixtrain.train.run_context import CallbackArguments, RunContext
+
+Make = Callable[[pathlib.Path], Callback]
+
+# How each callback is made; a class that is not here fails the first test.
+MAKE: dict[str, Make] = {
+    "BackupAndRestore": lambda folder: room.BackupAndRestore(folder / "backup"),
+    "Callback": lambda folder: Callback(),
+    "EarlyStopping": lambda folder: room.EarlyStopping("loss"),
+    "History": lambda folder: room.History(),
+    "LambdaCallback": lambda folder: room.LambdaCallback(on_train_step_end=lambda context: None),
+    "LearningRateScheduler": lambda folder: room.LearningRateScheduler(lambda rate, step: rate / 2),
+    "LossMonitor": lambda folder: room.LossMonitor(),
+    "LossScaleMonitor": lambda folder: room.LossScaleMonitor(),
+    "ModelCheckpoint": lambda folder: room.ModelCheckpoint("net", folder),
+    "ReduceLROnPlateau": lambda folder: room.ReduceLROnPlateau("loss", patience=0),
+    "SummaryCollector": lambda folder: room.SummaryCollector(folder / "summary", collect_freq=1),
+    "TimeMonitor": lambda folder: room.TimeMonitor(),
+    "ProgressMonitor": lambda folder: train.progress.ProgressMonitor(3, bar=False),
+}
+DATA = np.array([[1.0, 2.0], [0.5, -1.0], [2.0, 0.25], [1.0, 1.0]], np.float32)
+BATCHES = [(DATA, DATA[:, :1]), (-DATA, DATA[:, :1])]
+
+
+def _classes() -> dict[str, type[Callback]]:
+    """Return every callback class that the package defines, by name."""
+    for found in pkgutil.walk_packages(train.__path__, "mixtrain.train."):
+        importlib.import_module(found.name)
+    classes, left = {"Callback": Callback}, [Callback]
+    while left:
+        for kind in left.pop().__subclasses__():
+            if kind.__module__.startswith("mixtrain."):
+                classes[kind.__name__] = kind
+                left.append(kind)
+    del classes[KerasCallbackAdapter.__name__]  # made by the list alone, around a callback of Keras's
+    return classes
+
+
+CALLBACKS = pytest.mark.parametrize("name", sorted(MAKE))
+
+
+def _run(callback: Any, folder: pathlib.Path, mode: str, sink: bool) -> tuple[Any, list[bytes]]:
+    """Run a tiny Model; return the history (or metrics) and every weight, its optimizer's included."""
+    net = nn.Dense(2, 1, weight_init="ones", bias_init="zeros")
+    model = Model(net, nn.MSELoss(), nn.Momentum(net.trainable_params(), 0.125, 0.5), metrics={"mae"})
+    told = [] if callback is None else [callback]
+    if mode == "train":
+        result: Any = model.train(3, BATCHES, told, dataset_sink_mode=sink, verbose=0)
+    elif mode == "fit":
+        result = model.fit(3, BATCHES, BATCHES[:1], callbacks=told, dataset_sink_mode=sink, verbose=0)
+    else:
+        result = model.eval(BATCHES, told, dataset_sink_mode=sink)
+    variables = [*net.get_parameters(), *model.train_network.driver.state_variables()]
+    return dict(result), [engine.to_numpy(variable).tobytes() for variable in variables]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, bool], Any]:
+    """What a run without callbacks comes to, for each kind of run."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    runs = [(mode, sink) for mode in ("train", "fit", "eval") for sink in (False, True)]
+    return {(mode, sink): _run(None, folder, mode, sink) for mode, sink in runs}
+
+
+def test_every_callback_of_the_package_is_held_to_the_contract() -> None:
+    assert set(_classes()) == set(MAKE)
+    assert {name for name in MAKE if name != "ProgressMonitor"} <= set(room.__all__)
+    assert all(getattr(train, name) is getattr(room, name) for name in MAKE if name != "ProgressMonitor")
+
+
+@CALLBACKS
+def test_hooks_take_a_run_context_and_nothing_else(name: str, tmp_path: pathlib.Path) -> None:
+    callback = MAKE[name](tmp_path)
+    for hook in {*HOOKS, *HOOKS.values()}:
+        parameters = list(inspect.signature(getattr(callback, hook)).parameters.values())
+        assert [parameter.kind for parameter in parameters] == [inspect.Parameter.POSITIONAL_OR_KEYWORD], hook
+
+
+@CALLBACKS
+def test_two_of_a_kind_share_no_state(name: str, tmp_path: pathlib.Path) -> None:
+    one, other = MAKE[name](tmp_path), MAKE[name](tmp_path)
+    mutable = (list, dict, set)
+    shared = [
+        key for key, value in vars(one).items() if isinstance(value, mutable) and value is vars(other).get(key)
+    ]
+    assert shared == []
+    kinds = [kind for kind in type(one).__mro__ if kind.__module__.startswith("mixtrain.")]
+    held = [key for kind in kinds for key, value in vars(kind).items() if isinstance(value, mutable)]
+    assert [key for key in held if not key.startswith("__")] == []
+
+
+@CALLBACKS
+@pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
+@pytest.mark.parametrize("mode", ["train", "fit", "eval"])
+def test_it_works_in_every_kind_of_run_and_an_observer_changes_nothing(
+    name: str, mode: str, sink: bool, tmp_path: pathlib.Path, undisturbed: dict[tuple[str, bool], Any]
+) -> None:
+    callback = MAKE[name](tmp_path)
+    history, weights = _run(callback, tmp_path, mode, sink)
+    if callback.observes_only:
+        assert (history, weights) == undisturbed[mode, sink]
+
+
+@pytest.mark.parametrize("name", ["EarlyStopping", "LearningRateScheduler", "ReduceLROnPlateau"])
+def test_those_that_control_a_run_say_so(name: str, tmp_path: pathlib.Path, undisturbed: dict[Any, Any]) -> None:
+    callback = MAKE[name](tmp_path)
+    assert not callback.observes_only
+    assert _run(callback, tmp_path, "train", False) != undisturbed["train", False]
+
+
+@CALLBACKS
+def test_an_error_inside_names_the_callback(name: str, tmp_path: pathlib.Path) -> None:
+    callback = MAKE[name](tmp_path)
+
+    def fail(run_context: RunContext) -> None:
+        raise ZeroDivisionError
+
+    callback.on_train_step_end = fail  # type: ignore[method-assign]
+    arguments = CallbackArguments(mode="train", cur_epoch_num=1, cur_step_num=1)
+    with pytest.raises(ZeroDivisionError) as caught, CallbackList(callback, arguments) as listed:
+        listed.on_train_step_end(RunContext(arguments))
+    assert caught.value.__notes__ == [f"Raised by the callback {name} in on_train_step_end."]

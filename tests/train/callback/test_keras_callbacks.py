@@ -1,0 +1,205 @@
+"""Keras's own callbacks in real runs: Cells and Keras networks, host feed and sink feed, and beside Keras's `fit`."""
+
+from __future__ import annotations
+
+import csv
+import json
+import pathlib
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from mixtrain import DynamicLossScaleManager, Model, nn
+from tests.train.events import numbers
+
+FEEDS = pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
+KINDS = pytest.mark.parametrize("cell", [True, False], ids=["cell", "keras"])
+
+_draw = np.random.default_rng(3)
+WEIGHT, BIAS = _draw.standard_normal((3, 1)).astype(np.float32), np.zeros(1, np.float32)
+DATA = _draw.standard_normal((24, 3)).astype(np.float32)
+LABEL = (DATA @ np.array([[1.0], [-2.0], [0.5]], np.float32)).astype(np.float32)
+BATCHES = [(DATA[i: i + 8], LABEL[i: i + 8]) for i in range(0, 24, 8)]
+VALID = [(DATA[:8] * 2, LABEL[:8])]
+
+
+def _keras_network() -> keras.Model:
+    network = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    network.set_weights([WEIGHT, BIAS])
+    return network
+
+
+def _network(cell: bool) -> Any:
+    if not cell:
+        return _keras_network()
+    network: Any = nn.Dense(3, 1)
+    network.weight.set_data(WEIGHT.T)
+    network.bias.set_data(BIAS)
+    return network
+
+
+def _model(network: Any, rate: float = 0.125, own: bool = False, **options: Any) -> Model:
+    if own:
+        weights = network.trainable_params() if isinstance(network, nn.Cell) else network.trainable_variables
+        optimizer: Any = nn.SGD(weights, rate)
+    else:
+        optimizer = keras.optimizers.SGD(rate)
+    return Model(network, nn.MSELoss(), optimizer, metrics={"mae"}, **options)
+
+
+def _rows(path: pathlib.Path) -> list[dict[str, str]]:
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def _callbacks(folder: pathlib.Path) -> list[Any]:
+    return [
+        keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate * (2.0 if epoch == 1 else 1.0)),
+        keras.callbacks.ReduceLROnPlateau("val_mae", factor=0.25, patience=1, min_delta=0.0625),
+        keras.callbacks.EarlyStopping("val_loss", patience=2, min_delta=0.03125, restore_best_weights=True),
+        keras.callbacks.ModelCheckpoint(
+            folder / "best.weights.h5", "val_loss", save_best_only=True, save_weights_only=True
+        ),
+        keras.callbacks.CSVLogger(folder / "log.csv"),
+        keras.callbacks.TerminateOnNaN(),
+        keras.callbacks.LambdaCallback(on_train_end=lambda logs: (folder / "end").write_text(str(sorted(logs)))),
+    ]
+
+
+@pytest.fixture(scope="module")
+def of_keras(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, str]], list[np.ndarray]]:
+    """The log and the weights of a run of Keras's own."""
+    folder = tmp_path_factory.mktemp("keras")
+    network = _keras_network()
+    network.compile(keras.optimizers.SGD(0.125), "mse", metrics=["mae"], jit_compile=False)
+    network.fit(
+        DATA, LABEL, batch_size=8, epochs=12, shuffle=False, validation_data=VALID[0], verbose=0,
+        callbacks=_callbacks(folder),
+    )
+    return _rows(folder / "log.csv"), network.get_weights()
+
+
+@FEEDS
+@pytest.mark.parametrize(
+    ("cell", "own"), [(True, False), (True, True), (False, False), (False, True)],
+    ids=["cell-keras_sgd", "cell-mixtrain_sgd", "keras-keras_sgd", "keras-mixtrain_sgd"],
+)
+def test_they_do_what_they_do_in_keras_fit(
+    cell: bool, own: bool, sink: bool, of_keras: tuple[Any, Any], tmp_path: pathlib.Path
+) -> None:
+    network = _network(cell)
+    model = _model(network, own=own)
+    history = model.fit(12, BATCHES, VALID, callbacks=_callbacks(tmp_path), dataset_sink_mode=sink, verbose=0)
+
+    (theirs, their_weights), ours = of_keras, _rows(tmp_path / "log.csv")
+    assert 2 < len(theirs) < 12  # it was stopped early
+    assert len(ours) == len(theirs) == len(history["loss"])
+    for name in ("loss", "val_loss", "val_mae", "learning_rate"):
+        expected, found = ([float(row[name]) for row in rows] for rows in (theirs, ours))
+        np.testing.assert_allclose(found, expected, rtol=2e-5, err_msg=name)
+    weights = network.get_weights() if not cell else [network.weight.asnumpy().T, network.bias.asnumpy()]
+    for found, expected in zip(weights, their_weights, strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert (tmp_path / "best.weights.h5").exists()
+    assert (tmp_path / "end").read_text() == str(["learning_rate", "loss", "val_loss", "val_mae"])
+
+
+def test_a_keras_network_is_saved_whole_while_it_trains(tmp_path: pathlib.Path) -> None:
+    network = _keras_network()
+    callback = keras.callbacks.ModelCheckpoint(tmp_path / "e{epoch}-{val_mae:.2f}.keras", save_freq="epoch")
+    history = _model(network).fit(2, BATCHES, VALID, callbacks=callback, verbose=0)
+    name = f"e2-{history['val_mae'][-1]:.2f}.keras"
+    loaded = keras.saving.load_model(tmp_path / name)
+    np.testing.assert_array_equal(loaded.get_weights()[0], network.get_weights()[0])
+
+
+@FEEDS
+@KINDS
+def test_a_run_that_broke_off_goes_on_from_keras_backup(cell: bool, sink: bool, tmp_path: pathlib.Path) -> None:
+    def model() -> Model:
+        network = _network(cell)
+        return Model(network, nn.MSELoss(), keras.optimizers.SGD(0.05, momentum=0.5))
+
+    whole = model().train(4, BATCHES, dataset_sink_mode=sink, verbose=0)
+
+    class BreakOff(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+            if epoch == 2:
+                raise KeyboardInterrupt
+
+    folder = tmp_path / "backup"
+    backup = keras.callbacks.BackupAndRestore(folder)
+    with pytest.raises(KeyboardInterrupt):
+        model().train(4, BATCHES, [backup, BreakOff()], dataset_sink_mode=sink, verbose=0)
+    assert json.loads((folder / "training_metadata.json").read_text())["epoch"] == 2
+    rest = model().train(4, BATCHES, keras.callbacks.BackupAndRestore(folder), dataset_sink_mode=sink, verbose=0)
+    assert rest.epoch == [3, 4]
+    assert rest["loss"] == whole["loss"][2:]
+    assert not folder.exists()
+
+
+class Written:
+    """Stands in for the functions of TensorBoard's own package: keeps what they are given, by tag and step."""
+
+    def __init__(self) -> None:
+        self.scalars: dict[str, dict[int, float]] = {}
+        self.histograms: set[str] = set()
+
+    def scalar(self, name: str, data: Any, step: int) -> None:
+        self.scalars.setdefault(name, {})[int(step)] = float(data)
+
+    def histogram(self, name: str, data: Any, step: int) -> None:
+        self.histograms.add(name)
+
+
+@FEEDS
+@KINDS
+def test_tensorboard_has_loss_scale_overflow_and_skipped_steps(
+    cell: bool, sink: bool, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager = DynamicLossScaleManager(init_loss_scale=2.0**127, scale_factor=2**20, scale_window=100)
+    model = _model(_network(cell), own=cell, loss_scale_manager=manager)
+    board = keras.callbacks.TensorBoard(
+        tmp_path, histogram_freq=1, write_steps_per_second=True, write_graph=cell, update_freq=1
+    )
+    written = Written()
+    monkeypatch.setattr(board.summary, "scalar", written.scalar)
+    monkeypatch.setattr(board.summary, "histogram", written.histogram)
+    history = model.fit(2, BATCHES, VALID, callbacks=board, dataset_sink_mode=sink, verbose=0)
+    assert history["skipped_steps"] == [1, 0]
+    assert written.scalars["epoch_loss_scale"] == dict(enumerate(history["loss_scale"]))
+    assert written.scalars["epoch_overflow"] == written.scalars["epoch_skipped_steps"] == {0: 1.0, 1: 0.0}
+    assert written.scalars["epoch_loss"] == dict(enumerate(history["val_loss"]))  # the same tag, in a second folder
+    overflow = [1.0, 0.0] if sink else [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    assert written.scalars["batch_overflow"] == dict(enumerate(overflow, start=1))
+    skipped = [1.0, 0.0] if sink else [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]
+    assert written.scalars["batch_skipped_steps"] == dict(enumerate(skipped, start=1))
+    assert len(written.scalars["batch_loss_scale"]) == len(overflow)
+    assert written.scalars["evaluation_mae_vs_iterations"] == {2: history["val_mae"][0], 5: history["val_mae"][1]}
+    assert len(written.histograms) == 2
+
+
+def test_tensorboard_writes_files(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("tensorboard", reason="tf.summary.scalar is in TensorBoard's own package")
+    manager = DynamicLossScaleManager(init_loss_scale=16.0)
+    model = _model(_network(True), loss_scale_manager=manager)
+    model.fit(2, BATCHES, VALID, callbacks=keras.callbacks.TensorBoard(tmp_path), verbose=0)
+    assert numbers(tmp_path / "train", "epoch_loss_scale") == {0: 16.0, 1: 16.0}
+    assert numbers(tmp_path / "train", "epoch_overflow") == {0: 0.0, 1: 0.0}
+
+
+@FEEDS
+def test_terminate_on_nan_is_not_fooled_by_a_skipped_step(sink: bool) -> None:
+    infinite = (BATCHES[0][0] * np.float32(np.inf), BATCHES[0][1])
+    model = _model(_network(True), loss_scale_manager=DynamicLossScaleManager(16.0))
+    with pytest.warns(UserWarning, match="their loss itself was not finite"):
+        history = model.train(
+            2, [BATCHES[0], infinite], keras.callbacks.TerminateOnNaN(), dataset_sink_mode=sink, verbose=0
+        )
+    assert history["skipped_steps"] == [1, 1]
+    stopped = _model(_network(True)).train(
+        2, [BATCHES[0], infinite], keras.callbacks.TerminateOnNaN(), dataset_sink_mode=sink, verbose=0
+    )
+    assert len(stopped["loss"]) == 1

@@ -1,0 +1,125 @@
+"""In float32 a run equals `keras.Model.compile` and `fit`: losses, weights and the first step's gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from mixtrain import Model, engine
+from mixtrain.nn.step.loss_cell import WithLossCell
+
+layers, optimizers = keras.layers, keras.optimizers
+ROWS, BATCH = 12, 4
+_draw = np.random.default_rng(4)
+LABELS = _draw.integers(0, 3, ROWS).astype(np.int32)
+
+
+def _numbers(*shape: int) -> np.ndarray:
+    return _draw.standard_normal((ROWS, *shape)).astype(np.float32)
+
+
+IMAGES, LEFT, RIGHT, SERIES = _numbers(8, 8, 1), _numbers(5), _numbers(4), _numbers(6, 4)
+
+
+def cnn() -> Any:
+    convolution = layers.Conv2D(4, 3, activation="relu")
+    return keras.Sequential(
+        [keras.Input((8, 8, 1)), convolution, layers.MaxPooling2D(), layers.Flatten(), layers.Dense(3)]
+    )
+
+
+def two_inputs() -> Any:
+    left, right = keras.Input((5,)), keras.Input((4,))
+    joined = layers.Concatenate()([layers.Dense(6, activation="relu")(left), layers.Dense(6, activation="tanh")(right)])
+    return keras.Model([left, right], layers.Dense(3)(joined))
+
+
+def normalised() -> Any:
+    convolution = layers.Conv2D(4, 3, use_bias=False)
+    norm, last = layers.BatchNormalization(), layers.Dense(3)
+    return keras.Sequential(
+        [keras.Input((8, 8, 1)), convolution, norm, layers.ReLU(), layers.GlobalAveragePooling2D(), last]
+    )
+
+
+def recurrent() -> Any:
+    return keras.Sequential([keras.Input((6, 4)), layers.LSTM(5), layers.Dense(3)])
+
+
+def attention() -> Any:
+    entry = keras.Input((6, 4))
+    attended = layers.MultiHeadAttention(2, 3)(entry, entry)
+    added = layers.LayerNormalization()(layers.Add()([entry, attended]))
+    return keras.Model(entry, layers.Dense(3)(layers.GlobalAveragePooling1D()(added)))
+
+
+OPTIMIZERS: dict[str, Callable[[], Any]] = {
+    "momentum": lambda: optimizers.SGD(0.05, momentum=0.9),
+    "adam": lambda: optimizers.Adam(0.01),
+    "adamw": lambda: optimizers.AdamW(0.01, weight_decay=0.1),
+    "clipped": lambda: optimizers.SGD(0.05, momentum=0.9, global_clipnorm=0.1),
+}
+RUNS = [
+    (cnn, IMAGES, "momentum"),
+    (cnn, IMAGES, "clipped"),
+    (two_inputs, (LEFT, RIGHT), "adam"),
+    (two_inputs, (LEFT, RIGHT), "clipped"),
+    (normalised, IMAGES, "momentum"),
+    (normalised, IMAGES, "adamw"),
+    (recurrent, SERIES, "adam"),
+    (recurrent, SERIES, "momentum"),
+    (attention, SERIES, "adamw"),
+    (attention, SERIES, "clipped"),
+]
+
+
+def part(data: Any, start: int) -> Any:
+    """Return one batch of the data."""
+    return keras.tree.map_structure(lambda column: column[start : start + BATCH], data)
+
+
+def seeded(make: Callable[[], Any]) -> Any:
+    keras.utils.set_random_seed(7)
+    return make()
+
+
+def loss() -> Any:
+    return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("make", "data", "optimizer"), RUNS, ids=[f"{run[0].__name__}-{run[2]}" for run in RUNS])
+def test_two_epochs_equal_those_of_keras(make: Callable[[], Any], data: Any, optimizer: str) -> None:
+    ours, theirs = seeded(make), seeded(make)
+    theirs.compile(OPTIMIZERS[optimizer](), loss())
+    columns = list(data) if isinstance(data, tuple) else data
+    kept = theirs.fit(columns, LABELS, batch_size=BATCH, epochs=2, shuffle=False, verbose=0)
+    batches = [(part(data, start), LABELS[start : start + BATCH]) for start in range(0, ROWS, BATCH)]
+    history = Model(ours, loss(), OPTIMIZERS[optimizer]()).train(2, batches, verbose=0)
+    np.testing.assert_allclose(history["loss"], kept.history["loss"], atol=1e-4, rtol=0)
+    assert len(ours.weights) == len(theirs.weights)
+    for mine, theirs_ in zip(ours.get_weights(), theirs.get_weights(), strict=True):
+        np.testing.assert_allclose(mine, theirs_, atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize(("make", "data"), [run[:2] for run in RUNS[::2]], ids=[run[0].__name__ for run in RUNS[::2]])
+def test_the_first_gradients_equal_those_of_keras(make: Callable[[], Any], data: Any) -> None:
+    """Of plain SGD at rate 1 the change of a weight is its gradient; Keras's are read off `fit`."""
+    ours, theirs = seeded(make), seeded(make)
+    before = [engine.to_numpy(weight) for weight in theirs.trainable_variables]
+    theirs.compile(optimizers.SGD(1.0), loss())
+    first = part(data, 0)
+    theirs.fit(list(first) if isinstance(first, tuple) else first, LABELS[:BATCH], batch_size=BATCH, verbose=0)
+    found = [old - engine.to_numpy(new) for old, new in zip(before, theirs.trainable_variables, strict=True)]
+    Model(ours, loss(), optimizers.SGD(1.0))  # its plan in force
+    cell = WithLossCell(ours, loss()).set_train()
+    inputs = keras.tree.map_structure(engine.to_tensor, (first, LABELS[:BATCH]))
+    _, _, gradients = engine.value_and_gradient(lambda: (cell(*inputs),) * 2, ours.trainable_variables)
+    assert len(gradients) == len(found)
+    for gradient, change in zip(gradients, found, strict=True):
+        np.testing.assert_allclose(engine.to_numpy(gradient), change, atol=1e-5, rtol=0)
+    assert max(np.abs(change).max() for change in found) > 0.01
