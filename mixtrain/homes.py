@@ -99,8 +99,8 @@ def _finder(module: types.ModuleType, homes: list[types.ModuleType]) -> Callable
             for home in homes:
                 if name in vars(home):
                     return vars(home)[name]
-        known = [*public_names(module), *(other for home in homes for other in public_names(home))]
-        near = None if name.startswith("_") else nearest(name, known)
+        names = (other for place in (module, *homes) for other in public_names(place))
+        near = None if name.startswith("_") else nearest(name, names)
         advice = f"Write {module.__name__}.{near}" if near else "docs/from_mindspore.md lists what there is"
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}. {advice}.", name=name, obj=module)
 

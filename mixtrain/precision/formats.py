@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import keras
 
+from mixtrain import engine
 from mixtrain.dtype import DType, as_dtype, float32, is_float
 from mixtrain.network.walk import is_cell, tree_of
 from mixtrain.precision.families import family_of
@@ -34,6 +35,11 @@ def present_format(layer: Any) -> DType:
 def computed_dtypes(network: Any) -> frozenset[DType]:
     """Return the formats that a network's layers compute in as they stand now."""
     return frozenset(present_format(node.layer) for node in tree_of(network).walk())
+
+
+def choose_step_jit(network: Any) -> engine.JitChoice:
+    """Return how a training step of a network is compiled: by its layers' formats and operations, and the device."""
+    return engine.choose_jit(computed_dtypes(network), engine.describe_device(), compilable(network))
 
 
 def compilable(network: Any) -> bool:

@@ -11,7 +11,7 @@ import keras
 from mixtrain import context, engine
 from mixtrain.common.changes import precision_version
 from mixtrain.nn.step.train_cell import TrainOneStepCell
-from mixtrain.precision.formats import compilable, computed_dtypes
+from mixtrain.precision.formats import choose_step_jit
 from mixtrain.train.records import StepRecords
 
 
@@ -39,7 +39,7 @@ class CompiledCall:
 
     def choice(self) -> engine.JitChoice:
         """Return how the cell is compiled for the formats it computes in."""
-        return engine.choose_jit(computed_dtypes(self.network), engine.describe_device(), compilable(self.network))
+        return choose_step_jit(self.network)
 
     def traces(self) -> int:
         """Return how often the present compiled call was traced."""

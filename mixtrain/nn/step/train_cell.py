@@ -16,7 +16,7 @@ from mixtrain.nn.optim.adapter import drive
 from mixtrain.nn.step.recipe import Scaling, run_step
 from mixtrain.nn.step.update_cell import LossScaleUpdateCell
 from mixtrain.ops.gradient import GradOperation
-from mixtrain.precision.formats import compilable, computed_dtypes
+from mixtrain.precision.formats import choose_step_jit
 from mixtrain.precision.loss_scale import LossScaleState
 from mixtrain.precision.scale_arguments import STAYING
 
@@ -83,8 +83,7 @@ class TrainOneStepCell(Cell):
         key = (self.training, precision_version(), context.get_context("jit_level"))
         if key not in self._compiled:
             self._compiled.clear()
-            formats, device = computed_dtypes(self.network), engine.describe_device()
-            choice = engine.choose_jit(formats, device, compilable(self.network))
+            choice = choose_step_jit(self.network)
             self._compiled[key] = engine.compile_function(super().__call__, choice=choice)
         return engine.call_with_branches(self._compiled[key], *args)
 
