@@ -7,12 +7,15 @@ import inspect
 from typing import Any, Final
 
 from mixtrain import checks
+from mixtrain.amp.amp_optimizer import AmpOptimizer
+from mixtrain.amp.initialize import initialized_plan
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import DType, float16
 from mixtrain.nn.optim.adapter import drive
 from mixtrain.nn.step.loss_cell import WithLossCell
 from mixtrain.nn.step.manager import DynamicLossScaleManager, LossScaleManager
 from mixtrain.nn.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
+from mixtrain.nn.step.update_cell import LossScaleUpdateCell
 from mixtrain.precision.apply import apply_plan
 from mixtrain.precision.levels import LEVELS, AmpLevel
 from mixtrain.precision.plan import PrecisionPlan
@@ -29,8 +32,13 @@ class _Default(enum.Enum):
 LEVEL_DEFAULT: Final = _Default.LEVEL
 
 
-def default_manager(plan: PrecisionPlan) -> LossScaleManager | None:
-    """Return a new manager where the plan's level scales the loss by default (O2 in float16), else None."""
+def default_manager(plan: PrecisionPlan, optimizer: Any = None) -> LossScaleManager | None:
+    """Return a new manager where the plan's level scales the loss by default (O2 in float16), else None.
+
+    There is none for an optimizer of `amp.initialize`, which has its own scaler or was told to have none.
+    """
+    if isinstance(optimizer, AmpOptimizer):
+        return None
     level = LEVELS.get(plan.level)
     return DynamicLossScaleManager() if level and level.scales_loss and plan.half == float16 else None
 
@@ -75,16 +83,38 @@ def build_train_network(
     Source: MindSpore, `mindspore.amp.build_train_network`.
     """
     checks.one_of("build_train_network", "boost_level", boost_level, ("O0",))
-    plan = plan_precision(network, level, keep_batchnorm_fp32=keep_batchnorm_fp32, cast_model_type=cast_model_type)
-    manager = default_manager(plan) if isinstance(loss_scale_manager, _Default) else loss_scale_manager
+    plan = planned("build_train_network", network, level, keep_batchnorm_fp32, cast_model_type)
+    manager = default_manager(plan, optimizer) if isinstance(loss_scale_manager, _Default) else loss_scale_manager
     check_manager("build_train_network", manager, optimizer)
     apply_plan(network, plan)
     with_loss = network if loss_fn is None else WithLossCell(network, loss_fn)
     return make_train_cell(with_loss, optimizer, manager).set_train()
 
 
+def planned(where: str, network: Any, level: Any, keep_batchnorm_fp32: Any, cast_model_type: Any) -> PrecisionPlan:
+    """Return a network's plan; that of `amp.initialize` where it was called, which no level may contradict.
+
+    Raises:
+        ValueError: One does.
+    """
+    given = initialized_plan(network)
+    if given is None:
+        return plan_precision(
+            network, level, keep_batchnorm_fp32=keep_batchnorm_fp32, cast_model_type=cast_model_type
+        )
+    if (level, keep_batchnorm_fp32, cast_model_type) != ("O0", None, None):
+        raise checks.fail_value(
+            where, "the precision of a network is decided once, and amp.initialize did", level,
+            f"{where} without a level, keep_batchnorm_fp32 and cast_model_type",
+        )
+    return given
+
+
 def make_train_cell(with_loss: Any, optimizer: Any, manager: LossScaleManager | None) -> TrainOneStepCell:
-    """Return the train cell of a network that returns its loss, for one manager."""
+    """Return the train cell of a network that returns its loss, for one manager or the optimizer's own scaler."""
+    if manager is None and isinstance(optimizer, AmpOptimizer) and optimizer.scaler is not None:
+        optimizer.claim("a train step")
+        return TrainOneStepWithLossScaleCell(with_loss, optimizer, LossScaleUpdateCell(optimizer.scaler.state))
     if manager is None:
         return TrainOneStepCell(with_loss, optimizer)
     if not manager.get_drop_overflow_update():
@@ -121,6 +151,11 @@ def check_manager(where: str, manager: Any, optimizer: Any) -> None:
     if manager is not None and not isinstance(manager, LossScaleManager):
         raise checks.fail_type(
             where, "loss_scale_manager must be a LossScaleManager or None", manager, "DynamicLossScaleManager()"
+        )
+    if manager is not None and isinstance(optimizer, AmpOptimizer) and optimizer.scaler is not None:
+        raise checks.fail_value(
+            where, "the loss is scaled once, and the optimizer of amp.initialize has its scaler", manager,
+            "it without loss_scale_manager, or amp.initialize(..., loss_scale=1.0)",
         )
     driver = drive(optimizer)
     if not driver.divides_by_loss_scale:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
+from mixtrain.common.autocast import autocast_in_force
+
 
 class _Counts:
     precision = 0
@@ -13,9 +17,9 @@ def precision_changed() -> None:
     _Counts.precision += 1
 
 
-def precision_version() -> int:
-    """Return a number that grows whenever some layer's precision changes."""
-    return _Counts.precision
+def precision_version() -> Hashable:
+    """Return what differs whenever some layer's precision has changed, and under another autocast."""
+    return _Counts.precision, autocast_in_force()
 
 
 def mode_changed() -> None:

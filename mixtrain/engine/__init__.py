@@ -20,7 +20,6 @@ from mixtrain.engine.tensorflow.branches import branching, call_with_branches, w
 from mixtrain.engine.tensorflow.compile import (
     choose_jit,
     compile_function,
-    compile_loop,
     is_tracing,
     outside_graph,
     trace_count,
@@ -42,14 +41,19 @@ from mixtrain.engine.tensorflow.layout import (
     cast_keeping_layout,
     elementwise,
     from_channels_last,
+    join_along,
+    reduce_axes,
     to_channels_last,
     twin_of,
 )
 from mixtrain.engine.tensorflow.methods import install_tensor_methods, tensor_method
-from mixtrain.engine.tensorflow.normalise import fused_batch_norm
+from mixtrain.engine.tensorflow.normalise import fused_batch_norm, normalise_axes
+from mixtrain.engine.tensorflow.products import product, times_transposed
 from mixtrain.engine.tensorflow.records import ExampleColumn, Examples, UnreadableRecord, first_example
 from mixtrain.engine.tensorflow.row_function import RowFunction, RowPart, call_row, processors, require, speaking_of
 from mixtrain.engine.tensorflow.scan import scan
+from mixtrain.engine.tensorflow.steps import CompiledSteps
+from mixtrain.engine.tensorflow.storage import exchange_storage, read_storage, storage_in
 from mixtrain.engine.tensorflow.stream import (
     EndOfStream,
     Pipeline,
@@ -62,19 +66,23 @@ from mixtrain.engine.tensorflow.stream import (
 from mixtrain.engine.tensorflow.summary import EventWriter
 from mixtrain.engine.tensorflow.tensor import (
     TENSOR_TYPES,
+    byte_count,
     bytes_of,
     is_symbolic,
     is_tensor,
     known_value,
     name_scope,
     promoting,
+    set_operator_rule,
     snapshot,
     to_numpy,
     to_tensor,
 )
+from mixtrain.engine.tensorflow.trace import as_written, has_results, traces
 
 __all__ = [
     "TENSOR_TYPES",
+    "CompiledSteps",
     "DeviceFacts",
     "EndOfStream",
     "EventWriter",
@@ -89,6 +97,8 @@ __all__ = [
     "UnreadableFile",
     "UnreadableRecord",
     "all_finite",
+    "as_written",
+    "byte_count",
     "bytes_of",
     "call_python",
     "call_row",
@@ -100,17 +110,18 @@ __all__ = [
     "choose_marked",
     "colours",
     "compile_function",
-    "compile_loop",
     "compile_once",
     "cond",
     "densified",
     "describe_device",
     "elementwise",
+    "exchange_storage",
     "first_example",
     "from_channels_last",
     "fused_batch_norm",
     "gather_in_batches",
     "gather_places",
+    "has_results",
     "images",
     "install_tensor_methods",
     "is_pipeline_source",
@@ -118,27 +129,36 @@ __all__ = [
     "is_symbolic",
     "is_tensor",
     "is_tracing",
+    "join_along",
     "known_value",
     "map_values",
     "name_scope",
     "naming_layers",
+    "normalise_axes",
     "outside_graph",
     "pipeline_from_arrays",
     "pipeline_from_batches",
     "pipeline_from_rows",
     "processors",
+    "product",
     "promoting",
+    "read_storage",
+    "reduce_axes",
     "require",
     "scan",
+    "set_operator_rule",
     "snapshot",
     "softmax_cross_entropy",
     "sparse_softmax_cross_entropy",
     "speaking_of",
+    "storage_in",
     "tensor_method",
+    "times_transposed",
     "to_channels_last",
     "to_numpy",
     "to_tensor",
     "trace_count",
+    "traces",
     "twin_of",
     "unique_with_places",
     "value_and_gradient",

@@ -1,4 +1,4 @@
-"""Importing the array library without its start-up notes; warnings and errors of its own still come through."""
+"""Notes of the array library that tell a user nothing, held back; warnings and errors still come through."""
 
 from __future__ import annotations
 
@@ -18,12 +18,24 @@ _NOTE = re.compile(rb"^(I\d{4} |WARNING: All log messages before absl::Initializ
 def without_startup_notes() -> Iterator[None]:
     """Hold back what is written to standard error inside, and write all but start-up notes of it afterwards.
 
-    A user who has set TF_CPP_MIN_LOG_LEVEL sees what that asks for; nothing is held back then.
+    A user who has set TF_CPP_MIN_LOG_LEVEL sees what that asks for; nothing is held back then. Nor is anything after
+    the import, so TensorFlow's word about a graphics driver that it cannot load comes through with its first operation.
     """
     if _LEVEL in os.environ or "tensorflow" in sys.modules:
         yield
         return
     os.environ[_LEVEL] = "2"
+    with without_lines(_NOTE):
+        yield
+
+
+@contextlib.contextmanager
+def without_lines(pattern: re.Pattern[bytes]) -> Iterator[None]:
+    """Hold back what libraries write to standard error inside, and write all but some lines of it afterwards.
+
+    Args:
+        pattern: What the lines to leave out begin with.
+    """
     try:
         kept = os.dup(2)
     except OSError:  # no standard error at all
@@ -40,5 +52,5 @@ def without_startup_notes() -> Iterator[None]:
             os.close(kept)
             held.seek(0)
             for line in held:
-                if not _NOTE.match(line):
+                if not pattern.match(line):
                     os.write(2, line)

@@ -6,6 +6,7 @@ from mixtrain.nn.dynamic_lr import (
     cosine_decay_lr, exponential_decay_lr, inverse_decay_lr, natural_exp_decay_lr, piecewise_constant_lr,
     polynomial_decay_lr, warmup_lr,
 )
+from mixtrain.nn.graph import Graph
 from mixtrain.nn.layer import (
     CELU, ELU, GELU, GLU, GRU, LSTM, RNN, AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveMaxPool1d, AvgPool1d,
     AvgPool2d, BatchNorm1d, BatchNorm2d, BatchNorm3d, CellList, ClipByNorm, Conv1d, Conv1dTranspose, Conv2d,
@@ -126,6 +127,7 @@ __all__ = [
     "FocalLoss",
     "ForwardValueAndGrad",
     "GRUCell",
+    "Graph",
     "GraphCell",
     "GroupNorm",
     "HShrink",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -9,7 +10,9 @@ import keras
 import numpy as np
 
 from mixtrain import checks, engine
+from mixtrain.common.autocast import autocast_in_force
 from mixtrain.common.changes import mode_changed
+from mixtrain.nn.cell_autocast import rule_of_class, under_autocast
 from mixtrain.nn.cell_layer import CellLayer
 from mixtrain.nn.cell_hooks import CellHooks
 from mixtrain.nn.cell_setup import CellSetup
@@ -82,19 +85,26 @@ class Cell(CellState, CellHooks, CellSetup):
         if any(isinstance(value, keras.KerasTensor) for value in keras.tree.flatten((args, kwargs))):
             return self.as_keras_layer()(*args, **kwargs)
         args = tuple(engine.to_tensor(value) if isinstance(value, np.ndarray) else value for value in args)
-        with engine.name_scope(self._scope_name()), engine.promoting():
-            return self._call_hooked(partial(run_under, self.cast_rule, engine.branching(self.construct)), args, kwargs)
+        rule, state = self.cast_rule, autocast_in_force()
+        inside: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+        if state is not None:
+            rule, inside = under_autocast(self, state, rule, args, kwargs)
+        with engine.name_scope(self._scope_name()), engine.promoting(), inside:
+            return self._call_hooked(partial(run_under, rule, engine.branching(self.construct)), args, kwargs)
 
     def _scope_name(self) -> str:
         return self.param_prefix.rstrip(".").rpartition(".")[2] or self.cls_name
 
     @property
     def cast_rule(self) -> CastRule:
-        """What is cast when the cell is called: by the plan in force, else by the user's `to_float`."""
+        """What is cast when the cell is called: by the plan in force, else the user's `to_float`, else autocast."""
         if self._planned_cast is not None:
             return self._planned_cast  # type: ignore[no-any-return]
         request = request_of(self)
-        return _UNCHANGED if request is None else CastRule(inputs=request.dtype, parameters=request.dtype)
+        if request is not None:
+            return CastRule(inputs=request.dtype, parameters=request.dtype)
+        state = autocast_in_force()
+        return _UNCHANGED if state is None else rule_of_class(self, state)
 
     def to_float(self: _CellT, dst_type: Any) -> _CellT:
         """Make this cell and all below it compute in `dst_type`, whatever the level says.

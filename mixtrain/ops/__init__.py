@@ -97,6 +97,7 @@ from mixtrain.ops.unary import (
 )
 from mixtrain.ops.value_and_grad import grad, stop_gradient, value_and_grad
 from mixtrain.ops.tensor_methods import install as _install_tensor_methods
+from mixtrain.ops.under_autocast import put_doors as _put_doors
 
 _install_tensor_methods()
 
@@ -151,3 +152,5 @@ __all__ = [
     "topk", "transpose", "tril", "triu", "true_divide", "trunc", "tuple_to_array", "unbind", "uniform", "unique",
     "unsqueeze", "unstack", "value_and_grad", "var", "var_mean", "vstack", "where", "zeros", "zeros_like",
 ]
+
+_put_doors(__all__)

@@ -8,11 +8,11 @@ import keras
 
 from mixtrain import checks, engine
 from mixtrain.dtype import promoted
+from mixtrain.ops.conv_formula import convolve
 from mixtrain.ops.inputs import format_of, rank_of, tensor
 from mixtrain.ops.primitive import Primitive
-from mixtrain.ops.windows import Pair, check_data_format, check_fits, image, mode_of, padded, sides_of, window
+from mixtrain.ops.windows import check_data_format, check_fits, image, mode_of, sides_of, window
 
-_LAST: Final = "channels_last"
 _MODES: Final = ("valid", "same", "pad")
 
 
@@ -63,13 +63,11 @@ def conv2d(
     if mode != "same":
         high, wide = ((size - 1) * step + 1 for size, step in zip(kernel.shape[2:], gap, strict=True))
         check_fits(where, x, (high, wide), around)
-    dtype = promoted(format_of(x), format_of(kernel))
-    last = padded(engine.to_channels_last(engine.cast_keeping_layout(x, dtype)), around)
-    kernel = keras.ops.transpose(keras.ops.cast(kernel, dtype), (2, 3, 1, 0))
-    step = window(where, "stride", stride)
-    if gap != (1, 1) and (step != (1, 1) or count > 1):
-        kernel, gap = _spread(kernel, gap), (1, 1)  # The backend has no step and dilation at once.
-    y = keras.ops.conv(last, kernel, step, "same" if mode == "same" else "valid", _LAST, gap)
+    dtype, step = promoted(format_of(x), format_of(kernel)), window(where, "stride", stride)
+    last = engine.to_channels_last(engine.cast_keeping_layout(x, dtype))
+    y = convolve(
+        last, keras.ops.cast(kernel, dtype), stride=step, pad_mode=mode, around=around, dilation=gap, groups=count
+    )
     if bias is not None:
         y = keras.ops.add(y, keras.ops.cast(_bias(where, bias, y.shape[-1]), dtype))
     return engine.from_channels_last(y)
@@ -86,16 +84,6 @@ def _check_weight(where: str, x: Any, weight: Any, groups: int) -> None:
             where, f"weight must be for {channels} channels in {groups} groups", tuple(weight.shape),
             f"a weight ({outputs}, {(channels or 0) // groups}, height, width)",
         )
-
-
-def _spread(kernel: Any, dilation: Pair) -> Any:
-    """Return a dilated kernel (height, width, in, out) as a larger one with zeros between its elements."""
-    high, wide, *channels = kernel.shape
-    down, across = dilation
-    spaced = keras.ops.reshape(kernel, (high, 1, wide, 1, *channels))
-    spaced = keras.ops.pad(spaced, ((0, 0), (0, down - 1), (0, 0), (0, across - 1), (0, 0), (0, 0)))
-    spaced = keras.ops.reshape(spaced, (high * down, wide * across, *channels))
-    return spaced[: (high - 1) * down + 1, : (wide - 1) * across + 1]
 
 
 def _bias(where: str, bias: Any, channels: Any) -> Any:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import keras
 
 from mixtrain import checks, engine
 from mixtrain.ops.adaptive import pool_to
+from mixtrain.ops.pool_formula import largest, largest_by_windows, means, padded_means
 from mixtrain.ops.primitive import Primitive
-from mixtrain.ops.windows import Pair, check_data_format, check_fits, image, mode_of, padded, sides_of, window
-
-_LAST: Final = "channels_last"
-_NONE: Final = ((0, 0), (0, 0))
+from mixtrain.ops.windows import (
+    NO_SIDES, Pair, Sides, check_data_format, check_fits, image, mode_of, pad, same_sides, sides_of, window,
+)
 
 
 def max_pool2d(
@@ -60,7 +60,7 @@ def max_pool2d(
     check_fits(where, x, size, around)
     if checks.boolean(where, "return_indices", return_indices):
         return _with_places(x, size, step, around)
-    return _on_last(lambda last: _largest(padded(last, around, -math.inf), size, step, "valid"), x)
+    return _on_last(lambda last: largest(pad(last, around, -math.inf), size, step), x)
 
 
 def avg_pool2d(
@@ -102,18 +102,11 @@ def avg_pool2d(
         raise checks.fail_value(where, "ceil_mode must be False", ceil_mode, "nn.AvgPool2d(..., ceil_mode=True)")
     size, step, around = _geometry(where, kernel_size, stride, padding)
     check_fits(where, x, size, around)
-    divisor = checks.integer(where, "divisor_override", divisor_override, at_least=0)
+    divisor = checks.integer(where, "divisor_override", divisor_override, at_least=0) or None
     included = checks.boolean(where, "count_include_pad", count_include_pad)
-
-    def pool(last: Any) -> Any:
-        means = _means(padded(last, around), size, step, "valid")
-        if divisor:
-            return means * (size[0] * size[1] / divisor)
-        if included or around == _NONE:
-            return means
-        return means / _means(padded(keras.ops.ones_like(last[:1, :, :, :1]), around), size, step, "valid")
-
-    return _on_last(pool, x)
+    return _on_last(
+        lambda last: padded_means(last, size, step, around, NO_SIDES, include_pad=included, divisor=divisor), x
+    )
 
 
 def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
@@ -157,31 +150,11 @@ def _on_last(pool: Callable[[Any], Any], x: Any) -> Any:
     return engine.from_channels_last(pool(engine.to_channels_last(x)))
 
 
-def _largest(last: Any, size: Pair, step: Pair, mode: str) -> Any:
-    return keras.ops.max_pool(last, size, step, mode, _LAST)
-
-
-def _means(last: Any, size: Pair, step: Pair, mode: str) -> Any:
-    return keras.ops.average_pool(last, size, step, mode, _LAST)
-
-
-def _with_places(x: Any, size: Pair, step: Pair, around: Any) -> tuple[Any, Any]:
+def _with_places(x: Any, size: Pair, step: Pair, around: Sides) -> tuple[Any, Any]:
     """Return the maxima of windows of (N, C, H, W) and the places in H * W where they were, int64."""
-    ops, width = keras.ops, x.shape[3]
-    wide = ops.pad(x, ((0, 0), (0, 0), *around), constant_values=-math.inf)
-    rows, columns = (
-        ops.arange(0, total - reach + 1, one) for total, reach, one in zip(wide.shape[2:], size, step, strict=True)
-    )
-    values, places = [], []
-    for down in range(size[0]):
-        for across in range(size[1]):
-            values.append(ops.take(ops.take(wide, rows + down, axis=2), columns + across, axis=3))
-            places.append((rows + down - around[0][0])[:, None] * width + (columns + across - around[1][0])[None, :])
-    stacked = ops.stack(values, axis=-1)
-    best = ops.argmax(stacked, axis=-1)[..., None]
-    table = ops.broadcast_to(ops.stack(places, axis=-1), ops.shape(stacked))
-    largest, where = (ops.take_along_axis(values, best, axis=-1)[..., 0] for values in (stacked, table))
-    return largest, ops.cast(where, "int64")
+    last = engine.to_channels_last(x)
+    values, places = largest_by_windows(last, size, step, (1, 1), around, NO_SIDES, places=True)
+    return engine.from_channels_last(values), engine.from_channels_last(places)
 
 
 class _Pool(Primitive):
@@ -199,7 +172,7 @@ class _Pool(Primitive):
     def _checked(self, x: Any) -> Any:
         x = image(self.name, x)
         if self.pad_mode == "VALID":
-            check_fits(self.name, x, self.kernel_size, _NONE)
+            check_fits(self.name, x, self.kernel_size, NO_SIDES)
         return x
 
 
@@ -214,7 +187,7 @@ class MaxPool(_Pool):
     def __call__(self, x: Any) -> Any:
         """Pool `x`."""
         mode = self.pad_mode.lower()
-        return _on_last(lambda last: _largest(last, self.kernel_size, self.strides, mode), self._checked(x))
+        return _on_last(lambda last: largest(last, self.kernel_size, self.strides, mode), self._checked(x))
 
 
 class AvgPool(_Pool):
@@ -228,7 +201,7 @@ class AvgPool(_Pool):
     def __call__(self, x: Any) -> Any:
         """Pool `x`."""
         mode = self.pad_mode.lower()
-        return _on_last(lambda last: _means(last, self.kernel_size, self.strides, mode), self._checked(x))
+        return _on_last(lambda last: means(last, self.kernel_size, self.strides, mode), self._checked(x))
 
 
 class MaxPoolWithArgmax(_Pool):
@@ -242,14 +215,8 @@ class MaxPoolWithArgmax(_Pool):
     def __call__(self, x: Any) -> tuple[Any, Any]:
         """Pool `x`."""
         x = self._checked(x)
-        around = _NONE if self.pad_mode == "VALID" else _as_same(x.shape[2:], self.kernel_size, self.strides)
+        around = NO_SIDES if self.pad_mode == "VALID" else same_sides(x.shape[2:], self.kernel_size, self.strides)
         largest, places = _with_places(x, self.kernel_size, self.strides, around)
         channels, height, width = x.shape[1:]
         first = keras.ops.reshape(keras.ops.arange(channels, dtype="int64") * (height * width), (1, -1, 1, 1))
         return largest, keras.ops.cast(places + first, "int32")
-
-
-def _as_same(sizes: Any, size: Pair, step: Pair) -> Any:
-    each = zip(sizes, size, step, strict=True)
-    totals = [max((-(-total // one) - 1) * one + reach - total, 0) for total, reach, one in each]
-    return tuple((total // 2, total - total // 2) for total in totals)

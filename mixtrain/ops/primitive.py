@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from mixtrain import checks
+from mixtrain.ops.under_autocast import of_this_room, primitive_door
 
 _PrimitiveT = TypeVar("_PrimitiveT", bound="Primitive")
 
@@ -23,6 +24,12 @@ class Primitive:
 
     Source: MindSpore, `mindspore.ops.Primitive`.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        call = vars(cls).get("__call__")
+        if call is not None and of_this_room(cls):
+            cls.__call__ = primitive_door(call)  # type: ignore[method-assign]
 
     def __init__(self, name: str | None = None) -> None:
         if name is not None and not isinstance(name, str):

@@ -6,11 +6,17 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import checks
+from mixtrain import checks, engine
 from mixtrain.dtype import promoted
 from mixtrain.ops.arithmetic import add, mul
 from mixtrain.ops.inputs import format_of, rank_of, tensor
 from mixtrain.ops.primitive import Primitive
+
+
+# As they are outside any autocast: the formats are settled here.
+_matmul_of, _dot_of, _tensordot_of, _einsum_of = (
+    keras.ops.matmul, keras.ops.dot, keras.ops.tensordot, keras.ops.einsum
+)
 
 
 def _two(where: str, x: Any, y: Any, ranks: tuple[int, ...] = ()) -> tuple[Any, Any]:
@@ -60,7 +66,7 @@ def _matmul(where: str, x: Any, y: Any) -> Any:
             f"{'last but one' if rank_of(y) > 1 else 'only'} axis of the second; got shapes {tuple(x.shape)} and "
             f"{tuple(y.shape)}. Write the transpose of one of them."
         )
-    return keras.ops.matmul(x, y)
+    return engine.product(_matmul_of, x, y)
 
 
 def bmm(input_x: Any, mat2: Any) -> Any:
@@ -86,7 +92,7 @@ def dot(input: Any, other: Any) -> Any:
 
     Source: MindSpore, `mindspore.ops.dot`.
     """
-    return keras.ops.dot(*_two("ops.dot", input, other))
+    return engine.product(_dot_of, *_two("ops.dot", input, other))
 
 
 def outer(input: Any, vec2: Any) -> Any:
@@ -99,7 +105,7 @@ def tensor_dot(x1: Any, x2: Any, axes: Any) -> Any:
 
     Source: MindSpore, `mindspore.ops.tensor_dot`.
     """
-    return keras.ops.tensordot(*_two("ops.tensor_dot", x1, x2), axes=axes)
+    return engine.product(lambda x, y: _tensordot_of(x, y, axes=axes), *_two("ops.tensor_dot", x1, x2))
 
 
 def einsum(equation: str, *operands: Any) -> Any:
@@ -107,7 +113,10 @@ def einsum(equation: str, *operands: Any) -> Any:
 
     Source: MindSpore, `mindspore.ops.einsum`.
     """
-    return keras.ops.einsum(equation, *[tensor("ops.einsum", operand) for operand in operands])
+    tensors = [tensor("ops.einsum", operand) for operand in operands]
+    if len(tensors) == 2:
+        return engine.product(lambda x, y: _einsum_of(equation, x, y), *tensors)
+    return _einsum_of(equation, *tensors)
 
 
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:

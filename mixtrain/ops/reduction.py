@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import checks
+from mixtrain import checks, engine
 from mixtrain.dtype import as_dtype, bool_, float32, int64, is_float
 from mixtrain.ops.inputs import as_floats, axes_of, format_of, rank_of, tensor
 from mixtrain.ops.primitive import Primitive
@@ -19,7 +19,7 @@ _Reduce = Callable[..., Any]
 def reduce(where: str, compute: _Reduce, x: Any, axis: Any, keep_dims: bool) -> Any:
     """Apply a Keras reduction over checked axes."""
     checks.boolean(where, "keep_dims", keep_dims)
-    return compute(x, axis=axes_of(where, axis, rank_of(x)), keepdims=keep_dims)
+    return engine.reduce_axes(compute, x, axes_of(where, axis, rank_of(x)), keep_dims)
 
 
 def _accumulated(where: str, compute: _Reduce, x: Any, axis: Any, keep_dims: bool, dtype: Any) -> Any:

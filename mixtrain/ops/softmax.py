@@ -96,7 +96,9 @@ class Softmax(Primitive):
     def __call__(self, logits: Any) -> Any:
         """Normalise `logits`."""
         x = as_floats(self.name, logits)
-        return keras.ops.softmax(x, axis=axes_of(self.name, self.axis, rank_of(x)))
+        axes = axes_of(self.name, self.axis, rank_of(x))
+        # The oldest Keras that is supported cannot compile a tuple of axes.
+        return keras.ops.softmax(x, axis=axes[0] if len(axes) == 1 else axes)
 
 
 class LogSoftmax(Primitive):

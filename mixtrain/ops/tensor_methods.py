@@ -14,6 +14,7 @@ from mixtrain.ops import (
     reduction, repetition, selection, unary,
 )
 from mixtrain.ops.inputs import rank_of, spread, tensor
+from mixtrain.ops.under_autocast import doors
 
 _Method = Callable[..., Any]
 
@@ -166,9 +167,9 @@ def _itemsize(self: Any) -> int:
     return engine.bytes_of(facts.dtype(self))
 
 
-METHODS: Final[dict[str, _Method]] = {
+METHODS: Final[dict[str, _Method]] = doors({
     **{name: getattr(module, name) for module, names in _SAME.items() for name in names}, **_SPECIAL
-}
+})
 PROPERTIES: Final[dict[str, _Method]] = {
     "T": _turned,
     "itemsize": _itemsize,

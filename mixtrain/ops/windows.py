@@ -1,4 +1,4 @@
-"""Sizes, steps and padding of the windows of convolutions and poolings, as the operations' arguments give them."""
+"""Sizes, steps and padding of the windows of convolutions and poolings: as arguments give them, and as tensors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from mixtrain.dtype import is_float
 from mixtrain.ops.inputs import rank_of, tensor
 
 Pair = tuple[int, int]
-Sides = tuple[Pair, Pair]
+Window = tuple[int, ...]
+Sides = tuple[Pair, ...]
+
+NO_SIDES: Sides = ((0, 0), (0, 0))
 
 
 def window(where: str, name: str, value: Any) -> Pair:
@@ -42,11 +45,40 @@ def mode_of(where: str, pad_mode: Any, allowed: tuple[str, ...]) -> str:
     return str(checks.one_of(where, "pad_mode", mode, allowed))
 
 
-def padded(x: Any, around: Sides, value: float = 0.0) -> Any:
-    """Pad height and width of a channels-last tensor."""
-    if around == ((0, 0), (0, 0)):
+def pad(x: Any, around: Sides, value: float = 0.0) -> Any:
+    """Pad every axis of a channels-last tensor but the first and the last."""
+    if not any(map(any, around)):
         return x
     return keras.ops.pad(x, ((0, 0), *around, (0, 0)), constant_values=value)
+
+
+def same_sides(sizes: Window, window: Window, stride: Window) -> Sides:
+    """Return the padding of axes of known sizes with which windows give ceil(size / stride) places."""
+    each = zip(sizes, window, stride, strict=True)
+    totals = [max((-(-size // step) - 1) * step + reach - size, 0) for size, reach, step in each]
+    return tuple((total // 2, total - total // 2) for total in totals)
+
+
+def is_same(around: Sides, window: Window, stride: Window, dilation: Window) -> bool:
+    """Say whether explicit padding is what the backend's "same" does, whatever the input's size."""
+    if any(step != 1 for step in stride):
+        return False
+    totals = [(size - 1) * step for size, step in zip(window, dilation, strict=True)]
+    return all((total // 2, total - total // 2) == one for total, one in zip(totals, around, strict=True))
+
+
+def spread(kernel: Any, dilation: Window) -> Any:
+    """Return a dilated kernel (*window, in, out) as a larger one with zeros between its elements."""
+    for axis, gap in enumerate(dilation):
+        if gap == 1:
+            continue
+        shape, size = tuple(kernel.shape), kernel.shape[axis]
+        widths = [(0, 0)] * (len(shape) + 1)
+        widths[axis + 1] = (0, gap - 1)
+        kernel = keras.ops.pad(keras.ops.expand_dims(kernel, axis + 1), widths)
+        kernel = keras.ops.reshape(kernel, (*shape[:axis], size * gap, *shape[axis + 1 :]))
+        kernel = keras.ops.take(kernel, range((size - 1) * gap + 1), axis=axis)
+    return kernel
 
 
 def image(where: str, value: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import keras
@@ -15,7 +15,10 @@ from mixtrain.network.walk import is_cell
 from mixtrain.precision.cast import CastRule, cast_floats
 from mixtrain.precision.formats import OWN_POLICY
 from mixtrain.precision.fused_norm import fused
-from mixtrain.precision.plan import PlanRow, PrecisionPlan
+from mixtrain.precision.own_config import keep_own_config
+from mixtrain.precision.lean_norm import is_lean, lean
+from mixtrain.precision.half_products import by_engine
+from mixtrain.precision.plan import PlanRow, PrecisionPlan, note_rule
 
 _ATTRIBUTE: Final = "_mixtrain_applied"
 
@@ -32,12 +35,18 @@ class AppliedPlan:
         self.network = network
         self.plan = plan
         self._undo = contextlib.ExitStack()
+        self._put_in_force()
+
+    def _put_in_force(self) -> None:
         try:
-            for row in plan.rows:
+            for row in self.plan.rows:
                 if row.cast is not None:
                     self._undo.callback(_apply_row(row, row.cast))
+                    self._undo.callback(note_rule(row))
                 if row.fused:
                     self._undo.callback(_fuse(row.target))
+                if is_lean(row.target):
+                    self._undo.callback(_make_lean(row))
         except BaseException:
             self._undo.close()
             raise
@@ -92,6 +101,25 @@ def applied_plan(network: Any) -> AppliedPlan | None:
     return vars(network).get(_ATTRIBUTE)
 
 
+@contextlib.contextmanager
+def under_plan(network: Any, plan: PrecisionPlan) -> Iterator[None]:
+    """Let a network compute as a plan says until the end; then all is as it was, and nothing is compiled anew.
+
+    Args:
+        network: The network that `plan` was made for.
+        plan: From `plan_precision`.
+    """
+    before = applied_plan(network)
+    if before is not None:
+        before._undo.close()
+    try:
+        with AppliedPlan(network, plan)._undo:
+            yield
+    finally:
+        if before is not None:
+            before._put_in_force()
+
+
 def _apply_row(row: PlanRow, cast: CastRule) -> Callable[[], None]:
     """Put one row in force; return what undoes it."""
     if is_cell(row.target):
@@ -110,18 +138,22 @@ def _apply_to_cell(cell: Any, cast: CastRule) -> Callable[[], None]:
 def _apply_to_layer(row: PlanRow, cast: CastRule) -> Callable[[], None]:
     layer, before = row.target, row.target.dtype_policy
     object.__setattr__(layer, OWN_POLICY, before)
+    forget_config = keep_own_config(layer, before)
     # Batch normalisation takes half as it comes, and computes in float32 by itself.
     reads = row.output_dtype if row.fused else row.compute_dtype
     layer.dtype_policy = "float32" if reads == float32 else f"mixed_{reads}"
+    product = None if reads == float32 else by_engine(layer)
     restore = None
     if cast.outputs is not None and cast.outputs != reads:
         outputs = CastRule(outputs=cast.outputs)
         restore = interpose(layer, lambda forward: _casting(forward, outputs))
 
     def undo() -> None:
-        if restore is not None:
-            restore()
+        for put_back in (restore, product):
+            if put_back is not None:
+                put_back()
         layer.dtype_policy = before
+        forget_config()
         object.__delattr__(layer, OWN_POLICY)
 
     return undo
@@ -129,6 +161,10 @@ def _apply_to_layer(row: PlanRow, cast: CastRule) -> Callable[[], None]:
 
 def _fuse(layer: Any) -> Callable[[], None]:
     return interpose(layer, lambda forward: fused(layer, forward))
+
+
+def _make_lean(row: PlanRow) -> Callable[[], None]:
+    return interpose(row.target, lambda forward: lean(row.target, forward, row.output_dtype))
 
 
 def _casting(forward: Forward, cast: CastRule) -> Forward:

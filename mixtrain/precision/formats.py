@@ -10,8 +10,14 @@ from mixtrain import engine
 from mixtrain.dtype import DType, as_dtype, float32, is_float
 from mixtrain.network.walk import is_cell, tree_of
 from mixtrain.precision.families import family_of
+from mixtrain.precision.half_products import covered
 from mixtrain.precision.request import request_of
 
+_ATTENTION: Final = tuple(
+    getattr(keras.layers, name)
+    for name in ("Attention", "AdditiveAttention", "MultiHeadAttention", "GroupQueryAttention")
+    if hasattr(keras.layers, name)
+)
 # Where a Keras layer keeps the policy that the user gave it while a plan is in force.
 OWN_POLICY: Final = "_mixtrain_own_policy"
 
@@ -39,7 +45,21 @@ def computed_dtypes(network: Any) -> frozenset[DType]:
 
 def choose_step_jit(network: Any) -> engine.JitChoice:
     """Return how a training step of a network is compiled: by its layers' formats and operations, and the device."""
-    return engine.choose_jit(computed_dtypes(network), engine.describe_device(), compilable(network))
+    layers = [node.layer for node in tree_of(network).walk()]
+    products = all(map(multiplies_by_engine, layers))
+    return engine.choose_jit(computed_dtypes(network), engine.describe_device(), compilable(network), products)
+
+
+def multiplies_by_engine(layer: Any) -> bool:
+    """Say whether a layer's own half products, if it has any, are the engine's.
+
+    A Cell's are, by `mixtrain.ops`; of a Keras layer that is not Keras's own nothing is known.
+    """
+    if is_cell(layer) or present_format(layer) == float32 or covered(layer):
+        return True
+    return type(layer).__module__.startswith("keras.") and family_of(layer) not in ("matmul", "recurrent") and not (
+        isinstance(layer, _ATTENTION)
+    )
 
 
 def compilable(network: Any) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from mixtrain import engine
 
 SMALLEST_SCALE: Final = 1.0
+SMALLEST_NORMAL: Final = float(np.finfo(np.float32).tiny)
 LARGEST_SCALE: Final = float(np.finfo(np.float32).max)
 LARGEST_COUNT: Final = int(np.iinfo(np.int32).max)
 BAD_STEP_MAX: Final = 1000
@@ -22,24 +23,28 @@ class LossScaleRule:
     """How a loss scale moves.
 
     Attributes:
-        factor: What the scale is divided by after an overflow and multiplied by after `window` good steps; 1 for a
-            scale that stays.
-        window: Good steps in a row before the scale grows.
+        factor: What the scale is multiplied by after `window` good steps; 1 for a scale that stays. A number, or in a
+            compiled graph a float64 scalar.
+        window: Good steps in a row before the scale grows; likewise, int32.
+        backoff: What it is multiplied by after an overflow; None for 1 / factor.
+        floor: What it does not fall below.
     """
 
-    factor: float
-    window: int
+    factor: Any
+    window: Any
+    backoff: Any = None
+    floor: float = SMALLEST_SCALE
 
 
 def next_loss_scale(rule: LossScaleRule, loss_scale: Any, good_steps: Any, finite: Any) -> tuple[Any, Any]:
     """Return the loss scale and the count of good steps after one step.
 
-    Overflow: the scale is divided by the factor, not below 1, and the count restarts. Otherwise the count grows; once
-    it reaches the window the scale is multiplied by the factor (left alone where that is not finite in float32) and
-    the count restarts.
+    Overflow: the scale is divided by the factor (or multiplied by the backoff), not below the floor, and the count
+    restarts. Otherwise the count grows; once it reaches the window the scale is multiplied by the factor (left alone
+    where that is not finite in float32) and the count restarts. Products are rounded to float32 once.
 
     Args:
-        rule: Factor and window.
+        rule: Factors, window and floor.
         loss_scale: float32 scalar, a NumPy one or a tensor.
         good_steps: int32 scalar of the same kind.
         finite: bool scalar of the same kind: whether the step's gradients were finite.
@@ -51,33 +56,41 @@ def next_loss_scale(rule: LossScaleRule, loss_scale: Any, good_steps: Any, finit
         >>> next_loss_scale(LossScaleRule(2.0, 3), np.float32(16), np.int32(2), np.bool_(True))
         (np.float32(32.0), np.int32(0))
 
-    Source: Micikevicius et al., 2018, section 3.2; MindSpore, `DynamicLossScaleManager`.
+    Source: Micikevicius et al., 2018, section 3.2; MindSpore, `DynamicLossScaleManager`; PyTorch, `GradScaler`.
     """
-    xp: Any = np if isinstance(finite, (bool, np.bool_)) else keras.ops
-    factor = np.float32(rule.factor)
+    on_host = isinstance(finite, (bool, np.bool_))
+    xp: Any = np if on_host else keras.ops
+    factor, backoff = _wide(rule.factor), _wide(1.0 / rule.factor if rule.backoff is None else rule.backoff)
     counted = good_steps + np.int32(1)
-    full = counted >= np.int32(min(rule.window, LARGEST_COUNT))
-    fits = loss_scale <= np.float32(LARGEST_SCALE) / factor
-    grown = xp.where(xp.logical_and(full, fits), loss_scale * xp.where(fits, factor, np.float32(1)), loss_scale)
-    lowered = xp.maximum(loss_scale / factor, np.float32(SMALLEST_SCALE))
-    scale = xp.where(finite, grown, lowered)
+    full = counted >= (np.int32(min(rule.window, LARGEST_COUNT)) if isinstance(rule.window, int) else rule.window)
+    before = np.float64(loss_scale) if on_host else keras.ops.cast(loss_scale, "float64")
+    moved = before * xp.where(finite, xp.where(full, factor, np.float64(1)), backoff)
+    moved = xp.where(moved <= np.float64(LARGEST_SCALE), moved, before)
+    moved = xp.maximum(moved, xp.where(finite, np.float64(0), np.float64(rule.floor)))
     count = xp.where(xp.logical_and(finite, xp.logical_not(full)), counted, np.int32(0))
-    return (scale[()], count[()]) if xp is np else (scale, count)
+    return (np.float32(moved), count[()]) if on_host else (keras.ops.cast(moved, "float32"), count)
+
+
+def _wide(number: Any) -> Any:
+    """Return a number in float64, where the product of two float32 numbers is exact; a tensor is so already."""
+    return np.float64(number) if isinstance(number, (int, float)) else number
 
 
 class LossScaleState:
     """The live loss scale of one training run and the counts kept beside it, as device variables.
 
     Attributes:
-        rule: How the scale moves.
+        rule: How the scale moves; `change_rule` changes it.
         loss_scale: float32 variable.
         counts: int32 variable (5,), one for all counts, for a small operation costs as much as a larger one: good
             steps since the scale last moved or a step overflowed; overflows in a row; overflows at the smallest scale
             since it was last larger, or good for a window; steps applied; steps skipped.
     """
 
-    def __init__(self, loss_scale: float, rule: LossScaleRule) -> None:
+    def __init__(self, loss_scale: float, rule: LossScaleRule, *, changeable: bool = False) -> None:
         self.rule = rule
+        # Compiled steps read a changeable rule from here.
+        self._live = _variable(_numbers(rule), "rule") if changeable else None
         self.loss_scale = _variable(np.float32(loss_scale), "loss_scale")
         self.counts = _variable(np.zeros(5, np.int32), "counts")
 
@@ -118,13 +131,21 @@ class LossScaleState:
         """
         if engine.is_tensor(finite):
             xp, scale, counts = keras.ops, engine.snapshot(self.loss_scale), keras.ops.unstack(self.counts, 5)
+            rule = self.rule if self._live is None else _read(self.rule, self._live)
         else:
+            rule = self.rule
             # From Python the arithmetic is NumPy's: single operations of the engine would cost milliseconds.
             xp, scale, counts = np, np.float32(engine.to_numpy(self.loss_scale)), engine.to_numpy(self.counts)
             finite = np.bool_(finite)
-        scale, *counts = _advanced(xp, self.rule, scale, counts, finite)
+        scale, *counts = _advanced(xp, rule, scale, counts, finite)
         self.loss_scale.assign(scale)
         self.counts.assign(xp.stack(counts))
+
+    def change_rule(self, rule: LossScaleRule) -> None:
+        """Let the scale move by another rule from now on, in steps that are compiled already too."""
+        self.rule = rule
+        if self._live is not None:
+            self._live.assign(_numbers(rule))
 
     def forget_overflows(self) -> None:
         """Let the counts that end a run start again."""
@@ -141,7 +162,7 @@ def _advanced(xp: Any, rule: LossScaleRule, loss_scale: Any, counts: Sequence[An
     scale, good = next_loss_scale(rule, loss_scale, good_steps, finite)
     bad = xp.where(finite, np.int32(0), np.int32(1))
     recovered = xp.logical_and(finite, good == 0)  # a full window of good steps
-    stays = xp.logical_and(loss_scale <= np.float32(SMALLEST_SCALE), xp.logical_not(recovered))
+    stays = xp.logical_and(loss_scale <= np.float32(rule.floor), xp.logical_not(recovered))
     return (
         scale,
         good,
@@ -150,6 +171,17 @@ def _advanced(xp: Any, rule: LossScaleRule, loss_scale: Any, counts: Sequence[An
         applied + (1 - bad),
         skipped + bad,
     )
+
+
+def _numbers(rule: LossScaleRule) -> np.ndarray:
+    """Return what of a rule may change: factor, backoff and window."""
+    return np.array([rule.factor, rule.backoff, min(rule.window, LARGEST_COUNT)], np.float64)
+
+
+def _read(rule: LossScaleRule, numbers: keras.Variable) -> LossScaleRule:
+    """Return a rule with the numbers that a variable holds now."""
+    factor, backoff, window = keras.ops.unstack(numbers, 3)
+    return dataclasses.replace(rule, factor=factor, backoff=backoff, window=keras.ops.cast(window, "int32"))
 
 
 def _variable(value: Any, name: str) -> keras.Variable:

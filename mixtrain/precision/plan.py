@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 from mixtrain.dtype import DType
 from mixtrain.precision.cast import CastRule
 from mixtrain.precision.report import as_table
+
+_PLANNED: Final = "_mixtrain_planned_rule"
+_LISTS: Final = ("white_list", "black_list")
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedRule:
+    """What a layer remembers of its row while a plan is in force.
+
+    Attributes:
+        name: The rule that won.
+        by_user: Whether it is a user's (`to_float`, a list's entry), which covers all that is computed inside.
+    """
+
+    name: str
+    by_user: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,3 +89,15 @@ class PrecisionPlan:
             if row.path == path:
                 return row
         raise KeyError(f"plan: no layer has the path {path!r}; there are {', '.join(r.path for r in self.rows)}.")
+
+
+def planned_rule(layer: Any) -> PlannedRule | None:
+    """Return the rule of the plan in force that casts a layer, or None."""
+    return getattr(layer, _PLANNED, None)
+
+
+def note_rule(row: PlanRow) -> Callable[[], None]:
+    """Let a layer remember its row's rule; return what takes it back."""
+    by_user = row.rule == "to_float" or (row.rule in _LISTS and row.why.startswith("matches"))
+    object.__setattr__(row.target, _PLANNED, PlannedRule(row.rule, by_user))
+    return lambda: object.__delattr__(row.target, _PLANNED)

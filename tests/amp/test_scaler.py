@@ -37,7 +37,7 @@ def test_5000_good_and_5000_bad_adjustments_stay_finite() -> None:
         scaler.adjust(finite)
         return (keras.ops.convert_to_tensor(scaler.scale_value),)
 
-    loop = engine.compile_loop(step, choice=engine.JitChoice(False, "test"))
+    loop = engine.CompiledSteps(step, choice=engine.JitChoice(False, "test")).streamed
     flags = engine.pipeline_from_arrays([np.repeat([True, False], 5000)])
     scales = engine.to_numpy(loop(flags.graph_iterator(), 10_000)[0])
     assert np.isfinite(scales).all() and scales.min() >= 1

@@ -73,16 +73,16 @@ def test_a_loop_runs_every_step_in_order_and_returns_each_result(choice: JitChoi
 
     data = np.arange(6, dtype=np.float32).reshape(6, 1)
     iterator = engine.pipeline_from_arrays([data]).graph_iterator()
-    sums, large = engine.compile_loop(step, choice=choice)(iterator, 4)
+    sums, large = engine.CompiledSteps(step, choice=choice).streamed(iterator, 4)
     assert engine.to_numpy(sums).tolist() == [0, 1, 3, 6]
     assert engine.to_numpy(large).tolist() == [False, False, False, True]
-    more, _ = engine.compile_loop(step, choice=choice)(iterator, 2)
+    more, _ = engine.CompiledSteps(step, choice=choice).streamed(iterator, 2)
     assert engine.to_numpy(more).tolist() == [10, 15]
 
 
 def test_a_loop_past_the_end_of_its_data_raises_the_end_of_stream() -> None:
     iterator = engine.pipeline_from_arrays([np.zeros((2, 1), np.float32)]).graph_iterator()
-    loop = engine.compile_loop(lambda x: (keras.ops.sum(x),), choice=PLAIN)
+    loop = engine.CompiledSteps(lambda x: (keras.ops.sum(x),), choice=PLAIN).streamed
     with pytest.raises(engine.EndOfStream):
         loop(iterator, 3)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import pathlib
 import re
 import runpy
 import shutil
 import sys
+from typing import Any
 
+import keras
 import numpy as np
 import pytest
 
@@ -39,6 +42,41 @@ def epoch_lines(printed: str) -> list[str]:
     """Return what each epoch came to, without its milliseconds."""
     lines = [line for line in printed.splitlines() if line.startswith("epoch ")]
     return [f"{line.split(' steps')[0]}: {line.split('a step, ')[1]}" for line in lines]
+
+
+@pytest.fixture(scope="module")
+def script() -> dict[str, Any]:
+    """Return what the script defines."""
+    before = list(sys.path)
+    try:
+        return runpy.run_path(str(EXAMPLES / "cifar10_resnet.py"))
+    finally:
+        sys.path[:] = before
+
+
+def test_both_frontends_are_resnet_20_of_the_same_size(script: dict[str, Any]) -> None:
+    cell, model = script["ResNet"](), script["keras_resnet"]()
+    shapes = [
+        sorted(tuple(sorted(weight.shape)) for weight in weights)
+        for weights in (cell.trainable_params(), model.trainable_weights)
+    ]
+    assert shapes[0] == shapes[1]
+    assert sum(int(np.prod(shape)) for shape in shapes[0]) == 272_474
+    layers = [layer for layer in model.layers if isinstance(layer, (keras.layers.Conv2D, keras.layers.Dense))]
+    assert len(layers) == 22, "20, and the convolutions of two shortcuts"
+
+
+def test_both_frontends_follow_the_same_cosine(script: dict[str, Any]) -> None:
+    rates = []
+    for frontend in ("cell", "keras"):
+        options = argparse.Namespace(
+            frontend=frontend, depth=8, learning_rate=0.1, amp_level="O0", dtype="bfloat16"
+        )
+        schedule = script["make_model"](options, 8).train_network.optimizer
+        schedule = schedule.learning_rate if frontend == "cell" else schedule._learning_rate
+        rates.append([float(schedule(keras.ops.convert_to_tensor(step, "int32"))) for step in range(9)])
+    expected = 0.05 * (1 + np.cos(np.pi * np.arange(9) / 8))
+    np.testing.assert_allclose(rates, [expected, expected], atol=1e-7)
 
 
 @pytest.mark.slow

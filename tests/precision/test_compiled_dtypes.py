@@ -91,6 +91,12 @@ def step_operations(network: Any, shape: tuple[int, ...], level: str, half: Any)
     return plan, operations(step, data, engine.to_tensor(np.zeros((2, 5), np.float32)))
 
 
+@pytest.fixture(autouse=True)
+def half_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile for a device that multiplies half formats; others get float32 kernels, fed with half values."""
+    monkeypatch.setattr("mixtrain.engine.tensorflow.products.multiplies", lambda dtype, device: True)
+
+
 @pytest.mark.parametrize("half", HALVES, ids=str)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("make", [resnet, sequential, lstm, attention, cells], ids=lambda make: make.__name__)

@@ -83,7 +83,7 @@ def test_5000_good_and_5000_bad_steps_in_a_compiled_loop_stay_finite() -> None:
         state.advance(finite)
         return (keras.ops.convert_to_tensor(state.loss_scale),)
 
-    loop = engine.compile_loop(step, choice=engine.JitChoice(False, "test"))
+    loop = engine.CompiledSteps(step, choice=engine.JitChoice(False, "test")).streamed
     flags = engine.pipeline_from_arrays([np.repeat([True, False], 5000)])
     (scales,) = loop(flags.graph_iterator(), 10_000)
     scales = engine.to_numpy(scales)
@@ -110,6 +110,38 @@ def test_growth_is_left_out_where_it_is_not_finite_in_float32(scale: float, fact
 def test_the_scale_stops_at_one_even_where_a_division_would_pass_it() -> None:
     scale, _ = next_loss_scale(LossScaleRule(3.0, 2), np.float32(2), np.int32(1), np.bool_(False))
     assert scale == 1.0
+
+
+def test_lowering_is_float32_division_by_the_factor() -> None:
+    random = np.random.default_rng(0)
+    for scale, factor in zip(random.uniform(2, 2e30, 500), random.uniform(1.01, 20, 500), strict=True):
+        scale, factor = np.float32(scale), np.float32(factor)
+        lowered, _ = next_loss_scale(LossScaleRule(float(factor), 1), scale, np.int32(0), np.bool_(False))
+        assert lowered == max(scale / factor, np.float32(1))
+
+
+@pytest.mark.parametrize("tensors", [False, True], ids=["numpy", "tensors"])
+def test_a_rule_may_back_off_by_a_factor_of_its_own_down_to_a_floor_of_its_own(tensors: bool) -> None:
+    rule = LossScaleRule(16.0, 1, backoff=0.3, floor=0.25)
+    scale: Any = np.float32(10)
+    seen = []
+    for finite in (False, False, False, False, False, True):
+        given = (scale, np.int32(0), np.bool_(finite))
+        scale, _ = next_loss_scale(rule, *(map(engine.to_tensor, given) if tensors else given))
+        seen.append(float(scale))
+    assert seen == [3.0, float(np.float32(0.9)), float(np.float32(float(np.float32(0.9)) * 0.3)), 0.25, 0.25, 4.0]
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_a_changeable_rule_holds_from_the_next_step_on_in_compiled_steps_too(compiled: bool) -> None:
+    state = LossScaleState(16, LossScaleRule(2.0, 1, backoff=0.5), changeable=True)
+    function = engine.compile_function(state.advance, choice=engine.JitChoice(False, "test"))
+    advance: Any = (lambda finite: function(engine.to_tensor(finite))) if compiled else state.advance
+    advance(True)
+    state.change_rule(LossScaleRule(3.0, 2, backoff=0.25))
+    for finite in (True, True, False):
+        advance(finite)
+    assert _value(state.loss_scale) == 32 * 3 / 4
 
 
 def test_a_window_that_no_counter_holds_never_fills() -> None:

@@ -1,29 +1,30 @@
-"""Every kind of Keras network: planned through, computed as planned, trained for a step, and left as it was."""
+"""Every kind of Keras network at every level: planned through, computed as planned, trained, and left as it was."""
 
 from __future__ import annotations
 
+import functools
 import math
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import mixtrain
 from mixtrain import amp
-from tests.precision.zoo import LEVELS, PAGE, ZOO, Entry, disagreements, line, model_of, planned, step_nodes
+from tests.precision.zoo import HEAD, LEVELS, PAGE, ZOO, Entry, disagreements, forward_nodes, line, model_of
+from tests.precision.zoo_trace import contradicted, recording, stray_products, uncalled
 
-SMALL = [entry for entry in ZOO if not entry.large]
-LARGE = [entry for entry in ZOO if entry.large]
-QUICK = ("O0", "O2 bfloat16")
-STEPS = [
-    *((entry, column) for entry in SMALL for column in QUICK),
-    *(
-        pytest.param(entry, column, marks=pytest.mark.slow)
-        for entry in SMALL for column in LEVELS if column not in QUICK
-    ),
-    *(pytest.param(entry, column, marks=pytest.mark.slow) for entry in LARGE for column in QUICK),
+CASES = [
+    pytest.param(entry, column, marks=pytest.mark.slow if entry.large or column == "O2" else ())
+    for entry in ZOO for column in LEVELS
 ]
+
+# Their gradients in float16 are not finite on a first step of two 32x32 images: such a step is skipped.
+STEEP, HALF_STEPS = ("resnet50_v2", "efficient_net_v2_b0"), ("O1", "O2", "O3")
 
 
 def _name(value: Any) -> str:
@@ -38,60 +39,96 @@ def layers_of(network: Any) -> list[Any]:
 
 
 def state_of(network: Any) -> list[tuple[Any, ...]]:
-    """Return what a plan may change: each layer's policy, its call, and attributes of ours."""
+    """Return what a plan may change: each layer's policy, and the names of its attributes."""
     operations = [found for layer in layers_of(network) for found in getattr(layer, "operations", ())]
     return [
-        (id(found), getattr(found, "dtype_policy", None), {k for k in vars(found) if k == "call" or "mixtrain" in k})
+        (id(found), getattr(found, "dtype_policy", None), set(vars(found)) - {"_call_context_args", "losses"})
         for found in (*layers_of(network), *operations)
     ]
 
 
-@pytest.mark.parametrize(
-    "entry", [*SMALL, *(pytest.param(entry, marks=pytest.mark.slow) for entry in LARGE)], ids=_name
-)
-def test_every_layer_is_planned_once_at_every_level_and_in_the_right_format(entry: Entry) -> None:
-    network = entry.make()
-    layers = {id(layer) for layer in layers_of(network)}
-    for column, (level, _) in LEVELS.items():
-        plan = planned(network, column)
-        rows = [id(row.target) for row in plan.rows if isinstance(row.target, keras.Layer)]
-        assert len(rows) == len(set(rows)) and set(rows) == layers
-        assert len({row.path for row in plan.rows}) == len(plan.rows)
-        wanted = {path: plan.half if code[int(level[1])] == "h" else "float32" for path, code in entry.formats.items()}
-        assert {path: plan.row(path).compute_dtype for path in wanted} == wanted
-        assert {str(row.output_dtype) for row in plan.rows if row.path == ""} == {"float32"}
+@functools.cache
+def application(make: Callable[[], Any]) -> Any:
+    """Return one of `keras.applications`, the same one for every level: each leaves it as it was."""
+    return make()
 
 
-@pytest.mark.parametrize(("entry", "column"), STEPS, ids=_name)
-def test_a_step_computes_as_planned_is_finite_and_the_plan_is_undone(entry: Entry, column: str) -> None:
+def outputs_of(network: Any, inputs: Any) -> list[np.ndarray]:
+    return [np.asarray(output) for output in keras.tree.flatten(network(inputs, training=False))]
+
+
+def check_plan(network: Any, entry: Entry, column: str, plan: amp.PrecisionPlan) -> None:
+    """Every layer has one row, and those that the zoo names compute in the level's format."""
+    level, _ = LEVELS[column]
+    rows = [id(row.target) for row in plan.rows if isinstance(row.target, keras.Layer)]
+    assert len(rows) == len(set(rows)) and set(rows) == {id(layer) for layer in layers_of(network)}
+    assert len({row.path for row in plan.rows}) == len(plan.rows)
+    wanted = {path: plan.half if code[int(level[1])] == "h" else "float32" for path, code in entry.formats.items()}
+    assert {path: plan.row(path).compute_dtype for path in wanted} == wanted
+    assert plan.row("").output_dtype == "float32"
+
+
+def check_step(network: Any, entry: Entry, column: str, model: mixtrain.Model) -> None:
+    """A step is finite, changes the weights, and computes as planned: what layers take and give, and its graph."""
+    plan, batch = model.precision_report(), entry.batch()
+    before = [weight.numpy().copy() for weight in network.trainable_weights]
+    # An application compiles in tens of seconds: its step runs as it is, its forward pass alone is traced.
+    mixtrain.set_context(mode=mixtrain.PYNATIVE_MODE if entry.large else mixtrain.GRAPH_MODE)
     # O2 is compiled as the engine chooses, by XLA on a CPU; the others, of the same formats, in the plain graph.
     mixtrain.set_context(jit_level="auto" if column == "O2" else "O0")
-    network, batch = entry.make(), entry.batch()
-    before, weights = state_of(network), [weight.numpy().copy() for weight in network.weights]
-    model = model_of(network, column)
-    plan = model.precision_report()
-    nodes = step_nodes(model, batch)
+    # Keras compiles each grouped convolution by XLA where it is not told to run functions as they are.
+    tf.config.run_functions_eagerly(entry.large)
+    try:
+        with recording(plan) as in_step:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Model: in epoch 1, 1 of 1 steps were skipped")
+                history = model.train(1, [batch], verbose=0)
+    finally:
+        tf.config.run_functions_eagerly(False)
+    skipped = history.get("skipped_steps", [0]) == [1]
+    assert not skipped or (entry.name in STEEP and column in HALF_STEPS)
+    assert skipped or math.isfinite(history["loss"][0])
+    after = [weight.numpy() for weight in network.trainable_weights]
+    assert all(np.isfinite(weight).all() and weight.dtype == np.float32 for weight in after)
+    assert skipped == all(np.array_equal(one, other) for one, other in zip(before, after, strict=True))
+    with recording(plan) as in_graph:
+        nodes = forward_nodes(network, batch[0])
+    for seen in (in_step, in_graph):
+        assert contradicted(plan, seen) == []
+        assert uncalled(seen) <= entry.uncalled
+    products, stray = stray_products(plan, nodes)
+    assert products and stray == []
     checked, wrong = disagreements(plan, nodes)
-    assert not wrong and checked >= 1
+    assert checked and not wrong
     assert line(entry.name, column, plan, nodes) in PAGE.read_text(encoding="utf-8").splitlines()
-    history = model.train(1, [batch], verbose=0)
-    assert math.isfinite(history["loss"][0]) and history.get("skipped_steps", [0]) == [0]
-    after = [weight.numpy().copy() for weight in network.weights]
-    assert all(np.isfinite(weight).all() for weight in after)
-    assert any(not np.array_equal(one, other) for one, other in zip(weights, after, strict=True))
-    assert {str(weight.dtype) for weight in network.trainable_weights} == {"float32"}
-    amp.applied_plan(network).undo()
-    assert state_of(network) == before
 
 
-@pytest.mark.parametrize("entry", SMALL, ids=_name)
-def test_keras_s_own_fit_works_after_a_plan_was_taken_back(entry: Entry) -> None:
-    network, (inputs, label) = entry.make(), entry.batch()
-    expected = network(inputs, training=False)
-    applied = amp.apply_plan(network, planned(network, "O3"))
+@pytest.mark.parametrize(("entry", "column"), CASES, ids=_name)
+def test_a_network_at_a_level(entry: Entry, column: str) -> None:
+    network, (inputs, label) = application(entry.make) if entry.large else entry.make(), entry.batch()
+    expected, state = outputs_of(network, inputs), state_of(network)
+    values = [variable.numpy().copy() for variable in network.variables]
+    model = model_of(network, column)
+    check_plan(network, entry, column, model.precision_report())
+    check_step(network, entry, column, model)
+
+    applied = amp.applied_plan(network)
+    assert applied is not None
     applied.undo()
-    found = network(inputs, training=False)
-    for one, other in zip(keras.tree.flatten(found), keras.tree.flatten(expected), strict=True):
-        np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
-    network.compile("sgd", "mse", jit_compile=False)
-    assert math.isfinite(network.fit(inputs, label, batch_size=2, verbose=0).history["loss"][0])
+    assert state_of(network) == state
+    for variable, value in zip(network.variables, values, strict=True):
+        variable.assign(value)
+    for one, other in zip(outputs_of(network, inputs), expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    # Keras compiles its step for small networks after O3, and runs it as it is elsewhere; for the large ones after O3.
+    if not entry.large or column == "O3":
+        compiled = column == "O3" and not entry.large
+        network.compile("sgd", "mse", jit_compile=False, run_eagerly=not compiled)
+        assert math.isfinite(network.fit(inputs, label, batch_size=2, verbose=0).history["loss"][0])
+
+
+def test_the_page_has_a_row_for_every_network_and_level_and_every_one_is_ok() -> None:
+    head, _, table = PAGE.read_text(encoding="utf-8").partition("|---|---|---|---|---|---|\n")
+    assert HEAD.startswith(head)
+    rows = [[cell.strip() for cell in row.split("|")[1:4]] for row in table.splitlines()]
+    assert rows == [[entry.name, column, "ok"] for entry in ZOO for column in LEVELS]

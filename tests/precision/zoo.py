@@ -7,12 +7,15 @@ import pathlib
 import sys
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import keras
 import numpy as np
 
 import mixtrain
 from mixtrain import amp, engine
+from mixtrain.engine.tensorflow import products
+from tests.precision import zoo_more as more
 from tests.precision import zoo_networks as networks
 from tests.precision.compiled_graph import Operation, arithmetic_among, casts_among, dtypes_under, nodes_of
 
@@ -50,6 +53,7 @@ class Entry:
         formats: What layers compute in at O0, O1, O2, O3, by path: "h" for half, "f" for float32.
         words: Inputs are integers below this; 0 for float inputs.
         large: Whether it is one of `keras.applications`.
+        uncalled: Paths of layers that Keras computes without calling them.
     """
 
     make: Callable[[], Any]
@@ -58,6 +62,7 @@ class Entry:
     formats: dict[str, str]
     words: int = 0
     large: bool = False
+    uncalled: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -115,7 +120,7 @@ ZOO = [
     Entry(networks.attention, _s(4), _CLASSES, {
         "attention": "ffhh", "attention/query": "fhhh", "attention/attention_output": "fhhh", "grouped": "ffhh",
         "grouped/key": "fhhh", "norm": "ffff", "mixed": "fhhh", "words": "ffhh", "head": "fhhh",
-    }, words=7),
+    }, words=7, uncalled=frozenset({"attention/softmax", "grouped/softmax_1", "grouped/dropout_1"})),
     Entry(networks.normalisations, _s(4, 6), _CLASSES, {
         "features": "ffff", "batch": "ffff", "layer": "ffff", "group": "ffff", "rms": "ffff", "unit": "ffff",
         "spectral": "ffff", "spectral/fc": "fhhh", "head": "fhhh",
@@ -124,6 +129,24 @@ ZOO = [
         "gain": "ffhh", "mixer": "ffhh", "block": "ffhh", "block/fc": "fhhh", "block/gate": "ffhh", "head": "fhhh",
     }),
     Entry(networks.operations, [_s(3, 4), _s(4, 5)], _CLASSES, {"fc": "fhhh"}),
+    Entry(more.convolutions, _s(6, 4), _CLASSES, {
+        "line": "fhhh", "separable": "fhhh", "depthwise": "fhhh", "longer": "fhhh", "wider": "fhhh", "solid": "fhhh",
+        "film": "fhhh", "leaky": "ffhh", "slope": "ffhh",
+    }),
+    Entry(more.masked, _s(4, 6), _CLASSES, {
+        "gaps": "ffhh", "norm": "ffff", "both": "ffhh", "both/forward_lstm": "fhhh", "gru": "fhhh",
+    }),
+    Entry(more.plain_attention, _s(4, 6), _CLASSES, {
+        "scaled": "ffhh", "value": "fhhh", "added": "ffhh", "dot": "fhhh",
+    }),
+    Entry(more.image_normalisations, _s(6, 6, 3), _CLASSES, {
+        "conv": "fhhh", "fused": "ffff", "by_row": "ffff", "instance": "ffff", "layer": "ffff",
+    }),
+    Entry(more.regularised, _s(6), _CLASSES, {
+        "holder": "ffhh", "holder/fc": "fhhh", "holder/inner": "ffhh", "holder/inner/deep": "fhhh",
+        "holder/activity": "ffhh",
+    }),
+    Entry(more.raw_variables, _s(6), _CLASSES, {"raw": "ffhh", "relu": "ffhh", "head": "fhhh"}),
     *(
         Entry(make, _s(_SIDE[make.__name__], _SIDE[make.__name__], 3), _CLASSES, formats, large=True)
         for make, formats in (
@@ -158,14 +181,18 @@ def model_of(network: Any, column: str) -> mixtrain.Model:
     )
 
 
-def step_nodes(model: mixtrain.Model, batch: Any) -> list[Any]:
-    """Return the forward nodes of a Model's compiled training step."""
-    inputs, label = keras.tree.map_structure(engine.to_tensor, batch)
-    return nodes_of(model.train_network.set_train(), inputs, label)
+def forward_nodes(network: Any, inputs: Any) -> list[Any]:
+    """Return the nodes of a network's forward pass in training, traced under the plan in force.
+
+    They are those of a device that multiplies half formats; others get float32 kernels, fed with half values.
+    """
+    tensors = keras.tree.map_structure(engine.to_tensor, inputs)
+    with mock.patch.object(products, "multiplies", return_value=True):
+        return nodes_of(lambda data: network(data, training=True), tensors)
 
 
 def disagreements(plan: amp.PrecisionPlan, nodes: list[Any]) -> tuple[int, list[str]]:
-    """Return how many rows the compiled step could be held against, and those that it contradicts, in words."""
+    """Return how many rows a traced forward pass could be held against, and those that it contradicts, in words."""
     found: list[Operation] = arithmetic_among(nodes)
     checked, wrong = 0, []
     for row in plan.rows:
@@ -184,12 +211,13 @@ def line(name: str, column: str, plan: amp.PrecisionPlan, nodes: list[Any]) -> s
 
 
 def lines_of(entry: Entry) -> list[str]:
-    """Return the lines of one network, a new one for each column."""
-    found = []
+    """Return the lines of one network."""
+    keras.utils.clear_session(free_memory=False)
+    network, found = entry.make(), []
     for column in LEVELS:
-        keras.utils.clear_session(free_memory=False)
-        model = model_of(entry.make(), column)
-        found.append(line(entry.name, column, model.precision_report(), step_nodes(model, entry.batch())))
+        applied = amp.apply_plan(network, planned(network, column))
+        found.append(line(entry.name, column, applied.plan, forward_nodes(network, entry.batch()[0])))
+        applied.undo()
     return found
 
 
@@ -202,13 +230,14 @@ def page() -> str:
 HEAD = """# The network zoo
 
 Keras networks of every kind, planned at every level. This page is written by `python -m tests.precision.zoo --write`;
-`tests/precision/test_zoo.py` trains each network for a step, compares its plan with the dtypes of the compiled step,
-takes the plan back, and keeps this table up to date.
+`tests/precision/test_zoo.py` trains each network for a step at each level, compares the plan with what each layer takes
+and gives and with the operations of the graph, takes the plan back, lets Keras's own `fit` run, and keeps this table up
+to date.
 
-- **ok**: every layer whose arithmetic shows in the compiled training step computes in what the plan says.
+- **ok**: every layer whose arithmetic shows in the forward pass of a training step, traced for a device that multiplies
+  half formats, computes in what the plan says.
 - **half layers, float32 layers**: rows of the plan, the network itself and the layers inside composite layers included.
-- **casts**: casts between float formats in the forward pass of the compiled step, parameters' casts included; a loop's
-  body counts once.
+- **casts**: casts between float formats in that forward pass, parameters' casts included; a loop's body counts once.
 
 | network | level | ok | half layers | float32 layers | casts |
 |---|---|---|---|---|---|"""

@@ -41,8 +41,8 @@ def several_ends() -> Any:
 class Subclassed(keras.Model):
     """Layers by attribute, in a list, and a variable of the model's own."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
         self.first = L.Dense(6, name="first")
         self.blocks = [L.Dense(6, name="inner"), L.ReLU(name="relu")]
         self.norm = L.LayerNormalization(name="norm")

@@ -10,7 +10,7 @@ import tensorflow as tf
 from mixtrain.dtype import DType, bfloat16, float16, float32, float64
 from mixtrain.engine.facts import JitChoice
 from mixtrain.engine.tensorflow.branches import call_with_branches
-from mixtrain.engine.tensorflow.compile import choose_jit
+from mixtrain.engine.tensorflow.compile import choose_jit, graph_function
 from mixtrain.engine.tensorflow.device import describe_device
 
 _FLOATS = {tf.as_dtype(dtype).as_datatype_enum: dtype for dtype in (float16, bfloat16, float32, float64)}
@@ -33,11 +33,9 @@ def compile_once(function: Callable[..., Any], *, jit: bool | None = None) -> Ca
 
     def call(*tensors: Any) -> Any:
         if not compiled:
-            plain = tf.function(function, autograph=False, jit_compile=bool(jit))
+            plain = graph_function(function, jit=bool(jit))
             choice = JitChoice(bool(jit), "asked for") if jit is not None else _choice(plain, tensors)
-            compiled.append(
-                tf.function(function, autograph=False, jit_compile=True) if choice.jit and jit is None else plain
-            )
+            compiled.append(graph_function(function, jit=True) if choice.jit and jit is None else plain)
         return compiled[0](*tensors)
 
     return run

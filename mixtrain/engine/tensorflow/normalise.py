@@ -1,4 +1,4 @@
-"""Batch normalisation by TensorFlow's fused kernel: half or float32 in and out, arithmetic in float32."""
+"""Normalisation in float32 of half or float32 tensors, which holds no float32 copy of them for the backward pass."""
 
 from __future__ import annotations
 
@@ -41,3 +41,57 @@ def fused_batch_norm(
         # Bessel's correction would divide by zero, and not every device's kernel guards against that.
         batch_variance = tf.zeros_like(batch_variance)
     return y, batch_mean, batch_variance
+
+
+def normalise_axes(
+    x: Any, gamma: Any, beta: Any, *, axes: tuple[int, ...], epsilon: float
+) -> tuple[Any, Any, Any]:
+    """Normalise a tensor over some of its axes, by a gradient of its own: held is `x` itself, and one number a mean.
+
+    Args:
+        x: Tensor, float32, float16 or bfloat16.
+        gamma: Scale, float32, of a known shape that broadcasts to that of `x`.
+        beta: Shift, float32, of the shape of `gamma`.
+        axes: Axes that each mean goes over, counted from the front.
+        epsilon: Added to the variance.
+
+    Returns:
+        ``(y, mean, variance)``: `y` has the shape and dtype of `x`; the statistics are float32, keep the axes with size
+        1 and have no gradient.
+    """
+    y, mean, variance = _normalised(x, gamma, beta, axes, epsilon)
+    return y, tf.stop_gradient(mean), tf.stop_gradient(variance)
+
+
+def _normalised(x: Any, gamma: Any, beta: Any, axes: tuple[int, ...], epsilon: float) -> tuple[Any, Any, Any]:
+    statistics = []
+
+    @tf.custom_gradient  # type: ignore[untyped-decorator]
+    def normalise(x: Any, gamma: Any, beta: Any) -> tuple[Any, Any]:
+        wide = tf.cast(x, tf.float32)
+        mean = tf.reduce_mean(wide, axes, keepdims=True)
+        centred = wide - mean
+        variance = tf.reduce_mean(tf.square(centred), axes, keepdims=True)
+        scale = tf.math.rsqrt(variance + epsilon)
+        statistics.extend([mean, variance])
+
+        def gradient(upstream: Any) -> tuple[Any, Any, Any]:
+            # Not before the backward pass is here: until then a float32 copy would be held.
+            with tf.control_dependencies([upstream]):
+                wide = tf.cast(x, tf.float32) - mean
+            normal, upstream = wide * scale, tf.cast(upstream, tf.float32)
+            of_normal = upstream * gamma
+            along = tf.reduce_mean(of_normal * normal, axes, keepdims=True)
+            of_x = scale * (of_normal - tf.reduce_mean(of_normal, axes, keepdims=True) - normal * along)
+            return tf.cast(of_x, x.dtype), _summed_to(gamma, upstream * normal), _summed_to(beta, upstream)
+
+        return tf.cast(centred * scale * gamma + beta, x.dtype), gradient
+
+    return normalise(x, gamma, beta), *statistics
+
+
+def _summed_to(parameter: Any, values: Any) -> Any:
+    """Return the sum over the axes along which a parameter was repeated, in its shape."""
+    shape = (1,) * (values.shape.rank - parameter.shape.rank) + tuple(parameter.shape)
+    axes = [axis for axis, size in enumerate(shape) if size == 1]
+    return tf.reshape(tf.reduce_sum(values, axes), parameter.shape)

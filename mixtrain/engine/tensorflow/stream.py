@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -142,20 +143,29 @@ class Pipeline:
             return read_ahead(lambda: (tuple(map(tf.convert_to_tensor, row)) for row in rows()))
         return self._iterate(_started(self.source))
 
-    def graph_iterator(self, shapes: Sequence[Sequence[int | None]] | None = None) -> Any:
+    def graph_iterator(
+        self, shapes: Sequence[Sequence[int | None]] | None = None, like: tuple[Any, ...] | None = None
+    ) -> Any:
         """Return an iterator that a compiled function reads with ``next(iterator)``.
 
         Args:
             shapes: The shape of each column in the first batch; every dimension is then fixed, the first only where the
-                pipeline is `even`.
+                pipeline is `even`. Columns of several parts have one shape for each part.
+            like: Where columns have several parts, an element (its tuples and dicts): what is read is so arranged.
 
         Returns:
             The iterator. At its end it raises `EndOfStream`; after another error, call `raise_pending`.
         """
         dataset = self.dataset
         if shapes is not None:
-            fixed = tuple(tuple(shape) if self.even else (None, *shape[1:]) for shape in shapes)
-            dataset = dataset.map(lambda *row: tuple(map(tf.ensure_shape, row, fixed)))
+            fixed = [tuple(shape) if self.even or not len(shape) else (None, *shape[1:]) for shape in shapes]
+
+            def arranged(*row: Any) -> tuple[Any, ...]:
+                parts = map(tf.ensure_shape, keras.tree.flatten(row), fixed)
+                return tuple(parts) if like is None else keras.tree.pack_sequence_as(like, list(parts))
+
+            if not _is_arranged(dataset.element_spec, fixed, like):
+                dataset = dataset.map(arranged)
         return _started(dataset)
 
     def raise_pending(self) -> None:
@@ -180,6 +190,20 @@ class Pipeline:
             yield element
         self.raise_pending()
         raise failed
+
+
+def _is_arranged(spec: Any, shapes: Sequence[Any], like: tuple[Any, ...] | None) -> bool:
+    """Say whether elements have these shapes and this structure as they come."""
+    parts = keras.tree.flatten(spec)
+    if not all(isinstance(part, tf.TensorSpec) and part.shape.rank is not None for part in parts):
+        return False
+    if [tuple(part.shape) for part in parts] != [tuple(shape) for shape in shapes]:
+        return False
+    try:
+        keras.tree.assert_same_structure(spec, spec if like is None else like)
+    except (TypeError, ValueError):
+        return False
+    return isinstance(spec, tuple)
 
 
 def is_pipeline_source(value: Any) -> bool:

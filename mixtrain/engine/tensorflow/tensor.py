@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import contextlib
 import functools
 import threading
@@ -32,6 +33,18 @@ class _Scope(threading.local):
 
 _scope = _Scope()
 
+# Takes an operator's name, its tensor and the other operand; returns both, cast, or None where it says nothing.
+OperatorRule = Callable[[str, Any, Any], tuple[Any, Any] | None]
+
+
+class _Rule:
+    present: OperatorRule | None = None
+
+
+def set_operator_rule(rule: OperatorRule | None) -> None:
+    """Let a rule cast the operands of plain operators between tensors, which then promote; None for no rule."""
+    _Rule.present = rule
+
 
 @contextlib.contextmanager
 def promoting() -> Iterator[None]:
@@ -60,13 +73,16 @@ def _meeting(self: Any, other: Any) -> DType | None:
 
 
 def _promoted(
-    operator: Callable[[Any, Any], Any], *, elementwise_operator: bool, divides: bool
+    name: str, operator: Callable[[Any, Any], Any], *, elementwise_operator: bool, divides: bool
 ) -> Callable[[Any, Any], Any]:
     """Return the operator as `construct` sees it: it promotes, and it keeps channels-last twins (see layout.py)."""
 
     @functools.wraps(operator)
     def apply(self: Any, other: Any) -> Any:
-        if not _scope.depth:
+        cast = None if _Rule.present is None else _Rule.present(name, self, other)
+        if cast is not None:
+            self, other = cast
+        elif not _scope.depth:
             return operator(self, other)
         if isinstance(other, np.generic):
             other = other.item()
@@ -77,7 +93,7 @@ def _promoted(
             self = cast_keeping_layout(self, dtype)
             if isinstance(other, (tf.Tensor, keras.Variable)):
                 other = cast_keeping_layout(tf.convert_to_tensor(other), dtype)
-        if twin_of(self) is None or not elementwise_operator:
+        if not elementwise_operator or (twin_of(self) is None and twin_of(other) is None):
             return operator(self, other)
         if isinstance(other, (bool, int, float)):
             return elementwise(lambda value: operator(value, other), self)
@@ -95,7 +111,7 @@ def _install() -> None:
     for name in _OPERATORS:
         operator = getattr(tf.Tensor, name)
         promoting_operator = _promoted(
-            operator, elementwise_operator="matmul" not in name, divides="truediv" in name
+            name, operator, elementwise_operator="matmul" not in name, divides="truediv" in name
         )
         setattr(tf.Tensor, name, promoting_operator)
 
@@ -106,6 +122,11 @@ _install()
 def is_tensor(value: Any) -> bool:
     """Say whether `value` is a tensor of the engine, or Keras's symbol for one."""
     return isinstance(value, TENSOR_TYPES)
+
+
+def byte_count(value: Any) -> int:
+    """Return how much memory a tensor's values take, in bytes."""
+    return math.prod(value.shape) * int(value.dtype.size)
 
 
 def is_symbolic(value: Any) -> bool:

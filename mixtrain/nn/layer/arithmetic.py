@@ -14,6 +14,9 @@ from mixtrain.nn.layer.inputs import float_tensor, promote
 from mixtrain.nn.layer.windows import is_integral
 from mixtrain.precision.families import Family
 
+# As it is outside any autocast: the formats are settled here.
+_matmul = keras.ops.matmul
+
 
 class MatMul(Cell):
     """Multiply matrices, or batches of them.
@@ -53,7 +56,7 @@ class MatMul(Cell):
             x1 = keras.ops.swapaxes(x1, -1, -2)
         if self.transpose_x2 and len(x2.shape) > 1:
             x2 = keras.ops.swapaxes(x2, -1, -2)
-        return keras.ops.matmul(x1, x2)
+        return engine.product(_matmul, x1, x2)
 
 
 class Norm(Cell):

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
-
-import keras
+from typing import Any, ClassVar
 
 from mixtrain import checks
 from mixtrain.nn.layer.pooling import Pool
-from mixtrain.nn.layer.windows import NO_SIDES, pad
-
-_LAST: Final = "channels_last"
+from mixtrain.ops.pool_formula import padded_means, same_means
 
 
 class _AvgPool(Pool):
@@ -27,33 +23,15 @@ class _AvgPool(Pool):
         self.divisor_override: Any = divisor_override
 
     def _pool(self, x: Any) -> Any:
-        if self.pad_mode == "SAME":
-            means = keras.ops.average_pool(x, self._kernel, self._stride, "same", _LAST)
-            return means if self.divisor_override is None else self._divided(self._padded_as_same(x))
-        overrun = self._overrun(x)
-        padded = pad(pad(x, self._sides), overrun)
-        if self.divisor_override is not None:
-            return self._divided(padded)
-        means = self._means(padded)
-        if overrun == NO_SIDES and (self.count_include_pad or self._sides == NO_SIDES):
-            return means
-        # The share of each window that counts: padding where it is included, never what lies beyond it.
-        counted = pad(keras.ops.ones_like(x[:1, :, :, :1]), self._sides, 1.0 if self.count_include_pad else 0.0)
-        return means / self._means(pad(counted, overrun))
-
-    def _means(self, x: Any) -> Any:
-        return keras.ops.average_pool(x, self._kernel, self._stride, "valid", _LAST)
-
-    def _divided(self, x: Any) -> Any:
-        """Return the windows' sums divided by `divisor_override`."""
-        return self._means(x) * (self._kernel[0] * self._kernel[1] / self.divisor_override)
-
-    def _padded_as_same(self, x: Any) -> Any:
-        self._need_sizes(x)
-        sizes = zip(x.shape[1:3], self._kernel, self._stride, strict=True)
-        totals = [max((-(-size // step) - 1) * step + kernel - size, 0) for size, kernel, step in sizes]
-        down, across = ((total // 2, total - total // 2) for total in totals)
-        return pad(x, (down, across))
+        divisor = self.divisor_override
+        if self.pad_mode != "SAME":
+            return padded_means(
+                x, self._kernel, self._stride, self._sides, self._overrun(x), include_pad=self.count_include_pad,
+                divisor=divisor,
+            )
+        if divisor is not None:
+            self._need_sizes(x)
+        return same_means(x, self._kernel, self._stride, divisor)
 
 
 class AvgPool2d(_AvgPool):

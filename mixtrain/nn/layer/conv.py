@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import keras
-
 from mixtrain.dtype import float32
-from mixtrain.nn.layer.convolution import LAST, Convolution, by_groups
+from mixtrain.nn.layer.convolution import Convolution
 from mixtrain.nn.layer.inputs import check_fits
-from mixtrain.nn.layer.windows import is_same, pad, spread
+from mixtrain.ops.conv_formula import convolve
 
 
 class _Conv(Convolution):
@@ -21,33 +19,10 @@ class _Conv(Convolution):
 
     def _convolve(self, x: Any, weight: Any) -> Any:
         """Convolve a channels-last tensor with the weight (out, in, *window)."""
-        padding = "same" if self.pad_mode == "same" else "valid"
-        if self.pad_mode == "pad":
-            if is_same(self._sides, self.kernel_size, self.stride, self.dilation):
-                padding = "same"
-            else:
-                x = pad(x, self._sides)
-        if self._is_depthwise():
-            # (in * multiplier, 1, height, width) -> (height, width, in, multiplier)
-            grouped = keras.ops.reshape(weight, (self.in_channels, -1, *self.kernel_size))
-            kernel = keras.ops.transpose(grouped, (2, 3, 0, 1))
-            return keras.ops.depthwise_conv(x, kernel, self.stride[0], padding, LAST)
-        # The backend has groups for images only.
-        groups = self.group if self._rank == 3 else 1
-        return by_groups(lambda part, share: self._with_kernel(part, share, padding), x, weight, groups)
-
-    def _with_kernel(self, x: Any, weight: Any, padding: str) -> Any:
-        window_first = (*range(2, len(self.kernel_size) + 2), 1, 0)
-        kernel, dilation = keras.ops.transpose(weight, window_first), self.dilation
-        if any(gap > 1 for gap in dilation) and (any(step > 1 for step in self.stride) or self.group > 1
-                                                 or self._rank == 3):
-            # The backend has no step and dilation at once, and no dilation for volumes.
-            kernel, dilation = spread(kernel, dilation), (1,) * len(dilation)
-        return keras.ops.conv(x, kernel, self.stride, padding, LAST, dilation)
-
-    def _is_depthwise(self) -> bool:
-        each_its_own = self._rank == 2 and self.group == self.in_channels > 1
-        return each_its_own and self.dilation == (1, 1) and self.stride[0] == self.stride[1]
+        return convolve(
+            x, weight, stride=self.stride, pad_mode=self.pad_mode, around=self._sides, dilation=self.dilation,
+            groups=self.group,
+        )
 
 
 class Conv1d(_Conv):

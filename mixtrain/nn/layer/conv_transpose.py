@@ -6,11 +6,16 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import checks
+from mixtrain import checks, engine
 from mixtrain.dtype import float32
-from mixtrain.nn.layer.convolution import LAST, Convolution, by_groups
+from mixtrain.nn.layer.convolution import Convolution
 from mixtrain.nn.layer.inputs import name_of
-from mixtrain.nn.layer.windows import Window, pad, spread, window
+from mixtrain.nn.layer.windows import window
+from mixtrain.ops.conv_formula import LAST, by_groups
+from mixtrain.ops.windows import Window, pad, spread
+
+# As it is outside any autocast: the formats are settled here.
+_conv_transpose = keras.ops.conv_transpose
 
 
 class _ConvTranspose(Convolution):
@@ -49,7 +54,11 @@ class _ConvTranspose(Convolution):
         # The backend has no step and dilation at once.
         kernel = spread(keras.ops.transpose(weight, window_first), self.dilation)
         padding = "same" if self.pad_mode == "same" else "valid"
-        return keras.ops.conv_transpose(x, kernel, self.stride, padding, data_format=LAST)
+
+        def spread_by(x: Any, kernel: Any) -> Any:
+            return _conv_transpose(x, kernel, self.stride, padding, data_format=LAST)
+
+        return engine.product(spread_by, x, kernel)
 
     def _output_padding(self, output_padding: Any) -> Window:
         """Return `output_padding` as one int for each axis, checked."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 import keras
@@ -20,10 +19,10 @@ from mixtrain.nn.layer.inputs import (
     float_tensor,
     promote,
 )
-from mixtrain.nn.layer.windows import Sides, Window, sides, window
+from mixtrain.nn.layer.windows import sides, window
+from mixtrain.ops.windows import Sides, Window
 from mixtrain.precision.families import Family
 
-LAST: Final = "channels_last"
 _AXES: Final = {1: "(N, C, L)", 2: "(N, C, H, W)", 3: "(N, C, D, H, W)"}
 
 
@@ -158,11 +157,3 @@ class Convolution(Cell):
             f"padding={self.padding}, dilation={self.dilation}, group={self.group}, has_bias={self.has_bias}, "
             f"weight_init={self.weight_init}, bias_init={self.bias_init}, format={self.data_format}"
         )
-
-
-def by_groups(function: Callable[[Any, Any], Any], x: Any, weight: Any, groups: int) -> Any:
-    """Apply ``function(x, weight)`` to each group of channels of `x` (last) and of `weight` (first), and join them."""
-    if groups == 1:
-        return function(x, weight)
-    parts = zip(keras.ops.split(x, groups, axis=-1), keras.ops.split(weight, groups, axis=0), strict=True)
-    return keras.ops.concatenate([function(part, kernel) for part, kernel in parts], axis=-1)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import checks
+from mixtrain import checks, engine
 from mixtrain.common.initializer import HeUniform, Uniform, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import float32
@@ -85,7 +85,7 @@ class Dense(Cell):
         lead = keras.ops.shape(x)[:-1]
         if len(lead) != 1:
             x = keras.ops.reshape(x, (-1, self.in_channels))
-        y = keras.ops.matmul(x, keras.ops.transpose(weight))
+        y = engine.times_transposed(x, weight)
         if bias:
             y = keras.ops.add(y, bias[0])
         if len(lead) != 1:

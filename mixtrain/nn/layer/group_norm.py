@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import checks
+from mixtrain import checks, engine
 from mixtrain.common.initializer import initializer
 from mixtrain.common.parameter import Parameter
-from mixtrain.dtype import as_dtype, float32
+from mixtrain.dtype import as_dtype, float32, is_half
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.inputs import (
     channels_first,
@@ -103,14 +103,13 @@ def normalise_groups(x: Any, groups: int, gamma: Any, beta: Any, eps: float) -> 
     Returns:
         ``(y, mean, variance)``: `y` has the shape and format of `x`, the statistics are float32 (N, groups).
     """
-    ops = keras.ops
+    ops, dtype = keras.ops, as_dtype(x.dtype)
     last = channels_last(x)
-    shape = ops.shape(last)
-    split = ops.reshape(ops.cast(last, float32), (shape[0], -1, groups, x.shape[1] // groups))
-    mean = ops.mean(split, (1, 3), keepdims=True)
-    centred = split - mean
-    variance = ops.mean(ops.square(centred), (1, 3), keepdims=True)
-    y = ops.reshape(centred * ops.rsqrt(variance + eps), shape)
-    y = y * ops.cast(gamma, float32) + ops.cast(beta, float32)
-    y = channels_first(ops.cast(y, as_dtype(x.dtype)))
+    split = ops.reshape(last, (ops.shape(last)[0], -1, groups, x.shape[1] // groups))
+    scale, shift = (
+        ops.reshape(ops.cast(parameter, float32), (groups, x.shape[1] // groups)) for parameter in (gamma, beta)
+    )
+    narrow = split if is_half(dtype) else ops.cast(split, float32)
+    y, mean, variance = engine.normalise_axes(narrow, scale, shift, axes=(1, 3), epsilon=eps)
+    y = channels_first(ops.reshape(ops.cast(y, dtype), ops.shape(last)))
     return y, mean[:, 0, :, 0], variance[:, 0, :, 0]

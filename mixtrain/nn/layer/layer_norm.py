@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import checks
+from mixtrain import checks, engine
 from mixtrain.common.initializer import initializer
 from mixtrain.common.parameter import Parameter
-from mixtrain.dtype import as_dtype, float32
+from mixtrain.dtype import as_dtype, float32, is_half
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.inputs import float_tensor, name_of
 from mixtrain.nn.layer.windows import is_integral
@@ -79,13 +79,11 @@ class LayerNorm(Cell):
         """Normalise `x`."""
         x = float_tensor(self, x)
         axes = self._norm_axes(x)
-        ops = keras.ops
-        wide = ops.cast(x, float32)
-        gamma, beta = (ops.cast(parameter.value, float32) for parameter in (self.gamma, self.beta))
-        centred = wide - ops.mean(wide, axes, keepdims=True)
-        variance = ops.mean(ops.square(centred), axes, keepdims=True)
-        y = centred * ops.rsqrt(variance + self.epsilon) * gamma + beta
-        return ops.cast(y, as_dtype(x.dtype))
+        dtype = as_dtype(x.dtype)
+        gamma, beta = (keras.ops.cast(parameter.value, float32) for parameter in (self.gamma, self.beta))
+        narrow = x if is_half(dtype) else keras.ops.cast(x, float32)
+        y, _, _ = engine.normalise_axes(narrow, gamma, beta, axes=axes, epsilon=self.epsilon)
+        return keras.ops.cast(y, dtype)
 
     def _norm_axes(self, x: Any) -> tuple[int, ...]:
         """Return the axes to normalise over, and check the shape against that of the parameters."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Final
-
-import keras
+from typing import Any, ClassVar
 
 from mixtrain import checks
 from mixtrain.nn.layer.pooling import Pool
-from mixtrain.nn.layer.windows import Pair, pad, pair
-
-_LAST: Final = "channels_last"
+from mixtrain.nn.layer.windows import pair
+from mixtrain.ops.pool_formula import largest, largest_by_windows
+from mixtrain.ops.windows import Pair, pad
 
 
 class _MaxPool(Pool):
@@ -37,33 +35,15 @@ class _MaxPool(Pool):
 
     def _pool(self, x: Any) -> Any:
         if self.pad_mode == "SAME":
-            return keras.ops.max_pool(x, self._kernel, self._stride, "same", _LAST)
-        padded = pad(pad(x, self._sides, -math.inf), self._overrun(x), -math.inf)
+            return largest(x, self._kernel, self._stride, "same")
+        overrun = self._overrun(x)
         if self.dilation == (1, 1) and not self.return_indices:
-            return keras.ops.max_pool(padded, self._kernel, self._stride, "valid", _LAST)
+            padded = pad(pad(x, self._sides, -math.inf), overrun, -math.inf)
+            return largest(padded, self._kernel, self._stride)
         self._need_sizes(x)
-        return self._pool_by_windows(padded, x.shape[2])
-
-    def _pool_by_windows(self, x: Any, width: int) -> Any:
-        """Pool by laying the windows' elements side by side; also tells where the maxima were."""
-        ops = keras.ops
-        (top, _), (left, _) = self._sides
-        rows, columns = (
-            ops.arange(0, size - (kernel - 1) * gap, step)
-            for size, kernel, gap, step in zip(x.shape[1:3], self._kernel, self.dilation, self._stride, strict=True)
+        return largest_by_windows(
+            x, self._kernel, self._stride, self.dilation, self._sides, overrun, places=self.return_indices
         )
-        values, places = [], []
-        for down in range(0, self._kernel[0] * self.dilation[0], self.dilation[0]):
-            for across in range(0, self._kernel[1] * self.dilation[1], self.dilation[1]):
-                values.append(ops.take(ops.take(x, rows + down, axis=1), columns + across, axis=2))
-                places.append((rows + down - top)[:, None] * width + (columns + across - left)[None, :])
-        stacked = ops.stack(values, axis=-1)
-        best = ops.argmax(stacked, axis=-1)
-        largest = ops.take_along_axis(stacked, best[..., None], axis=-1)[..., 0]
-        if not self.return_indices:
-            return largest
-        table = ops.broadcast_to(ops.stack(places, axis=-1)[None, :, :, None, :], ops.shape(stacked))
-        return largest, ops.cast(ops.take_along_axis(table, best[..., None], axis=-1)[..., 0], "int64")
 
 
 class MaxPool2d(_MaxPool):

@@ -9,7 +9,8 @@ import keras
 from mixtrain import checks, engine
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.inputs import check_fits, check_rank, float_tensor, name_of
-from mixtrain.nn.layer.windows import NO_SIDES, Pair, Sides, pair, pool_sides
+from mixtrain.nn.layer.windows import pair, pool_sides
+from mixtrain.ops.windows import NO_SIDES, Pair, Sides
 
 
 class Pool(Cell):

@@ -8,7 +8,11 @@ from typing import Any, Final
 
 import keras
 
+from mixtrain import engine
+
 State = tuple[Any, ...]
+# As it is outside any autocast: the formats are settled here.
+_matmul = keras.ops.matmul
 
 
 def _lstm(by_input: Any, by_state: Any, state: State) -> State:
@@ -48,7 +52,11 @@ RECURRENCES: Final = {
 }
 
 
+def _times_transposed(x: Any, weight: Any) -> Any:
+    return _matmul(x, keras.ops.transpose(weight))
+
+
 def linear(x: Any, weight: Any, bias: Any) -> Any:
     """Return ``x @ weight.T + bias``, or without the bias where it is None."""
-    y = keras.ops.matmul(x, keras.ops.transpose(weight))
+    y = engine.product(_times_transposed, x, weight)
     return y if bias is None else y + bias

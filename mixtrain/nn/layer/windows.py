@@ -5,15 +5,8 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-import keras
-
 from mixtrain import checks
-
-Pair = tuple[int, int]
-Window = tuple[int, ...]
-Sides = tuple[Pair, ...]
-
-NO_SIDES: Sides = ((0, 0), (0, 0))
+from mixtrain.ops.windows import Pair, Sides, Window
 
 
 def pair(where: str, name: str, value: Any) -> Pair:
@@ -79,35 +72,6 @@ def pool_sides(where: str, pad_mode: str, padding: Any, kernel: Pair) -> Sides:
     return (high, high), (wide, wide)
 
 
-def pad(x: Any, around: Sides, value: float = 0.0) -> Any:
-    """Pad every axis of a channels-last tensor but the first and the last."""
-    if not any(map(any, around)):
-        return x
-    return keras.ops.pad(x, ((0, 0), *around, (0, 0)), constant_values=value)
-
-
-def is_same(around: Sides, kernel: Window, stride: Window, dilation: Window) -> bool:
-    """Say whether explicit padding is what the backend's "same" does, whatever the input's size."""
-    if any(step != 1 for step in stride):
-        return False
-    totals = [(size - 1) * step for size, step in zip(kernel, dilation, strict=True)]
-    return all((total // 2, total - total // 2) == one for total, one in zip(totals, around, strict=True))
-
-
 def is_integral(value: Any) -> bool:
     """Say whether `value` is an int and no bool."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
-
-
-def spread(kernel: Any, dilation: Window) -> Any:
-    """Return a dilated kernel (*window, in, out) as a larger one with zeros between its elements."""
-    for axis, gap in enumerate(dilation):
-        if gap == 1:
-            continue
-        shape, size = tuple(kernel.shape), kernel.shape[axis]
-        widths = [(0, 0)] * (len(shape) + 1)
-        widths[axis + 1] = (0, gap - 1)
-        kernel = keras.ops.pad(keras.ops.expand_dims(kernel, axis + 1), widths)
-        kernel = keras.ops.reshape(kernel, (*shape[:axis], size * gap, *shape[axis + 1 :]))
-        kernel = keras.ops.take(kernel, range((size - 1) * gap + 1), axis=axis)
-    return kernel

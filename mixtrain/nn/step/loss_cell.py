@@ -7,6 +7,7 @@ from typing import Any
 import keras
 
 from mixtrain.dtype import float32
+from mixtrain.network.walk import tree_of
 from mixtrain.nn.cell import Cell, KerasCell
 from mixtrain.nn.step.output_losses import loss_caller
 from mixtrain.precision.cast import cast_floats
@@ -21,7 +22,8 @@ def extra_losses(network: Any) -> list[Any]:
         return []
     held: list[KerasCell] = [cell for _, cell in network.cells_and_names() if isinstance(cell, KerasCell)]
     layers = {id(cell.keras_layer): cell.keras_layer for cell in held}
-    found = {id(loss): loss for layer in layers.values() for loss in layer.losses}
+    inside = {id(node.layer) for layer in layers.values() for node in tree_of(layer).walk() if node.layer is not layer}
+    found = {id(loss): loss for key, layer in layers.items() if key not in inside for loss in layer.losses}
     return [keras.ops.sum(keras.ops.cast(loss, float32)) for loss in found.values()]
 
 

@@ -139,6 +139,8 @@ def _one_loss(loss_fn: Any) -> LossCall | None:
 
 def _needed(loss_fn: Any) -> LossCall:
     given = loss_fn
+    if isinstance(given, str) and given.lower() in ("crossentropy", "ce"):
+        return _shaped_crossentropy
     if isinstance(given, str):
         loss_fn = keras.losses.get(given)
     if not isinstance(loss_fn, keras.losses.Loss) and _is_keras(given):
@@ -159,6 +161,26 @@ def _needed(loss_fn: Any) -> LossCall:
         return loss_fn(outputs, label)
 
     return call
+
+
+def _shaped_crossentropy(outputs: Any, label: Any, sample_weight: Any = None) -> Any:
+    """Return the cross entropy of the kind that suits the shapes, as Keras chooses it for the name "crossentropy"."""
+    if outputs.shape[-1] == 1:
+        name = "binary_crossentropy"
+    elif len(label.shape) < len(outputs.shape) or label.shape[-1] == 1:
+        name = "sparse_categorical_crossentropy"
+    else:
+        name = "categorical_crossentropy"
+    return _needed(name)(outputs, label, sample_weight)
+
+
+def is_keras_loss(loss_fn: Any) -> bool:
+    """Say whether a Model's loss, or the loss of each of its outputs, is Keras's; None is one that is not there."""
+    if isinstance(loss_fn, dict):
+        return all(map(is_keras_loss, loss_fn.values()))
+    if isinstance(loss_fn, (list, tuple)):
+        return all(map(is_keras_loss, loss_fn))
+    return loss_fn is None or _is_keras(loss_fn)
 
 
 def _is_keras(loss_fn: Any) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from mixtrain import engine
+from mixtrain import amp, engine, ops
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16
 from mixtrain.engine.facts import JitChoice
@@ -61,6 +61,22 @@ def resnet() -> Cell:
     )
 
 
+class Weighing(Cell):
+    """Two branches joined, and their channels weighed by their means."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.other = Conv2d(1, 4, 3, 2), Conv2d(1, 4, 5, 2, group=1)
+        self.down, self.up, self.head = Dense(8, 2), Dense(2, 8), Dense(8, 10)
+
+    def construct(self, x: Any) -> Any:
+        y = ops.relu(ops.cat((self.one(x), self.other(x)), axis=1))
+        weights = ops.sigmoid(self.up(ops.relu(self.down(ops.mean(y, (2, 3))))))
+        y = y * weights.view(-1, 8, 1, 1) + y.mean((2, 3), keep_dims=True)
+        y = ops.max_pool2d(ops.clip(y, -1.0, 1.0), 2) / ops.ReduceMax()(ops.abs(y))
+        return self.head(ops.adaptive_avg_pool2d(y, 1).view(-1, 8))
+
+
 def step(net: Cell) -> Callable[[Any], tuple[Any, list[Any]]]:
     """Return the function from a batch to the output and the gradients of a loss."""
     weights = net.trainable_params()
@@ -90,9 +106,21 @@ def activation_transposes(net: Cell) -> int:
     def source(op: tf.Operation) -> tf.Operation:
         return source(op.inputs[0].op) if op.type in ("Cast", "Identity") else op
 
+    def moves(shape: tf.TensorShape) -> bool:
+        # One number for each channel lies alike either way.
+        return len(shape) == 4 and tuple(shape[1:3]) != (1, 1) and tuple(shape[2:]) != (1, 1)
+
     kernels = {"ReadVariableOp", "Conv2DBackpropFilter"}
-    found = [op for op in needed.values() if op.type == "Transpose" and len(op.outputs[0].shape) == 4]
+    found = [op for op in needed.values() if op.type == "Transpose" and moves(op.outputs[0].shape)]
     return sum(source(op.inputs[0].op).type not in kernels for op in found)
+
+
+@pytest.mark.parametrize("level", ["O0", "O2", "O3"])
+def test_joined_weighed_and_averaged_channels_stay_channels_last(level: Any) -> None:
+    net = Weighing().set_train()
+    amp.auto_mixed_precision(net, level)
+    # The entries of both branches; the way out is an average.
+    assert activation_transposes(net) == 2
 
 
 @pytest.mark.parametrize("make", [lenet, resnet])
@@ -107,7 +135,7 @@ def test_only_entry_and_flatten_transpose_activations(make: Any, half: Any) -> N
     assert activation_transposes(net) == 3
 
 
-@pytest.mark.parametrize("make", [lenet, resnet])
+@pytest.mark.parametrize("make", [lenet, resnet, Weighing])
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("jit", [False, True])
 def test_numbers_and_gradients_are_those_of_eager_cells(make: Any, training: bool, jit: bool) -> None:

@@ -1,0 +1,77 @@
+"""A Cell called under an autocast: which rule wins, and what holds for the operators inside it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from typing import Any, Final
+
+from mixtrain.common.autocast import Autocast, autocasting, float_formats, widest
+from mixtrain.dtype import float32, float64
+from mixtrain.precision.cast import CastRule
+from mixtrain.precision.plan import planned_rule
+from mixtrain.precision.request import request_of
+
+_LIBRARY: Final = "mixtrain.nn."
+_UNCHANGED: Final = CastRule()
+
+
+def listed_name(kind: type, state: Autocast, library: str = _LIBRARY) -> str | None:
+    """Return the name of the first class of the library's, from a class upwards, that has a row; None for no row."""
+    for base in kind.__mro__:
+        if base.__module__.startswith(library) and state.listed(base.__name__) is not None:
+            return base.__name__
+    return None
+
+
+def rule_of_class(cell: Any, state: Autocast) -> CastRule:
+    """Return what is cast when a cell that no rule of a plan or a user covers is called with float32 or half."""
+    if state.covering:
+        return CastRule(inputs=state.dtype, parameters=state.dtype)
+    name = listed_name(type(cell), state)
+    kind = None if name is None else state.listed(name)
+    if kind == "half":
+        return CastRule(inputs=state.dtype, parameters=state.dtype)
+    return CastRule(inputs=float32) if kind == "float32" else _UNCHANGED
+
+
+def under_autocast(
+    cell: Any, state: Autocast, rule: CastRule, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[CastRule, contextlib.AbstractContextManager[None]]:
+    """Return the rule that a cell runs under, and what puts in force what holds for the operators inside.
+
+    Args:
+        cell: The cell.
+        state: The autocast in force.
+        rule: The cell's present rule.
+        args: What the cell is called with.
+        kwargs: Likewise, by keyword.
+    """
+    planned = planned_rule(cell)
+    if planned is not None or request_of(cell) is not None:
+        by_user = planned is None or planned.by_user
+        return rule, autocasting(None) if by_user or _is_leaf(cell) else contextlib.nullcontext()
+    name = listed_name(type(cell), state)
+    if name is None and not _is_leaf(cell):
+        return rule, contextlib.nullcontext()
+    formats = float_formats((args, kwargs), numpy_as_float32=True)
+    if float64 in formats or (name is not None and _has_float64(cell)):
+        return _UNCHANGED, autocasting(None)
+    if rule.inputs is not None:
+        if state.covering or rule.inputs == float32 or name is None:
+            return rule, autocasting(state if state.covering else None)
+        covers = state.is_recurrent(name)
+        inside = autocasting(dataclasses.replace(state, covering=True)) if covers else contextlib.nullcontext()
+        return rule, inside
+    return CastRule(outputs=widest(formats)) if formats else _UNCHANGED, autocasting(None)
+
+
+def _is_leaf(cell: Any) -> bool:
+    """Say whether a cell is one of mixtrain's own that holds no other: its operators are its own affair."""
+    return type(cell).__module__.startswith(_LIBRARY) and not cell.child_layers()
+
+
+def _has_float64(cell: Any) -> bool:
+    return any(
+        getattr(parameter, "stored_dtype", None) == float64 for parameter in cell.own_parameters().values()
+    )

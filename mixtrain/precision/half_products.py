@@ -1,0 +1,75 @@
+"""Keras's dense and convolution layers through the engine's products, which are fast on every device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import keras
+
+from mixtrain import engine
+from mixtrain.network.interpose import Forward, interpose
+
+_layers = keras.layers
+# As they are outside any autocast: the formats are settled here.
+_matmul, _einsum = keras.ops.matmul, keras.ops.einsum
+
+
+def by_engine(layer: Any) -> Callable[[], None] | None:
+    """Let a layer's product be the engine's.
+
+    Args:
+        layer: A Keras layer.
+
+    Returns:
+        What puts the layer back, or None for a layer whose product stays its own.
+    """
+    if not covered(layer):
+        return None
+    if isinstance(layer, _CONVOLUTIONS):
+        return interpose(layer, _convolution, method="convolution_op")
+    return interpose(layer, lambda forward: _DENSE[type(layer).call](layer, forward))
+
+
+def covered(layer: Any) -> bool:
+    """Say whether a Keras layer's product can be the engine's: that of Keras's own dense and convolution layers."""
+    kind = type(layer)
+    if isinstance(layer, _CONVOLUTIONS):
+        return kind.call in _CONVOLUTION_CALLS and kind.convolution_op in _CONVOLUTION_OPS
+    return getattr(kind, "call", None) in _DENSE and getattr(layer, "quantization_mode", None) is None
+
+
+def _convolution(forward: Forward) -> Forward:
+    return lambda inputs, kernel: engine.product(forward, inputs, kernel)
+
+
+def _dense(layer: Any, forward: Forward) -> Forward:
+    def call(inputs: Any, training: Any = None) -> Any:
+        return _finished(layer, engine.product(_matmul, inputs, layer.kernel))
+
+    return call
+
+
+def _einsum_dense(layer: Any, forward: Forward) -> Forward:
+    def call(inputs: Any, training: Any = None) -> Any:
+        def multiply(x: Any, kernel: Any) -> Any:
+            return _einsum(layer.equation, x, kernel)
+
+        return _finished(layer, engine.product(multiply, inputs, layer.kernel))
+
+    return call
+
+
+def _finished(layer: Any, outputs: Any) -> Any:
+    if layer.bias is not None:
+        outputs = keras.ops.add(outputs, layer.bias)
+    return outputs if layer.activation is None else layer.activation(outputs)
+
+
+_CONVOLUTIONS: Final = (_layers.Conv1D, _layers.Conv2D, _layers.Conv3D)
+_CONVOLUTION_CALLS: Final = {kind.call for kind in _CONVOLUTIONS}
+_CONVOLUTION_OPS: Final = {kind.convolution_op for kind in _CONVOLUTIONS}
+_DENSE: Final[dict[Any, Callable[[Any, Forward], Forward]]] = {
+    _layers.Dense.call: _dense,
+    _layers.EinsumDense.call: _einsum_dense,
+}

@@ -1,0 +1,62 @@
+"""Keras's LayerNormalization in a planned network: the numbers of its own call, in the format planned, undone later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from mixtrain.amp import apply_plan, plan_precision
+from tests.precision.test_fused_norm import draw, gradients
+
+SHAPE = (6, 4, 5, 3)
+
+
+def network(**options: Any) -> keras.Model:
+    """Return a network of one layer normalisation with parameters that are not the first ones."""
+    model = keras.Sequential([keras.Input(SHAPE[1:]), keras.layers.LayerNormalization(name="norm", **options)])
+    rng = np.random.default_rng(3)
+    for weight in model.weights:
+        weight.assign(rng.uniform(0.5, 1.5, weight.shape))
+    return model
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"axis": (1, 3)}, {"axis": 2, "epsilon": 0.1}, {"center": False}, {"scale": False, "axis": (-2, -1)}],
+)
+def test_outputs_and_gradients_are_those_of_the_layers_own_call(options: dict[str, Any]) -> None:
+    own, planned = network(**options), network(**options)
+    applied = apply_plan(planned, plan_precision(planned, "O0"))
+    x = draw(SHAPE)
+    (expected, by), (found, found_by) = gradients(own, x, True), gradients(planned, x, True)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-5)
+    for one, other in zip(found_by, by, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+    applied.undo()
+    assert "call" not in vars(planned.get_layer("norm"))
+
+
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+@pytest.mark.parametrize("given", ["float32", "half"])
+def test_in_half_the_layer_gives_half_computed_in_float32(half: str, given: str) -> None:
+    planned = network()
+    plan = plan_precision(planned, "O2", cast_model_type=half)
+    row = plan.row("norm")
+    assert (row.compute_dtype, row.output_dtype) == ("float32", half)
+    apply_plan(planned, plan)
+    # Squares of 400 do not fit into float16.
+    x = keras.ops.cast(400 * draw(SHAPE), half if given == "half" else given)
+    found = planned.get_layer("norm")(x)
+    assert found.dtype == half
+    expected = network()(keras.ops.cast(x, "float32"))
+    np.testing.assert_allclose(np.asarray(keras.ops.cast(found, "float32")), expected, atol=3e-2)
+
+
+def test_float64_goes_through_the_layers_own_call() -> None:
+    planned = network(dtype="float64")
+    apply_plan(planned, plan_precision(planned, "O0"))
+    x = draw(SHAPE).astype(np.float64)
+    np.testing.assert_array_equal(planned.get_layer("norm")(x), network(dtype="float64").get_layer("norm")(x))
