@@ -12,6 +12,7 @@ import numpy as np
 from mixtrain import checks, engine
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import is_float
+from mixtrain.precision.master_weights import updating_masters
 from mixtrain.serialization.checkpoint import Checkpoint
 from mixtrain.serialization.names import parameters_by_name, states_by_name
 from mixtrain.serialization.run_state import put_run_facts, trains
@@ -64,8 +65,9 @@ def load_param_into_net(
     resumes = isinstance(parameter_dict, Checkpoint) and trains(net)
     if resumes:
         plan += _planned_states(net, parameter_dict.run_state.arrays)  # type: ignore[attr-defined]
-    for variable, value in plan:
-        variable.assign(value)
+    with updating_masters([variable for variable, _ in plan]):
+        for variable, value in plan:
+            variable.assign(value)
     if resumes:
         put_run_facts(net, parameter_dict.run_state.facts)  # type: ignore[attr-defined]
     missing = [name for name in own if name not in pairs and name not in parameter_dict]

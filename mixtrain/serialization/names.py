@@ -100,7 +100,8 @@ def _own(where: str, cell: Cell, known: dict[int, str]) -> Named:
 
 
 def _of_train_cell(cell: TrainOneStepCell, known: dict[int, str]) -> Named:
-    if isinstance(cell.optimizer, keras.optimizers.Optimizer):
+    # An optimizer that wraps another one (of `amp.initialize`) gives it out as `inner`.
+    if isinstance(getattr(cell.optimizer, "inner", cell.optimizer), keras.optimizers.Optimizer):
         trained = {weight.path.replace("/", "_"): known[id(weight)] for weight in cell.weights if id(weight) in known}
         longest_first = sorted(trained, key=len, reverse=True)
         for variable in cell.driver.state_variables():

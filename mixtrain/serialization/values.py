@@ -9,12 +9,15 @@ import numpy as np
 
 from mixtrain import engine
 from mixtrain.dtype import DType, as_dtype, bfloat16, bool_, float32, int64
+from mixtrain.precision.master_weights import has_master, master_value
 
 _PYTHON_FORMATS = {bool: bool_, int: int64, float: float32}
 
 
 def dtype_of(value: Any) -> DType:
-    """Return the format that a variable, tensor or array is kept in."""
+    """Return the format that a variable, tensor or array is kept in: that of a parameter's float32 copy, if any."""
+    if has_master(value):
+        return float32
     return as_dtype(keras.backend.standardize_dtype(getattr(value, "stored_dtype", value.dtype)))
 
 
@@ -26,7 +29,7 @@ def stored(value: Any) -> Any:
         return np.asarray(value, _PYTHON_FORMATS[type(value)])
     if isinstance(value, (np.ndarray, np.generic)):
         return np.asarray(value)
-    array = engine.to_numpy(value)
+    array = engine.to_numpy(master_value(value) if has_master(value) else value)
     if dtype_of(value) == bfloat16:
         # bfloat16 is the upper half of float32.
         return (array.view(np.uint32) >> 16).astype(np.uint16), "bfloat16"

@@ -3,17 +3,76 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 
-from mixtrain import checks
-from mixtrain.nn.metrics import Loss, MetricLike
+from mixtrain import checks, engine
+from mixtrain.nn.metrics import KerasMetric, Loss, MetricLike
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.feed import Feed
+from mixtrain.train.keras_metrics import CompileMetric, DeviceMetrics, masks_of
 from mixtrain.train.run_context import CallbackArguments, RunContext
-from mixtrain.train.stepper import CompiledCall
+from mixtrain.train.stepper import CompiledCall, rows_of
+
+
+class EvaluationCall(CompiledCall):
+    """An eval network as one compiled call, which returns its outputs and the masks that Keras's layers gave them."""
+
+    def _compile(self) -> Callable[..., Any]:
+        return engine.compile_function(self._with_masks, choice=self.choice())
+
+    def _with_masks(self, *batch: Any) -> tuple[Any, list[Any]]:
+        outputs = self.network(*batch)
+        return outputs, masks_of(outputs)
+
+
+class EvaluationMetrics:
+    """A Model's metrics by the way in which they take in a batch.
+
+    Args:
+        metrics: The metrics by name.
+        indexes: Which outputs are the loss, the prediction and the label; None gives every metric all outputs.
+
+    Attributes:
+        named: The metrics by name.
+        indexes: As given.
+    """
+
+    def __init__(self, metrics: Mapping[str, MetricLike], indexes: tuple[int, int, int] | None) -> None:
+        self.named = metrics
+        self.indexes = indexes
+        kinds = () if indexes is None else (CompileMetric, KerasMetric)
+        device = [metric for metric in metrics.values() if isinstance(metric, kinds) and metric.indexes is None]
+        self._host = [metric for metric in metrics.values() if all(metric is not other for other in device)]
+        self._device = DeviceMetrics(device)
+
+    def clear(self) -> None:
+        """Forget what was gathered."""
+        for metric in self.named.values():
+            metric.clear()
+
+    def update(self, outputs: tuple[Any, ...], masks: list[Any], weights: Any) -> None:
+        """Give each metric its share of the eval network's outputs."""
+        indexes = self.indexes
+        if indexes is not None:
+            prediction, label = outputs[indexes[1]], outputs[indexes[2]]
+            begin = len(keras.tree.flatten(outputs[: indexes[1]]))
+            of_prediction = masks[begin : begin + len(keras.tree.flatten(prediction))]
+            self._device.update(prediction, label, weights, of_prediction)
+        for metric in self._host:
+            if indexes is None or getattr(metric, "indexes", None) is not None:
+                metric.update(*outputs)
+            elif isinstance(metric, Loss):
+                metric.update(outputs[indexes[0]])
+            else:
+                metric.update(prediction, label)
+
+    def eval(self) -> dict[str, Any]:
+        """Return the values by name."""
+        return {name: metric.eval() for name, metric in self.named.items()}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,15 +83,17 @@ class Evaluation:
         feed: The data.
         call: The eval network, compiled.
         network: The eval network.
-        metrics: The metrics by name.
-        indexes: Which outputs are the loss, the prediction and the label; None gives every metric all outputs.
+        metrics: The metrics.
+        weighted: Whether a batch's third column weighs its samples.
+        by_rows: Whether a batch counts in the mean loss by its number of rows, as in Keras; otherwise all are equal.
     """
 
     feed: Feed
-    call: CompiledCall
+    call: EvaluationCall
     network: Any
-    metrics: Mapping[str, MetricLike]
-    indexes: tuple[int, int, int] | None
+    metrics: EvaluationMetrics
+    weighted: bool = False
+    by_rows: bool = False
 
     def fields(self) -> dict[str, Any]:
         """Return what callbacks see of it."""
@@ -49,53 +110,57 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluate the metrics, and for callbacks the mean loss of the batches where the outputs have one.
 
+    Metrics take in a batch while the device works on the next, except where a callback looks in between.
+
     Returns:
-        The metrics' values by name.
+        The metrics' values by name; without metrics, the mean loss as "loss".
 
     Raises:
-        ValueError: The eval network returned fewer outputs than `indexes` names.
+        ValueError: The eval network returned fewer outputs than its indexes name.
     """
     evaluation.network.set_train(False)
-    indexes, loss = evaluation.indexes, Loss()
-    for metric in evaluation.metrics.values():
-        metric.clear()
+    metrics = evaluation.metrics
+    metrics.clear()
+    losses: list[Any] = []
+    rows: list[int] = []
+    waiting: list[tuple[Any, ...]] = []
+    wait = 0 if any(map(callbacks.listens, ("on_eval_step_begin", "on_eval_step_end"))) else 1
     callbacks.on_eval_begin(context)
     callbacks.on_eval_epoch_begin(context)
     for step, batch in enumerate(evaluation.feed.batches(), start=1):
         arguments._set(cur_step_num=step, eval_dataset_element=batch)
         callbacks.on_eval_step_begin(context)
-        outputs = evaluation.call(*batch)
+        outputs, masks = evaluation.call(*batch)
         arguments._set(net_outputs=outputs)
-        update_metrics(evaluation, outputs)
-        if indexes is not None:
-            loss.update(keras.ops.mean(outputs[indexes[0]]))
+        listed = _checked(outputs, metrics.indexes)
+        if metrics.indexes is not None:
+            losses.append(keras.ops.mean(listed[metrics.indexes[0]]))
+            rows.append(rows_of(batch) if evaluation.by_rows else 1)
+        waiting.append((listed, masks, batch[2] if evaluation.weighted and len(batch) > 2 else None))
+        while len(waiting) > wait:
+            metrics.update(*waiting.pop(0))
         callbacks.on_eval_step_end(context)
         if context.get_stop_requested():
             break
+    for taken in waiting:
+        metrics.update(*taken)
     callbacks.on_eval_epoch_end(context)
-    values = {name: metric.eval() for name, metric in evaluation.metrics.items()}
-    mean_loss = {} if indexes is None else {"eval_loss": loss.eval()}
-    arguments._set(metrics=values, eval_results={**values, **mean_loss})
+    mean = np.average([float(engine.to_numpy(loss)) for loss in losses], weights=rows) if losses else None
+    values = metrics.eval() or ({} if mean is None else {"loss": float(mean)})
+    arguments._set(metrics=values, eval_results=values if mean is None else {**values, "eval_loss": float(mean)})
     callbacks.on_eval_end(context)
     return values
 
 
-def update_metrics(evaluation: Evaluation, outputs: Any) -> None:
-    """Give each metric its share of the eval network's outputs."""
-    outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
-    indexes = evaluation.indexes
-    if indexes is not None and len(outputs) <= max(indexes):
+def _checked(outputs: Any, indexes: tuple[int, int, int] | None) -> tuple[Any, ...]:
+    """Return the outputs of an eval network as a tuple that has all that `indexes` name."""
+    listed = tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
+    if indexes is not None and len(listed) <= max(indexes):
         raise ValueError(
             f"Model.eval: the eval network must return at least {max(indexes) + 1} outputs for "
-            f"eval_indexes={list(indexes)}; got {len(outputs)}. Write eval_indexes of outputs that exist."
+            f"eval_indexes={list(indexes)}; got {len(listed)}. Write eval_indexes of outputs that exist."
         )
-    for metric in evaluation.metrics.values():
-        if indexes is None or getattr(metric, "indexes", None) is not None:
-            metric.update(*outputs)
-        elif isinstance(metric, Loss):
-            metric.update(outputs[indexes[0]])
-        else:
-            metric.update(outputs[indexes[1]], outputs[indexes[2]])
+    return listed
 
 
 def output_indexes(indexes: Sequence[int] | None, eval_network: Any) -> tuple[int, int, int] | None:

@@ -81,7 +81,7 @@ class Feed:
         if self._example is None:
             # A pipeline knows an example without starting a pass.
             try:
-                self._example = self._pipeline.first() if self._pipeline else next(self.batches(), None)
+                self._example = self._read_first()
             except StopIteration:
                 self._example = None
             if self._example is None or self.size == 0:
@@ -90,6 +90,13 @@ class Feed:
                     "Look at its size, and at drop_remainder with a batch larger than the data."
                 )
         return self._example
+
+    def _read_first(self) -> Batch | None:
+        if self._pipeline is not None:
+            return self._pipeline.first()
+        if isinstance(self.dataset, keras.utils.PyDataset):  # Without its hooks, for no pass begins.
+            return None if self.size == 0 else as_batch(self.dataset[0])
+        return next(self.batches(), None)
 
     def batches(self) -> Iterator[Batch]:
         """Yield the batches of one pass as tuples of columns."""
@@ -101,6 +108,7 @@ class Feed:
         if not isinstance(self.dataset, keras.utils.PyDataset):
             yield from self.dataset
             return
+        self.dataset.on_epoch_begin()
         size = self.dataset.num_batches
         for index in range(size) if size is not None else iter(int, 1):
             yield self.dataset[index]
@@ -113,38 +121,46 @@ class Feed:
             The engine's iterator; after an error in it call `raise_pending`.
 
         Raises:
-            ValueError: A column is no single tensor.
+            ValueError: A column has parts that are no tensors.
         """
-        if not all(map(engine.is_tensor, self.first())):
+        like = self.first()
+        if not all(map(engine.is_tensor, keras.tree.flatten(like))):
             raise ValueError(
-                f"{self._where}: with dataset_sink_mode=True each column of a batch must be one tensor; got a "
-                "structure of them. Write dataset_sink_mode=False, or one column for each input."
+                f"{self._where}: with dataset_sink_mode=True each column of a batch must be a tensor, or a tuple or "
+                f"dict of tensors; got {[type(part).__name__ for part in keras.tree.flatten(like)]}. "
+                "Write dataset_sink_mode=False."
             )
         if self._pipeline is None:
-            example = tuple(map(engine.to_numpy, self.first()))
-            pipeline = engine.pipeline_from_batches(self._arrays, example, size=self.size)
+            pipeline = engine.pipeline_from_batches(self._arrays, _flat_arrays(like), size=self.size)
             self._graph = dataclasses.replace(pipeline, even=self._even())
         else:
             self._graph = self._pipeline
-        return self._graph.repeat().graph_iterator([tuple(column.shape) for column in self.first()])
+        return self._graph.repeat().graph_iterator([part.shape for part in keras.tree.flatten(like)], like)
 
     def _even(self) -> bool:
         """Say whether all batches are known to be as long as the first: a list of them can be looked through."""
         if not isinstance(self.dataset, (list, tuple)):
             return False
-        return len({tuple(np.shape(column) for column in as_batch(batch)) for batch in self.dataset}) == 1
+        return len({tuple(map(np.shape, keras.tree.flatten(as_batch(batch)))) for batch in self.dataset}) == 1
 
-    def _arrays(self) -> Iterator[Batch]:
-        """Yield the batches of one pass as NumPy arrays."""
-        return (tuple(map(engine.to_numpy, batch)) for batch in self.batches())
+    def _arrays(self) -> Iterator[tuple[np.ndarray, ...]]:
+        """Yield the batches of one pass as NumPy arrays, the parts of all columns in a row."""
+        return map(_flat_arrays, self.batches())
 
     def raise_pending(self) -> None:
         """Raise the exception of the user's own code that ended the engine's iterator, if there is one."""
         self._graph.raise_pending()
 
 
+def _flat_arrays(batch: Batch) -> tuple[np.ndarray, ...]:
+    return tuple(map(engine.to_numpy, keras.tree.flatten(batch)))
+
+
 def as_batch(batch: Any) -> Batch:
-    """Return a batch as a tuple of columns of tensors; a dict of columns by its values."""
+    """Return a batch as a tuple of columns of tensors; a dict of columns by its values.
+
+    A column of several parts is a dict or a tuple of tensors: a list becomes a tuple, as in `tf.data`.
+    """
     if isinstance(batch, dict):
         batch = tuple(batch.values())
     if not isinstance(batch, (tuple, list)):
@@ -156,4 +172,4 @@ def _as_column(column: Any) -> Any:
     """Return a column as a tensor, or as the structure of tensors that a network of several inputs takes."""
     if isinstance(column, (list, tuple)) and isinstance(keras.tree.flatten(column)[0], numbers.Number):
         return Tensor(column)
-    return keras.tree.map_structure(engine.to_tensor, column)
+    return keras.tree.lists_to_tuples(keras.tree.map_structure(engine.to_tensor, column))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from mixtrain import engine
+from mixtrain import context, engine
 from mixtrain.common.tensor import Tensor
 from mixtrain.nn.step.manager import LossScaleManager
 from mixtrain.train.callback.callback_list import CallbackList
@@ -21,7 +22,12 @@ from mixtrain.train.guard import OverflowGuard
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.records import StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
+from mixtrain.train.step_groups import batch_bytes, grouped, replayed
 from mixtrain.train.stepper import Stepper
+
+
+# The calls of a pass: a batch, what to call, and how many steps that runs.
+_Calls = Generator[tuple[Any, Callable[[], StepRecords], int], None, None]
 
 
 @dataclasses.dataclass
@@ -71,7 +77,7 @@ def run_epochs(run: TrainingRun) -> EpochHistory:
     """Train for the epochs of a run.
 
     Returns:
-        One value an epoch of "loss" (the mean over applied steps), with loss scaling "loss_scale" and
+        One value an epoch of "loss" (the mean over the rows of applied steps), with loss scaling "loss_scale" and
         "skipped_steps", and after evaluations "val_...".
 
     Raises:
@@ -110,9 +116,11 @@ def _first_epoch(run: TrainingRun) -> int:
 
 
 def epoch_values(records: StepRecords) -> dict[str, float]:
-    """Return what an epoch's steps come to; skipped steps are left out of the loss."""
-    applied = records.loss[~records.overflow]
-    values = {"loss": float(np.mean(applied, dtype=np.float64)) if len(applied) else math.nan}
+    """Return what an epoch's steps come to: skipped steps are left out of the loss, a batch counts by its rows."""
+    applied = ~records.overflow
+    rows = records.rows[applied]
+    losses = records.loss[applied].astype(np.float64)
+    values = {"loss": float(np.average(losses, weights=rows)) if rows.sum() else math.nan}
     if records.scaled:
         values["loss_scale"] = float(records.loss_scale[-1])
         values["skipped_steps"] = int(records.overflow.sum())
@@ -122,42 +130,63 @@ def epoch_values(records: StepRecords) -> dict[str, float]:
 def _run_pass(run: TrainingRun, epoch: int) -> Iterator[StepRecords]:
     """Run the calls of one epoch; yield each call's records."""
     steps = 0
-    for batch, call, count in _sink_calls(run) if run.sink else _host_calls(run, epoch):
-        run.arguments._set(cur_step_num=run.step + count, train_dataset_element=batch)
-        run.callbacks.on_train_step_begin(run.context)
-        records = call()
-        run.step += count
-        steps += count
-        run.arguments._set(net_outputs=run.stepper.outputs, step_results=records)
-        run.callbacks.on_train_step_end(run.context)
-        yield records
-        if run.context.get_stop_requested():
-            return
+    with contextlib.closing(_sink_calls(run) if run.sink else _host_calls(run, epoch)) as calls:
+        for batch, call, count in calls:
+            run.arguments._set(cur_step_num=run.step + count, train_dataset_element=batch)
+            run.callbacks.on_train_step_begin(run.context)
+            records = call()
+            run.step += count
+            steps += count
+            run.arguments._set(net_outputs=run.stepper.outputs, step_results=records)
+            run.callbacks.on_train_step_end(run.context)
+            yield records
+            if run.context.get_stop_requested():
+                return
     size = run.feed.size
     if not run.sink and size is not None and steps < size:
         _ended_early(steps, size, epoch)
 
 
-def _host_calls(run: TrainingRun, epoch: int) -> Iterator[tuple[Any, Callable[[], StepRecords], int]]:
-    """Yield (batch, call, 1) for each batch of a pass."""
-    batches = run.feed.batches()
+def _host_calls(run: TrainingRun, epoch: int) -> _Calls:
+    """Yield (batch, call, 1) for each batch of a pass; calls run several steps where nobody needs control between."""
+    for group in _groups(run, epoch):
+        if len(group) == 1:
+            yield group[0], functools.partial(_host_call, run, group[0]), 1
+            continue
+        follow = functools.partial(_followed, run, batch=group[-1])
+        with contextlib.closing(replayed(run.stepper, group, follow)) as steps:
+            for batch, call in steps:
+                yield batch, call, 1
+
+
+def _groups(run: TrainingRun, epoch: int) -> Iterator[list[Any]]:
+    """Yield the batches of a pass in groups that may run together."""
+    groups = grouped(run.feed.batches(), functools.partial(_steps_together, run))
     while True:
         try:
-            batch = next(batches, None)
+            group = next(groups, None)
         except Exception as error:
             error.add_note(f"Raised by the training dataset in epoch {epoch}, after step {run.step}.")
             raise
-        if batch is None:
+        if group is None:
             return
-        yield batch, functools.partial(_host_call, run, batch), 1
+        yield group
 
 
 def _host_call(run: TrainingRun, batch: tuple[Any, ...]) -> StepRecords:
     """Run one step on a batch."""
-    return _followed(run, run.stepper.step(batch), run.step + 1, batch)
+    return _followed(run, run.stepper.step(batch), batch=batch)
 
 
-def _sink_calls(run: TrainingRun) -> Iterator[tuple[Any, Callable[[], StepRecords], int]]:
+def _steps_together(run: TrainingRun, batch: tuple[Any, ...]) -> int:
+    """Return how many steps of batches like this one may run in a call, from the present step on."""
+    if not context.graph_mode():
+        return 1
+    free = min(_steps_unwatched(run), run.callbacks.free_steps(run.context))
+    return int(min(free, run.stepper.pace.steps(batch_bytes(batch)))) if free > 1 else 1
+
+
+def _sink_calls(run: TrainingRun) -> _Calls:
     """Yield the one call of an epoch in sink feed; its batches never come to the host."""
     size = run.feed.size
     count = size if run.sink_size == -1 else run.sink_size
@@ -195,7 +224,7 @@ def _sink_call(run: TrainingRun, size: int, count: int) -> StepRecords:
             raise
         done += len(records)
         run.sink_left -= len(records)
-        parts.append(_followed(run, records, run.step + done, batch))
+        parts.append(_followed(run, records, batch=batch, before=run.step + done - len(records)))
     return parts[0] if len(parts) == 1 else StepRecords.joined(parts)
 
 
@@ -222,14 +251,14 @@ def _ended_early(steps: int | None, size: int, epoch: int) -> None:
     )
 
 
-def _followed(run: TrainingRun, records: StepRecords, step: int, batch: Any) -> StepRecords:
+def _followed(run: TrainingRun, records: StepRecords, *, batch: Any, before: int | None = None) -> StepRecords:
     """Do what must follow steps at once: a user's manager moves the scale, the guard looks; return the records.
 
     Args:
         run: The run.
         records: The steps' results.
-        step: Number of the last of them.
-        batch: Its batch; None where none of them can end the run.
+        batch: The last of their batches; None where none of them can end the run.
+        before: Steps run before them; by default those that callbacks were told of.
     """
     if run.host_manager is not None:
         manager, set_scale = run.host_manager
@@ -237,6 +266,7 @@ def _followed(run: TrainingRun, records: StepRecords, step: int, batch: Any) -> 
             manager.update_loss_scale(bool(overflow))
         set_scale(Tensor(float(manager.get_loss_scale())))
     if run.guard is not None:
+        step = (run.step if before is None else before) + len(records)
         run.guard.after(records, step, run.feed.first() if batch is None else batch)
     return records
 

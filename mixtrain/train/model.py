@@ -16,7 +16,7 @@ from mixtrain.precision.levels import LEVEL_NAMES, AmpLevel
 from mixtrain.precision.loss_scale import BAD_STEP_MAX
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.train.callback.callback_list import CallbackList
-from mixtrain.train.evaluation import Evaluation, evaluate, output_indexes
+from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, evaluate, output_indexes
 from mixtrain.train.feed import Feed
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.model_metrics import model_metrics
@@ -46,6 +46,7 @@ class Model(KerasSaving):
         bad_step_max: Overflows in a row that are borne before training stops.
         loss_weights: What the loss, or the loss of each output, is multiplied by.
         sample_weight: Whether a batch's third column weighs its samples.
+        weighted_metrics: Keras metrics that weigh samples so too, in the forms of `metrics`.
 
     Raises:
         TypeError: An argument of the wrong kind.
@@ -80,16 +81,17 @@ class Model(KerasSaving):
         bad_step_max: int = BAD_STEP_MAX,
         loss_weights: Any = None,
         sample_weight: bool = False,
+        weighted_metrics: Any = None,
     ) -> None:
         checks.one_of("Model", "boost_level", boost_level, ("O0",))
         if isinstance(optimizer, str):
             optimizer = keras.optimizers.get(optimizer)
-        self._metrics = model_metrics(network, loss_fn, metrics)
-        if self._metrics and eval_network is None and loss_fn is None:
+        found = model_metrics(network, loss_fn, metrics, weighted_metrics)
+        if found and eval_network is None and loss_fn is None:
             raise checks.fail_value(
-                "Model", "metrics need a loss_fn or an eval_network", metrics, "Model(network, loss_fn, ...)"
+                "Model", "metrics need a loss_fn or an eval_network", list(found), "Model(network, loss_fn, ...)"
             )
-        self._indexes = output_indexes(eval_indexes, eval_network)
+        self._metrics = EvaluationMetrics(found, output_indexes(eval_indexes, eval_network))
         self._bad_step_max = checks.integer("Model", "bad_step_max", bad_step_max, at_least=1, example=1000)
         if keep_batchnorm_fp32 is not None:
             checks.boolean("Model", "keep_batchnorm_fp32", keep_batchnorm_fp32)
@@ -109,7 +111,7 @@ class Model(KerasSaving):
     @property
     def eval_network(self) -> Any:
         """The cell that metrics are computed from; None where there are no metrics."""
-        return self._networks.eval_network if self._metrics else None
+        return self._networks.eval_network if self._metrics.named else None
 
     @property
     def predict_network(self) -> Any:
@@ -197,7 +199,7 @@ class Model(KerasSaving):
 
         Raises:
             TypeError: As `train`.
-            ValueError: As `train`; or `valid_dataset` without metrics.
+            ValueError: As `train`; or `valid_dataset` with neither metrics nor a loss.
         """
         checks.boolean("Model.fit", "valid_dataset_sink_mode", valid_dataset_sink_mode)
         due = due_epochs(valid_frequency)
@@ -228,10 +230,10 @@ class Model(KerasSaving):
             dataset_sink_mode: Accepted; evaluation is fed from the host in any case.
 
         Returns:
-            The metrics' values by name.
+            The metrics' values by name; of a Model without metrics the mean "loss".
 
         Raises:
-            ValueError: The Model has no metrics, or the dataset is empty.
+            ValueError: The Model has neither metrics nor a loss, or the dataset is empty.
         """
         checks.boolean("Model.eval", "dataset_sink_mode", dataset_sink_mode)
         evaluation = self._evaluation("Model.eval", valid_dataset)
@@ -241,13 +243,7 @@ class Model(KerasSaving):
             return evaluate(evaluation, listed, RunContext(arguments), arguments)
 
     def _evaluation(self, where: str, dataset: Any) -> Evaluation:
-        if not self._metrics:
-            raise checks.fail_value(
-                where, "evaluation needs metrics", None, 'Model(network, loss_fn, optimizer, metrics={"accuracy"})'
-            )
-        feed = self._feed(where, dataset, training=False)
-        self._networks.build(feed.first()[0])
-        return Evaluation(feed, self._networks.evaluating, self._networks.eval_network, self._metrics, self._indexes)
+        return self._networks.evaluation(where, self._feed(where, dataset, training=False), self._metrics)
 
     def predict(self, *inputs: Any) -> Any:
         """Run the network in inference mode.

@@ -15,15 +15,18 @@ from mixtrain.amp.train_network import (
     default_manager,
     host_driven,
     make_train_cell,
+    planned,
 )
 from mixtrain.network.walk import is_cell, tree_of
 from mixtrain.nn.cell import Cell, KerasCell
 from mixtrain.nn.step.loss_cell import WithEvalCell, WithLossCell
 from mixtrain.nn.step.manager import LossScaleManager
+from mixtrain.nn.step.output_losses import is_keras_loss
 from mixtrain.nn.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.precision.apply import applied_plan, apply_plan
 from mixtrain.precision.plan import PrecisionPlan
-from mixtrain.precision.planner import plan_precision
+from mixtrain.train.evaluation import Evaluation, EvaluationCall, EvaluationMetrics
+from mixtrain.train.feed import Feed
 from mixtrain.train.stepper import CompiledCall, Stepper
 
 
@@ -90,7 +93,7 @@ class Networks:
         self._options = options
         self._plan = self.plan()
         if manager is LEVEL_DEFAULT:
-            manager = default_manager(self._plan) if optimizer is not None else None
+            manager = default_manager(self._plan, optimizer) if optimizer is not None else None
         self.manager: LossScaleManager | None = manager
         if optimizer is not None:
             check_manager("Model", manager, optimizer)
@@ -106,11 +109,9 @@ class Networks:
 
     def plan(self) -> PrecisionPlan:
         """Return the plan as the network stands now; `to_float` calls made since then count."""
-        return plan_precision(
-            self.network,
-            self._options.amp_level,
-            keep_batchnorm_fp32=self._options.keep_batchnorm_fp32,
-            cast_model_type=self._options.cast_model_type,
+        asked = self._options
+        return planned(
+            "Model", self.network, asked.amp_level, asked.keep_batchnorm_fp32, asked.cast_model_type
         )
 
     def enter(self) -> None:
@@ -194,6 +195,24 @@ class Networks:
             return WithEvalCell(self._cell, self.loss_fn, loss_weights=self._loss.weights)
         return KerasCell(given) if isinstance(given, keras.Layer) else given  # type: ignore[no-any-return]
 
+    def evaluation(self, where: str, feed: Feed, metrics: EvaluationMetrics) -> Evaluation:
+        """Return an evaluation on a dataset, the networks ready for it.
+
+        Raises:
+            ValueError: There are neither metrics nor a loss to evaluate.
+        """
+        if not metrics.named and (metrics.indexes is None or self.loss_fn is None and self._given_eval is None):
+            raise checks.fail_value(
+                where, "evaluation needs metrics or a loss_fn", None,
+                'Model(network, loss_fn, optimizer, metrics={"accuracy"})',
+            )
+        self.build(feed.first()[0])
+        own = self._given_eval is None
+        return Evaluation(
+            feed, self.evaluating, self.eval_network, metrics,
+            weighted=own and self._loss.sample_weight, by_rows=own and is_keras_loss(self.loss_fn),
+        )
+
     @property
     def predict_network(self) -> Cell:
         """The network as a cell."""
@@ -218,9 +237,9 @@ class Networks:
         return Stepper(self.train_network, scaled=self.scaled)
 
     @functools.cached_property
-    def evaluating(self) -> CompiledCall:
+    def evaluating(self) -> EvaluationCall:
         """The eval network, compiled."""
-        return CompiledCall(self.eval_network)
+        return EvaluationCall(self.eval_network)
 
     @functools.cached_property
     def predicting(self) -> CompiledCall:

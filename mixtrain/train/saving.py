@@ -12,6 +12,7 @@ import keras
 from mixtrain import checks
 from mixtrain.network.walk import tree_of
 from mixtrain.precision.formats import OWN_POLICY
+from mixtrain.precision.master_weights import masters_shown, updating_masters
 
 if TYPE_CHECKING:
     from mixtrain.train.networks import Networks
@@ -105,7 +106,9 @@ class KerasSaving:
             raise FileNotFoundError(
                 f"Model.load_weights: expected filepath to be a file; got {path!r}. Write the path of one."
             )
-        network.load_weights(path, skip_mismatch=checks.boolean("Model.load_weights", "skip_mismatch", skip_mismatch))
+        skip_mismatch = checks.boolean("Model.load_weights", "skip_mismatch", skip_mismatch)
+        with updating_masters(network.weights):
+            network.load_weights(path, skip_mismatch=skip_mismatch)
 
     def _saved(self, method: str, filepath: Any, endings: tuple[str, ...], overwrite: bool) -> tuple[Any, str]:
         """Return the network and the path, both checked."""
@@ -134,9 +137,9 @@ class KerasSaving:
 
 @contextlib.contextmanager
 def _own_policies(network: keras.Model) -> Iterator[None]:
-    """Let every layer show the dtype policy that its user gave it; what is compiled stays as it is."""
+    """Let every layer show the dtype policy and the float32 weights that its user gave it; compiled calls stay."""
     planned = [node.layer for node in tree_of(network).walk() if OWN_POLICY in vars(node.layer)]
-    with contextlib.ExitStack() as back:
+    with masters_shown(network.weights), contextlib.ExitStack() as back:
         for layer in planned:
             back.callback(setattr, layer, "dtype_policy", layer.dtype_policy)
             layer.dtype_policy = vars(layer)[OWN_POLICY]

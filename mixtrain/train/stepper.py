@@ -1,18 +1,22 @@
-"""One compiled call of a train network: a batch (host feed) or many (sink feed), with every step's results."""
+"""One compiled call of a train network: a batch, several batches, or those of an iterator; every step's results."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 
 from mixtrain import context, engine
 from mixtrain.common.changes import precision_version
 from mixtrain.nn.step.train_cell import TrainOneStepCell
 from mixtrain.precision.formats import choose_step_jit
+from mixtrain.train.pace import Pace
 from mixtrain.train.records import StepRecords
+
+Batch = tuple[Any, ...]
 
 
 class CompiledCall:
@@ -25,16 +29,20 @@ class CompiledCall:
     def __init__(self, network: Any) -> None:
         self.network = network
         self._version: tuple[Any, ...] = ()
-        self._compiled: Callable[..., Any] | None = None
+        self._compiled: Any = None
 
     def __call__(self, *inputs: Any) -> Any:
+        return engine.call_with_branches(self.compiled(), *inputs)
+
+    def compiled(self) -> Any:
+        """Return the compiled call for the precision and the settings that hold now."""
         version = (precision_version(), context.get_context("mode"), context.get_context("jit_level"))
         if self._compiled is None or self._version != version:
             self._version = version
             self._compiled = self._compile()
-        return engine.call_with_branches(self._compiled, *inputs)
+        return self._compiled
 
-    def _compile(self) -> Callable[..., Any]:
+    def _compile(self) -> Any:
         return engine.compile_function(self.network, choice=self.choice())
 
     def choice(self) -> engine.JitChoice:
@@ -46,22 +54,28 @@ class CompiledCall:
         return 0 if self._compiled is None else engine.trace_count(self._compiled)
 
 
-class _CompiledLoop(CompiledCall):
-    """A cell run on many batches of an engine iterator in one compiled call."""
+class _CompiledTraining(CompiledCall):
+    """A train network as a compiled step, in each of its ways of being called."""
 
     structure: Any = None
 
-    def _compile(self) -> Callable[..., Any]:
-        return engine.compile_loop(self._flat, choice=self.choice())
+    def _compile(self) -> engine.CompiledSteps:
+        return engine.CompiledSteps(self._flat, choice=self.choice())
 
     def _flat(self, *batch: Any) -> tuple[Any, ...]:
         outputs = self.network(*batch)
         self.structure = outputs
-        return tuple(keras.tree.flatten(outputs))
+        rows = rows_of(batch)
+        # A batch whose size is open, as one of an iterator may be, tells it.
+        return (*keras.tree.flatten(outputs), *(() if isinstance(rows, int) else (rows,)))
+
+    def traces(self) -> int:
+        """Return how often the present compiled step was traced."""
+        return 0 if self._compiled is None else self._compiled.traces()
 
 
 class Stepper:
-    """Runs a train network, compiled once for each way of feeding it.
+    """Runs a train network, compiled once for all ways of feeding it.
 
     Args:
         network: Takes the columns of a batch, returns its outputs; a Cell.
@@ -69,28 +83,43 @@ class Stepper:
 
     Attributes:
         outputs: The network's outputs at the last step run.
+        pace: How many steps a call should run.
     """
 
     def __init__(self, network: Any, *, scaled: bool) -> None:
         self._network = network
         self._scaled = scaled
-        self._host = CompiledCall(network)
-        self._sink = _CompiledLoop(network)
+        self._training = _CompiledTraining(network)
         self.outputs: Any = None
+        self.pace = Pace()
 
-    def step(self, batch: tuple[Any, ...]) -> StepRecords:
+    def step(self, batch: Batch) -> StepRecords:
         """Train on one batch."""
-        with engine.naming_layers("Model"):
-            self.outputs = self._host(*batch)
-        loss, overflow, scale = self._named(self.outputs)
-        return StepRecords([loss], None if overflow is None else [overflow], None if scale is None else [scale])
+        with engine.naming_layers("Model"), self.pace.timed(1):
+            self.outputs = self._packed(engine.call_with_branches(self._training.compiled().one, *batch))
+        return StepRecords(*self._named(self.outputs, lambda value: [value]), rows=np.array([rows_of(batch)]))
+
+    def several(self, batches: Sequence[Batch]) -> tuple[StepRecords, list[Any], Callable[[], None]]:
+        """Train on several batches alike in one call.
+
+        Returns:
+            The steps' results, the network's outputs at each step, and a function that takes all the steps back.
+        """
+        with engine.naming_layers("Model"), self.pace.timed(len(batches)):
+            rows, undo = engine.call_with_branches(self._training.compiled().several, batches)
+        columns = [keras.ops.unstack(row, len(batches)) for row in rows]
+        outputs = [self._packed([column[index] for column in columns]) for index in range(len(batches))]
+        records = StepRecords(*self._named(self._packed(rows)), rows=np.full(len(batches), rows_of(batches[0])))
+        return records, outputs, undo
 
     def loop(self, iterator: Any, count: int) -> StepRecords:
         """Train on `count` batches of an engine iterator in one call."""
         with engine.naming_layers("Model"), self._state_kept():
-            rows = self._sink(iterator, count)
-        self.outputs = keras.tree.pack_sequence_as(self._sink.structure, [row[-1] for row in rows])
-        return StepRecords(*self._named(keras.tree.pack_sequence_as(self._sink.structure, list(rows))))
+            found = engine.call_with_branches(self._training.compiled().streamed, iterator, count)
+        size = len(keras.tree.flatten(self._training.structure))
+        rows, (sizes,) = found[:size], found[size:] or (None,)
+        self.outputs = self._packed([row[-1] for row in rows])
+        return StepRecords(*self._named(self._packed(rows)), rows=sizes)
 
     @contextlib.contextmanager
     def _state_kept(self) -> Iterator[None]:
@@ -108,11 +137,23 @@ class Stepper:
                 variable.assign(value)
             raise
 
-    def _named(self, outputs: Any) -> tuple[Any, Any, Any]:
-        if self._scaled and isinstance(outputs, (tuple, list)) and len(outputs) == 3:
-            return outputs  # type: ignore[return-value]
-        return keras.tree.flatten(outputs)[0], None, None
+    def _packed(self, values: Sequence[Any]) -> Any:
+        return keras.tree.pack_sequence_as(self._training.structure, list(values))
+
+    def _named(self, outputs: Any, form: Callable[[Any], Any] = lambda value: value) -> tuple[Any, ...]:
+        """Return, each in a form, (loss, overflow, loss_scale); without loss scaling the loss alone."""
+        scaled = self._scaled and isinstance(outputs, (tuple, list)) and len(outputs) == 3
+        return tuple(map(form, outputs if scaled else keras.tree.flatten(outputs)[:1]))
 
     def traces(self) -> int:
-        """Return how often a call was traced, both ways together."""
-        return self._host.traces() + self._sink.traces()
+        """Return how often the step was traced."""
+        return self._training.traces()
+
+
+def rows_of(batch: Batch) -> Any:
+    """Return the number of rows of a batch, an int or, where it is open, a tensor; 1 for one that has no rows."""
+    first = keras.tree.flatten(batch)[0]
+    if not len(first.shape):
+        return 1
+    # Asking for the shape of an eager tensor would run an operation.
+    return first.shape[0] if first.shape[0] is not None else keras.ops.shape(first)[0]

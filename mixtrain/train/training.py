@@ -128,8 +128,12 @@ def run_training(
     if isinstance(train_network, TrainOneStepCell):
         run.finish = functools.partial(train_network.driver.finish, train_network.weights)
     train_network.set_train(True)
-    with callbacks:
-        return run_epochs(run)
+    try:
+        with callbacks:
+            return run_epochs(run)
+    finally:
+        # Given back now: found by the garbage collector, or at exit, its source in Python may be gone before it.
+        run.sink_iterator = None
 
 
 def _take_up(call: TrainCall, run: TrainingRun, epochs: int) -> None:

@@ -158,13 +158,69 @@ def test_what_a_dataset_raises_comes_as_itself_with_the_place_and_the_weights_st
     assert len(model.train(1, SOURCES["list"](), dataset_sink_mode=sink, verbose=0)["loss"]) == 1
 
 
-def test_a_network_of_two_inputs_is_fed_a_pair_from_the_host_alone() -> None:
-    one, other = keras.Input((6,)), keras.Input((6,))
-    net = keras.Model([one, other], keras.layers.Dense(1)(keras.layers.Add()([one, other])))
-    data = [((X[rows], X[rows]), Y[rows]) for rows in SLICES]
-    assert np.isfinite(Model(net, "mse", "sgd").train(1, data, verbose=0)["loss"]).all()
-    with pytest.raises(ValueError, match="with dataset_sink_mode=True each column of a batch must be one tensor"):
-        Model(net, "mse", "sgd").train(1, data, dataset_sink_mode=True, verbose=0)
+STRUCTURES: dict[str, Callable[[np.ndarray], Any]] = {
+    "dict": lambda x: {"one": x, "other": 2 * x},
+    "tuple": lambda x: (x, 2 * x),
+    "list": lambda x: [x, 2 * x],
+}
+
+
+@FEEDS
+@pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize("kind", ["list", "tf.data"])
+def test_columns_of_several_parts_come_arranged_as_they_were_given(kind: str, structure: str, sink: bool) -> None:
+    arranged = STRUCTURES[structure]
+    data: Any = [(arranged(X[rows]), {"b": Y[rows], "a": -Y[rows]}) for rows in SLICES]
+    if kind == "tf.data":
+        whole = (keras.tree.lists_to_tuples(arranged(X)), {"b": Y, "a": -Y})
+        data = tf.data.Dataset.from_tensor_slices(whole).batch(8)
+    feed = Feed(data, "test")
+    found = feed.graph_iterator() if sink else feed.batches()
+    for rows in [*SLICES, SLICES[0]] if sink else SLICES:
+        parts, label = next(found)
+        wanted = keras.tree.lists_to_tuples(arranged(X[rows]))
+        keras.tree.assert_same_structure(parts, wanted)
+        keras.tree.map_structure(np.testing.assert_array_equal, parts, wanted)
+        np.testing.assert_array_equal(label["a"], -Y[rows])
+
+
+def test_a_column_that_is_no_tensor_is_refused_for_a_compiled_loop() -> None:
+    ragged = tf.data.Dataset.from_tensor_slices((tf.ragged.constant([[1.0], [1.0, 2.0]]), [[1.0], [2.0]])).batch(2)
+    with pytest.raises(ValueError, match="each column of a batch must be a tensor, or a tuple or dict.*RaggedTensor"):
+        Feed(ragged, "test").graph_iterator()
+
+
+def _two_by_two() -> Any:
+    keras.utils.set_random_seed(5)
+    one, other = keras.Input((6,), name="one"), keras.Input((6,), name="other")
+    joined = keras.layers.Add()([keras.layers.Dense(4)(one), keras.layers.Dense(4, activation="tanh")(other)])
+    a, b = keras.layers.Dense(1, name="a")(joined), keras.layers.Dense(1, activation="sigmoid", name="b")(joined)
+    return keras.Model({"one": one, "other": other}, {"a": a, "b": b})
+
+
+@pytest.mark.parametrize("level", ["O0", "O2"])
+def test_two_inputs_two_outputs_and_sample_weights_train_the_same_from_host_and_loop(level: Any) -> None:
+    data = [
+        (
+            STRUCTURES["dict"](X[rows]),
+            {"a": Y[rows], "b": (Y[rows] > 0).astype(np.float32)},
+            {"a": np.abs(X[rows, 0]), "b": np.abs(X[rows, 1])},
+        )
+        for rows in SLICES[:2]
+    ]
+    ends = []
+    for sink in (False, True):
+        net, trace = _two_by_two(), Trace()
+        loss = {"a": "mse", "b": "binary_crossentropy"}
+        model = Model(net, loss, keras.optimizers.Adam(0.01), amp_level=level, sample_weight=True)
+        model.train(2, data, callbacks=trace, dataset_sink_mode=sink, verbose=0)
+        ends.append((trace, net.get_weights()))
+    (host, weights), (loop, sunk) = ends
+    assert len(host.losses) == len(loop.losses) == 4
+    np.testing.assert_allclose(loop.losses, host.losses, rtol=1e-6 if level == "O0" else 1e-3)
+    assert (loop.overflows, loop.scales) == (host.overflows, host.scales)
+    for mine, theirs in zip(sunk, weights, strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-6 if level == "O0" else 1e-4)
 
 
 def test_columns_go_to_a_network_that_returns_its_own_loss() -> None:
@@ -193,12 +249,15 @@ def test_a_feed_can_be_read_again_and_knows_its_size_and_first_batch() -> None:
         assert [len(next(iterator)[0]) for _ in range(6)] == [8, 8, 8, 8, 4, 8]
 
 
-def test_a_py_dataset_is_told_of_the_end_of_every_epoch() -> None:
-    ends = []
+def test_a_py_dataset_is_told_of_the_beginning_and_the_end_of_every_epoch() -> None:
+    told = []
 
     class Told(Sequence):
+        def on_epoch_begin(self) -> None:
+            told.append("begin")
+
         def on_epoch_end(self) -> None:
-            ends.append(True)
+            told.append("end")
 
     _train(Told(), epochs=3)
-    assert len(ends) == 3
+    assert told == ["begin", "end"] * 3

@@ -119,6 +119,41 @@ def test_the_regulariser_of_a_keras_layer_in_a_cell_counts_once_and_in_float32(l
     assert model.train(1, [(zeros, zeros)], verbose=0)["loss"] == [2.0**18]  # beyond float16
 
 
+class Nested(nn.Cell):
+    """A cell that holds a regularised Keras model, and beside it the layer inside that model."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.inner = model.layers[0]
+        self.model = Whole(model)
+
+    def construct(self, x: Any) -> Any:
+        return self.model(x)
+
+
+class Whole(nn.Cell):
+    """A cell that holds a Keras model."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.held = model
+
+    def construct(self, x: Any) -> Any:
+        return self.held(x)
+
+
+def test_a_layer_held_by_a_cell_and_by_a_model_in_it_adds_its_losses_once_and_scaled_once() -> None:
+    theirs = penalised()
+    wanted = two_steps_in_keras(theirs, Y, loss="mse")
+    for manager in (None, FixedLossScaleManager(2.0**10)):
+        model = penalised()
+        net = Nested(model)
+        losses = two_steps(net, Y, loss="mse", loss_scale_manager=manager)
+        np.testing.assert_allclose(losses, wanted, rtol=1e-5)
+        for mine, keras_weight in zip(model.get_weights(), theirs.get_weights(), strict=True):
+            np.testing.assert_allclose(mine, keras_weight, atol=1e-6)
+
+
 def test_the_loss_of_a_masked_sequence_is_that_of_keras_at_float32_and_half() -> None:
     def make() -> Any:
         keras.utils.set_random_seed(1)

@@ -52,7 +52,7 @@ def end(model: Model) -> list[bytes]:
 def test_a_run_with_skipped_steps_is_the_run_without_those_batches_bit_for_bit(name: str) -> None:
     ends, sink = [], name.startswith("ad")
     for batches in (GOOD, PLANTED):
-        manager = FixedLossScaleManager(2.0**10)
+        manager = DynamicLossScaleManager(2**16, 2, 3)  # powers of two: another scale, the same bits
         model = Model(network(), nn.MSELoss(), OPTIMIZERS[name](), loss_scale_manager=manager)
         history = model.train(2, batches, dataset_sink_mode=sink, verbose=0)
         ends.append((end(model), history["loss"], int(model.train_network.driver.iterations)))
@@ -136,5 +136,6 @@ def test_a_train_cell_with_loss_scale_refuses_an_optimizer_that_scales_too() -> 
 @pytest.mark.parametrize("manager", [None, FixedLossScaleManager(64.0)])
 def test_a_loss_scale_optimizer_is_refused_in_one_sentence(manager: Any) -> None:
     inner: Any = optimizers.Adam(0.1)
-    with pytest.raises(ValueError, match=r"mixtrain scales the loss itself.*Write optimizer=keras.optimizers.Adam"):
-        Model(one_weight(), "mse", optimizers.LossScaleOptimizer(inner), loss_scale_manager=manager)
+    for given in (inner, optimizers.Adam(0.1, loss_scale_factor=8.0)):
+        with pytest.raises(ValueError, match=r"mixtrain scales the loss itself.*Write optimizer=keras.optimizers.Adam"):
+            Model(one_weight(), "mse", optimizers.LossScaleOptimizer(given), loss_scale_manager=manager)

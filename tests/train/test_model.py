@@ -129,8 +129,8 @@ def test_training_mode_is_on_while_training_and_off_while_evaluating_and_predict
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: _make().eval(DATA), ValueError, "Model.eval: evaluation needs metrics"),
-        (lambda: _make().fit(1, DATA, DATA, verbose=0), ValueError, "Model.fit: evaluation needs metrics"),
+        (lambda: Model(_dense()).eval(DATA), ValueError, "Model.eval: evaluation needs metrics or a loss_fn"),
+        (lambda: Model(_dense()).fit(1, DATA, DATA, verbose=0), ValueError, "Model.fit: evaluation needs metrics"),
         (lambda: _make(metrics={"mse"}).eval([]), ValueError, "Model.eval: the dataset must have at least one batch"),
         (lambda: _make(metrics={"mse"}).eval([(X,)]), ValueError, "must have 2 columns, data and label; got 1"),
         (lambda: _make(metrics={"mse"}).fit(1, DATA, DATA, 0), ValueError, "valid_frequency must be at least 1; got 0"),

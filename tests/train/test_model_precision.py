@@ -27,13 +27,24 @@ def _keras() -> Any:
     return keras.Sequential([keras.Input((6,)), layers.Dense(5, name="first"), layers.Dense(1, name="last")])
 
 
+@keras.saving.register_keras_serializable("tests")
+class Own(keras.layers.Dense):
+    """A layer of the user's, of which nothing is known."""
+
+    def call(self, inputs: Any) -> Any:
+        return keras.ops.matmul(inputs, self.kernel)
+
+    def __init__(self, units: int = 6) -> None:
+        super().__init__(units, use_bias=False)
+
+
 def _model(net: Any, level: Any = "O0", **options: Any) -> Model:
     return Model(net, "mse", keras.optimizers.SGD(0.01), amp_level=level, loss_scale_manager=None, **options)
 
 
 def _jit(model: Model) -> bool:
     """Return how the step that was compiled was compiled."""
-    return bool(model._networks.stepper._host._compiled._jit_compile)
+    return model._networks.stepper._training.choice().jit
 
 
 def test_two_models_on_one_network_each_put_their_own_plan_in_force() -> None:
@@ -83,13 +94,13 @@ def test_a_new_rule_compiles_the_step_anew_and_an_old_one_does_not() -> None:
     net = _cells()
     model = _model(net)
     model.train(2, DATA, verbose=0)
-    compiled = model._networks.stepper._host._compiled
+    compiled = model._networks.stepper._training.compiled()
     model.train(2, DATA, verbose=0)
-    assert model._networks.stepper._host._compiled is compiled
+    assert model._networks.stepper._training.compiled() is compiled
     net[0].to_float(mixtrain.float16)
     model.train(1, DATA, verbose=0)
-    assert model._networks.stepper._host._compiled is not compiled
-    assert _jit(model) is True
+    assert model._networks.stepper._training.compiled() is not compiled
+    assert "float16" in model._networks.stepper._training.choice().reason
 
 
 # ---- how a step is compiled --------------------------------------------------------------------------------------
@@ -116,10 +127,14 @@ def test_the_engine_chooses_by_device_and_dtype_and_the_user_overrides(
     ("level", "half", "expected"),
     [("O0", None, False), ("O1", None, True), ("O2", None, True), ("O3", None, True), ("O2", "bfloat16", False)],
 )
-def test_float16_on_cpu_is_compiled_with_xla_and_the_rest_is_not(level: str, half: Any, expected: bool) -> None:
-    model = _model(_cells(), level, cast_model_type=half)
-    model.train(1, DATA, verbose=0)
-    assert _jit(model) is expected
+def test_float16_on_cpu_is_compiled_with_xla_where_a_layer_multiplies_by_itself(
+    level: str, half: Any, expected: bool
+) -> None:
+    own = keras.Sequential([keras.Input((6,)), Own(), keras.layers.Dense(1)])
+    for net, jit in ((own, expected), (_cells(), False)):
+        model = _model(net, level, cast_model_type=half)
+        model.train(1, DATA, verbose=0)
+        assert _jit(model) is jit
 
 
 @pytest.mark.parametrize(("jit_level", "level", "expected"), [("O0", "O2", False), ("O1", "O0", True)])

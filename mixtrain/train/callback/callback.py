@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar, Final, TypeVar
 
 from mixtrain.train.run_context import RunContext
@@ -26,7 +27,9 @@ class Callback:
     the epochs of `Model.fit` call ``on_eval_...`` only. A callback is also a context manager around the run.
 
     Attributes:
-        observes_only: Whether it only looks: it changes neither the run nor any weight.
+        observes_only: Whether its step hooks only look at what steps returned: they change neither the run nor any
+            weight, and read none. Several steps may then run in one compiled call before the hooks are called for each
+            of them. A subclass that overrides a step hook says so anew.
 
     Example:
         >>> class Announce(Callback):
@@ -39,6 +42,18 @@ class Callback:
     """
 
     observes_only: ClassVar[bool] = False
+
+    def free_steps(self, run_context: RunContext) -> float:
+        """Return how many steps may run from here on before the step hooks are called for them.
+
+        Asked before steps, of callbacks that override a step hook. One that needs to see the network itself now and
+        then, as a checkpoint does, returns the number of steps until then; the default is `math.inf` for one that
+        observes only, and 1 for others.
+
+        Args:
+            run_context: The run; its ``cur_step_num`` is the last step's.
+        """
+        return math.inf if declares_observing(self) else 1
 
     def __enter__(self: _CallbackT) -> _CallbackT:
         return self
@@ -114,3 +129,20 @@ class Callback:
     def on_eval_end(self, run_context: RunContext) -> None:
         """Run after an evaluation."""
         self.end(run_context)
+
+
+_STEP_HOOKS: Final = ("on_train_step_begin", "on_train_step_end", "step_begin", "step_end")
+
+
+def declares_observing(callback: Callback) -> bool:
+    """Say whether a callback observes only, by the word of the class that wrote its step hooks, or of a subclass."""
+    if not callback.observes_only:
+        return False
+    if "observes_only" in vars(callback):
+        return True
+    for owner in type(callback).__mro__:
+        if "observes_only" in vars(owner):
+            return True
+        if any(hook in vars(owner) for hook in _STEP_HOOKS):
+            return False
+    return False

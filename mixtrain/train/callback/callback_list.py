@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -33,6 +34,9 @@ class Listener:
     method: str
     call: Callable[[RunContext], None]
     older_name: bool
+
+
+_STEP_HOOKS = ("on_train_step_begin", "on_train_step_end")
 
 
 class CallbackList:
@@ -71,6 +75,8 @@ class CallbackList:
     def _listen(self) -> None:
         found = {hook: [_listener(callback, hook) for callback in self._callbacks] for hook in HOOKS}
         self._listeners = {hook: [one for one in listeners if one is not None] for hook, listeners in found.items()}
+        rows = zip(self._callbacks, *(found[hook] for hook in _STEP_HOOKS), strict=True)
+        self._watchers = [callback for callback, *listeners in rows if any(listeners)]
 
     def __enter__(self: _ListT) -> _ListT:
         with contextlib.ExitStack() as stack:
@@ -93,10 +99,9 @@ class CallbackList:
     def __len__(self) -> int:
         return len(self._callbacks)
 
-    @property
-    def observes_only(self) -> bool:
-        """Whether all of them only look."""
-        return all(callback.observes_only for callback in self._callbacks)
+    def free_steps(self, run_context: RunContext) -> float:
+        """Return how many steps may run from here before one of them needs control; `math.inf` where none does."""
+        return min((callback.free_steps(run_context) for callback in self._watchers), default=math.inf)
 
     def listens(self, hook: str) -> bool:
         """Say whether somebody listens to a hook, by its name (``"on_train_step_end"``)."""

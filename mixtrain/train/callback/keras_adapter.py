@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import keras
+import numpy as np
 
 from mixtrain.train.callback.callback import Callback
+from mixtrain.train.callback.keras_backup import BesideBackup
 from mixtrain.train.callback.keras_view import model_view
 from mixtrain.train.callback.steps import steps_of
 from mixtrain.train.run_context import CallbackArguments, RunContext
@@ -51,7 +53,11 @@ class KerasCallbackAdapter(Callback):
         self.keras_callback = callback
         self.keras_methods: dict[str, str] = {}
         self._model = model_view(arguments.get("network"), arguments.get("optimizer"), arguments.get("train_network"))
+        backup = isinstance(callback, keras.callbacks.BackupAndRestore)
+        # Of a Cell the file is a mixtrain checkpoint, which holds everything.
+        self._beside = BesideBackup(callback) if backup and isinstance(self._model.model, keras.Model) else None
         self._last_loss: dict[str, float] = {}
+        self._applied = False
         self._skipped = (0, 0)
         callback.set_params(
             {"verbose": 1, "epochs": arguments.get("epoch_num", 1), "steps": arguments.get("batch_num")}
@@ -91,16 +97,25 @@ class KerasCallbackAdapter(Callback):
         getattr(self.keras_callback, method)(*values(arguments))
         if method == "on_train_begin" and self._model.epochs_done:
             arguments.epochs_done = max(self._model.epochs_done, arguments.get("epochs_done", 0))
+        if self._beside is not None and method == "on_train_begin":
+            self._beside.take_up(arguments)
+        elif self._beside is not None and method in ("on_train_batch_end", "on_epoch_end"):
+            self._beside.keep(arguments)
         if getattr(self._model.model, "stop_training", False):
             run_context.request_stop()
 
     def _step_logs(self, arguments: CallbackArguments) -> dict[str, float]:
-        """Return the loss of the last step that was applied so far; no loss while all were skipped."""
+        """Return the loss of the last step that was applied so far.
+
+        While all were skipped it is that of the last skipped one that was finite: what overflows is mostly gradients.
+        """
         records = steps_of(arguments)
-        overflow = records.overflow
-        applied = records.loss[~overflow]
+        overflow, losses = records.overflow, records.loss
+        applied = losses[~overflow]
         if len(applied):
-            self._last_loss = {"loss": float(applied[-1])}
+            self._last_loss, self._applied = {"loss": float(applied[-1])}, True
+        elif not self._applied and np.isfinite(losses).any():
+            self._last_loss = {"loss": float(losses[np.isfinite(losses)][-1])}
         logs = dict(self._last_loss)
         if records.scaled:
             epoch = arguments.get("cur_epoch_num", 1)

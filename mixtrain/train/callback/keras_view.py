@@ -102,6 +102,30 @@ class CellModel:
         return [variable for variable in self.weights if variable.trainable]
 
     @property
+    def trainable_weights(self) -> list[Any]:
+        """The same."""
+        return self.trainable_variables
+
+    @property
+    def non_trainable_weights(self) -> list[Any]:
+        """The others."""
+        return [variable for variable in self.weights if not variable.trainable]
+
+    @property
+    def metrics(self) -> list[Any]:
+        """None: metrics are the Model's; their values are in the logs."""
+        return []
+
+    @property
+    def metrics_names(self) -> list[str]:
+        """What Keras computes in training."""
+        return ["loss"]
+
+    def count_params(self) -> int:
+        """Return how many numbers the variables hold."""
+        return sum(int(np.prod(variable.shape)) for variable in self.weights)
+
+    @property
     def layers(self) -> list[Any]:
         """What has weights to draw: the network as one."""
         return [self.network if isinstance(self.network, keras.Layer) else self]

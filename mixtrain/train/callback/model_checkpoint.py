@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -85,6 +86,7 @@ class ModelCheckpoint(Callback):
     def __exit__(self, *error: Any) -> Any:
         if error and error[0] is not None and self._config.exception_save and self._arguments is not None:
             self._save_after_exception(self._arguments)
+        self._arguments = None
         return None
 
     def on_train_begin(self, run_context: RunContext) -> None:
@@ -108,6 +110,13 @@ class ModelCheckpoint(Callback):
         if some and arguments.cur_step_num != self._last_triggered_step:
             self._save(arguments)
         finish_writing()
+
+    def free_steps(self, run_context: RunContext) -> float:
+        """Return the steps until the next file; one where a file is due by the clock."""
+        if self._config.save_checkpoint_steps:
+            done = run_context.original_args().get("cur_step_num", 0)
+            return max(1, self._last_triggered_step + self._config.save_checkpoint_steps - done)
+        return 1 if self._config.save_checkpoint_seconds else math.inf
 
     def on_eval_step_end(self, run_context: RunContext) -> None:
         """Write nothing in an evaluation."""

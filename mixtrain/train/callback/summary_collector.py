@@ -138,6 +138,11 @@ class SummaryCollector(Callback):
         # Of a call of many steps, what is taken here is the last one's.
         record.record(last, plugin_filter=None if tensors_due else lambda plugin: plugin != "tensor")
 
+    def free_steps(self, run_context: RunContext) -> float:
+        """Return the steps until the next collection."""
+        done = run_context.original_args().get("cur_step_num", 0)
+        return 1 if done == 0 else self._freq - done % self._freq
+
     def on_eval_end(self, run_context: RunContext) -> None:
         """Write the metrics of an evaluation."""
         arguments = run_context.original_args()

@@ -20,12 +20,13 @@ BATCHES = [
 ]
 
 
-def _model(kind: str) -> Model:
+def _model(kind: str, level: Any = "O0") -> Model:
+    """Return a Model; at O2, in float16, its first step is skipped, and another whenever three were good."""
     net = nn.Dense(2, 1, weight_init="ones", bias_init="zeros")
     own = nn.Momentum(net.trainable_params(), [0.1 * 0.9**step for step in range(20)], 0.5)
     optimizer: Any = own if kind == "mixtrain" else keras.optimizers.Adam(0.05)
-    manager = DynamicLossScaleManager(init_loss_scale=16.0, scale_window=4)
-    return Model(net, nn.MSELoss(), optimizer, loss_scale_manager=manager)
+    manager = DynamicLossScaleManager(init_loss_scale=2.0**26, scale_factor=2.0**20, scale_window=3)
+    return Model(net, nn.MSELoss(), optimizer, amp_level=level, loss_scale_manager=manager)
 
 
 class BreakOff(Callback):
@@ -36,17 +37,23 @@ class BreakOff(Callback):
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize(("sink", "sink_size"), [(False, -1), (True, -1), (True, 2)])
-@pytest.mark.parametrize("kind", ["mixtrain", "keras"])
+@pytest.mark.parametrize(
+    ("kind", "level", "sink", "sink_size"),
+    [
+        ("mixtrain", "O2", False, -1), ("mixtrain", "O0", True, -1), ("mixtrain", "O0", True, 2),
+        ("keras", "O0", False, -1), ("keras", "O2", True, -1), ("keras", "O0", True, 2),
+    ],
+)
 def test_a_run_that_broke_off_goes_on_as_if_it_had_not(
-    kind: str, sink: bool, sink_size: int, tmp_path: pathlib.Path
+    kind: str, level: str, sink: bool, sink_size: int, tmp_path: pathlib.Path
 ) -> None:
     options: dict[str, Any] = {"dataset_sink_mode": sink, "sink_size": sink_size, "verbose": 0}
-    whole = _model(kind).train(5, BATCHES, **options)
+    whole = _model(kind, level).train(5, BATCHES, **options)
+    assert whole["skipped_steps"] == ([1, 1, 1, 0, 1] if level == "O2" else [0, 0, 0, 0, 0])
     with pytest.raises(KeyboardInterrupt):
-        _model(kind).train(5, BATCHES, [BackupAndRestore(tmp_path), BreakOff()], **options)
+        _model(kind, level).train(5, BATCHES, [BackupAndRestore(tmp_path), BreakOff()], **options)
     assert [file.name for file in tmp_path.iterdir()] == ["backup.ckpt"]
-    rest = _model(kind).train(5, BATCHES, BackupAndRestore(tmp_path), **options)
+    rest = _model(kind, level).train(5, BATCHES, BackupAndRestore(tmp_path), **options)
     assert rest.epoch == [3, 4, 5]
     assert dict(rest) == {name: values[2:] for name, values in whole.items()}
     assert list(tmp_path.iterdir()) == []

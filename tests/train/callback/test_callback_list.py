@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import keras
@@ -188,10 +189,19 @@ def test_none_one_and_many_are_listed_as_given() -> None:
     assert arguments.list_callback is listed
 
 
-def test_monitors_only_observe_and_others_may_not() -> None:
-    assert CallbackList([LossMonitor()]).observes_only
-    assert not CallbackList([LossMonitor(), Callback()]).observes_only
-    assert not CallbackList(keras.callbacks.History()).observes_only
+def test_steps_are_free_of_monitors_and_of_those_that_do_not_listen_to_them() -> None:
+    class Listening(Callback):
+        def on_train_step_end(self, run_context: RunContext) -> None:
+            run_context.request_stop()
+
+    class Loud(LossMonitor):
+        def step_end(self, run_context: RunContext) -> None:
+            run_context.request_stop()
+
+    context = RunContext({"cur_step_num": 3})
+    assert CallbackList([LossMonitor(), Callback(), keras.callbacks.EarlyStopping()]).free_steps(context) == math.inf
+    assert CallbackList([LossMonitor(), Listening()]).free_steps(context) == 1
+    assert CallbackList([Loud()]).free_steps(context) == 1  # its parent's word does not hold for it
 
 
 @pytest.mark.parametrize("wrong", [3, [LossMonitor], [LossMonitor(), "x"]])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import inspect
 import pathlib
 import pkgutil
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +34,7 @@ MAKE: dict[str, Make] = {
     "LossMonitor": lambda folder: room.LossMonitor(),
     "LossScaleMonitor": lambda folder: room.LossScaleMonitor(),
     "ModelCheckpoint": lambda folder: room.ModelCheckpoint("net", folder),
+    "OnRequestExit": lambda folder: room.OnRequestExit(directory=folder / "exit"),
     "ReduceLROnPlateau": lambda folder: room.ReduceLROnPlateau("loss", patience=0),
     "SummaryCollector": lambda folder: room.SummaryCollector(folder / "summary", collect_freq=1),
     "TimeMonitor": lambda folder: room.TimeMonitor(),
@@ -125,6 +128,37 @@ def test_those_that_control_a_run_say_so(name: str, tmp_path: pathlib.Path, undi
     callback = MAKE[name](tmp_path)
     assert not callback.observes_only
     assert _run(callback, tmp_path, "train", False) != undisturbed["train", False]
+
+
+@CALLBACKS
+def test_its_docstring_names_every_argument(name: str) -> None:
+    kind = _classes()[name]
+    text = kind.__doc__ or ""
+    assert text.strip(), name
+    told = [parameter for parameter in inspect.signature(kind).parameters if parameter not in ("args", "kwargs")]
+    assert [parameter for parameter in told if f"{parameter}" not in text] == []
+    hooks = [vars(kind)[hook] for hook in {*HOOKS, *HOOKS.values()} if hook in vars(kind)]
+    assert [hook.__name__ for hook in hooks if not hook.__doc__] == []
+
+
+@CALLBACKS
+@pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
+def test_it_serves_a_second_run_as_it_served_the_first(name: str, sink: bool, tmp_path: pathlib.Path) -> None:
+    callback = MAKE[name](tmp_path)
+    first = _run(callback, tmp_path, "train", sink)
+    assert _run(callback, tmp_path, "train", sink) == first
+
+
+@CALLBACKS
+def test_it_does_not_keep_the_network_alive(name: str, tmp_path: pathlib.Path) -> None:
+    callback = MAKE[name](tmp_path)
+    net = nn.Dense(2, 1)
+    model = Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.125), metrics={"mae"})
+    model.fit(1, BATCHES, BATCHES[:1], callbacks=[callback], verbose=0)
+    gone = weakref.ref(net)
+    del net, model
+    gc.collect()
+    assert gone() is None
 
 
 @CALLBACKS

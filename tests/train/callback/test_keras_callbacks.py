@@ -5,13 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import pathlib
+import warnings
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
 
-from mixtrain import DynamicLossScaleManager, Model, nn
+from mixtrain import DynamicLossScaleManager, Model, engine, nn, train
+from mixtrain.serialization.run_state import take_run_state
 from tests.train.events import numbers
 
 FEEDS = pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
@@ -115,29 +117,68 @@ def test_a_keras_network_is_saved_whole_while_it_trains(tmp_path: pathlib.Path) 
     np.testing.assert_array_equal(loaded.get_weights()[0], network.get_weights()[0])
 
 
-@FEEDS
-@KINDS
-def test_a_run_that_broke_off_goes_on_from_keras_backup(cell: bool, sink: bool, tmp_path: pathlib.Path) -> None:
+def _state(model: Model) -> list[np.ndarray]:
+    """Return the optimizer's slots, the counts of loss scaling and the states of random numbers."""
+    cell = model.train_network
+    counts = take_run_state(cell, {}).arrays
+    return [*map(engine.to_numpy, cell.driver.state_variables()), *(counts[name] for name in sorted(counts))]
+
+
+class BreakOff(keras.callbacks.Callback):
+    """Ends a run with an error as its third epoch begins."""
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        if epoch == 2:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("cell", "sink", "own"),
+    [(True, False, False), (False, True, False), (False, False, True)],
+    ids=["cell-host", "keras-sink", "keras-host-mixtrain_momentum"],
+)
+def test_a_run_that_broke_off_goes_on_from_keras_backup(
+    cell: bool, own: bool, sink: bool, tmp_path: pathlib.Path
+) -> None:
+    """At O2 in float16, broken off where one step of the three was good after which the scale grows."""
+
     def model() -> Model:
         network = _network(cell)
-        return Model(network, nn.MSELoss(), keras.optimizers.SGD(0.05, momentum=0.5))
+        optimizer = nn.Momentum(network.trainable_variables, 0.05, 0.5) if own else keras.optimizers.Adam(0.05)
+        manager = DynamicLossScaleManager(init_loss_scale=2.0**26, scale_factor=2.0**20, scale_window=3)
+        return Model(network, nn.MSELoss(), optimizer, amp_level="O2", loss_scale_manager=manager)
 
-    whole = model().train(4, BATCHES, dataset_sink_mode=sink, verbose=0)
-
-    class BreakOff(keras.callbacks.Callback):
-        def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-            if epoch == 2:
-                raise KeyboardInterrupt
+    straight = model()
+    whole = straight.train(4, BATCHES, dataset_sink_mode=sink, verbose=0)
+    assert whole["skipped_steps"] == [1, 1, 1, 0] and whole["loss_scale"] == [64.0, 64.0, 2.0**26, 64.0]
 
     folder = tmp_path / "backup"
     backup = keras.callbacks.BackupAndRestore(folder)
     with pytest.raises(KeyboardInterrupt):
         model().train(4, BATCHES, [backup, BreakOff()], dataset_sink_mode=sink, verbose=0)
     assert json.loads((folder / "training_metadata.json").read_text())["epoch"] == 2
-    rest = model().train(4, BATCHES, keras.callbacks.BackupAndRestore(folder), dataset_sink_mode=sink, verbose=0)
+    assert (folder / "mixtrain.ckpt").exists() != cell, "a Cell's own file holds everything"
+    resumed = model()
+    rest = resumed.train(4, BATCHES, keras.callbacks.BackupAndRestore(folder), dataset_sink_mode=sink, verbose=0)
     assert rest.epoch == [3, 4]
-    assert rest["loss"] == whole["loss"][2:]
+    assert dict(rest) == {name: values[2:] for name, values in whole.items()}
+    for found, expected in zip(_state(resumed), _state(straight), strict=True):
+        np.testing.assert_array_equal(found, expected)
     assert not folder.exists()
+
+
+def test_a_backup_without_its_loss_scale_says_so(tmp_path: pathlib.Path) -> None:
+    def model() -> Model:
+        return _model(_network(False), loss_scale_manager=DynamicLossScaleManager(16.0))
+
+    backup = keras.callbacks.BackupAndRestore(tmp_path / "backup")
+    with pytest.raises(KeyboardInterrupt):
+        model().train(3, BATCHES, [backup, BreakOff()], verbose=0)
+    (tmp_path / "backup" / "mixtrain.ckpt").unlink()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert model().train(3, BATCHES, backup, verbose=0).epoch == [3]
+    assert "Keras's file holds no loss scale" in str([warning.message for warning in caught])
 
 
 class Written:
@@ -152,6 +193,67 @@ class Written:
 
     def histogram(self, name: str, data: Any, step: int) -> None:
         self.histograms.add(name)
+
+
+def _all_of_keras(folder: pathlib.Path, cell: bool) -> list[Any]:
+    callbacks = [*_callbacks(folder), keras.callbacks.History(), keras.callbacks.BackupAndRestore(folder / "backup")]
+    for freq in ("epoch", 2):
+        name = f"{freq}-{{epoch}}-{{loss:.3f}}.weights.h5"
+        callbacks.append(keras.callbacks.ModelCheckpoint(folder / name, save_freq=freq, save_weights_only=True))
+    if not cell:
+        callbacks.append(keras.callbacks.ModelCheckpoint(folder / "whole.keras", "val_mae", save_best_only=True))
+    return callbacks
+
+
+def _all_of_ours(folder: pathlib.Path) -> list[Any]:
+    return [
+        train.LossMonitor(), train.TimeMonitor(), train.LossScaleMonitor(), train.History(),
+        train.SummaryCollector(folder / "summary", collect_freq=2), train.ModelCheckpoint("ours", folder / "ours"),
+        train.EarlyStopping("eval_loss", patience=50), train.LearningRateScheduler(lambda rate, step: rate),
+        train.ReduceLROnPlateau("eval_loss", patience=50), train.OnRequestExit(directory=folder),
+        train.BackupAndRestore(folder / "our_backup"), train.LambdaCallback(on_train_end=lambda context: None),
+    ]
+
+
+@FEEDS
+@pytest.mark.parametrize(("cell", "level"), [(True, "O0"), (False, "O0"), (True, "O2"), (False, "O2")])
+def test_all_of_them_stand_beside_all_of_ours_in_one_list(
+    cell: bool, level: str, sink: bool, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+
+    class Look(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            seen.append(set(logs))
+            assert self.model.optimizer.learning_rate is not None and self.model.metrics_names is not None
+            assert self.model.count_params() == 4 and len(self.model.trainable_weights) == 2
+
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            assert all(type(value) is float for value in logs.values())
+            seen.append(set(logs))
+
+    board, written = keras.callbacks.TensorBoard(tmp_path / "board", update_freq=1), Written()
+    monkeypatch.setattr(board.summary, "scalar", written.scalar)
+    callbacks = [*_all_of_keras(tmp_path, cell), *_all_of_ours(tmp_path), board, Look()]
+    options: dict[str, Any] = {}
+    if level == "O2":  # the first step is skipped: a keras file named after its loss is written all the same
+        options = {"amp_level": "O2", "loss_scale_manager": DynamicLossScaleManager(2.0**26, 2.0**20, 100)}
+    model = _model(_network(cell), **options)
+    history = model.fit(12, BATCHES, VALID, callbacks=callbacks, dataset_sink_mode=sink, verbose=0)
+
+    assert 2 < len(history["loss"]) < 12, "stopped early"
+    scaled = {"loss_scale", "overflow", "skipped_steps"} if level == "O2" else set()
+    epoch_keys = {"loss", "val_loss", "val_mae", *scaled}
+    assert {frozenset(keys) for keys in seen} == {
+        frozenset({"loss", *scaled}), frozenset({*epoch_keys, "learning_rate"})
+    }
+    names = {path.name.split("-")[0] for path in tmp_path.iterdir()}
+    assert {"log.csv", "best.weights.h5", "epoch", "2", "end", "ours", "summary"} <= names
+    assert not (tmp_path / "backup").exists() and ("whole.keras" in names) != cell
+    assert history.get("skipped_steps", [0])[0] == (level == "O2")
+    assert {"batch_loss", "epoch_loss", "epoch_learning_rate", *(f"epoch_{name}" for name in scaled)} <= set(
+        written.scalars
+    )
 
 
 @FEEDS

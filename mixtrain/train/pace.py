@@ -1,0 +1,57 @@
+"""`Pace`: how many steps a compiled call should run, learned from how long steps take."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Iterator
+from typing import Final
+
+# A call's own cost is under a millisecond, so a tenth of a second of steps hides it; progress and Ctrl-C stay prompt.
+SECONDS_A_CALL: Final = 0.1
+MOST_STEPS: Final = 32
+MOST_BYTES: Final = 2**26
+
+
+class Pace:
+    """Learns how long a step takes.
+
+    Example:
+        >>> pace = Pace()
+        >>> pace.steps(batch_bytes=1024)
+        1
+        >>> for _ in range(3):
+        ...     pace.learn(seconds=0.01, steps=1)
+        >>> pace.steps(batch_bytes=1024), pace.steps(batch_bytes=2**25)
+        (10, 2)
+    """
+
+    def __init__(self) -> None:
+        self._calls = 0
+        self._seconds = math.inf
+
+    def learn(self, seconds: float, steps: int) -> None:
+        """Take in how long a call of some steps took; the first of all is left out, for it compiles."""
+        self._calls += 1
+        if self._calls > 1:
+            self._seconds = min(self._seconds, seconds / steps)
+
+    @contextlib.contextmanager
+    def timed(self, steps: int) -> Iterator[None]:
+        """Learn from what is inside, unless it fails."""
+        started = time.perf_counter()
+        yield
+        self.learn(time.perf_counter() - started, steps)
+
+    def steps(self, batch_bytes: int) -> int:
+        """Return how many steps a call should run.
+
+        Args:
+            batch_bytes: Size of a batch: those of a call lie in memory together.
+        """
+        if math.isinf(self._seconds):
+            return 1
+        fit = SECONDS_A_CALL / max(self._seconds, SECONDS_A_CALL / MOST_STEPS)
+        # Rounded first: 0.1 / 0.01 is a little under 10.
+        return max(1, min(int(round(fit, 6)), MOST_BYTES // max(batch_bytes, 1)))

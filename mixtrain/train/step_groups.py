@@ -1,0 +1,112 @@
+"""Steps of the host feed that run together in one compiled call, where nobody needs control between them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
+import keras
+
+from mixtrain import engine
+from mixtrain.train.records import StepRecords
+from mixtrain.train.stepper import Batch, Stepper
+
+Call = Callable[[], StepRecords]
+
+
+def grouped(batches: Iterator[Batch], limit: Callable[[Batch], int]) -> Iterator[list[Batch]]:
+    """Yield the batches in groups of neighbours that are alike.
+
+    Args:
+        batches: The batches of a pass.
+        limit: Asked with the first batch of a group: how many it may have.
+
+    Raises:
+        Exception: What reading a batch raised, after the batches before it were yielded.
+    """
+    waiting: list[Batch] = []
+    failed: Exception | None = None
+    while failed is None:
+        group = waiting or _read(batches)
+        waiting = []
+        if not group:
+            return
+        most, form = limit(group[0]), _form(group[0])
+        while form is not None and len(group) < most and not waiting:
+            try:
+                following = _read(batches)
+            except Exception as error:
+                failed = error
+                break
+            if not following:
+                break
+            if _form(following[0]) == form:
+                group += following
+            else:
+                waiting = following
+        yield group
+    raise failed
+
+
+def batch_bytes(batch: Batch) -> int:
+    """Return the size of a batch in memory."""
+    columns = keras.tree.flatten(batch)
+    return sum(engine.byte_count(column) for column in columns if engine.is_tensor(column))
+
+
+def replayed(
+    stepper: Stepper, group: list[Batch], follow: Callable[[StepRecords], StepRecords]
+) -> Generator[tuple[Batch, Call], None, None]:
+    """Yield (batch, call) for each step of a group; the first call runs them all, each returns one step's records.
+
+    Where the reader stops in between, the network is put where it was after the steps that were called. A step that
+    fails does so when it is called, with the steps before it done.
+
+    Args:
+        stepper: Runs the steps.
+        group: Batches alike.
+        follow: Called with the records of steps that have just run; returns them.
+    """
+    results: list[tuple[StepRecords, Any]] = []
+    undo: Callable[[], None] | None = None
+    called = 0
+
+    def call(index: int) -> StepRecords:
+        nonlocal undo, called
+        if index == 0:
+            try:
+                records, outputs, undo = stepper.several(group)
+            except Exception:
+                # One of them fails: step by step the error comes where it belongs.
+                undo = None
+            else:
+                follow(records)
+                results.extend(zip(records.each(), outputs, strict=True))
+        called = index + 1
+        if undo is None:
+            return follow(stepper.step(group[index]))
+        records, stepper.outputs = results[index]
+        return records
+
+    try:
+        for index, batch in enumerate(group):
+            yield batch, functools.partial(call, index)
+    finally:
+        if undo is not None and called < len(group):
+            undo()
+            for batch in group[:called]:
+                stepper.step(batch)
+
+
+def _read(batches: Iterator[Batch]) -> list[Batch]:
+    batch = next(batches, None)
+    return [] if batch is None else [batch]
+
+
+def _form(batch: Batch) -> Any:
+    """Return what batches that can be stacked have in common; None for one that cannot be."""
+    columns = keras.tree.flatten(batch)
+    if not all(map(engine.is_tensor, columns)):
+        return None
+    return [(tuple(column.shape), column.dtype) for column in columns], [type(column) for column in batch]

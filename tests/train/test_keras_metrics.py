@@ -1,0 +1,202 @@
+"""Metrics as Keras's `compile` takes them: names, outputs, weights, masks; and evaluation without any."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from mixtrain import Callback, Model, nn
+from mixtrain.train.keras_metrics import CompileMetric, DeviceMetrics
+from mixtrain.train.model_metrics import model_metrics
+
+layers = keras.layers
+ROWS, BATCH = 10, 4  # the last batch holds 2
+_draw = np.random.default_rng(3)
+X = _draw.standard_normal((ROWS, 4)).astype(np.float32)
+Y = _draw.standard_normal((ROWS, 1)).astype(np.float32)
+C = _draw.integers(0, 3, ROWS).astype(np.int32)
+W = _draw.uniform(0.0, 2.0, ROWS).astype(np.float32)
+ONE_HOT = np.eye(3, dtype=np.float32)[C]
+LOSSES = {"a": "mse", "b": "sparse_categorical_crossentropy"}
+
+
+def batches(*columns: Any) -> list[Any]:
+    """Return the columns cut into batches; columns that are None are left out."""
+    given = tuple(column for column in columns if column is not None)
+    return [
+        keras.tree.map_structure(lambda values: values[start : start + BATCH], given)  # noqa: B023
+        for start in range(0, ROWS, BATCH)
+    ]
+
+
+def two_outputs(form: str) -> Any:
+    keras.utils.set_random_seed(1)
+    entry = keras.Input((4,))
+    hidden = layers.Dense(5, activation="tanh")(entry)
+    a, b = layers.Dense(1, name="a")(hidden), layers.Dense(3, activation="softmax", name="b")(hidden)
+    return keras.Model(entry, {"a": a, "b": b} if form == "dict" else [a, b])
+
+
+def one_output(units: int, activation: str) -> Any:
+    keras.utils.set_random_seed(1)
+    return keras.Sequential([keras.Input((4,)), layers.Dense(units, activation=activation)])
+
+
+def in_keras(net: Any, data: Any, label: Any, weight: Any, **options: Any) -> dict[str, Any]:
+    """Return what Keras's `compile` and `evaluate` give, without the loss of each output."""
+    net.compile("sgd", **options)
+    found = net.evaluate(data, label, sample_weight=weight, batch_size=BATCH, verbose=0, return_dict=True)
+    return {name: value for name, value in found.items() if not name.endswith("_loss")}
+
+
+def by_us(net: Any, data: Any, label: Any, weight: Any, **options: Any) -> dict[str, Any]:
+    """Return the metrics of a `Model`, and its loss as a validation reports it."""
+    model = Model(net, options.pop("loss"), keras.optimizers.SGD(0.0), sample_weight=weight is not None, **options)
+    history = model.fit(1, batches(data, label, weight)[:1], batches(data, label, weight), verbose=0)
+    return {name.removeprefix("val_"): values[0] for name, values in history.items() if name.startswith("val_")}
+
+
+BY_OUTPUT: list[tuple[str, Any, Any, Any]] = [
+    ("dict", {"a": ["mae"], "b": ["accuracy"]}, {"a": ["mae"], "b": "acc"}, W),
+    ("list", ["mae", ["acc", "sparse_top_k_categorical_accuracy"]], None, None),
+    ("list", None, [["mse"], ["accuracy"]], W),
+]
+
+
+@pytest.mark.parametrize(("form", "metrics", "weighted", "weight"), BY_OUTPUT, ids=["dict", "list", "weighted"])
+def test_metrics_of_each_output_have_keras_names_and_values(
+    form: str, metrics: Any, weighted: Any, weight: Any
+) -> None:
+    label = {"a": Y, "b": C} if form == "dict" else [Y, C]
+    options = {"loss": LOSSES, "metrics": metrics, "weighted_metrics": weighted}
+    wanted = in_keras(two_outputs(form), X, label, weight, **options)
+    assert by_us(two_outputs(form), X, label, weight, **options) == pytest.approx(wanted, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("units", "activation", "loss", "label", "metrics"),
+    [
+        (1, "sigmoid", "binary_crossentropy", (Y > 0).astype(np.float32), ["accuracy", "precision", "mse"]),
+        (3, "softmax", "sparse_categorical_crossentropy", C, {"dense": ["Accuracy"]}),
+        (3, "softmax", "categorical_crossentropy", ONE_HOT, ["acc", keras.metrics.AUC(name="area"), "acc"]),
+        (3, "softmax", "ce", C, "accuracy"),
+        (3, "softmax", "crossentropy", ONE_HOT, [keras.metrics.top_k_categorical_accuracy]),
+        (1, "sigmoid", "ce", (Y > 0).astype(np.float32), None),
+    ],
+    ids=["binary", "sparse", "one-hot", "name-sparse", "name-one-hot", "name-binary"],
+)
+def test_names_mean_what_they_mean_in_keras_by_the_shapes(
+    units: int, activation: str, loss: str, label: Any, metrics: Any
+) -> None:
+    net = one_output(units, activation)
+    ours = {net.layers[0].name: ["Accuracy"]} if isinstance(metrics, dict) else metrics
+    theirs = None if ours is None else keras.tree.flatten(ours)
+    wanted = in_keras(one_output(units, activation), X, label, None, loss=loss, metrics=theirs)
+    assert by_us(net, X, label, None, loss=loss, metrics=ours) == pytest.approx(wanted, rel=1e-5)
+
+
+def masked() -> Any:
+    keras.utils.set_random_seed(1)
+    last = layers.Dense(1, activation="sigmoid")
+    return keras.Sequential([keras.Input((3,), dtype="int32"), layers.Embedding(5, 3, mask_zero=True), last])
+
+
+@pytest.mark.parametrize("weight", [None, np.abs(_draw.standard_normal((ROWS, 3))).astype(np.float32)])
+def test_masks_count_in_metrics_as_in_keras(weight: Any) -> None:
+    ids = _draw.integers(0, 5, (ROWS, 3)).astype(np.int32)
+    label = _draw.integers(0, 2, (ROWS, 3, 1)).astype(np.float32)
+    found = []
+    for evaluated in (in_keras, by_us):
+        options = {"metrics": ["accuracy"], "weighted_metrics": ["mae", keras.metrics.BinaryAccuracy()]}
+        found.append(evaluated(masked(), ids, label, weight, loss="binary_crossentropy", **options))
+    assert found[1] == pytest.approx(found[0], rel=1e-5)
+    assert found[0]["accuracy"] != np.mean(label == (masked()(ids) > 0.5))  # without masks it is another
+
+
+def test_a_set_of_names_speaks_as_mindspore_does_and_lists_as_keras_does() -> None:
+    net = one_output(3, "softmax")
+    data, loss = batches(X, C), "sparse_categorical_crossentropy"
+    assert Model(net, loss, "sgd", metrics={"recall"}).eval(data)["recall"].shape == (3,)
+    found = Model(net, loss, "sgd", metrics={"acc": nn.Accuracy(), "loss": nn.Loss()}).eval(data)
+    assert found.keys() == {"acc", "loss"}
+    assert Model(net, loss, "sgd", metrics=["acc"]).eval(data)["acc"] == pytest.approx(found["acc"])
+    assert isinstance(model_metrics(net, loss, ["recall"])["recall"], CompileMetric)
+    assert not isinstance(model_metrics(net, nn.MSELoss(), ["recall"])["recall"], CompileMetric)
+
+
+def test_fit_without_metrics_gives_the_loss_and_so_does_eval() -> None:
+    net = one_output(1, "tanh")
+    wanted = in_keras(one_output(1, "tanh"), X, Y, None, loss="mse")["loss"]
+    history = Model(net, "mse", keras.optimizers.SGD(0.0)).fit(2, batches(X, Y), batches(X, Y), verbose=0)
+    assert history["val_loss"] == pytest.approx([wanted] * 2, rel=1e-6)
+    assert Model(net, "mse").eval(batches(X, Y)) == pytest.approx({"loss": wanted}, rel=1e-6)
+    cell = nn.Dense(4, 1, weight_init="zeros", has_bias=False)
+    by_batch = np.mean([np.mean(label**2) for _, label in batches(X, Y)])  # of MindSpore, batches count the same
+    assert Model(cell, nn.MSELoss()).eval(batches(X, Y)) == pytest.approx({"loss": by_batch}, rel=1e-6)
+
+
+class LooksAtValues(keras.metrics.Metric):
+    """A metric that cannot be compiled."""
+
+    def __init__(self) -> None:
+        super().__init__(name="looks")
+        self.rows = 0
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        self.rows += int(np.sum(np.asarray(y_true) == np.asarray(y_true)))
+
+    def result(self) -> Any:
+        return keras.ops.convert_to_tensor(float(self.rows))
+
+
+def test_a_metric_that_looks_at_values_works_and_counts_every_batch_once() -> None:
+    found = Model(one_output(1, "tanh"), "mse", metrics=["mae", LooksAtValues()]).eval(batches(X, Y) * 2)
+    assert found["looks"] == 2 * ROWS
+    wanted = in_keras(one_output(1, "tanh"), X, Y, None, metrics=["mae"], loss="mse")
+    assert found["mae"] == pytest.approx(wanted["mae"])
+
+
+def test_keras_metrics_are_compiled_after_their_first_batch() -> None:
+    seen: list[bool] = []
+
+    class Told(CompileMetric):
+        def update(self, *inputs: Any) -> None:
+            seen.append(isinstance(inputs[0], keras.KerasTensor) or not hasattr(inputs[0], "numpy"))
+            super().update(*inputs)
+
+    metrics = DeviceMetrics([Told("mae")])
+    for start in range(0, 8, 4):
+        for _ in range(2):
+            ones = keras.ops.ones((4, 1))
+            metrics.update(ones, ones * float(start), None, [None])
+    assert seen == [False, True]
+
+
+def test_a_callback_between_steps_finds_the_metrics_up_to_date() -> None:
+    metric, seen = nn.Loss(), []
+
+    class Look(Callback):
+        def on_eval_step_end(self, run_context: Any) -> None:
+            seen.append(metric.eval())
+
+    Model(one_output(1, "tanh"), "mse", metrics={"loss": metric}).eval(batches(X, Y), callbacks=Look())
+    assert len(seen) == 3
+    assert len(set(seen)) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "told"),
+    [
+        ({"weighted_metrics": [[nn.Accuracy()], []]}, TypeError, "each of weighted_metrics must be a Keras metric"),
+        ({"weighted_metrics": {"x": ["mae"], "y": []}}, ValueError, "weighted_metrics must be a list for the outputs"),
+        ({"metrics": ["mae"]}, ValueError, "a list of lists must have one for each of the 2 outputs; got 1"),
+        ({"metrics": {"a": ["acuracy"]}}, ValueError, "name must be one of .*accuracy"),
+        ({"metrics": {"a": [3]}}, TypeError, "each must be a metric or its name"),
+    ],
+)
+def test_metrics_that_do_not_fit_are_refused(options: Any, error: type[Exception], told: str) -> None:
+    with pytest.raises(error, match=told):
+        Model(two_outputs("list"), LOSSES, "sgd", **options)

@@ -1,0 +1,216 @@
+"""Steps that run together in one call look, to everybody, as if they had run one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import mixtrain
+from mixtrain import DynamicLossScaleManager, LossMonitor, LossScaleExhausted, Model, nn
+from mixtrain.train.pace import Pace
+from mixtrain.train.step_groups import grouped
+from mixtrain.train.stepper import Stepper
+from tests.train.planted import Trace, batches, chain_model
+
+_draw = np.random.default_rng(0)
+DATA = [
+    (_draw.standard_normal((4, 6)).astype(np.float32), _draw.standard_normal((4, 2)).astype(np.float32))
+    for _ in range(11)
+]
+
+
+class Watching(Trace):
+    """A trace that only looks."""
+
+    observes_only = True
+
+
+class Controlling(Trace):
+    """The same, which could do more."""
+
+    observes_only = False
+
+
+@pytest.fixture
+def groups(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let a call run four steps; the sizes of the groups that are run."""
+    sizes: list[int] = []
+    several = Stepper.several
+
+    def counted(self: Stepper, group: Any) -> Any:
+        sizes.append(len(group))
+        return several(self, group)
+
+    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes: 4)
+    monkeypatch.setattr(Stepper, "several", counted)
+    return sizes
+
+
+def dropping() -> keras.Model:
+    """Return a network with randomness and moving statistics."""
+    layers = keras.layers
+    return keras.Sequential(
+        [keras.Input((6,)), layers.Dense(8), layers.BatchNormalization(), layers.Dropout(0.5, seed=3), layers.Dense(2)]
+    )
+
+
+def trained(
+    callbacks: Any, *, epochs: int = 2, data: Any = DATA, scale: int | None = None, **options: Any
+) -> tuple[Any, list[np.ndarray]]:
+    """Return the history of a run and all that it leaves: weights, statistics, slots."""
+    keras.utils.set_random_seed(5)
+    network, optimizer = dropping(), keras.optimizers.Adam(0.01)
+    manager = None if scale is None else DynamicLossScaleManager(scale)
+    model = Model(network, "mse", optimizer, loss_scale_manager=manager, **options)
+    history = model.train(epochs, data, callbacks=callbacks, verbose=0)
+    return history, [np.asarray(value) for value in (*network.get_weights(), *optimizer.variables)]
+
+
+def same(one: list[np.ndarray], other: list[np.ndarray]) -> bool:
+    """Say whether two runs left the same, bit for bit."""
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("options", [{}, {"amp_level": "O2", "scale": 2**10}])
+def test_observers_see_the_values_of_steps_that_run_one_by_one(groups: list[int], options: dict[str, Any]) -> None:
+    watching, controlling = Watching(), Controlling()
+    together, left = trained(watching, **options)
+    assert groups == [4, 4, 3] * 2
+    alone, left_alone = trained(controlling, **options)
+    assert groups == [4, 4, 3] * 2
+    assert watching.losses == controlling.losses and watching.steps == controlling.steps == list(range(1, 23))
+    assert dict(together) == dict(alone)
+    assert same(left, left_alone)
+
+
+def test_nobody_listening_is_enough(groups: list[int]) -> None:
+    assert same(trained(None)[1], trained(Controlling())[1])
+    assert groups == [4, 4, 3] * 2
+
+
+@pytest.mark.parametrize("flags", ["00110010000", "11111100000"])
+def test_the_scale_moves_as_in_steps_that_run_one_by_one(groups: list[int], flags: str) -> None:
+    runs = []
+    for trace in (Watching(), Controlling()):
+        chain_model(DynamicLossScaleManager(16, 2, 3)).train(1, batches(flags), callbacks=trace, verbose=0)
+        runs.append((trace.scales, trace.overflows, trace.losses))
+    assert groups == [4, 4, 3]
+    assert runs[0] == runs[1]
+
+
+def test_monitors_print_the_same_lines(groups: list[int], capsys: pytest.CaptureFixture[str]) -> None:
+    trained(LossMonitor())
+    together = capsys.readouterr().out
+    trained([LossMonitor(), Controlling()])
+    assert capsys.readouterr().out == together
+    assert together.count("loss is") == 22 and groups == [4, 4, 3] * 2
+
+
+@pytest.mark.parametrize("last", [1, 2, 5, 8])
+def test_a_stop_that_an_observer_asks_for_leaves_the_weights_of_its_step(groups: list[int], last: int) -> None:
+    class Stopping(mixtrain.Callback):
+        def __init__(self, observes: bool) -> None:
+            self.observes_only = observes  # type: ignore[misc]
+
+        def on_train_step_end(self, run_context: Any) -> None:
+            if run_context.original_args().cur_step_num == last:
+                run_context.request_stop()
+
+    stopped, one_by_one = trained(Stopping(True))[1], trained(Stopping(False))[1]
+    assert groups == [4] * -(-last // 4)
+    assert same(stopped, one_by_one)
+
+
+def test_an_observer_that_raises_leaves_the_weights_of_its_step(groups: list[int]) -> None:
+    class Raising(mixtrain.Callback):
+        observes_only = True
+
+        def on_train_step_end(self, run_context: Any) -> None:
+            if run_context.original_args().cur_step_num == 6:
+                raise KeyError("six")
+
+    model, expected = (chain_model(DynamicLossScaleManager(16, 2, 3)) for _ in range(2))
+    with pytest.raises(KeyError, match="six"):
+        model.train(1, batches("0010000000"), callbacks=Raising(), verbose=0)
+    expected.train(1, batches("001000"), callbacks=Controlling(), verbose=0)
+    assert groups == [4, 4]
+    networks = (model.predict_network, expected.predict_network)
+    for one, other in zip(*(network.get_parameters() for network in networks), strict=True):
+        assert one.asnumpy() == other.asnumpy()
+    assert model.train_network.state.counts.numpy().tolist() == expected.train_network.state.counts.numpy().tolist()
+
+
+def test_a_dataset_that_raises_does_so_after_the_steps_before_it(groups: list[int]) -> None:
+    class Broken:
+        def __iter__(self) -> Iterator[Any]:
+            yield from DATA[:6]
+            raise OSError("the disk is gone")
+
+    watching = Watching()
+    with pytest.raises(OSError, match="gone") as caught:
+        trained(watching, data=Broken())
+    assert watching.steps == [1, 2, 3, 4, 5, 6] and groups == [4, 2]
+    assert "in epoch 1, after step 6" in caught.value.__notes__[0]
+
+
+def test_a_step_that_fails_does_so_in_its_place(groups: list[int]) -> None:
+    wrong = (DATA[0][0], np.zeros((4, 2), np.float32))
+
+    class Choosy(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = nn.Dense(6, 2)
+
+        def construct(self, x: Any, y: Any) -> Any:
+            places = keras.ops.cast(keras.ops.where(keras.ops.any(y), 0, 7), "int32")
+            return tf.gather(self.dense(x), tf.reshape(places, [1]))
+
+    network = Choosy()
+    step = nn.TrainOneStepCell(network, nn.SGD(network.trainable_params(), 0.1))
+    watching = Watching()
+    with pytest.raises(ValueError, match="Choosy|run time"):
+        Model(step).train(1, [*DATA[:2], wrong, DATA[3]], callbacks=watching, verbose=0)
+    assert watching.steps == [1, 2] and groups == [4]
+
+
+def test_an_endless_overflow_ends_the_run_at_its_step(groups: list[int]) -> None:
+    with pytest.raises(LossScaleExhausted) as caught:
+        chain_model(DynamicLossScaleManager(16, 2, 3), bad_step_max=5).train(1, batches("1" * 12), verbose=0)
+    assert caught.value.step == 6 and groups[0] == 4
+
+
+def test_batches_of_another_size_run_in_another_group(groups: list[int]) -> None:
+    small = [(x[:3], y[:3]) for x, y in DATA]
+    data = [*DATA[:3], *small[:2], *DATA[:6]]
+    assert same(trained(Watching(), data=data)[1], trained(Controlling(), data=data)[1])
+    assert groups == [3, 2, 4, 2] * 2
+
+
+def test_a_checkpoint_holds_the_weights_of_its_step(groups: list[int], tmp_path: Any) -> None:
+    for name, more in (("together", []), ("alone", [Controlling()])):
+        files = mixtrain.ModelCheckpoint("x", str(tmp_path / name), mixtrain.CheckpointConfig(save_checkpoint_steps=3))
+        trained([files, *more], epochs=1)
+    assert groups == [3, 3, 3, 2]
+    for file in sorted((tmp_path / "alone").glob("*.ckpt")):
+        one, other = (mixtrain.load_checkpoint(str(tmp_path / name / file.name)) for name in ("together", "alone"))
+        assert all(np.array_equal(one[key].asnumpy(), other[key].asnumpy()) for key in other)
+
+
+def test_what_cannot_be_stacked_runs_alone() -> None:
+    assert list(grouped(iter([("a",), ("a",)]), lambda batch: 4)) == [[("a",)], [("a",)]]
+
+
+def test_a_call_runs_as_many_steps_as_a_tenth_of_a_second_holds() -> None:
+    pace = Pace()
+    pace.learn(3.0, 1)  # compiling
+    pace.learn(0.02, 1)
+    assert pace.steps(1) == 5
+    pace.learn(0.01, 2)
+    assert pace.steps(1) == 20 and pace.steps(2**25) == 2 and pace.steps(2**30) == 1
+    pace.learn(0.0, 2)
+    assert pace.steps(1) == 32
