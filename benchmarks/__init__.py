@@ -1,1 +1,1 @@
-"""Benchmarks: ratios with peers, medians of interleaved rounds in one process."""
+"""Benchmarks: ratios with peers, medians over interleaved rounds; `python -m benchmarks --list` names them."""

@@ -1,105 +1,101 @@
-"""Interleaved timing: every contender once a round, in turn, and the medians of their rounds."""
+"""Interleaved rounds: every contender once a round, in turn, and the medians over the rounds."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
-import os
-import pathlib
-import platform
+import math
 import statistics
-import tempfile
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
-import keras
-import numpy as np
-
-import mixtrain
-from mixtrain import engine
+Say = Callable[[str], None]
 
 
 @dataclasses.dataclass(frozen=True)
-class Timing:
+class Series:
     """One contender's rounds.
 
     Attributes:
         name: Its name.
-        milliseconds: Milliseconds a step, one value a round.
+        unit: What the values are.
+        values: One a round.
+        samples: Samples for each unit of 1000; 0 where that means nothing.
     """
 
     name: str
-    milliseconds: tuple[float, ...]
+    unit: str
+    values: tuple[float, ...]
+    samples: int = 0
 
     @property
-    def median(self) -> float:
-        """The median, in milliseconds a step."""
-        return statistics.median(self.milliseconds)
+    def quartiles(self) -> tuple[float, float, float]:
+        """The lower quartile, the median and the upper quartile."""
+        if len(self.values) == 1:
+            return self.values * 3  # type: ignore[return-value]
+        low, middle, high = statistics.quantiles(self.values, n=4, method="inclusive")
+        return low, middle, high
 
     @property
     def spread(self) -> float:
         """The distance of the quartiles over the median."""
-        low, _, high = statistics.quantiles(self.milliseconds, n=4)
-        return (high - low) / self.median
+        low, middle, high = self.quartiles
+        return (high - low) / middle
 
 
-def interleaved(contenders: Mapping[str, Callable[[], int]], *, rounds: int, warmup: int = 2) -> dict[str, Timing]:
-    """Time contenders in turn.
+def warm_up(run: Callable[[], float], *, most: int = 8, patience: float = 15.0) -> int:
+    """Run a contender until its time no longer falls by a tenth: its first rounds compile.
 
     Args:
-        contenders: By name, a function that runs some steps and returns how many.
-        rounds: How often each is timed.
-        warmup: Rounds before that.
+        run: Runs a round and returns its seconds.
+        most: Rounds at most.
+        patience: Seconds after which no further round is begun.
 
     Returns:
-        The timings by name.
+        How many rounds were run.
     """
-    found: dict[str, list[float]] = {name: [] for name in contenders}
-    for number in range(warmup + rounds):
-        for name, run in contenders.items():
-            start = time.perf_counter()
-            steps = run()
-            elapsed = (time.perf_counter() - start) * 1000 / steps
-            if number >= warmup:
-                found[name].append(elapsed)
-    return {name: Timing(name, tuple(values)) for name, values in found.items()}
+    total = last = run()
+    for count in range(1, most):
+        if total > patience:
+            return count
+        now = run()
+        total += now
+        if now > 0.9 * last:
+            return count + 1
+        last = now
+    return most
 
 
-def ratio(timings: Mapping[str, Timing], ours: str, peer: str) -> float:
-    """Return the median over rounds of ours divided by the peer's of the same round."""
-    pairs = zip(timings[ours].milliseconds, timings[peer].milliseconds, strict=True)
-    return statistics.median(a / b for a, b in pairs)
+def interleaved(
+    runs: Mapping[str, Callable[[], float]],
+    *,
+    rounds: int,
+    patience: float = math.inf,
+    say: Say = lambda text: None,
+) -> dict[str, list[float]]:
+    """Time contenders in turn; each round begins with another of them.
+
+    Args:
+        runs: By name, what runs a round and returns its value.
+        rounds: How often each is timed.
+        patience: Seconds after which no round is begun, once there were two.
+        say: Told how far it is.
+
+    Returns:
+        The values of each contender's rounds.
+    """
+    begun = time.perf_counter()
+    names = list(runs)
+    found: dict[str, list[float]] = {name: [] for name in names}
+    for number in range(rounds):
+        if number >= 2 and time.perf_counter() - begun > patience:
+            break
+        for name in turned(names, number):
+            found[name].append(runs[name]())
+        say(f"round {number + 1} of {rounds}")
+    return found
 
 
-def surroundings() -> dict[str, Any]:
-    """Return versions and device, for the record."""
-    device = engine.describe_device()
-    model = next(
-        (line.split(":", 1)[1].strip() for line in _cpu_lines() if line.startswith("model name")), platform.processor()
-    )
-    return {
-        "mixtrain": mixtrain.__version__,
-        "keras": keras.__version__,
-        "backend": keras.backend.backend(),
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-        "device": device.kind,
-        "cpu": model,
-        "cores": os.cpu_count(),
-        "fast_bfloat16": device.fast_bfloat16,
-    }
-
-
-def _cpu_lines() -> list[str]:
-    path = pathlib.Path("/proc/cpuinfo")
-    return path.read_text(errors="replace").splitlines() if path.exists() else []
-
-
-def write_json(path: pathlib.Path, record: Mapping[str, Any]) -> None:
-    """Write a record, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, suffix=".json") as file:
-        json.dump(record, file, indent=1)
-        file.write("\n")
-    pathlib.Path(file.name).replace(path)
+def turned(names: Sequence[str], number: int) -> list[str]:
+    """Return the names beginning with another one each round."""
+    start = number % len(names)
+    return [*names[start:], *names[:start]]

@@ -1,46 +1,103 @@
-"""The tables of docs/benchmarks.md, one between a pair of markers for each benchmark."""
+"""The tables of docs/benchmarks.md, one section between a pair of markers for each set, and one for all goals."""
 
 from __future__ import annotations
 
 import pathlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "benchmarks.md"
+NOT_RUN = "No run is recorded yet."
 
 
 def as_markdown(record: Mapping[str, Any]) -> str:
-    """Return a benchmark's record as text with two tables."""
-    around, steps = record["surroundings"], record["steps_a_round"]
-    if isinstance(steps, Mapping):
-        steps = ", ".join(f"{count} ({name})" for name, count in steps.items())
-    lines = [
-        f"Seen on {around['cpu']}, {around['cores']} cores ({around['device']}), Keras {around['keras']} on "
-        f"{around['backend']}, NumPy {around['numpy']}, Python {around['python']}; {record['rounds']} rounds of "
-        f"{steps} steps.",
-        "",
-        "| contender | ms a step (median) | spread (quartiles / median) |",
-        "|---|---|---|",
-    ]
-    for name, timing in record["milliseconds_a_step"].items():
-        lines.append(f"| {name} | {timing['median']:.2f} | {timing['spread']:.0%} |")
-    lines += ["", "| ratio, lower is better | seen | goal |", "|---|---|---|"]
-    for row in record["ratios"]:
-        lines.append(f"| {row['what']} | {row['ratio']:.2f} | <= {row['goal']:.2f} |")
+    """Return a set's record as text with its tables."""
+    sections = [_surroundings(record), *(_race(race) for race in record["races"])]
+    goals = [goal for race in record["races"] for goal in race["goals"]]
+    if goals:
+        sections.append(_goals(goals))
+    missing = [f"{name}: {why}" for race in record["races"] for name, why in race["missing"].items()]
+    if missing:
+        sections.append("Not measured: " + "; ".join(missing))
+    return "\n\n".join(sections)
+
+
+def goals_as_markdown(records: Sequence[Mapping[str, Any]]) -> str:
+    """Return the goals with a limit of all records as one table."""
+    goals = [goal for record in records for race in record["races"] for goal in race["goals"]]
+    goals = [goal for goal in goals if goal["limit"] is not None]
+    if not goals:
+        return NOT_RUN
+    met = sum(goal["met"] is True for goal in goals)
+    return f"{_goals(goals)}\n\n{met} of {len(goals)} goals were met."
+
+
+def update_section(name: str, text: str, page: pathlib.Path | None = None) -> None:
+    """Write a text into the page between its markers.
+
+    Args:
+        name: The section's name, as in its markers.
+        text: What shall stand there.
+        page: The page; by default docs/benchmarks.md.
+
+    Raises:
+        ValueError: The page has no such markers.
+    """
+    page = page or PAGE
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), flags=re.DOTALL)
+    before = page.read_text()
+    if not pattern.search(before):
+        raise ValueError(f"benchmarks: {page.name} must hold the markers {begin} and {end}; it holds none. Write them.")
+    draft = page.with_suffix(".md.new")
+    draft.write_text(pattern.sub(lambda _: f"{begin}\n{text}\n{end}", before))
+    draft.replace(page)
+
+
+def _surroundings(record: Mapping[str, Any]) -> str:
+    around, load = record["surroundings"], record["load_average"]
+    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
+    flags = " ".join(around["cpu_flags"]) or "none of those looked for"
+    return (
+        f"Seen on {around['cpu']}, {around['cores']} cores ({around['device']}; {flags}), Python {around['python']}: "
+        f"{versions}. Load average {_number(load['before'])} before and {_number(load['after'])} after, "
+        f"{record['seconds']:.0f} s in all."
+    )
+
+
+def _race(race: Mapping[str, Any]) -> str:
+    units = {row["unit"] for row in race["contenders"]}
+    unit = units.pop() if units else "value"
+    speed = any(row["samples_a_second"] for row in race["contenders"])
+    head = ["contender", f"{unit} (median)", "spread (quartiles / median)", *(["samples a second"] if speed else [])]
+    lines = [f"{race['race']}: {race['measure']}, {race['rounds']} rounds.", "", _line(head), "|---" * len(head) + "|"]
+    for row in race["contenders"]:
+        cells = [row["name"], _short(row["median"]), f"{row['spread']:.0%}"]
+        lines.append(_line([*cells, *([f"{row['samples_a_second']:,.0f}"] if speed else [])]))
     return "\n".join(lines)
 
 
-def update_table(name: str, record: Mapping[str, Any]) -> str:
-    """Write a benchmark's tables into the page between its markers; return them."""
-    text = as_markdown(record)
-    page = PAGE.read_text()
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), flags=re.DOTALL)
-    if not pattern.search(page):
-        raise ValueError(f"benchmarks: docs/benchmarks.md must hold the markers {begin} and {end}; it holds none.")
-    written = pattern.sub(lambda _: f"{begin}\n{text}\n{end}", page)
-    draft = PAGE.with_suffix(".md.new")
-    draft.write_text(written)
-    draft.replace(PAGE)
-    return text
+def _goals(goals: Sequence[Mapping[str, Any]]) -> str:
+    lines = ["| ratio, lower is better | seen | quartiles | goal | |", "|---|---|---|---|---|"]
+    for goal in goals:
+        limit = "" if goal["limit"] is None else f"<= {goal['limit']:.2f}"
+        verdict = {True: "met", False: "not met", None: ""}[goal["met"]]
+        if goal["seen"] is None:
+            lines.append(_line([goal["what"], "not measured", "", limit, verdict]))
+        else:
+            cells = [f"{goal['seen']:.3f}", f"{goal['low']:.3f} to {goal['high']:.3f}"]
+            lines.append(_line([goal["what"], *cells, limit, verdict]))
+    return "\n".join(lines)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.2f}"

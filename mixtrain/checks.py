@@ -52,6 +52,7 @@ def number(
     at_least: float | None = None,
     above: float | None = None,
     at_most: float | None = None,
+    below: float | None = None,
     example: float | None = None,
 ) -> float:
     """Return `value` as a finite float inside the given bounds; a bool is not a number."""
@@ -67,6 +68,8 @@ def number(
         raise fail_value(where, f"{name} must be greater than {above:g}", value, write)
     if at_most is not None and result > at_most:
         raise fail_value(where, f"{name} must be at most {at_most:g}", value, write)
+    if below is not None and result >= below:
+        raise fail_value(where, f"{name} must be less than {below:g}", value, write)
     return result
 
 

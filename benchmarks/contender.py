@@ -1,0 +1,94 @@
+"""Who trains a workload, and how: one row for each contender, plain enough to be sent to a child process."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+from collections.abc import Callable
+from typing import Any, Literal
+
+from benchmarks.workloads import Workload
+
+Kind = Literal["mixtrain", "mixtrain cell", "mixtrain script", "keras", "loop", "pytorch", "mindspore"]
+DType = Literal["float32", "bfloat16", "float16"]
+Round = Callable[[], Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """How a kind of contender is run.
+
+    Attributes:
+        module: The module whose ``made(contender, workload, steps)`` builds network and data; what it returns makes the
+            training when called, and that trains for one round when called.
+        package: The package that the peer's interpreter must have; None for contenders of this process.
+    """
+
+    module: str
+    package: str | None = None
+
+
+WAYS: dict[Kind, Way] = {
+    "mixtrain": Way("benchmarks.contenders.model"),
+    "mixtrain cell": Way("benchmarks.contenders.model"),
+    "mixtrain script": Way("benchmarks.contenders.script"),
+    "keras": Way("benchmarks.contenders.keras_fit"),
+    "loop": Way("benchmarks.contenders.loop"),
+    "pytorch": Way("benchmarks.contenders.pytorch", "torch"),
+    "mindspore": Way("benchmarks.contenders.script", "mindspore"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Contender:
+    """One way of training.
+
+    Attributes:
+        name: Its name in the tables and in goals.
+        kind: Key of `WAYS`.
+        dtype: The format that layers compute in: ours at O0 or at O2, Keras's by its mixed policy, PyTorch's by
+            autocast.
+        sink: Whether many steps run in one compiled call: ours by `dataset_sink_mode`, the hand-written loop's own.
+        callback: Whether a user's callback is called after every step (ours).
+        scaling: Loss scaling of ours: "level" (the level's own), "none", "fixed" or "dynamic".
+        channels_last: Whether images lie channels last in memory (PyTorch).
+        jit: `jit_compile` of Keras's `compile`.
+        steps: Steps a round where its own pace asks for other than the race's.
+    """
+
+    name: str
+    kind: Kind
+    dtype: DType = "float32"
+    sink: bool = False
+    callback: bool = False
+    scaling: Literal["level", "none", "fixed", "dynamic"] = "level"
+    channels_last: bool = True
+    jit: bool | Literal["auto"] = "auto"
+    steps: int | None = None
+
+    @property
+    def way(self) -> Way:
+        """How it is run."""
+        return WAYS[self.kind]
+
+
+def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
+    """Build a contender's network and data in this process.
+
+    Returns:
+        What makes its training (`Model(...)`, `compile`) when called; that trains for one round when called.
+    """
+    build: Callable[..., Callable[[], Round]] = importlib.import_module(contender.way.module).made
+    return build(contender, workload, steps)
+
+
+def as_text(contender: Contender, workload: Workload, steps: int) -> str:
+    """Return what a child must know, as one line."""
+    return json.dumps([dataclasses.asdict(contender), dataclasses.asdict(workload), steps])
+
+
+def from_text(text: str) -> tuple[Contender, Workload, int]:
+    """Return what `as_text` was given."""
+    contender, workload, steps = json.loads(text)
+    return Contender(**contender), Workload(**{**workload, "shape": tuple(workload["shape"])}), steps

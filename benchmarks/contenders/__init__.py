@@ -1,0 +1,1 @@
+"""The contenders: one file for each way of training, each with `made`."""

@@ -1,0 +1,12 @@
+"""The batches of a round for the contenders on TensorFlow: ready in memory, one row of the pipeline each."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from benchmarks.workloads import Workload, arrays
+
+
+def batches(workload: Workload, steps: int, *, channels_first: bool = False) -> tf.data.Dataset:
+    """Return a dataset of some batches."""
+    return tf.data.Dataset.from_tensor_slices(arrays(workload, steps, channels_first=channels_first)).prefetch(8)

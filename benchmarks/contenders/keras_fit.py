@@ -1,0 +1,22 @@
+"""Keras's own `compile` and `fit`, at its defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from benchmarks.contender import Contender, Round
+from benchmarks.contenders.feed import batches
+from benchmarks.networks.in_keras import loss, network, optimizer
+from benchmarks.workloads import Workload
+
+
+def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
+    """Return what compiles the network."""
+    policy = "float32" if contender.dtype == "float32" else f"mixed_{contender.dtype}"
+    model, data = network(workload, policy), batches(workload, steps)
+
+    def prepare() -> Round:
+        model.compile(optimizer(), loss(), jit_compile=contender.jit)
+        return lambda: model.fit(data, epochs=1, shuffle=False, verbose=0)
+
+    return prepare

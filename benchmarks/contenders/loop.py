@@ -1,0 +1,62 @@
+"""The loop that one writes by hand: a `tf.function` a step, or the epoch inside one `tf.function`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from benchmarks.contender import Contender, Round
+from benchmarks.contenders.feed import batches
+from benchmarks.networks.in_keras import loss, network, optimizer
+from benchmarks.workloads import Workload
+
+
+def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
+    """Return what compiles the step, or the loop."""
+    model, data = network(workload), batches(workload, steps)
+
+    def prepare() -> Round:
+        step = _step(model)
+        return _in_graph(step, data, steps) if contender.sink else _on_host(step, data)
+
+    return prepare
+
+
+def _step(model: Any) -> Callable[[Any, Any], Any]:
+    """Return a training step on a batch."""
+    rule, measure = optimizer(), loss()
+    rule.build(model.trainable_variables)
+
+    def step(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            value = measure(y, model(x, training=True))
+        weights = model.trainable_variables
+        rule.apply(tape.gradient(value, weights), weights)
+        return value
+
+    return step
+
+
+def _on_host(step: Callable[[Any, Any], Any], data: tf.data.Dataset) -> Round:
+    compiled = tf.function(step)
+
+    def run() -> float:
+        value = 0.0
+        for batch in data:
+            value = compiled(*batch)
+        return float(value)
+
+    return run
+
+
+def _in_graph(step: Callable[[Any, Any], Any], data: tf.data.Dataset, steps: int) -> Round:
+    @tf.function
+    def epoch(iterator: Any, count: Any) -> Any:
+        value = tf.constant(0.0)
+        for _ in tf.range(count):
+            value = step(*next(iterator))
+        return value
+
+    return lambda: float(epoch(iter(data), tf.constant(steps)))

@@ -1,0 +1,1 @@
+"""The networks of the workloads, the same one in each framework."""

@@ -1,0 +1,164 @@
+"""The sets: every race that is run, with its contenders and its goals, as one table."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Final
+
+from benchmarks.contender import Contender
+from benchmarks.goals import Goal
+from benchmarks.growth import GROWTH
+from benchmarks.keras_fit_cases import CASES
+from benchmarks.race import Race, Set
+from benchmarks.workloads import CIFAR, CIFAR_512, LENET, MLP, RESNET, TRANSFORMER
+
+KERAS: Final = Contender("Keras fit", "keras")
+KERAS_BFLOAT16: Final = Contender("Keras fit, mixed_bfloat16", "keras", "bfloat16")
+HOST_LOOP: Final = Contender("hand-written loop, host", "loop")
+GRAPH_LOOP: Final = Contender("hand-written loop, in graph", "loop", sink=True)
+PYTORCH: Final = Contender("PyTorch", "pytorch")
+PYTORCH_LAST: Final = Contender("PyTorch, channels last", "pytorch")
+PYTORCH_FIRST: Final = Contender("PyTorch, channels first", "pytorch", channels_last=False)
+PYTORCH_BFLOAT16: Final = Contender("PyTorch, bfloat16 autocast", "pytorch", "bfloat16")
+PYTORCH_LAST_BFLOAT16: Final = Contender("PyTorch, channels last, bfloat16 autocast", "pytorch", "bfloat16")
+MINDSPORE: Final = Contender("MindSpore", "mindspore", steps=8)
+OURS: Final = Contender("mixtrain O0", "mixtrain", scaling="none")
+WATCHED: Final = Contender("mixtrain O0, callback on every step", "mixtrain", scaling="none", callback=True)
+SINK: Final = Contender("mixtrain O0, sink", "mixtrain", scaling="none", sink=True)
+DYNAMIC: Final = Contender("mixtrain O0, dynamic scaling", "mixtrain", scaling="dynamic")
+DYNAMIC_SINK: Final = Contender("mixtrain O0, dynamic scaling, sink", "mixtrain", scaling="dynamic", sink=True)
+FIXED: Final = Contender("mixtrain O0, fixed scaling", "mixtrain", scaling="fixed")
+BFLOAT16: Final = Contender("mixtrain O2 bfloat16", "mixtrain", "bfloat16")
+BFLOAT16_SINK: Final = Contender("mixtrain O2 bfloat16, sink", "mixtrain", "bfloat16", sink=True)
+FLOAT16: Final = Contender("mixtrain O2 float16, dynamic scaling", "mixtrain", "float16", scaling="dynamic", steps=48)
+KERAS_FLOAT16: Final = Contender("Keras fit, mixed_float16", "keras", "float16", steps=3)
+CELL: Final = Contender("mixtrain O0, channels-first Cell", "mixtrain cell", scaling="none")
+SCRIPT: Final = Contender("mixtrain, MindSpore's script", "mixtrain script")
+
+_MLP = Race(
+    MLP,
+    (KERAS, HOST_LOOP, GRAPH_LOOP, PYTORCH, WATCHED, OURS, SINK, DYNAMIC_SINK),
+    steps=512,
+    goals=(
+        Goal("MLP, a callback on every step, against Keras fit", WATCHED.name, KERAS.name, 0.75),
+        Goal("MLP, no callback between steps, against Keras fit", OURS.name, KERAS.name, 0.30),
+        Goal("MLP, sink, against Keras fit", SINK.name, KERAS.name, 0.25),
+        Goal("MLP, sink, against the hand-written in-graph loop", SINK.name, GRAPH_LOOP.name),
+        Goal("MLP, sink, dynamic scaling on against off", DYNAMIC_SINK.name, SINK.name, 1.40),
+        Goal("MLP, no callback between steps, against PyTorch", OURS.name, PYTORCH.name),
+    ),
+)
+_LENET = Race(
+    LENET,
+    (KERAS, HOST_LOOP, GRAPH_LOOP, PYTORCH_FIRST, PYTORCH_LAST, MINDSPORE, SCRIPT, WATCHED, OURS, SINK, DYNAMIC, CELL),
+    steps=128,
+    goals=(
+        Goal("LeNet-5 float32, sink, against the hand-written in-graph loop", SINK.name, GRAPH_LOOP.name, 1.03),
+        Goal("LeNet-5 float32, a callback on every step, against Keras fit", WATCHED.name, KERAS.name, 0.95),
+        Goal("LeNet-5 float32, no callback between steps, against Keras fit", OURS.name, KERAS.name, 0.85),
+        Goal("LeNet-5, channels-first Cell against channels-last network, both ours", CELL.name, OURS.name, 1.10),
+        Goal("LeNet-5, dynamic scaling on against off", DYNAMIC.name, OURS.name, 1.03),
+        Goal("LeNet-5, the same script, against MindSpore on CPU", SCRIPT.name, MINDSPORE.name, 0.10),
+        Goal("LeNet-5, no callback between steps, against PyTorch", OURS.name, PYTORCH_LAST.name),
+    ),
+)
+_LENET_HALF = Race(
+    LENET,
+    (KERAS_BFLOAT16, KERAS_FLOAT16, dataclasses.replace(PYTORCH_LAST_BFLOAT16, steps=32), OURS, BFLOAT16, FLOAT16),
+    steps=128,
+    rounds=11,
+    title="LeNet-5, batch 32, half precision",
+    goals=(
+        Goal("LeNet-5 O2 float16 dynamic, against Keras mixed_float16 fit", FLOAT16.name, KERAS_FLOAT16.name, 0.05),
+        Goal("LeNet-5 O2 float16 dynamic, against our O0", FLOAT16.name, OURS.name, 2.0),
+        Goal("LeNet-5 O2 bfloat16 against Keras mixed_bfloat16 fit", BFLOAT16.name, KERAS_BFLOAT16.name),
+        Goal("LeNet-5 O2 bfloat16 against our O0", BFLOAT16.name, OURS.name),
+    ),
+)
+_CIFAR = Race(
+    CIFAR,
+    (KERAS, KERAS_BFLOAT16, PYTORCH_LAST, PYTORCH_LAST_BFLOAT16, OURS, SINK, DYNAMIC, BFLOAT16, BFLOAT16_SINK),
+    steps=3,
+    rounds=11,
+    goals=(
+        Goal("CIFAR CNN O2 bfloat16 against our O0", BFLOAT16.name, OURS.name, 0.50),
+        Goal("CIFAR CNN O0 against Keras fit float32", OURS.name, KERAS.name, 0.65),
+        Goal("CIFAR CNN O2 bfloat16 against Keras fit mixed_bfloat16", BFLOAT16.name, KERAS_BFLOAT16.name, 0.50),
+        Goal("CIFAR CNN O0 against PyTorch float32", OURS.name, PYTORCH_LAST.name, 0.90),
+        Goal("CIFAR CNN O2 against PyTorch, both bfloat16", BFLOAT16.name, PYTORCH_LAST_BFLOAT16.name, 0.90),
+        Goal("CIFAR CNN, dynamic scaling on against off", DYNAMIC.name, OURS.name, 1.03),
+        Goal("CIFAR CNN O0, sink against host feed", SINK.name, OURS.name),
+        Goal("CIFAR CNN O2 bfloat16, sink against host feed", BFLOAT16_SINK.name, BFLOAT16.name),
+    ),
+)
+_RESNET = Race(
+    RESNET,
+    (KERAS, KERAS_BFLOAT16, PYTORCH_LAST, PYTORCH_LAST_BFLOAT16, OURS, BFLOAT16),
+    steps=3,
+    rounds=7,
+    goals=(
+        Goal("ResNet-20 O0 against Keras fit float32", OURS.name, KERAS.name),
+        Goal("ResNet-20 O2 bfloat16 against Keras fit mixed_bfloat16", BFLOAT16.name, KERAS_BFLOAT16.name),
+        Goal("ResNet-20 O0 against PyTorch float32", OURS.name, PYTORCH_LAST.name),
+        Goal("ResNet-20 O2 against PyTorch, both bfloat16", BFLOAT16.name, PYTORCH_LAST_BFLOAT16.name),
+    ),
+)
+_TRANSFORMER = Race(
+    TRANSFORMER,
+    (KERAS, KERAS_BFLOAT16, PYTORCH, PYTORCH_BFLOAT16, OURS, DYNAMIC, BFLOAT16),
+    steps=6,
+    rounds=11,
+    goals=(
+        Goal("Transformer, dynamic scaling on against off", DYNAMIC.name, OURS.name, 1.03),
+        Goal("Transformer O0 against Keras fit float32", OURS.name, KERAS.name),
+        Goal("Transformer O2 bfloat16 against Keras fit mixed_bfloat16", BFLOAT16.name, KERAS_BFLOAT16.name),
+        Goal("Transformer O0 against PyTorch float32", OURS.name, PYTORCH.name),
+    ),
+)
+_MEMORY = Race(
+    CIFAR_512,
+    (KERAS, KERAS_BFLOAT16, OURS, BFLOAT16),
+    steps=3,
+    rounds=2,
+    measure="peak memory",
+    goals=(
+        Goal("Peak memory above baseline, CIFAR CNN batch 512, O2 bfloat16 against O0", BFLOAT16.name, OURS.name, 0.60),
+        Goal("Peak memory, CIFAR CNN batch 512, O0 against Keras fit float32", OURS.name, KERAS.name),
+        Goal("Peak memory, CIFAR CNN batch 512, O2 against Keras mixed_bfloat16", BFLOAT16.name, KERAS_BFLOAT16.name),
+    ),
+)
+_FIRST_STEP = Race(
+    LENET,
+    (KERAS, PYTORCH_LAST, OURS),
+    steps=1,
+    rounds=5,
+    measure="time to first step",
+    goals=(Goal("Time to first step, LeNet-5, against Keras fit", OURS.name, KERAS.name, 1.10),),
+)
+_OVERHEAD = Race(
+    LENET,
+    (KERAS, OURS, DYNAMIC, FIXED),
+    steps=128,
+    goals=(
+        Goal("LeNet-5 O0 against keras.Model.fit", OURS.name, KERAS.name, 1.05),
+        Goal("LeNet-5 O0 with dynamic loss scaling against without", DYNAMIC.name, OURS.name, 1.10),
+        Goal("LeNet-5 O0 with fixed loss scaling against without", FIXED.name, OURS.name, 1.10),
+    ),
+)
+
+SETS: Final[dict[str, Set]] = {
+    one.name: one
+    for one in (
+        Set("mlp", "overhead of a step, where the network costs next to nothing", (_MLP,)),
+        Set("lenet", "LeNet-5 in float32 beside every peer", (_LENET,)),
+        Set("lenet_half", "LeNet-5 in bfloat16 and float16", (_LENET_HALF,)),
+        Set("cifar", "six convolutions with batch normalisation, float32 and bfloat16", (_CIFAR,)),
+        Set("resnet", "ResNet-20, float32 and bfloat16", (_RESNET,)),
+        Set("transformer", "an encoder of two blocks, float32 and bfloat16", (_TRANSFORMER,)),
+        Set("memory", "peak memory of training above that before it", (_MEMORY,)),
+        Set("first_step", "seconds from Model(...) or compile to the end of the first step", (_FIRST_STEP,)),
+        Set("growth", "how a step's cost grows with batch, depth and number of parameters", GROWTH),
+        Set("step_overhead", "what loss scaling adds to a step", (_OVERHEAD,), default=False),
+        Set("keras_fit", "the same Keras networks in Keras's fit and in Model", tuple(CASES.values()), default=False),
+    )
+}

@@ -1,0 +1,58 @@
+"""Step time: contenders of this process and of children, warmed up and timed in turn, in milliseconds a step."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable
+
+from benchmarks.child import timed, versions
+from benchmarks.children import ChildFailed, Interpreters, start_child
+from benchmarks.contender import made
+from benchmarks.findings import ENDED, Findings, python_for
+from benchmarks.measure import Say, Series, interleaved, warm_up
+from benchmarks.race import Race
+
+
+def step_times(race: Race, interpreters: Interpreters, say: Say) -> Findings:
+    """Return the milliseconds a step of a race's contenders.
+
+    Args:
+        race: The race.
+        interpreters: Which Python runs which peer.
+        say: Told how far it is.
+    """
+    findings = Findings()
+    runs: dict[str, Callable[[], float]] = {}
+    with contextlib.ExitStack() as stack:
+        children = {}
+        for contender in race.contenders:
+            python = python_for(contender, interpreters, findings)
+            if contender.way.package is not None and python is not None:
+                child = start_child(contender, race.workload, race.steps_of(contender), python)
+                children[contender.name] = stack.enter_context(child)
+        for contender in race.contenders:
+            say(f"{contender.name}: made ready")
+            if contender.way.package is None:
+                train = made(contender, race.workload, race.steps_of(contender))()
+                runs[contender.name] = functools.partial(timed, train)
+                warm_up(runs[contender.name])
+            elif contender.name in children:
+                child = children[contender.name]
+                try:
+                    child.prepare()
+                    warm_up(child.round)
+                except ChildFailed as error:
+                    say(str(error))
+                    findings.missing[contender.name] = ENDED
+                    continue
+                findings.versions |= child.versions
+                runs[contender.name] = child.round
+        findings.versions |= versions()
+        seconds = interleaved(runs, rounds=race.rounds, patience=race.patience, say=say)
+    for contender in race.contenders:
+        if contender.name in seconds:
+            steps = race.steps_of(contender)
+            values = tuple(1000 * value / steps for value in seconds[contender.name])
+            findings.series[contender.name] = Series(contender.name, "ms a step", values, race.workload.batch)
+    return findings

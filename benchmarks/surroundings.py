@@ -1,0 +1,45 @@
+"""Where a run was made: versions, device, the processor's abilities, and how busy the machine was."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import platform
+import re
+from typing import Any, Final
+
+from mixtrain import engine
+
+# The abilities that decide how fast half precision is on a CPU.
+FLAGS: Final = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_int8", "amx_bf16")
+
+
+def surroundings() -> dict[str, Any]:
+    """Return device, processor and system, for the record."""
+    text = _cpu_text()
+    flags = _field(text, "flags").split()
+    device = engine.describe_device()
+    return {
+        "device": device.kind,
+        "fast_bfloat16": device.fast_bfloat16,
+        "cpu": _field(text, "model name") or platform.processor(),
+        "cpu_flags": [flag for flag in FLAGS if flag in flags],
+        "cores": os.cpu_count(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+    }
+
+
+def load_average() -> float:
+    """Return the mean number of running processes over the last minute; NaN where the system does not say."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
+
+
+def _field(text: str, name: str) -> str:
+    found = re.search(rf"^{name}\s*:(.*)$", text, flags=re.MULTILINE)
+    return found[1].strip() if found else ""
+
+
+def _cpu_text() -> str:
+    path = pathlib.Path("/proc/cpuinfo")
+    return path.read_text(errors="replace") if path.exists() else ""

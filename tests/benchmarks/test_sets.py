@@ -1,0 +1,77 @@
+"""The table of races: its goals name contenders, every network asked for exists, the page has a place for each set."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from benchmarks.growth import GROWTH, parameters
+from benchmarks.keras_fit_cases import CASES
+from benchmarks.networks import in_cells, in_keras
+from benchmarks.race import Race
+from benchmarks.sets import SETS
+from benchmarks.table import PAGE
+from benchmarks.workloads import MLP
+
+RACES = [
+    pytest.param(race, id=f"{name}-{number}") for name, one in SETS.items() for number, race in enumerate(one.races)
+]
+
+
+@pytest.mark.parametrize("race", RACES)
+def test_every_goal_compares_two_contenders_of_its_race(race: Race) -> None:
+    names = [contender.name for contender in race.contenders]
+    assert len(set(names)) == len(names)
+    for goal in race.goals:
+        assert goal.ours in names and goal.peer in names
+        assert goal.ours.startswith("mixtrain")
+
+
+@pytest.mark.parametrize("race", RACES)
+def test_every_network_that_a_contender_trains_is_written_in_its_framework(race: Race) -> None:
+    cells = {"mixtrain cell", "mixtrain script", "mindspore"}
+    for contender in race.contenders:
+        if contender.kind in cells:
+            assert race.workload.network in in_cells.NETWORKS
+        elif contender.kind != "pytorch":
+            assert race.workload.network in in_keras.NETWORKS
+
+
+def test_the_goals_of_a_default_run_are_these() -> None:
+    races = [race for one in SETS.values() if one.default for race in one.races]
+    limits = [goal.limit for race in races for goal in race.goals if goal.limit is not None]
+    assert sorted(limits) == [
+        0.05, 0.10, 0.25, 0.30, 0.50, 0.50, 0.60, 0.65, 0.75, 0.85, 0.90, 0.90, 0.95, 1.03, 1.03, 1.03, 1.03, 1.10,
+        1.10, 1.40, 2.0,
+    ]
+
+
+def test_the_cases_beside_keras_fit_keep_their_goals() -> None:
+    assert {name: race.goals[0].limit for name, race in CASES.items()} == {
+        "lenet-float32": 0.95, "cifar-float32": 0.70, "cifar-bfloat16": 0.55, "cifar-float16": 0.10,
+    }
+
+
+def test_the_page_has_markers_for_every_set_and_for_the_goals() -> None:
+    begun = re.findall(r"<!-- (\w+): begin -->", PAGE.read_text())
+    assert sorted(begun) == sorted([*SETS, "goals"])
+
+
+def test_growth_starts_from_the_mlp_and_enlarges_one_thing_at_a_time() -> None:
+    assert GROWTH[0].workload == MLP
+    for race in GROWTH[1:]:
+        here = (race.workload.batch, race.workload.depth, race.workload.width)
+        there = (MLP.batch, MLP.depth, MLP.width)
+        assert sum(a != b for a, b in zip(here, there, strict=True)) == 1
+    assert parameters(MLP) == in_keras.network(MLP).count_params()
+
+
+def test_changed_numbers_of_rounds_and_steps_reach_every_contender() -> None:
+    race = SETS["lenet_half"].races[0]
+    changed = race.changed(rounds=2, steps=1)
+    assert changed.rounds == 2 and {changed.steps_of(one) for one in changed.contenders} == {1}
+    quick = race.changed(quick=True)
+    assert quick.rounds == 3 and quick.steps == 16
+    assert sorted({quick.steps_of(one) for one in quick.contenders}) == [3, 16]
+    assert race.changed() == race
