@@ -24,8 +24,8 @@ def by_engine(layer: Any) -> Callable[[], None] | None:
     Returns:
         What puts the layer back, or None for a layer whose product stays its own.
     """
-    if not covered(layer):
-        return None
+    if not covered(layer) or {"call", "convolution_op"} & vars(layer).keys():
+        return None  # A function that the user has put on the layer itself is run as it is.
     if isinstance(layer, _CONVOLUTIONS):
         return interpose(layer, _convolution, method="convolution_op")
     return interpose(layer, lambda forward: _DENSE[type(layer).call](layer, forward))

@@ -30,6 +30,11 @@ class Pace:
     def __init__(self) -> None:
         self._calls = 0
         self._seconds = math.inf
+        self._alone = False
+
+    def run_alone(self) -> None:
+        """Run steps one by one from here on."""
+        self._alone = True
 
     def learn(self, seconds: float, steps: int) -> None:
         """Take in how long a call of some steps took; the first of all is left out, for it compiles."""
@@ -50,7 +55,7 @@ class Pace:
         Args:
             batch_bytes: Size of a batch: those of a call lie in memory together.
         """
-        if math.isinf(self._seconds):
+        if self._alone or math.isinf(self._seconds):
             return 1
         fit = SECONDS_A_CALL / max(self._seconds, SECONDS_A_CALL / MOST_STEPS)
         # Rounded first: 0.1 / 0.01 is a little under 10.

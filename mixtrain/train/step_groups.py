@@ -78,8 +78,10 @@ def replayed(
             try:
                 records, outputs, undo = stepper.several(group)
             except Exception:
-                # One of them fails: step by step the error comes where it belongs.
+                # One of them fails: step by step the error comes where it belongs, and if it is the group that does
+                # not go, the next need not be tried.
                 undo = None
+                stepper.pace.run_alone()
             else:
                 follow(records)
                 results.extend(zip(records.each(), outputs, strict=True))
