@@ -8,7 +8,7 @@ import functools
 import math
 import sys
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from mixtrain.train.guard import OverflowGuard
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.records import StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
-from mixtrain.train.step_groups import batch_bytes, grouped, replayed
+from mixtrain.train.step_groups import grouped, replayed, untold
 from mixtrain.train.stepper import Stepper
 
 
@@ -154,12 +154,15 @@ def _host_calls(run: TrainingRun, epoch: int) -> _Calls:
             yield group[0], functools.partial(_host_call, run, group[0]), 1
             continue
         follow = functools.partial(_followed, run, batch=group[-1])
+        if not run.callbacks.listens("on_train_step_begin") and not run.callbacks.listens("on_train_step_end"):
+            yield group[-1], functools.partial(untold, run.stepper, group, follow), len(group)
+            continue
         with contextlib.closing(replayed(run.stepper, group, follow)) as steps:
             for batch, call in steps:
                 yield batch, call, 1
 
 
-def _groups(run: TrainingRun, epoch: int) -> Iterator[list[Any]]:
+def _groups(run: TrainingRun, epoch: int) -> Iterator[Sequence[Any]]:
     """Yield the batches of a pass in groups that may run together."""
     groups = grouped(run.feed.batches(), functools.partial(_steps_together, run))
     while True:
@@ -178,12 +181,12 @@ def _host_call(run: TrainingRun, batch: tuple[Any, ...]) -> StepRecords:
     return _followed(run, run.stepper.step(batch), batch=batch)
 
 
-def _steps_together(run: TrainingRun, batch: tuple[Any, ...]) -> int:
-    """Return how many steps of batches like this one may run in a call, from the present step on."""
+def _steps_together(run: TrainingRun, size: int) -> int:
+    """Return how many steps of batches of a size in bytes may run in a call, from the present step on."""
     if not context.graph_mode():
         return 1
     free = min(_steps_unwatched(run), run.callbacks.free_steps(run.context))
-    return int(min(free, run.stepper.pace.steps(batch_bytes(batch)))) if free > 1 else 1
+    return int(min(free, run.stepper.pace.steps(size))) if free > 1 else 1
 
 
 def _sink_calls(run: TrainingRun) -> _Calls:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -15,24 +15,30 @@ from mixtrain.train.stepper import Batch, Stepper
 Call = Callable[[], StepRecords]
 
 
-def grouped(batches: Iterator[Batch], limit: Callable[[Batch], int]) -> Iterator[list[Batch]]:
+def grouped(batches: Iterator[Batch], limit: Callable[[int], int]) -> Iterator[Sequence[Batch]]:
     """Yield the batches in groups of neighbours that are alike.
 
     Args:
-        batches: The batches of a pass.
-        limit: Asked with the first batch of a group: how many it may have.
+        batches: The batches of a pass; the engine's are read several at once where it can.
+        limit: Asked at the start of a group, with the size of a batch in bytes: how many it may have.
 
     Raises:
         Exception: What reading a batch raised, after the batches before it were yielded.
     """
     waiting: list[Batch] = []
     failed: Exception | None = None
+    size = getattr(batches, "element_bytes", None)
     while failed is None:
+        if size is not None and (most := limit(size)) > 1:
+            together = batches.together(most)  # type: ignore[attr-defined]
+            if together is not None:
+                yield together
+                continue
         group = waiting or _read(batches)
         waiting = []
         if not group:
             return
-        most, form = limit(group[0]), _form(group[0])
+        most, form = limit(batch_bytes(group[0])), _form(group[0])
         while form is not None and len(group) < most and not waiting:
             try:
                 following = _read(batches)
@@ -56,7 +62,7 @@ def batch_bytes(batch: Batch) -> int:
 
 
 def replayed(
-    stepper: Stepper, group: list[Batch], follow: Callable[[StepRecords], StepRecords]
+    stepper: Stepper, group: Sequence[Batch], follow: Callable[[StepRecords], StepRecords]
 ) -> Generator[tuple[Batch, Call], None, None]:
     """Yield (batch, call) for each step of a group; the first call runs them all, each returns one step's records.
 
@@ -99,6 +105,22 @@ def replayed(
             undo()
             for batch in group[:called]:
                 stepper.step(batch)
+
+
+def untold(stepper: Stepper, group: Sequence[Batch], follow: Callable[[StepRecords], StepRecords]) -> StepRecords:
+    """Run the steps of a group that nobody is told of one by one; return their records.
+
+    Args:
+        stepper: Runs the steps.
+        group: Batches alike.
+        follow: As for `replayed`.
+    """
+    try:
+        records, outputs, _ = stepper.several(group)
+    except Exception:
+        return StepRecords.joined([call() for _, call in replayed(stepper, group, follow)])
+    stepper.outputs = outputs[-1]
+    return follow(records)
 
 
 def _read(batches: Iterator[Batch]) -> list[Batch]:

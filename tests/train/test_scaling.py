@@ -73,8 +73,10 @@ def test_5000_bad_or_good_steps_never_reach_zero_infinity_or_nan(flag: str, expe
     trace, model = Trace(), chain_model(manager, bad_step_max=10_000)
     data, label = batches(flag)[0]
     network = model.predict_network
-    # Gradients so small that even the largest scale leaves them finite.
+    # Gradients so small, on their way through the network too, that even the largest scale leaves them finite.
     scaled = data if flag == "1" else np.float32(2.0**-20) * data
+    if flag == "0":
+        network.second.set_data(mixtrain.Tensor(np.float32(2.0**-10)))
     model.train(1, [(scaled, label)] * 5000, callbacks=trace, dataset_sink_mode=True, verbose=0)
     assert all(1 <= scale < math.inf for scale in trace.scales)
     assert trace.overflows == [flag == "1"] * 5000

@@ -93,6 +93,14 @@ def test_nobody_listening_is_enough(groups: list[int]) -> None:
     assert groups == [4, 4, 3] * 2
 
 
+@pytest.mark.parametrize("callbacks", [None, Watching()], ids=["nobody told", "told"])
+def test_batches_of_the_engines_own_are_read_together_too(groups: list[int], callbacks: Any) -> None:
+    x, y = (np.concatenate(column) for column in zip(*DATA, strict=True))
+    data = tf.data.Dataset.from_tensor_slices((x, y)).batch(4, drop_remainder=True)
+    assert same(trained(callbacks, data=data)[1], trained(Controlling(), data=data)[1])
+    assert groups == [4, 4, 3] * 2
+
+
 @pytest.mark.parametrize("flags", ["00110010000", "11111100000"])
 def test_the_scale_moves_as_in_steps_that_run_one_by_one(groups: list[int], flags: str) -> None:
     runs = []
@@ -202,7 +210,7 @@ def test_a_checkpoint_holds_the_weights_of_its_step(groups: list[int], tmp_path:
 
 
 def test_what_cannot_be_stacked_runs_alone() -> None:
-    assert list(grouped(iter([("a",), ("a",)]), lambda batch: 4)) == [[("a",)], [("a",)]]
+    assert list(grouped(iter([("a",), ("a",)]), lambda size: 4)) == [[("a",)], [("a",)]]
 
 
 def test_a_call_runs_as_many_steps_as_a_tenth_of_a_second_holds() -> None:

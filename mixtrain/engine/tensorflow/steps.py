@@ -11,6 +11,7 @@ import tensorflow as tf
 from mixtrain import context
 from mixtrain.engine.facts import JitChoice
 from mixtrain.engine.tensorflow.compile import compile_function, graph_function, trace_count
+from mixtrain.engine.tensorflow.passes import Stacked
 
 Row = tuple[Any, ...]
 
@@ -56,7 +57,10 @@ class CompiledSteps:
         Raises:
             Exception: What a step raised; the steps before it are taken back.
         """
-        columns = tf.nest.map_structure(lambda *values: tf.stack(values), *batches)
+        if isinstance(batches, Stacked):
+            columns = batches.columns
+        else:
+            columns = tf.nest.map_structure(lambda *values: tf.stack(values), *batches)
         specs = tf.nest.map_structure(lambda value: tf.TensorSpec((None, *value.shape[1:]), value.dtype), columns)
         key = str(specs)
         if key not in self._several:

@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from mixtrain.engine.tensorflow.ahead import read_ahead
+from mixtrain.engine.tensorflow.passes import Pass
 from mixtrain.engine.tensorflow.rows import Failure, PythonRows, Row, row_specs
 
 # What an iterator raises at its end: the first inside a compiled function, the second outside.
@@ -141,7 +142,7 @@ class Pipeline:
         if isinstance(self.source, PythonRows):
             rows = self.source.rows
             return read_ahead(lambda: (tuple(map(tf.convert_to_tensor, row)) for row in rows()))
-        return self._iterate(_started(self.source))
+        return Pass(_started(self.source), self.size, self.raise_pending)
 
     def graph_iterator(
         self, shapes: Sequence[Sequence[int | None]] | None = None, like: tuple[Any, ...] | None = None
@@ -177,19 +178,6 @@ class Pipeline:
 
     def _with(self, dataset: tf.data.Dataset) -> Pipeline:
         return dataclasses.replace(self, source=dataset)
-
-    def _iterate(self, iterator: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        while True:
-            try:
-                element = next(iterator)
-            except StopIteration:
-                return
-            except tf.errors.OpError as error:
-                failed = error
-                break
-            yield element
-        self.raise_pending()
-        raise failed
 
 
 def _is_arranged(spec: Any, shapes: Sequence[Any], like: tuple[Any, ...] | None) -> bool:
