@@ -9,9 +9,9 @@ from typing import Any
 import keras
 
 from mixtrain import checks, engine
-from mixtrain.dtype import float32, is_float, wider
 from mixtrain.precision.loss_scale import LossScaleState
 from mixtrain.precision.scale_arguments import STAYING, checked_rule, checked_scale
+from mixtrain.precision.scaling import scaled, unscaled
 
 
 def all_finite(inputs: Any) -> Any:
@@ -70,11 +70,11 @@ class _StateScaler(LossScaler):
 
     def scale(self, inputs: Any) -> Any:
         """Return `inputs` multiplied by the scale, each tensor in its own format."""
-        return _mapped(lambda x, scale: x * scale, inputs, self.state.loss_scale)
+        return _mapped(scaled, inputs, self.state.loss_scale)
 
     def unscale(self, inputs: Any) -> Any:
         """Return `inputs` divided by the scale, each tensor in its own format; None stays None."""
-        return _mapped(lambda x, scale: x / scale, inputs, self.state.loss_scale)
+        return _mapped(unscaled, inputs, self.state.loss_scale)
 
 
 class StaticLossScaler(_StateScaler):
@@ -146,13 +146,13 @@ class DynamicLossScaler(_StateScaler):
 
 
 def _mapped(function: Callable[[Any, Any], Any], inputs: Any, loss_scale: Any) -> Any:
-    """Apply a function of a value and the scale; in at least float32, as half formats cannot hold every scale."""
+    """Apply a function of a value and the scale to each tensor of a structure, and go back to its own format."""
 
     def one(value: Any) -> Any:
-        dtype = wider(value.dtype, float32) if is_float(value.dtype) else value.dtype
-        result = function(keras.ops.cast(value, dtype), keras.ops.cast(loss_scale, dtype))
-        return keras.ops.cast(result, value.dtype)
+        if value is None:
+            return None
+        value = engine.to_tensor(value)
+        result = function(value, loss_scale)
+        return engine.map_values(lambda values: keras.ops.cast(values, value.dtype), result)
 
-    return keras.tree.map_structure(
-        lambda value: None if value is None else engine.map_values(one, engine.to_tensor(value)), inputs
-    )
+    return keras.tree.map_structure(one, inputs)

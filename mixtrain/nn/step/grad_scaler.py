@@ -81,7 +81,7 @@ class GradScaler:
         if not self._enabled:
             return outputs
         self._scaled = True
-        return keras.tree.map_structure(lambda loss: gradients.scaled(loss, self.state.loss_scale), outputs)
+        return gradients.all_scaled(outputs, self.state.loss_scale)
 
     @engine.as_written
     def unscale_(self, grads: Any, optimizer: Any) -> Any:
@@ -113,7 +113,7 @@ class GradScaler:
                 f"step(); got a call after {'step()' if stage.stepped else 'unscale_()'}. Write scaler.update() at the "
                 "end of each iteration, and unscale_() once before step()."
             )
-        unscaled, finite = gradients.unscaled(grads, self.state.loss_scale)
+        unscaled, finite = gradients.all_unscaled(grads, self.state.loss_scale)
         self._note(finite)
         self._stages.put(OptimizerStage(optimizer, finite, grads))
         return unscaled
@@ -147,7 +147,7 @@ class GradScaler:
         self._check_scaled("step")
         stage = self._stages.find(optimizer)
         if stage is None:
-            grads, finite = gradients.unscaled(grads, self.state.loss_scale)
+            grads, finite = gradients.all_unscaled(grads, self.state.loss_scale)
         else:
             stage.check_step(grads)
             finite = keras.ops.logical_and(stage.finite, engine.all_finite(grads))

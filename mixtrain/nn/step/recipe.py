@@ -10,6 +10,7 @@ import keras
 
 from mixtrain import engine
 from mixtrain.dtype import float32
+from mixtrain.precision.scaling import scaled, unscaled
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +77,7 @@ def run_step(
 
     def forward() -> tuple[Any, Any]:
         loss = keras.ops.cast(loss_of(*inputs), float32)
-        return (loss if scale is None else loss * scale), loss
+        return (loss if scale is None else scaled(loss, scale)), loss
 
     _, loss, gradients = engine.value_and_gradient(forward, weights)
     if all(gradient is None for gradient in gradients):
@@ -89,7 +90,7 @@ def run_step(
         apply(gradients)
         return StepResult(loss)
     if scaling.divides:
-        gradients = [divided(gradient, scale) for gradient in gradients]
+        gradients = [unscaled(gradient, scale) for gradient in gradients]
     finite = engine.all_finite(gradients)
     if scaling.drops:
         engine.cond(
@@ -109,11 +110,6 @@ def to_float32(gradient: Any) -> Any:
     if gradient is None or gradient.dtype == float32:
         return gradient
     return engine.map_values(lambda values: keras.ops.cast(values, float32), gradient)
-
-
-def divided(gradient: Any, loss_scale: Any) -> Any:
-    """Return a gradient divided by the loss scale; None stays None."""
-    return None if gradient is None else engine.map_values(lambda values: values / loss_scale, gradient)
 
 
 def restore(variables: Sequence[keras.Variable], values: Sequence[Any]) -> None:

@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 
 from mixtrain import checks, engine
-from mixtrain.dtype import float32, is_float, wider
+from mixtrain.dtype import float32
 from mixtrain.nn.optim.adapter import OptimizerDriver, drive
 from mixtrain.precision.loss_scale import LARGEST_SCALE, SMALLEST_NORMAL
 from mixtrain.precision.scale_arguments import checked_scale
+from mixtrain.precision.scaling import scaled, unscaled
 
 
-def scaled(loss: Any, loss_scale: Any) -> Any:
-    """Return a loss in at least float32, multiplied by the scale; None stays None."""
-    return None if loss is None else _in_float32(lambda x, scale: x * scale, engine.to_tensor(loss), loss_scale)
+def all_scaled(losses: Any, loss_scale: Any) -> Any:
+    """Return a loss, or each of a structure of losses, multiplied by the scale; None stays None."""
+    return keras.tree.map_structure(
+        lambda loss: None if loss is None else scaled(engine.to_tensor(loss), loss_scale), losses
+    )
 
 
-def unscaled(gradients: Sequence[Any], loss_scale: Any) -> tuple[Any, Any]:
-    """Return gradients in at least float32, divided by the scale, and whether the results are finite.
-
-    A product with 1 / scale would be 0 for the largest scales, whose inverse float32 flushes to 0.
-    """
-    found = [
-        None if gradient is None else _in_float32(lambda x, scale: x / scale, gradient, loss_scale)
-        for gradient in gradients
-    ]
+def all_unscaled(gradients: Sequence[Any], loss_scale: Any) -> tuple[Any, Any]:
+    """Return gradients divided by the scale, and whether the results are finite."""
+    found = [unscaled(gradient, loss_scale) for gradient in gradients]
     return (tuple(found) if isinstance(gradients, tuple) else found), engine.all_finite(found)
-
-
-def _in_float32(function: Callable[[Any, Any], Any], value: Any, loss_scale: Any) -> Any:
-    def one(values: Any) -> Any:
-        dtype = wider(values.dtype, float32) if is_float(values.dtype) else float32
-        return function(keras.ops.cast(values, dtype), keras.ops.cast(loss_scale, dtype))
-
-    return engine.map_values(one, value)
 
 
 def scaled_driver(where: str, optimizer: Any) -> OptimizerDriver:
