@@ -183,10 +183,10 @@ def _host_call(run: TrainingRun, batch: tuple[Any, ...]) -> StepRecords:
 
 def _steps_together(run: TrainingRun, size: int) -> int:
     """Return how many steps of batches of a size in bytes may run in a call, from the present step on."""
-    if not context.graph_mode():
+    free = run.callbacks.free_steps(run.context)
+    if free == 1 or not context.graph_mode():
         return 1
-    free = min(_steps_unwatched(run), run.callbacks.free_steps(run.context))
-    return int(min(free, run.stepper.pace.steps(size))) if free > 1 else 1
+    return int(min(free, max(_steps_unwatched(run), 1), run.stepper.pace.steps(size)))
 
 
 def _sink_calls(run: TrainingRun) -> _Calls:

@@ -27,9 +27,10 @@ def grouped(batches: Iterator[Batch], limit: Callable[[int], int]) -> Iterator[S
     """
     waiting: list[Batch] = []
     failed: Exception | None = None
-    size = getattr(batches, "element_bytes", None)
+    known = size = getattr(batches, "element_bytes", None)
     while failed is None:
-        if size is not None and (most := limit(size)) > 1:
+        most = 0 if size is None else limit(size)
+        if known is not None and most > 1:
             together = batches.together(most)  # type: ignore[attr-defined]
             if together is not None:
                 yield together
@@ -38,7 +39,10 @@ def grouped(batches: Iterator[Batch], limit: Callable[[int], int]) -> Iterator[S
         waiting = []
         if not group:
             return
-        most, form = limit(batch_bytes(group[0])), _form(group[0])
+        if size is None:
+            size = batch_bytes(group[0])
+            most = limit(size)
+        form = _form(group[0]) if most > 1 else None
         while form is not None and len(group) < most and not waiting:
             try:
                 following = _read(batches)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import keras
 
 from mixtrain import checks
-from mixtrain.train.callback.callback import HOOKS, Callback
+from mixtrain.train.callback.callback import HOOKS, Callback, declares_observing
 from mixtrain.train.callback.keras_adapter import KerasCallbackAdapter
 from mixtrain.train.run_context import CallbackArguments, RunContext
 
@@ -77,6 +77,11 @@ class CallbackList:
         self._listeners = {hook: [one for one in listeners if one is not None] for hook, listeners in found.items()}
         rows = zip(self._callbacks, *(found[hook] for hook in _STEP_HOOKS), strict=True)
         self._watchers = [callback for callback, *listeners in rows if any(listeners)]
+        # Known once and for all, so that the question costs nothing in every step.
+        self._controlled = any(
+            type(callback).free_steps is Callback.free_steps and not declares_observing(callback)
+            for callback in self._watchers
+        )
 
     def __enter__(self: _ListT) -> _ListT:
         with contextlib.ExitStack() as stack:
@@ -101,6 +106,8 @@ class CallbackList:
 
     def free_steps(self, run_context: RunContext) -> float:
         """Return how many steps may run from here before one of them needs control; `math.inf` where none does."""
+        if self._controlled:
+            return 1
         return min((callback.free_steps(run_context) for callback in self._watchers), default=math.inf)
 
     def listens(self, hook: str) -> bool:
