@@ -196,4 +196,10 @@ def _standard_error(script: str, settings: dict[str, str]) -> list[str]:
 def test_nothing_is_written_to_standard_error(name: str) -> None:
     before, settings, scripts = RUNS[name]
     parts = [NETWORKS, *(SCRIPTS[script] for script in scripts)]
-    assert _standard_error(before + "".join(map(textwrap.dedent, parts)), settings) == []
+    script = before + "".join(map(textwrap.dedent, parts))
+    for _ in range(3):
+        found = _standard_error(script, settings)
+        # Seldom, TensorFlow ends an iterator over a generator twice, by a race of its own: such a run is made again.
+        if not any("finalize_py_func" in line for line in found):
+            break
+    assert found == []
