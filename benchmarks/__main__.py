@@ -29,7 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(f"{one.name:14} {'' if one.default else '(only by name) '}{one.what}")
         return
     names = options.set or [name for name, one in SETS.items() if one.default]
-    interpreters = Interpreters({"torch": options.torch_python, "mindspore": options.mindspore_python})
+    interpreters = Interpreters(
+        {"torch": options.torch_python, "mindspore": options.mindspore_python, "jax": options.jax_python}
+    )
     records = []
     for name in names:
         races = [race.changed(rounds=options.rounds, quick=options.quick) for race in SETS[name].races]
@@ -47,10 +49,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--print-only", action="store_true", help="leave the records and the page as they are")
     parser.add_argument("--torch-python", metavar="PATH", help="the Python that has PyTorch")
     parser.add_argument("--mindspore-python", metavar="PATH", help="the Python that has MindSpore")
+    parser.add_argument("--jax-python", metavar="PATH", help="the Python that has JAX and Keras")
     options = parser.parse_args(arguments)
     if options.rounds is not None and options.rounds < 1:
         parser.error("--rounds must be at least 1")
-    for path in (options.torch_python, options.mindspore_python):
+    for path in (options.torch_python, options.mindspore_python, options.jax_python):
         if path is not None and shutil.which(path) is None:
             parser.error(f"{path} is no program: name a Python, such as .venv/bin/python")
     return options

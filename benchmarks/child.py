@@ -3,8 +3,9 @@
     python -m benchmarks.child '<contender, workload and steps, as JSON>'
 
 It answers each line that comes in with one line of JSON: ``prepare`` (make the training), ``round`` (train for one
-round) and ``forget`` (count the peak of memory from now) by ``{"seconds": ..., "peak_bytes": ...}``. Its first line
-says that network and data are built, and with which versions. Anything else that is printed goes to stderr.
+round) and ``forget`` (count the peak of memory from now) by ``{"seconds": ..., "peak_bytes": ...,
+"device_peak_bytes": ...}``, the last null where the framework does not count its device's memory. Its first line says
+that network and data are built, and with which versions. Anything else that is printed goes to stderr.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from benchmarks.contender import from_text, made
+from benchmarks.device_memory import device_peak_bytes
 
-PACKAGES = ("mixtrain", "keras", "tensorflow", "torch", "mindspore", "numpy")
+PACKAGES = ("mixtrain", "keras", "tensorflow", "jax", "jaxlib", "torch", "mindspore", "numpy")
 
 
 def serve(build: Callable[[], Callable[[], Callable[[], Any]]], questions: TextIO, answers: TextIO) -> None:
@@ -49,7 +51,7 @@ def serve(build: Callable[[], Callable[[], Callable[[], Any]]], questions: TextI
     actions = {"prepare": prepared, "round": lambda: state["round"](), "forget": forget_peak}
     for question in questions:
         seconds = timed(actions[question.strip()])
-        answer(seconds=seconds, peak_bytes=peak_bytes())
+        answer(seconds=seconds, peak_bytes=peak_bytes(), device_peak_bytes=device_peak_bytes())
 
 
 def timed(action: Callable[[], Any]) -> float:

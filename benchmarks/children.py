@@ -19,7 +19,11 @@ from benchmarks.workloads import Workload
 ROOT = pathlib.Path(__file__).parent.parent
 # Frameworks keep their notes to themselves; mixtrain sees to that where it is imported first.
 ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "2", "GLOG_v": "3", "KERAS_BACKEND": "tensorflow"}
-VARIABLES = {"torch": "BENCHMARKS_TORCH_PYTHON", "mindspore": "BENCHMARKS_MINDSPORE_PYTHON"}
+VARIABLES = {
+    "torch": "BENCHMARKS_TORCH_PYTHON",
+    "mindspore": "BENCHMARKS_MINDSPORE_PYTHON",
+    "jax": "BENCHMARKS_JAX_PYTHON",
+}
 
 
 class ChildFailed(RuntimeError):
@@ -50,9 +54,10 @@ class Child:
     Args:
         command: What to start.
         name: Whom it holds, for errors.
+        environment: What it finds in its environment beside what this process does.
     """
 
-    def __init__(self, command: Sequence[str], name: str) -> None:
+    def __init__(self, command: Sequence[str], name: str, environment: Mapping[str, str] | None = None) -> None:
         self._name = name
         # Peers leave files where they run.
         self._folder = tempfile.TemporaryDirectory(prefix="benchmarks-")
@@ -64,7 +69,7 @@ class Child:
             stderr=self._said,
             text=True,
             cwd=self._folder.name,
-            env={**os.environ, **ENVIRONMENT, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, **ENVIRONMENT, **(environment or {}), "PYTHONPATH": str(ROOT)},
         )
         self._versions: dict[str, str] | None = None
 
@@ -106,6 +111,10 @@ class Child:
         """Train for a round; return the seconds it took."""
         return float(self.ask("round")["seconds"])
 
+    def stop(self) -> None:
+        """End the process at once, whatever it does; who asks it then is told that it ended."""
+        self._process.kill()
+
     def close(self) -> None:
         """End the process: it ends with its input."""
         if self._process.stdin is not None:
@@ -134,4 +143,4 @@ class Child:
 def start_child(contender: Contender, workload: Workload, steps: int, python: str) -> Child:
     """Start a process that holds a contender, under an interpreter."""
     command = [python, "-m", "benchmarks.child", as_text(contender, workload, steps)]
-    return Child(command, f"{workload.title}, {contender.name}")
+    return Child(command, f"{workload.title}, {contender.name}", contender.environment)

@@ -5,13 +5,18 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
 
 from benchmarks.workloads import Workload
 
-Kind = Literal["mixtrain", "mixtrain cell", "mixtrain script", "keras", "loop", "pytorch", "mindspore"]
+Kind = Literal[
+    "mixtrain", "mixtrain cell", "mixtrain script", "keras", "loop", "pytorch", "mindspore",
+    "mixtrain jax", "keras jax", "hand jax",
+]
 DType = Literal["float32", "bfloat16", "float16"]
+Level = Literal["O0", "O2", "O3"]
+Products = Literal["default", "float32", "tensorfloat32"]
 Round = Callable[[], Any]
 
 
@@ -23,12 +28,16 @@ class Way:
         module: The module whose ``made(contender, workload, steps)`` builds network and data; what it returns makes the
             training when called, and that trains for one round when called.
         package: The package that the peer's interpreter must have; None for contenders of this process.
+        environment: Environment variables of its process.
     """
 
     module: str
     package: str | None = None
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
+# A process takes device memory as it needs it, so that many can stand beside each other.
+_ON_JAX: Final = {"KERAS_BACKEND": "jax", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 WAYS: dict[Kind, Way] = {
     "mixtrain": Way("benchmarks.contenders.model"),
     "mixtrain cell": Way("benchmarks.contenders.model"),
@@ -37,6 +46,9 @@ WAYS: dict[Kind, Way] = {
     "loop": Way("benchmarks.contenders.loop"),
     "pytorch": Way("benchmarks.contenders.pytorch", "torch"),
     "mindspore": Way("benchmarks.contenders.script", "mindspore"),
+    "mixtrain jax": Way("benchmarks.contenders.jax_model", "jax", _ON_JAX),
+    "keras jax": Way("benchmarks.contenders.jax_fit", "jax", _ON_JAX),
+    "hand jax": Way("benchmarks.contenders.jax_hand", "jax", _ON_JAX),
 }
 
 
@@ -53,7 +65,10 @@ class Contender:
         callback: Whether a user's callback is called after every step (ours).
         scaling: Loss scaling of ours: "level" (the level's own), "none", "fixed" or "dynamic".
         channels_last: Whether images lie channels last in memory (PyTorch).
-        jit: `jit_compile` of Keras's `compile`.
+        jit: `jit_compile` of Keras's `compile`; True runs PyTorch's network through `torch.compile`.
+        level: The level of ours; by default O0 in float32 and O2 in half.
+        products: How products of float32 tensors are computed on a GPU: in float32, in TensorFloat-32, or as the
+            framework does by default.
         steps: Steps a round where its own pace asks for other than the race's.
     """
 
@@ -66,11 +81,19 @@ class Contender:
     channels_last: bool = True
     jit: bool | Literal["auto"] = "auto"
     steps: int | None = None
+    level: Level | None = None
+    products: Products = "default"
 
     @property
     def way(self) -> Way:
         """How it is run."""
         return WAYS[self.kind]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment variables of its process."""
+        told = {"JAX_DEFAULT_MATMUL_PRECISION": self.products} if self.products != "default" else {}
+        return {**self.way.environment, **told}
 
 
 def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:

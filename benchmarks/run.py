@@ -10,9 +10,10 @@ from typing import Any
 
 from benchmarks.children import Interpreters
 from benchmarks.race import Race
-from benchmarks.record import RESULTS, read_records, record_of, rounded, write_json
+from benchmarks.record import record_of
 from benchmarks.sets import SETS
 from benchmarks.table import PAGE, as_markdown, goals_as_markdown, update_section
+from benchmarks.written import RESULTS, read_records, rounded, write_json
 
 
 def run_set(

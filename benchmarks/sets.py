@@ -34,6 +34,11 @@ FLOAT16: Final = Contender("mixtrain O2 float16, dynamic scaling", "mixtrain", "
 KERAS_FLOAT16: Final = Contender("Keras fit, mixed_float16", "keras", "float16", steps=3)
 CELL: Final = Contender("mixtrain O0, channels-first Cell", "mixtrain cell", scaling="none")
 SCRIPT: Final = Contender("mixtrain, MindSpore's script", "mixtrain script")
+JAX_KERAS: Final = Contender("Keras fit on JAX", "keras jax")
+JAX_HAND: Final = Contender("hand-written jit", "hand jax")
+JAX_SCAN: Final = Contender("hand-written jit + scan", "hand jax", sink=True)
+JAX_OURS: Final = Contender("mixtrain O0 on JAX", "mixtrain jax", scaling="none")
+JAX_SINK: Final = Contender("mixtrain O0 on JAX, sink", "mixtrain jax", scaling="none", sink=True)
 
 _MLP = Race(
     MLP,
@@ -145,6 +150,17 @@ _OVERHEAD = Race(
         Goal("LeNet-5 O0 with fixed loss scaling against without", FIXED.name, OURS.name, 1.10),
     ),
 )
+JAX_LENET: Final = Race(
+    LENET,
+    (JAX_KERAS, JAX_HAND, JAX_SCAN, JAX_OURS, JAX_SINK),
+    steps=64,
+    title="LeNet-5, batch 32, on JAX",
+    goals=(
+        Goal("LeNet-5 O0 on JAX against Keras fit on JAX", JAX_OURS.name, JAX_KERAS.name, 1.0),
+        Goal("LeNet-5 O0 on JAX, sink, against hand-written jit + scan", JAX_SINK.name, JAX_SCAN.name, 1.05),
+        Goal("LeNet-5 O0 on JAX against hand-written jit", JAX_OURS.name, JAX_HAND.name),
+    ),
+)
 
 SETS: Final[dict[str, Set]] = {
     one.name: one
@@ -159,6 +175,7 @@ SETS: Final[dict[str, Set]] = {
         Set("first_step", "seconds from Model(...) or compile to the end of the first step", (_FIRST_STEP,)),
         Set("growth", "how a step's cost grows with batch, depth and number of parameters", GROWTH),
         Set("step_overhead", "what loss scaling adds to a step", (_OVERHEAD,), default=False),
+        Set("jax", "LeNet-5 on JAX beside Keras's fit and hand-written loops", (JAX_LENET,), default=False),
         Set("keras_fit", "the same Keras networks in Keras's fit and in Model", tuple(CASES.values()), default=False),
     )
 }

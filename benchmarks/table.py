@@ -16,7 +16,7 @@ def as_markdown(record: Mapping[str, Any]) -> str:
     sections = [_surroundings(record), *(_race(race) for race in record["races"])]
     goals = [goal for race in record["races"] for goal in race["goals"]]
     if goals:
-        sections.append(_goals(goals))
+        sections.append(goals_table(goals))
     missing = [f"{name}: {why}" for race in record["races"] for name, why in race["missing"].items()]
     if missing:
         sections.append("Not measured: " + "; ".join(missing))
@@ -30,7 +30,7 @@ def goals_as_markdown(records: Sequence[Mapping[str, Any]]) -> str:
     if not goals:
         return NOT_RUN
     met = sum(goal["met"] is True for goal in goals)
-    return f"{_goals(goals)}\n\n{met} of {len(goals)} goals were met."
+    return f"{goals_table(goals)}\n\n{met} of {len(goals)} goals were met."
 
 
 def update_section(name: str, text: str, page: pathlib.Path | None = None) -> None:
@@ -71,31 +71,34 @@ def _race(race: Mapping[str, Any]) -> str:
     unit = units.pop() if units else "value"
     speed = any(row["samples_a_second"] for row in race["contenders"])
     head = ["contender", f"{unit} (median)", "spread (quartiles / median)", *(["samples a second"] if speed else [])]
-    lines = [f"{race['race']}: {race['measure']}, {race['rounds']} rounds.", "", _line(head), "|---" * len(head) + "|"]
+    lines = [f"{race['race']}: {race['measure']}, {race['rounds']} rounds.", "", line(head), "|---" * len(head) + "|"]
     for row in race["contenders"]:
-        cells = [row["name"], _short(row["median"]), f"{row['spread']:.0%}"]
-        lines.append(_line([*cells, *([f"{row['samples_a_second']:,.0f}"] if speed else [])]))
+        cells = [row["name"], short(row["median"]), f"{row['spread']:.0%}"]
+        lines.append(line([*cells, *([f"{row['samples_a_second']:,.0f}"] if speed else [])]))
     return "\n".join(lines)
 
 
-def _goals(goals: Sequence[Mapping[str, Any]]) -> str:
+def goals_table(goals: Sequence[Mapping[str, Any]]) -> str:
+    """Return goals as one table, with what was seen."""
     lines = ["| ratio, lower is better | seen | quartiles | goal | |", "|---|---|---|---|---|"]
     for goal in goals:
         limit = "" if goal["limit"] is None else f"<= {goal['limit']:.2f}"
         verdict = {True: "met", False: "not met", None: ""}[goal["met"]]
         if goal["seen"] is None:
-            lines.append(_line([goal["what"], "not measured", "", limit, verdict]))
+            lines.append(line([goal["what"], "not measured", "", limit, verdict]))
         else:
             cells = [f"{goal['seen']:.3f}", f"{goal['low']:.3f} to {goal['high']:.3f}"]
-            lines.append(_line([goal["what"], *cells, limit, verdict]))
+            lines.append(line([goal["what"], *cells, limit, verdict]))
     return "\n".join(lines)
 
 
-def _line(cells: Sequence[str]) -> str:
+def line(cells: Sequence[str]) -> str:
+    """Return a line of a table."""
     return "| " + " | ".join(cells) + " |"
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
+    """Return a number with three digits, or all of them before the point."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-Network = Literal["mlp", "lenet", "cifar_cnn", "resnet20", "transformer"]
+Network = Literal["mlp", "lenet", "cifar_cnn", "resnet20", "resnet50", "transformer"]
 VOCABULARY = 1000
 
 
@@ -23,6 +23,7 @@ class Workload:
         width: Units of a hidden layer, of the networks that have hidden layers alone.
         depth: Number of those layers, or of the blocks of the transformer.
         classes: Number of classes.
+        heads: Heads of the transformer's attention.
     """
 
     title: str
@@ -32,6 +33,7 @@ class Workload:
     width: int = 0
     depth: int = 0
     classes: int = 10
+    heads: int = 4
 
     @property
     def images(self) -> bool:
@@ -49,6 +51,11 @@ LENET = Workload("LeNet-5, batch 32", "lenet", (32, 32, 1), 32)
 CIFAR = Workload("CIFAR CNN, batch 64", "cifar_cnn", (32, 32, 3), 64)
 RESNET = Workload("ResNet-20, batch 64", "resnet20", (32, 32, 3), 64)
 TRANSFORMER = Workload("Transformer encoder of 2 blocks, batch 32", "transformer", (64,), 32, width=128, depth=2)
+RESNET_128 = dataclasses.replace(RESNET, title="ResNet-20, batch 128", batch=128)
+RESNET_50 = Workload("ResNet-50, 224x224, batch 128", "resnet50", (224, 224, 3), 128, classes=1000)
+ENCODER = Workload(
+    "Transformer encoder of 12 blocks, 768 wide, rows of 512, batch 32", "transformer", (512,), 32, 768, 12, heads=12
+)
 CIFAR_512 = dataclasses.replace(CIFAR, title="CIFAR CNN, batch 512", batch=512)
 
 

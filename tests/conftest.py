@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Iterator
 
 import keras
@@ -12,6 +13,35 @@ from tests.conformance.table import pytest_terminal_summary  # noqa: F401  A hoo
 
 # Recipes, run by hand where the reference is installed.
 collect_ignore_glob = ["data/make_*.py"]
+
+
+# What every engine must hold to; the rest (layers, operations, documents, examples) is tested on TensorFlow.
+CONTRACT = (
+    "amp", "common", "dataset", "diagnostics", "engine", "golden", "network", "nn/step", "nn/test_cell.py",
+    "nn/test_graph.py", "nn/test_precision.py", "precision", "serialization",
+    "test_homes.py", "test_words.py", "train",
+)
+ROOT = pathlib.Path(__file__).parent
+
+
+def pytest_ignore_collect(collection_path: pathlib.Path) -> bool | None:
+    """Collect the contract alone where another backend than TensorFlow runs."""
+    if keras.backend.backend() == "tensorflow" or collection_path.is_relative_to(ROOT) is False:
+        return None
+    if collection_path.suffix == ".py" and "\npytestmark = pytest.mark.tensorflow\n" in collection_path.read_text():
+        return True  # It may import TensorFlow, which need not be there.
+    kept = [ROOT / room for room in CONTRACT]
+    inside = any(collection_path.is_relative_to(room) or room.is_relative_to(collection_path) for room in kept)
+    return None if inside else True
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out what is about the TensorFlow engine where another one runs."""
+    if keras.backend.backend() == "tensorflow":
+        return
+    for item in items:
+        if item.get_closest_marker("tensorflow"):
+            item.add_marker(pytest.mark.skip(reason="about the TensorFlow engine"))
 
 
 @pytest.fixture(autouse=True)

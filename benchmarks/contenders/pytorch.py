@@ -1,4 +1,4 @@
-"""PyTorch, eager: the loop of its tutorials, with autocast where half is asked for."""
+"""PyTorch, eager or compiled: the loop of its tutorials, with autocast where half is asked for."""
 
 from __future__ import annotations
 
@@ -17,19 +17,29 @@ def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], R
     """Return what makes the optimizer and the loss."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     layout = torch.channels_last if contender.channels_last and workload.images else torch.contiguous_format
+    if contender.products != "default":
+        torch.set_float32_matmul_precision("highest" if contender.products == "float32" else "high")
+        torch.backends.cudnn.allow_tf32 = contender.products == "tensorfloat32"
     model = network(workload).to(device, memory_format=layout)
     x, y = arrays(workload, steps, channels_first=True)
     data = [
-        (torch.from_numpy(a).to(device).contiguous(memory_format=layout), torch.from_numpy(b.argmax(1)).to(device))
+        tuple(_placed(part, device) for part in (torch.from_numpy(a).contiguous(memory_format=layout),
+                                                 torch.from_numpy(b.argmax(1))))
         for a, b in zip(x, y, strict=True)
     ]
 
     def prepare() -> Round:
         optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
         scaler = torch.amp.GradScaler(device, enabled=contender.dtype == "float16")
-        return lambda: _epoch(contender, model, optimizer, scaler, data, device)
+        forward = torch.compile(model) if contender.jit is True else model
+        return lambda: _epoch(contender, forward, optimizer, scaler, data, device)
 
     return prepare
+
+
+def _placed(batch: Any, device: str) -> Any:
+    """Return a batch in host memory that a GPU copies from while it computes."""
+    return batch.pin_memory() if device == "cuda" else batch
 
 
 def _epoch(contender: Contender, model: Any, optimizer: Any, scaler: Any, data: list[Any], device: str) -> float:
@@ -37,10 +47,11 @@ def _epoch(contender: Contender, model: Any, optimizer: Any, scaler: Any, data: 
     half = contender.dtype != "float32"
     measure, loss = torch.nn.CrossEntropyLoss(), torch.zeros(())
     for x, y in data:
+        x, y = x.to(device, non_blocking=True), y.to(device, non_blocking=True)
         optimizer.zero_grad()
         with torch.autocast(device, dtype=getattr(torch, contender.dtype)) if half else contextlib.nullcontext():
             loss = measure(model(x), y)
         scaler.scale(loss).backward()
         scaler.step(optimizer)
         scaler.update()
-    return float(loss)
+    return float(loss.detach())

@@ -62,12 +62,34 @@ def resnet20(workload: Workload) -> keras.Model:
     return keras.Model(images, layers.Dense(workload.classes)(layers.GlobalAveragePooling2D()(x)))
 
 
+def resnet50(workload: Workload) -> keras.Model:
+    """Return the ResNet of 50 layers for large images, with the stride of a block in its 3x3 convolution."""
+
+    def convolved(x: Any, width: int, size: int, stride: int) -> Any:
+        if stride > 1:  # "same" would pad such images on one side alone.
+            x = layers.ZeroPadding2D(size // 2)(x)
+        padding = "same" if stride == 1 else "valid"
+        return layers.BatchNormalization()(layers.Conv2D(width, size, stride, padding, use_bias=False)(x))
+
+    images = keras.Input(workload.shape)
+    x = layers.ReLU()(convolved(images, 64, 7, 2))
+    x = layers.MaxPooling2D(3, 2)(layers.ZeroPadding2D(1)(x))
+    for stage, blocks in enumerate((3, 4, 6, 3)):
+        for block in range(blocks):
+            width, stride = 64 * 2**stage, 2 if stage and block == 0 else 1
+            y = layers.ReLU()(convolved(x, width, 1, 1))
+            y = layers.ReLU()(convolved(y, width, 3, stride))
+            shortcut = x if block else convolved(x, 4 * width, 1, stride)
+            x = layers.ReLU()(layers.Add()([convolved(y, 4 * width, 1, 1), shortcut]))
+    return keras.Model(images, layers.Dense(workload.classes)(layers.GlobalAveragePooling2D()(x)))
+
+
 def transformer(workload: Workload) -> keras.Model:
     """Return an encoder: embedded tokens, blocks of attention and two dense layers, the mean over the row."""
     tokens = keras.Input(workload.shape, dtype="int32")
     x = layers.Embedding(VOCABULARY, workload.width)(tokens)
     for _ in range(workload.depth):
-        attended = layers.MultiHeadAttention(4, workload.width // 4)(x, x)
+        attended = layers.MultiHeadAttention(workload.heads, workload.width // workload.heads)(x, x)
         x = layers.LayerNormalization()(layers.Add()([x, attended]))
         y = layers.Dense(workload.width)(layers.Dense(4 * workload.width, activation="relu")(x))
         x = layers.LayerNormalization()(layers.Add()([x, y]))
@@ -79,6 +101,7 @@ NETWORKS: dict[str, Callable[[Workload], keras.Model]] = {
     "lenet": lenet,
     "cifar_cnn": cifar_cnn,
     "resnet20": resnet20,
+    "resnet50": resnet50,
     "transformer": transformer,
 }
 

@@ -69,6 +69,39 @@ def resnet20(workload: Workload) -> Any:
     )
 
 
+class Bottleneck(nn.Module):
+    """A 1x1, a 3x3 and a 1x1 convolution beside a shortcut."""
+
+    def __init__(self, channels: int, width: int, stride: int) -> None:
+        super().__init__()
+        self.path = nn.Sequential(
+            nn.Conv2d(channels, width, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
+            nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
+            nn.Conv2d(width, 4 * width, 1, bias=False), nn.BatchNorm2d(4 * width),
+        )
+        same = channels == 4 * width
+        projection = [nn.Conv2d(channels, 4 * width, 1, stride, bias=False), nn.BatchNorm2d(4 * width)]
+        self.shortcut = nn.Sequential(*([] if same else projection))
+
+    def forward(self, x: Any) -> Any:
+        """Map images (N, channels, H, W) to (N, 4 * width, H / stride, W / stride)."""
+        return torch.relu(self.path(x) + self.shortcut(x))
+
+
+def resnet50(workload: Workload) -> Any:
+    """Return the ResNet of 50 layers for large images."""
+    blocks, channels = [], 64
+    for stage, count in enumerate((3, 4, 6, 3)):
+        width = 64 * 2**stage
+        for block in range(count):
+            blocks.append(Bottleneck(channels, width, 2 if stage and block == 0 else 1))
+            channels = 4 * width
+    return nn.Sequential(
+        nn.Conv2d(workload.shape[-1], 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1),
+        *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, workload.classes),
+    )
+
+
 class Transformer(nn.Module):
     """Embedded tokens, blocks of attention and two dense layers, the mean over the row."""
 
@@ -77,7 +110,7 @@ class Transformer(nn.Module):
         width = workload.width
         self.embedding = nn.Embedding(VOCABULARY, width)
         self.blocks = nn.Sequential(*[
-            nn.TransformerEncoderLayer(width, 4, 4 * width, dropout=0.0, batch_first=True)
+            nn.TransformerEncoderLayer(width, workload.heads, 4 * width, dropout=0.0, batch_first=True)
             for _ in range(workload.depth)
         ])
         self.logits = nn.Linear(width, workload.classes)
@@ -87,7 +120,14 @@ class Transformer(nn.Module):
         return self.logits(self.blocks(self.embedding(tokens)).mean(dim=1))
 
 
-NETWORKS = {"mlp": mlp, "lenet": lenet, "cifar_cnn": cifar_cnn, "resnet20": resnet20, "transformer": Transformer}
+NETWORKS = {
+    "mlp": mlp,
+    "lenet": lenet,
+    "cifar_cnn": cifar_cnn,
+    "resnet20": resnet20,
+    "resnet50": resnet50,
+    "transformer": Transformer,
+}
 
 
 def network(workload: Workload) -> Any:

@@ -80,14 +80,15 @@ def _gradient_finding(network: Any, run: Callable[[], Any], outputs: Outputs, lo
     taps = [[keras.ops.zeros_like(value) for value in values] for _, values in outputs]
     owned = _parameters_by_path(network)
 
-    def scaled() -> tuple[Any, Any]:
-        _, tapped = _watched(network, run, taps=iter(taps))
+    def scaled(*tapping: Any) -> tuple[Any, Any]:
+        given = iter(tapping)
+        _, tapped = _watched(network, run, taps=iter([[next(given) for _ in group] for group in taps]))
         return keras.ops.cast(tapped, "float32") * loss_scale, ()
 
-    sources = [tap for group in taps for tap in group] + [variable for group in owned.values() for variable in group]
-    gradients = iter(engine.value_and_gradient(scaled, sources)[2])
+    variables = [variable for group in owned.values() for variable in group]
+    gradients = iter(engine.value_and_gradient(scaled, variables, [tap for group in taps for tap in group])[2])
+    of_parameters = {path: [next(gradients) for _ in held] for path, held in owned.items()}
     of_outputs = [(path, [next(gradients) for _ in values]) for path, values in outputs]
-    of_parameters = {path: [next(gradients) for _ in variables] for path, variables in owned.items()}
     calls = collections.Counter(path for path, _ in of_outputs)
     for path, values in reversed(of_outputs):
         if not all(map(_finite_gradient, values)):

@@ -6,6 +6,8 @@ Every name below means the same on every engine; the files of an engine carry th
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mixtrain.engine.backend import check_asked_backend, check_backend
 from mixtrain.engine.quiet import without_startup_notes
 
@@ -14,73 +16,146 @@ with without_startup_notes():
     import keras
 check_backend(keras.backend.backend())
 
-from mixtrain.engine.facts import DeviceFacts, JitChoice
-from mixtrain.engine.tensorflow import chance, colours, images, warp
-from mixtrain.engine.tensorflow.branches import branching, call_with_branches, with_branches
-from mixtrain.engine.tensorflow.compile import (
-    choose_jit,
-    compile_function,
-    is_tracing,
-    outside_graph,
-    trace_count,
-)
-from mixtrain.engine.tensorflow.control import call_python, cond
-from mixtrain.engine.tensorflow.cross_entropy import (
-    softmax_cross_entropy,
-    sparse_softmax_cross_entropy,
-)
-from mixtrain.engine.tensorflow.device import describe_device
-from mixtrain.engine.tensorflow.export import write_onnx, write_saved_model
-from mixtrain.engine.tensorflow.failure import naming_layers
-from mixtrain.engine.tensorflow.gradient import all_finite, densified, is_sparse, map_values, value_and_gradient
-from mixtrain.engine.tensorflow.gather import choose_marked, gather_in_batches, gather_places, unique_with_places
-from mixtrain.engine.tensorflow.held import HeldValue
-from mixtrain.engine.tensorflow.image_files import ImageFiles, UnreadableFile
-from mixtrain.engine.tensorflow.jit import compile_once
-from mixtrain.engine.tensorflow.layout import (
-    cast_keeping_layout,
-    elementwise,
-    from_channels_last,
-    join_along,
-    reduce_axes,
-    to_channels_last,
-    twin_of,
-)
-from mixtrain.engine.tensorflow.methods import install_tensor_methods, tensor_method
-from mixtrain.engine.tensorflow.normalise import fused_batch_norm, normalise_axes
-from mixtrain.engine.tensorflow.products import product, times_transposed
-from mixtrain.engine.tensorflow.records import ExampleColumn, Examples, UnreadableRecord, first_example
-from mixtrain.engine.tensorflow.row_function import RowFunction, RowPart, call_row, processors, require, speaking_of
-from mixtrain.engine.tensorflow.scan import scan
-from mixtrain.engine.tensorflow.steps import CompiledSteps
-from mixtrain.engine.tensorflow.storage import exchange_storage, read_storage, storage_in
-from mixtrain.engine.tensorflow.stream import (
-    EndOfStream,
-    Pipeline,
-    is_pipeline_source,
-    pipeline_from_arrays,
-    pipeline_from_batches,
-    pipeline_from_rows,
-    wrap_pipeline,
-)
-from mixtrain.engine.tensorflow.summary import EventWriter
-from mixtrain.engine.tensorflow.tensor import (
-    TENSOR_TYPES,
-    byte_count,
-    bytes_of,
-    is_symbolic,
-    is_tensor,
-    known_value,
-    name_scope,
-    promoting,
-    set_operator_rule,
-    snapshot,
-    to_numpy,
-    to_tensor,
-)
-from mixtrain.engine.tensorflow.trace import as_written, has_results, traces
+from mixtrain.engine.facts import DeviceFacts, GroupFacts, JitChoice
+from mixtrain.engine.methods import tensor_method
+
+if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
+    from mixtrain.engine.tensorflow import chance, colours, images, warp
+    from mixtrain.engine.tensorflow.branches import branching, call_with_branches, with_branches
+    from mixtrain.engine.tensorflow.compile import (
+        choose_jit,
+        compile_function,
+        is_tracing,
+        outside_graph,
+        trace_count,
+    )
+    from mixtrain.engine.tensorflow.control import call_python, cond
+    from mixtrain.engine.tensorflow.cross_entropy import (
+        softmax_cross_entropy,
+        sparse_softmax_cross_entropy,
+    )
+    from mixtrain.engine.tensorflow.device import describe_device
+    from mixtrain.engine.tensorflow.export import write_onnx, write_saved_model
+    from mixtrain.engine.tensorflow.failure import naming_layers
+    from mixtrain.engine.tensorflow.gradient import all_finite, densified, is_sparse, map_values, value_and_gradient
+    from mixtrain.engine.tensorflow.gather import choose_marked, gather_in_batches, gather_places, unique_with_places
+    from mixtrain.engine.tensorflow.held import HeldValue
+    from mixtrain.engine.tensorflow.image_files import ImageFiles, UnreadableFile
+    from mixtrain.engine.tensorflow.jit import compile_once
+    from mixtrain.engine.tensorflow.layout import (
+        cast_keeping_layout,
+        elementwise,
+        from_channels_last,
+        join_along,
+        reduce_axes,
+        to_channels_last,
+        twin_of,
+    )
+    from mixtrain.engine.tensorflow.methods import install_tensor_methods
+    from mixtrain.engine.tensorflow.normalise import fused_batch_norm, normalise_axes
+    from mixtrain.engine.tensorflow.pooling import pool
+    from mixtrain.engine.tensorflow.products import product, times_transposed
+    from mixtrain.engine.tensorflow.records import ExampleColumn, Examples, UnreadableRecord, first_example
+    from mixtrain.engine.tensorflow.row_function import RowFunction, RowPart, call_row, processors, require, speaking_of
+    from mixtrain.engine.tensorflow.scan import scan
+    from mixtrain.engine.tensorflow.steps import GROUPS, CompiledSteps
+    from mixtrain.engine.tensorflow.storage import exchange_storage, read_storage, storage_in
+    from mixtrain.engine.tensorflow.stream import (
+        EndOfStream,
+        Pipeline,
+        is_pipeline_source,
+        pipeline_from_arrays,
+        pipeline_from_batches,
+        pipeline_from_rows,
+        wrap_pipeline,
+    )
+    from mixtrain.engine.tensorflow.summary import EventWriter
+    from mixtrain.engine.tensorflow.tensor import (
+        TENSOR_TYPES,
+        byte_count,
+        bytes_of,
+        double_precision,
+        is_symbolic,
+        is_tensor,
+        known_value,
+        name_scope,
+        promoting,
+        set_operator_rule,
+        snapshot,
+        to_numpy,
+        to_tensor,
+    )
+    from mixtrain.engine.tensorflow.trace import as_written, has_results, traces
+else:
+    from mixtrain.engine.jax import chance, colours, images, warp
+    from mixtrain.engine.jax.branches import branching, call_with_branches, with_branches
+    from mixtrain.engine.jax.compile import (
+        choose_jit,
+        compile_function,
+        is_tracing,
+        outside_graph,
+        trace_count,
+    )
+    from mixtrain.engine.jax.control import call_python, cond
+    from mixtrain.engine.jax.cross_entropy import (
+        softmax_cross_entropy,
+        sparse_softmax_cross_entropy,
+    )
+    from mixtrain.engine.jax.device import describe_device
+    from mixtrain.engine.jax.export import write_onnx, write_saved_model
+    from mixtrain.engine.jax.failure import naming_layers
+    from mixtrain.engine.jax.gradient import all_finite, densified, is_sparse, map_values, value_and_gradient
+    from mixtrain.engine.jax.gather import choose_marked, gather_in_batches, gather_places, unique_with_places
+    from mixtrain.engine.jax.held import HeldValue
+    from mixtrain.engine.jax.image_files import ImageFiles, UnreadableFile
+    from mixtrain.engine.jax.jit import compile_once
+    from mixtrain.engine.jax.layout import (
+        cast_keeping_layout,
+        elementwise,
+        from_channels_last,
+        join_along,
+        reduce_axes,
+        to_channels_last,
+        twin_of,
+    )
+    from mixtrain.engine.jax.methods import install_tensor_methods
+    from mixtrain.engine.jax.normalise import fused_batch_norm, normalise_axes
+    from mixtrain.engine.jax.pooling import pool
+    from mixtrain.engine.jax.products import product, times_transposed
+    from mixtrain.engine.jax.records import ExampleColumn, Examples, UnreadableRecord, first_example
+    from mixtrain.engine.jax.row_function import RowFunction, RowPart, call_row, processors, require, speaking_of
+    from mixtrain.engine.jax.scan import scan
+    from mixtrain.engine.jax.steps import GROUPS, CompiledSteps
+    from mixtrain.engine.jax.storage import exchange_storage, read_storage, storage_in
+    from mixtrain.engine.jax.stream import (
+        EndOfStream,
+        Pipeline,
+        is_pipeline_source,
+        pipeline_from_arrays,
+        pipeline_from_batches,
+        pipeline_from_rows,
+        wrap_pipeline,
+    )
+    from mixtrain.engine.jax.summary import EventWriter
+    from mixtrain.engine.jax.tensor import (
+        TENSOR_TYPES,
+        byte_count,
+        bytes_of,
+        double_precision,
+        is_symbolic,
+        is_tensor,
+        known_value,
+        name_scope,
+        promoting,
+        set_operator_rule,
+        snapshot,
+        to_numpy,
+        to_tensor,
+    )
+    from mixtrain.engine.jax.trace import as_written, has_results, traces
 
 __all__ = [
+    "GROUPS",
     "TENSOR_TYPES",
     "CompiledSteps",
     "DeviceFacts",
@@ -88,6 +163,7 @@ __all__ = [
     "EventWriter",
     "ExampleColumn",
     "Examples",
+    "GroupFacts",
     "HeldValue",
     "ImageFiles",
     "JitChoice",
@@ -114,6 +190,7 @@ __all__ = [
     "cond",
     "densified",
     "describe_device",
+    "double_precision",
     "elementwise",
     "exchange_storage",
     "first_example",
@@ -139,6 +216,7 @@ __all__ = [
     "pipeline_from_arrays",
     "pipeline_from_batches",
     "pipeline_from_rows",
+    "pool",
     "processors",
     "product",
     "promoting",

@@ -7,7 +7,7 @@ from typing import Final
 
 from mixtrain.errors import UnsupportedBackendError
 
-SUPPORTED: Final = ("tensorflow",)
+SUPPORTED: Final = ("tensorflow", "jax")
 
 
 def check_backend(name: str) -> None:
@@ -19,7 +19,7 @@ def check_backend(name: str) -> None:
     if name not in SUPPORTED:
         raise UnsupportedBackendError(
             f'mixtrain: the Keras backend must be {" or ".join(SUPPORTED)}; got "{name}". '
-            "Set the environment variable KERAS_BACKEND=tensorflow before Python starts."
+            "Set the environment variable KERAS_BACKEND=tensorflow or KERAS_BACKEND=jax before Python starts."
         )
 
 

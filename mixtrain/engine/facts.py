@@ -34,3 +34,16 @@ class JitChoice:
 
     jit: bool
     reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupFacts:
+    """When an engine gains by running several steps of the host feed in one call.
+
+    Attributes:
+        after: Calls to make one by one first, which the compilation of a group is worth.
+        size: How many steps a group has; None for any number.
+    """
+
+    after: int
+    size: int | None = None

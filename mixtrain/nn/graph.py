@@ -122,7 +122,7 @@ class Graph(Cell):
 
         Raises:
             RuntimeError: Outside of `build`, a second time, or without an optimizer.
-            ValueError: `loss` is no scalar.
+            ValueError: `loss` is no scalar tensor.
         """
         if self._losses is None:
             self._refuse("a call inside build", "one outside of it", "self.backward(loss) in build")
@@ -130,7 +130,11 @@ class Graph(Cell):
             self._refuse("an optimizer", "a graph without one", "self.add_optimizer(optimizer) in __init__")
         if self._losses:
             self._refuse("one call in a step", "a second one", "self.backward(first_loss + second_loss)")
-        loss = engine.to_tensor(loss)
+        if not engine.is_tensor(loss):
+            raise checks.fail_value(
+                f"{self.cls_name}.backward", "the loss must depend on parameters", loss,
+                "self.backward(loss) with a loss that is computed from the network's outputs",
+            )
         if int(np.prod(loss.shape)) != 1:
             raise checks.fail_value(
                 f"{self.cls_name}.backward", "loss must be a scalar", f"shape {tuple(loss.shape)}",
@@ -185,18 +189,16 @@ class Graph(Cell):
         with self._in_force():
             if not self._optimizers.parts:
                 return self._built(inputs)[0]
-            outputs: list[Any] = []
 
             def loss_of(*inputs: Any) -> Any:
                 output, loss = self._built(inputs)
-                outputs.append(output)
-                return loss
+                return loss, output
 
-            run_step(
+            result = run_step(
                 loss_of, inputs, self._optimizers.weights, apply=self._optimizers.apply, state=self._state(),
-                written=self._optimizers.state_variables(), scaling=self._scaling(),
+                written=self._optimizers.state_variables(), scaling=self._scaling(), auxiliary=True,
             )
-            return outputs[0]
+            return result.auxiliary
 
     def _built(self, inputs: Sequence[Any]) -> tuple[Any, Any]:
         """Run `build`; return its outputs and the loss that `backward` was given, None in a graph that evaluates."""

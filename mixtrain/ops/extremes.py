@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import checks
+from mixtrain import checks, engine
 from mixtrain.dtype import as_dtype, bool_, int32, int64
 from mixtrain.ops.inputs import axes_of, axis_of, rank_of, tensor
 from mixtrain.ops.primitive import Primitive
@@ -33,7 +33,7 @@ def _place(where: str, largest: bool, x: Any, axis: int | None, keepdims: bool, 
         x = keras.ops.cast(x, int32)
     number = None if axis is None else axis_of(where, axis, rank_of(x))
     if rank_of(x) == 0:
-        return keras.ops.cast(keras.ops.zeros(()), dtype)
+        return engine.to_tensor(keras.ops.zeros(()), dtype)
     compute = keras.ops.argmax if largest else keras.ops.argmin
     return keras.ops.cast(compute(x, axis=number, keepdims=keepdims), dtype)
 
@@ -42,7 +42,7 @@ def _with_place(where: str, largest: bool, x: Any, axis: Any, keepdims: bool, in
     x = tensor(where, x)
     if axis is None:
         values = _extreme(where, largest, x, None, False, initial, given)
-        return values, keras.ops.cast(keras.ops.zeros(()), int64)
+        return values, engine.to_tensor(keras.ops.zeros(()), int64)
     places = _place(where, largest, x, axis, keepdims, int64)
     return _extreme(where, largest, x, axis, keepdims, initial, given), places
 

@@ -102,28 +102,40 @@ def differentiate(
         ``(outputs, gradients of inputs, gradients of weights)``.
     """
     inputs = [_as_input(value, index in positions) for index, value in enumerate(inputs)]
-    watched = [inputs[index] for index in tensor_positions(inputs, positions)]
-    sources = [value for value in keras.tree.flatten(watched) if _is_float_tensor(value)]
-    sources += weights or ()
+    watched_at = tensor_positions(inputs, positions)
+    watched = [inputs[index] for index in watched_at]
+    tensors = [value for value in keras.tree.flatten(watched) if _is_float_tensor(value)]
+    weights = list(weights or ())
     read_as = parameter_read_dtype()
 
-    def forward() -> tuple[Any, Any]:
+    def forward(*given: Any) -> tuple[Any, Any]:
         with parameters_read_as(read_as), engine.promoting():
-            outputs = fn(*inputs, **named)
+            outputs = fn(*_with_tensors(inputs, watched_at, given), **named)
         first = outputs[:1] if only_first and isinstance(outputs, (tuple, list)) else outputs
         return _weighted(where, first, sens), outputs
 
-    with parameters_read_as(None):  # The sources are the variables themselves, not their casts.
-        _, outputs, found = engine.value_and_gradient(forward, sources)
-    dense = iter([_dense(gradient, of) for gradient, of in zip(found, sources, strict=True)])
+    with parameters_read_as(None):  # The variables themselves are looked at, not their casts.
+        _, outputs, found = engine.value_and_gradient(forward, weights, tensors)
+    dense = [_dense(gradient, of) for gradient, of in zip(found, [*weights, *tensors], strict=True)]
+    of_tensors = iter(dense[len(weights) :])
 
     def gradient_of(value: Any) -> Any:
         if _is_float_tensor(value):
-            return next(dense)
+            return next(of_tensors)
         return keras.ops.zeros_like(value) if engine.is_tensor(value) else value
 
     by_input = tuple(keras.tree.map_structure(gradient_of, watched))
-    return outputs, by_input, tuple(dense)
+    return outputs, by_input, tuple(dense[: len(weights)])
+
+
+def _with_tensors(inputs: Sequence[Any], places: Sequence[int], tensors: Sequence[Any]) -> list[Any]:
+    """Return the inputs with other float tensors in those places, in order."""
+    rest = iter(tensors)
+    return [
+        keras.tree.map_structure(lambda leaf: next(rest) if _is_float_tensor(leaf) else leaf, value)
+        if index in places else value
+        for index, value in enumerate(inputs)
+    ]
 
 
 def _as_input(value: Any, watched: bool) -> Any:

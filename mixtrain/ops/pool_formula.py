@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import keras
 
+from mixtrain import engine
 from mixtrain.ops.windows import NO_SIDES, Pair, Sides, pad, same_sides
 
 _LAST: Final = "channels_last"
@@ -14,12 +15,12 @@ _LAST: Final = "channels_last"
 
 def largest(last: Any, size: Pair, step: Pair, mode: str = "valid") -> Any:
     """Return the largest number of each window; `mode` is "valid" or "same"."""
-    return keras.ops.max_pool(last, size, step, mode, _LAST)
+    return engine.pool(lambda last: keras.ops.max_pool(last, size, step, mode, _LAST), last)
 
 
 def means(last: Any, size: Pair, step: Pair, mode: str = "valid") -> Any:
     """Return the mean of each window; with "same", of those elements that it has of the image."""
-    return keras.ops.average_pool(last, size, step, mode, _LAST)
+    return engine.pool(lambda last: keras.ops.average_pool(last, size, step, mode, _LAST), last)
 
 
 def padded_means(

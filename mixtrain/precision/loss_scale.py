@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any, Final
 
 import keras
@@ -16,6 +15,13 @@ SMALLEST_NORMAL: Final = float(np.finfo(np.float32).tiny)
 LARGEST_SCALE: Final = float(np.finfo(np.float32).max)
 LARGEST_COUNT: Final = int(np.iinfo(np.int32).max)
 BAD_STEP_MAX: Final = 1000
+
+# Of the counts (see LossScaleState), which a step adds to, and which it leaves as they are and not at 0.
+_GOOD_STEP, _OVERFLOW = np.array([[1, 0, 0, 1, 0], [0, 1, 1, 0, 1]], np.int32)
+_KEPT_BY_GOOD_STEP, _KEPT_BY_WINDOW, _KEPT_BY_OVERFLOW = np.array(
+    [[1, 0, 1, 1, 1], [0, 0, 0, 1, 1], [0, 1, 1, 1, 1]], np.int32
+)
+_KEPT_AT_FLOOR, _KEPT_ABOVE_FLOOR = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 1, 1]], np.int32)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,17 +64,23 @@ def next_loss_scale(rule: LossScaleRule, loss_scale: Any, good_steps: Any, finit
 
     Source: Micikevicius et al., 2018, section 3.2; MindSpore, `DynamicLossScaleManager`; PyTorch, `GradScaler`.
     """
-    on_host = isinstance(finite, (bool, np.bool_))
-    xp: Any = np if on_host else keras.ops
+    if isinstance(finite, (bool, np.bool_)):
+        scale, count = _moved(np, rule, np.float64(loss_scale), good_steps, finite)
+        return np.float32(scale), count[()]
+    with engine.double_precision():
+        scale, count = _moved(keras.ops, rule, keras.ops.cast(loss_scale, "float64"), good_steps, finite)
+        return keras.ops.cast(scale, "float32"), count
+
+
+def _moved(xp: Any, rule: LossScaleRule, before: Any, good_steps: Any, finite: Any) -> tuple[Any, Any]:
+    """Return the loss scale, float64, and the count of good steps after one step, by NumPy's or Keras's operations."""
     factor, backoff = _wide(rule.factor), _wide(1.0 / rule.factor if rule.backoff is None else rule.backoff)
     counted = good_steps + np.int32(1)
     full = counted >= (np.int32(min(rule.window, LARGEST_COUNT)) if isinstance(rule.window, int) else rule.window)
-    before = np.float64(loss_scale) if on_host else keras.ops.cast(loss_scale, "float64")
     moved = before * xp.where(finite, xp.where(full, factor, np.float64(1)), backoff)
     moved = xp.where(moved <= np.float64(LARGEST_SCALE), moved, before)
     moved = xp.maximum(moved, xp.where(finite, np.float64(0), np.float64(rule.floor)))
-    count = xp.where(xp.logical_and(finite, xp.logical_not(full)), counted, np.int32(0))
-    return (np.float32(moved), count[()]) if on_host else (keras.ops.cast(moved, "float32"), count)
+    return moved, xp.where(xp.logical_and(finite, xp.logical_not(full)), counted, np.int32(0))
 
 
 def _wide(number: Any) -> Any:
@@ -130,16 +142,16 @@ class LossScaleState:
             finite: bool scalar, a tensor or Python's own: whether the step's gradients were finite.
         """
         if engine.is_tensor(finite):
-            xp, scale, counts = keras.ops, engine.snapshot(self.loss_scale), keras.ops.unstack(self.counts, 5)
+            xp, scale, counts = keras.ops, engine.snapshot(self.loss_scale), engine.to_tensor(self.counts)
             rule = self.rule if self._live is None else _read(self.rule, self._live)
         else:
             rule = self.rule
             # From Python the arithmetic is NumPy's: single operations of the engine would cost milliseconds.
             xp, scale, counts = np, np.float32(engine.to_numpy(self.loss_scale)), engine.to_numpy(self.counts)
             finite = np.bool_(finite)
-        scale, *counts = _advanced(xp, rule, scale, counts, finite)
+        scale, counts = _advanced(xp, rule, scale, counts, finite)
         self.loss_scale.assign(scale)
-        self.counts.assign(xp.stack(counts))
+        self.counts.assign(counts)
 
     def change_rule(self, rule: LossScaleRule) -> None:
         """Let the scale move by another rule from now on, in steps that are compiled already too."""
@@ -156,32 +168,33 @@ class LossScaleState:
         return int(engine.to_numpy(self.counts)[1:3].max())
 
 
-def _advanced(xp: Any, rule: LossScaleRule, loss_scale: Any, counts: Sequence[Any], finite: Any) -> tuple[Any, ...]:
-    """Return the loss scale and the counts after one step, by NumPy's or Keras's operations."""
-    good_steps, in_a_row, at_floor, applied, skipped = counts
-    scale, good = next_loss_scale(rule, loss_scale, good_steps, finite)
-    bad = xp.where(finite, np.int32(0), np.int32(1))
-    recovered = xp.logical_and(finite, good == 0)  # a full window of good steps
-    stays = xp.logical_and(loss_scale <= np.float32(rule.floor), xp.logical_not(recovered))
-    return (
-        scale,
-        good,
-        (in_a_row + 1) * bad,
-        xp.where(stays, at_floor + bad, np.int32(0)),
-        applied + (1 - bad),
-        skipped + bad,
-    )
+def _advanced(xp: Any, rule: LossScaleRule, loss_scale: Any, counts: Any, finite: Any) -> tuple[Any, Any]:
+    """Return the loss scale and the counts after one step, all at once, by NumPy's or Keras's operations."""
+    scale, good = next_loss_scale(rule, loss_scale, counts[0], finite)
+    grown = counts + xp.where(finite, _GOOD_STEP, _OVERFLOW)
+    kept = xp.where(finite, xp.where(good == 0, _KEPT_BY_WINDOW, _KEPT_BY_GOOD_STEP), _KEPT_BY_OVERFLOW)
+    return scale, grown * kept * xp.where(loss_scale <= np.float32(rule.floor), _KEPT_AT_FLOOR, _KEPT_ABOVE_FLOOR)
 
 
 def _numbers(rule: LossScaleRule) -> np.ndarray:
-    """Return what of a rule may change: factor, backoff and window."""
-    return np.array([rule.factor, rule.backoff, min(rule.window, LARGEST_COUNT)], np.float64)
+    """Return what of a rule may change: factor, backoff and window, each as three float32 numbers that sum to it.
+
+    Not every engine has float64 variables.
+    """
+    rest = np.array([rule.factor, rule.backoff, min(rule.window, LARGEST_COUNT)], np.float64)
+    parts = []
+    for _ in range(3):
+        parts.append(rest.astype(np.float32))
+        rest = rest - parts[-1]
+    return np.stack(parts)
 
 
 def _read(rule: LossScaleRule, numbers: keras.Variable) -> LossScaleRule:
     """Return a rule with the numbers that a variable holds now."""
-    factor, backoff, window = keras.ops.unstack(numbers, 3)
-    return dataclasses.replace(rule, factor=factor, backoff=backoff, window=keras.ops.cast(window, "int32"))
+    with engine.double_precision():
+        first, second, third = keras.ops.unstack(keras.ops.cast(numbers, "float64"), 3)
+        factor, backoff, window = keras.ops.unstack(first + second + third, 3)
+        return dataclasses.replace(rule, factor=factor, backoff=backoff, window=keras.ops.cast(window, "int32"))
 
 
 def _variable(value: Any, name: str) -> keras.Variable:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import numbers
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -131,7 +132,9 @@ class Feed:
                 "Write dataset_sink_mode=False."
             )
         if self._pipeline is None:
-            pipeline = engine.pipeline_from_batches(self._arrays, _flat_arrays(like), size=self.size)
+            example = tuple(map(engine.to_numpy, keras.tree.flatten(like)))
+            arrays = functools.partial(self._arrays, [value.dtype for value in example])
+            pipeline = engine.pipeline_from_batches(arrays, example, size=self.size)
             self._graph = dataclasses.replace(pipeline, even=self._even())
         else:
             self._graph = self._pipeline
@@ -143,33 +146,44 @@ class Feed:
             return False
         return len({tuple(map(np.shape, keras.tree.flatten(as_batch(batch)))) for batch in self.dataset}) == 1
 
-    def _arrays(self) -> Iterator[tuple[np.ndarray, ...]]:
-        """Yield the batches of one pass as NumPy arrays, the parts of all columns in a row."""
-        return map(_flat_arrays, self.batches())
+    def _arrays(self, dtypes: Sequence[np.dtype]) -> Iterator[tuple[np.ndarray, ...]]:
+        """Yield the batches of one pass as NumPy arrays, the parts of all columns in a row.
+
+        Args:
+            dtypes: Of the parts: an array that has its dtype is given as it is, without a way by the device.
+        """
+        for batch in self._python_batches():
+            parts = keras.tree.flatten(as_batch(batch, lambda part: part))
+            kept = [*dtypes, *[None] * len(parts)]
+            yield tuple(
+                part if isinstance(part, np.ndarray) and part.dtype == dtype
+                else engine.to_numpy(engine.to_tensor(part))
+                for part, dtype in zip(parts, kept, strict=False)
+            )
 
     def raise_pending(self) -> None:
         """Raise the exception of the user's own code that ended the engine's iterator, if there is one."""
         self._graph.raise_pending()
 
 
-def _flat_arrays(batch: Batch) -> tuple[np.ndarray, ...]:
-    return tuple(map(engine.to_numpy, keras.tree.flatten(batch)))
-
-
-def as_batch(batch: Any) -> Batch:
+def as_batch(batch: Any, convert: Callable[[Any], Any] = engine.to_tensor) -> Batch:
     """Return a batch as a tuple of columns of tensors; a dict of columns by its values.
 
     A column of several parts is a dict or a tuple of tensors: a list becomes a tuple, as in `tf.data`.
+
+    Args:
+        batch: What a dataset gave.
+        convert: Makes a tensor of a part that has no parts.
     """
     if isinstance(batch, dict):
         batch = tuple(batch.values())
     if not isinstance(batch, (tuple, list)):
         batch = (batch,)
-    return tuple(map(_as_column, batch))
+    return tuple(_as_column(column, convert) for column in batch)
 
 
-def _as_column(column: Any) -> Any:
+def _as_column(column: Any, convert: Callable[[Any], Any]) -> Any:
     """Return a column as a tensor, or as the structure of tensors that a network of several inputs takes."""
     if isinstance(column, (list, tuple)) and isinstance(keras.tree.flatten(column)[0], numbers.Number):
         return Tensor(column)
-    return keras.tree.lists_to_tuples(keras.tree.map_structure(engine.to_tensor, column))
+    return keras.tree.lists_to_tuples(keras.tree.map_structure(convert, column))

@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
+from mixtrain.engine import GroupFacts
+
 # A call's own cost is under a millisecond, so a tenth of a second of steps hides it; progress and Ctrl-C stay prompt.
 SECONDS_A_CALL: Final = 0.1
 MOST_STEPS: Final = 32
@@ -17,8 +19,11 @@ MOST_BYTES: Final = 2**26
 class Pace:
     """Learns how long a step takes.
 
+    Args:
+        groups: When the engine gains by groups.
+
     Example:
-        >>> pace = Pace()
+        >>> pace = Pace(GroupFacts(after=2))
         >>> pace.steps(batch_bytes=1024)
         1
         >>> for _ in range(3):
@@ -27,7 +32,8 @@ class Pace:
         (10, 2)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, groups: GroupFacts) -> None:
+        self._groups = groups
         self._calls = 0
         self._seconds = math.inf
         self._alone = False
@@ -55,8 +61,10 @@ class Pace:
         Args:
             batch_bytes: Size of a batch: those of a call lie in memory together.
         """
-        if self._alone or math.isinf(self._seconds):
+        if self._alone or self._calls < self._groups.after:
             return 1
         fit = SECONDS_A_CALL / max(self._seconds, SECONDS_A_CALL / MOST_STEPS)
         # Rounded first: 0.1 / 0.01 is a little under 10.
-        return max(1, min(int(round(fit, 6)), MOST_BYTES // max(batch_bytes, 1)))
+        most = max(1, min(int(round(fit, 6)), MOST_BYTES // max(batch_bytes, 1)))
+        size = self._groups.size
+        return most if size is None else size if most >= size else 1

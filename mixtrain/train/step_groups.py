@@ -40,7 +40,7 @@ def grouped(batches: Iterator[Batch], limit: Callable[[int], int]) -> Iterator[S
         if not group:
             return
         if size is None:
-            size = batch_bytes(group[0])
+            size = _batch_bytes(group[0])
             most = limit(size)
         form = _form(group[0]) if most > 1 else None
         while form is not None and len(group) < most and not waiting:
@@ -59,7 +59,7 @@ def grouped(batches: Iterator[Batch], limit: Callable[[int], int]) -> Iterator[S
     raise failed
 
 
-def batch_bytes(batch: Batch) -> int:
+def _batch_bytes(batch: Batch) -> int:
     """Return the size of a batch in memory."""
     columns = keras.tree.flatten(batch)
     return sum(engine.byte_count(column) for column in columns if engine.is_tensor(column))
@@ -84,17 +84,11 @@ def replayed(
 
     def call(index: int) -> StepRecords:
         nonlocal undo, called
-        if index == 0:
-            try:
-                records, outputs, undo = stepper.several(group)
-            except Exception:
-                # One of them fails: step by step the error comes where it belongs, and if it is the group that does
-                # not go, the next need not be tried.
-                undo = None
-                stepper.pace.run_alone()
-            else:
-                follow(records)
-                results.extend(zip(records.each(), outputs, strict=True))
+        found = _attempt(stepper, group) if index == 0 else None
+        if found is not None:
+            records, outputs, undo = found
+            follow(records)
+            results.extend(zip(records.each(), outputs, strict=True))
         called = index + 1
         if undo is None:
             return follow(stepper.step(group[index]))
@@ -119,12 +113,27 @@ def untold(stepper: Stepper, group: Sequence[Batch], follow: Callable[[StepRecor
         group: Batches alike.
         follow: As for `replayed`.
     """
-    try:
-        records, outputs, _ = stepper.several(group)
-    except Exception:
-        return StepRecords.joined([call() for _, call in replayed(stepper, group, follow)])
+    found = _attempt(stepper, group)
+    if found is None:
+        return StepRecords.joined([follow(stepper.step(batch)) for batch in group])
+    records, outputs, _ = found
     stepper.outputs = outputs[-1]
     return follow(records)
+
+
+def _attempt(
+    stepper: Stepper, group: Sequence[Batch]
+) -> tuple[StepRecords, list[Any], Callable[[], None]] | None:
+    """Run the steps of a group in one call; None, with nothing done, where that fails.
+
+    One of them fails: step by step the error comes where it belongs. If it is the group that does not go, the next
+    need not be tried.
+    """
+    try:
+        return stepper.several(group)
+    except Exception:
+        stepper.pace.run_alone()
+        return None
 
 
 def _read(batches: Iterator[Batch]) -> list[Batch]:

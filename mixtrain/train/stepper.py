@@ -91,7 +91,7 @@ class Stepper:
         self._scaled = scaled
         self._training = _CompiledTraining(network)
         self.outputs: Any = None
-        self.pace = Pace()
+        self.pace = Pace(engine.GROUPS)
 
     def step(self, batch: Batch) -> StepRecords:
         """Train on one batch."""
@@ -109,7 +109,7 @@ class Stepper:
             rows, undo = engine.call_with_branches(self._training.compiled().several, batches)
         columns = [keras.ops.unstack(row, len(batches)) for row in rows]
         outputs = [self._packed([column[index] for column in columns]) for index in range(len(batches))]
-        records = StepRecords(*self._named(self._packed(rows)), rows=np.full(len(batches), rows_of(batches[0])))
+        records = StepRecords(*self._named(self._packed(rows)), rows=np.full(len(batches), rows_of(batches[-1])))
         return records, outputs, undo
 
     def loop(self, iterator: Any, count: int) -> StepRecords:
@@ -117,7 +117,7 @@ class Stepper:
         with engine.naming_layers("Model"), self._state_kept():
             found = engine.call_with_branches(self._training.compiled().streamed, iterator, count)
         size = len(keras.tree.flatten(self._training.structure))
-        rows, (sizes,) = found[:size], found[size:] or (None,)
+        rows, (sizes,) = found[:size], found[size:] or (self._training.compiled().sizes,)
         self.outputs = self._packed([row[-1] for row in rows])
         return StepRecords(*self._named(self._packed(rows)), rows=sizes)
 
@@ -138,7 +138,9 @@ class Stepper:
             raise
 
     def _packed(self, values: Sequence[Any]) -> Any:
-        return keras.tree.pack_sequence_as(self._training.structure, list(values))
+        # A step that was traced for batches of an open size tells theirs besides.
+        size = len(keras.tree.flatten(self._training.structure))
+        return keras.tree.pack_sequence_as(self._training.structure, list(values)[:size])
 
     def _named(self, outputs: Any, form: Callable[[Any], Any] = lambda value: value) -> tuple[Any, ...]:
         """Return, each in a form, (loss, overflow, loss_scale); without loss scaling the loss alone."""

@@ -8,12 +8,12 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import mixtrain
 import mixtrain.nn as nn
 import mixtrain.ops as ops
-from mixtrain import Tensor, amp
+from mixtrain import Tensor, amp, engine
+from tests.engines import gradient_of
 
 X = Tensor(np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4))
 Y = Tensor(np.linspace(0, 1, 12, dtype=np.float32).reshape(4, 3))
@@ -26,7 +26,7 @@ def places() -> dict[str, Any]:
         for module in (keras.ops, keras.ops.nn, keras.ops.numpy, keras.ops.linalg, keras.activations, keras.losses)
         for name, value in vars(module).items()
     }
-    for owner in (keras.Layer, keras.Operation, keras.Variable, tf.Tensor):
+    for owner in (keras.Layer, keras.Operation, keras.Variable, *engine.TENSOR_TYPES, type(X)):
         found |= {
             f"{owner.__name__}.{name}": value for name, value in vars(owner).items() if name != "__annotations__"
         }
@@ -186,6 +186,13 @@ def test_lists_of_the_users_come_before_the_table_in_any_spelling() -> None:
     assert amp.list_operators()["gelu"] == "inputs"
 
 
+def test_what_keras_and_its_engine_compute_with_inside_of_a_function_is_theirs() -> None:
+    half = ops.cast(X, mixtrain.float16)
+    with amp.autocast("bfloat16"):
+        assert keras.ops.gelu(half).dtype == keras.ops.gelu(half + 0).dtype == mixtrain.float16
+    assert keras.ops.gelu(half).dtype == mixtrain.float16  # Nothing is kept of what was traced there.
+
+
 def test_a_row_in_another_spelling_reaches_the_functions_of_keras_and_leaves_its_classes_alone() -> None:
     huber = keras.losses.Huber
     with amp.autocast(float32=["Huber", "ReLU"]):
@@ -224,27 +231,33 @@ def test_the_table_reads_as_one() -> None:
 
 
 def test_float64_is_never_narrowed_and_integers_never_cast() -> None:
-    wide, whole = ops.cast(X, "float64"), Tensor(np.ones((4, 3), np.int32))
-    with amp.autocast():
+    with engine.double_precision(), amp.autocast():
+        wide = ops.cast(X, "float64")
         assert ops.matmul(wide, Y).dtype == (wide @ Y).dtype == ops.exp(wide).dtype == mixtrain.float64
+        assert nn.Dense(4, 3)(wide).dtype == mixtrain.float64
+    whole = Tensor(np.ones((4, 3), np.int32))
+    with amp.autocast():
         assert ops.matmul(whole.T, whole).dtype == ops.maximum(whole, whole).dtype == mixtrain.int32
         assert keras.ops.sum(whole).dtype == mixtrain.int32
-        assert nn.Dense(4, 3)(wide).dtype == mixtrain.float64
         assert ops.matmul(np.ones((2, 4)), Y).dtype == mixtrain.float16  # Arrays of NumPy's mean float32 there.
 
 
 def test_gradients_of_float32_parameters_arrive_in_float32() -> None:
     net, layer = nn.Dense(4, 3), keras.layers.Dense(3)
     layer.build((None, 3))
-    with tf.GradientTape() as tape:
+    formats = []
+
+    def forward() -> Any:
         with amp.autocast():
             outputs = layer(net(X))
             loss = ops.mean(outputs * outputs)
-    parameters = [*net.trainable_params(), *layer.trainable_variables]
-    gradients = tape.gradient(loss, [getattr(one, "value", one) for one in parameters])
-    assert outputs.dtype == mixtrain.float16 and loss.dtype == mixtrain.float32
+        formats.append((outputs.dtype.name, loss.dtype.name))
+        return loss
+
+    gradients = gradient_of(forward, *net.trainable_params(), *layer.trainable_variables)
+    assert set(formats) == {("float16", "float32")}
     assert [gradient.dtype.name for gradient in gradients] == ["float32"] * 4
-    assert all(np.any(gradient.numpy()) for gradient in gradients)
+    assert all(np.any(engine.to_numpy(gradient)) for gradient in gradients)
 
 
 def test_operators_between_layers_are_cast_in_a_cell_and_in_a_keras_layer() -> None:
@@ -342,7 +355,9 @@ def test_a_mask_passes_layers_that_cast() -> None:
     np.testing.assert_allclose(ops.cast(found, "float32"), expected, atol=0.02)
 
 
+@pytest.mark.tensorflow
 def test_the_keras_that_comes_with_tensorflow_is_reached_too() -> None:
+    tf = pytest.importorskip("tensorflow")
     with amp.autocast():
         assert tf.keras.ops.matmul(X, Y).dtype == mixtrain.float16
 
@@ -356,7 +371,10 @@ def test_what_mixtrain_compiles_is_compiled_anew_under_another_autocast() -> Non
     assert seen == ["float32", "bfloat16", "float32", "float32"]
 
 
+@pytest.mark.tensorflow
 def test_a_tf_function_keeps_the_casts_of_its_trace() -> None:
+    tf = pytest.importorskip("tensorflow")
+
     @tf.function
     def product(x: Any, y: Any) -> Any:
         with amp.autocast("bfloat16"):

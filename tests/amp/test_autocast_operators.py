@@ -8,16 +8,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import keras
-import numpy as np
 import pytest
-import tensorflow as tf
 
-import mixtrain
-import mixtrain.nn as nn
-import mixtrain.ops as ops
 from mixtrain import amp
 from mixtrain.common.operator_lists import RECURRENT, normal
 from tests.amp.autocast_cases import CASES
+from tests.amp.autocast_values import KNOWN, modules, names_for
+from tests.engines import ON_TENSORFLOW
+
+if not ON_TENSORFLOW:
+    pytest.skip("it reads graphs; test_autocast_jaxpr.py reads what JAX traces", allow_module_level=True)
+tf = pytest.importorskip("tensorflow")
 
 FLOATS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
 PRODUCTS = {
@@ -30,43 +31,6 @@ MOVES = {
     "StridedSlice", "ExpandDims", "Squeeze", "GatherV2", "Shape", "ConjugateTranspose", "ResourceGather", "Slice",
     "Split", "SplitV",
 }
-SHAPES: dict[str, tuple[int, ...]] = {
-    "x": (2, 4), "z": (2, 4), "y": (4, 3), "v": (4,), "s": (2, 5, 4), "b": (2, 2, 4), "c": (2, 4, 3),
-    "image": (2, 3, 6, 6), "kernel": (4, 3, 3, 3), "channel": (3,), "pixels": (2, 6, 6, 3),
-    "last_kernel": (3, 3, 3, 4), "last_kernel_back": (3, 3, 4, 3), "depth_kernel": (3, 3, 3, 1),
-    "point_kernel": (1, 1, 3, 2), "heads": (2, 5, 2, 4), "volume": (2, 2, 4, 4, 4), "last_volume": (2, 4, 4, 4, 2),
-    "last_images": (2, 4, 4, 2), "films": (1, 2, 4, 4, 4, 1), "wave": (2, 12),
-}
-
-
-def is_known(expression: str) -> bool:
-    """Say whether the installed Keras has what an expression speaks of; the oldest supported one lacks some."""
-    homes = {"K": keras.ops, "L": keras.layers, "losses": keras.losses, "activations": keras.activations}
-    found = re.findall(r"\b(K|L|losses|activations)\.(\w+)", expression)
-    return all(hasattr(homes[home], name) for home, name in found)
-
-
-KNOWN = {kind: list(filter(is_known, expressions)) for kind, expressions in CASES.items()}
-
-
-def names_for(dtype: str) -> dict[str, Any]:
-    """Return what the expressions are about, in one format."""
-    values: dict[str, Any] = {
-        name: keras.ops.cast(np.linspace(0.1, 0.9, int(np.prod(shape))).reshape(shape), dtype)
-        for name, shape in SHAPES.items()
-    }
-    values["sq"] = keras.ops.cast(np.eye(4) * 2, dtype)
-    values["p"] = keras.ops.cast(np.full((2, 4), 0.25), dtype)
-    values["hot"] = keras.ops.cast(np.eye(4)[:2], dtype)
-    values["i"] = keras.ops.cast(np.array([0, 1]), "int32")
-    values["other"] = keras.ops.cast(np.ones((2, 4)), "float32")
-    values["w"] = mixtrain.Parameter(np.ones((4, 3), np.float32), name="w")
-    return values
-
-
-def modules() -> dict[str, Any]:
-    """Return the modules that the expressions speak of."""
-    return {"ops": ops, "K": keras.ops, "nn": nn, "L": keras.layers, "keras": keras}
 
 
 @functools.cache
@@ -81,8 +45,6 @@ def layer_of(expression: str) -> Any:
 def traced(half: str) -> dict[str, SimpleNamespace]:
     """Trace every expression once under an autocast, all into one graph; nothing is computed."""
     names = {kind: names_for("float32" if kind == "half" else half) for kind in KNOWN}
-    names["half"]["w"] = mixtrain.Parameter(np.ones((2, 4), np.float32), name="w")
-    names["promote"]["w"] = names["float32"]["w"] = mixtrain.Parameter(np.ones((2, 4), np.float32), name="w")
     results: dict[str, Any] = {}
 
     def everything() -> None:

@@ -337,7 +337,7 @@ def test_a_model_trains_a_keras_network_under_o1_and_resumes_with_its_optimizer(
         model.predict_network.layers[1], "call", lambda x, **kw: seen.append(x.dtype.name) or call(x, **kw)
     )
     history = model.train(2, [(X, Y)] * 8, verbose=0)
-    assert seen == ["bfloat16"] and history["loss"][1] < history["loss"][0]
+    assert set(seen) == {"bfloat16"} and history["loss"][1] < history["loss"][0]
     assert history["skipped_steps"] == [0, 0] and optimizer.scaler.get_growth_tracker() == 16
     mixtrain.save_checkpoint(model.train_network, str(tmp_path / "run.ckpt"))
     other, again = make()

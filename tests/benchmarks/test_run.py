@@ -17,10 +17,10 @@ from benchmarks.children import Child, ChildFailed, Interpreters
 from benchmarks.contender import Contender, made
 from benchmarks.goals import Goal
 from benchmarks.race import Race
-from benchmarks.record import read_records, rounded
 from benchmarks.run import run_set
 from benchmarks.table import NOT_RUN, as_markdown, goals_as_markdown, update_section
 from benchmarks.workloads import MLP
+from benchmarks.written import read_records, rounded
 from tests.benchmarks.test_children import FAKE
 
 OURS, PEER, TORCH = Contender("ours", "mixtrain"), Contender("peer", "keras"), Contender("torch's", "pytorch")

@@ -88,10 +88,10 @@ def test_names_are_understood_in_any_case_with_and_without_underscores(name: str
 
 
 def test_numbers_tensors_and_initializers_are_understood() -> None:
-    assert initializer(0.5, 3).numpy().tolist() == [0.5] * 3
-    assert initializer(Constant(2), [2], "int32").numpy().tolist() == [2, 2]
-    assert initializer(Identity(), (2, 2)).numpy().tolist() == [[1, 0], [0, 1]]
-    assert initializer(np.ones((2,), np.float32), (2,)).numpy().tolist() == [1, 1]
+    assert initializer(0.5, 3).asnumpy().tolist() == [0.5] * 3
+    assert initializer(Constant(2), [2], "int32").asnumpy().tolist() == [2, 2]
+    assert initializer(Identity(), (2, 2)).asnumpy().tolist() == [[1, 0], [0, 1]]
+    assert initializer(np.ones((2,), np.float32), (2,)).asnumpy().tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_user_s_initializer_fills_the_array_and_must_define_how() -> None:
         def _initialize(self, arr: np.ndarray) -> None:
             arr[:] = np.arange(arr.size)
 
-    assert initializer(Ramp(), (3,)).numpy().tolist() == [0, 1, 2]
+    assert initializer(Ramp(), (3,)).asnumpy().tolist() == [0, 1, 2]
     with pytest.raises(NotImplementedError, match=r"must define _initialize\(self, arr\)"):
         initializer(Initializer(), (3,))
 

@@ -13,6 +13,7 @@ import pytest
 import mixtrain
 from mixtrain import engine, nn, ops
 from mixtrain.amp import DynamicLossScaler, LossScaler, StaticLossScaler, all_finite
+from tests.engines import ON_TENSORFLOW
 
 BOTH_MODES = pytest.mark.parametrize("mode", [mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE], ids=["graph", "eager"])
 
@@ -42,7 +43,7 @@ def test_tensors_are_traced_and_other_arguments_are_constants_in_both_modes(mode
     compiled(x, power=2)
     compiled(x, 2, flag=False)
     compiled(x[:1], 2)
-    compiled(x.astype(np.float64), 2)
+    compiled(x.astype(np.int32), 2)
     assert run.count == 6
     assert compiled(x, True, False).dtype == compiled(x, 1, False).dtype
     assert run.count == 8
@@ -50,10 +51,12 @@ def test_tensors_are_traced_and_other_arguments_are_constants_in_both_modes(mode
 
 def test_functions_run_eagerly_where_they_are_not_jitted() -> None:
     mixtrain.set_context(mode=mixtrain.PYNATIVE_MODE)
-    seen = []
-    mixtrain.value_and_grad(lambda x: seen.append(engine.is_tracing()) or x * x)(mixtrain.Tensor(1.0))
-    mixtrain.jit(lambda x: seen.append(engine.is_tracing()) or x)(mixtrain.Tensor(1.0))
-    assert seen == [False, True]
+    eager, jitted = Counted(lambda x: x * x), Counted(lambda x: x * x)
+    gradient, compiled = mixtrain.value_and_grad(eager), mixtrain.jit(jitted)
+    for value in (1.0, 2.0, 3.0):
+        assert [float(found) for found in gradient(mixtrain.Tensor(value))] == [value**2, 2 * value]
+        assert float(compiled(mixtrain.Tensor(value))) == value**2
+    assert (eager.count, jitted.count) == (3, 1)
 
 
 def test_results_keep_their_structure_and_constants() -> None:
@@ -95,6 +98,7 @@ def test_bad_arguments_are_refused(options: Any, error: type[Exception], message
         mixtrain.jit(**options)
 
 
+@pytest.mark.tensorflow  # tests/engine/test_branches.py has what JAX says to it.
 def test_branches_and_loops_may_depend_on_tensors() -> None:
     @mixtrain.jit
     def halved(x: Any, limit: Any) -> Any:
@@ -118,6 +122,7 @@ def positive(x: Any) -> Any:
     return -x
 
 
+@pytest.mark.tensorflow
 def test_a_branch_in_a_function_that_is_called_is_refused_unless_it_is_jitted_too() -> None:
     with pytest.raises(TypeError, match="positive: expected a Python value .* in a function under @mixtrain.jit"):
         mixtrain.jit(lambda x: positive(x))(mixtrain.Tensor(-2.0))
@@ -156,8 +161,11 @@ class Net(nn.Cell):
 
 def test_a_cell_is_traced_anew_when_its_mode_or_precision_changes_and_only_then() -> None:
     net, x = Net(), mixtrain.Tensor(np.ones((2, 4), np.float32))
-    dropped = [bool((engine.to_numpy(net.set_train(mode)(x)) == 0).any()) for mode in (True, False, True, False)]
-    assert (dropped, net.count) == ([True, False, True, False], 2)
+    traced = net.count
+    for mode in (True, False, True, False):
+        assert bool((engine.to_numpy(net.set_train(mode)(x)) == 0).any()) is mode
+        traced = traced or net.count  # On JAX the first trace of two finds out which variables there are.
+    assert net.count == 2 * traced
     assert net(x).dtype.name == "float32"
     assert net.to_float(mixtrain.float16)(x).dtype.name == "float16"
     count = net.count
@@ -197,6 +205,7 @@ def test_dropout_and_random_numbers_are_drawn_anew_at_each_call_as_eager_ones_ar
     assert drawn[0][0] != drawn[0][1]
 
 
+@pytest.mark.tensorflow
 def test_half_is_compiled_with_xla_on_a_cpu_and_float32_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     choose = engine.choose_jit
@@ -260,7 +269,7 @@ SCALERS: dict[str, Callable[[], LossScaler]] = {
 }
 
 
-@pytest.mark.parametrize("branch", [True, False], ids=["if", "depend"])
+@pytest.mark.parametrize("branch", [pytest.param(True, marks=pytest.mark.tensorflow), False], ids=["if", "depend"])
 @pytest.mark.parametrize("kind", SCALERS)
 def test_a_loop_with_a_scaler_gives_the_same_numbers_compiled_and_eager(kind: str, branch: bool) -> None:
     eager = train(SCALERS[kind](), lambda f: f, dtype=mixtrain.float32, branch=branch)
@@ -275,8 +284,8 @@ def test_a_loop_with_a_scaler_gives_the_same_numbers_compiled_and_eager(kind: st
 
 @pytest.mark.slow
 def test_a_half_loop_gives_the_same_scales_and_near_losses() -> None:
-    eager = train(SCALERS["dynamic"](), lambda f: f, dtype=mixtrain.float16, branch=True)
-    compiled = train(SCALERS["dynamic"](), mixtrain.jit, dtype=mixtrain.float16, branch=True)
+    eager = train(SCALERS["dynamic"](), lambda f: f, dtype=mixtrain.float16, branch=ON_TENSORFLOW)
+    compiled = train(SCALERS["dynamic"](), mixtrain.jit, dtype=mixtrain.float16, branch=ON_TENSORFLOW)
     assert eager[0][:, 1:].tolist() == compiled[0][:, 1:].tolist()
     np.testing.assert_allclose(np.delete(eager[0][:, 0], 3), np.delete(compiled[0][:, 0], 3), rtol=2e-2)
 
@@ -304,4 +313,4 @@ def test_a_keras_model_can_be_trained_in_a_jitted_function() -> None:
 
     x, y = np.float32([[1.0, 0.0]]), np.float32([[2.0]])
     assert [float(step(x, y)) for _ in range(2)] == [4.0, 4.0]
-    assert model.layers[0].kernel.numpy().tolist() == [[0.0], [0.0]]
+    assert engine.to_numpy(model.layers[0].kernel).tolist() == [[0.0], [0.0]]

@@ -13,6 +13,7 @@ import pytest
 import mixtrain
 from mixtrain import Parameter, ParameterTuple, Tensor, engine
 from mixtrain.common.casting import parameters_read_as
+from tests.engines import held_as
 
 
 def weight(**options: Any) -> Parameter:
@@ -34,7 +35,7 @@ def test_a_parameter_has_mindspore_s_names() -> None:
      (3, "int64"), (np.ones(2, np.float16), "float16")],
 )
 def test_the_format_is_that_of_the_value(value: Any, dtype: str) -> None:
-    assert Parameter(value).dtype == dtype
+    assert Parameter(value).dtype == held_as(dtype)
 
 
 def test_requires_grad_can_be_changed_and_decides_what_is_trained() -> None:
@@ -128,7 +129,8 @@ def test_a_tuple_of_parameters_clones_with_a_prefix() -> None:
 )
 def test_a_tensor_is_the_engine_s_own(arguments: Any, dtype: str) -> None:
     tensor = Tensor(*arguments)
-    assert isinstance(tensor, Tensor) and type(tensor) is type(keras.ops.ones(1)) and tensor.dtype == dtype
+    assert isinstance(tensor, Tensor) and type(tensor) is type(keras.ops.ones(1))
+    assert tensor.dtype == held_as(dtype)
     assert not isinstance(np.ones(2), Tensor)
 
 

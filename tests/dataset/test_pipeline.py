@@ -10,7 +10,7 @@ from mixtrain.dataset import GeneratorDataset, NumpySlicesDataset, config
 
 
 def labels(pipeline):
-    return [row[-1].numpy().tolist() for row in pipeline.iterate()]
+    return [np.asarray(row[-1]).tolist() for row in pipeline.iterate()]
 
 
 def test_a_pipeline_knows_columns_and_size(seven):

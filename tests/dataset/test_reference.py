@@ -33,7 +33,12 @@ def folder(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("name", CASES)
+NAMES = [
+    pytest.param(name, marks=pytest.mark.tensorflow) if name.startswith("records") else name for name in CASES
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_dataset_holds_what_it_holds_in_the_reference(name, folder):
     expected = json.loads(str(REFERENCE[name]))
     facts = json.loads(facts_of(CASES[name](ds, folder, ROWS)))

@@ -8,6 +8,8 @@ import pytest
 from mixtrain.dataset import DatasetCache, Schema, Shuffle, TFRecordDataset
 from tests.dataset import samples
 
+pytestmark = pytest.mark.tensorflow
+
 
 @pytest.fixture
 def folder(tmp_path):

@@ -114,6 +114,15 @@ def test_readme_marks_the_test_command_as_continuous_integration_looks_for_it() 
     assert marker in runner.read_text() and "^python -m pip" in runner.read_text()
 
 
+def test_the_backends_page_marks_the_command_that_continuous_integration_runs_on_jax() -> None:
+    marker = "<!-- jax-test-command -->"
+    found = re.search(rf"^{marker}$(.*?)^```$", (ROOT / "docs/guide/backends.md").read_text(), re.DOTALL | re.MULTILINE)
+    assert found is not None
+    command = re.search(r"^python -m pip.*$", found[1], flags=re.MULTILINE)
+    assert command is not None and "KERAS_BACKEND=jax python -m pytest" in command[0] and "tensorflow" not in command[0]
+    assert marker in (ROOT / ".ci/run").read_text()
+
+
 def test_every_name_in_the_word_table_exists() -> None:
     rows = list(rows_of((ROOT / "docs/from_mindspore.md").read_text()))
     words = [row for row in rows if row[0].startswith("`mindspore")]

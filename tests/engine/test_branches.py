@@ -35,6 +35,7 @@ class Outside(Clamped):
         return flat(x * self.weight)
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 def test_a_tensor_decides_a_branch_in_construct(sink: bool) -> None:
     net = Clamped()
@@ -55,7 +56,7 @@ def test_a_branch_in_a_function_that_construct_calls_is_refused_with_its_name() 
     net = Outside()
     model = Model(net, nn.L1Loss(), nn.SGD(net.trainable_params(), 0.1))
     data = [(np.ones((1, 1), np.float32), np.zeros((1, 1), np.float32))]
-    with pytest.raises(TypeError, match="flat: expected a Python value to decide an if or while .* ops.select"):
+    with pytest.raises(TypeError, match="flat: .*expected a Python value to decide an if or while .* ops.select"):
         model.train(1, data, verbose=0)
     assert float(net.weight.asnumpy()) == 1.0
     mixtrain.set_context(mode=mixtrain.PYNATIVE_MODE)

@@ -12,11 +12,13 @@ import pytest
 import mixtrain
 from mixtrain import engine
 from mixtrain.engine import DeviceFacts, JitChoice
+from tests.engines import ON_TENSORFLOW, on_jax_only_some
 
 CPU = DeviceFacts("CPU", "CPU", fast_bfloat16=False)
 PLAIN, XLA = JitChoice(False, "a test"), JitChoice(True, "a test")
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize(
     ("kind", "dtypes", "jit"),
     [
@@ -34,6 +36,7 @@ def test_the_choice_follows_device_and_dtype_and_says_why(kind: Any, dtypes: set
     assert len(choice.reason) > 10
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize(("level", "jit"), [("O0", False), ("O1", True), ("O2", True)])
 def test_jit_level_overrides_the_choice(level: str, jit: bool) -> None:
     mixtrain.set_context(jit_level=level)
@@ -62,7 +65,7 @@ def test_pynative_mode_leaves_a_function_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("mode", [mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE])
-@pytest.mark.parametrize("choice", [PLAIN, XLA], ids=["plain", "xla"])
+@pytest.mark.parametrize("choice", on_jax_only_some([PLAIN, XLA]), ids=lambda choice: "xla" if choice.jit else "plain")
 def test_a_loop_runs_every_step_in_order_and_returns_each_result(choice: JitChoice, mode: int) -> None:
     mixtrain.set_context(mode=mode)
     total = keras.Variable(np.float32(0), trainable=False)
@@ -87,7 +90,7 @@ def test_a_loop_past_the_end_of_its_data_raises_the_end_of_stream() -> None:
         loop(iterator, 3)
 
 
-@pytest.mark.parametrize("choice", [PLAIN, XLA], ids=["plain", "xla"])
+@pytest.mark.parametrize("choice", on_jax_only_some([PLAIN, XLA]), ids=lambda choice: "xla" if choice.jit else "plain")
 @pytest.mark.parametrize("predicate", [True, False])
 def test_a_branch_writes_only_on_its_own_side(choice: JitChoice, predicate: bool) -> None:
     yes, no = (keras.Variable(np.float32(0), trainable=False) for _ in range(2))
@@ -97,13 +100,39 @@ def test_a_branch_writes_only_on_its_own_side(choice: JitChoice, predicate: bool
         return flag
 
     engine.compile_function(function, choice=choice)(engine.to_tensor(predicate))
-    assert (float(yes.numpy()), float(no.numpy())) == ((1, 0) if predicate else (0, 1))
+    assert (float(engine.to_numpy(yes)), float(engine.to_numpy(no))) == ((1, 0) if predicate else (0, 1))
 
 
 def test_gradients_of_variables_of_tensors_and_of_nothing() -> None:
     weight, unused = keras.Variable(np.float32(3)), keras.Variable(np.float32(1))
     value, auxiliary, gradients = engine.value_and_gradient(lambda: (weight * weight, "seen"), [weight, unused])
     assert (float(value), auxiliary, float(gradients[0]), gradients[1]) == (9, "seen", 6, None)
+
+
+def test_gradients_of_tensors_come_after_those_of_variables_and_numbers_that_are_no_floats_have_none() -> None:
+    weight, x = keras.Variable(np.float32(3)), engine.to_tensor(np.float32(5))
+
+    def loss(x: Any, count: Any) -> Any:
+        return weight * x * keras.ops.cast(count, "float32"), None
+
+    _, _, gradients = engine.value_and_gradient(loss, [weight], [x, engine.to_tensor(np.int32(2))])
+    assert [None if gradient is None else float(gradient) for gradient in gradients] == [10, 6, None]
+
+
+def test_a_gradient_inside_a_gradient_goes_through_what_the_loss_writes() -> None:
+    weight, seen = keras.Variable(np.float32(3)), keras.Variable(np.float32(0), trainable=False)
+
+    def cube() -> Any:
+        seen.assign_add(1.0)
+        return weight * weight * weight, None
+
+    def first() -> Any:
+        (gradient,) = engine.value_and_gradient(cube, [weight])[2]
+        return gradient, gradient
+
+    _, gradient, (second,) = engine.value_and_gradient(first, [weight])
+    assert (float(gradient), float(second)) == (27, 18)
+    assert float(engine.to_numpy(seen)) == 1
 
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
@@ -118,13 +147,14 @@ def test_one_value_that_is_not_finite_is_found_anywhere(bad: float, dtype: str) 
     assert bool(engine.all_finite([]))
 
 
-def test_gradients_of_an_embedding_are_sparse_and_are_handled() -> None:
+def test_gradients_of_an_embedding_are_handled_sparse_or_dense() -> None:
     table = keras.Variable(np.ones((5, 2), np.float32))
 
     def loss() -> tuple[Any, Any]:
         return keras.ops.sum(keras.ops.take(table, [1, 3], axis=0)), None
 
     gradient = engine.value_and_gradient(loss, [table])[2][0]
+    assert engine.is_sparse(gradient) is ON_TENSORFLOW
     halved = engine.map_values(lambda values: values / 2, gradient)
     np.testing.assert_array_equal(engine.to_numpy(keras.ops.convert_to_tensor(halved)).sum(axis=1), [0, 1, 0, 1, 0])
     assert bool(engine.all_finite([gradient]))

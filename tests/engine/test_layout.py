@@ -109,7 +109,7 @@ def test_a_gradient_with_respect_to_a_view_sees_those_who_read_its_twin() -> Non
     def run(x: Any) -> Any:
         y = view(x * 1.0)
         _, _, (gradient,) = engine.value_and_gradient(
-            lambda: (keras.ops.sum(keras.ops.square(engine.to_channels_last(y))), None), [y]
+            lambda y: (keras.ops.sum(keras.ops.square(engine.to_channels_last(y))), None), [], [y]
         )
         return gradient
 

@@ -11,6 +11,8 @@ import tensorflow as tf
 from mixtrain import engine
 from mixtrain.engine.tensorflow.passes import Stacked
 
+pytestmark = pytest.mark.tensorflow
+
 
 def _pass(dataset: Any) -> Any:
     return engine.wrap_pipeline(dataset).iterate()

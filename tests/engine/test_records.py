@@ -8,6 +8,8 @@ import pytest
 from mixtrain import engine
 from tests.dataset import samples
 
+pytestmark = pytest.mark.tensorflow
+
 
 @pytest.fixture
 def path(tmp_path):

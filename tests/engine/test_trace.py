@@ -4,22 +4,76 @@ from __future__ import annotations
 
 from typing import Any
 
+import keras
+import numpy as np
 import pytest
-import tensorflow as tf
 
 from mixtrain import engine
+
+ONE = engine.to_tensor(np.float32(1.0))
 
 
 def test_nothing_is_being_compiled_outside() -> None:
     assert engine.traces() == ()
+    assert not engine.is_tracing()
 
 
-def test_traces_are_those_of_a_branch_and_of_the_functions_around_it_innermost_first() -> None:
+def test_traces_are_those_of_the_functions_around_it_innermost_first() -> None:
+    seen: dict[str, tuple[Any, ...]] = {}
+
+    def inner(x: Any) -> Any:
+        assert engine.is_tracing()
+        seen["inner"] = engine.traces()
+        return -x
+
+    called = engine.compile_once(inner, jit=False)
+
+    def outer(x: Any) -> Any:
+        seen["outer"] = engine.traces()
+        result = called(x)
+        assert engine.has_results(seen["inner"][0]) and not engine.has_results(seen["outer"][0])
+        return result
+
+    assert float(engine.compile_once(outer, jit=False)(ONE)) == -1.0
+    assert [len(seen[name]) for name in ("outer", "inner")] == [1, 2]
+    assert seen["inner"][1:] == seen["outer"]
+    assert engine.has_results(seen["outer"][0])
+    assert not engine.is_tracing() and engine.traces() == ()
+
+
+def test_a_function_that_failed_has_no_results() -> None:
+    seen: list[Any] = []
+
+    def fails(x: Any) -> Any:
+        seen.extend(engine.traces())
+        raise KeyError("it fails")
+
+    with pytest.raises(KeyError, match="it fails"):
+        engine.compile_once(fails, jit=False)(ONE)
+    assert not engine.has_results(seen[0])
+    assert engine.traces() == ()
+
+
+def test_what_is_outside_of_the_graph_has_values_and_no_traces() -> None:
+    seen = []
+
+    def run(x: Any) -> Any:
+        with engine.outside_graph():
+            seen.append((float(keras.ops.exp(engine.to_tensor(np.float32(0)))), engine.is_symbolic(ONE * 2.0)))
+        return x
+
+    engine.compile_once(run, jit=False)(ONE)
+    assert set(seen) == {(1.0, False)}
+
+
+@pytest.mark.tensorflow
+def test_a_branch_is_a_trace_of_its_own() -> None:
+    tf = pytest.importorskip("tensorflow")
     seen: dict[str, tuple[Any, ...]] = {}
 
     @tf.function(autograph=False)
-    def inner(x: Any) -> Any:
-        seen["inner"] = engine.traces()
+    def function(x: Any) -> Any:
+        seen["function"] = engine.traces()
 
         def branch() -> Any:
             seen["branch"] = engine.traces()
@@ -27,33 +81,15 @@ def test_traces_are_those_of_a_branch_and_of_the_functions_around_it_innermost_f
 
         return tf.cond(x > 0, branch, lambda: -x)
 
-    @tf.function(autograph=False)
-    def outer(x: Any) -> Any:
-        seen["outer"] = engine.traces()
-        result = inner(x)
-        assert engine.has_results(seen["inner"][0]) and not engine.has_results(seen["outer"][0])
-        return result
-
-    outer(tf.constant(1.0))
-    assert [len(seen[name]) for name in ("outer", "inner", "branch")] == [1, 2, 3]
-    assert seen["branch"][1:] == seen["inner"] and seen["inner"][1:] == seen["outer"]
-    assert engine.has_results(seen["outer"][0])
+    function(tf.constant(1.0))
+    assert [len(seen[name]) for name in ("function", "branch")] == [1, 2]
+    assert seen["branch"][1:] == seen["function"]
 
 
-def test_a_function_that_failed_has_no_results() -> None:
-    seen: list[Any] = []
-
-    @tf.function(autograph=False)
-    def fails(x: Any) -> Any:
-        seen.extend(engine.traces())
-        raise KeyError(x)
-
-    with pytest.raises(KeyError):
-        fails(tf.constant(1.0))
-    assert not engine.has_results(seen[0])
-
-
+@pytest.mark.tensorflow
 def test_code_is_compiled_as_it_is_written_inside_a_function_that_tensorflow_rewrites() -> None:
+    tf = pytest.importorskip("tensorflow")
+
     def rewritten(x: Any) -> Any:
         return 1 if x > 0 else 2
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager
+from tests.engines import ON_TENSORFLOW
 from tests.golden.lenet import EPOCHS, STEPS, TRACES, train
 
 GOLDEN = np.load(TRACES)
@@ -25,6 +26,13 @@ HALF_CASES: dict[str, dict[str, Any]] = {
     "O0_conv1_to_float16": {"to_float16": True},
     "O2_fixed1024_keep": {"level": "O2", "manager": (1024, False), "loss_scale": 1024.0},
 }
+
+
+# Every engine has the reference's losses to 2.4e-7 up to step 150. After it some unit stands so near its threshold that
+# the last bit of earlier sums decides: with half of fc1's initial weights moved by one last place, two runs of six on
+# TensorFlow end 6.7e-4 and 1.2e-3 from the reference, with a jump in the loss after step 150; so does JAX as it is.
+# (Without decay they end 3e-2 and 6e-2 away.)
+WD_WEIGHTS = 1e-5 if ON_TENSORFLOW else 2e-3
 
 
 def run(case: dict[str, Any], **options: Any) -> tuple[Any, Any]:
@@ -48,12 +56,13 @@ def test_float32_traces_equal_the_reference_over_the_first_64_steps(name: str) -
     np.testing.assert_allclose(records.loss[:64], GOLDEN[f"loss/{name}"][:64], rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["O0_wd", "O0_lr_list"])
-def test_float32_weights_equal_the_reference_after_training(name: str) -> None:
-    _, net = host_run(name)
+@pytest.mark.parametrize(("name", "steps", "atol"), [("O0_wd", 150, WD_WEIGHTS), ("O0_lr_list", STEPS, 1e-5)])
+def test_float32_weights_equal_the_reference_after_training(name: str, steps: int, atol: float) -> None:
+    records, net = host_run(name)
+    np.testing.assert_allclose(records.loss[:steps], GOLDEN[f"loss/{name}"][:steps], rtol=0, atol=2e-6)
     for parameter in ("fc3.bias", "conv1.weight"):
         trained = net.parameters_dict()[parameter].asnumpy()
-        np.testing.assert_allclose(trained, GOLDEN[f"{parameter}/{name}"], rtol=0, atol=1e-5)
+        np.testing.assert_allclose(trained, GOLDEN[f"{parameter}/{name}"], rtol=0, atol=atol)
 
 
 @pytest.mark.slow

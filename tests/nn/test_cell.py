@@ -147,7 +147,7 @@ def test_a_tuple_of_parameters_belongs_to_the_cell() -> None:
 
 
 @pytest.mark.parametrize("half", [float16, bfloat16])
-def test_half_meets_float32_inside_construct_only(half: Any) -> None:
+def test_half_meets_float32_inside_construct(half: Any) -> None:
     class Meeting(nn.Cell):
         def construct(self, x: Any, y: Any) -> Any:
             return x + y, y * x, x > y, x - 1.0
@@ -155,8 +155,12 @@ def test_half_meets_float32_inside_construct_only(half: Any) -> None:
     x, y = Tensor([1.0, 2.0], half), Tensor([0.5, 0.5])
     total, product, larger, less = Meeting()(x, y)
     assert (total.dtype, product.dtype, larger.dtype, less.dtype) == (float32, float32, "bool", half)
+
+
+@pytest.mark.tensorflow
+def test_outside_of_construct_half_meets_float32_as_in_tensorflow() -> None:
     with pytest.raises(Exception, match="(?i)expected|must|same|tensor"):
-        x + y  # noqa: B018
+        Tensor([1.0], float16) + Tensor([0.5])  # noqa: B018
 
 
 def test_a_cell_of_cells_and_keras_layers_trains_inside_a_keras_model() -> None:

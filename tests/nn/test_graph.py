@@ -13,6 +13,7 @@ import mixtrain
 import mixtrain.nn as nn
 from mixtrain import amp, ops
 from mixtrain.precision.formats import computed_dtypes
+from tests.engines import ON_TENSORFLOW
 
 X = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)
 Y = np.random.default_rng(1).integers(0, 3, 8).astype(np.int32)
@@ -94,15 +95,18 @@ def test_a_graph_is_compiled_once_and_anew_for_a_changed_precision() -> None:
             return super().build(x, y)
 
     graph = Counting(network, nn.SGD(network.trainable_params(), 0.1), amp_mode=True)
-    for _ in range(3):
+    graph(X, Y)
+    traced = len(runs)
+    assert traced == (1 if ON_TENSORFLOW else 2)  # JAX's first trace finds the variables.
+    for _ in range(2):
         graph(X, Y)
     other = EvalGraph(network)
     other(X)
     graph(x=X, y=Y)
-    assert len(runs) == 1
+    assert len(runs) == traced
     network[2].to_float(mixtrain.float32)
     graph(X, Y)
-    assert len(runs) == 2
+    assert len(runs) == 2 * traced
 
 
 def test_amp_is_the_plan_of_o2_in_the_graph_alone() -> None:
@@ -111,7 +115,7 @@ def test_amp_is_the_plan_of_o2_in_the_graph_alone() -> None:
     seen = []
     network[1].register_forward_hook(lambda cell, inputs, output: seen.append(output.dtype.name))
     logits, loss = graph(X, Y)
-    assert seen == ["float16"] and logits.dtype.name == "float32" and loss.dtype.name == "float32"
+    assert set(seen) == {"float16"} and logits.dtype.name == "float32" and loss.dtype.name == "float32"
     amp.auto_mixed_precision(twin, "O2")
     step = nn.TrainOneStepCell(nn.WithLossCell(twin, nn.CrossEntropyLoss()), nn.SGD(twin.trainable_params(), 0.1))
     assert float(step.set_train()(mixtrain.Tensor(X), mixtrain.Tensor(Y))) == float(loss)
@@ -134,7 +138,7 @@ def test_bfloat16_and_a_plan_that_was_in_force_before() -> None:
     network[1].register_forward_hook(lambda cell, inputs, output: seen.append(output.dtype.name))
     Bfloat()(X, Y)
     network(mixtrain.Tensor(X))
-    assert seen == ["bfloat16", "float16"]
+    assert list(dict.fromkeys(seen)) == ["bfloat16", "float16"]
 
 
 class Overflowing(nn.Cell):
@@ -230,8 +234,8 @@ def test_a_keras_network_loss_and_optimizer_that_are_not_built() -> None:
     assert float(optimizer.learning_rate) == pytest.approx(0.04) and int(optimizer.iterations) == 16
     assert network.layers[0].compute_dtype == "float32"
     evaluate = EvalGraph(network)
-    np.testing.assert_array_equal(evaluate(X).numpy(), evaluate(X).numpy())
-    np.testing.assert_allclose(evaluate(X).numpy(), network(X, training=False).numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(evaluate(X).asnumpy(), evaluate(X).asnumpy())
+    np.testing.assert_allclose(evaluate(X).asnumpy(), network(X, training=False).asnumpy(), rtol=1e-5, atol=1e-6)
 
 
 def test_several_optimizers_each_train_their_own_part() -> None:
@@ -270,6 +274,7 @@ def test_a_schedule_drives_an_optimizer_of_mixtrains() -> None:
     assert rates == [0.5, 0.25, 0.125]
 
 
+@pytest.mark.tensorflow
 def test_a_tensor_may_decide_a_branch_of_build() -> None:
     class Branching(EvalGraph):
         def build(self, x: Any) -> Any:
@@ -395,6 +400,6 @@ def test_a_graph_that_evaluates_may_compute_in_half_and_take_structures() -> Non
     graph = HalfEval()
     seen: list[str] = []
     graph.network[1].register_forward_hook(lambda cell, inputs, output: seen.append(output.dtype.name))
-    assert tuple(graph(columns={"x": X})["logits"].shape) == (8, 3) and seen == ["bfloat16"]
+    assert tuple(graph(columns={"x": X})["logits"].shape) == (8, 3) and set(seen) == {"bfloat16"}
     with pytest.raises(TypeError, match="build must take its inputs by position"):
         graph({"x": X}, scale=2.0)

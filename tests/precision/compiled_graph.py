@@ -1,4 +1,4 @@
-"""What a compiled step really computes in: the operations of its graph, by layer and dtype."""
+"""What a compiled step really computes in: the operations of its graph, by layer and dtype, on either engine."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import dataclasses
 import re
 from typing import Any
 
-import tensorflow as tf
+from tests.engines import ON_TENSORFLOW
 
-# Operations that do a layer's arithmetic; casts, shapes and reads are not among them.
-ARITHMETIC = {
-    "Conv2D": "T", "DepthwiseConv2dNative": "T", "MatMul": "T", "BatchMatMulV2": "T", "Einsum": "T", "Relu": "T",
-    "Softmax": "T", "FusedBatchNormV3": "U", "Rsqrt": "T", "SquaredDifference": "T", "Mean": "T", "Tanh": "T",
-    "Sigmoid": "T", "MaxPool": "T", "AvgPool": "T", "AddV2": "T", "Mul": "T", "BiasAdd": "T",
-}
+if ON_TENSORFLOW:
+    from tests.precision.tensorflow_graph import arithmetic_of, half_units, is_cast, nodes_of
+else:
+    from tests.precision.jax_graph import arithmetic_of, half_units, is_cast, nodes_of
+
+__all__ = ["Operation", "arithmetic_among", "casts_among", "dtypes_under", "half_units", "nodes_of", "operations"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,13 +25,6 @@ class Operation:
     dtype: str
 
 
-def nodes_of(function: Any, *inputs: Any) -> list[Any]:
-    """Return the forward nodes of a function compiled for these inputs, loop bodies included."""
-    graph = tf.function(function, autograph=False).get_concrete_function(*inputs).graph.as_graph_def()
-    nodes = [*graph.node, *(node for body in graph.library.function for node in body.node_def)]
-    return [node for node in nodes if "gradient_tape" not in node.name]
-
-
 def operations(function: Any, *inputs: Any) -> list[Operation]:
     """Return the forward arithmetic of a function compiled for these inputs, loop bodies included."""
     return arithmetic_among(nodes_of(function, *inputs))
@@ -39,17 +32,12 @@ def operations(function: Any, *inputs: Any) -> list[Operation]:
 
 def arithmetic_among(nodes: list[Any]) -> list[Operation]:
     """Return the nodes that do a layer's arithmetic."""
-    return [
-        Operation(node.name, node.op, tf.as_dtype(node.attr[ARITHMETIC[node.op]].type).name)
-        for node in nodes
-        if node.op in ARITHMETIC
-    ]
+    return [Operation(*found) for found in map(arithmetic_of, nodes) if found is not None]
 
 
 def casts_among(nodes: list[Any]) -> int:
     """Return how many nodes cast from one float format to another."""
-    ends = [[tf.as_dtype(node.attr[end].type) for end in ("SrcT", "DstT")] for node in nodes if node.op == "Cast"]
-    return sum(source.is_floating and target.is_floating and source != target for source, target in ends)
+    return sum(map(is_cast, nodes))
 
 
 def dtypes_under(found: list[Operation], layer: str, *kinds: str) -> set[str]:

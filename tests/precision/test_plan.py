@@ -175,12 +175,13 @@ def test_a_plan_of_another_network_is_refused() -> None:
         amp.apply_plan(keras_net(), amp.plan_precision(keras_net(), "O2"))
 
 
-def test_layers_with_formats_of_their_own_are_left_alone() -> None:
-    model = keras.Sequential([keras.Input((4,)), L.Dense(4, name="wide", dtype="float64"), L.Dense(2, name="head")])
+@pytest.mark.parametrize("dtype", ["bfloat16", pytest.param("float64", marks=pytest.mark.tensorflow)])
+def test_layers_with_formats_of_their_own_are_left_alone(dtype: str) -> None:
+    model = keras.Sequential([keras.Input((4,)), L.Dense(4, name="own", dtype=dtype), L.Dense(2, name="head")])
     plan = amp.plan_precision(model, "O2")
-    assert plan.row("wide").compute_dtype == "float64" and plan.row("wide").rule == "own dtype"
+    assert plan.row("own").compute_dtype == dtype and plan.row("own").rule == "own dtype"
     amp.apply_plan(model, plan)
-    assert model.get_layer("wide").compute_dtype == "float64"
+    assert model.get_layer("own").compute_dtype == dtype
 
 
 @pytest.mark.parametrize(

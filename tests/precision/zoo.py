@@ -7,17 +7,17 @@ import pathlib
 import sys
 from collections.abc import Callable
 from typing import Any
-from unittest import mock
 
 import keras
 import numpy as np
 
 import mixtrain
 from mixtrain import amp, engine
-from mixtrain.engine.tensorflow import products
 from tests.precision import zoo_more as more
 from tests.precision import zoo_networks as networks
-from tests.precision.compiled_graph import Operation, arithmetic_among, casts_among, dtypes_under, nodes_of
+from tests.precision.compiled_graph import (
+    Operation, arithmetic_among, casts_among, dtypes_under, half_units, nodes_of,
+)
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "network_zoo.md"
 BATCH = 2
@@ -184,10 +184,10 @@ def model_of(network: Any, column: str) -> mixtrain.Model:
 def forward_nodes(network: Any, inputs: Any) -> list[Any]:
     """Return the nodes of a network's forward pass in training, traced under the plan in force.
 
-    They are those of a device that multiplies half formats; others get float32 kernels, fed with half values.
+    They are those of a device with half kernels; others get float32 ones, fed with half values.
     """
     tensors = keras.tree.map_structure(engine.to_tensor, inputs)
-    with mock.patch.object(products, "multiplies", return_value=True):
+    with half_units():
         return nodes_of(lambda data: network(data, training=True), tensors)
 
 

@@ -1,4 +1,4 @@
-"""Exported networks compute what predict computes; formats of MindSpore's own are refused."""
+"""Exported networks compute what predict computes; MindSpore's formats and engines that write none are refused."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import mixtrain
 import mixtrain.nn as nn
+from mixtrain.errors import UnsupportedBackendError
 from mixtrain.serialization import export, load
+from tests.engines import ON_TENSORFLOW
 
 
 class Net(nn.Cell):
@@ -35,11 +36,13 @@ IMAGES = np.random.default_rng(1).normal(size=(5, 1, 4, 4)).astype(np.float32)
 
 def served(folder: pathlib.Path, *inputs: np.ndarray) -> dict[str, np.ndarray]:
     """Return what a SavedModel computes, by output."""
+    tf = pytest.importorskip("tensorflow")
     run = tf.saved_model.load(str(folder)).signatures["serving_default"]
     outputs = run(**{f"input_{index}": tf.constant(value) for index, value in enumerate(inputs)})
     return {name: value.numpy() for name, value in outputs.items()}
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize("level", ["O0", "O3"])
 def test_a_saved_model_equals_predict_in_float32_for_any_batch(tmp_path: pathlib.Path, level: str) -> None:
     net = Net()
@@ -54,6 +57,7 @@ def test_a_saved_model_equals_predict_in_float32_for_any_batch(tmp_path: pathlib
     assert model.precision_report().level == level
 
 
+@pytest.mark.tensorflow
 def test_a_keras_model_a_function_and_a_network_of_a_fixed_batch_are_written_too(tmp_path: pathlib.Path) -> None:
     net = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2), keras.layers.Dropout(0.5)])
     x = np.ones((3, 4), np.float32)
@@ -93,6 +97,7 @@ def test_an_input_and_a_network_are_needed(tmp_path: pathlib.Path) -> None:
         export(3, np.ones(1), file_name="a", file_format="SAVED_MODEL")
 
 
+@pytest.mark.tensorflow
 def test_onnx_without_its_extra_names_it(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
@@ -106,6 +111,7 @@ def test_onnx_without_its_extra_names_it(tmp_path: pathlib.Path, monkeypatch: py
         export(nn.Dense(4, 2), np.ones((1, 4), np.float32), file_name=str(tmp_path / "a"), file_format="ONNX")
 
 
+@pytest.mark.tensorflow
 def test_an_onnx_model_equals_predict(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("tf2onnx")
     reference = pytest.importorskip("onnx.reference")
@@ -114,6 +120,15 @@ def test_an_onnx_model_equals_predict(tmp_path: pathlib.Path) -> None:
     run = reference.ReferenceEvaluator(str(tmp_path / "net.onnx"))
     found = run.run(None, {run.input_names[0]: IMAGES})[0]
     np.testing.assert_allclose(found, mixtrain.Model(net).predict(IMAGES).numpy(), atol=1e-5)
+
+
+@pytest.mark.skipif(ON_TENSORFLOW, reason="about engines that write no files")
+@pytest.mark.parametrize("kind", ["SAVED_MODEL", "ONNX"])
+def test_another_engine_says_where_to_export(tmp_path: pathlib.Path, kind: Any) -> None:
+    net = nn.Dense(4, 2)
+    with pytest.raises(UnsupportedBackendError, match="^export: expected TensorFlow.*jax.*save_checkpoint"):
+        export(net, np.ones((1, 4), np.float32), file_name=str(tmp_path / "a"), file_format=kind)
+    assert os.listdir(tmp_path) == []
 
 
 def test_mindspores_graphs_are_not_loaded() -> None:

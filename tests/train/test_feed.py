@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, Model, engine, nn
@@ -16,6 +15,10 @@ from mixtrain.dataset import GeneratorDataset, NumpySlicesDataset
 from mixtrain.train.feed import Feed
 from tests.train.planted import Trace
 
+if keras.backend.backend() == "tensorflow":
+    import tensorflow as tf
+
+TF_DATA = pytest.mark.tensorflow
 FEEDS = pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 
 _draw = np.random.default_rng(0)
@@ -87,8 +90,13 @@ def reference() -> Trace:
     return _train(SOURCES["list"]())
 
 
+def _marked(names: Iterable[str]) -> list[Any]:
+    """Return the names of cases, those of tf.data marked."""
+    return [pytest.param(name, marks=TF_DATA) if "tf.data" in name else name for name in names]
+
+
 @FEEDS
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("source", _marked(SOURCES))
 def test_every_source_trains_the_same_run(source: str, sink: bool, reference: Trace) -> None:
     trace = _train(SOURCES[source](), sink=sink)
     assert len(trace.losses) == 10
@@ -100,6 +108,10 @@ def test_a_source_of_unknown_size_trains_from_the_host(reference: Trace) -> None
     assert _train(Sized()).losses == reference.losses
     rows = GeneratorDataset(lambda: iter(list(zip(X, Y, strict=True))), ["data", "label"]).batch(8)
     assert _train(rows).losses == reference.losses
+
+
+@pytest.mark.tensorflow
+def test_a_tf_dataset_of_unknown_size_trains_from_the_host(reference: Trace) -> None:
     assert _train(tf.data.Dataset.from_generator(
         lambda: iter(list(zip(X, Y, strict=True))),
         output_signature=(tf.TensorSpec((6,), tf.float32), tf.TensorSpec((1,), tf.float32)),
@@ -135,7 +147,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 
 
 @FEEDS
-@pytest.mark.parametrize("kind", REFUSED)
+@pytest.mark.parametrize("kind", _marked(REFUSED))
 def test_a_dataset_that_cannot_be_trained_on_is_refused(kind: str, sink: bool) -> None:
     make, error, message = REFUSED[kind]
     with pytest.raises(error, match=message):
@@ -167,7 +179,7 @@ STRUCTURES: dict[str, Callable[[np.ndarray], Any]] = {
 
 @FEEDS
 @pytest.mark.parametrize("structure", STRUCTURES)
-@pytest.mark.parametrize("kind", ["list", "tf.data"])
+@pytest.mark.parametrize("kind", _marked(["list", "tf.data"]))
 def test_columns_of_several_parts_come_arranged_as_they_were_given(kind: str, structure: str, sink: bool) -> None:
     arranged = STRUCTURES[structure]
     data: Any = [(arranged(X[rows]), {"b": Y[rows], "a": -Y[rows]}) for rows in SLICES]
@@ -184,6 +196,7 @@ def test_columns_of_several_parts_come_arranged_as_they_were_given(kind: str, st
         np.testing.assert_array_equal(label["a"], -Y[rows])
 
 
+@pytest.mark.tensorflow
 def test_a_column_that_is_no_tensor_is_refused_for_a_compiled_loop() -> None:
     ragged = tf.data.Dataset.from_tensor_slices((tf.ragged.constant([[1.0], [1.0, 2.0]]), [[1.0], [2.0]])).batch(2)
     with pytest.raises(ValueError, match="each column of a batch must be a tensor, or a tuple or dict.*RaggedTensor"):
@@ -239,7 +252,9 @@ def test_columns_go_to_a_network_that_returns_its_own_loss() -> None:
 
 
 def test_a_feed_can_be_read_again_and_knows_its_size_and_first_batch() -> None:
-    for make in SOURCES.values():
+    for name, make in SOURCES.items():
+        if "tf.data" in name and keras.backend.backend() != "tensorflow":
+            continue
         feed = Feed(make(), "test")
         assert feed.size == 5
         assert [tuple(column.shape) for column in feed.first()] == [(8, 6), (8, 1)]
@@ -261,3 +276,15 @@ def test_a_py_dataset_is_told_of_the_beginning_and_the_end_of_every_epoch() -> N
 
     _train(Told(), epochs=3)
     assert told == ["begin", "end"] * 3
+
+
+@pytest.mark.skipif(keras.backend.backend() == "tensorflow", reason="there it is the engine's own")
+def test_a_tf_dataset_is_read_as_any_iterable_by_another_engine() -> None:
+    data = pytest.importorskip("tensorflow").data.Dataset.from_tensor_slices({"data": X, "label": Y}).batch(8)
+    feed = Feed(data, "test")
+    assert feed.size == 5
+    for _ in range(2):
+        for (x, y), rows in zip(feed.batches(), SLICES, strict=True):
+            np.testing.assert_array_equal(x, X[rows])
+            np.testing.assert_array_equal(y, Y[rows])
+    assert feed.graph_iterator().take(5)[0].shape == (4, 8, 6)

@@ -8,9 +8,10 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import Callback, Model, nn
+from mixtrain import Callback, Model, engine, nn
 from mixtrain.train.keras_metrics import CompileMetric, DeviceMetrics
 from mixtrain.train.model_metrics import model_metrics
+from tests.engines import on_jax_only_some
 
 layers = keras.layers
 ROWS, BATCH = 10, 4  # the last batch holds 2
@@ -66,7 +67,7 @@ BY_OUTPUT: list[tuple[str, Any, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("form", "metrics", "weighted", "weight"), BY_OUTPUT, ids=["dict", "list", "weighted"])
+@pytest.mark.parametrize(("form", "metrics", "weighted", "weight"), on_jax_only_some(BY_OUTPUT, [0, 2]))
 def test_metrics_of_each_output_have_keras_names_and_values(
     form: str, metrics: Any, weighted: Any, weight: Any
 ) -> None:
@@ -164,7 +165,7 @@ def test_keras_metrics_are_compiled_after_their_first_batch() -> None:
 
     class Told(CompileMetric):
         def update(self, *inputs: Any) -> None:
-            seen.append(isinstance(inputs[0], keras.KerasTensor) or not hasattr(inputs[0], "numpy"))
+            seen.append(engine.is_symbolic(inputs[0]))
             super().update(*inputs)
 
     metrics = DeviceMetrics([Told("mae")])
@@ -172,7 +173,7 @@ def test_keras_metrics_are_compiled_after_their_first_batch() -> None:
         for _ in range(2):
             ones = keras.ops.ones((4, 1))
             metrics.update(ones, ones * float(start), None, [None])
-    assert seen == [False, True]
+    assert seen in ([False, True], [False, True, True]), "an engine may trace twice"
 
 
 def test_a_callback_between_steps_finds_the_metrics_up_to_date() -> None:

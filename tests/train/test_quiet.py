@@ -192,7 +192,9 @@ def _standard_error(script: str, settings: dict[str, str]) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.tensorflow) if "user" in name else name for name in RUNS]
+)
 def test_nothing_is_written_to_standard_error(name: str) -> None:
     before, settings, scripts = RUNS[name]
     parts = [NETWORKS, *(SCRIPTS[script] for script in scripts)]

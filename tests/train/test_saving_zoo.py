@@ -10,10 +10,10 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import mixtrain
 from mixtrain import nn
+from tests.engines import on_jax_only_some
 from tests.precision import zoo_more, zoo_networks
 from tests.precision.zoo import ZOO, Entry, model_of
 
@@ -60,7 +60,7 @@ def dtypes_in(config: Any) -> set[str]:
     return own.union(*(dtypes_in(value) for value in config.values()))
 
 
-@pytest.mark.parametrize(("entry", "column", "after"), CASES, ids=_name)
+@pytest.mark.parametrize(("entry", "column", "after"), on_jax_only_some(CASES, [1, 4, 10]), ids=_name)
 def test_a_network_comes_back_from_keras_s_file_and_trains_on_at_another_level(
     entry: Entry, column: str, after: str, tmp_path: pathlib.Path
 ) -> None:
@@ -87,8 +87,10 @@ def test_a_network_comes_back_from_keras_s_file_and_trains_on_at_another_level(
     assert half == {"float32"} if after == "O0" else "bfloat16" in half
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize("entry", EXPORTED, ids=_name)
 def test_an_exported_graph_predicts_what_the_float32_network_predicts(entry: Entry, tmp_path: pathlib.Path) -> None:
+    tf = pytest.importorskip("tensorflow")
     _, network = trained(entry, "O2 bfloat16")
     inputs, _ = entry.batch()
     mixtrain.export(network, inputs, file_name=tmp_path / "graph", file_format="SAVED_MODEL")
@@ -100,14 +102,26 @@ def test_an_exported_graph_predicts_what_the_float32_network_predicts(entry: Ent
     assert tf.bfloat16 not in {output.dtype for operation in operations for output in operation.outputs}
 
 
-def test_a_cell_is_exported_in_float32_too_and_keras_s_own_format_is_refused_for_it(tmp_path: pathlib.Path) -> None:
+def half_cell() -> tuple[Any, np.ndarray, np.ndarray, mixtrain.Model]:
+    """Return a network of cells, inputs, what it makes of them in float32, and a Model of it in half precision."""
     cell, images = nn.SequentialCell(nn.Dense(4, 8), nn.LayerNorm((8,)), nn.Dense(8, 3)), np.ones((2, 4), np.float32)
     expected = cell(mixtrain.Tensor(images)).asnumpy()
     model = mixtrain.Model(cell, nn.MSELoss(), nn.SGD(cell.trainable_params(), 0.1), amp_level="O2")
-    assert not np.array_equal(model.predict(images).numpy(), expected)
+    assert not np.array_equal(model.predict(images).asnumpy(), expected)
+    return cell, images, expected, model
+
+
+@pytest.mark.tensorflow
+def test_a_cell_is_exported_in_float32_too(tmp_path: pathlib.Path) -> None:
+    tf = pytest.importorskip("tensorflow")
+    cell, images, expected, _ = half_cell()
     mixtrain.export(cell, images, file_name=tmp_path / "graph", file_format="SAVED_MODEL")
     serve = tf.saved_model.load(str(tmp_path / "graph")).signatures["serving_default"]
     (found,) = serve(tf.constant(images)).values()
     np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_keras_s_own_format_is_refused_for_a_cell(tmp_path: pathlib.Path) -> None:
+    *_, model = half_cell()
     with pytest.raises(TypeError, match=r"(?s)Model.save: .*save_checkpoint\(model.predict_network"):
         model.save(tmp_path / "cell.keras")

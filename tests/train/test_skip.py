@@ -11,6 +11,7 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, engine, nn
+from tests.engines import on_jax_only_some
 from tests.train.planted import Trace
 
 FEEDS = pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
@@ -80,7 +81,7 @@ def _values(variables: list[Any]) -> list[bytes]:
 
 @pytest.mark.parametrize(
     ("make", "optimizer", "level", "bad", "sink", "mode"),
-    [
+    on_jax_only_some([
         (_cells, _momentum, "O0", BAD, False, 0),
         (_cells, _momentum, "O2", INFINITE, True, 0),
         (_cells, _adam, "O0", BAD, True, 0),
@@ -92,7 +93,7 @@ def _values(variables: list[Any]) -> list[bytes]:
         (_keras, _keras_adam, "O0", BAD, True, 0),
         (_keras, _averaging, "O2", BAD, False, 1),
         (_keras, _momentum, "O3", INFINITE, False, 0),
-    ],
+    ], [0, 1, 5, 8]),
     ids=lambda value: getattr(value, "__name__", None),
 )
 @HOPELESS

@@ -8,10 +8,11 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import mixtrain
-from mixtrain import DynamicLossScaleManager, LossMonitor, LossScaleExhausted, Model, nn
+from mixtrain import DynamicLossScaleManager, LossMonitor, LossScaleExhausted, Model, engine, nn
+from mixtrain.dataset import NumpySlicesDataset
+from mixtrain.engine import GroupFacts
 from mixtrain.train.pace import Pace
 from mixtrain.train.step_groups import grouped
 from mixtrain.train.stepper import Stepper
@@ -96,9 +97,9 @@ def test_nobody_listening_is_enough(groups: list[int]) -> None:
 @pytest.mark.parametrize("callbacks", [None, Watching()], ids=["nobody told", "told"])
 def test_batches_of_the_engines_own_are_read_together_too(groups: list[int], callbacks: Any) -> None:
     x, y = (np.concatenate(column) for column in zip(*DATA, strict=True))
-    data = tf.data.Dataset.from_tensor_slices((x, y)).batch(4, drop_remainder=True)
+    data = NumpySlicesDataset((x, y), shuffle=False).batch(4, drop_remainder=True)
     assert same(trained(callbacks, data=data)[1], trained(Controlling(), data=data)[1])
-    assert groups == [4, 4, 3] * 2
+    assert groups in ([4, 4, 3] * 2, [4, 4, 2] * 2), "an engine may give powers of two"
 
 
 @pytest.mark.parametrize("flags", ["00110010000", "11111100000"])
@@ -150,7 +151,8 @@ def test_an_observer_that_raises_leaves_the_weights_of_its_step(groups: list[int
     networks = (model.predict_network, expected.predict_network)
     for one, other in zip(*(network.get_parameters() for network in networks), strict=True):
         assert one.asnumpy() == other.asnumpy()
-    assert model.train_network.state.counts.numpy().tolist() == expected.train_network.state.counts.numpy().tolist()
+    counts = [engine.to_numpy(one.train_network.state.counts).tolist() for one in (model, expected)]
+    assert counts[0] == counts[1]
 
 
 def test_a_dataset_that_raises_does_so_after_the_steps_before_it(groups: list[int]) -> None:
@@ -166,7 +168,9 @@ def test_a_dataset_that_raises_does_so_after_the_steps_before_it(groups: list[in
     assert "in epoch 1, after step 6" in caught.value.__notes__[0]
 
 
+@pytest.mark.tensorflow  # On JAX a place that is out of bounds is no error, nor is anything else in a compiled step.
 def test_a_step_that_fails_does_so_in_its_place(groups: list[int]) -> None:
+    tf = pytest.importorskip("tensorflow")
     wrong = (DATA[0][0], np.zeros((4, 2), np.float32))
 
     class Choosy(nn.Cell):
@@ -214,7 +218,7 @@ def test_what_cannot_be_stacked_runs_alone() -> None:
 
 
 def test_a_call_runs_as_many_steps_as_a_tenth_of_a_second_holds() -> None:
-    pace = Pace()
+    pace = Pace(GroupFacts(after=2))
     pace.learn(3.0, 1)  # compiling
     pace.learn(0.02, 1)
     assert pace.steps(1) == 5

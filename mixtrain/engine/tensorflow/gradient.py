@@ -3,33 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import keras
 import tensorflow as tf
 
 from mixtrain.engine.tensorflow.layout import forget_twin
 
+# Tensors of up to so many numbers are looked at together.
+_SMALL: Final = 2**13
+
 
 def value_and_gradient(
-    function: Callable[[], tuple[Any, Any]], variables: Sequence[Any]
+    function: Callable[..., tuple[Any, Any]], variables: Sequence[keras.Variable], tensors: Sequence[Any] = ()
 ) -> tuple[Any, Any, list[Any]]:
     """Run `function` and differentiate its first result.
 
     Args:
-        function: Takes nothing and returns ``(value, auxiliary)``; `value` is the tensor to differentiate.
-        variables: `keras.Variable` objects, or tensors that `function` reads.
+        function: Takes `tensors` and returns ``(value, auxiliary)``; `value` is the tensor to differentiate.
+        variables: Variables that it reads; on this engine tensors of its closure too.
+        tensors: Tensors.
 
     Returns:
-        ``(value, auxiliary, gradients)``; a gradient is None where `value` does not depend on the variable, and may
-        be sparse (indexed slices) where the engine has that.
+        ``(value, auxiliary, gradients)``, of the variables, then of the tensors; a gradient is None where `value` does
+        not depend on it, and may be sparse (indexed slices) where the engine has that.
     """
-    sources = [variable.value if isinstance(variable, keras.Variable) else variable for variable in variables]
+    sources = [
+        source.value if isinstance(source, keras.Variable) else source for source in (*variables, *tensors)
+    ]
     for source in sources:
         forget_twin(source)
     with tf.GradientTape() as tape:
         tape.watch(sources)
-        value, auxiliary = function()
+        value, auxiliary = function(*tensors)
     return value, auxiliary, tape.gradient(value, sources)
 
 
@@ -57,4 +63,18 @@ def all_finite(gradients: Sequence[Any]) -> Any:
     floats = [v for v in floats if v.dtype.is_floating]
     if not floats:
         return tf.constant(True)
-    return tf.reduce_all([tf.reduce_all(tf.math.is_finite(v)) for v in floats])
+    found = [tf.reduce_all(tf.math.is_finite(v)) for v in _fewer(floats)]
+    return found[0] if len(found) == 1 else tf.reduce_all(found)
+
+
+def _fewer(values: Sequence[Any]) -> list[Any]:
+    """Return the numbers of some tensors in fewer tensors: a small operation costs as much as a larger one."""
+    small: dict[Any, list[Any]] = {}
+    rest = []
+    for value in values:
+        size = value.shape.num_elements()
+        if size is None or size > _SMALL:
+            rest.append(value)
+        else:
+            small.setdefault(value.dtype, []).append(tf.reshape(value, [-1]))
+    return [*rest, *(parts[0] if len(parts) == 1 else tf.concat(parts, 0) for parts in small.values())]

@@ -6,6 +6,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from mixtrain.engine.tensorflow.by_float32 import has_kernels, tell_of_float16, widened
+from mixtrain.engine.tensorflow.device import describe_device
+
 
 def fused_batch_norm(
     x: Any, gamma: Any, beta: Any, mean: Any, variance: Any, *, epsilon: float, training: bool
@@ -25,22 +28,41 @@ def fused_batch_norm(
         ``(y, batch_mean, batch_variance)``: `y` has the shape and dtype of `x`; the statistics are float32 (C,), the
         variance with Bessel's correction (divided by n - 1; 0 where n is 1). Outside training they are the moving ones.
     """
-    empty = tf.zeros([0], tf.float32)
-    y, batch_mean, batch_variance, *_ = tf.raw_ops.FusedBatchNormV3(
-        x=x,
-        scale=gamma,
-        offset=beta,
-        mean=empty if training else mean,
-        variance=empty if training else variance,
-        epsilon=epsilon,
-        is_training=training,
-    )
+    statistics = [tf.zeros([0], tf.float32)] * 2 if training else [mean, variance]
+    kernel = _by_kernel if has_kernels(x.dtype.name, describe_device()) else _by_float32_kernel
+    y, batch_mean, batch_variance, *_ = kernel(x, gamma, beta, *statistics, epsilon=epsilon, is_training=training)
     if not training:
         return y, mean, variance
     if x.shape[:3].num_elements() == 1:
         # Bessel's correction would divide by zero, and not every device's kernel guards against that.
         batch_variance = tf.zeros_like(batch_variance)
     return y, batch_mean, batch_variance
+
+
+def _by_kernel(x: Any, gamma: Any, beta: Any, mean: Any, variance: Any, **options: Any) -> Any:
+    return tf.raw_ops.FusedBatchNormV3(x=x, scale=gamma, offset=beta, mean=mean, variance=variance, **options)
+
+
+def _by_float32_kernel(x: Any, gamma: Any, beta: Any, mean: Any, variance: Any, **options: Any) -> Any:
+    """Give the float32 kernel half values: the half kernel computes the same in one thread."""
+    tell_of_float16()
+
+    @tf.custom_gradient  # type: ignore[untyped-decorator]
+    def normalise(x: Any, gamma: Any, beta: Any) -> tuple[Any, Any]:
+        y, batch_mean, batch_variance, *held = _by_kernel(widened([x])[0], gamma, beta, mean, variance, **options)
+        if not options["is_training"]:
+            held[:2] = [mean, variance]
+
+        def gradient(upstream: Any, *_: Any) -> tuple[Any, Any, Any]:
+            of_x, of_gamma, of_beta, *_ = tf.raw_ops.FusedBatchNormGradV3(
+                y_backprop=tf.cast(upstream, tf.float32), x=widened([x], after=upstream)[0], scale=gamma,
+                reserve_space_1=held[0], reserve_space_2=held[1], reserve_space_3=held[2], **options,
+            )
+            return tf.cast(of_x, x.dtype), of_gamma, of_beta
+
+        return (tf.cast(y, x.dtype), batch_mean, batch_variance), gradient
+
+    return normalise(x, gamma, beta)
 
 
 def normalise_axes(
@@ -76,9 +98,7 @@ def _normalised(x: Any, gamma: Any, beta: Any, axes: tuple[int, ...], epsilon: f
         statistics.extend([mean, variance])
 
         def gradient(upstream: Any) -> tuple[Any, Any, Any]:
-            # Not before the backward pass is here: until then a float32 copy would be held.
-            with tf.control_dependencies([upstream]):
-                wide = tf.cast(x, tf.float32) - mean
+            wide = widened([x], after=upstream)[0] - mean
             normal, upstream = wide * scale, tf.cast(upstream, tf.float32)
             of_normal = upstream * gamma
             along = tf.reduce_mean(of_normal * normal, axes, keepdims=True)

@@ -10,8 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from mixtrain.engine.tensorflow.compile import graph_function
-
-Row = tuple[Any, ...]
+from mixtrain.engine.tensorflow.repeat import Row, repeated
 
 
 class Stacked(Sequence[Row]):
@@ -19,10 +18,12 @@ class Stacked(Sequence[Row]):
 
     Args:
         columns: The columns, in the structure of an element, each with one row for each element.
+        last: The last of the elements, which is asked for more than others.
     """
 
-    def __init__(self, columns: Row) -> None:
+    def __init__(self, columns: Row, last: Row) -> None:
         self.columns = columns
+        self._last = last
 
     def __len__(self) -> int:
         return int(tf.nest.flatten(self.columns)[0].shape[0])
@@ -32,7 +33,21 @@ class Stacked(Sequence[Row]):
             return [self[place] for place in range(*index.indices(len(self)))]
         if not -len(self) <= index < len(self):
             raise IndexError(index)
-        return tf.nest.map_structure(lambda column: column[index], self.columns)
+        place = index % len(self)
+        if place == len(self) - 1:
+            return self._last
+        return tf.nest.map_structure(lambda column: column[place], self.columns)
+
+    def __iter__(self) -> Iterator[Row]:
+        for parts in zip(*map(tf.unstack, tf.nest.flatten(self.columns)), strict=True):
+            yield tf.nest.pack_sequence_as(self.columns, parts)
+
+
+def element_bytes(spec: Any) -> int | None:
+    """Return the size in memory of an element of some kind; None where shapes are open, so that elements may differ."""
+    specs = tf.nest.flatten(spec)
+    closed = all(isinstance(part, tf.TensorSpec) and part.shape.is_fully_defined() for part in specs)
+    return sum(math.prod(part.shape) * part.dtype.size for part in specs) if closed else None
 
 
 class Pass(Iterator[Row]):
@@ -51,9 +66,7 @@ class Pass(Iterator[Row]):
         self._iterator = iterator
         self._left = left
         self._raise_pending = raise_pending
-        specs = tf.nest.flatten(iterator.element_spec)
-        closed = all(isinstance(spec, tf.TensorSpec) and spec.shape.is_fully_defined() for spec in specs)
-        self.element_bytes = sum(math.prod(spec.shape) * spec.dtype.size for spec in specs) if closed else None
+        self.element_bytes = element_bytes(iterator.element_spec)
 
     def __next__(self) -> Row:
         element: Row = self._read(lambda: next(self._iterator))
@@ -73,7 +86,7 @@ class Pass(Iterator[Row]):
         gather = _gather_of(str(self._iterator.element_spec))
         found = self._read(lambda: gather(self._iterator, tf.constant(count)))
         self._left -= count
-        return Stacked(found)
+        return Stacked(*found)
 
     def _read(self, read: Callable[[], Any]) -> Any:
         try:
@@ -90,20 +103,7 @@ def _gather_of(spec: str) -> Callable[..., Row]:
     return graph_function(_gather)
 
 
-def _gather(iterator: Any, count: Any) -> Row:
-    first = next(iterator)
-
-    def array(value: Any) -> Any:
-        return tf.TensorArray(value.dtype, size=count, element_shape=value.shape).write(0, value)
-
-    arrays = [array(value) for value in tf.nest.flatten(first)]
-
-    def body(index: Any, *arrays: Any) -> tuple[Any, ...]:
-        values = tf.nest.flatten(next(iterator))
-        return (index + 1, *(array.write(index, value) for array, value in zip(arrays, values, strict=True)))
-
-    _, *arrays = tf.while_loop(
-        lambda index, *_: index < count, body, (tf.constant(1), *arrays), parallel_iterations=1
-    )
-    found: Row = tf.nest.pack_sequence_as(first, [array.stack() for array in arrays])
-    return found
+def _gather(iterator: Any, count: Any) -> tuple[Row, Row]:
+    columns = repeated(lambda index: tuple(tf.nest.flatten(next(iterator))), count)
+    last = [column[-1] for column in columns]
+    return tuple(tf.nest.pack_sequence_as(iterator.element_spec, list(parts)) for parts in (columns, last))

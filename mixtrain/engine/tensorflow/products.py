@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +9,7 @@ import tensorflow as tf
 
 from mixtrain.dtype import bfloat16, float16
 from mixtrain.engine.facts import DeviceFacts
-from mixtrain.engine.quiet import without_lines
+from mixtrain.engine.tensorflow.by_float32 import by_float32
 from mixtrain.engine.tensorflow.device import describe_device
 
 
@@ -32,7 +30,7 @@ def product(function: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
     x, y = tf.convert_to_tensor(x), tf.convert_to_tensor(y)
     if x.dtype != y.dtype or multiplies(x.dtype.name, describe_device()):
         return function(x, y)
-    return _by_float32(function, x, y)
+    return by_float32(function, x, y)
 
 
 def times_transposed(x: Any, weight: Any) -> Any:
@@ -45,36 +43,3 @@ def multiplies(dtype: str, device: DeviceFacts) -> bool:
     if device.kind != "CPU" or dtype not in (float16, bfloat16):
         return True
     return dtype == bfloat16 and device.fast_bfloat16
-
-
-@functools.cache
-def _told_of_float16() -> None:
-    """Let TensorFlow say now, unheard, that oneDNN has no float16 kernels here: it says so once, as an error.
-
-    That is known, and the reason for `product`.
-    """
-    with without_lines(re.compile(rb"E\d{4} .*oneDNN supports DT_HALF only")), tf.init_scope():
-        tf.function(lambda x: x + x, autograph=False)(tf.zeros((), tf.float16))
-
-
-def _by_float32(function: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
-    half = x.dtype
-    if half == tf.float16:
-        _told_of_float16()
-
-    @tf.custom_gradient  # type: ignore[untyped-decorator]
-    def multiply(x: Any, y: Any) -> tuple[Any, Callable[[Any], tuple[Any, Any]]]:
-        def gradient(upstream: Any) -> tuple[Any, Any]:
-            # Not before the backward pass is here: until then a float32 copy would be held.
-            with tf.control_dependencies([upstream]):
-                wide = [tf.cast(x, tf.float32), tf.cast(y, tf.float32)]
-            with tf.GradientTape() as tape:
-                tape.watch(wide)
-                # Only what its derivative needs of this stays in the graph; a bilinear function's needs nothing.
-                result = function(*wide)
-            found = tape.gradient(result, wide, output_gradients=tf.cast(upstream, tf.float32))
-            return tf.cast(found[0], half), tf.cast(found[1], half)
-
-        return tf.cast(function(tf.cast(x, tf.float32), tf.cast(y, tf.float32)), half), gradient
-
-    return multiply(x, y)

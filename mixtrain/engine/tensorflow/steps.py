@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import tensorflow as tf
 
 from mixtrain import context
-from mixtrain.engine.facts import JitChoice
+from mixtrain.engine.facts import GroupFacts, JitChoice
 from mixtrain.engine.tensorflow.compile import compile_function, graph_function, trace_count
+from mixtrain.engine.tensorflow.direct import DirectCall
 from mixtrain.engine.tensorflow.passes import Stacked
+from mixtrain.engine.tensorflow.repeat import Row, repeated
 
-Row = tuple[Any, ...]
+# A group calls the step that is compiled already; the first call of all compiles that.
+GROUPS: Final = GroupFacts(after=2)
 
 
 class CompiledSteps:
@@ -24,6 +27,10 @@ class CompiledSteps:
             variables by `assign`.
         choice: Whether the step is compiled with XLA.
 
+    Attributes:
+        sizes: Of each batch of the last call of `streamed` how many rows it had, int (n,); None where the function must
+            tell, because it may be compiled for batches of any size.
+
     Example:
         >>> steps = CompiledSteps(lambda x: (2 * x,), choice=JitChoice(False, "an example"))
         >>> (rows,), _ = steps.several([(tf.constant([x]),) for x in (1.0, 2.0, 3.0)])
@@ -31,11 +38,14 @@ class CompiledSteps:
         ([8.0], [2.0, 4.0, 6.0], 1)
     """
 
+    sizes: Any = None
+
     def __init__(self, function: Callable[..., Row], *, choice: JitChoice) -> None:
         self._eager = not context.graph_mode()
-        self.one: Any = compile_function(function, choice=choice)
+        self._step: Any = compile_function(function, choice=choice)
+        self.one: Any = self._step if self._eager else DirectCall(self._step)
         self._streamed = self._streamed_eagerly if self._eager else graph_function(self._stream)
-        self._several: dict[str, tuple[Callable[..., Row], Sequence[Any]]] = {}
+        self._several: dict[str, tuple[Callable[..., Row], Sequence[Any], Callable[[], Row]]] = {}
 
     def streamed(self, iterator: Any, count: int) -> Row:
         """Run `count` steps on batches that are read from an engine's iterator.
@@ -66,11 +76,9 @@ class CompiledSteps:
         if key not in self._several:
             compiled: Any = graph_function(self._run_several)
             run = compiled.get_concrete_function(*specs)
-            self._several[key] = run, run.variables
-        run, variables = self._several[key]
-        # These share the variables' memory until the first step writes there.
-        before = [variable.read_value() for variable in variables]
-        undo = functools.partial(_assign, variables, before)
+            self._several[key] = run, run.variables, _reader(run.variables)
+        run, variables, read = self._several[key]
+        undo = functools.partial(_assign, variables, read())
         try:
             return run(*tf.nest.flatten(columns)), undo
         except BaseException:  # Ctrl-C too: nobody has been told of these steps.
@@ -79,11 +87,11 @@ class CompiledSteps:
 
     def traces(self) -> int:
         """Return how often the step was traced."""
-        return trace_count(self.one)
+        return trace_count(self._step)
 
     # ---- what is compiled -------------------------------------------------------------------------------------
     def _stream(self, iterator: Any, count: Any) -> Row:
-        return _rows(lambda index: self.one(*next(iterator)), count)
+        return repeated(lambda index: self._step(*next(iterator)), count)
 
     def _streamed_eagerly(self, iterator: Any, count: Any) -> Row:
         rows = [self.one(*next(iterator)) for _ in range(int(count))]
@@ -91,21 +99,12 @@ class CompiledSteps:
 
     def _run_several(self, *columns: Any) -> Row:
         count = tf.shape(tf.nest.flatten(columns)[0])[0]
-        return _rows(lambda index: self.one(*tf.nest.map_structure(lambda column: column[index], columns)), count)
+        return repeated(lambda index: self._step(*tf.nest.map_structure(lambda column: column[index], columns)), count)
 
 
-def _rows(step: Callable[[Any], Row], count: Any) -> Row:
-    """Run a step for each index under `count`, at least one, in a graph; return the stacked results."""
-    rows = [
-        tf.TensorArray(value.dtype, size=count, element_shape=value.shape).write(0, value)
-        for value in step(tf.constant(0))
-    ]
-
-    def body(index: Any, *rows: Any) -> tuple[Any, ...]:
-        return (index + 1, *(row.write(index, value) for row, value in zip(rows, step(index), strict=True)))
-
-    _, *rows = tf.while_loop(lambda index, *_: index < count, body, (tf.constant(1), *rows), parallel_iterations=1)
-    return tuple(row.stack() for row in rows)
+def _reader(variables: Sequence[Any]) -> Callable[[], Row]:
+    """Return what reads variables in one call; the values share their memory until the next step writes there."""
+    return DirectCall(graph_function(lambda: tuple(variable.read_value() for variable in variables)))
 
 
 def _assign(variables: Sequence[Any], values: Sequence[Any]) -> None:

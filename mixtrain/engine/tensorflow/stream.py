@@ -5,18 +5,22 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from mixtrain.engine.tensorflow.ahead import read_ahead
-from mixtrain.engine.tensorflow.passes import Pass
-from mixtrain.engine.tensorflow.rows import Failure, PythonRows, Row, row_specs
+from mixtrain.engine.ahead import read_ahead
+from mixtrain.engine.rows import Failure, Row
+from mixtrain.engine.tensorflow.passes import Pass, element_bytes
+from mixtrain.engine.tensorflow.rows import PythonRows, row_specs
 
 # What an iterator raises at its end: the first inside a compiled function, the second outside.
 EndOfStream: tuple[type[Exception], ...] = (tf.errors.OutOfRangeError, StopIteration)
+
+# An element up to this size is kept with its stream, where all others are of its shapes.
+_KEPT_BYTES: Final = 2**22
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -76,8 +80,8 @@ class Pipeline:
         """Drop the first `count` elements."""
         return self._with(self.dataset.skip(count))
 
-    def prefetch(self, count: int = tf.data.AUTOTUNE) -> Pipeline:
-        """Prepare `count` elements ahead of the reader."""
+    def prefetch(self, count: int = -1) -> Pipeline:
+        """Prepare `count` elements ahead of the reader; -1 lets the engine choose."""
         return self._with(self.dataset.prefetch(count))
 
     def concatenate(self, other: Pipeline) -> Pipeline:
@@ -131,7 +135,14 @@ class Pipeline:
         """
         if isinstance(self.source, PythonRows):
             return tuple(map(tf.convert_to_tensor, self.source.example))
-        return next(self.take(1).iterate())
+        size = element_bytes(self.source.element_spec)
+        if not self.size or size is None or size > _KEPT_BYTES:
+            return self._first_of(self.source)
+        return _kept(self.source, "_mixtrain_first", self._first_of)  # type: ignore[no-any-return]
+
+    def _first_of(self, dataset: tf.data.Dataset) -> tuple[Any, ...]:
+        one = _kept(dataset, "_mixtrain_one", lambda dataset: _settled(dataset.take(1)))
+        return next(Pass(iter(one), 1, self.raise_pending))
 
     def iterate(self) -> Iterator[tuple[Any, ...]]:
         """Yield the elements of one pass as tensors, reading ahead.
@@ -185,13 +196,18 @@ def _is_arranged(spec: Any, shapes: Sequence[Any], like: tuple[Any, ...] | None)
     parts = keras.tree.flatten(spec)
     if not all(isinstance(part, tf.TensorSpec) and part.shape.rank is not None for part in parts):
         return False
-    if [tuple(part.shape) for part in parts] != [tuple(shape) for shape in shapes]:
+    if not all(_is_within(part.shape, shape) for part, shape in zip(parts, shapes, strict=True)):
         return False
     try:
         keras.tree.assert_same_structure(spec, spec if like is None else like)
     except (TypeError, ValueError):
         return False
     return isinstance(spec, tuple)
+
+
+def _is_within(shape: Sequence[int | None], wanted: Sequence[int | None]) -> bool:
+    """Say whether a shape is as another, or known better."""
+    return len(shape) == len(wanted) and all(want in (None, size) for size, want in zip(shape, wanted, strict=True))
 
 
 def is_pipeline_source(value: Any) -> bool:
@@ -250,15 +266,27 @@ def pipeline_from_batches(
 
 
 def _started(dataset: tf.data.Dataset) -> Any:
-    """Return an iterator that reads ahead.
+    """Return an iterator that reads ahead."""
+    return iter(_kept(dataset, "_mixtrain_ahead", lambda dataset: _settled(dataset.prefetch(tf.data.AUTOTUNE))))
+
+
+def _settled(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Return a stream that is not tuned, where its options do not ask.
 
     TensorFlow tunes a stream in a thread that sleeps longer and longer, and an iterator that goes away waits for it, up
-    to a minute. Streams run without it, each parallel part as wide as the machine, where their options do not ask.
+    to a minute. Without it each parallel part is as wide as the machine.
     """
     options = tf.data.Options()
     if dataset.options().autotune.enabled is None:
         options.autotune.enabled = False
-    return iter(dataset.prefetch(tf.data.AUTOTUNE).with_options(options))
+    return dataset.with_options(options)
+
+
+def _kept(dataset: tf.data.Dataset, name: str, make: Callable[[tf.data.Dataset], Any]) -> Any:
+    """Return what `make` makes of a stream, and keep it with the stream: it takes longer than starting a pass."""
+    if name not in vars(dataset):
+        setattr(dataset, name, make(dataset))
+    return vars(dataset)[name]
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:

@@ -155,10 +155,10 @@ def to_tensor(value: Any, dtype: str | None = None) -> Any:
 
 def to_numpy(value: Any) -> np.ndarray:
     """Return a tensor's or variable's values as a NumPy array; bfloat16, which NumPy lacks, comes as float32."""
-    tensor = to_tensor(value)
+    tensor = value if isinstance(value, tf.Tensor) else to_tensor(value)
     if tensor.dtype == tf.bfloat16:
         tensor = tf.cast(tensor, tf.float32)
-    return np.asarray(keras.ops.convert_to_numpy(tensor))
+    return np.array(tensor) if isinstance(tensor, tf.Tensor) else np.asarray(keras.ops.convert_to_numpy(tensor))
 
 
 def snapshot(variable: keras.Variable) -> Any:
@@ -169,3 +169,8 @@ def snapshot(variable: keras.Variable) -> Any:
 def name_scope(name: str) -> Any:
     """Name what is computed inside after a layer, so that a compiled step can be read and profiled."""
     return tf.name_scope(name)
+
+
+def double_precision() -> contextlib.AbstractContextManager[Any]:
+    """Let float64 be float64 in what is computed inside, which it always is here."""
+    return contextlib.nullcontext()

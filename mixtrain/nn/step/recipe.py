@@ -21,11 +21,13 @@ class StepResult:
         loss: The unscaled loss, float32.
         overflow: bool scalar: whether the gradients were not finite; None without loss scaling.
         loss_scale: The scale that the step used, float32 scalar; None without loss scaling.
+        auxiliary: What the loss function returned beside the loss, where it was asked to.
     """
 
     loss: Any
     overflow: Any = None
     loss_scale: Any = None
+    auxiliary: Any = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +56,7 @@ def run_step(
     state: Sequence[keras.Variable] = (),
     written: Sequence[keras.Variable] = (),
     scaling: Scaling | None = None,
+    auxiliary: bool = False,
 ) -> StepResult:
     """Train on one batch.
 
@@ -65,6 +68,7 @@ def run_step(
         state: The network's other variables (moving statistics); a skipped step puts them back.
         written: The variables that `apply` writes.
         scaling: How the loss is scaled; None for not at all.
+        auxiliary: Whether `loss_of` returns ``(loss, auxiliary)``.
 
     Returns:
         The step's result.
@@ -76,10 +80,12 @@ def run_step(
     before = [engine.snapshot(variable) for variable in state] if scaling is not None and scaling.drops else []
 
     def forward() -> tuple[Any, Any]:
-        loss = keras.ops.cast(loss_of(*inputs), float32)
-        return (loss if scale is None else scaled(loss, scale)), loss
+        found = loss_of(*inputs)
+        value, more = found if auxiliary else (found, None)
+        loss = keras.ops.cast(value, float32)
+        return (loss if scale is None else scaled(loss, scale)), (loss, more)
 
-    _, loss, gradients = engine.value_and_gradient(forward, weights)
+    _, (loss, more), gradients = engine.value_and_gradient(forward, weights)
     if all(gradient is None for gradient in gradients):
         raise ValueError(
             "train step: the loss must depend on parameters that the optimizer holds; got one that depends on none. "
@@ -88,7 +94,7 @@ def run_step(
     gradients = [to_float32(gradient) for gradient in gradients]
     if scaling is None:
         apply(gradients)
-        return StepResult(loss)
+        return StepResult(loss, auxiliary=more)
     if scaling.divides:
         gradients = [unscaled(gradient, scale) for gradient in gradients]
     finite = engine.all_finite(gradients)
@@ -102,7 +108,7 @@ def run_step(
     else:
         apply(gradients)
     scaling.advance(finite)
-    return StepResult(loss, keras.ops.logical_not(finite), scale)
+    return StepResult(loss, keras.ops.logical_not(finite), scale, more)
 
 
 def to_float32(gradient: Any) -> Any:

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from mixtrain import Parameter, engine, nn
+import mixtrain
+from mixtrain import Parameter, Tensor, engine, nn, ops
 from mixtrain.amp import GradScaler
 from mixtrain.precision.loss_scale import LossScaleRule
-
-MODES: dict[str, Callable[[Any], Any]] = {
-    "eager": lambda function: function,
-    "compiled": tf.function(autograph=False),
-    "xla": tf.function(autograph=False, jit_compile=True),
-}
+from tests.engines import MODES, gradient_of
 
 
 def weight(*values: float, name: str = "w") -> Parameter:
@@ -32,9 +26,8 @@ def momentum(*weights: Any) -> nn.Momentum:
 
 def gradients(scaler: GradScaler, variable: Any, slope: Any) -> list[Any]:
     """Return the gradient of the scaled loss ``slope * variable`` in a list: the slope, scaled."""
-    with tf.GradientTape() as tape:
-        loss = scaler.scale(tf.reduce_sum(tf.convert_to_tensor(slope, tf.float32) * variable.value))
-    return [tape.gradient(loss, variable.value)]
+    slope = engine.to_tensor(slope, "float32")
+    return gradient_of(lambda: scaler.scale(keras.ops.sum(slope * variable.value)), variable)
 
 
 def numbers(variables: Any) -> list[Any]:
@@ -53,9 +46,9 @@ def test_four_batches_of_which_the_third_overflows_equal_a_control_without_the_t
         return applied
 
     run = MODES[mode](step)
-    applied = [bool(run(tf.constant(slope))) for slope in (0.25, 3.0, math.inf, -1.5)]
+    applied = [bool(run(Tensor(slope))) for slope in (0.25, 3.0, math.inf, -1.5)]
     for slope in (0.25, 3.0, -1.5):
-        plain((tf.constant([slope]),))
+        plain((Tensor([slope]),))
     assert applied == [True, True, False, True]
     assert scaler.get_scale() == 128 * 2**3 * 0.5
     assert numbers([w, optimizer.moments[0]]) == numbers([control, plain.moments[0]])
@@ -72,15 +65,16 @@ def test_the_defaults_are_pytorchs() -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int32"])
 def test_a_loss_is_scaled_in_float32(dtype: str) -> None:
-    scaled = GradScaler(2.0**20).scale(tf.constant(60000, dtype))
-    assert scaled.dtype == tf.float32
-    assert float(scaled) == float(tf.cast(tf.constant(60000, dtype), tf.float32)) * 2.0**20
+    loss = keras.ops.cast(60000, dtype)
+    scaled = GradScaler(2.0**20).scale(loss)
+    assert scaled.dtype == mixtrain.float32
+    assert float(scaled) == float(loss) * 2.0**20
 
 
 def test_structures_variables_numbers_and_float64_are_scaled_and_none_stays() -> None:
-    scaler = GradScaler(8.0)
-    found = scaler.scale({"a": (tf.constant(2.0), None), "b": [weight(3.0), 4.0, tf.constant(5.0, tf.float64)]})
-    assert found["a"][1] is None and found["b"][2].dtype == tf.float64
+    scaler, double = GradScaler(8.0), Tensor(5.0, mixtrain.float64)
+    found = scaler.scale({"a": (Tensor(2.0), None), "b": [weight(3.0), 4.0, double]})
+    assert found["a"][1] is None and found["b"][2].dtype == double.dtype
     assert [float(value) for value in (found["a"][0], found["b"][0][0], *found["b"][1:])] == [16, 24, 32, 40]
 
 
@@ -94,13 +88,13 @@ def test_setters_hold_in_functions_that_are_compiled_already(mode: str) -> None:
         scaler.update()
 
     run = MODES[mode](step)
-    run(tf.constant(1.0))
+    run(Tensor(1.0))
     scaler.set_growth_factor(3.0)
-    run(tf.constant(1.0))
+    run(Tensor(1.0))
     scaler.set_backoff_factor(0.25)
-    run(tf.constant(math.nan))
+    run(Tensor(math.nan))
     scaler.set_growth_interval(2)
-    run(tf.constant(1.0))
+    run(Tensor(1.0))
     assert (scaler.get_scale(), scaler.get_growth_tracker()) == (24.0, 1)
     assert (scaler.get_growth_factor(), scaler.get_backoff_factor(), scaler.get_growth_interval()) == (3.0, 0.25, 2)
 
@@ -114,7 +108,7 @@ def test_an_interval_set_below_the_tracker_grows_the_scale_at_the_next_good_iter
     assert scaler.get_scale() == 32.0
 
 
-@pytest.mark.parametrize("new_scale", [40.0, tf.constant([40.0]), np.float32(40)])
+@pytest.mark.parametrize("new_scale", [40.0, Tensor([40.0]), np.float32(40)])
 def test_update_sets_a_new_scale_without_a_step_and_keeps_the_tracker(new_scale: Any) -> None:
     scaler = GradScaler(16.0)
     scaler.load_state_dict({**scaler.state_dict(), "_growth_tracker": 7})
@@ -125,15 +119,15 @@ def test_update_sets_a_new_scale_without_a_step_and_keeps_the_tracker(new_scale:
 def test_in_a_compiled_function_the_scale_is_a_tensor_and_a_new_one_is_kept_in_range() -> None:
     scaler = GradScaler(16.0)
 
-    @tf.function(autograph=False)
+    @mixtrain.jit
     def run(value: Any) -> Any:
         scaler.update(value)
         return scaler.get_scale(), scaler.get_growth_tracker()
 
-    assert [float(run(tf.constant(value))[0]) for value in (40.0, 0.0, math.inf, math.nan)] == [
+    assert [float(run(Tensor(value))[0]) for value in (40.0, 0.0, math.inf, math.nan)] == [
         40.0, 2.0**-126, float(np.finfo(np.float32).max), 1.0,
     ]
-    assert int(run(tf.constant(2.0))[1]) == 0
+    assert int(run(Tensor(2.0))[1]) == 0
 
 
 def test_a_state_goes_from_one_scaler_to_another() -> None:
@@ -167,11 +161,11 @@ def test_a_skipped_step_leaves_its_optimizer_alone_bit_for_bit_and_another_one_s
         return applied
 
     run = MODES[mode](step)
-    run(tf.constant(0.3), tf.constant(0.7))
+    run(Tensor(0.3), Tensor(0.7))
     before, others = numbers([v, *first.variables]), numbers([w, *second.moments, second.global_step])
-    applied = run(tf.constant(math.inf), tf.constant(0.7))
+    applied = run(Tensor(math.inf), Tensor(0.7))
     assert [bool(one) for one in applied] == [False, True]
-    assert all(one.dtype == tf.bool and one.shape == () for one in applied)
+    assert all(one.dtype == mixtrain.bool_ and one.shape == () for one in applied)
     assert numbers([v, *first.variables]) == before and int(first.iterations) == 1
     after = numbers([w, *second.moments, second.global_step])
     assert after[0] != others[0] and after[1] != others[1] and after[2] == [2]
@@ -181,7 +175,7 @@ def test_a_skipped_step_leaves_its_optimizer_alone_bit_for_bit_and_another_one_s
 def test_several_losses_share_the_scale_and_accumulated_micro_batches_are_one_iteration() -> None:
     scaler, w = GradScaler(2.0**10, growth_interval=1), weight(0.0)
     optimizer = nn.SGD([w], 1.0)
-    grads = [tf.add_n([gradients(scaler, w, slope)[0] for slope in (1.0, 2.0, 4.0)])]
+    grads = [ops.addn([gradients(scaler, w, slope)[0] for slope in (1.0, 2.0, 4.0)])]
     scaler.step(optimizer, grads, [w])
     scaler.update()
     assert numbers([w]) == [[-7.0]] and scaler.get_scale() == 2.0**11
@@ -189,7 +183,7 @@ def test_several_losses_share_the_scale_and_accumulated_micro_batches_are_one_it
 
 def test_a_bad_micro_batch_skips_the_whole_sum() -> None:
     scaler, w = GradScaler(), weight(0.0)
-    grads = [tf.add_n([gradients(scaler, w, slope)[0] for slope in (1.0, math.inf, 4.0)])]
+    grads = [ops.addn([gradients(scaler, w, slope)[0] for slope in (1.0, math.inf, 4.0)])]
     assert bool(scaler.step(nn.SGD([w], 1.0), grads, [w])) is False
     assert numbers([w]) == [[0.0]]
 
@@ -199,7 +193,7 @@ def test_gradients_are_clipped_between_unscaling_and_the_step() -> None:
     optimizer = nn.SGD([w], 1.0)
     grads = scaler.unscale_(tuple(gradients(scaler, w, 8.0)), optimizer)
     assert isinstance(grads, tuple) and numbers(grads) == [[8.0]]
-    scaler.step(optimizer, [tf.clip_by_value(grads[0], -1.0, 1.0)], [w])
+    scaler.step(optimizer, [keras.ops.clip(grads[0], -1.0, 1.0)], [w])
     assert numbers([w]) == [[-1.0]]
 
 
@@ -207,25 +201,26 @@ def test_gradients_that_were_not_finite_are_skipped_even_if_mended_and_those_spo
     scaler, w = GradScaler(2.0**10), weight(0.0)
     optimizer = nn.SGD([w], 1.0)
     scaler.unscale_(gradients(scaler, w, math.nan), optimizer)
-    assert bool(scaler.step(optimizer, [tf.constant([1.0])], [w])) is False
+    assert bool(scaler.step(optimizer, [Tensor([1.0])], [w])) is False
     scaler.update()
     scaler.unscale_(gradients(scaler, w, 1.0), optimizer)
-    assert bool(scaler.step(optimizer, [tf.constant([math.nan])], [w])) is False
+    assert bool(scaler.step(optimizer, [Tensor([math.nan])], [w])) is False
     scaler.update()
     assert numbers([w]) == [[0.0]] and scaler.get_scale() == 2.0**8
 
 
 def test_a_gradient_that_a_tiny_scale_would_make_infinite_is_skipped() -> None:
     scaler, w = GradScaler(2.0**-126), weight(0.0)
-    scaler.scale(tf.constant(0.0))
-    assert bool(scaler.step(nn.SGD([w], 1.0), [tf.constant([1e10])], [w])) is False
+    scaler.scale(Tensor(0.0))
+    assert bool(scaler.step(nn.SGD([w], 1.0), [Tensor([1e10])], [w])) is False
 
 
 def test_half_gradients_are_unscaled_in_float32_and_float64_stays() -> None:
     scaler, optimizer = GradScaler(2.0**20), keras.optimizers.SGD(1.0)
-    scaler.scale(tf.constant(0.0))
-    half, double = scaler.unscale_([tf.constant([1.0], tf.float16), tf.constant([1.0], tf.float64)], optimizer)
-    assert (half.dtype, double.dtype) == (tf.float32, tf.float64)
+    scaler.scale(Tensor(0.0))
+    given = Tensor([1.0], mixtrain.float16), Tensor([1.0], mixtrain.float64)
+    half, double = scaler.unscale_(given, optimizer)
+    assert (half.dtype, double.dtype) == (mixtrain.float32, given[1].dtype)
     assert numbers([half, double]) == [[2.0**-20]] * 2
 
 
@@ -239,8 +234,10 @@ def test_a_gradient_of_none_leaves_its_variable(make: Any) -> None:
     assert numbers([w, v]) == [[1.0], [1.0]]
 
 
+@pytest.mark.tensorflow  # JAX's gradients are never sparse.
 @pytest.mark.parametrize("mode", MODES)
 def test_sparse_gradients_stay_sparse_and_a_bad_row_skips(mode: str) -> None:
+    tf = pytest.importorskip("tensorflow")
     scaler, table = GradScaler(2.0**10), keras.Variable(np.zeros((4, 1), np.float32))
     optimizer = keras.optimizers.SGD(1.0)
     optimizer.build([table])
@@ -279,16 +276,19 @@ def test_a_disabled_scaler_passes_everything_through(mode: str) -> None:
         return applied
 
     run = MODES[mode](step)
-    assert bool(run(tf.constant(1.0))) is True and numbers([w]) == [[0.5]]
-    assert bool(run(tf.constant(math.inf))) is True and not np.isfinite(w.asnumpy()).any()
+    assert bool(run(Tensor(1.0))) is True and numbers([w]) == [[0.5]]
+    assert bool(run(Tensor(math.inf))) is True and not np.isfinite(w.asnumpy()).any()
     assert (scaler.get_scale(), scaler.get_growth_tracker(), scaler.state_dict()) == (1.0, 0, {})
     assert scaler.is_enabled() is False
     scaler.load_state_dict({})
 
 
 # ---- Keras's own loop -----------------------------------------------------------------------------------------
+@pytest.mark.tensorflow  # A train_step of one's own is stateless on JAX.
 @pytest.mark.parametrize("how", [{"jit_compile": False}, {"jit_compile": True}, {"run_eagerly": True}], ids=str)
 def test_a_keras_train_step_skips_the_batch_that_overflows(how: dict[str, bool]) -> None:
+    tf = pytest.importorskip("tensorflow")
+
     class Scaled(keras.Sequential):
         scaler = None
 
@@ -345,19 +345,19 @@ def test_a_bad_argument_is_refused_with_what_to_write(call: Any, error: type[Exc
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda s, o, w: s.step(o, tf.constant([1.0]), [w]), TypeError, "step: grads must be a tuple or list"),
+        (lambda s, o, w: s.step(o, Tensor([1.0]), [w]), TypeError, "step: grads must be a tuple or list"),
         (lambda s, o, w: s.unscale_(None, o), TypeError, "unscale_: grads must be a tuple or list"),
-        (lambda s, o, w: s.unscale_(o, [tf.constant(1.0)]), TypeError, "must be a Optimizer or Optimizer"),
+        (lambda s, o, w: s.unscale_(o, [Tensor(1.0)]), TypeError, "must be a Optimizer or Optimizer"),
         (lambda s, o, w: s.step(o, [None], [w]), ValueError, "the loss must depend on some of the optimizer's"),
-        (lambda s, o, w: s.step(o, [tf.constant(1.0)] * 2, [w]), ValueError, "each of the 1 variables; got '2 grad"),
-        (lambda s, o, w: s.step(keras.optimizers.SGD(), [tf.constant([1.0])]), ValueError, "variables must be given"),
+        (lambda s, o, w: s.step(o, [Tensor(1.0)] * 2, [w]), ValueError, "each of the 1 variables; got '2 grad"),
+        (lambda s, o, w: s.step(keras.optimizers.SGD(), [Tensor([1.0])]), ValueError, "variables must be given"),
         (lambda s, o, w: s.unscale_([], nn.SGD([w], 1.0, loss_scale=8.0)), ValueError, "SGD(...) without loss_scale."),
         (lambda s, o, w: s.step(keras.optimizers.SGD(loss_scale_factor=8.0), [], []), ValueError, "_factor=8"),
     ],
 )
 def test_a_bad_call_is_refused_with_what_to_write(call: Any, error: type[Exception], message: str) -> None:
     scaler, w = GradScaler(), weight()
-    scaler.scale(tf.constant(1.0))
+    scaler.scale(Tensor(1.0))
     with pytest.raises(error) as caught:
         call(scaler, momentum(w), w)
     assert message in str(caught.value)

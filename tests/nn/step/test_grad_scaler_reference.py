@@ -10,12 +10,12 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from mixtrain import Parameter, engine, nn
+from mixtrain import Parameter, Tensor, engine, nn
 from mixtrain.amp import GradScaler
 from mixtrain.precision.loss_scale import SMALLEST_NORMAL, LossScaleState
 from mixtrain.precision.scale_arguments import checked_growth
+from tests.engines import MODES, gradient_of, on_jax_only_some
 
 REFERENCE = dict(np.load(pathlib.Path(__file__).parents[2] / "data" / "grad_scaler_reference.npz"))
 CASES = range(len(REFERENCE["settings"]))
@@ -48,37 +48,37 @@ class Pair:
     def iteration(self, targets: Any) -> list[Any]:
         """Run one iteration on targets (micro-batches, 2, 3); return what the recipe keeps."""
         for place, (weight, optimizer) in enumerate(zip(self.weights, self.optimizers, strict=True)):
-            total = tf.zeros(3)
+            total = keras.ops.zeros(3)
             for batch in range(self.micro):
-                with tf.GradientTape() as tape:
-                    loss = 0.5 * tf.reduce_sum((weight.value - targets[batch, place]) ** 2) / self.micro
-                    loss = self.scaler.scale(loss)
-                total += tape.gradient(loss, weight.value)
+                total += gradient_of(lambda: self.scaled_loss(weight, targets[batch, place]), weight)[0]
             grads = [total]
             if self.norm:
                 grads = self.scaler.unscale_(grads, optimizer)
-                norm = tf.norm(grads[0])
-                grads = [grads[0] * tf.minimum(self.norm / (norm + 1e-6), 1.0)]
+                norm = keras.ops.norm(grads[0])
+                grads = [grads[0] * keras.ops.minimum(self.norm / (norm + 1e-6), 1.0)]
             self.scaler.step(optimizer, grads, [weight])
         self.scaler.update()
         momentum, moment = self.optimizers[0].moments[0], self.optimizers[1]._momentums[0]
         state = (self.scaler.state.loss_scale, self.scaler.state.good_steps)
-        values = (*state, tf.stack([weight.value for weight in self.weights]), momentum, moment)
+        values = (*state, keras.ops.stack([weight.value for weight in self.weights]), momentum, moment)
         return [engine.to_tensor(value) for value in values]
+
+    def scaled_loss(self, weight: Any, target: Any) -> Any:
+        return self.scaler.scale(0.5 * keras.ops.sum((weight.value - target) ** 2) / self.micro)
 
 
 @functools.cache
-def compiled(micro: int, norm: float, jit: bool) -> tuple[Pair, Callable[..., Any]]:
+def compiled(micro: int, norm: float, mode: str) -> tuple[Pair, Callable[..., Any]]:
     """Return a pair and its compiled iteration, traced once for all cases that can share it."""
     pair = Pair(micro, norm)
-    return pair, tf.function(pair.iteration, jit_compile=jit, autograph=False)
+    return pair, MODES[mode](pair.iteration)
 
 
 def check(case: int, pair: Pair, iteration: Callable[..., Any], steps: int) -> None:
     """Compare a run with the recorded one."""
     pair.start(case)
     rows = [
-        [value.numpy() for value in iteration(tf.constant(row))] for row in REFERENCE["targets"][case][:steps]
+        [engine.to_numpy(value) for value in iteration(Tensor(row))] for row in REFERENCE["targets"][case][:steps]
     ]
     names = ("scale", "tracker", "weight", "momentum", "moment")
     for name, column in zip(names, zip(*rows, strict=True), strict=True):
@@ -96,16 +96,22 @@ def settings_of(case: int) -> tuple[int, float]:
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_compiled_loop_equals_pytorch_after_every_iteration(case: int) -> None:
-    pair, iteration = compiled(*settings_of(case), jit=False)
-    check(case, pair, iteration, steps=26)
+    check(case, *compiled(*settings_of(case), "compiled"), steps=26)
+
+
+@pytest.mark.tensorflow
+def test_a_loop_was_traced_once() -> None:
+    pair, iteration = compiled(*settings_of(0), "compiled")
+    check(0, pair, iteration, steps=3)
     assert engine.trace_count(iteration) == 1
 
 
+@pytest.mark.tensorflow  # JAX has XLA alone.
 def test_a_loop_compiled_with_xla_equals_pytorch() -> None:
-    check(3, *compiled(*settings_of(3), jit=True), steps=26)
+    check(3, *compiled(*settings_of(3), "xla"), steps=26)
 
 
-@pytest.mark.parametrize("case", [1, 2])
+@pytest.mark.parametrize("case", on_jax_only_some([1, 2], some=[1]))
 def test_an_eager_loop_equals_pytorch(case: int) -> None:
     pair = Pair(*settings_of(case))
     check(case, pair, pair.iteration, steps=14)

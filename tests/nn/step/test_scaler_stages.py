@@ -6,12 +6,14 @@ import gc
 import weakref
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from mixtrain import Parameter, engine, nn
+import mixtrain
+from mixtrain import Parameter, Tensor, engine, nn
 from mixtrain.amp import GradScaler
+from tests.engines import MODES, compiled
 
 
 class Loop:
@@ -23,8 +25,8 @@ class Loop:
 
     def gradient(self, slope: Any = 1.0) -> list[Any]:
         """Return the gradient of a scaled loss."""
-        self.scaler.scale(tf.constant(0.0))
-        return [tf.reshape(slope * self.scaler.state.loss_scale, (1,))]
+        self.scaler.scale(Tensor(0.0))
+        return [keras.ops.reshape(slope * self.scaler.state.loss_scale, (1,))]
 
     def unscale(self, grads: Any = None) -> list[Any]:
         return self.scaler.unscale_(grads or self.gradient(), self.optimizer)
@@ -46,26 +48,26 @@ WRONG = {
     "step twice": (lambda loop: (loop.step(), loop.step()), "got a second call. Write scaler.update()"),
     "update alone": (lambda loop: loop.update(), "got no unscale_() and no step(). Write scaler.step("),
     "update twice": (lambda loop: (loop.step(), loop.update(), loop.update()), "got no unscale_() and no step()."),
-    "step before scale": (lambda loop: loop.step([tf.ones(1)]), "got step() before scale(). Write gradients of"),
-    "unscale_ before scale": (lambda loop: loop.unscale([tf.ones(1)]), "got unscale_() before scale()."),
+    "step before scale": (lambda loop: loop.step([keras.ops.ones(1)]), "got step() before scale(). Write gradients of"),
+    "unscale_ before scale": (lambda loop: loop.unscale([keras.ops.ones(1)]), "got unscale_() before scale()."),
 }
 
 
-@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("mode", ["eager", "compiled"])
 @pytest.mark.parametrize("what", WRONG)
-def test_calls_in_a_wrong_order_are_refused_with_what_to_write(what: str, compiled: bool) -> None:
+def test_calls_in_a_wrong_order_are_refused_with_what_to_write(what: str, mode: str) -> None:
     loop, (calls, message) = Loop(), WRONG[what]
 
     def run() -> None:
         calls(loop)
 
     with pytest.raises(RuntimeError) as caught:
-        (tf.function(run, autograph=False) if compiled else run)()
+        MODES[mode](run)()
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
-def test_a_step_with_the_gradients_that_unscale_was_given_is_refused(compiled: bool) -> None:
+@pytest.mark.parametrize("mode", ["eager", "compiled"])
+def test_a_step_with_the_gradients_that_unscale_was_given_is_refused(mode: str) -> None:
     loop = Loop()
 
     def run() -> None:
@@ -74,7 +76,7 @@ def test_a_step_with_the_gradients_that_unscale_was_given_is_refused(compiled: b
         loop.step(grads)
 
     with pytest.raises(RuntimeError, match=r"still scaled\. Write grads = scaler\.unscale_\(grads, optimizer\)\."):
-        (tf.function(run, autograph=False) if compiled else run)()
+        MODES[mode](run)()
 
 
 def test_an_update_makes_the_optimizer_ready_again() -> None:
@@ -96,7 +98,7 @@ def test_an_unscale_without_a_step_can_be_updated() -> None:
 def test_several_iterations_in_one_trace_and_many_calls_of_it() -> None:
     loop = Loop()
 
-    @tf.function(autograph=False)
+    @compiled
     def run() -> None:
         for _ in range(2):
             loop.step(loop.unscale())
@@ -125,8 +127,8 @@ def test_a_trace_that_failed_leaves_no_stage_behind_and_its_graph_can_go() -> No
 
     graphs: list[Any] = []
     with pytest.raises(KeyError):
-        tf.function(fails, autograph=False)()
-    assert bool(tf.function(works, autograph=False)())
+        compiled(fails)()
+    assert bool(compiled(works)())
     assert bool(works())
     gc.collect()
     assert graphs[0]() is None
@@ -134,7 +136,7 @@ def test_a_trace_that_failed_leaves_no_stage_behind_and_its_graph_can_go() -> No
 
 def test_unscale_in_a_compiled_function_and_step_outside_are_refused_until_the_scaler_begins_anew() -> None:
     loop = Loop()
-    grads = tf.function(loop.unscale, autograph=False)()
+    grads = compiled(loop.unscale)()
     with pytest.raises(RuntimeError, match="same compiled function.*SGD on the other side.*Write both in one function"):
         loop.step(grads)
     with pytest.raises(RuntimeError, match="same compiled function"):
@@ -148,10 +150,12 @@ def test_unscale_outside_of_a_compiled_step_is_refused() -> None:
     loop = Loop()
     grads = loop.unscale()
     with pytest.raises(RuntimeError, match="same compiled function"):
-        tf.function(loop.step, autograph=False)(grads)
+        compiled(loop.step)(grads)
 
 
+@pytest.mark.tensorflow  # JAX has no branches that a tensor decides.
 def test_unscale_in_a_function_and_step_in_a_branch_of_it_work() -> None:
+    tf = pytest.importorskip("tensorflow")
     loop = Loop()
 
     @tf.function
@@ -167,29 +171,30 @@ def test_unscale_in_a_function_and_step_in_a_branch_of_it_work() -> None:
     assert loop.value == 0.5
 
 
-def test_a_step_and_an_update_in_a_branch_accumulate_over_calls() -> None:
-    loop, total = Loop(), tf.Variable([0.0])
+@pytest.mark.parametrize("kind", ["number", pytest.param("tensor", marks=pytest.mark.tensorflow)])
+def test_a_step_and_an_update_in_a_branch_accumulate_over_calls(kind: str) -> None:
+    loop, total = Loop(), keras.Variable(np.zeros(1, np.float32), trainable=False)
 
-    @tf.function
+    @mixtrain.jit
     def run(slope: Any, last: Any) -> None:
         total.assign_add(loop.gradient(slope)[0])
         if last:
-            loop.step([total.read_value()])
+            loop.step([engine.snapshot(total)])
             loop.update()
             total.assign([0.0])
 
     for slope, last in ((1.0, False), (2.0, True), (4.0, False), (np.inf, True)):
-        run(tf.constant(slope), tf.constant(last))
+        run(Tensor(slope), Tensor(last) if kind == "tensor" else last)
     assert loop.value == -0.5
     assert (loop.scaler.get_scale(), loop.scaler.get_growth_tracker()) == (8.0, 0)
 
 
-@pytest.mark.parametrize("outer", ["eager", "compiled", "xla"])
+@pytest.mark.parametrize("outer", MODES)
 def test_steps_in_functions_of_their_own_and_one_update_outside(outer: str) -> None:
     scaler = GradScaler(16.0, growth_interval=3)
     loops = [Loop("w", scaler), Loop("v", scaler)]
     first, second = (
-        tf.function(lambda slope, loop=loop: loop.step(loop.gradient(slope)), autograph=False) for loop in loops
+        compiled(lambda slope, loop=loop: loop.step(loop.gradient(slope))) for loop in loops
     )
 
     def run(one: Any, other: Any) -> None:
@@ -197,11 +202,10 @@ def test_steps_in_functions_of_their_own_and_one_update_outside(outer: str) -> N
         second(other)
         scaler.update()
 
-    if outer != "eager":
-        run = tf.function(run, autograph=False, jit_compile=outer == "xla")
+    run = MODES[outer](run)
     seen = []
     for one, other in ((1.0, 1.0), (np.nan, 1.0), (1.0, 1.0), (1.0, 1.0), (1.0, 1.0)):
-        run(tf.constant(one), tf.constant(other))
+        run(Tensor(one), Tensor(other))
         seen.append(scaler.get_scale())
     assert seen == [16.0, 8.0, 8.0, 8.0, 16.0]
     assert [loop.value for loop in loops] == [-1.0, -1.5]
@@ -209,7 +213,7 @@ def test_steps_in_functions_of_their_own_and_one_update_outside(outer: str) -> N
 
 def test_a_compiled_update_that_no_step_comes_before_leaves_the_scale() -> None:
     loop = Loop()
-    update = tf.function(loop.update, autograph=False)
+    update = compiled(loop.update)
     loop.step(loop.gradient(np.inf))
     update()
     assert loop.scaler.get_scale() == 8.0

@@ -20,6 +20,7 @@ from mixtrain.train.callback import Callback, CallbackList
 from mixtrain.train.callback.callback import HOOKS
 from mixtrain.train.callback.keras_adapter import KerasCallbackAdapter
 from mixtrain.train.run_context import CallbackArguments, RunContext
+from tests.engines import on_jax_only_some
 
 Make = Callable[[pathlib.Path], Callback]
 
@@ -59,6 +60,7 @@ def _classes() -> dict[str, type[Callback]]:
 
 
 CALLBACKS = pytest.mark.parametrize("name", sorted(MAKE))
+RUNS = on_jax_only_some([(mode, sink) for mode in ("train", "fit", "eval") for sink in (False, True)], [2, 5])
 
 
 def _run(callback: Any, folder: pathlib.Path, mode: str, sink: bool) -> tuple[Any, list[bytes]]:
@@ -80,8 +82,7 @@ def _run(callback: Any, folder: pathlib.Path, mode: str, sink: bool) -> tuple[An
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, bool], Any]:
     """What a run without callbacks comes to, for each kind of run."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    runs = [(mode, sink) for mode in ("train", "fit", "eval") for sink in (False, True)]
-    return {(mode, sink): _run(None, folder, mode, sink) for mode, sink in runs}
+    return {run: _run(None, folder, *run) for run in {*RUNS, ("train", False)}}
 
 
 def test_every_callback_of_the_package_is_held_to_the_contract() -> None:
@@ -112,8 +113,7 @@ def test_two_of_a_kind_share_no_state(name: str, tmp_path: pathlib.Path) -> None
 
 
 @CALLBACKS
-@pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
-@pytest.mark.parametrize("mode", ["train", "fit", "eval"])
+@pytest.mark.parametrize(("mode", "sink"), RUNS)
 def test_it_works_in_every_kind_of_run_and_an_observer_changes_nothing(
     name: str, mode: str, sink: bool, tmp_path: pathlib.Path, undisturbed: dict[tuple[str, bool], Any]
 ) -> None:
@@ -142,7 +142,7 @@ def test_its_docstring_names_every_argument(name: str) -> None:
 
 
 @CALLBACKS
-@pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
+@pytest.mark.parametrize("sink", on_jax_only_some([False, True], [1]))
 def test_it_serves_a_second_run_as_it_served_the_first(name: str, sink: bool, tmp_path: pathlib.Path) -> None:
     callback = MAKE[name](tmp_path)
     first = _run(callback, tmp_path, "train", sink)

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import Model, nn
+from mixtrain import Model, engine, nn
 from mixtrain.train.callback import EarlyStopping, History, LambdaCallback, LearningRateScheduler, ReduceLROnPlateau
 from mixtrain.train.run_context import RunContext
 from tests.nn.optim.setting import parameter
@@ -36,7 +36,9 @@ def test_the_values_of_the_best_epoch_are_put_back_with_the_optimizer(
     assert len(history["loss"]) == stopping.stopped_epoch == 3
     once = _model(kind, rate=8.0)
     once.train(1, BATCHES, verbose=0)
-    found, expected = ([v.numpy() for v in one.train_network.driver.state_variables()] for one in (model, once))
+    found, expected = (
+        [engine.to_numpy(v) for v in one.train_network.driver.state_variables()] for one in (model, once)
+    )
     np.testing.assert_equal(found, expected)
     assert model.predict_network.weight.asnumpy().tolist() == once.predict_network.weight.asnumpy().tolist()
     assert capsys.readouterr().out == "Restoring the values of the best epoch.\nEpoch 00003: early stopping\n"

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from mixtrain import DynamicLossScaleManager, Model, load_checkpoint, nn
 from mixtrain.train.callback import Callback, OnRequestExit
@@ -79,7 +78,9 @@ def test_a_run_asked_within_an_epoch_ends_after_the_step_and_repeats_the_epoch(t
     assert _model().train(4, BATCHES, stopping, verbose=0).epoch == [2, 3, 4]
 
 
+@pytest.mark.tensorflow
 def test_a_file_may_ask_and_the_graph_is_written_for_tensorflow(tmp_path: pathlib.Path) -> None:
+    tf = pytest.importorskip("tensorflow")
     file = tmp_path / "exit.json"
     file.write_text("{")  # half written asks for nothing
     stopping = OnRequestExit(False, directory=tmp_path, config_file=file)

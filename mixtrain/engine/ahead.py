@@ -6,7 +6,9 @@ import contextlib
 import queue
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
+
+THREAD_NAME: Final = "mixtrain-read-ahead"
 
 
 def read_ahead(produce: Callable[[], Iterator[Any]], *, depth: int = 4) -> Iterator[Any]:
@@ -21,7 +23,7 @@ def read_ahead(produce: Callable[[], Iterator[Any]], *, depth: int = 4) -> Itera
     """
     ready: queue.Queue[tuple[bool, Any]] = queue.Queue(depth)
     stop = threading.Event()
-    worker = threading.Thread(target=_work, args=(produce, ready, stop), name="mixtrain-read-ahead", daemon=True)
+    worker = threading.Thread(target=_work, args=(produce, ready, stop), name=THREAD_NAME, daemon=True)
     worker.start()
     try:
         while True:

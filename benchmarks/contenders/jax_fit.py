@@ -1,0 +1,22 @@
+"""Keras's own `compile` and `fit` on JAX, at its defaults, fed from NumPy arrays; no TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from benchmarks.contender import Contender, Round
+from benchmarks.networks.in_keras import loss, network, optimizer
+from benchmarks.workloads import Workload, arrays
+
+
+def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
+    """Return what compiles the network."""
+    policy = "float32" if contender.dtype == "float32" else f"mixed_{contender.dtype}"
+    model = network(workload, policy)
+    x, y = (part.reshape(-1, *part.shape[2:]) for part in arrays(workload, steps))
+
+    def prepare() -> Round:
+        model.compile(optimizer(), loss(), jit_compile=contender.jit)
+        return lambda: model.fit(x, y, workload.batch, epochs=1, shuffle=False, verbose=0)
+
+    return prepare

@@ -1,0 +1,77 @@
+"""The loop that one writes by hand on JAX: `jax.jit` a step, or `lax.scan` over the epoch in one compiled call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from benchmarks.contender import Contender, Round
+from benchmarks.networks.in_keras import loss, network, optimizer
+from benchmarks.workloads import Workload, arrays
+
+State = tuple[list[Any], list[Any], list[Any]]
+
+
+def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
+    """Return what compiles the step, or the loop."""
+    x, y = arrays(workload, steps)
+
+    def prepare() -> Round:
+        step, state = training(workload)
+        return _in_scan(step, state, x, y) if contender.sink else _on_host(step, state, x, y)
+
+    return prepare
+
+
+def training(workload: Workload, policy: str = "float32") -> tuple[Callable[[State, Any], tuple[State, Any]], State]:
+    """Return a pure training step and its first state.
+
+    Args:
+        workload: What is trained.
+        policy: The Keras dtype policy of the network.
+
+    Returns:
+        A function of state and batch that returns the next state and the loss; the state: trainable and other
+        variables of the network, and the optimizer's.
+    """
+    model, rule, measure = network(workload, policy), optimizer(), loss()
+    rule.build(model.trainable_variables)
+
+    def value_of(weights: Any, others: Any, x: Any, y: Any) -> tuple[Any, Any]:
+        logits, others = model.stateless_call(weights, others, x, training=True)
+        return measure(y, logits), others
+
+    def step(state: State, batch: Any) -> tuple[State, Any]:
+        weights, others, moments = state
+        (value, others), gradients = jax.value_and_grad(value_of, has_aux=True)(weights, others, *batch)
+        weights, moments = rule.stateless_apply(moments, gradients, weights)
+        return (weights, others, moments), value
+
+    variables = (model.trainable_variables, model.non_trainable_variables, rule.variables)
+    return step, tuple([variable.value for variable in part] for part in variables)  # type: ignore[return-value]
+
+
+def _on_host(step: Callable[..., Any], state: State, x: Any, y: Any) -> Round:
+    compiled = jax.jit(step, donate_argnums=0)
+
+    def run() -> float:
+        nonlocal state
+        value: Any = 0.0
+        for batch in zip(x, y, strict=True):
+            state, value = compiled(state, batch)
+        return float(jax.block_until_ready(value))
+
+    return run
+
+
+def _in_scan(step: Callable[..., Any], state: State, x: Any, y: Any) -> Round:
+    compiled = jax.jit(lambda state, batches: jax.lax.scan(step, state, batches), donate_argnums=0)
+
+    def run() -> float:
+        nonlocal state
+        state, values = compiled(state, (x, y))
+        return float(jax.block_until_ready(values)[-1])
+
+    return run

@@ -1,0 +1,121 @@
+"""The sections of docs/benchmarks_gpu.md, from a record; what no run has measured says so."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from benchmarks.table import goals_table, line, short
+
+PAGE: Final = pathlib.Path(__file__).parent.parent / "docs" / "benchmarks_gpu.md"
+NO: Final = "not measured"
+
+
+def as_markdown(record: Mapping[str, Any]) -> str:
+    """Return a record as text with its tables.
+
+    Args:
+        record: What `benchmarks.gpu_record` gives, or its blank one.
+    """
+    parts = [_where(record), "### Numbers", _checks(record["checks"]), "### Loss scales", _traces(record["traces"])]
+    parts += ["### Ceilings", _ceilings(record["ceilings"])]
+    for times, peaks in zip(record["races"], record["memory"], strict=True):
+        parts += [f"### {times['race']}", _race(times, peaks)]
+    parts += ["### What limits a step", _limits(record["limits"])]
+    goals = [goal for race in (*record["races"], *record["memory"]) for goal in race["goals"]]
+    parts += ["### Goals", goals_table(goals), _verdict(goals)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _where(record: Mapping[str, Any]) -> str:
+    device = record["device"]
+    if device is None:
+        return "No run is recorded yet: every line below says so."
+    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
+    memory = f", {device['memory_bytes'] / 2**30:.0f} GiB for JAX" if device["memory_bytes"] else ""
+    around = record["surroundings"]
+    reduced = (
+        "**A reduced run on a CPU**: smaller networks and batches, to see that all of it works. Its times say "
+        "nothing about a GPU. "
+        if device["platform"] == "cpu" else ""
+    )
+    name = around["cpu"] if device["platform"] == "cpu" else device["kind"]
+    return (
+        f"{reduced}Seen on {name}{memory}, {around['cores']} cores, Python {around['python']}: {versions}. "
+        f"Load average {around['load']} when it began; {record['seconds']:.0f} s in all, {record['jobs']} contenders "
+        "made ready at once."
+    )
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join([line(head), "|---" * len(head) + "|", *map(line, rows)])
+
+
+def _checks(checks: Sequence[Mapping[str, Any]] | None) -> str:
+    if not checks:
+        return f"Golden traces and float64 references: {NO}."
+    held = sum(one["met"] for one in checks)
+    rows = [(one["what"], _number(one["seen"]), _number(one["limit"]), "holds" if one["met"] else "**WRONG**")
+            for one in checks]
+    return f"{held} of {len(checks)} hold.\n\n{_table(('what', 'error seen', 'limit', ''), rows)}"
+
+
+def _traces(traces: Sequence[Mapping[str, Any]] | None) -> str:
+    if not traces:
+        return f"Fixed and Dynamic managers with planted overflows: {NO}."
+    yes = {True: "yes", False: "**NO**", None: "this is a CPU"}
+    rows = [
+        (one["what"], str(one["steps"]), f"{one['overflows']} ({yes[one['as_planted']]})", str(one["moves"]),
+         yes[one["as_the_rule"]], yes[one["as_on_cpu"]])
+        for one in traces
+    ]
+    head = ("manager, feed", "steps", "overflows (as planted)", "moves of the scale", "as the rule", "as on the CPU")
+    return _table(head, rows)
+
+
+def _ceilings(ceilings: Mapping[str, Mapping[str, Any]] | None) -> str:
+    if not ceilings:
+        return f"Products of large matrices in each format, copies: {NO}."
+    rows = [(name, f"{short(one['value'])} {one['unit']}", one["of"]) for name, one in ceilings.items()]
+    return _table(("what", "at most", "measured on"), rows)
+
+
+def _race(times: Mapping[str, Any], peaks: Mapping[str, Any]) -> str:
+    """Return one table of all contenders of a race, those that were not measured too."""
+    memory = {row["name"]: row["median"] for row in peaks["contenders"]}
+    rows = [
+        (row["name"], short(row["median"]), f"{row['spread']:.0%}", f"{row['samples_a_second']:,.0f}",
+         f"{memory[row['name']]:.2f}" if row["name"] in memory else NO)
+        for row in times["contenders"]
+    ]
+    rows += [(name, NO, "", "", NO) for name in times["missing"]]
+    head = ("contender", "ms a step (median)", "spread (quartiles / median)", "samples a second", "peak device GiB")
+    missing = "; ".join(f"{name}: {why}" for name, why in times["missing"].items() if why)
+    rounds = f"{times['rounds']} rounds.\n\n" if times["rounds"] else ""
+    return rounds + _table(head, rows) + (f"\n\nNot measured: {missing}." if missing else "")
+
+
+def _limits(limits: Sequence[Mapping[str, Any]]) -> str:
+    if not limits:
+        return f"Arithmetic or bytes, for each network and precision: {NO}."
+    rows = [
+        (one["network"], one["precision"], short(one["gflop"]), short(one["gbyte"]), short(one["flop_a_byte"]),
+         short(one["arithmetic_ms"]), short(one["bytes_ms"]), one["limit"],
+         NO if one["seen_ms"] is None else short(one["seen_ms"]), "" if one["share"] is None else f"{one['share']:.0%}")
+        for one in limits
+    ]
+    head = ("network", "precision", "GFLOP a step", "GB a step", "FLOP a byte", "ms by arithmetic", "ms by bytes",
+            "limited by", "ms seen", "of the ceiling")
+    return _table(head, rows)
+
+
+def _verdict(goals: Sequence[Mapping[str, Any]]) -> str:
+    judged = [goal for goal in goals if goal["met"] is not None]
+    with_limit = sum(goal["limit"] is not None for goal in goals)
+    met = sum(goal["met"] for goal in judged)
+    return f"{met} of {with_limit} goals were met; {with_limit - len(judged)} were not measured." if with_limit else ""
+
+
+def _number(value: float) -> str:
+    return f"{value:.2g}" if value is not None else "not a number"

@@ -1,0 +1,27 @@
+"""A loop over the first axis of tensors that keeps every state on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+
+def scan(step: Callable[[Any, Any], Any], initial: Any, elements: Any) -> Any:
+    """Run ``state = step(state, element)`` for each slice of `elements` along their first axis.
+
+    Args:
+        step: Takes the state and one slice of each element, and returns the next state, of the same structure.
+        initial: The state before the first step: a tensor or a tuple of tensors.
+        elements: A tensor or a tuple of tensors with a common first axis.
+
+    Returns:
+        The states after each step, stacked along a new first axis, in the structure of `initial`.
+    """
+
+    def body(state: Any, element: Any) -> tuple[Any, Any]:
+        following = step(state, element)
+        return following, following
+
+    return jax.lax.scan(body, initial, elements)[1]

@@ -1,0 +1,71 @@
+"""Functions of half tensors where a device has no half kernels for them: float32 kernels, the result rounded."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from mixtrain.dtype import float16
+from mixtrain.engine.facts import DeviceFacts
+from mixtrain.engine.quiet import without_lines
+
+
+def has_kernels(dtype: str, device: DeviceFacts) -> bool:
+    """Say whether a device has fast kernels of a format for what is no product: oneDNN has no float16 on CPU."""
+    return device.kind != "CPU" or dtype != float16
+
+
+def by_float32(function: Callable[..., Any], *tensors: Any) -> Any:
+    """Return the function's result on the values of half tensors, computed in float32 and rounded once.
+
+    The backward pass does the same, from the half tensors: no float32 copy is held for it. What it needs of the
+    function's own steps is computed again; of a product nothing is.
+
+    Args:
+        function: Takes tensors of one format and returns one of that format.
+        tensors: Its arguments, of one half format.
+    """
+    half = tensors[0].dtype
+    if half == tf.float16:
+        tell_of_float16()
+
+    @tf.custom_gradient  # type: ignore[untyped-decorator]
+    def compute(*tensors: Any) -> tuple[Any, Callable[[Any], list[Any]]]:
+        def gradient(upstream: Any) -> list[Any]:
+            wide = widened(tensors, after=upstream)
+            with tf.GradientTape() as tape:
+                tape.watch(wide)
+                # Only what its derivative needs of this stays in the graph; a bilinear function's needs nothing.
+                result = function(*wide)
+            found = tape.gradient(result, wide, output_gradients=tf.cast(upstream, tf.float32))
+            return [tf.cast(one, half) for one in found]
+
+        return tf.cast(function(*widened(tensors)), half), gradient
+
+    return compute(*tensors)
+
+
+def widened(tensors: Sequence[Any], *, after: Any = None) -> list[Any]:
+    """Return float32 copies of tensors.
+
+    Args:
+        tensors: The tensors.
+        after: What the copies wait for: without it, those of a backward pass would be made in the forward pass, and
+            held.
+    """
+    with tf.control_dependencies([] if after is None else [after]):
+        return [tf.cast(tensor, tf.float32) for tensor in tensors]
+
+
+@functools.cache
+def tell_of_float16() -> None:
+    """Let TensorFlow say now, unheard, that oneDNN has no float16 kernels here: it says so once, as an error.
+
+    That is known, and the reason for `by_float32`.
+    """
+    with without_lines(re.compile(rb"E\d{4} .*oneDNN supports DT_HALF only")), tf.init_scope():
+        tf.function(lambda x: x + x, autograph=False)(tf.zeros((), tf.float16))

@@ -1,0 +1,91 @@
+"""A function of rows, compiled over blocks or run at once: the same numbers, and one sentence for what does not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from mixtrain import engine
+
+KEYS = np.arange(3, dtype=np.int64)
+ROWS = np.arange(6, dtype=np.int64).reshape(3, 2)
+
+
+def _function(function: Any, *, by_block: bool = False) -> engine.RowFunction:
+    return engine.RowFunction([engine.RowPart(function, by_block)], parallel=2)
+
+
+def _below(limit: int, value: Any) -> Any:
+    engine.require(keras.ops.max(value) < limit, "expected at most {}; got {}.", limit - 1, keras.ops.max(value))
+    return value
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float64", "float16"])
+def test_rows_keep_their_dtype(dtype: str) -> None:
+    (result,) = _function(lambda seed, x: (x + x,))(KEYS, [ROWS.astype(dtype)])
+    assert (result.dtype, result.tolist()) == (dtype, (2 * ROWS).tolist())
+
+
+def test_rows_and_blocks_of_any_length_give_the_same() -> None:
+    by_row, by_block = _function(lambda seed, x: (3 * x,)), _function(lambda x: (3 * x,), by_block=True)
+    for count in (1, 2, 3):
+        for run in (by_row, by_block):
+            assert run(KEYS[:count], [ROWS[:count]])[0].tolist() == (3 * ROWS[:count]).tolist()
+
+
+def test_random_numbers_come_from_the_rows_key_alone() -> None:
+    chance = engine.chance
+
+    def draw(seed: Any, x: Any) -> Any:
+        return x, chance.uniform(chance.fold(seed, 3), 2.0, 5.0, (4,)), chance.integer(seed, 1000)
+
+    run = _function(draw)
+    together, alone = run(KEYS, [ROWS]), run(KEYS[2:], [ROWS[2:]])
+    at_once = engine.call_row(draw, (2, 0), ROWS[2])
+    for column, single, once in zip(together, alone, at_once, strict=True):
+        np.testing.assert_array_equal(column[2], single[0])
+        np.testing.assert_array_equal(column[2], once)
+    assert len({tuple(row) for row in together[1]}) == 3
+    assert (together[1] >= 2).all() and (together[1] < 5).all()
+
+
+@pytest.mark.parametrize("by_block", [False, True])
+def test_what_a_row_must_hold_is_said_with_its_values(by_block: bool) -> None:
+    def function(*values: Any) -> Any:
+        with engine.speaking_of("map {x}"):
+            return (_below(5, values[-1]),)
+
+    run = _function(function, by_block=by_block)
+    with pytest.raises(ValueError, match=r"^map \(x\): expected at most 4; got 5\.$"):
+        run(KEYS, [ROWS])
+    assert run(KEYS[:2], [ROWS[:2]])[0].tolist() == ROWS[:2].tolist()
+    with pytest.raises(ValueError, match="^expected at most 4; got 9"):
+        engine.call_row(lambda seed, x: (_below(5, x),), (0, 0), np.array([9]))
+
+
+def test_only_the_branch_that_is_taken_must_hold_what_it_requires() -> None:
+    def function(seed: Any, x: Any) -> Any:
+        low = keras.ops.max(x) < 2
+        return (engine.chance.either(low, lambda: x, lambda: engine.chance.one_of(
+            keras.ops.cast(x[0] // 4, "int32"), [lambda: _below(4, x), lambda: _below(6, x)])),)
+
+    assert _function(function)(KEYS, [ROWS])[0].tolist() == ROWS.tolist()
+    with pytest.raises(ValueError, match="expected at most 5; got 7"):
+        _function(function)(KEYS, [ROWS + np.array([[0], [0], [2]])])
+
+
+def test_results_may_have_sizes_that_the_row_decides() -> None:
+    def function(seed: Any, x: Any) -> Any:
+        image = x[:, :, None]
+        part = engine.images.crop(image, 0, 0, x[0, 0], 1)
+        return part, engine.chance.either(x[0, 0] > 1, lambda: x, lambda: x[:1])
+
+    run = _function(function)
+    image = np.full((1, 3, 2), 2, np.int32)
+    part, chosen = run(KEYS[:1], [image])
+    assert (part.shape, chosen.shape) == ((1, 2, 1, 1), (1, 3, 2))
+    part, chosen = run(KEYS[:1], [image // 2])
+    assert (part.shape, chosen.shape) == ((1, 1, 1, 1), (1, 1, 2))

@@ -1,0 +1,51 @@
+"""What tests for every engine share: ways to run a user's function, a gradient, fewer cases on JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import keras
+
+import mixtrain
+
+ON_TENSORFLOW: Final = keras.backend.backend() == "tensorflow"
+
+
+def _modes() -> dict[str, Callable[[Any], Any]]:
+    """Return the ways to run a function of tensors that writes variables, by name.
+
+    "compiled" is what users of the engine write: `tf.function`, or `mixtrain.jit` where variables need it.
+    """
+    eager = {"eager": lambda function: function}
+    if not ON_TENSORFLOW:
+        return eager | {"compiled": mixtrain.jit}
+    import tensorflow as tf
+
+    compiled, xla = tf.function(autograph=False), tf.function(autograph=False, jit_compile=True)
+    return eager | {"compiled": compiled, "xla": xla, "jit": mixtrain.jit}
+
+
+MODES: Final = _modes()
+compiled: Final = MODES["compiled"]
+
+
+def on_jax_only_some(cases: Iterable[Any], some: Sequence[int] = (0,)) -> list[Any]:
+    """Return all cases of a parametrised test, or on JAX, where each is compiled by XLA, those at a few places.
+
+    Example:
+        >>> len(on_jax_only_some(["a", "b", "c"])) in (1, 3)
+        True
+    """
+    found = list(cases)
+    return found if ON_TENSORFLOW else [found[place] for place in some]
+
+
+def held_as(dtype: str) -> str:
+    """Return the format in which tensors of a format are held: JAX has 64 bits only in a mode of its own."""
+    return str(keras.backend.standardize_dtype(mixtrain.Tensor(0, dtype).dtype))
+
+
+def gradient_of(loss: Callable[[], Any], *variables: Any) -> list[Any]:
+    """Return the gradients of a loss with respect to variables."""
+    return list(mixtrain.value_and_grad(loss, None, variables)()[1])
