@@ -12,7 +12,7 @@ from mixtrain import checks
 from mixtrain.amp.amp_optimizer import AmpOptimizer, checked_driver, trained_by
 from mixtrain.amp.autocast import autocast
 from mixtrain.amp.opt_level import DYNAMIC, Options, OptLevel, options_table, resolve_options
-from mixtrain.amp.scale_range import BoundedState
+from mixtrain.amp.scale_range import scale_in_range
 from mixtrain.common.changes import precision_changed
 from mixtrain.dtype import DType, as_dtype, float32
 from mixtrain.network.interpose import Forward, interpose
@@ -255,6 +255,6 @@ def _scaler(options: Options, smallest: float | None, largest: float) -> GradSca
     if options.loss_scale == 1.0:
         return None
     scaler = GradScaler()
-    scaler.state = BoundedState.made(_WHERE, None if options.loss_scale == DYNAMIC else float(options.loss_scale),
-                                     smallest, largest)
+    fixed = None if options.loss_scale == DYNAMIC else float(options.loss_scale)
+    scaler.state = scale_in_range(_WHERE, fixed, smallest, largest)
     return scaler

@@ -16,6 +16,7 @@ with without_startup_notes():
     import keras
 check_backend(keras.backend.backend())
 
+from mixtrain.engine.example_columns import ExampleColumn, UnreadableRecord
 from mixtrain.engine.facts import DeviceFacts, GroupFacts, JitChoice
 from mixtrain.engine.methods import tensor_method
 
@@ -55,7 +56,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.engine.tensorflow.normalise import fused_batch_norm, normalise_axes
     from mixtrain.engine.tensorflow.pooling import pool
     from mixtrain.engine.tensorflow.products import product, times_transposed
-    from mixtrain.engine.tensorflow.records import ExampleColumn, Examples, UnreadableRecord, first_example
+    from mixtrain.engine.tensorflow.records import Examples, first_example
     from mixtrain.engine.tensorflow.row_function import RowFunction, RowPart, call_row, processors, require, speaking_of
     from mixtrain.engine.tensorflow.scan import scan
     from mixtrain.engine.tensorflow.steps import GROUPS, CompiledSteps
@@ -84,6 +85,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         snapshot,
         to_numpy,
         to_tensor,
+        wait_for,
     )
     from mixtrain.engine.tensorflow.trace import as_written, has_results, traces
 else:
@@ -122,7 +124,7 @@ else:
     from mixtrain.engine.jax.normalise import fused_batch_norm, normalise_axes
     from mixtrain.engine.jax.pooling import pool
     from mixtrain.engine.jax.products import product, times_transposed
-    from mixtrain.engine.jax.records import ExampleColumn, Examples, UnreadableRecord, first_example
+    from mixtrain.engine.jax.records import Examples, first_example
     from mixtrain.engine.jax.row_function import RowFunction, RowPart, call_row, processors, require, speaking_of
     from mixtrain.engine.jax.scan import scan
     from mixtrain.engine.jax.steps import GROUPS, CompiledSteps
@@ -151,6 +153,7 @@ else:
         snapshot,
         to_numpy,
         to_tensor,
+        wait_for,
     )
     from mixtrain.engine.jax.trace import as_written, has_results, traces
 
@@ -242,6 +245,7 @@ __all__ = [
     "value_and_gradient",
     "warp",
     "with_branches",
+    "wait_for",
     "wrap_pipeline",
     "write_onnx",
     "write_saved_model",

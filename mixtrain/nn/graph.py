@@ -11,12 +11,12 @@ import keras
 import numpy as np
 
 from mixtrain import checks, context, engine
-from mixtrain.common.changes import precision_version
 from mixtrain.network.walk import tree_of
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.graph_config import GraphConfig
 from mixtrain.nn.graph_optimizers import GraphOptimizers
 from mixtrain.nn.optim.optimizer import Optimizer
+from mixtrain.nn.step.compiled_call import CompiledCall
 from mixtrain.nn.step.grad_scaler import GradScaler
 from mixtrain.nn.step.recipe import Scaling, run_step
 from mixtrain.precision.apply import under_plan
@@ -62,7 +62,7 @@ class Graph(Cell):
         self._optimizers = GraphOptimizers(self.cls_name)
         self._scaler: GradScaler | None = None
         self._losses: list[Any] | None = None
-        self._compiled: dict[Any, Any] = {}
+        self._compiled: CompiledCall | None = None
 
     # ---- what a subclass writes and calls -----------------------------------------------------------------------
     def build(self, *inputs: Any) -> Any:
@@ -162,13 +162,13 @@ class Graph(Cell):
         self._prepare(values)
         if engine.is_tracing() or not context.graph_mode():
             return super().__call__(*values)
-        key = (precision_version(), context.get_context("jit_level"))
-        if key not in self._compiled:
-            self._compiled.clear()
-            with self._in_force():
-                choice = choose_step_jit(self)
-            self._compiled[key] = engine.compile_function(super().__call__, choice=choice)
-        return engine.call_with_branches(self._compiled[key], *values)
+        if self._compiled is None:
+            self._compiled = CompiledCall(super().__call__, self._choice)
+        return self._compiled(*values)
+
+    def _choice(self) -> engine.JitChoice:
+        with self._in_force():
+            return choose_step_jit(self)
 
     def _positional(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         """Return the inputs in the order of build's parameters, arrays as tensors."""

@@ -34,12 +34,14 @@ class LossScaleRule:
         window: Good steps in a row before the scale grows; likewise, int32.
         backoff: What it is multiplied by after an overflow; None for 1 / factor.
         floor: What it does not fall below.
+        ceiling: What it does not rise above.
     """
 
     factor: Any
     window: Any
     backoff: Any = None
     floor: float = SMALLEST_SCALE
+    ceiling: float = LARGEST_SCALE
 
 
 def next_loss_scale(rule: LossScaleRule, loss_scale: Any, good_steps: Any, finite: Any) -> tuple[Any, Any]:
@@ -47,10 +49,11 @@ def next_loss_scale(rule: LossScaleRule, loss_scale: Any, good_steps: Any, finit
 
     Overflow: the scale is divided by the factor (or multiplied by the backoff), not below the floor, and the count
     restarts. Otherwise the count grows; once it reaches the window the scale is multiplied by the factor (left alone
-    where that is not finite in float32) and the count restarts. Products are rounded to float32 once.
+    where that is not finite in float32, and not above the ceiling) and the count restarts. Products are rounded to
+    float32 once.
 
     Args:
-        rule: Factors, window and floor.
+        rule: Factors, window, floor and ceiling.
         loss_scale: float32 scalar, a NumPy one or a tensor.
         good_steps: int32 scalar of the same kind.
         finite: bool scalar of the same kind: whether the step's gradients were finite.
@@ -80,6 +83,8 @@ def _moved(xp: Any, rule: LossScaleRule, before: Any, good_steps: Any, finite: A
     moved = before * xp.where(finite, xp.where(full, factor, np.float64(1)), backoff)
     moved = xp.where(moved <= np.float64(LARGEST_SCALE), moved, before)
     moved = xp.maximum(moved, xp.where(finite, np.float64(0), np.float64(rule.floor)))
+    if rule.ceiling < LARGEST_SCALE:
+        moved = xp.minimum(moved, np.float64(rule.ceiling))
     return moved, xp.where(xp.logical_and(finite, xp.logical_not(full)), counted, np.int32(0))
 
 
@@ -154,8 +159,11 @@ class LossScaleState:
         self.counts.assign(counts)
 
     def change_rule(self, rule: LossScaleRule) -> None:
-        """Let the scale move by another rule from now on, in steps that are compiled already too."""
-        self.rule = rule
+        """Let the scale move by another rule's factors and window from now on, in steps that are compiled already too.
+
+        Its bounds stay what they were.
+        """
+        self.rule = dataclasses.replace(rule, floor=self.rule.floor, ceiling=self.rule.ceiling)
         if self._live is not None:
             self._live.assign(_numbers(rule))
 

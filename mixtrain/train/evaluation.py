@@ -11,22 +11,22 @@ import numpy as np
 
 from mixtrain import checks, engine
 from mixtrain.nn.metrics import KerasMetric, Loss, MetricLike
+from mixtrain.nn.step.compiled_call import CompiledCall
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.feed import Feed
 from mixtrain.train.keras_metrics import CompileMetric, DeviceMetrics, masks_of
 from mixtrain.train.run_context import CallbackArguments, RunContext
-from mixtrain.train.stepper import CompiledCall, rows_of
+from mixtrain.train.stepper import rows_of
 
 
-class EvaluationCall(CompiledCall):
-    """An eval network as one compiled call, which returns its outputs and the masks that Keras's layers gave them."""
+def with_masks(network: Any) -> Callable[..., Any]:
+    """Return an eval network's call, which returns its outputs and the masks that Keras's layers gave them."""
 
-    def _compile(self) -> Callable[..., Any]:
-        return engine.compile_function(self._with_masks, choice=self.choice())
-
-    def _with_masks(self, *batch: Any) -> tuple[Any, list[Any]]:
-        outputs = self.network(*batch)
+    def call(*batch: Any) -> tuple[Any, list[Any]]:
+        outputs = network(*batch)
         return outputs, masks_of(outputs)
+
+    return call
 
 
 class EvaluationMetrics:
@@ -89,7 +89,7 @@ class Evaluation:
     """
 
     feed: Feed
-    call: EvaluationCall
+    call: CompiledCall
     network: Any
     metrics: EvaluationMetrics
     weighted: bool = False

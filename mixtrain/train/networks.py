@@ -19,15 +19,17 @@ from mixtrain.amp.train_network import (
 )
 from mixtrain.network.walk import is_cell, tree_of
 from mixtrain.nn.cell import Cell, KerasCell
+from mixtrain.nn.step.compiled_call import CompiledCall
 from mixtrain.nn.step.loss_cell import WithEvalCell, WithLossCell
 from mixtrain.nn.step.manager import LossScaleManager
 from mixtrain.nn.step.output_losses import is_keras_loss
 from mixtrain.nn.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.precision.apply import applied_plan, apply_plan
+from mixtrain.precision.formats import choose_step_jit
 from mixtrain.precision.plan import PrecisionPlan
-from mixtrain.train.evaluation import Evaluation, EvaluationCall, EvaluationMetrics
+from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, with_masks
 from mixtrain.train.feed import Feed
-from mixtrain.train.stepper import CompiledCall, Stepper
+from mixtrain.train.stepper import Stepper
 
 
 @dataclasses.dataclass(frozen=True)
@@ -237,14 +239,16 @@ class Networks:
         return Stepper(self.train_network, scaled=self.scaled)
 
     @functools.cached_property
-    def evaluating(self) -> EvaluationCall:
+    def evaluating(self) -> CompiledCall:
         """The eval network, compiled."""
-        return EvaluationCall(self.eval_network)
+        network = self.eval_network
+        return CompiledCall(with_masks(network), lambda: choose_step_jit(network))
 
     @functools.cached_property
     def predicting(self) -> CompiledCall:
         """The network, compiled."""
-        return CompiledCall(self.predict_network)
+        network = self.predict_network
+        return CompiledCall(network, lambda: choose_step_jit(network))
 
     @property
     def with_loss(self) -> Any:

@@ -14,6 +14,7 @@ from mixtrain.engine import GroupFacts
 SECONDS_A_CALL: Final = 0.1
 MOST_STEPS: Final = 32
 MOST_BYTES: Final = 2**26
+_WAITED_FOR: Final = 4
 
 
 class Pace:
@@ -42,11 +43,21 @@ class Pace:
         """Run steps one by one from here on."""
         self._alone = True
 
+    @property
+    def waits(self) -> bool:
+        """Whether the next call is learned from, and returns before its work is done."""
+        return self._groups.early and self._learns()
+
+    def _learns(self) -> bool:
+        """Say whether the next call is learned from: not the first of all, which compiles; and few to be waited for."""
+        few = range(self._groups.after - _WAITED_FOR, self._groups.after)
+        return self._calls > 0 and (not self._groups.early or self._calls in few)
+
     def learn(self, seconds: float, steps: int) -> None:
-        """Take in how long a call of some steps took; the first of all is left out, for it compiles."""
-        self._calls += 1
-        if self._calls > 1:
+        """Take in how long a call of some steps took."""
+        if self._learns():
             self._seconds = min(self._seconds, seconds / steps)
+        self._calls += 1
 
     @contextlib.contextmanager
     def timed(self, steps: int) -> Iterator[None]:

@@ -9,69 +9,14 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import context, engine
-from mixtrain.common.changes import precision_version
+from mixtrain import engine
+from mixtrain.nn.step.compiled_call import CompiledCall
 from mixtrain.nn.step.train_cell import TrainOneStepCell
 from mixtrain.precision.formats import choose_step_jit
 from mixtrain.train.pace import Pace
 from mixtrain.train.records import StepRecords
 
 Batch = tuple[Any, ...]
-
-
-class CompiledCall:
-    """A cell as one compiled call, compiled anew when some layer's precision, or how to compile, has changed.
-
-    Args:
-        network: A Cell.
-    """
-
-    def __init__(self, network: Any) -> None:
-        self.network = network
-        self._version: tuple[Any, ...] = ()
-        self._compiled: Any = None
-
-    def __call__(self, *inputs: Any) -> Any:
-        return engine.call_with_branches(self.compiled(), *inputs)
-
-    def compiled(self) -> Any:
-        """Return the compiled call for the precision and the settings that hold now."""
-        version = (precision_version(), context.get_context("mode"), context.get_context("jit_level"))
-        if self._compiled is None or self._version != version:
-            self._version = version
-            self._compiled = self._compile()
-        return self._compiled
-
-    def _compile(self) -> Any:
-        return engine.compile_function(self.network, choice=self.choice())
-
-    def choice(self) -> engine.JitChoice:
-        """Return how the cell is compiled for the formats it computes in."""
-        return choose_step_jit(self.network)
-
-    def traces(self) -> int:
-        """Return how often the present compiled call was traced."""
-        return 0 if self._compiled is None else engine.trace_count(self._compiled)
-
-
-class _CompiledTraining(CompiledCall):
-    """A train network as a compiled step, in each of its ways of being called."""
-
-    structure: Any = None
-
-    def _compile(self) -> engine.CompiledSteps:
-        return engine.CompiledSteps(self._flat, choice=self.choice())
-
-    def _flat(self, *batch: Any) -> tuple[Any, ...]:
-        outputs = self.network(*batch)
-        self.structure = outputs
-        rows = rows_of(batch)
-        # A batch whose size is open, as one of an iterator may be, tells it.
-        return (*keras.tree.flatten(outputs), *(() if isinstance(rows, int) else (rows,)))
-
-    def traces(self) -> int:
-        """Return how often the present compiled step was traced."""
-        return 0 if self._compiled is None else self._compiled.traces()
 
 
 class Stepper:
@@ -89,14 +34,25 @@ class Stepper:
     def __init__(self, network: Any, *, scaled: bool) -> None:
         self._network = network
         self._scaled = scaled
-        self._training = _CompiledTraining(network)
+        self._training = CompiledCall(self._flat, lambda: choose_step_jit(network), engine.CompiledSteps)
+        self._structure: Any = None
         self.outputs: Any = None
         self.pace = Pace(engine.GROUPS)
+
+    def _flat(self, *batch: Any) -> tuple[Any, ...]:
+        outputs = self._network(*batch)
+        self._structure = outputs
+        rows = rows_of(batch)
+        # A batch whose size is open, as one of an iterator may be, tells it.
+        return (*keras.tree.flatten(outputs), *(() if isinstance(rows, int) else (rows,)))
 
     def step(self, batch: Batch) -> StepRecords:
         """Train on one batch."""
         with engine.naming_layers("Model"), self.pace.timed(1):
-            self.outputs = self._packed(engine.call_with_branches(self._training.compiled().one, *batch))
+            found = engine.call_with_branches(self._training.compiled().one, *batch)
+            if self.pace.waits:
+                engine.wait_for(found)
+        self.outputs = self._packed(found)
         return StepRecords(*self._named(self.outputs, lambda value: [value]), rows=np.array([rows_of(batch)]))
 
     def several(self, batches: Sequence[Batch]) -> tuple[StepRecords, list[Any], Callable[[], None]]:
@@ -116,7 +72,7 @@ class Stepper:
         """Train on `count` batches of an engine iterator in one call."""
         with engine.naming_layers("Model"), self._state_kept():
             found = engine.call_with_branches(self._training.compiled().streamed, iterator, count)
-        size = len(keras.tree.flatten(self._training.structure))
+        size = len(keras.tree.flatten(self._structure))
         rows, (sizes,) = found[:size], found[size:] or (self._training.compiled().sizes,)
         self.outputs = self._packed([row[-1] for row in rows])
         return StepRecords(*self._named(self._packed(rows)), rows=sizes)
@@ -139,8 +95,8 @@ class Stepper:
 
     def _packed(self, values: Sequence[Any]) -> Any:
         # A step that was traced for batches of an open size tells theirs besides.
-        size = len(keras.tree.flatten(self._training.structure))
-        return keras.tree.pack_sequence_as(self._training.structure, list(values)[:size])
+        size = len(keras.tree.flatten(self._structure))
+        return keras.tree.pack_sequence_as(self._structure, list(values)[:size])
 
     def _named(self, outputs: Any, form: Callable[[Any], Any] = lambda value: value) -> tuple[Any, ...]:
         """Return, each in a form, (loss, overflow, loss_scale); without loss scaling the loss alone."""
@@ -149,7 +105,7 @@ class Stepper:
 
     def traces(self) -> int:
         """Return how often the step was traced."""
-        return self._training.traces()
+        return self._training.compiled().traces()  # type: ignore[no-any-return]
 
 
 def rows_of(batch: Batch) -> Any:

@@ -13,7 +13,7 @@ from mixtrain import engine
 
 ROOM = pathlib.Path(inspect.getfile(engine)).parent
 ENGINES = ("jax", "tensorflow")
-NEUTRAL = {"DeviceFacts", "GroupFacts", "JitChoice", "tensor_method"}
+NEUTRAL = {"DeviceFacts", "ExampleColumn", "GroupFacts", "JitChoice", "UnreadableRecord", "tensor_method"}
 MODULES = {"chance", "colours", "images", "warp"}
 # What the rooms of one engine know of each other.
 OWN = {"Pipeline": ("dataset",), "chance": ("seed_words",)}

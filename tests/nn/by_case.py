@@ -78,11 +78,10 @@ def worst(values: Any, known: dict[str, Any], prefix: str) -> float:
 
 def gradients(cell: Any, inputs: tuple[Any, ...], floats: bool) -> tuple[Any, list[Any]]:
     """Return the gradients of the sum of the squares of all outputs: by the first input, and by the parameters."""
-    sources = [*([inputs[0]] if floats else []), *cell.trainable_params()]
+    def total(*first: Any) -> tuple[Any, None]:
+        outputs = cell(*(first or inputs[:1]), *inputs[1:])
+        return sum(keras.ops.sum(keras.ops.square(one)) for one in flat(outputs)), None
 
-    def total() -> tuple[Any, None]:
-        return sum(keras.ops.sum(keras.ops.square(one)) for one in flat(cell(*inputs))), None
-
-    _, _, found = engine.value_and_gradient(total, sources)
+    _, _, found = engine.value_and_gradient(total, cell.trainable_params(), inputs[:1] if floats else ())
     dense = [keras.ops.convert_to_tensor(one) for one in found]
-    return (dense[0], dense[1:]) if floats else (None, dense)
+    return (dense[-1], dense[:-1]) if floats else (None, dense)

@@ -30,13 +30,13 @@ def network(shape: tuple[int, ...], **options: Any) -> keras.Model:
 def gradients(model: keras.Model, x: np.ndarray, training: bool) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return outputs, and the gradients of a weighted sum by input and parameters."""
     weights = np.random.default_rng(4).standard_normal(x.shape).astype(np.float32)
-    value = keras.Variable(x)
 
-    def forward() -> tuple[Any, Any]:
-        outputs = keras.ops.cast(model(value.value, training=training), "float32")
+    def forward(x: Any) -> tuple[Any, Any]:
+        outputs = keras.ops.cast(model(x, training=training), "float32")
         return keras.ops.sum(outputs * weights), outputs
 
-    _, outputs, found = mixtrain.engine.value_and_gradient(forward, [value, *model.trainable_variables])
+    tensors = [mixtrain.engine.to_tensor(x)]
+    _, outputs, found = mixtrain.engine.value_and_gradient(forward, model.trainable_variables, tensors)
     return np.asarray(outputs), [np.asarray(gradient) for gradient in found if gradient is not None]
 
 

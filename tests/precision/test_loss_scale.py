@@ -132,6 +132,18 @@ def test_a_rule_may_back_off_by_a_factor_of_its_own_down_to_a_floor_of_its_own(t
     assert seen == [3.0, float(np.float32(0.9)), float(np.float32(float(np.float32(0.9)) * 0.3)), 0.25, 0.25, 4.0]
 
 
+@pytest.mark.parametrize("tensors", [False, True], ids=["numpy", "tensors"])
+def test_a_rule_may_end_at_a_ceiling_of_its_own(tensors: bool) -> None:
+    rule = LossScaleRule(4.0, 1, ceiling=24.0)
+    scale: Any = np.float32(2)
+    seen = []
+    for finite in (True, True, True, False, True):
+        given = (scale, np.int32(0), np.bool_(finite))
+        scale, _ = next_loss_scale(rule, *(map(engine.to_tensor, given) if tensors else given))
+        seen.append(float(scale))
+    assert seen == [8.0, 24.0, 24.0, 6.0, 24.0]
+
+
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 def test_a_changeable_rule_holds_from_the_next_step_on_in_compiled_steps_too(compiled: bool) -> None:
     state = LossScaleState(16, LossScaleRule(2.0, 1, backoff=0.5), changeable=True)

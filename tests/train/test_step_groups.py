@@ -226,3 +226,16 @@ def test_a_call_runs_as_many_steps_as_a_tenth_of_a_second_holds() -> None:
     assert pace.steps(1) == 20 and pace.steps(2**25) == 2 and pace.steps(2**30) == 1
     pace.learn(0.0, 2)
     assert pace.steps(1) == 32
+
+
+def test_calls_that_return_early_are_waited_for_a_few_times_and_learned_from_then_alone() -> None:
+    pace = Pace(GroupFacts(after=10, size=8, early=True))
+    waited = []
+    for call in range(10):
+        waited.append(pace.waits)
+        pace.learn(0.03 if pace.waits else 0.0001, 1)
+    assert waited == [False] * 6 + [True] * 4 and not pace.waits
+    assert pace.steps(1) == 1
+    quick = Pace(GroupFacts(after=1, size=8, early=True))
+    quick.learn(3.0, 1)
+    assert quick.steps(1) == 1

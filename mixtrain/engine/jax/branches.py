@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import pathlib
-import types
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import jax
-import keras
 
-_LIBRARIES: Final = tuple(
-    str(pathlib.Path(path).parent) for path in (jax.__file__, keras.__file__, pathlib.Path(__file__).parents[1])
-)
+from mixtrain.engine.deciding import deciding_code
 
 
 def with_branches(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,20 +38,9 @@ def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
     except jax.errors.ConcretizationTypeError as error:
         if not isinstance(error, jax.errors.TracerBoolConversionError):
             raise
-        code = _deciding(error)
+        code = deciding_code(error, jax.__file__)
         where = code.co_qualname if code is not None else "a compiled call"
         raise TypeError(
             f"{where}: with the JAX backend, expected a Python value to decide an if or while of a compiled call; got "
             "a tensor. Write ops.select(condition, one, other), run in PYNATIVE_MODE, or set KERAS_BACKEND=tensorflow."
         ) from error
-
-
-def _deciding(error: BaseException) -> types.CodeType | None:
-    """Return the innermost code of the user's that an exception passed through."""
-    found, trace = None, error.__traceback__
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        if not code.co_filename.startswith(_LIBRARIES):
-            found = code
-        trace = trace.tb_next
-    return found

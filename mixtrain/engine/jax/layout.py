@@ -7,7 +7,6 @@ cell computes on the twin; a view that nobody else reads is pruned. Values outsi
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -15,21 +14,21 @@ import jax
 import jax.numpy as jnp
 import keras
 
-# Twins by the identity of the view, which forgets its own when it goes: tracers take no attributes and no hash.
-_twins: Final[dict[int, tuple[weakref.ref[Any], Any]]] = {}
+from mixtrain.engine.jax.attached import Attached
+
+_twins: Final = Attached()
 # Where the axes N, C, H and W lie in a twin.
 _PLACES: Final = (0, 3, 1, 2)
 
 
 def twin_of(tensor: Any) -> Any:
     """Return the channels-last tensor that a channels-first view was made from, or None."""
-    view, twin = _twins.get(id(tensor), (None, None))
-    return twin if view is not None and view() is tensor else None
+    return _twins.get(tensor)
 
 
 def forget_twin(tensor: Any) -> None:
     """Make the view itself be what later cells read, so that gradients with respect to it are seen."""
-    _twins.pop(id(tensor), None)
+    _twins.remove(tensor)
 
 
 def to_channels_last(tensor: Any) -> Any:
@@ -42,8 +41,7 @@ def from_channels_last(tensor: Any) -> Any:
     """Return a tensor (N, H, W, C) as (N, C, H, W); inside a traced function the result remembers its twin."""
     view = jnp.transpose(tensor, (0, 3, 1, 2))
     if isinstance(view, jax.core.Tracer):
-        key = id(view)
-        _twins[key] = weakref.ref(view, lambda gone: _twins.pop(key, None)), tensor
+        _twins.put(view, tensor)
     return view
 
 

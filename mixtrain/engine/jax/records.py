@@ -4,34 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Literal, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
+from mixtrain.engine.example_columns import ExampleColumn, Kind
 from mixtrain.errors import UnsupportedBackendError
-
-Kind = Literal["bytes", "float", "int"]
-
-
-class UnreadableRecord(ValueError):
-    """A record is damaged, or does not hold what it should."""
-
-
-@dataclasses.dataclass(frozen=True)
-class ExampleColumn:
-    """One column of the rows.
-
-    Attributes:
-        name: The name of the feature.
-        kind: What the feature holds.
-        dtype: What the rows hold: a number format, or "string" for text.
-        shape: The shape of a row's value, with at most one -1; None: one dimension of any size.
-    """
-
-    name: str
-    kind: Kind
-    dtype: str
-    shape: tuple[int, ...] | None = None
 
 
 def first_example(path: str, compression: str) -> dict[str, Kind]:

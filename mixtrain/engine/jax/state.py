@@ -154,13 +154,13 @@ _ALONE: Final = _references([_holder.value])[0]
 class Stateful:
     """A function that writes variables, as one compiled call that is handed their values and hands back new ones.
 
-    The first trace shows which variables the function uses; the second is what is compiled.
+    The first trace shows which variables the function uses; the second is what is compiled. The memory of written
+    variables is given to their new values, but for what somebody else holds too.
 
     Args:
         wrap: From a pure function ``(kept, moved, *tensors) -> (moved, results)`` to the one that is compiled, of the
             same form: `kept` are values that are only read.
         function: Takes and returns structures of tensors; reads and writes variables.
-        donate: Whether the memory of written variables is given to their new values; not what somebody else holds too.
 
     Attributes:
         traces: How often the function was traced for being compiled.
@@ -173,16 +173,14 @@ class Stateful:
         function: Callable[..., Any],
         *,
         wrap: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda pure: pure,
-        donate: bool = True,
     ) -> None:
         self._function = function
-        self._donate = donate
         self.traces = 0
         self.read: list[keras.Variable] = []
         self.written: list[keras.Variable] = []
         # What is kept for a trace (see trace.py) lives as long as the function.
         self._finished: list[Trace] = []
-        self._jitted = jax.jit(wrap(self._pure), donate_argnums=(1,) if donate else ())
+        self._jitted = jax.jit(wrap(self._pure), donate_argnums=1)
         # Called by another function that is being traced, it takes the values that variables have there.
         self._called_inside = jax.jit(wrap(self._pure))
 
@@ -213,8 +211,6 @@ class Stateful:
     def _given(self) -> list[Any]:
         """Return the values to hand over: copies where somebody else holds the array too."""
         values = [stored(variable) for variable in self.written]
-        if not self._donate:
-            return values
         held = zip(values, _references(values), strict=True)
         return [value if references <= _ALONE else jnp.copy(value) for value, references in held]
 

@@ -23,7 +23,7 @@ from mixtrain.engine.jax.variables import store
 Row = tuple[Any, ...]
 
 # Each number of steps is compiled by XLA anew, which takes seconds: one number, in runs that are not short.
-GROUPS: Final = GroupFacts(after=500, size=32)
+GROUPS: Final = GroupFacts(after=500, size=32, early=True)
 
 
 class CompiledSteps:

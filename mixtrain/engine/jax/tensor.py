@@ -7,8 +7,7 @@ import functools
 import math
 import sys
 import types
-import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import jax
@@ -17,6 +16,7 @@ import keras
 import numpy as np
 from jax._src.array import ArrayImpl
 
+from mixtrain.engine.jax.attached import Attached
 from mixtrain.engine.jax.layout import elementwise, twin_of
 
 TENSOR_TYPES: tuple[type, ...] = (jax.Array, keras.KerasTensor)
@@ -84,23 +84,19 @@ def _install() -> None:
 
 
 class _Mask:
-    """The mask that Keras's layers give a tensor and its losses read: tracers take no other attribute than a class's.
-
-    Masks are kept by the identity of the tracer, which forgets its own when it goes: tracers have no hash.
-    """
+    """The mask that Keras's layers give a tensor and its losses read."""
 
     def __init__(self) -> None:
-        self._masks: dict[int, tuple[weakref.ref[Any], Any]] = {}
+        self._masks = Attached()
 
     def __get__(self, tracer: Any, kind: type) -> Any:
-        view, mask = self._masks.get(id(tracer), (None, None))
-        if view is None or view() is not tracer:
+        mask = self._masks.get(tracer)
+        if mask is None:
             raise AttributeError("_keras_mask")
         return mask
 
     def __set__(self, tracer: Any, mask: Any) -> None:
-        key = id(tracer)
-        self._masks[key] = weakref.ref(tracer, lambda gone: self._masks.pop(key, None)), mask
+        self._masks.put(tracer, mask)
 
 
 _install()
@@ -155,6 +151,11 @@ def snapshot(variable: keras.Variable) -> Any:
     value = variable.value
     # A compiled step may take the memory of a variable's own array for the next value.
     return value if is_symbolic(value) else jnp.copy(value)
+
+
+def wait_for(tensors: Sequence[Any]) -> None:
+    """Return when tensors have their values."""
+    jax.block_until_ready(tensors)
 
 
 def name_scope(name: str) -> Any:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import pathlib
 import types
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
-import keras
 import tensorflow as tf
 
-_LIBRARIES: Final = tuple(
-    str(pathlib.Path(path).parent) for path in (tf.__file__, keras.__file__, pathlib.Path(__file__).parents[1])
-)
+from mixtrain.engine.deciding import deciding_code
 
 # Rewriting everything would slow compilation down and change what a traceback shows, so only methods in which a
 # tensor was seen to decide are rewritten; `_needed` remembers them.
@@ -72,21 +68,10 @@ def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
         try:
             return compiled(*args)
         except tf.errors.OperatorNotAllowedInGraphError as error:
-            code = _deciding(error)
+            code = deciding_code(error, tf.__file__)
             if code is None or code in _needed:
                 raise _cannot(code) from error
             _needed.add(code)
-
-
-def _deciding(error: BaseException) -> types.CodeType | None:
-    """Return the innermost code of the user's that an exception passed through."""
-    found, trace = None, error.__traceback__
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        if not code.co_filename.startswith(_LIBRARIES):
-            found = code
-        trace = trace.tb_next
-    return found
 
 
 def _cannot(code: types.CodeType | None) -> TypeError:

@@ -21,16 +21,14 @@ def value_and_gradient(
 
     Args:
         function: Takes `tensors` and returns ``(value, auxiliary)``; `value` is the tensor to differentiate.
-        variables: Variables that it reads; on this engine tensors of its closure too.
+        variables: Variables that it reads.
         tensors: Tensors.
 
     Returns:
         ``(value, auxiliary, gradients)``, of the variables, then of the tensors; a gradient is None where `value` does
         not depend on it, and may be sparse (indexed slices) where the engine has that.
     """
-    sources = [
-        source.value if isinstance(source, keras.Variable) else source for source in (*variables, *tensors)
-    ]
+    sources = [*(variable.value for variable in variables), *tensors]
     for source in sources:
         forget_twin(source)
     with tf.GradientTape() as tape:

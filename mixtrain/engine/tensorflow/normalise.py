@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import tensorflow as tf
@@ -28,41 +29,38 @@ def fused_batch_norm(
         ``(y, batch_mean, batch_variance)``: `y` has the shape and dtype of `x`; the statistics are float32 (C,), the
         variance with Bessel's correction (divided by n - 1; 0 where n is 1). Outside training they are the moving ones.
     """
-    statistics = [tf.zeros([0], tf.float32)] * 2 if training else [mean, variance]
-    kernel = _by_kernel if has_kernels(x.dtype.name, describe_device()) else _by_float32_kernel
-    y, batch_mean, batch_variance, *_ = kernel(x, gamma, beta, *statistics, epsilon=epsilon, is_training=training)
-    if not training:
-        return y, mean, variance
-    if x.shape[:3].num_elements() == 1:
-        # Bessel's correction would divide by zero, and not every device's kernel guards against that.
-        batch_variance = tf.zeros_like(batch_variance)
-    return y, batch_mean, batch_variance
-
-
-def _by_kernel(x: Any, gamma: Any, beta: Any, mean: Any, variance: Any, **options: Any) -> Any:
-    return tf.raw_ops.FusedBatchNormV3(x=x, scale=gamma, offset=beta, mean=mean, variance=variance, **options)
-
-
-def _by_float32_kernel(x: Any, gamma: Any, beta: Any, mean: Any, variance: Any, **options: Any) -> Any:
-    """Give the float32 kernel half values: the half kernel computes the same in one thread."""
-    tell_of_float16()
+    # Where the device has no kernel for half values the float32 kernel takes them: its own would run in one thread.
+    wide = not has_kernels(x.dtype.name, describe_device())
+    if wide:
+        tell_of_float16()
+    single = x.shape[:3].num_elements() == 1
 
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def normalise(x: Any, gamma: Any, beta: Any) -> tuple[Any, Any]:
-        y, batch_mean, batch_variance, *held = _by_kernel(widened([x])[0], gamma, beta, mean, variance, **options)
-        if not options["is_training"]:
+        y, batch_mean, batch_variance, *held = tf.raw_ops.FusedBatchNormV3(
+            x=widened([x])[0] if wide else x, scale=gamma, offset=beta, epsilon=epsilon, is_training=training,
+            mean=tf.zeros([0]) if training else mean, variance=tf.zeros([0]) if training else variance,
+        )
+        if not training:
             held[:2] = [mean, variance]
+        elif single:
+            # Bessel's correction would divide by zero, and not every device's kernel guards against that.
+            batch_variance = tf.zeros_like(batch_variance)
 
         def gradient(upstream: Any, *_: Any) -> tuple[Any, Any, Any]:
+            # A variance that overflowed would give gradients of 0, and statistics that are not finite go unseen.
+            unseen = tf.where(tf.math.is_finite(batch_variance), 0.0, math.nan) if training else 0.0
             of_x, of_gamma, of_beta, *_ = tf.raw_ops.FusedBatchNormGradV3(
-                y_backprop=tf.cast(upstream, tf.float32), x=widened([x], after=upstream)[0], scale=gamma,
-                reserve_space_1=held[0], reserve_space_2=held[1], reserve_space_3=held[2], **options,
+                y_backprop=tf.cast(upstream, tf.float32) if wide else upstream,
+                x=widened([x], after=upstream)[0] if wide else x, scale=gamma + unseen, epsilon=epsilon,
+                reserve_space_1=held[0], reserve_space_2=held[1], reserve_space_3=held[2], is_training=training,
             )
-            return tf.cast(of_x, x.dtype), of_gamma, of_beta
+            return tf.cast(of_x, x.dtype), of_gamma + unseen, of_beta
 
         return (tf.cast(y, x.dtype), batch_mean, batch_variance), gradient
 
-    return normalise(x, gamma, beta)
+    y, *statistics = normalise(x, gamma, beta)
+    return (y, *statistics) if training else (y, mean, variance)
 
 
 def normalise_axes(
@@ -99,10 +97,11 @@ def _normalised(x: Any, gamma: Any, beta: Any, axes: tuple[int, ...], epsilon: f
 
         def gradient(upstream: Any) -> tuple[Any, Any, Any]:
             wide = widened([x], after=upstream)[0] - mean
-            normal, upstream = wide * scale, tf.cast(upstream, tf.float32)
+            seen = tf.where(tf.math.is_finite(variance), scale, math.nan)
+            normal, upstream = wide * seen, tf.cast(upstream, tf.float32)
             of_normal = upstream * gamma
             along = tf.reduce_mean(of_normal * normal, axes, keepdims=True)
-            of_x = scale * (of_normal - tf.reduce_mean(of_normal, axes, keepdims=True) - normal * along)
+            of_x = seen * (of_normal - tf.reduce_mean(of_normal, axes, keepdims=True) - normal * along)
             return tf.cast(of_x, x.dtype), _summed_to(gamma, upstream * normal), _summed_to(beta, upstream)
 
         return tf.cast(centred * scale * gamma + beta, x.dtype), gradient

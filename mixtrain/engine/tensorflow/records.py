@@ -6,39 +6,17 @@ import dataclasses
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import tensorflow as tf
 
+from mixtrain.engine.example_columns import ExampleColumn, Kind, UnreadableRecord
 from mixtrain.engine.tensorflow.op_errors import reason_of
-
-Kind = Literal["bytes", "float", "int"]
 
 _VALUES: Final = {"bytes": tf.string, "float": tf.float32, "int": tf.int64}
 _KINDS: Final[dict[str, Kind]] = {"bytes_list": "bytes", "float_list": "float", "int64_list": "int"}
 _BLOCK = 32
-
-
-class UnreadableRecord(ValueError):
-    """A record is damaged, or does not hold what it should."""
-
-
-@dataclasses.dataclass(frozen=True)
-class ExampleColumn:
-    """One column of the rows.
-
-    Attributes:
-        name: The name of the feature.
-        kind: What the feature holds.
-        dtype: What the rows hold: a number format, or "string" for text.
-        shape: The shape of a row's value, with at most one -1; None: one dimension of any size.
-    """
-
-    name: str
-    kind: Kind
-    dtype: str
-    shape: tuple[int, ...] | None = None
 
 
 def first_example(path: str, compression: str) -> dict[str, Kind]:

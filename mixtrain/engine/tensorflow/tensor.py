@@ -6,7 +6,7 @@ import math
 import contextlib
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -164,6 +164,11 @@ def to_numpy(value: Any) -> np.ndarray:
 def snapshot(variable: keras.Variable) -> Any:
     """Return a variable's present value, which later assignments leave alone."""
     return tf.identity(variable.value)
+
+
+def wait_for(tensors: Sequence[Any]) -> None:
+    """Return when tensors have their values; TensorFlow's calls on a CPU return no sooner."""
+    del tensors
 
 
 def name_scope(name: str) -> Any:

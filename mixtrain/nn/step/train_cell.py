@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import keras
 
 from mixtrain import checks, context, engine
-from mixtrain.common.changes import precision_version
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.optim.adapter import drive
+from mixtrain.nn.step.compiled_call import CompiledCall
 from mixtrain.nn.step.recipe import Scaling, run_step
 from mixtrain.nn.step.update_cell import LossScaleUpdateCell
 from mixtrain.ops.gradient import GradOperation
@@ -80,12 +80,10 @@ class TrainOneStepCell(Cell):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if engine.is_tracing() or not context.graph_mode() or kwargs:
             return super().__call__(*args, **kwargs)
-        key = (self.training, precision_version(), context.get_context("jit_level"))
-        if key not in self._compiled:
-            self._compiled.clear()
-            choice = choose_step_jit(self.network)
-            self._compiled[key] = engine.compile_function(super().__call__, choice=choice)
-        return engine.call_with_branches(self._compiled[key], *args)
+        if self.training not in self._compiled:
+            step = super().__call__
+            self._compiled[self.training] = CompiledCall(step, lambda: choose_step_jit(self.network))
+        return self._compiled[self.training](*args)
 
     def construct(self, *inputs: Any) -> Any:
         """Train on one batch; return the loss, or with `return_grad` also the gradients by name."""

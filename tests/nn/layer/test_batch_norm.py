@@ -109,13 +109,13 @@ def test_gradient_is_that_of_the_formula() -> None:
     x = Tensor(data)
     weights = Tensor(rng.standard_normal(data.shape).astype(np.float32))
 
-    def plain() -> tuple[Any, None]:
+    def plain(x: Any) -> tuple[Any, None]:
         mean = keras.ops.mean(x, (0, 2, 3), keepdims=True)
         variance = keras.ops.mean(keras.ops.square(x - mean), (0, 2, 3), keepdims=True)
         return keras.ops.sum((x - mean) / keras.ops.sqrt(variance + 1e-5) * weights), None
 
-    _, _, (expected,) = engine.value_and_gradient(plain, [x])
-    _, _, (got,) = engine.value_and_gradient(lambda: (keras.ops.sum(norm(x) * weights), None), [x])
+    _, _, (expected,) = engine.value_and_gradient(plain, [], [x])
+    _, _, (got,) = engine.value_and_gradient(lambda x: (keras.ops.sum(norm(x) * weights), None), [], [x])
     assert np.abs(numpy_of(got) - numpy_of(expected)).max() < 1e-5
 
 

@@ -56,7 +56,7 @@ def test_gradient_is_that_of_the_formula(name: str) -> None:
     conv, known = make(name)
     x = Tensor(known["x"])
     _, _, (by_weight, by_x) = engine.value_and_gradient(
-        lambda: (keras.ops.sum(conv(x)), None), [conv.weight, x]
+        lambda x: (keras.ops.sum(conv(x)), None), [conv.weight], [x]
     )
     # The sum of the output is linear in each: its value is the gradient times the argument, the bias apart.
     count = np.prod(known["y"].shape) // 6

@@ -66,7 +66,7 @@ def test_value_and_gradient_are_the_references(name: str, reduction: str, mode: 
     label = Tensor(known["label"])
 
     def both(x: Any) -> tuple[Any, Any]:
-        _, value, (gradient,) = engine.value_and_gradient(lambda: ((v := loss(x, label)) + 0.0, v), [x])
+        _, value, (gradient,) = engine.value_and_gradient(lambda x: ((v := loss(x, label)) + 0.0, v), [], [x])
         return value, gradient
 
     run = both if mode == "eager" else engine.compile_function(both, choice=JitChoice(False, "test"))

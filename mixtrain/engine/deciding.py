@@ -1,0 +1,25 @@
+"""Whose line it was: the user's code that an error of the array library passed through."""
+
+from __future__ import annotations
+
+import pathlib
+import types
+
+import keras
+
+
+def deciding_code(error: BaseException, library: str) -> types.CodeType | None:
+    """Return the innermost code of the user's that an exception passed through, None where there is none.
+
+    Args:
+        error: The exception, as it was caught.
+        library: The array library's own file: its code, Keras's and mixtrain's engine are not the user's.
+    """
+    others = tuple(str(pathlib.Path(path).parent) for path in (library, keras.__file__, __file__))
+    found, trace = None, error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if not code.co_filename.startswith(others):
+            found = code
+        trace = trace.tb_next
+    return found

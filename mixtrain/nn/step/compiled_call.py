@@ -1,0 +1,49 @@
+"""A cell's function as one compiled call, compiled anew when what it was compiled for has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mixtrain import context, engine
+from mixtrain.common.changes import precision_version
+
+
+class CompiledCall:
+    """A function as one compiled call, compiled anew when some layer's precision, or how to compile, has changed.
+
+    Args:
+        function: Takes and returns tensors.
+        choice: Returns how it is compiled for the formats it computes in now.
+        compile_function: Takes the function and `choice`, returns what is called.
+
+    Attributes:
+        choice: As given.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        choice: Callable[[], engine.JitChoice],
+        compile_function: Callable[..., Any] = engine.compile_function,
+    ) -> None:
+        self._function = function
+        self.choice = choice
+        self._compile_function = compile_function
+        self._version: tuple[Any, ...] = ()
+        self._compiled: Any = None
+
+    def __call__(self, *inputs: Any) -> Any:
+        return engine.call_with_branches(self.compiled(), *inputs)
+
+    def compiled(self) -> Any:
+        """Return the compiled call for the precision and the settings that hold now."""
+        version = (precision_version(), context.get_context("mode"), context.get_context("jit_level"))
+        if self._version != version:
+            self._compiled = self._compile_function(self._function, choice=self.choice())
+            self._version = version
+        return self._compiled
+
+    def traces(self) -> int:
+        """Return how often the present compiled call was traced."""
+        return engine.trace_count(self.compiled())
