@@ -13,7 +13,7 @@ NOT_RUN = "No run is recorded yet."
 
 def as_markdown(record: Mapping[str, Any]) -> str:
     """Return a set's record as text with its tables."""
-    sections = [_surroundings(record), *(_race(race) for race in record["races"])]
+    sections = [surroundings_line(record), *(_race(race) for race in record["races"])]
     goals = [goal for race in record["races"] for goal in race["goals"]]
     if goals:
         sections.append(goals_table(goals))
@@ -55,7 +55,8 @@ def update_section(name: str, text: str, page: pathlib.Path | None = None) -> No
     draft.replace(page)
 
 
-def _surroundings(record: Mapping[str, Any]) -> str:
+def surroundings_line(record: Mapping[str, Any]) -> str:
+    """Return where and with what a record was made, as one line."""
     around, load = record["surroundings"], record["load_average"]
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
     flags = " ".join(around["cpu_flags"]) or "none of those looked for"

@@ -18,10 +18,9 @@ BAD_STEP_MAX: Final = 1000
 
 # Of the counts (see LossScaleState), which a step adds to, and which it leaves as they are and not at 0.
 _GOOD_STEP, _OVERFLOW = np.array([[1, 0, 0, 1, 0], [0, 1, 1, 0, 1]], np.int32)
-_KEPT_BY_GOOD_STEP, _KEPT_BY_WINDOW, _KEPT_BY_OVERFLOW = np.array(
-    [[1, 0, 1, 1, 1], [0, 0, 0, 1, 1], [0, 1, 1, 1, 1]], np.int32
-)
-_KEPT_AT_FLOOR, _KEPT_ABOVE_FLOOR = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 1, 1]], np.int32)
+_KEPT_BY_WINDOW = np.array([0, 0, 0, 1, 1], np.int32)
+_KEPT_BY_GOOD_STEP, _KEPT_BY_OVERFLOW = np.array([[1, 0, 1, 1, 1], [0, 1, 1, 1, 1]], np.int32)
+_KEPT_ABOVE_FLOOR = np.array([1, 1, 0, 1, 1], np.int32)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +55,7 @@ def next_loss_scale(rule: LossScaleRule, loss_scale: Any, good_steps: Any, finit
         rule: Factors, window, floor and ceiling.
         loss_scale: float32 scalar, a NumPy one or a tensor.
         good_steps: int32 scalar of the same kind.
-        finite: bool scalar of the same kind: whether the step's gradients were finite.
+        finite: bool scalar of the same kind, or Python's own: whether the step's gradients were finite.
 
     Returns:
         ``(loss_scale, good_steps)``, of the same kind.
@@ -67,25 +66,37 @@ def next_loss_scale(rule: LossScaleRule, loss_scale: Any, good_steps: Any, finit
 
     Source: Micikevicius et al., 2018, section 3.2; MindSpore, `DynamicLossScaleManager`; PyTorch, `GradScaler`.
     """
-    if isinstance(finite, (bool, np.bool_)):
-        scale, count = _moved(np, rule, np.float64(loss_scale), good_steps, finite)
-        return np.float32(scale), count[()]
+    full = _fills(rule, good_steps)
+    if not engine.is_tensor(loss_scale):
+        scale = np.float32(_moved(np, rule, np.float64(loss_scale), full, finite))
+        return scale, np.int32(good_steps + 1 if finite and not full else 0)
     with engine.double_precision():
-        scale, count = _moved(keras.ops, rule, keras.ops.cast(loss_scale, "float64"), good_steps, finite)
-        return keras.ops.cast(scale, "float32"), count
+        scale = _moved(keras.ops, rule, keras.ops.cast(loss_scale, "float64"), full, finite)
+        counted = keras.ops.where(full, np.int32(0), good_steps + np.int32(1))
+        return keras.ops.cast(scale, "float32"), _chosen(keras.ops, finite, counted, np.int32(0))
 
 
-def _moved(xp: Any, rule: LossScaleRule, before: Any, good_steps: Any, finite: Any) -> tuple[Any, Any]:
-    """Return the loss scale, float64, and the count of good steps after one step, by NumPy's or Keras's operations."""
+def _fills(rule: LossScaleRule, good_steps: Any) -> Any:
+    """Say whether one more good step fills the window."""
+    window = np.int32(min(rule.window, LARGEST_COUNT)) if isinstance(rule.window, int) else rule.window
+    return good_steps >= window - np.int32(1)
+
+
+def _moved(xp: Any, rule: LossScaleRule, before: Any, full: Any, finite: Any) -> Any:
+    """Return the loss scale after one step, float64, by NumPy's or Keras's operations."""
     factor, backoff = _wide(rule.factor), _wide(1.0 / rule.factor if rule.backoff is None else rule.backoff)
-    counted = good_steps + np.int32(1)
-    full = counted >= (np.int32(min(rule.window, LARGEST_COUNT)) if isinstance(rule.window, int) else rule.window)
-    moved = before * xp.where(finite, xp.where(full, factor, np.float64(1)), backoff)
+    moved = before * _chosen(xp, finite, xp.where(full, factor, np.float64(1)), backoff)
     moved = xp.where(moved <= np.float64(LARGEST_SCALE), moved, before)
-    moved = xp.maximum(moved, xp.where(finite, np.float64(0), np.float64(rule.floor)))
-    if rule.ceiling < LARGEST_SCALE:
-        moved = xp.minimum(moved, np.float64(rule.ceiling))
-    return moved, xp.where(xp.logical_and(finite, xp.logical_not(full)), counted, np.int32(0))
+    if finite is not True:
+        moved = xp.maximum(moved, _chosen(xp, finite, np.float64(0), np.float64(rule.floor)))
+    return xp.minimum(moved, np.float64(rule.ceiling)) if rule.ceiling < LARGEST_SCALE else moved
+
+
+def _chosen(xp: Any, finite: Any, one: Any, other: Any) -> Any:
+    """Return one value or the other; where Python knows which, without an operation."""
+    if isinstance(finite, bool):
+        return one if finite else other
+    return xp.where(finite, one, other)
 
 
 def _wide(number: Any) -> Any:
@@ -146,14 +157,14 @@ class LossScaleState:
         Args:
             finite: bool scalar, a tensor or Python's own: whether the step's gradients were finite.
         """
-        if engine.is_tensor(finite):
+        if engine.is_tensor(finite) or engine.is_tracing():
             xp, scale, counts = keras.ops, engine.snapshot(self.loss_scale), engine.to_tensor(self.counts)
             rule = self.rule if self._live is None else _read(self.rule, self._live)
         else:
             rule = self.rule
             # From Python the arithmetic is NumPy's: single operations of the engine would cost milliseconds.
             xp, scale, counts = np, np.float32(engine.to_numpy(self.loss_scale)), engine.to_numpy(self.counts)
-            finite = np.bool_(finite)
+            finite = bool(finite)
         scale, counts = _advanced(xp, rule, scale, counts, finite)
         self.loss_scale.assign(scale)
         self.counts.assign(counts)
@@ -178,10 +189,13 @@ class LossScaleState:
 
 def _advanced(xp: Any, rule: LossScaleRule, loss_scale: Any, counts: Any, finite: Any) -> tuple[Any, Any]:
     """Return the loss scale and the counts after one step, all at once, by NumPy's or Keras's operations."""
-    scale, good = next_loss_scale(rule, loss_scale, counts[0], finite)
-    grown = counts + xp.where(finite, _GOOD_STEP, _OVERFLOW)
-    kept = xp.where(finite, xp.where(good == 0, _KEPT_BY_WINDOW, _KEPT_BY_GOOD_STEP), _KEPT_BY_OVERFLOW)
-    return scale, grown * kept * xp.where(loss_scale <= np.float32(rule.floor), _KEPT_AT_FLOOR, _KEPT_ABOVE_FLOOR)
+    scale, _ = next_loss_scale(rule, loss_scale, counts[0], finite)
+    at_floor = loss_scale <= np.float32(rule.floor)
+    good, overflowed = (
+        xp.where(at_floor, kept, kept * _KEPT_ABOVE_FLOOR) for kept in (_KEPT_BY_GOOD_STEP, _KEPT_BY_OVERFLOW)
+    )
+    kept = _chosen(xp, finite, xp.where(_fills(rule, counts[0]), _KEPT_BY_WINDOW, good), overflowed)
+    return scale, (counts + _chosen(xp, finite, _GOOD_STEP, _OVERFLOW)) * kept
 
 
 def _numbers(rule: LossScaleRule) -> np.ndarray:

@@ -74,5 +74,5 @@ def _fewer(values: Sequence[Any]) -> list[Any]:
         if size is None or size > _SMALL:
             rest.append(value)
         else:
-            small.setdefault(value.dtype, []).append(tf.reshape(value, [-1]))
+            small.setdefault(value.dtype, []).append(value if value.shape.rank == 1 else tf.reshape(value, [-1]))
     return [*rest, *(parts[0] if len(parts) == 1 else tf.concat(parts, 0) for parts in small.values())]

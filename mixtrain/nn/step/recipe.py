@@ -98,16 +98,21 @@ def run_step(
     if scaling.divides:
         gradients = [unscaled(gradient, scale) for gradient in gradients]
     finite = engine.all_finite(gradients)
+
+    # In a branch it is known whether the step is good: most of the rule's operations fall away.
+    def good() -> None:
+        apply(gradients)
+        scaling.advance(True)
+
+    def overflowed() -> None:
+        restore(state, before)
+        scaling.advance(False)
+
     if scaling.drops:
-        engine.cond(
-            finite,
-            lambda: apply(gradients),
-            lambda: restore(state, before),
-            writes=[*weights, *state, *written],
-        )
+        engine.cond(finite, good, overflowed, writes=[*weights, *state, *written])
     else:
         apply(gradients)
-    scaling.advance(finite)
+        scaling.advance(finite)
     return StepResult(loss, keras.ops.logical_not(finite), scale, more)
 
 

@@ -196,11 +196,12 @@ def test_a_step_is_compiled_anew_only_when_its_precision_or_mode_changes() -> No
     step = _step()
     for _ in range(3):
         step(X, LABEL)
-    compiled = next(iter(step._compiled.values()))
+    (call,) = step._compiled.values()
+    compiled = call.compiled()
     assert engine.trace_count(compiled) == 1
     step.network.backbone_network.to_float(mixtrain.bfloat16)
     step(X, LABEL)
-    assert next(iter(step._compiled.values())) is not compiled
-    step.set_train()
+    assert call.compiled() is not compiled and call.traces() == 1
+    step.set_train(not step.training)
     step(X, LABEL)
-    assert len(step._compiled) == 1
+    assert [call.traces() for call in step._compiled.values()] == [1, 1]

@@ -1,0 +1,163 @@
+"""What this device can do at most, and how much of that the convolutions of the CIFAR CNN reach and take.
+
+    python -m benchmarks.cpu_ceiling
+    python -m benchmarks.cpu_ceiling --print-only
+
+Beside the step times of `docs/benchmarks.md` it says what of a step is arithmetic that no framework can leave out: the
+six convolutions and their gradients, each alone, by the same kernels that a step calls; and how fast large products are
+in each format.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import tensorflow as tf
+
+from benchmarks.surroundings import load_average, surroundings
+from benchmarks.table import PAGE, line, short, surroundings_line, update_section
+from benchmarks.workloads import CIFAR
+from benchmarks.written import RESULTS, read_records, rounded, write_json
+
+NAME: Final = "cpu_ceiling"
+FORMATS: Final = ("float32", "bfloat16", "float16")
+FILTERS: Final = (32, 64, 128)
+
+
+def convolutions(batch: int, side: int, channels: int) -> list[tuple[int, int, int]]:
+    """Return (side, channels, filters) of each convolution of the CIFAR CNN."""
+    found = []
+    for filters in FILTERS:
+        found += [(side, channels, filters), (side, filters, filters)]
+        side, channels = side // 2, filters
+    return found
+
+
+def seconds_of(function: Callable[[], Any], rounds: int) -> float:
+    """Return the shortest time of a call, after two that warm up: what else the machine does only adds to it."""
+    seen = []
+    for _ in range(rounds + 2):
+        started = time.perf_counter()
+        tf.nest.map_structure(lambda tensor: tensor.numpy(), function())
+        seen.append(time.perf_counter() - started)
+    return min(seen[2:])
+
+
+def product_speeds(size: int, rounds: int) -> dict[str, float]:
+    """Return the GFLOP a second of a product of two square matrices, by format."""
+    values = np.random.default_rng(0).standard_normal((size, size), np.float32)
+    found = {}
+    for name in FORMATS:
+        matrix = tf.cast(values, name)
+        # One number is read back: what is timed is the product.
+        multiply = tf.function(lambda matrix=matrix: tf.matmul(matrix, matrix)[0, 0], autograph=False)
+        found[name] = 2e-9 * size**3 / seconds_of(multiply, rounds)
+    return found
+
+
+def convolution_rows(batch: int, side: int, channels: int, rounds: int) -> list[dict[str, Any]]:
+    """Return what each convolution takes, in milliseconds: forward, gradient by input and gradient by filter."""
+    random = np.random.default_rng(0)
+    rows = []
+    for place, (side, channels, filters) in enumerate(convolutions(batch, side, channels)):
+        x = tf.constant(random.standard_normal((batch, side, side, channels), np.float32))
+        kernel = tf.constant(random.standard_normal((3, 3, channels, filters), np.float32))
+        upstream = tf.nn.conv2d(x, kernel, 1, "SAME")
+        options = {"strides": [1] * 4, "padding": "SAME"}
+        calls: dict[str, Callable[[], Any]] = {
+            "forward": lambda: tf.nn.conv2d(x, kernel, 1, "SAME"),
+            "by_input": lambda: tf.raw_ops.Conv2DBackpropInput(
+                input_sizes=x.shape, filter=kernel, out_backprop=upstream, **options
+            ),
+            "by_filter": lambda: tf.raw_ops.Conv2DBackpropFilter(
+                input=x, filter_sizes=kernel.shape, out_backprop=upstream, **options
+            ),
+        }
+        if place == 0:
+            del calls["by_input"]  # Nobody asks for the gradient by the images.
+        times = {
+            name: 1e3 * seconds_of(tf.function(lambda call=call: call()[0, 0, 0, 0], autograph=False), rounds)
+            for name, call in calls.items()
+        }
+        flop = 2 * batch * side * side * 9 * channels * filters
+        rows.append({"side": side, "channels": channels, "filters": filters, "flop": flop, "ms": times})
+    return rows
+
+
+def measured(*, size: int = 2048, batch: int = CIFAR.batch, rounds: int = 15) -> dict[str, Any]:
+    """Return the record."""
+    started, load = time.perf_counter(), load_average()
+    side, _, channels = CIFAR.shape
+    record = {"gflop_a_second": product_speeds(size, rounds), "rows": convolution_rows(batch, side, channels, rounds)}
+    return rounded({  # type: ignore[no-any-return]
+        "set": NAME,
+        "surroundings": surroundings(),
+        "versions": {"numpy": np.__version__, "tensorflow": tf.__version__},
+        "load_average": {"before": load, "after": load_average()},
+        "seconds": time.perf_counter() - started,
+        "matrices": size,
+        "batch": batch,
+        **record,
+    })
+
+
+def as_text(record: Mapping[str, Any], step: float | None) -> str:
+    """Return a record as text with its tables.
+
+    Args:
+        record: What `measured` returned.
+        step: What a whole step takes where it was measured too, in milliseconds.
+    """
+    ceiling = record["gflop_a_second"]["float32"]
+    head = ["convolution", "forward, ms", "gradient by input, ms", "gradient by filter, ms", "of the ceiling"]
+    lines = [line(head), "|---" * len(head) + "|"]
+    total = flop = 0.0
+    for row in record["rows"]:
+        spent, work = sum(row["ms"].values()), len(row["ms"]) * row["flop"]
+        total, flop = total + spent, flop + work
+        name = f"{row['side']}x{row['side']}, {row['channels']} to {row['filters']} channels"
+        cells = [short(row["ms"][key]) if key in row["ms"] else "" for key in ("forward", "by_input", "by_filter")]
+        lines.append(line([name, *cells, f"{1e-6 * work / spent / ceiling:.0%}"]))
+    speeds = ", ".join(f"{name} {short(value)}" for name, value in record["gflop_a_second"].items())
+    size = record["matrices"]
+    text = [
+        surroundings_line(record),
+        f"Products of {size}x{size} matrices, GFLOP a second: {speeds}.",
+        "\n".join(lines),
+        f"All convolutions of a step of {record['batch']} samples: {short(total)} ms at "
+        f"{1e-6 * flop / total / ceiling:.0%} of the float32 ceiling.",
+    ]
+    if step is not None:
+        text[-1] += f" A float32 step of ours was seen to take {short(step)} ms: they are {total / step:.0%} of that."
+    return "\n\n".join(text)
+
+
+def step_seen(folder: pathlib.Path = RESULTS) -> float | None:
+    """Return the recorded time of a float32 step of the CIFAR CNN, in milliseconds; None where there is no record."""
+    for record in read_records(["cifar"], folder):
+        for row in record["races"][0]["contenders"]:
+            if row["name"] == "mixtrain O0":
+                return float(row["median"])
+    return None
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, and write what was seen."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--print-only", action="store_true", help="leave the record and the page as they are")
+    options = parser.parse_args(arguments)
+    record = measured()
+    text = as_text(record, step_seen())
+    print(text)
+    if not options.print_only:
+        write_json(record, RESULTS)
+        update_section(NAME, text, PAGE)
+
+
+if __name__ == "__main__":
+    main()
