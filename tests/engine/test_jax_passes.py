@@ -157,3 +157,32 @@ def test_no_dataset_is_the_engines_own() -> None:
     assert not engine.is_pipeline_source([1, 2])
     with pytest.raises(TypeError, match="got list. Write mixtrain.dataset.GeneratorDataset"):
         engine.wrap_pipeline([1, 2])
+
+
+def test_single_elements_come_as_they_were_whatever_the_form_of_the_one_before() -> None:
+    rows = [(np.full(size, number, np.float32), np.array(number)) for number, size in enumerate((2, 2, 2, 1, 2, 2))]
+    found = list(_pipeline(rows).iterate())
+    assert [np.asarray(x).tolist() for x, _ in found] == [x.tolist() for x, _ in rows]
+    assert [int(label) for _, label in found] == list(range(6))
+
+
+@pytest.mark.parametrize(("most", "ahead"), [(2**26, 8), (1, 2)], ids=["small", "large"])
+def test_fewer_single_elements_are_made_ahead_where_they_are_large(
+    most: int, ahead: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passes, "MOST_BYTES", most)
+    asked: list[int] = []
+    request = passes.Pass._request
+
+    def noting(self: Any, count: int) -> None:
+        asked.append(count)
+        request(self, count)
+
+    monkeypatch.setattr(passes.Pass, "_request", noting)
+    iterator = _pipeline(_rows(40)).iterate()
+    waiting = []
+    for given in range(20):
+        assert int(next(iterator)[1]) == given
+        waiting.append(len(asked) - given - 1)
+    assert max(waiting) == ahead - 1 and min(waiting) >= ahead // 2 - 1
+    assert set(asked) == {0}

@@ -26,6 +26,7 @@ Row = tuple[Any, ...]
 # What lies stacked on the device at a time, while as much is prepared.
 MOST_BYTES: Final = 2**26
 _SINGLES: Final = 8
+_FEWEST_SINGLES: Final = 2
 _SECONDS_TO_END: Final = 2.0
 
 
@@ -99,7 +100,7 @@ class Pass(Iterator[Row]):
         source: Makes the elements.
         like: An element in the structure in which elements come out; by default a tuple of columns.
         failure: Where an exception of the source is left too when it is raised.
-        singles: How many single elements are made ahead.
+        singles: How many single elements are made ahead at most; fewer where they are large.
 
     Attributes:
         element_bytes: Size of an element in memory; None where it is not known. Elements may differ.
@@ -166,13 +167,7 @@ class Pass(Iterator[Row]):
         """
         if self._held is not None:
             return self._held
-        waiting = len(self._waiting)
-        if count:
-            missing = int(not waiting)
-        else:
-            # Many at once: each time that the thread is woken costs more than what it does for an element.
-            missing = self._singles - waiting if waiting <= self._singles // 2 else 0
-        for _ in range(missing):
+        for _ in range(int(not self._waiting) if count else self._missing_singles()):
             self._request(count)
         try:
             host, device = next(self._chunks)
@@ -199,6 +194,13 @@ class Pass(Iterator[Row]):
     def _request(self, count: int) -> None:
         self._waiting.append(count)
         self._requests.put(count)
+
+    def _missing_singles(self) -> int:
+        """Return how many single elements to ask for: several at once, for waking the thread costs more than one."""
+        ahead = self._singles
+        if self._known_bytes is not None:
+            ahead = min(ahead, max(_FEWEST_SINGLES, MOST_BYTES // max(1, self._known_bytes)))
+        return ahead - len(self._waiting) if len(self._waiting) <= ahead // 2 else 0
 
     def _fitting(self, count: int) -> int:
         """Return how many elements come at once where `count` are to come: parts of one length where that can be."""
