@@ -99,6 +99,30 @@ def test_the_backward_pass_starts_from_the_half_tensors(dtype: str, on: Any) -> 
     assert not casts & {tensor.name for tensor in forward.inputs}
 
 
+@pytest.mark.tensorflow
+def test_the_two_gradients_hold_float32_copies_one_after_the_other(on: Any) -> None:
+    tf = pytest.importorskip("tensorflow")
+    on(SLOW)
+
+    @tf.function(autograph=False)
+    def gradients(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch([x, y])
+            loss = tf.reduce_sum(engine.product(tf.matmul, x, y))
+        return tape.gradient(loss, [x, y])
+
+    graph = gradients.get_concrete_function(*_pair("float16")).graph
+    products = [operation for operation in graph.get_operations() if operation.type == "MatMul"]
+    first, second = [operation for operation in products if operation.outputs[0].consumers()][1:]
+    before, waiting = set(), [second]
+    while waiting:
+        operation = waiting.pop()
+        if operation.name not in before:
+            before.add(operation.name)
+            waiting += [*(tensor.op for tensor in operation.inputs), *operation.control_inputs]
+    assert first.name in before
+
+
 @HALF
 def test_a_device_with_half_units_uses_them(dtype: str, on: Any) -> None:
     on(DeviceFacts("GPU", "a GPU", True))

@@ -36,13 +36,18 @@ def by_float32(function: Callable[..., Any], *tensors: Any) -> Any:
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def compute(*tensors: Any) -> tuple[Any, Callable[[Any], list[Any]]]:
         def gradient(upstream: Any) -> list[Any]:
-            wide = widened(tensors, after=upstream)
-            with tf.GradientTape() as tape:
-                tape.watch(wide)
-                # Only what its derivative needs of this stays in the graph; a bilinear function's needs nothing.
-                result = function(*wide)
-            found = tape.gradient(result, wide, output_gradients=tf.cast(upstream, tf.float32))
-            return [tf.cast(one, half) for one in found]
+            wide_upstream = tf.cast(upstream, tf.float32)
+            found: list[Any] = []
+            # One after the other: each holds float32 copies of other tensors.
+            for place in reversed(range(len(tensors))):
+                wide = widened(tensors, after=found[0] if found else upstream)
+                with tf.GradientTape() as tape:
+                    tape.watch(wide[place])
+                    # Only what its derivative needs of this stays in the graph; a bilinear function's needs nothing.
+                    result = function(*wide)
+                one = tape.gradient(result, wide[place], output_gradients=wide_upstream)
+                found.insert(0, tf.cast(one, half))
+            return found
 
         return tf.cast(function(*widened(tensors)), half), gradient
 
