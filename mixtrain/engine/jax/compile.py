@@ -10,8 +10,10 @@ from typing import Any
 from mixtrain import context
 from mixtrain.dtype import DType
 from mixtrain.engine.facts import DeviceFacts, JitChoice
+from mixtrain.engine.jax.device import describe_device
 from mixtrain.engine.jax.state import Stateful, outside_scopes
 from mixtrain.engine.jax.trace import is_being_traced
+from mixtrain.engine.jax.windows import with_fast_windows
 
 _log = logging.getLogger("mixtrain")
 
@@ -53,7 +55,7 @@ def compile_function(function: Callable[..., Any], *, choice: JitChoice) -> Call
     if not context.graph_mode():
         return function
     _log.info("compile: XLA %s (%s)", "on" if choice.jit else "off", choice.reason)
-    return Stateful(function)
+    return Stateful(function, wrap=with_fast_windows) if describe_device().kind == "CPU" else Stateful(function)
 
 
 def trace_count(compiled: Callable[..., Any]) -> int:

@@ -14,11 +14,11 @@ import numpy as np
 from mixtrain import context
 from mixtrain.engine.facts import GroupFacts, JitChoice
 from mixtrain.engine.jax.compile import compile_function
-from mixtrain.engine.jax.convolutions import with_fast_convolutions
 from mixtrain.engine.jax.device import describe_device
 from mixtrain.engine.jax.passes import Stacked
 from mixtrain.engine.jax.state import Stateful
 from mixtrain.engine.jax.variables import store
+from mixtrain.engine.jax.windows import with_fast_windows
 
 Row = tuple[Any, ...]
 
@@ -135,7 +135,7 @@ def _counted_loop(step: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     def run(kept: list[Any], moved: list[Any], count: Any, *columns: Any) -> Any:
-        program, shapes = jax.make_jaxpr(with_fast_convolutions(step), return_shape=True)(kept, moved, *_at(columns, 0))
+        program, shapes = jax.make_jaxpr(with_fast_windows(step), return_shape=True)(kept, moved, *_at(columns, 0))
         form = jax.tree.structure(shapes)
         found = jax.tree.map(lambda of: jnp.zeros((_rows_of(columns), *of.shape), of.dtype), shapes[1])
 
