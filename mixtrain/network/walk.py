@@ -68,8 +68,8 @@ def _keras_children(layer: keras.Operation) -> dict[str, Any]:
         operations = getattr(layer, "operations", ())
         found += [operation for operation in operations if not isinstance(operation, keras.Layer)]
     children: dict[str, Any] = {}
-    for child in found:
-        if isinstance(child, keras.layers.InputLayer) or any(child is other for other in children.values()):
+    for child in {id(child): child for child in found}.values():
+        if isinstance(child, keras.layers.InputLayer):
             continue
         name, number = child.name, 2
         while name in children:
