@@ -35,7 +35,7 @@ def _place(where: str, largest: bool, x: Any, axis: int | None, keepdims: bool, 
     if rank_of(x) == 0:
         return engine.to_tensor(keras.ops.zeros(()), dtype)
     compute = keras.ops.argmax if largest else keras.ops.argmin
-    return keras.ops.cast(compute(x, axis=number, keepdims=keepdims), dtype)
+    return engine.to_tensor(compute(x, axis=number, keepdims=keepdims), dtype)
 
 
 def _with_place(where: str, largest: bool, x: Any, axis: Any, keepdims: bool, initial: Any, given: Any) -> Any:
@@ -143,14 +143,14 @@ def median(input: Any, axis: int = -1, keepdims: bool = False) -> tuple[Any, Any
     values = keras.ops.take_along_axis(x, places, axis=number)
     if not keepdims:
         values, places = keras.ops.squeeze(values, number), keras.ops.squeeze(places, number)
-    return values, keras.ops.cast(places, int64)
+    return values, engine.to_tensor(places, int64)
 
 
 def _running(where: str, compute: Callable[..., Any], x: Any, axis: Any, dtype: Any) -> Any:
     x = tensor(where, x)
     number = axis_of(where, axis, rank_of(x))
     wanted = as_dtype(dtype) if dtype is not None else int64 if x.dtype == bool_ else x.dtype
-    return compute(keras.ops.cast(x, wanted), axis=number)
+    return compute(engine.to_tensor(x, wanted), axis=number)
 
 
 def cumsum(x: Any, axis: int, dtype: Any = None) -> Any:

@@ -37,7 +37,7 @@ def shape(input_x: Any) -> tuple[int, ...]:
 
 def dyn_shape(input_x: Any) -> Any:
     """The shape of `input_x` as an int64 tensor. Source: MindSpore, `mindspore.ops.dyn_shape`."""
-    return keras.ops.convert_to_tensor(shape(input_x), dtype=int64)
+    return engine.to_tensor(shape(input_x), int64)
 
 
 def dtype(x: Any) -> NumberFormat:
@@ -91,7 +91,7 @@ def cast(input: Any, dtype: Any) -> Any:
 
     Source: MindSpore, `mindspore.ops.cast`.
     """
-    return engine.cast_keeping_layout(tensor("ops.cast", input), as_dtype(dtype))
+    return engine.cast_keeping_layout(tensor("ops.cast", input), engine.held_format(as_dtype(dtype)))
 
 
 def scalar_cast(input_x: Any, input_y: Any) -> Any:
@@ -113,7 +113,7 @@ def scalar_to_tensor(input_x: Any, dtype: Any = float32) -> Any:
     """
     if not is_number(input_x):
         raise checks.fail_type("ops.scalar_to_tensor", "input_x must be a number", input_x, "ops.cast(x, dtype)")
-    return keras.ops.convert_to_tensor(input_x, dtype=as_dtype(dtype))
+    return engine.to_tensor(input_x, as_dtype(dtype))
 
 
 def scalar_to_array(input_x: Any) -> Any:

@@ -47,7 +47,7 @@ def meeting_format(x: Any, number: Any) -> DType:
     if isinstance(number, (bool, np.bool_)) or is_float(dtype):
         return dtype
     if isinstance(number, numbers.Integral):
-        return int64 if dtype == bool_ else dtype
+        return as_dtype(engine.held_format(int64)) if dtype == bool_ else dtype
     return float32
 
 

@@ -90,4 +90,4 @@ def largest_by_windows(
     if not places:
         return found
     table = ops.broadcast_to(ops.stack(origins, axis=-1)[None, :, :, None, :], ops.shape(stacked))
-    return found, ops.cast(ops.take_along_axis(table, best, axis=-1)[..., 0], "int64")
+    return found, engine.to_tensor(ops.take_along_axis(table, best, axis=-1)[..., 0], "int64")

@@ -218,5 +218,5 @@ class MaxPoolWithArgmax(_Pool):
         around = NO_SIDES if self.pad_mode == "VALID" else same_sides(x.shape[2:], self.kernel_size, self.strides)
         largest, places = _with_places(x, self.kernel_size, self.strides, around)
         channels, height, width = x.shape[1:]
-        first = keras.ops.reshape(keras.ops.arange(channels, dtype="int64") * (height * width), (1, -1, 1, 1))
-        return largest, keras.ops.cast(places + first, "int32")
+        first = keras.ops.reshape(keras.ops.arange(channels, dtype="int32") * (height * width), (1, -1, 1, 1))
+        return largest, keras.ops.cast(places, "int32") + first

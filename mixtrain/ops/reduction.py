@@ -26,7 +26,7 @@ def _accumulated(where: str, compute: _Reduce, x: Any, axis: Any, keep_dims: boo
     """Reduce in `dtype`, or else in int64 for integers and bools, in their own format for floats."""
     x = tensor(where, x)
     wanted = as_dtype(dtype) if dtype is not None else format_of(x) if is_float(x.dtype) else int64
-    return keras.ops.cast(reduce(where, compute, keras.ops.cast(x, wanted), axis, keep_dims), wanted)
+    return engine.to_tensor(reduce(where, compute, engine.to_tensor(x, wanted), axis, keep_dims), wanted)
 
 
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
@@ -186,7 +186,7 @@ def norm(
     """
     x = as_floats("ops.norm", A)
     if dtype is not None:
-        x = keras.ops.cast(x, as_dtype(dtype))
+        x = engine.to_tensor(x, as_dtype(dtype))
     axes = axes_of("ops.norm", dim, rank_of(x), name="dim")
     if ord is None:
         return keras.ops.sqrt(reduce("ops.norm", keras.ops.sum, keras.ops.square(x), axes or None, keepdim))
@@ -201,8 +201,9 @@ def count_nonzero(x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = 
     Source: MindSpore, `mindspore.ops.count_nonzero`.
     """
     where = "ops.count_nonzero"
-    marks = keras.ops.cast(keras.ops.cast(tensor(where, x), bool_), as_dtype(dtype))
-    return keras.ops.cast(reduce(where, keras.ops.sum, marks, axis, keep_dims), as_dtype(dtype))
+    wanted = engine.held_format(as_dtype(dtype))
+    marks = keras.ops.cast(keras.ops.cast(tensor(where, x), bool_), wanted)
+    return keras.ops.cast(reduce(where, keras.ops.sum, marks, axis, keep_dims), wanted)
 
 
 class _Reduction(Primitive):

@@ -241,7 +241,7 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     Source: MindSpore, `mindspore.ops.nonzero`.
     """
     places = keras.ops.nonzero(tensor("ops.nonzero", input))
-    found = tuple(keras.ops.cast(place, "int64") for place in places)
+    found = tuple(engine.to_tensor(place, "int64") for place in places)
     return found if as_tuple else keras.ops.stack(found, axis=-1)
 
 

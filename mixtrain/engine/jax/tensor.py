@@ -127,14 +127,19 @@ def bytes_of(dtype: str) -> int:
     return int(jnp.dtype(dtype).itemsize)
 
 
+def held_format(dtype: str) -> str:
+    """Return the format in which tensors of a format are held here: without JAX's 64-bit mode, 64 bits become 32."""
+    return str(jax.dtypes.canonicalize_dtype(dtype).name)
+
+
 def to_tensor(value: Any, dtype: str | None = None) -> Any:
-    """Return `value` as a tensor, of `dtype` where it is given; without JAX's 64-bit mode, 64 bits become 32."""
+    """Return `value` as a tensor, of `dtype` where it is given, as such tensors are held."""
     if isinstance(value, keras.Variable):
         value = value.value
     if dtype is not None:
-        dtype = jax.dtypes.canonicalize_dtype(dtype).name
+        dtype = held_format(dtype)
     elif isinstance(value, (np.ndarray, np.generic)):
-        dtype = jax.dtypes.canonicalize_dtype(value.dtype).name
+        dtype = held_format(value.dtype.name)
     return keras.ops.convert_to_tensor(value, dtype=dtype)
 
 

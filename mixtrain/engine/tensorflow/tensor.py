@@ -145,6 +145,11 @@ def bytes_of(dtype: str) -> int:
     return int(tf.as_dtype(dtype).size)
 
 
+def held_format(dtype: str) -> str:
+    """Return the format in which tensors of a format are held here: that format."""
+    return dtype
+
+
 def to_tensor(value: Any, dtype: str | None = None) -> Any:
     """Return `value` as a tensor, of `dtype` where it is given."""
     if isinstance(value, keras.Variable):

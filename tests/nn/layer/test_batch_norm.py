@@ -98,6 +98,7 @@ def test_half_in_half_out_with_statistics_in_float32(half: Any, read_as: str | N
     assert norm.moving_mean.stored_dtype == float32
 
 
+@pytest.mark.tensorflow
 def test_float64_comes_back_as_float64() -> None:
     assert BatchNorm1d(2)(Tensor(np.ones((3, 2)), float64)).dtype == float64
 

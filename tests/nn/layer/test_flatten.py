@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from mixtrain import engine
 from mixtrain.common.tensor import Tensor
@@ -21,7 +20,10 @@ def test_numbers_stay_in_order(arguments: tuple[int, ...], shape: tuple[int, ...
     assert (engine.to_numpy(Flatten(*arguments)(Tensor(X))) == X.reshape(shape)).all()
 
 
+@pytest.mark.tensorflow
 def test_batch_size_may_be_unknown_while_compiling() -> None:
+    import tensorflow as tf
+
     run = tf.function(Flatten(), input_signature=[tf.TensorSpec((None, 3, 4, 5))])
     assert tuple(run.get_concrete_function().output_shapes) == (None, 60)
     assert (run(X).numpy() == X.reshape(2, 60)).all()

@@ -14,6 +14,7 @@ from mixtrain import amp, nn
 from mixtrain.nn import Cell
 from tests.nn.layer.test_layout import Residual
 
+pytestmark = pytest.mark.tensorflow
 SHAPE = (64, 3, 16, 16)
 
 

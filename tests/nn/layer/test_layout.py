@@ -29,6 +29,7 @@ from mixtrain.nn.layer import (
     Sigmoid,
 )
 
+pytestmark = pytest.mark.tensorflow
 X = np.random.default_rng(3).standard_normal((4, 1, 32, 32)).astype(np.float32)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from mixtrain import engine
 from mixtrain.common.tensor import Tensor
@@ -138,7 +137,10 @@ def test_distances_broadcast_but_warn_where_both_sides_are_stretched() -> None:
         MSELoss()(ones(4, 1), ones(4))
 
 
+@pytest.mark.tensorflow
 def test_batches_of_unknown_size_are_taken_while_compiling() -> None:
+    import tensorflow as tf
+
     specs = [tf.TensorSpec((None, 3)), tf.TensorSpec((None,), tf.int32)]
     for loss in (SoftmaxCrossEntropyWithLogits(True, "mean"), CrossEntropyLoss()):
         run = tf.function(loss, input_signature=specs)

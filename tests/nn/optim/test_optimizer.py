@@ -140,6 +140,7 @@ def test_a_missing_gradient_counts_as_zero_for_decay_and_momentum() -> None:
     assert values(w) == [0.25]
 
 
+@pytest.mark.tensorflow
 def test_sparse_gradients_are_added_up_row_by_row() -> None:
     table = Parameter(np.ones((3, 2), np.float32), "table")
     used = Tensor(np.array([0, 2, 2]))
