@@ -21,8 +21,7 @@ def _filled(where: str, size: Any, value: Any, dtype: Any, *, name: str = "shape
     scalar = tensor(where, value)
     if scalar.shape != ():
         raise checks.fail_value(where, "the value must be one number", tuple(scalar.shape), "0.0")
-    wanted = scalar.dtype if dtype is None else engine.held_format(as_dtype(dtype))
-    return keras.ops.broadcast_to(keras.ops.cast(scalar, wanted), sizes)
+    return keras.ops.broadcast_to(scalar if dtype is None else engine.to_tensor(scalar, as_dtype(dtype)), sizes)
 
 
 def zeros(size: Any, dtype: Any = None) -> Any:

@@ -201,9 +201,9 @@ def count_nonzero(x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = 
     Source: MindSpore, `mindspore.ops.count_nonzero`.
     """
     where = "ops.count_nonzero"
-    wanted = engine.held_format(as_dtype(dtype))
-    marks = keras.ops.cast(keras.ops.cast(tensor(where, x), bool_), wanted)
-    return keras.ops.cast(reduce(where, keras.ops.sum, marks, axis, keep_dims), wanted)
+    wanted = as_dtype(dtype)
+    marks = engine.to_tensor(keras.ops.cast(tensor(where, x), bool_), wanted)
+    return engine.to_tensor(reduce(where, keras.ops.sum, marks, axis, keep_dims), wanted)
 
 
 class _Reduction(Primitive):

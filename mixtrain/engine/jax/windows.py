@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -55,7 +56,7 @@ def _convolved(primitive: Any, told: dict[str, Any], x: Any, kernel: Any) -> Any
 
 def _has_small_windows(kernel: Any, told: dict[str, Any]) -> bool:
     plain = told["feature_group_count"] == 1 and all(step == 1 for step in told["lhs_dilation"])
-    return plain and 1 < kernel[..., 0].size <= _SMALL_WINDOW
+    return plain and 1 < math.prod(kernel.shape[:-1]) <= _SMALL_WINDOW
 
 
 def _product_of_windows(x: Any, kernel: Any, told: dict[str, Any]) -> Any:
