@@ -57,7 +57,8 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.engine.tensorflow.pooling import pool
     from mixtrain.engine.tensorflow.products import product, times_transposed
     from mixtrain.engine.tensorflow.records import Examples, first_example
-    from mixtrain.engine.tensorflow.row_function import RowFunction, RowPart, call_row, processors, require, speaking_of
+    from mixtrain.engine.tensorflow.requirements import require, speaking_of
+    from mixtrain.engine.tensorflow.row_function import RowFunction, RowPart, call_row, processors
     from mixtrain.engine.tensorflow.scan import scan
     from mixtrain.engine.tensorflow.steps import GROUPS, CompiledSteps
     from mixtrain.engine.tensorflow.storage import exchange_storage, read_storage, storage_in
@@ -126,7 +127,8 @@ else:
     from mixtrain.engine.jax.pooling import pool
     from mixtrain.engine.jax.products import product, times_transposed
     from mixtrain.engine.jax.records import Examples, first_example
-    from mixtrain.engine.jax.row_function import RowFunction, RowPart, call_row, processors, require, speaking_of
+    from mixtrain.engine.jax.requirements import require, speaking_of
+    from mixtrain.engine.jax.row_function import RowFunction, RowPart, call_row, processors
     from mixtrain.engine.jax.scan import scan
     from mixtrain.engine.jax.steps import GROUPS, CompiledSteps
     from mixtrain.engine.jax.storage import exchange_storage, read_storage, storage_in

@@ -35,6 +35,7 @@ def read_ahead(produce: Callable[[], Iterator[Any]], *, depth: int = 4) -> Itera
             else:
                 raise value
     finally:
+        value = None  # An exception knows this frame, which would know it: both would stay until collected.
         stop.set()
         with contextlib.suppress(queue.Empty):
             ready.get_nowait()  # Lets a worker that waits for room see `stop`.

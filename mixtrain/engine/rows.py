@@ -28,10 +28,14 @@ class Failure:
             self.error = error
             raise
 
-    def take(self) -> BaseException | None:
-        """Return the kept exception and forget it."""
+    def raise_kept(self) -> None:
+        """Raise the kept exception, if there is one, and forget it."""
         error, self.error = self.error, None
-        return error
+        try:
+            if error is not None:
+                raise error
+        finally:
+            del error  # It knows this frame, which would know it: both would stay, with the stream, until collected.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

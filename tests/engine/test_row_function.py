@@ -66,6 +66,26 @@ def test_what_a_row_must_hold_is_said_with_its_values(by_block: bool) -> None:
         engine.call_row(lambda seed, x: (_below(5, x),), (0, 0), np.array([9]))
 
 
+@pytest.mark.parametrize("in_branch", [False, True])
+def test_what_a_row_must_hold_is_said_before_a_later_part_fails(in_branch: bool) -> None:
+    def part(x: Any) -> Any:
+        slow = keras.ops.ones((300, 300), "float32") * keras.ops.cast(x[0, 0], "float32")
+        for _ in range(40):
+            slow = keras.ops.matmul(slow, slow) / 300.0
+        engine.require(keras.ops.max(slow) < 2.0, "expected a small row; got {}.", x[0, 0])
+        return engine.images.crop(x[:, :, None], 4 - 2 * x[0, 0], 0, 2, 2)
+
+    def function(seed: Any, x: Any) -> Any:
+        if not in_branch:
+            return (part(x),)
+        return (engine.chance.either(x[0, 0] > 0, lambda: part(x), lambda: x[:2, :2, None]),)
+
+    image = np.ones((1, 4, 4), np.int32)
+    assert _function(function)(KEYS[:1], [image])[0].shape == (1, 2, 2, 1)
+    with pytest.raises(ValueError, match="expected a small row; got 3"):
+        _function(function)(KEYS[:1], [3 * image])
+
+
 def test_only_the_branch_that_is_taken_must_hold_what_it_requires() -> None:
     def function(seed: Any, x: Any) -> Any:
         low = keras.ops.max(x) < 2

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -207,3 +209,23 @@ def test_what_ended_an_iterator_for_compiled_loops_can_be_asked_for_once():
     with pytest.raises(SourceBroke):
         pipeline.raise_pending()
     pipeline.raise_pending()
+
+
+def test_what_ended_an_iterator_keeps_nothing_alive_once_it_was_handled():
+    pipeline = engine.pipeline_from_rows(breaking_rows, rows_of(1)[0])
+    iterator = pipeline.graph_iterator()
+    gone = weakref.ref(iterator)
+    gc.collect()
+    gc.disable()  # What is still there then hangs in a circle.
+    try:
+        try:
+            for _ in range(4):
+                next(iterator)
+        except Exception:
+            try:
+                pipeline.raise_pending()
+            except SourceBroke:
+                del iterator
+        assert gone() is None
+    finally:
+        gc.enable()

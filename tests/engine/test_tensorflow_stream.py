@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -75,6 +77,40 @@ def test_an_exception_inside_a_compiled_call_can_be_asked_for():
     with pytest.raises(SourceBroke):
         pipeline.raise_pending()
     pipeline.raise_pending()
+
+
+_LEFT_AT_EXIT = """
+import atexit
+
+ended = []
+atexit.register(lambda: print("ended:", ended))  # Functions at exit run in reverse: this one last.
+
+import numpy as np
+import tensorflow as tf
+from mixtrain import engine
+
+def rows():
+    try:
+        while True:
+            yield (np.ones(2, np.float32),)
+    finally:
+        ended.append("rows")
+
+iterator = engine.pipeline_from_rows(rows, (np.ones(2, np.float32),)).repeat().graph_iterator()
+other = engine.pipeline_from_rows(rows, (np.ones(2, np.float32),)).repeat().graph_iterator()
+next(iterator), next(other)
+resource = tf.nest.flatten(iterator, expand_composites=True)  # What a kept traceback may hold.
+del iterator, other
+print("deleted:", ended)
+"""
+
+
+@pytest.mark.slow
+def test_a_source_in_python_that_is_read_until_exit_ends_while_python_can_run_it():
+    done = subprocess.run(
+        [sys.executable, "-c", _LEFT_AT_EXIT], capture_output=True, text=True, timeout=200, check=False
+    )
+    assert (done.returncode, done.stdout.splitlines()) == (0, ["deleted: ['rows']", "ended: ['rows', 'rows']"])
 
 
 def test_rows_cross_into_the_engines_dataset_in_blocks_and_keep_their_shapes():

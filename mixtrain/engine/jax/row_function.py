@@ -14,10 +14,8 @@ import jax.experimental
 import jax.numpy as jnp
 import numpy as np
 
-from mixtrain.engine.jax.requirements import gathering, raise_found, require, speaking_of
+from mixtrain.engine.jax.requirements import gathering, raise_found
 from mixtrain.engine.jax.space import SizeUnknown, seed_words
-
-__all__ = ["RowFunction", "RowPart", "call_row", "processors", "require", "speaking_of"]
 
 Columns = tuple[np.ndarray, ...]
 

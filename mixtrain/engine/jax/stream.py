@@ -149,9 +149,7 @@ class Pipeline:
     def raise_pending(self) -> None:
         """Raise the exception that stopped Python code below, if there is one."""
         for failure in self.failures:
-            error = failure.take()
-            if error is not None:
-                raise error
+            failure.raise_kept()
 
     def _with(self, source: Source, **changes: Any) -> Pipeline:
         return dataclasses.replace(self, source=source, **changes)

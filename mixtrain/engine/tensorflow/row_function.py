@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
-import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-Columns = tuple[np.ndarray, ...]
+from mixtrain.engine.tensorflow.requirements import read_error
 
-_spoken = threading.local()
-_MARK = "\N{SECTION SIGN}"
-_MARKED = re.compile(f"{_MARK}(.*?){_MARK}", flags=re.DOTALL)
+Columns = tuple[np.ndarray, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,50 +121,6 @@ def call_row(function: Callable[..., Any], seed: Sequence[int], *columns: Any) -
     return tuple(result.numpy() for result in results)
 
 
-@contextlib.contextmanager
-def speaking_of(subject: str) -> Iterator[None]:
-    """Begin the sentences of `require` with a subject: what is made inside, now or in a graph, is about it."""
-    before = getattr(_spoken, "subject", "")
-    _spoken.subject = f"{subject}: "
-    try:
-        yield
-    finally:
-        _spoken.subject = before
-
-
-def require(condition: Any, message: str, *values: Any) -> None:
-    """Raise a ValueError where the condition, a bool or a tensor, is false.
-
-    Args:
-        condition: What must hold.
-        message: The sentence, with ``{}`` for each value.
-        values: Python numbers or tensors.
-    """
-    message = getattr(_spoken, "subject", "").replace("{", "(").replace("}", ")") + message
-    if tf.is_tensor(condition) and not tf.executing_eagerly():
-        marked = f"{_MARK}{message}{_MARK}"
-        tf.cond(
-            condition,
-            lambda: tf.constant(True),
-            lambda: _fail(tf.strings.format(marked, tuple(map(tf.convert_to_tensor, values)))),
-        )
-    elif not bool(condition):
-        raise ValueError(message.format(*(int(value) for value in values)))
-
-
-def read_error(error: tf.errors.InvalidArgumentError) -> ValueError:
-    """Return the sentence that `require` put into an error, as a ValueError; any other text as it is."""
-    found = _MARKED.search(error.message)
-    if not found:
-        return ValueError(error.message)
-    return ValueError(found.group(1).replace('\\"', '"').replace("\\'", "'"))  # TensorFlow escapes quotes.
-
-
 def processors() -> int:
     """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _fail(message: Any) -> Any:
-    tf.debugging.Assert(False, [message], summarize=1)
-    return tf.constant(False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -142,7 +143,7 @@ class Pipeline:
 
     def _first_of(self, dataset: tf.data.Dataset) -> tuple[Any, ...]:
         one = _kept(dataset, "_mixtrain_one", lambda dataset: _settled(dataset.take(1)))
-        return next(Pass(iter(one), 1, self.raise_pending))
+        return next(Pass(_opened(one), 1, self.raise_pending))
 
     def iterate(self) -> Iterator[tuple[Any, ...]]:
         """Yield the elements of one pass as tensors, reading ahead.
@@ -183,9 +184,7 @@ class Pipeline:
     def raise_pending(self) -> None:
         """Raise the exception that stopped Python code below, if there is one."""
         for failure in self.failures:
-            error = failure.take()
-            if error is not None:
-                raise error
+            failure.raise_kept()
 
     def _with(self, dataset: tf.data.Dataset) -> Pipeline:
         return dataclasses.replace(self, source=dataset)
@@ -267,7 +266,26 @@ def pipeline_from_batches(
 
 def _started(dataset: tf.data.Dataset) -> Any:
     """Return an iterator that reads ahead."""
-    return iter(_kept(dataset, "_mixtrain_ahead", lambda dataset: _settled(dataset.prefetch(tf.data.AUTOTUNE))))
+    return _opened(_kept(dataset, "_mixtrain_ahead", lambda dataset: _settled(dataset.prefetch(tf.data.AUTOTUNE))))
+
+
+def _opened(dataset: tf.data.Dataset) -> Any:
+    """Return an iterator that lets its stream go at exit, if it lives so long.
+
+    While Python ends, a thread of TensorFlow's that calls Python code is stopped without a word, and the iterator would
+    wait for it without end.
+    """
+    iterator = iter(dataset)
+    resource = tf.nest.flatten(iterator, expand_composites=True)[0]
+    weakref.finalize(resource, _let_go, weakref.ref(resource), dataset)
+    return iterator
+
+
+def _let_go(alive: weakref.ref[Any], dataset: tf.data.Dataset) -> None:
+    """Give an iterator that is still alive an empty stream in place of its own."""
+    resource = alive()
+    if resource is not None:
+        tf.raw_ops.MakeIterator(dataset=tf.data.experimental.to_variant(dataset.take(0)), iterator=resource)
 
 
 def _settled(dataset: tf.data.Dataset) -> tf.data.Dataset:
