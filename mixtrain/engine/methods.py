@@ -2,7 +2,8 @@
 
 NumPy's functions ask whatever they are given for a method of their own name (``np.mean(t)`` looks for ``t.mean``), and
 so do others. So each method is a descriptor that looks at who asks: to NumPy, TensorFlow, JAX, Keras and their like it
-answers as the library's class without it would.
+answers as the library's class without it would. A method that this class has too is ours only where mixtrain's names
+are in use: to a module that has none of them it stays what it was.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ _OTHERS: Final = frozenset({
     "tf2onnx", "tf_keras", "torch", "torchvision", "transformers", "tree", "xarray",
 })
 _NOBODY: Final = "_mixtrain_missing"
+_US: Final = __name__.partition(".")[0]
 _METHODS: dict[str, _Method] = {}
+# By a module's name: its names, how many they were, and whether any was ours.
+_asked: dict[str, tuple[dict[str, Any], int, bool]] = {}
 
 
 def _asks_for_itself(frame: types.FrameType) -> bool:
@@ -28,20 +32,52 @@ def _asks_for_itself(frame: types.FrameType) -> bool:
     return str(frame.f_globals.get("__name__", "")).partition(".")[0] in _OTHERS
 
 
-class _Method:
-    """One method or property of every tensor."""
+def _uses_our_names(frame: types.FrameType) -> bool:
+    """Say whether the code of a frame belongs to a module, not one of ours, that has imported something of ours."""
+    names = frame.f_globals
+    name = str(names.get("__name__", ""))
+    if name.partition(".")[0] == _US:
+        return False
+    known, count, found = _asked.get(name, (None, 0, False))
+    if known is not names or count != len(names):
+        found = any(_origin(value).partition(".")[0] == _US for value in list(names.values()))
+        _asked[name] = names, len(names), found
+    return found
 
-    def __init__(self, name: str, function: Callable[..., Any], *, is_property: bool) -> None:
+
+def _origin(value: Any) -> str:
+    """Return the name of the module that a value is, or that defines it or its class."""
+    if isinstance(value, types.ModuleType):
+        return value.__name__
+    return str((value if isinstance(value, (type, types.FunctionType)) else type(value)).__module__)
+
+
+class _Method:
+    """One method or property of every tensor.
+
+    Args:
+        name: Its name.
+        function: What it does, with the tensor first.
+        is_property: Whether reading it calls the function.
+        own: What the library's class has under this name; None where it has nothing.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any], *, is_property: bool, own: Any = None) -> None:
         self.name = name
         self.function = function
         self.is_property = is_property
+        self.own = own
 
     def bound(self, instance: Any) -> Any:
         """Return what reading the attribute of a tensor gives."""
         return self.function(instance) if self.is_property else types.MethodType(self.function, instance)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        if _asks_for_itself(sys._getframe(1)):
+        frame = sys._getframe(1)
+        if self.own is not None:
+            if _asks_for_itself(frame) or not _uses_our_names(frame):
+                return self.own.__get__(instance, owner)
+        elif _asks_for_itself(frame):
             raise self._missing(instance, owner)
         return self.function if instance is None else self.bound(instance)
 
@@ -60,20 +96,21 @@ class _Method:
 def install_methods(
     kinds: Sequence[type], methods: Mapping[str, Callable[..., Any]], properties: Mapping[str, Callable[[Any], Any]]
 ) -> None:
-    """Give every tensor methods and properties; attributes that the first class has of its own are left as they are.
+    """Give every tensor methods and properties; properties that the library gives to tensors are left as they are.
 
     Args:
-        kinds: The classes of tensors; the first has all attributes that the library gives to tensors.
+        kinds: The classes of tensors.
         methods: Functions by name; their first argument is the tensor.
         properties: Functions of the tensor by name.
     """
     for table, is_property in ((methods, False), (properties, True)):
         for name, function in table.items():
-            method = _METHODS[name] = _Method(name, function, is_property=is_property)
-            present = next((vars(kind)[name] for kind in kinds[0].__mro__ if name in vars(kind)), None)
-            if present is None or isinstance(present, _Method):
-                for kind in kinds:
-                    setattr(kind, name, method)
+            _METHODS[name] = _Method(name, function, is_property=is_property)
+            for kind in kinds:
+                own = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+                own = own.own if isinstance(own, _Method) else own
+                if own is None or not is_property:
+                    setattr(kind, name, _Method(name, function, is_property=is_property, own=own))
 
 
 def tensor_method(instance: Any, name: str) -> Any:

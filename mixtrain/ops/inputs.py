@@ -81,7 +81,7 @@ def _plain(number: Any, dtype: DType) -> Any:
 def check_broadcast(where: str, x: Any, y: Any) -> None:
     """Raise a ValueError where two shapes are known not to broadcast."""
     for one, other in zip(reversed(tuple(x.shape)), reversed(tuple(y.shape)), strict=False):
-        if None not in (one, other) and one != other and 1 not in (one, other):
+        if isinstance(one, int) and isinstance(other, int) and one != other and 1 not in (one, other):
             raise ValueError(
                 f"{where}: expected shapes that broadcast; got {tuple(x.shape)} and {tuple(y.shape)}. "
                 "Write sizes that are equal, or 1, from the last axis on."
@@ -161,7 +161,7 @@ def spread(arguments: Sequence[Any]) -> Any:
 
 
 def sizes_of(where: str, shape: Any, *, name: str = "shape") -> tuple[Any, ...]:
-    """Return a shape as a tuple; its entries are ints, or scalar tensors while a function is compiled.
+    """Return a shape as a tuple; its entries are ints, or what the engine has for sizes that are not known yet.
 
     Raises:
         TypeError: It is no int, and no tuple, list or tensor of them.
@@ -179,6 +179,6 @@ def sizes_of(where: str, shape: Any, *, name: str = "shape") -> tuple[Any, ...]:
         sizes = (shape,)
     for size in sizes:
         is_int = isinstance(size, numbers.Integral) and not isinstance(size, bool)
-        if not (is_int or size is None or engine.is_tensor(size)):
+        if not (is_int or size is None or engine.is_open_size(size)):
             raise checks.fail_type(where, f"{name} must be a tuple of ints", shape, f"{name}=(2, 3)")
     return tuple(int(size) if isinstance(size, numbers.Integral) else size for size in sizes)

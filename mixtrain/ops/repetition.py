@@ -96,7 +96,7 @@ def repeat_interleave(input: Any, repeats: Any, axis: int | None = None) -> Any:
     x = tensor("ops.repeat_interleave", input)
     number = None if axis is None else axis_of("ops.repeat_interleave", axis, rank_of(x))
     if not is_number(repeats):
-        repeats = [int(item) for item in values_of("ops.repeat_interleave", repeats).reshape(-1)]
+        repeats = values_of("ops.repeat_interleave", repeats).reshape(-1).astype(np.int32)
     return keras.ops.repeat(x, repeats, axis=number)
 
 

@@ -1,12 +1,13 @@
-"""Prints what NumPy and TensorFlow make of a TensorFlow tensor, as JSON; `mixtrain` as an argument imports it first.
+"""Prints what NumPy and the array library make of its tensors, as JSON; `mixtrain` as an argument imports it first.
 
-It prints twice: as it is, and once more with TensorFlow's own NumPy behaviour switched on. With the argument `before`
-that is switched on before the import, and it prints once.
+The library is Keras's backend. With TensorFlow it prints twice: as it is, and once more with TensorFlow's own NumPy
+behaviour switched on. With the argument `before` that is switched on before the import, and it prints once.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -45,6 +46,7 @@ FUNCTIONS |= {
     "array_of": lambda t: np.array([t, t]),
     "float32": lambda t: np.float32(t[0, 0]),
 }
+VALUES = np.array([[0.5, -1.5, 2.5], [3.0, 1.0, -2.0]], np.float32)
 NAMES = ("mean", "T", "reshape", "astype", "item", "no_such_name", "size", "asnumpy")
 
 
@@ -65,42 +67,74 @@ def outcome(function: Callable[[Any], Any], value: Any) -> Any:
 
 
 def main(arguments: list[str]) -> None:
+    if os.environ.get("KERAS_BACKEND") == "jax":
+        _print_found(arguments, found_in_jax)
+        return
     import tensorflow as tf
 
     numpy_behaviour = tf.experimental.numpy.experimental_enable_numpy_behavior
     if "before" in arguments:
         numpy_behaviour()
+    _print_found(arguments, found_in_tensorflow)
+    if "before" not in arguments:
+        numpy_behaviour()
+        _print_found([], found_in_tensorflow)
+
+
+def _print_found(arguments: list[str], found: Callable[[], dict[str, Any]]) -> None:
     if "mixtrain" in arguments:
         import mixtrain
 
         assert "mixtrain" in mixtrain.__name__
-    if "before" not in arguments:
-        print("FOUND " + json.dumps(found_now(tf)))
-        numpy_behaviour()
-    print("FOUND " + json.dumps(found_now(tf)))
+    print("FOUND " + json.dumps(found()))
 
 
-def found_now(tf: Any) -> dict[str, Any]:
-    """Return what every function gives."""
-    tensor = tf.constant([[0.5, -1.5, 2.5], [3.0, 1.0, -2.0]])
-    found = {name: outcome(function, tensor) for name, function in FUNCTIONS.items()}
-    # As TensorFlow's and Keras's own code asks: from a module of theirs.
-    asking = {"__name__": "tensorflow.python.some_module"}
-    for name in NAMES:
-        ask = eval(f"lambda tensor: hasattr(tensor, {name!r}) and str(type(tensor.{name}))", asking)
-        found[f"asked {name}"] = outcome(ask, tensor)
-        missing = eval(f"lambda tensor: str(type(tensor.{name}))", asking)
-        found[f"missing {name}"] = outcome(missing, tensor)
-        found[f"class {name}"] = outcome(eval(f"lambda tensor: str(type(type(tensor).{name}))", asking), tensor)
-    for name, function in {
+def found_in_tensorflow() -> dict[str, Any]:
+    """Return what every function gives for a tensor of TensorFlow."""
+    import tensorflow as tf
+
+    return found_for(tf.constant(VALUES), "tensorflow.python.some_module", {
         "half and float": lambda t: tf.cast(t, tf.float16) + t,
         "int and float": lambda t: tf.cast(t, tf.int32) * t,
         "int quotient": lambda t: tf.cast(t, tf.int32) / tf.constant(2),
         "bool product": lambda t: (t > 0) * t,
         "math": lambda t: tf.reduce_mean(t * 2 + 1),
         "own numpy": lambda t: tf.experimental.numpy.mean(t),
-    }.items():
-        found[name] = outcome(function, tensor)
+    })
+
+
+def found_in_jax() -> dict[str, Any]:
+    """Return what every function, and every method that JAX has too, gives for an array of JAX."""
+    import jax
+    import jax.numpy as jnp
+
+    methods: dict[str, Callable[[Any], Any]] = {
+        "method sort": lambda t: t.sort(),
+        "method max": lambda t: t.max(1),
+        "method nonzero": lambda t: t.nonzero(size=6),
+        "method repeat": lambda t: t.repeat(2),
+        "method std": lambda t: t.std(),
+        "method mean": lambda t: t.mean(axis=0, keepdims=True),
+        "method view": lambda t: t.view("int32"),
+        "method flatten": lambda t: t.flatten("C"),
+        "method argsort": lambda t: t.argsort(stable=False),
+        "method of the class": lambda t: type(t).sort(t),
+    }
+    compiled = {f"compiled {name}": jax.jit(method) for name, method in methods.items()}
+    functions = {"half and float": lambda t: t.astype(jnp.float16) + t, "own numpy": lambda t: jnp.sort(t).mean()}
+    return found_for(jnp.asarray(VALUES), "jax._src.some_module", methods | compiled | functions)
+
+
+def found_for(tensor: Any, module: str, functions: dict[str, Callable[[Any], Any]]) -> dict[str, Any]:
+    """Return what NumPy's functions, others, and questions of a module of the library's give."""
+    found = {name: outcome(function, tensor) for name, function in (FUNCTIONS | functions).items()}
+    asking = {"__name__": module}
+    for name in NAMES:
+        ask = eval(f"lambda tensor: hasattr(tensor, {name!r}) and str(type(tensor.{name}))", asking)
+        found[f"asked {name}"] = outcome(ask, tensor)
+        missing = eval(f"lambda tensor: str(type(tensor.{name}))", asking)
+        found[f"missing {name}"] = outcome(missing, tensor)
+        found[f"class {name}"] = outcome(eval(f"lambda tensor: str(type(type(tensor).{name}))", asking), tensor)
     return found
 
 

@@ -11,6 +11,7 @@ import pytest
 import mixtrain as ms
 from mixtrain import engine, ops
 from mixtrain.engine.facts import JitChoice
+from tests.engines import ON_TENSORFLOW, held_as
 from tests.ops import cases
 
 KNOWN = dict(np.load(pathlib.Path(__file__).parents[1] / "data" / "ops_reference.npz"))
@@ -18,6 +19,7 @@ EXPRESSIONS = [str(expression) for expression in KNOWN["expressions"]]
 # What needs values, or makes as many elements as the values say, cannot be part of an XLA program.
 EAGER_ONLY = (
     "asnumpy", "tolist", "item()", "nonzero", "masked_select", "unique", "Unique", "MaskedSelect", "Parameter",
+    *(() if ON_TENSORFLOW else ("MirrorPad",)),
 )
 
 
@@ -33,7 +35,8 @@ def expected(number: int) -> list[np.ndarray]:
 def check(expression: str, found: list[np.ndarray], known: list[np.ndarray]) -> None:
     assert len(found) == len(known), expression
     for one, other in zip(found, known, strict=True):
-        assert (one.shape, one.dtype) == (other.shape, other.dtype), expression
+        assert one.shape == other.shape, expression
+        assert one.dtype in (other.dtype, held_as(other.dtype.name)), expression
         if one.dtype.kind == "f":
             tolerance = 2e-3 if one.dtype == np.float16 else 1e-5
             assert np.allclose(one, other, rtol=tolerance, atol=tolerance, equal_nan=True), expression

@@ -14,7 +14,7 @@ from mixtrain.engine.methods import install_methods
 def install_tensor_methods(
     methods: Mapping[str, Callable[..., Any]], properties: Mapping[str, Callable[[Any], Any]]
 ) -> None:
-    """Give every tensor methods and properties; attributes that JAX has are left as they are.
+    """Give every tensor methods and properties; to a module that uses none of our names, JAX's own stay what they are.
 
     The class of arrays has no public name (`jax.Array` is another); tests/engine/test_tensor.py fails if it moves.
 
@@ -22,4 +22,5 @@ def install_tensor_methods(
         methods: Functions by name; their first argument is the tensor.
         properties: Functions of the tensor by name.
     """
-    install_methods([ArrayImpl, jax.core.Tracer], methods, properties)
+    both = {"numpy": methods["asnumpy"], **methods}  # TensorFlow's tensors have it themselves.
+    install_methods([ArrayImpl, jax.core.Tracer], both, properties)

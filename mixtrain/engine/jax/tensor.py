@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import keras
 import numpy as np
@@ -105,6 +106,11 @@ _install()
 def is_tensor(value: Any) -> bool:
     """Say whether `value` is a tensor of the engine, or Keras's symbol for one."""
     return isinstance(value, TENSOR_TYPES)
+
+
+def is_open_size(value: Any) -> bool:
+    """Say whether `value` is a size, or a part of a shape, that is known only when a function runs."""
+    return is_tensor(value) or jax.export.is_symbolic_dim(value)
 
 
 def byte_count(value: Any) -> int:

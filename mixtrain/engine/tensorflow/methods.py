@@ -13,7 +13,7 @@ from mixtrain.engine.methods import install_methods
 def install_tensor_methods(
     methods: Mapping[str, Callable[..., Any]], properties: Mapping[str, Callable[[Any], Any]]
 ) -> None:
-    """Give every tensor methods and properties; attributes that TensorFlow has are left as they are.
+    """Give every tensor methods and properties.
 
     Args:
         methods: Functions by name; their first argument is the tensor.

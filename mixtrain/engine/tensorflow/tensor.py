@@ -124,6 +124,11 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, TENSOR_TYPES)
 
 
+def is_open_size(value: Any) -> bool:
+    """Say whether `value` is a size, or a part of a shape, that is known only when a function runs."""
+    return is_tensor(value)
+
+
 def byte_count(value: Any) -> int:
     """Return how much memory a tensor's values take, in bytes."""
     return math.prod(value.shape) * int(value.dtype.size)
