@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ import tensorflow as tf
 
 from mixtrain.engine.ahead import read_ahead
 from mixtrain.engine.rows import Failure, Row
+from mixtrain.engine.tensorflow.iterators import kept, opened, settled, started
 from mixtrain.engine.tensorflow.passes import Pass, element_bytes
 from mixtrain.engine.tensorflow.rows import PythonRows, row_specs
 
@@ -139,11 +139,11 @@ class Pipeline:
         size = element_bytes(self.source.element_spec)
         if not self.size or size is None or size > _KEPT_BYTES:
             return self._first_of(self.source)
-        return _kept(self.source, "_mixtrain_first", self._first_of)  # type: ignore[no-any-return]
+        return kept(self.source, "_mixtrain_first", self._first_of)  # type: ignore[no-any-return]
 
     def _first_of(self, dataset: tf.data.Dataset) -> tuple[Any, ...]:
-        one = _kept(dataset, "_mixtrain_one", lambda dataset: _settled(dataset.take(1)))
-        return next(Pass(_opened(one), 1, self.raise_pending))
+        one = kept(dataset, "_mixtrain_one", lambda dataset: settled(dataset.take(1)))
+        return next(Pass(opened(one), 1, self.raise_pending))
 
     def iterate(self) -> Iterator[tuple[Any, ...]]:
         """Yield the elements of one pass as tensors, reading ahead.
@@ -154,7 +154,7 @@ class Pipeline:
         if isinstance(self.source, PythonRows):
             rows = self.source.rows
             return read_ahead(lambda: (tuple(map(tf.convert_to_tensor, row)) for row in rows()))
-        return Pass(_started(self.source), self.size, self.raise_pending)
+        return Pass(started(self.source), self.size, self.raise_pending)
 
     def graph_iterator(
         self, shapes: Sequence[Sequence[int | None]] | None = None, like: tuple[Any, ...] | None = None
@@ -179,7 +179,7 @@ class Pipeline:
 
             if not _is_arranged(dataset.element_spec, fixed, like):
                 dataset = dataset.map(arranged)
-        return _started(dataset)
+        return started(dataset)
 
     def raise_pending(self) -> None:
         """Raise the exception that stopped Python code below, if there is one."""
@@ -262,49 +262,6 @@ def pipeline_from_batches(
 ) -> Pipeline:
     """Return the batches that Python code makes, as `pipeline_from_rows` does for rows; the last may be smaller."""
     return pipeline_from_rows(factory, example, size=size, columns=columns)
-
-
-def _started(dataset: tf.data.Dataset) -> Any:
-    """Return an iterator that reads ahead."""
-    return _opened(_kept(dataset, "_mixtrain_ahead", lambda dataset: _settled(dataset.prefetch(tf.data.AUTOTUNE))))
-
-
-def _opened(dataset: tf.data.Dataset) -> Any:
-    """Return an iterator that lets its stream go at exit, if it lives so long.
-
-    While Python ends, a thread of TensorFlow's that calls Python code is stopped without a word, and the iterator would
-    wait for it without end.
-    """
-    iterator = iter(dataset)
-    resource = tf.nest.flatten(iterator, expand_composites=True)[0]
-    weakref.finalize(resource, _let_go, weakref.ref(resource), dataset)
-    return iterator
-
-
-def _let_go(alive: weakref.ref[Any], dataset: tf.data.Dataset) -> None:
-    """Give an iterator that is still alive an empty stream in place of its own."""
-    resource = alive()
-    if resource is not None:
-        tf.raw_ops.MakeIterator(dataset=tf.data.experimental.to_variant(dataset.take(0)), iterator=resource)
-
-
-def _settled(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Return a stream that is not tuned, where its options do not ask.
-
-    TensorFlow tunes a stream in a thread that sleeps longer and longer, and an iterator that goes away waits for it, up
-    to a minute. Without it each parallel part is as wide as the machine.
-    """
-    options = tf.data.Options()
-    if dataset.options().autotune.enabled is None:
-        options.autotune.enabled = False
-    return dataset.with_options(options)
-
-
-def _kept(dataset: tf.data.Dataset, name: str, make: Callable[[tf.data.Dataset], Any]) -> Any:
-    """Return what `make` makes of a stream, and keep it with the stream: it takes longer than starting a pass."""
-    if name not in vars(dataset):
-        setattr(dataset, name, make(dataset))
-    return vars(dataset)[name]
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
