@@ -111,7 +111,8 @@ def _as_argument(value: Any) -> Any:
 
 def _as_result(value: Any) -> Any:
     """Return a result that is computed as a tensor; None for a constant."""
-    return engine.to_tensor(value) if isinstance(value, keras.Variable) else _as_argument(value)
+    chosen = isinstance(value, (bool, int, float)) and engine.tensor_decided()  # It may be another in another branch.
+    return engine.to_tensor(value) if chosen or isinstance(value, keras.Variable) else _as_argument(value)
 
 
 def _slotted(values: Any, tensor_of: Callable[[Any], Any]) -> tuple[Any, list[Any]]:

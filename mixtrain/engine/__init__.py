@@ -22,7 +22,7 @@ from mixtrain.engine.methods import tensor_method
 
 if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.engine.tensorflow import chance, colours, images, warp
-    from mixtrain.engine.tensorflow.branches import branching, call_with_branches, with_branches
+    from mixtrain.engine.tensorflow.branches import branching, call_with_branches, tensor_decided, with_branches
     from mixtrain.engine.tensorflow.compile import (
         choose_jit,
         compile_function,
@@ -93,7 +93,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.engine.tensorflow.trace import as_written, has_results, traces
 else:
     from mixtrain.engine.jax import chance, colours, images, warp
-    from mixtrain.engine.jax.branches import branching, call_with_branches, with_branches
+    from mixtrain.engine.jax.branches import branching, call_with_branches, tensor_decided, with_branches
     from mixtrain.engine.jax.compile import (
         choose_jit,
         compile_function,
@@ -241,6 +241,7 @@ __all__ = [
     "sparse_softmax_cross_entropy",
     "speaking_of",
     "storage_in",
+    "tensor_decided",
     "tensor_method",
     "times_transposed",
     "to_channels_last",

@@ -27,8 +27,8 @@ _METHODS: dict[str, _Method] = {}
 _asked: dict[str, tuple[dict[str, Any], int, bool]] = {}
 
 
-def _asks_for_itself(frame: types.FrameType) -> bool:
-    """Say whether the code of a frame belongs to a library that must not see the methods."""
+def is_of_library(frame: types.FrameType) -> bool:
+    """Say whether the code of a frame belongs to a library that must not see what users of mixtrain see."""
     return str(frame.f_globals.get("__name__", "")).partition(".")[0] in _OTHERS
 
 
@@ -75,9 +75,9 @@ class _Method:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         frame = sys._getframe(1)
         if self.own is not None:
-            if _asks_for_itself(frame) or not _uses_our_names(frame):
+            if is_of_library(frame) or not _uses_our_names(frame):
                 return self.own.__get__(instance, owner)
-        elif _asks_for_itself(frame):
+        elif is_of_library(frame):
             raise self._missing(instance, owner)
         return self.function if instance is None else self.bound(instance)
 
@@ -119,6 +119,6 @@ def tensor_method(instance: Any, name: str) -> Any:
     Raises:
         AttributeError: There is no such method, or a library asks that must not see it.
     """
-    if name not in _METHODS or _asks_for_itself(sys._getframe(2)):
+    if name not in _METHODS or is_of_library(sys._getframe(2)):
         raise AttributeError(f"'{type(instance).__name__}' object has no attribute '{name}'", name=name, obj=instance)
     return _METHODS[name].bound(instance)

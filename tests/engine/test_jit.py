@@ -37,6 +37,7 @@ def test_what_has_no_source_stays_itself() -> None:
         assert engine.with_branches(function) is function
 
 
+@pytest.mark.tensorflow
 def test_a_branch_that_is_not_rewritten_is_refused_with_its_name() -> None:
     with pytest.raises(TypeError, match="absolute: .*expected a Python value to decide an if or while .* ops.select"):
         engine.compile_once(absolute)(tensor(2.0))

@@ -1,4 +1,4 @@
-"""Tensors that decide an ``if`` or ``while`` of a compiled call: JAX cannot rewrite such lines, and it is said so."""
+"""Tensors that decide an ``if`` or ``while`` of a compiled call: what cannot be traced in all ways is said."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Any
 import jax
 
 from mixtrain.engine.deciding import deciding_code
+from mixtrain.engine.jax.ways import decisions
 
 
 def with_branches(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function: its lines are not rewritten."""
+    """Return the function: it is traced in all ways, as it is."""
     return function
 
 
 def branching(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the method: its lines are not rewritten."""
+    """Return the method: it is traced in all ways, as it is."""
     return method
 
 
@@ -41,6 +42,12 @@ def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
         code = deciding_code(error, jax.__file__)
         where = code.co_qualname if code is not None else "a compiled call"
         raise TypeError(
-            f"{where}: with the JAX backend, expected a Python value to decide an if or while of a compiled call; got "
-            "a tensor. Write ops.select(condition, one, other), run in PYNATIVE_MODE, or set KERAS_BACKEND=tensorflow."
+            f"{where}: with the JAX backend, expected a Python value to decide a while, or the last of many ifs, of a "
+            "compiled call; got a tensor. Write ops.select(condition, one, other), run in PYNATIVE_MODE, or set "
+            "KERAS_BACKEND=tensorflow."
         ) from error
+
+
+def tensor_decided() -> bool:
+    """Say whether results of Python's own may differ with what a tensor decided, and must become tensors."""
+    return bool(decisions())

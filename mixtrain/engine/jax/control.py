@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mixtrain.engine.jax.state import StateScope, current, put
+from mixtrain.engine.jax.ways import reached
 
 
 def cond(
@@ -48,8 +50,16 @@ def call_python(function: Callable[..., None], tensors: Sequence[Any]) -> None:
         function: Takes the tensors' values as NumPy arrays (bfloat16 comes as float32); returns nothing.
         tensors: The tensors.
     """
+    here = reached()
+    if here is False:
+        return
     values = [value.astype(jnp.float32) if value.dtype == jnp.bfloat16 else value for value in tensors]
-    if any(isinstance(value, jax.core.Tracer) for value in values):
-        jax.debug.callback(lambda *arrays: function(*map(np.asarray, arrays)), *values, ordered=True)
+    if any(isinstance(value, jax.core.Tracer) for value in (here, *values)):
+        jax.debug.callback(functools.partial(_call_if, function), here, *values, ordered=True)
     else:
         function(*map(np.asarray, values))
+
+
+def _call_if(function: Callable[..., None], here: Any, *arrays: Any) -> None:
+    if here:
+        function(*map(np.asarray, arrays))

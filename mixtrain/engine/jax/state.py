@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import keras
 
 from mixtrain.engine.jax.variables import store, stored
+from mixtrain.engine.jax.ways import in_all_ways
 
 
 class Trace:
@@ -223,6 +224,11 @@ class Stateful:
         self.read = [variable for variable in self.read if id(variable) not in written]
 
     def _pure(self, kept: list[Any], moved: list[Any], *tensors: Any) -> tuple[list[Any], Any]:
+        results = in_all_ways(lambda: self._in_one_way(kept, moved, *tensors))
+        self.traces += 1
+        return results
+
+    def _in_one_way(self, kept: list[Any], moved: list[Any], *tensors: Any) -> tuple[list[Any], Any]:
         trace = Trace()
         with StateScope([*self.read, *self.written], [*kept, *moved], trace) as scope:
             results = self._function(*tensors)
@@ -231,5 +237,4 @@ class Stateful:
             moved = scope.values_of(self.written)
         trace.finished = True
         self._finished.append(trace)
-        self.traces += 1
         return moved, results

@@ -74,6 +74,11 @@ def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
             _needed.add(code)
 
 
+def tensor_decided() -> bool:
+    """Say whether results of Python's own may differ with what a tensor decides: here they have become tensors."""
+    return False
+
+
 def _cannot(code: types.CodeType | None) -> TypeError:
     where = code.co_qualname if code is not None else "a compiled call"
     return TypeError(
