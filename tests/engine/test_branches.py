@@ -142,6 +142,18 @@ def test_on_jax_what_cannot_be_traced_in_all_ways_is_refused(function: Any, mess
         mixtrain.jit(function)(mixtrain.Tensor([1.0]))
 
 
+@on_jax
+def test_on_jax_a_branch_inside_a_loop_of_jax_s_is_refused() -> None:
+    import jax
+
+    @mixtrain.jit
+    def run(x: Any) -> Any:
+        return jax.lax.scan(lambda total, value: (total + value, 0 * value if total > 2 else value), 0 * x[0], x)[1]
+
+    with pytest.raises(TypeError, match="expected a Python value to decide .* one inside a loop of JAX's.* ops.select"):
+        run(mixtrain.Tensor([1.0, 2.0, 3.0]))
+
+
 def _counted_down(x: Any) -> Any:
     while x.sum() > 0:
         x = x - 1

@@ -42,9 +42,9 @@ def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
         code = deciding_code(error, jax.__file__)
         where = code.co_qualname if code is not None else "a compiled call"
         raise TypeError(
-            f"{where}: with the JAX backend, expected a Python value to decide a while, or the last of many ifs, of a "
-            "compiled call; got a tensor. Write ops.select(condition, one, other), run in PYNATIVE_MODE, or set "
-            "KERAS_BACKEND=tensorflow."
+            f"{where}: with the JAX backend, expected a Python value to decide a while of a compiled call, the last of "
+            "many ifs, or one inside a loop of JAX's; got a tensor. Write ops.select(condition, one, other), run in "
+            "PYNATIVE_MODE, or set KERAS_BACKEND=tensorflow."
         ) from error
 
 

@@ -224,7 +224,7 @@ class Stateful:
         self.read = [variable for variable in self.read if id(variable) not in written]
 
     def _pure(self, kept: list[Any], moved: list[Any], *tensors: Any) -> tuple[list[Any], Any]:
-        results = in_all_ways(lambda: self._in_one_way(kept, moved, *tensors))
+        results = in_all_ways(lambda: self._in_one_way(kept, moved, *tensors), (kept, moved, tensors))
         self.traces += 1
         return results
 

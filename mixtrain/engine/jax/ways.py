@@ -26,11 +26,13 @@ class _Way:
     Args:
         told: The first decisions; those after them are True.
         left: How many ways may still be found.
+        home: JAX's trace of the function, whose tensors may decide.
     """
 
-    def __init__(self, told: tuple[bool, ...], left: int) -> None:
+    def __init__(self, told: tuple[bool, ...], left: int, home: Any) -> None:
         self.told = told
         self.left = left
+        self.home = home
         self.asked: list[tuple[Any, bool]] = []
 
     @property
@@ -41,10 +43,12 @@ class _Way:
     def decide(self, condition: Any) -> bool:
         """Return the decision at a tensor."""
         place = len(self.asked)
+        if condition._trace is not self.home:
+            return bool(_own_bool(condition))  # Refuses.
         if place < len(self.told):
             taken = self.told[place]
         elif self.left <= 0:
-            return bool(_own_bool(condition))  # Refuses.
+            return bool(_own_bool(condition))
         else:
             taken, self.left = True, self.left - 1
         self.asked.append((condition, taken))
@@ -74,25 +78,29 @@ def _decided(self: Any) -> bool:
 jax.core.Tracer.__bool__ = _decided
 
 
-def in_all_ways(run: Callable[[], _Result]) -> _Result:
+def in_all_ways(run: Callable[[], _Result], given: Any) -> _Result:
     """Return what a function gives while it is traced, whichever way the tensors in it decide.
 
     Args:
         run: Run once for each way. Only what it returns, a structure of arrays, counts: its first run's side effects
             in Python are repeated in others.
+        given: A structure with what the function that is traced was given.
 
     Raises:
         TypeError: The ways give values of other shapes or dtypes.
-        jax.errors.TracerBoolConversionError: There are too many ways, as with a ``while``.
+        jax.errors.TracerBoolConversionError: There are too many ways, as with a ``while``; or a tensor decides that is
+            not the function's own, but of the body of a loop in it, say.
     """
-    return _explored(run, _Way((), _MOST - 1))
+    traced = [value for value in jax.tree.leaves(given) if isinstance(value, jax.core.Tracer)]
+    # A tracer's trace has no public name; tests/engine/test_branches.py fails if it moves.
+    return _explored(run, _Way((), _MOST - 1, traced[0]._trace if traced else None))
 
 
 def _explored(run: Callable[[], _Result], way: _Way) -> _Result:
     with _opened(way):
         result = run()
     for place in reversed(range(len(way.told), len(way.asked))):
-        other = _Way((*way.taken[:place], False), way.left)
+        other = _Way((*way.taken[:place], False), way.left, way.home)
         result = _chosen(way.asked[place][0], result, _explored(run, other))
         way.left = other.left
     return result
