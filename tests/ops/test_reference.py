@@ -36,7 +36,7 @@ def check(expression: str, found: list[np.ndarray], known: list[np.ndarray]) -> 
     assert len(found) == len(known), expression
     for one, other in zip(found, known, strict=True):
         assert one.shape == other.shape, expression
-        assert one.dtype in (other.dtype, held_as(other.dtype.name)), expression
+        assert one.dtype == other.dtype or one.dtype == held_as(other.dtype.name), expression
         if one.dtype.kind == "f":
             tolerance = 2e-3 if one.dtype == np.float16 else 1e-5
             assert np.allclose(one, other, rtol=tolerance, atol=tolerance, equal_nan=True), expression
