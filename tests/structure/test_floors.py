@@ -101,7 +101,7 @@ def test_nothing_is_imported_inside_a_function_but_optional_extras(path: pathlib
 def test_a_file_says_its_idea_at_its_top_and_is_short_enough_to_hold_one(path: pathlib.Path) -> None:
     text = path.read_text()
     assert ast.get_docstring(ast.parse(text)), f"{path.name} has no sentence at its top"
-    assert text.count("\n") <= 300, f"{path.name} has {text.count(chr(10))} lines"
+    assert text.count("\n") <= 500, f"{path.name} has {text.count(chr(10))} lines"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
