@@ -6,6 +6,8 @@ import enum
 import inspect
 from typing import Any, Final
 
+import keras
+
 from mixtrain import checks
 from mixtrain.amp.amp_optimizer import AmpOptimizer
 from mixtrain.amp.initialize import initialized_plan
@@ -57,9 +59,9 @@ def build_train_network(
     """Return the cell that trains a network, one call a step.
 
     Args:
-        network: A Cell or Keras model (built); without `loss_fn` it returns the loss.
+        network: A Cell or Keras model (built); without `loss_fn` a Cell returns the loss, a Keras model adds it.
         optimizer: A mixtrain or Keras optimizer.
-        loss_fn: Takes ``(outputs, label)``: a Cell, a Keras loss or its name.
+        loss_fn: A Cell, a Keras loss or its name, or a function; as in `WithLossCell`.
         level: "O0", "O1", "O2", "O3" or "auto".
         boost_level: "O0"; the reference's boost mode is not offered.
         cast_model_type: float16 or bfloat16; None for float16.
@@ -87,7 +89,8 @@ def build_train_network(
     manager = default_manager(plan, optimizer) if isinstance(loss_scale_manager, _Default) else loss_scale_manager
     check_manager("build_train_network", manager, optimizer)
     apply_plan(network, plan)
-    with_loss = network if loss_fn is None else WithLossCell(network, loss_fn)
+    in_keras = isinstance(network, keras.Layer)
+    with_loss = WithLossCell(network, loss_fn) if in_keras or loss_fn is not None else network
     return make_train_cell(with_loss, optimizer, manager).set_train()
 
 

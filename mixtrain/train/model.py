@@ -11,11 +11,13 @@ from mixtrain import checks, engine
 from mixtrain.amp.train_network import LEVEL_DEFAULT
 from mixtrain.dtype import DType, float32
 from mixtrain.nn.step.manager import LossScaleManager
+from mixtrain.nn.step.own_loss import refuse_overridden
 from mixtrain.precision.cast import cast_floats
 from mixtrain.precision.levels import LEVEL_NAMES, AmpLevel
 from mixtrain.precision.loss_scale import BAD_STEP_MAX
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.train.callback.callback_list import CallbackList
+from mixtrain.train.compiled import brought_by, is_compiled
 from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, evaluate, output_indexes
 from mixtrain.train.feed import Feed
 from mixtrain.train.history import EpochHistory
@@ -31,8 +33,12 @@ class Model(KerasSaving):
     """Trains, evaluates and runs a network in a precision that can be seen and controlled.
 
     Args:
-        network: A Cell or a Keras model. Without `optimizer` it is its own train step.
-        loss_fn: Takes ``(outputs, label)``: a Cell, a Keras loss or its name; or a dict by output name, or a list.
+        network: A Cell or a Keras model. A Cell without `optimizer` is its own train step. A Keras model that is
+            compiled brings its loss, optimizer and metrics where none are given; one that overrides `compute_loss`
+            computes its loss with it.
+        loss_fn: A Cell, a Keras loss or its name, or a function, which is given ``(y_true, y_pred)`` or
+            ``(outputs, label)`` by the names of its parameters, else as the network's library does; or a dict of these
+            by output name, or a list. Without one, a Cell returns its loss and a Keras model adds it (`add_loss`).
         optimizer: A mixtrain or Keras optimizer, or a Keras optimizer's name.
         metrics: A dict of metrics by name, or a set or list of names and metrics.
         eval_network: Returns what metrics are computed from; by default ``(loss, outputs, label)``.
@@ -84,10 +90,17 @@ class Model(KerasSaving):
         weighted_metrics: Any = None,
     ) -> None:
         checks.one_of("Model", "boost_level", boost_level, ("O0",))
+        if loss_fn is None and loss_weights is None and is_compiled(network):
+            brought = brought_by(network)
+            loss_fn, loss_weights = brought.loss_fn, brought.loss_weights
+            if metrics is None and weighted_metrics is None:
+                metrics, weighted_metrics = brought.metrics, brought.weighted_metrics
+            if optimizer is None:
+                optimizer = brought.optimizer
         if isinstance(optimizer, str):
             optimizer = keras.optimizers.get(optimizer)
         found = model_metrics(network, loss_fn, metrics, weighted_metrics)
-        if found and eval_network is None and loss_fn is None:
+        if found and eval_network is None and loss_fn is None and not isinstance(network, keras.Layer):
             raise checks.fail_value(
                 "Model", "metrics need a loss_fn or an eval_network", list(found), "Model(network, loss_fn, ...)"
             )
@@ -211,6 +224,7 @@ class Model(KerasSaving):
         self, call: TrainCall, *, evaluation: Evaluation | None = None, due: Callable[[int], bool] = bool
     ) -> EpochHistory:
         call.check()
+        self._networks.check_trains(call.where)
         feed = self._feed(call.where, call.dataset, call.place_in_data()[0])
         limit = self._bad_step_max
         return run_training(call, feed, self._networks, bad_step_max=limit, evaluation=evaluation, due=due)
@@ -264,6 +278,7 @@ class Model(KerasSaving):
         """
         if not inputs:
             raise checks.fail_type("Model.predict", "an input must be given", inputs, "model.predict(data)")
+        refuse_overridden(self._networks.network, "predict_step")
         tensors = keras.tree.map_structure(engine.to_tensor, inputs)
         if not self._networks.built:
             self._networks.build(*tensors)

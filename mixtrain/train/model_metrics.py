@@ -65,7 +65,7 @@ def model_metrics(network: Any, loss_fn: Any, metrics: Any, weighted_metrics: An
         ValueError: A name is unknown, or stands for two metrics.
     """
     names, outputs = output_names(network), _outputs(network, loss_fn)
-    in_keras = isinstance(network, keras.Layer) and is_keras_loss(loss_fn)
+    in_keras = isinstance(network, keras.Layer) and is_keras_loss(loss_fn, keras_network=True)
     given: dict[Any, Any] | None = _by_output("metrics", names, outputs, metrics, in_keras)
     given = {None: metrics} if given is None else given
     plain = [

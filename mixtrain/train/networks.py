@@ -23,10 +23,12 @@ from mixtrain.nn.step.compiled_call import CompiledCall
 from mixtrain.nn.step.loss_cell import WithEvalCell, WithLossCell
 from mixtrain.nn.step.manager import LossScaleManager
 from mixtrain.nn.step.output_losses import is_keras_loss
+from mixtrain.nn.step.own_loss import computes_loss, inputs_of, refuse_overridden
 from mixtrain.nn.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.precision.apply import applied_plan, apply_plan
 from mixtrain.precision.formats import choose_step_jit
 from mixtrain.precision.plan import PrecisionPlan
+from mixtrain.train.columns import check_columns_of_loss, check_columns_of_own_loss
 from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, with_masks
 from mixtrain.train.feed import Feed
 from mixtrain.train.stepper import Stepper
@@ -89,8 +91,10 @@ class Networks:
         self.network = network
         self._cell = KerasCell(network) if isinstance(network, keras.Layer) else network
         self.loss_fn = loss_fn
-        self._loss = _checked(loss, loss_fn)
+        self._loss = _checked(loss, loss_fn, network)
         self.optimizer = optimizer
+        if optimizer is not None:
+            refuse_overridden(network, "train_step")
         self._given_eval = eval_network
         self._options = options
         self._plan = self.plan()
@@ -153,34 +157,48 @@ class Networks:
         self.train_network  # noqa: B018  (made now, so that its errors come before any step)
 
     def check_columns(self, where: str, columns: int, *, training: bool) -> None:
-        """Check how many columns a batch has, where there is a loss function to give them to.
+        """Check how many columns a batch has, in training or in an evaluation.
 
         Raises:
-            ValueError: Not two, or not three where the third weighs the samples (two will do in an evaluation).
+            ValueError: Too few or too many for the loss.
         """
-        if self.loss_fn is None or columns == 2 and not (self._loss.sample_weight and training):
-            return
-        if self._loss.sample_weight:
-            if columns != 3:
-                raise checks.fail_value(
-                    where, "with sample_weight=True a batch must have 3 columns, data, label and sample_weight",
-                    columns, "a dataset with that third column, or sample_weight=False",
-                )
-            return
-        ask = "Model(..., sample_weight=True) if the third column is a sample_weight, " if columns == 3 else ""
-        raise checks.fail_value(
-            where, "with a loss_fn a batch must have 2 columns, data and label", columns,
-            f"{ask}dataset.project([data, label]), or a network that returns its own loss",
-        )
+        if self._own_loss:
+            check_columns_of_own_loss(where, columns, self.network)
+        elif self.loss_fn is not None:
+            check_columns_of_loss(where, columns, weighted=self._loss.sample_weight, training=training)
 
     def build_for(self, batch: tuple[Any, ...]) -> None:
-        """Do `build` with what the network takes of a training batch: all columns where it returns its own loss."""
-        self.build(*(batch if self.loss_fn is None else batch[:1]))
+        """Do `build` with what the network takes of a training batch: all columns where a Cell returns its own loss."""
+        if self._own_loss:
+            self.build(*inputs_of(self.network, batch))
+        else:
+            self.build(*(batch if self.loss_fn is None else batch[:1]))
+
+    @property
+    def _own_loss(self) -> bool:
+        """Whether the network is a Keras one that brings its loss itself."""
+        return self.loss_fn is None and isinstance(self.network, keras.Layer)
+
+    def check_trains(self, where: str) -> None:
+        """Check that a call of `train` or `fit` would train something.
+
+        Args:
+            where: Who asks, for errors.
+
+        Raises:
+            TypeError: The network is a Keras model with a train step of its own.
+            ValueError: There is no optimizer, and the network is not a Cell that may be its own train step.
+        """
+        refuse_overridden(self.network, "train_step")
+        if self.optimizer is None and (self.loss_fn is not None or self._own_loss):
+            raise checks.fail_value(
+                where, "the Model must have an optimizer to train", None, "Model(network, loss_fn, optimizer)"
+            )
 
     @functools.cached_property
     def train_network(self) -> Cell:
         """The cell that trains on a batch; without an optimizer the network itself."""
-        with_loss = self._cell if self.loss_fn is None else self._loss_cell()
+        with_loss = self._cell if self.loss_fn is None and not self._own_loss else self._loss_cell()
         if self.optimizer is None:
             return with_loss
         self.enter()
@@ -203,16 +221,22 @@ class Networks:
         Raises:
             ValueError: There are neither metrics nor a loss to evaluate.
         """
-        if not metrics.named and (metrics.indexes is None or self.loss_fn is None and self._given_eval is None):
+        own = self._given_eval is None
+        if own:
+            refuse_overridden(self.network, "test_step")
+        no_loss = self.loss_fn is None and own and not self._own_loss
+        if not metrics.named and (metrics.indexes is None or no_loss):
             raise checks.fail_value(
                 where, "evaluation needs metrics or a loss_fn", None,
                 'Model(network, loss_fn, optimizer, metrics={"accuracy"})',
             )
-        self.build(feed.first()[0])
-        own = self._given_eval is None
+        first = feed.first()
+        self.build(*(inputs_of(self.network, first) if self._own_loss else first[:1]))
+        in_keras = isinstance(self.network, keras.Layer)
         return Evaluation(
             feed, self.evaluating, self.eval_network, metrics,
-            weighted=own and self._loss.sample_weight, by_rows=own and is_keras_loss(self.loss_fn),
+            weighted=own and (self._loss.sample_weight or self._own_loss),
+            by_rows=own and is_keras_loss(self.loss_fn, keras_network=in_keras),
         )
 
     @property
@@ -265,10 +289,11 @@ class Networks:
         return with_loss.backbone_network if isinstance(with_loss, WithLossCell) else with_loss
 
 
-def _checked(loss: LossOptions, loss_fn: Any) -> LossOptions:
-    """Refuse options of a loss that there is not."""
+def _checked(loss: LossOptions, loss_fn: Any, network: Any) -> LossOptions:
+    """Refuse options of a loss that there is not; a `compute_loss` of the network's own takes sample weights."""
     checks.boolean("Model", "sample_weight", loss.sample_weight)
-    for name, value in (("loss_weights", loss.weights), ("sample_weight", loss.sample_weight or None)):
+    weighs = loss.sample_weight and not computes_loss(network)
+    for name, value in (("loss_weights", loss.weights), ("sample_weight", weighs or None)):
         if loss_fn is None and value is not None:
             raise checks.fail_value("Model", f"{name} needs a loss_fn", value, "Model(network, loss_fn, optimizer)")
     return loss

@@ -9,6 +9,7 @@ from typing import Any, Final
 import keras
 
 from mixtrain import checks
+from mixtrain.nn.step.loss_order import loss_order
 
 LossCall = Callable[..., Any]
 # Keras's losses by the name of the function that computes them, without underscores and in lower case.
@@ -20,36 +21,62 @@ _KERAS_CLASSES: Final[dict[str, type[keras.losses.Loss]]] = {
 
 
 class _FunctionLoss(keras.losses.Loss):
-    """A function ``(label, outputs)`` of the user's own that Keras knows by a name, averaged as Keras does."""
+    """A function ``(label, outputs)`` as Keras's `compile` takes it: ranks aligned, values weighted and averaged."""
 
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
         super().__init__()
         self.function = function
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
+        if not keras.tree.is_nested(y_true) and not keras.tree.is_nested(y_pred):
+            y_true, y_pred = _same_rank(y_true, y_pred)
         return self.function(y_true, y_pred)
 
 
-def loss_caller(loss_fn: Any, loss_weights: Any = None, output_names: Sequence[str] = ()) -> LossCall:
+def _same_rank(label: Any, output: Any) -> tuple[Any, Any]:
+    """Align shapes that differ by a last axis of size 1, so that (N,) labels and (N, 1) outputs do not broadcast.
+
+    Vectors become columns; of higher ranks the axis is dropped.
+    """
+    ranks = len(label.shape), len(output.shape)
+    if ranks[0] == ranks[1] + 1 and label.shape[-1] == 1:
+        if ranks[1] == 1:
+            return label, keras.ops.expand_dims(output, -1)
+        return keras.ops.squeeze(label, -1), output
+    if ranks[1] == ranks[0] + 1 and output.shape[-1] == 1:
+        if ranks[0] == 1:
+            return keras.ops.expand_dims(label, -1), output
+        return label, keras.ops.squeeze(output, -1)
+    return label, output
+
+
+def loss_caller(
+    loss_fn: Any, loss_weights: Any = None, output_names: Sequence[str] = (), *, keras_network: bool = False
+) -> LossCall:
     """Return ``loss(outputs, label, sample_weight=None)`` for a loss, or for a loss of each output.
 
     Args:
-        loss_fn: A loss Cell, a Keras loss (object, function or name) or a function of ``(outputs, label)``; or a dict
-            by output name, or a list in the order of the outputs, of these, None for an output without a loss.
+        loss_fn: A loss Cell, a Keras loss (object, function or name) or a function, whose arguments come in the order
+            of `loss_order`; or a dict by output name, or a list in the order of the outputs, of these, None for an
+            output without a loss.
         loss_weights: A number; or a number for each output, a dict or list as `loss_fn`; None for 1.
         output_names: Names of outputs that come as a list.
+        keras_network: Whether the network is a Keras layer or model.
 
     Raises:
-        TypeError: `loss_fn` cannot be called, or a weight is no number.
+        TypeError: `loss_fn` cannot be called, a weight is not a number, or the names of a function's parameters
+            contradict each other.
         ValueError: No Keras loss has this name.
     """
     several = isinstance(loss_fn, (dict, list, tuple))
-    if not several and loss_weights is None and not _is_keras(loss_fn):
-        return _needed(loss_fn)
+    by_output = _is_keras(loss_fn) or keras_network and is_keras_loss(loss_fn, keras_network=True)
+    if not several and loss_weights is None and not by_output:
+        return _needed(loss_fn, keras_network)
     _check_weights(loss_weights)
     if not several and isinstance(loss_weights, (int, float)):
-        return _scaled(loss_caller(loss_fn, None, output_names), float(loss_weights))
-    return OutputLosses(loss_fn, loss_weights, output_names)
+        unweighted = loss_caller(loss_fn, None, output_names, keras_network=keras_network)
+        return _scaled(unweighted, float(loss_weights))
+    return OutputLosses(loss_fn, loss_weights, output_names, keras_network=keras_network)
 
 
 class OutputLosses:
@@ -59,18 +86,19 @@ class OutputLosses:
         losses: A dict or list of losses, or one Keras loss for every output.
         weights: A number for each output, a dict or list; one for all; None for 1.
         names: Names of outputs that come as a list.
+        keras_network: Whether the outputs are a Keras network's.
     """
 
-    def __init__(self, losses: Any, weights: Any, names: Sequence[str]) -> None:
+    def __init__(self, losses: Any, weights: Any, names: Sequence[str], *, keras_network: bool) -> None:
         self._weights = weights
         self._names = list(names)
         self._losses: Any
         if isinstance(losses, dict):
-            self._losses = {name: _one_loss(loss) for name, loss in losses.items()}
+            self._losses = {name: _one_loss(loss, keras_network) for name, loss in losses.items()}
         elif isinstance(losses, (list, tuple)):
-            self._losses = [_one_loss(loss) for loss in losses]
+            self._losses = [_one_loss(loss, keras_network) for loss in losses]
         else:
-            self._losses = _one_loss(losses)
+            self._losses = _one_loss(losses, keras_network)
 
     def __call__(self, outputs: Any, label: Any, sample_weight: Any = None) -> Any:
         """Return the weighted sum of the losses."""
@@ -133,25 +161,25 @@ def _for_each(what: str, values: Any, named: dict[Any, Any]) -> dict[Any, Any]:
     return dict.fromkeys(named, values)
 
 
-def _one_loss(loss_fn: Any) -> LossCall | None:
-    return None if loss_fn is None else _needed(loss_fn)
+def _one_loss(loss_fn: Any, keras_network: bool) -> LossCall | None:
+    return None if loss_fn is None else _needed(loss_fn, keras_network)
 
 
-def _needed(loss_fn: Any) -> LossCall:
+def _needed(loss_fn: Any, keras_network: bool) -> LossCall:
     given = loss_fn
     if isinstance(given, str) and given.lower() in ("crossentropy", "ce"):
         return _shaped_crossentropy
     if isinstance(given, str):
         loss_fn = keras.losses.get(given)
-    if not isinstance(loss_fn, keras.losses.Loss) and _is_keras(given):
-        kind = _KERAS_CLASSES.get(getattr(loss_fn, "__name__", "").replace("_", "").lower())
-        loss_fn = _FunctionLoss(loss_fn) if kind is None else kind()
-    if isinstance(loss_fn, keras.losses.Loss):
-        return lambda outputs, label, sample_weight=None: loss_fn(label, outputs, sample_weight)
     if isinstance(loss_fn, type) or not callable(loss_fn):
         raise checks.fail_type(
             "WithLossCell", "loss_fn must be a Cell, a Keras loss or a function", loss_fn, "loss_fn=nn.MSELoss()"
         )
+    if not isinstance(loss_fn, keras.losses.Loss) and is_keras_loss(given, keras_network=keras_network):
+        named = _is_keras(given) and _KERAS_CLASSES.get(getattr(loss_fn, "__name__", "").replace("_", "").lower())
+        loss_fn = named() if named else _FunctionLoss(loss_fn)
+    if isinstance(loss_fn, keras.losses.Loss):
+        return lambda outputs, label, sample_weight=None: loss_fn(label, outputs, sample_weight)
 
     def call(outputs: Any, label: Any, sample_weight: Any = None) -> Any:
         if sample_weight is not None:
@@ -171,16 +199,23 @@ def _shaped_crossentropy(outputs: Any, label: Any, sample_weight: Any = None) ->
         name = "sparse_categorical_crossentropy"
     else:
         name = "categorical_crossentropy"
-    return _needed(name)(outputs, label, sample_weight)
+    return _needed(name, True)(outputs, label, sample_weight)
 
 
-def is_keras_loss(loss_fn: Any) -> bool:
-    """Say whether a Model's loss, or the loss of each of its outputs, is Keras's; None is one that is not there."""
-    if isinstance(loss_fn, dict):
-        return all(map(is_keras_loss, loss_fn.values()))
-    if isinstance(loss_fn, (list, tuple)):
-        return all(map(is_keras_loss, loss_fn))
-    return loss_fn is None or _is_keras(loss_fn)
+def is_keras_loss(loss_fn: Any, *, keras_network: bool) -> bool:
+    """Whether a Model's loss, or the loss of each of its outputs, is Keras's or a function as Keras takes it.
+
+    Args:
+        loss_fn: As `loss_caller` takes it; None is a loss that is not there.
+        keras_network: Whether the network is a Keras layer or model.
+    """
+    if isinstance(loss_fn, (dict, list, tuple)):
+        listed = loss_fn.values() if isinstance(loss_fn, dict) else loss_fn
+        return all(is_keras_loss(loss, keras_network=keras_network) for loss in listed)
+    if loss_fn is None or _is_keras(loss_fn):
+        return True
+    plain = callable(loss_fn) and not isinstance(loss_fn, type)
+    return plain and loss_order(loss_fn, keras_network=keras_network) == "label_first"
 
 
 def _is_keras(loss_fn: Any) -> bool:
