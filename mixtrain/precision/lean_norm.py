@@ -1,7 +1,8 @@
-"""Keras's LayerNormalization through the engine's own gradient: float32 arithmetic, and only its input is held."""
+"""Keras's layer and group normalisation through the engine's own gradient: float32 inside, only the input is held."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import keras
@@ -14,36 +15,56 @@ _FORMATS: Final = (float32, float16, bfloat16)
 
 
 def is_lean(layer: Any) -> bool:
-    """Say whether a layer is a layer normalisation that `lean` can compute."""
-    if not isinstance(layer, keras.layers.LayerNormalization):
-        return False
-    return type(layer).call is keras.layers.LayerNormalization.call and not getattr(layer, "rms_scaling", False)
+    """Whether a layer is a normalisation of Keras's that `lean` can compute."""
+    return getattr(type(layer), "call", None) in _LEAN and not getattr(layer, "rms_scaling", False)
 
 
-def lean(layer: keras.layers.LayerNormalization, forward: Forward, output: DType) -> Forward:
+def lean(layer: keras.Layer, forward: Forward, output: DType) -> Forward:
     """Return the layer's forward function with Keras's numbers, which holds no float32 copies for the backward pass.
 
     Formats other than float32 and half go through the layer's own `call`.
 
     Args:
-        layer: The layer; its parameters are float32.
+        layer: A layer or group normalisation; its parameters are float32.
         forward: Its own `call`.
         output: The format that it gives.
     """
+    normalise = _LEAN[type(layer).call]
 
     def call(inputs: Any) -> Any:
         if as_dtype(inputs.dtype) not in _FORMATS:
             return forward(inputs)
-        rank = len(inputs.shape)
-        axes = tuple(sorted(axis % rank for axis in layer.axis))
-        shape = [inputs.shape[axis] if axis in axes else 1 for axis in range(rank)]
-        gamma = keras.ops.ones(shape, float32) if layer.gamma is None else _reshaped(layer.gamma, shape)
-        beta = keras.ops.zeros(shape, float32) if layer.beta is None else _reshaped(layer.beta, shape)
-        outputs, _, _ = engine.normalise_axes(inputs, gamma, beta, axes=axes, epsilon=layer.epsilon)
-        return keras.ops.cast(outputs, output)
+        return keras.ops.cast(normalise(layer, inputs), output)
 
     return call
 
 
-def _reshaped(parameter: Any, shape: list[int]) -> Any:
-    return keras.ops.reshape(keras.ops.cast(engine.to_tensor(parameter), float32), shape)
+def _by_layer(layer: keras.layers.LayerNormalization, inputs: Any) -> Any:
+    rank = len(inputs.shape)
+    axes = tuple(sorted(axis % rank for axis in layer.axis))
+    return _normalised(layer, inputs, axes, [inputs.shape[axis] if axis in axes else 1 for axis in range(rank)])
+
+
+def _by_group(layer: keras.layers.GroupNormalization, inputs: Any) -> Any:
+    axis, rank, shape = layer.axis % len(inputs.shape), len(inputs.shape), keras.ops.shape(inputs)
+    groups = (layer.groups, inputs.shape[axis] // layer.groups)
+    split = keras.ops.reshape(inputs, (*shape[:axis], *groups, *shape[axis + 1 :]))
+    axes = tuple(place for place in range(1, rank + 1) if place != axis)
+    parameters = [1] * axis + [*groups] + [1] * (rank - axis - 1)
+    return keras.ops.reshape(_normalised(layer, split, axes, parameters), shape)
+
+
+def _normalised(layer: Any, inputs: Any, axes: tuple[int, ...], shape: list[int]) -> Any:
+    """Normalise over axes; `shape` is what the parameters are reshaped to."""
+    gamma, beta = (
+        empty(shape, float32) if parameter is None
+        else keras.ops.reshape(keras.ops.cast(engine.to_tensor(parameter), float32), shape)
+        for parameter, empty in ((layer.gamma, keras.ops.ones), (layer.beta, keras.ops.zeros))
+    )
+    return engine.normalise_axes(inputs, gamma, beta, axes=axes, epsilon=layer.epsilon)[0]
+
+
+_LEAN: Final[dict[Any, Callable[[Any, Any], Any]]] = {
+    keras.layers.LayerNormalization.call: _by_layer,
+    keras.layers.GroupNormalization.call: _by_group,
+}

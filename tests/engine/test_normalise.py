@@ -1,7 +1,8 @@
-"""Normalisation over axes: the numbers of the plain formula, its gradients twice over, and little held for them."""
+"""Normalisation over axes: the numbers of the plain formula and of float64, and its gradients twice over."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from mixtrain import engine
-from tests.engines import compiled, on_jax_only_some
+from tests.engines import MODES, compiled, on_jax_only_some
 
 RANDOM = np.random.default_rng(5)
 X = RANDOM.standard_normal((4, 3, 2, 5)).astype(np.float32)
@@ -75,6 +76,60 @@ def test_values_and_gradients_of_the_input_are_those_of_float64(axes: Any, shape
     _, y, (of_x,) = engine.value_and_gradient(loss, [], [engine.to_tensor(X)])
     np.testing.assert_allclose(engine.to_numpy(y), normal * gamma + beta, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(engine.to_numpy(of_x), gradient, rtol=1e-4, atol=2e-5)
+
+
+# What rows have in common with the numbers in them, and how far the gradient may be from float64's, relative to its
+# largest number. In float32, the numbers of the rows that lie close together are known only to some digits themselves.
+ROWS: dict[str, tuple[Callable[[Any, Any], Any], float]] = {
+    "ordinary": (lambda base, noise: noise, 3e-7),
+    "constant": (lambda base, noise: 1e4 * base + 0 * noise, 3e-7),
+    "nearly constant": (lambda base, noise: base + 1e-4 * noise, 3e-7),
+    "far from zero": (lambda base, noise: 1e3 * base + noise, 1e-4),
+    "small": (lambda base, noise: 1e-6 * noise, 3e-7),
+    "large": (lambda base, noise: 1e4 * noise, 3e-7),
+    "constant but one": (lambda base, noise: np.where(np.arange(300) == 7, 1e3 * base, base), 2e-6),
+}
+# What the gradient that comes in and the one that goes out are rounded by, together.
+ROUNDING = {"float32": 0.0, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+
+
+def gradient_in_float64(x: Any, gamma: Any, upstream: Any, epsilon: float) -> Any:
+    x, gamma, upstream = (value.astype(np.float64) for value in (x, gamma, upstream))
+    scale = 1 / np.sqrt(x.var(-1, keepdims=True) + epsilon)
+    normal, of_normal = (x - x.mean(-1, keepdims=True)) * scale, upstream * gamma
+    along = (of_normal * normal).mean(-1, keepdims=True)
+    return scale * (of_normal - of_normal.mean(-1, keepdims=True) - normal * along)
+
+
+@pytest.mark.parametrize("mode", on_jax_only_some(["compiled", "eager", "xla"]))
+@pytest.mark.parametrize("dtype", ROUNDING)
+def test_the_gradient_of_any_rows_is_that_of_float64(dtype: str, mode: str) -> None:
+    def gradient(normalise: Callable[..., Any], x: Any, gamma: Any, upstream: Any) -> Any:
+        def loss(x: Any) -> tuple[Any, Any]:
+            return ops.sum(ops.cast(normalise(x, gamma), "float32") * upstream), None
+
+        return engine.value_and_gradient(loss, [], [x])[2][0]
+
+    def own(x: Any, gamma: Any) -> Any:
+        return engine.normalise_axes(x, gamma, ops.zeros(300), axes=(1,), epsilon=1e-3)[0]
+
+    def of_keras(x: Any, gamma: Any) -> Any:
+        return ops.layer_normalization(x, gamma, ops.zeros(300), axis=-1, epsilon=1e-3)
+
+    run, run_keras = (MODES[mode](functools.partial(gradient, function)) for function in (own, of_keras))
+    base, noise, upstream = (RANDOM.standard_normal(shape) for shape in ((8, 1), (8, 300), (8, 300)))
+    gamma, upstream = (value.astype(np.float32) for value in (RANDOM.uniform(0.5, 1.5, 300), upstream))
+    for name, (rows, bound) in ROWS.items():
+        x = engine.to_tensor(rows(base, noise).astype(np.float32), dtype)
+        wide = engine.to_numpy(ops.cast(x, "float32"))
+        expected = gradient_in_float64(wide, gamma, upstream, 1e-3)
+        found, by_keras = (
+            np.abs(engine.to_numpy(ops.cast(call(x, engine.to_tensor(gamma), engine.to_tensor(upstream)), "float32"))
+                   - expected).max() / np.abs(expected).max()
+            for call in (run, run_keras)
+        )
+        assert found <= bound + ROUNDING[dtype], (name, found)
+        assert found <= 2 * by_keras + 3e-7, (name, found, by_keras)
 
 
 @pytest.mark.parametrize("half", ["float16", "bfloat16"])

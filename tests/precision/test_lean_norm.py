@@ -1,4 +1,4 @@
-"""Keras's LayerNormalization in a planned network: the numbers of its own call, in the format planned, undone later."""
+"""Keras's layer and group normalisation in a planned network: the numbers of their own call, undone later."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from tests.engines import on_jax_only_some
 from tests.precision.test_fused_norm import draw, gradients
 
 SHAPE = (6, 4, 5, 3)
+L = keras.layers
 
 
-def network(**options: Any) -> keras.Model:
-    """Return a network of one layer normalisation with parameters that are not the first ones."""
-    model = keras.Sequential([keras.Input(SHAPE[1:]), keras.layers.LayerNormalization(name="norm", **options)])
+def network(kind: Any = L.LayerNormalization, **options: Any) -> keras.Model:
+    """Return a network of one normalisation with parameters that are not the first ones."""
+    model = keras.Sequential([keras.Input(SHAPE[1:]), kind(name="norm", **options)])
     rng = np.random.default_rng(3)
     for weight in model.weights:
         weight.assign(rng.uniform(0.5, 1.5, weight.shape))
@@ -27,8 +28,12 @@ def network(**options: Any) -> keras.Model:
 @pytest.mark.parametrize(
     "options",
     on_jax_only_some(
-        [{}, {"axis": (1, 3)}, {"axis": 2, "epsilon": 0.1}, {"center": False}, {"scale": False, "axis": (-2, -1)}],
-        [0, 4],
+        [
+            {}, {"axis": (1, 3)}, {"axis": 2, "epsilon": 0.1}, {"center": False}, {"scale": False, "axis": (-2, -1)},
+            {"kind": L.GroupNormalization, "groups": 3}, {"kind": L.GroupNormalization, "groups": -1, "axis": 1},
+            {"kind": L.GroupNormalization, "groups": 2, "axis": 1, "scale": False, "center": False},
+        ],
+        [0, 4, 7],
     ),
 )
 def test_outputs_and_gradients_are_those_of_the_layers_own_call(options: dict[str, Any]) -> None:
@@ -43,10 +48,26 @@ def test_outputs_and_gradients_are_those_of_the_layers_own_call(options: dict[st
     assert "call" not in vars(planned.get_layer("norm"))
 
 
+@pytest.mark.parametrize("kind", [L.LayerNormalization, L.GroupNormalization])
+def test_the_gradient_of_constant_rows_is_that_of_zero_variance(kind: Any) -> None:
+    """Where all numbers of a row are equal, its gradient is the upstream's distance from its mean over sqrt(epsilon)."""
+    options = {"axis": (1, 2, 3)} if kind is L.LayerNormalization else {"groups": 1}
+    planned = network(kind, epsilon=1e-3, **options)
+    apply_plan(planned, plan_precision(planned, "O0"))
+    gamma = planned.get_layer("norm").gamma
+    gamma.assign(np.ones(gamma.shape))
+    x = np.broadcast_to(1e4 * draw((6, 1, 1, 1)), SHAPE)
+    weights = np.random.default_rng(4).standard_normal(SHAPE)  # What `gradients` weighs the outputs by.
+    expected = (weights - weights.mean((1, 2, 3), keepdims=True)) / np.sqrt(1e-3)
+    *_, of_x = gradients(planned, x, True)[1]
+    np.testing.assert_allclose(of_x, expected, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("half", ["float16", "bfloat16"])
 @pytest.mark.parametrize("given", ["float32", "half"])
-def test_in_half_the_layer_gives_half_computed_in_float32(half: str, given: str) -> None:
-    planned = network()
+@pytest.mark.parametrize("options", [{}, {"kind": L.GroupNormalization, "groups": 1}], ids=["layer", "group"])
+def test_in_half_the_layer_gives_half_computed_in_float32(options: dict[str, Any], half: str, given: str) -> None:
+    planned = network(**options)
     plan = plan_precision(planned, "O2", cast_model_type=half)
     row = plan.row("norm")
     assert (row.compute_dtype, row.output_dtype) == ("float32", half)
@@ -55,7 +76,7 @@ def test_in_half_the_layer_gives_half_computed_in_float32(half: str, given: str)
     x = keras.ops.cast(400 * draw(SHAPE), half if given == "half" else given)
     found = planned.get_layer("norm")(x)
     assert found.dtype == half
-    expected = network()(keras.ops.cast(x, "float32"))
+    expected = network(**options)(keras.ops.cast(x, "float32"))
     np.testing.assert_allclose(np.asarray(keras.ops.cast(found, "float32")), expected, atol=3e-2)
 
 

@@ -59,6 +59,9 @@ def normalise_axes(
 def _formula(axes: tuple[int, ...], epsilon: float, x: Any, gamma: Any, beta: Any) -> tuple[Any, Any, Any]:
     wide = x.astype(jnp.float32)
     mean = jnp.mean(wide, axes, keepdims=True)
+    # The rounding errors of the sum, taken out: over equal numbers the mean is then that number, whatever the order in
+    # which the device adds. What is left of them is multiplied by up to rsqrt(epsilon), in the gradient by more.
+    mean += jnp.mean(wide - mean, axes, keepdims=True)
     centred = wide - mean
     variance = jnp.mean(jnp.square(centred), axes, keepdims=True)
     return (centred * jax.lax.rsqrt(variance + epsilon) * gamma + beta).astype(x.dtype), mean, variance

@@ -90,6 +90,9 @@ def _normalised(x: Any, gamma: Any, beta: Any, axes: tuple[int, ...], epsilon: f
     def normalise(x: Any, gamma: Any, beta: Any) -> tuple[Any, Any]:
         wide = tf.cast(x, tf.float32)
         mean = tf.reduce_mean(wide, axes, keepdims=True)
+        # The rounding errors of the sum, taken out: over equal numbers the mean is then that number, whatever the order
+        # in which the device adds. What is left of them is multiplied by up to rsqrt(epsilon), in the gradient by more.
+        mean += tf.reduce_mean(wide - mean, axes, keepdims=True)
         centred = wide - mean
         variance = tf.reduce_mean(tf.square(centred), axes, keepdims=True)
         scale = tf.math.rsqrt(variance + epsilon)

@@ -39,12 +39,13 @@ def various() -> Cell:
 
 
 def keras_convolutional() -> Any:
-    """Return a Keras network of convolutions with both normalisations, for images that come channels first."""
+    """Return a Keras network of convolutions with its normalisations, for images that come channels first."""
     layers = keras.layers
     return keras.Sequential([
         keras.Input(SHAPE[1:]), layers.Permute((2, 3, 1)),
         layers.Conv2D(8, 3, padding="same"), layers.BatchNormalization(), layers.ReLU(),
         layers.Conv2D(8, 3, padding="same"), layers.LayerNormalization((1, 2, 3)), layers.ReLU(),
+        layers.Conv2D(8, 3, padding="same"), layers.GroupNormalization(2), layers.ReLU(),
         layers.MaxPooling2D(2), layers.Flatten(), layers.Dense(10),
     ])
 
