@@ -30,10 +30,12 @@ class JitChoice:
     Attributes:
         jit: True for XLA, False for the engine's plain graph.
         reason: One clause for the log.
+        may_fall_back: Whether the plain graph takes over where XLA refuses the function: nobody asked for XLA.
     """
 
     jit: bool
     reason: str
+    may_fall_back: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 _LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 # TensorFlow's C++ libraries write these while they load, before any log level of theirs is read.
-_NOTE = re.compile(rb"^(I\d{4} |WARNING: All log messages before absl::InitializeLog)")
+_NOTE = re.compile(rb"(?m)^(I\d{4} |WARNING: All log messages before absl::InitializeLog).*\n?")
 
 
 @contextlib.contextmanager
@@ -34,7 +34,7 @@ def without_lines(pattern: re.Pattern[bytes]) -> Iterator[None]:
     """Hold back what libraries write to standard error inside, and write all but some lines of it afterwards.
 
     Args:
-        pattern: What the lines to leave out begin with.
+        pattern: The lines to leave out, with their ends.
     """
     try:
         kept = os.dup(2)
@@ -51,6 +51,4 @@ def without_lines(pattern: re.Pattern[bytes]) -> Iterator[None]:
             os.dup2(kept, 2)
             os.close(kept)
             held.seek(0)
-            for line in held:
-                if not pattern.match(line):
-                    os.write(2, line)
+            os.write(2, pattern.sub(b"", held.read()))

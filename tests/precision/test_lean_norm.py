@@ -50,7 +50,7 @@ def test_outputs_and_gradients_are_those_of_the_layers_own_call(options: dict[st
 
 @pytest.mark.parametrize("kind", [L.LayerNormalization, L.GroupNormalization])
 def test_the_gradient_of_constant_rows_is_that_of_zero_variance(kind: Any) -> None:
-    """Where all numbers of a row are equal, its gradient is the upstream's distance from its mean over sqrt(epsilon)."""
+    """Where all numbers of a row are equal, its gradient is the upstream less its mean, over sqrt(epsilon)."""
     options = {"axis": (1, 2, 3)} if kind is L.LayerNormalization else {"groups": 1}
     planned = network(kind, epsilon=1e-3, **options)
     apply_plan(planned, plan_precision(planned, "O0"))

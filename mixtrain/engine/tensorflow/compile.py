@@ -5,16 +5,22 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import re
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, Final
 
 import tensorflow as tf
 
 from mixtrain import context
 from mixtrain.dtype import DType, bfloat16, float16
 from mixtrain.engine.facts import DeviceFacts, JitChoice
+from mixtrain.engine.quiet import without_lines
+from mixtrain.engine.tensorflow.failure import explain_refusal
 
 _log = logging.getLogger("mixtrain")
+# What TensorFlow prints of a function that XLA cannot compile, and what it raises, for much else too.
+_REPORT: Final = re.compile(rb"(?ms)^W\d{4} [^\n]*OP_REQUIRES failed at .*?(?=^[IWEF]\d{4} |\Z)")
+_REFUSALS: Final = (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError, tf.errors.InternalError)
 
 
 def choose_jit(
@@ -45,7 +51,7 @@ def choose_jit(
     if device.kind == "CPU" and float16 in dtypes and products:
         return JitChoice(False, "float16 on CPU is multiplied by the float32 kernels of the plain graph")
     if device.kind == "CPU" and float16 in dtypes:
-        return JitChoice(True, "float16 on CPU has fast kernels only in XLA")
+        return JitChoice(True, "float16 on CPU has fast kernels only in XLA", may_fall_back=True)
     if device.kind == "CPU" and bfloat16 in dtypes:
         return JitChoice(False, "bfloat16 on CPU has oneDNN kernels in the plain graph")
     return JitChoice(False, f"the plain graph suits {', '.join(sorted(dtypes)) or 'float32'} on {device.kind}")
@@ -73,8 +79,94 @@ def compile_function(function: Callable[..., Any], *, choice: JitChoice) -> Call
     """
     if not context.graph_mode():
         return function
+    log_choice(choice)
+    if not choice.jit:
+        return graph_function(function)
+    return _CompiledByXla(function, choice)
+
+
+def log_choice(choice: JitChoice) -> None:
+    """Say in the log how a function is compiled, and why."""
     _log.info("compile: XLA %s (%s)", "on" if choice.jit else "off", choice.reason)
-    return graph_function(function, jit=choice.jit)
+
+
+class Compilation:
+    """What a function was compiled to: by XLA where that was chosen, by the plain graph once XLA has refused it.
+
+    Args:
+        make: Takes whether XLA compiles; returns what is called.
+        choice: How to compile.
+
+    Attributes:
+        compiled: What `make` returned.
+        untried: Whether XLA is to compile the function and has neither done so nor refused it yet.
+
+    Example:
+        >>> compilation = Compilation(lambda jit: graph_function(lambda x: x + 1, jit=jit), JitChoice(False, "example"))
+        >>> compilation.run(lambda compiled: compiled(tf.constant(1))).numpy().item()
+        2
+    """
+
+    def __init__(self, make: Callable[[bool], Any], choice: JitChoice) -> None:
+        self._make = make
+        self._choice = choice
+        self.compiled = make(choice.jit)
+        self.untried = choice.jit
+
+    def run(self, call: Callable[[Any], Any]) -> Any:
+        """Return what `call` returns for what is compiled, in the plain graph from the moment that XLA refuses it.
+
+        XLA refuses a function before anything of it has run.
+
+        Args:
+            call: Takes what is compiled, and calls it once; where it fails, it has written nothing.
+
+        Returns:
+            What `call` returned.
+
+        Raises:
+            ValueError: XLA refused what somebody has asked it to compile.
+        """
+        try:
+            # TensorFlow prints pages about a function that XLA refuses.
+            with without_lines(_REPORT) if self.untried else contextlib.nullcontext():
+                result = call(self.compiled)
+            self.untried = False
+            return result
+        except _REFUSALS as error:
+            if not self._choice.jit or is_tracing():
+                raise
+            layer, why = explain_refusal(error.message)
+            refused = f"XLA does not compile {layer or 'the function'}: {why}"
+            if not self._choice.may_fall_back:
+                raise ValueError(
+                    f"{self._choice.reason}: expected operations that XLA compiles; got, from TensorFlow: {refused}. "
+                    'Write set_context(jit_level="auto"), and jit without jit_level: the plain graph is then taken '
+                    "where XLA has no way."
+                ) from error
+        plain = self._make(False)
+        result = call(plain)  # Raises what is wrong with the function or its arguments, should it be that.
+        self.compiled, self._choice, self.untried = plain, JitChoice(False, refused), False
+        log_choice(self._choice)
+        return result
+
+
+class _CompiledByXla:
+    """A function compiled by XLA, or in the plain graph where XLA refuses it."""
+
+    def __init__(self, function: Callable[..., Any], choice: JitChoice) -> None:
+        self._compilation = Compilation(functools.partial(_graph_of, function), choice)
+
+    def __call__(self, *args: Any) -> Any:
+        return self._compilation.run(lambda compiled: compiled(*args))
+
+    def experimental_get_tracing_count(self) -> int:
+        """Return how often the present compiled function was traced, as a `tf.function` does."""
+        return trace_count(self._compilation.compiled)
+
+
+def _graph_of(function: Callable[..., Any], jit: bool) -> Callable[..., Any]:
+    return graph_function(function, jit=jit)
 
 
 def graph_function(function: Callable[..., Any], *, jit: bool = False) -> Callable[..., Any]:

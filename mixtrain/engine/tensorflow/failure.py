@@ -10,6 +10,9 @@ import tensorflow as tf
 
 # The operation's path as the graph knows it, with one or two pairs of braces.
 _NODE = re.compile(r"\{\{(?:function_)?node ([^}]*)\}\}")
+# What XLA says of an operation that it lacks, and what it says besides the reason in other refusals.
+_LACKING = re.compile(r" on XLA_\w+: (\w+) \(")
+_BESIDES = re.compile(r"during context \[\w+\]: | to node `[^`]*`|, metadata=.*")
 
 
 @contextlib.contextmanager
@@ -44,3 +47,17 @@ def explain(message: str) -> tuple[str, str]:
     lines = [_NODE.sub("", line).strip() for line in message.splitlines()]
     said = next((line for line in reversed(lines) if line and not line.startswith(("File", "[[", "Detected", "["))), "")
     return (nodes[-1].rpartition("/")[0] if nodes else ""), said.rstrip(".")
+
+
+def explain_refusal(message: str) -> tuple[str, str]:
+    """Return the layer's path and, in a clause, why XLA does not compile a function.
+
+    Example:
+        >>> message = "unsupported operations on XLA_CPU_JIT: ResizeArea (No registered ...){{node Net/up/Resize}}"
+        >>> explain_refusal(message)
+        ('Net/up', 'it has no ResizeArea')
+    """
+    layer, _ = explain(message)
+    first = message.splitlines()[0]
+    lacking = _LACKING.search(first)
+    return layer, f"it has no {lacking[1]}" if lacking else _BESIDES.sub("", _NODE.sub("", first)).strip().rstrip(".")

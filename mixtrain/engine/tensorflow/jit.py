@@ -10,7 +10,7 @@ import tensorflow as tf
 from mixtrain.dtype import DType, bfloat16, float16, float32, float64
 from mixtrain.engine.facts import JitChoice
 from mixtrain.engine.tensorflow.branches import call_with_branches
-from mixtrain.engine.tensorflow.compile import choose_jit, graph_function
+from mixtrain.engine.tensorflow.compile import Compilation, choose_jit, graph_function
 from mixtrain.engine.tensorflow.device import describe_device
 
 _FLOATS = {tf.as_dtype(dtype).as_datatype_enum: dtype for dtype in (float16, bfloat16, float32, float64)}
@@ -24,19 +24,21 @@ def compile_once(function: Callable[..., Any], *, jit: bool | None = None) -> Ca
         jit: Whether XLA compiles it; None to decide by `choose_jit`, from the formats found in the function's graph.
 
     Returns:
-        The compiled function; traced at its first call, twice where XLA turns out to be needed.
+        The compiled function; traced at its first call, again where XLA turns out to be needed or to refuse it.
     """
-    compiled: list[Callable[..., Any]] = []
+    compilations: list[Compilation] = []
 
     def run(*tensors: Any) -> Any:
         return call_with_branches(call, *tensors)
 
     def call(*tensors: Any) -> Any:
-        if not compiled:
-            plain = graph_function(function, jit=bool(jit))
-            choice = JitChoice(bool(jit), "asked for") if jit is not None else _choice(plain, tensors)
-            compiled.append(graph_function(function, jit=True) if choice.jit and jit is None else plain)
-        return compiled[0](*tensors)
+        if not compilations:
+            plain = graph_function(function)
+            choice = JitChoice(jit, 'jit(jit_level="O1")') if jit is not None else _choice(plain, tensors)
+            compilations.append(
+                Compilation(lambda by_xla: graph_function(function, jit=True) if by_xla else plain, choice)
+            )
+        return compilations[0].run(lambda compiled: compiled(*tensors))
 
     return run
 

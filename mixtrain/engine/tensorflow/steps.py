@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -10,7 +11,7 @@ import tensorflow as tf
 
 from mixtrain import context
 from mixtrain.engine.facts import GroupFacts, JitChoice
-from mixtrain.engine.tensorflow.compile import compile_function, graph_function, trace_count
+from mixtrain.engine.tensorflow.compile import Compilation, graph_function, log_choice, trace_count
 from mixtrain.engine.tensorflow.direct import DirectCall
 from mixtrain.engine.tensorflow.passes import Stacked
 from mixtrain.engine.tensorflow.repeat import Row, repeated
@@ -41,11 +42,15 @@ class CompiledSteps:
     sizes: Any = None
 
     def __init__(self, function: Callable[..., Row], *, choice: JitChoice) -> None:
-        self._eager = not context.graph_mode()
-        self._step: Any = compile_function(function, choice=choice)
-        self.one: Any = self._step if self._eager else DirectCall(self._step)
-        self._streamed = self._streamed_eagerly if self._eager else graph_function(self._stream)
-        self._several: dict[str, tuple[Callable[..., Row], Sequence[Any], Callable[[], Row]]] = {}
+        graph = context.graph_mode()
+        if graph:
+            log_choice(choice)
+        jit = choice.jit and graph
+        self._compilation = Compilation(functools.partial(_Steps, function), dataclasses.replace(choice, jit=jit))
+        self.one: Any = self._one if jit else self._compilation.compiled.one
+
+    def _one(self, *batch: Any) -> Row:
+        return self._compilation.run(lambda steps: steps.one(*batch))  # type: ignore[no-any-return]
 
     def streamed(self, iterator: Any, count: int) -> Row:
         """Run `count` steps on batches that are read from an engine's iterator.
@@ -53,7 +58,19 @@ class CompiledSteps:
         Returns:
             The results of the steps, stacked on a new first axis of length `count`.
         """
-        return self._streamed(iterator, tf.constant(count))
+        if not self._compilation.untried:
+            return self._compilation.compiled.streamed(iterator, count)  # type: ignore[no-any-return]
+        # By itself: a loop that has read the batch of a step that XLA refuses could not put it back. What fails while
+        # the step is traced does so before the batch is read.
+        spec = iterator.element_spec
+        self._compilation.compiled.traced(spec)
+        batch = iterator.get_next()
+        found = self._compilation.run(lambda steps: steps.traced(spec)(*batch))
+        first = tuple(value[None] for value in found)
+        if count == 1:
+            return first
+        rest = self._compilation.compiled.streamed(iterator, count - 1)
+        return tuple(tf.concat(pair, 0) for pair in zip(first, rest, strict=True))
 
     def several(self, batches: Sequence[Row]) -> tuple[Row, Callable[[], None]]:
         """Run a step on each of several batches.
@@ -67,6 +84,40 @@ class CompiledSteps:
         Raises:
             Exception: What a step raised; the steps before it are taken back.
         """
+        return self._compilation.run(lambda steps: steps.several(batches))  # type: ignore[no-any-return]
+
+    def traces(self) -> int:
+        """Return how often the step was traced."""
+        return trace_count(self._compilation.compiled.step)
+
+
+class _Steps:
+    """A step compiled in one way, with XLA or without, or left as it is in PYNATIVE_MODE.
+
+    Args:
+        function: As for `CompiledSteps`.
+        jit: Whether XLA compiles it.
+
+    Attributes:
+        step: The compiled step.
+        one: The quickest call of it.
+        streamed: As in `CompiledSteps`.
+    """
+
+    def __init__(self, function: Callable[..., Row], jit: bool) -> None:
+        graph = context.graph_mode()
+        self.step: Any = graph_function(function, jit=jit) if graph else function
+        self.one: Any = DirectCall(self.step) if graph else self.step
+        self.streamed: Callable[..., Row] = self._streamed if graph else self._streamed_eagerly
+        self._loop = graph_function(self._stream)
+        self._several: dict[str, tuple[Callable[..., Row], Sequence[Any], Callable[[], Row]]] = {}
+
+    def traced(self, spec: Any) -> Callable[..., Row]:
+        """Return the step as the loop over an iterator calls it, traced for batches of a kind."""
+        return self.step.get_concrete_function(*spec)  # type: ignore[no-any-return]
+
+    def several(self, batches: Sequence[Row]) -> tuple[Row, Callable[[], None]]:
+        """Run a step on each of several batches, as `CompiledSteps.several` says."""
         if isinstance(batches, Stacked):
             columns = batches.columns
         else:
@@ -85,21 +136,20 @@ class CompiledSteps:
             undo()
             raise
 
-    def traces(self) -> int:
-        """Return how often the step was traced."""
-        return trace_count(self._step)
-
     # ---- what is compiled -------------------------------------------------------------------------------------
-    def _stream(self, iterator: Any, count: Any) -> Row:
-        return repeated(lambda index: self._step(*next(iterator)), count)
+    def _streamed(self, iterator: Any, count: int) -> Row:
+        return self._loop(iterator, tf.constant(count))  # type: ignore[no-any-return]
 
-    def _streamed_eagerly(self, iterator: Any, count: Any) -> Row:
-        rows = [self.one(*next(iterator)) for _ in range(int(count))]
+    def _stream(self, iterator: Any, count: Any) -> Row:
+        return repeated(lambda index: self.step(*next(iterator)), count)
+
+    def _streamed_eagerly(self, iterator: Any, count: int) -> Row:
+        rows = [self.one(*next(iterator)) for _ in range(count)]
         return tuple(tf.stack(column) for column in zip(*rows, strict=True))
 
     def _run_several(self, *columns: Any) -> Row:
         count = tf.shape(tf.nest.flatten(columns)[0])[0]
-        return repeated(lambda index: self._step(*tf.nest.map_structure(lambda column: column[index], columns)), count)
+        return repeated(lambda index: self.step(*tf.nest.map_structure(lambda column: column[index], columns)), count)
 
 
 def _reader(variables: Sequence[Any]) -> Callable[[], Row]:
