@@ -5,18 +5,104 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from collections.abc import Collection
-from typing import Any
+import types
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+# What an error shows of one value.
+_MAX_CHARACTERS: Final = 100
+_MAX_NAMES: Final = 8
+_CONTAINERS: Final = (list, tuple, set, frozenset, Mapping)
 
 
 def fail_value(where: str, expected: str, got: Any, write: str) -> ValueError:
     """Build the ValueError ``where: expected ...; got ... . Write ...``."""
-    return ValueError(f"{where}: {expected}; got {got!r}. Write {write}.")
+    return ValueError(f"{where}: {expected}; got {shown(got)}. Write {write}.")
 
 
 def fail_type(where: str, expected: str, got: Any, write: str) -> TypeError:
     """Build the TypeError ``where: expected ...; got ... . Write ...``."""
-    return TypeError(f"{where}: {expected}; got {type(got).__name__} {got!r}. Write {write}.")
+    text, kind = shown(got), type(got).__name__
+    return TypeError(f"{where}: {expected}; got {text if text.startswith(kind) else f'{kind} {text}'}. Write {write}.")
+
+
+def shown(value: Any) -> str:
+    """Return a value as errors show it: a short plain one as it is, others by type, shape, dtype or length.
+
+    Example:
+        >>> shown(("valid", 3)), shown(np.zeros((2, 3))), shown([0.5] * 1000)
+        ("('valid', 3)", 'ndarray of shape (2, 3) and dtype float64', 'list of 1000, the first 0.5')
+    """
+    kind = type(value).__name__
+    if isinstance(value, (str, bytes)):
+        short = len(value) <= _MAX_CHARACTERS
+        return repr(value) if short else f"{value[:_MAX_CHARACTERS]!r} ... of {len(value)} characters"
+    if isinstance(value, _CONTAINERS):
+        return _shown_container(value)
+    if hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, np.generic):
+        return f"{kind} of shape {value.shape} and dtype {getattr(value.dtype, 'name', value.dtype)}"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, types.MethodType)):
+        return f"the function {value.__qualname__}"
+    return _shown_object(value)
+
+
+def listed(names: Iterable[Any]) -> str:
+    """Return names for an error, the first few of many.
+
+    Example:
+        >>> listed(["image", "label"]), listed(range(1000))
+        ('image, label', '0, 1, 2, 3, 4, 5, 6, 7, ... (1000 in all)')
+    """
+    found = [str(name) for name in names]
+    text = ", ".join(found)
+    if len(text) <= 3 * _MAX_CHARACTERS:
+        return text
+    return f"{', '.join(found[:_MAX_NAMES])[: 2 * _MAX_CHARACTERS]}, ... ({len(found)} in all)"
+
+
+def _shown_container(value: Any) -> str:
+    """Return a short container of plain values as it is; of another one its length and what comes first."""
+    entries = list(value.values()) if isinstance(value, Mapping) else value
+    if len(entries) <= _MAX_NAMES and all(map(_is_plain, entries)):
+        text = repr(value)
+        if len(text) <= _MAX_CHARACTERS:
+            return text
+    kind = f"{type(value).__name__} of {len(value)}"
+    if isinstance(value, Mapping):
+        return f"{kind} with keys {', '.join(map(shown, list(value)[:3]))}{', ...' if len(value) > 3 else ''}"
+    # An entry that is a container is shown by its length alone: lists may be as deep as they are long.
+    first = next(iter(value), None)
+    nested = f"a {type(first).__name__} of {len(first)}" if isinstance(first, _CONTAINERS) else shown(first)
+    return f"{kind}, the first {nested}" if len(value) else kind
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return len(value) <= _MAX_NAMES and all(map(_is_plain, value))
+    return value is None or isinstance(value, (str, bytes, numbers.Number, np.generic))
+
+
+def _shown_object(value: Any) -> str:
+    """Return a number or object whose own text is short and of one line; others by type, and length or name."""
+    kind = type(value).__name__
+    try:
+        text = repr(value)
+    except Exception:  # A class of the user's own may fail here, and the error to show is another.
+        text = ""
+    if 0 < len(text) <= _MAX_CHARACTERS and "\n" not in text and " at 0x" not in text:
+        return text
+    if isinstance(value, numbers.Number):
+        return f"{kind} of {len(text)} characters" if text else kind
+    if isinstance(getattr(value, "name", None), str):
+        return f"{kind} named {value.name[:_MAX_CHARACTERS]!r}"
+    try:
+        return f"{kind} of length {len(value)}"
+    except Exception:  # Most have no length.
+        return f"{kind} object"
 
 
 def one_of(where: str, name: str, value: Any, allowed: Collection[Any]) -> Any:
@@ -25,13 +111,20 @@ def one_of(where: str, name: str, value: Any, allowed: Collection[Any]) -> Any:
     Raises:
         ValueError: It is not; the message offers the nearest allowed value.
     """
-    if value in allowed:
+    try:
+        hash(value)
+    except TypeError:  # An array or list is none of them, and would compare its entries.
+        known = False
+    else:
+        known = value in allowed
+    if known:
         return value
     choices = [str(choice) for choice in allowed]
     folded = {choice.lower(): choice for choice in choices}
-    near = difflib.get_close_matches(str(value).lower(), folded, n=1, cutoff=0.0)
+    text = value[:_MAX_CHARACTERS] if isinstance(value, str) else shown(value)
+    near = difflib.get_close_matches(text.lower(), folded, n=1, cutoff=0.0)
     nearest = folded[near[0]] if near else choices[0]
-    raise fail_value(where, f"{name} must be one of {', '.join(choices)}", value, f'{name}="{nearest}"')
+    raise fail_value(where, f"{name} must be one of {listed(choices)}", value, f'{name}="{nearest}"')
 
 
 def integer(where: str, name: str, value: Any, *, at_least: int, example: int | None = None) -> int:

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from mixtrain import checks
+
 
 class DType(str):
     """A number format; a string such as ``"float32"``, so Keras, NumPy and TensorFlow accept it as it is.
@@ -74,10 +76,11 @@ def as_dtype(value: Any) -> DType:
         try:
             name = np.dtype(value).name
         except TypeError:
-            name = repr(value)
+            name = checks.shown(value)
     if name not in _BY_NAME:
         raise TypeError(
-            f"dtype: expected one of {', '.join(_BY_NAME)}; got {value!r}. Write, for example, mixtrain.float16."
+            f"dtype: expected one of {', '.join(_BY_NAME)}; got {checks.shown(value)}. "
+            "Write, for example, mixtrain.float16."
         )
     return _BY_NAME[name]
 

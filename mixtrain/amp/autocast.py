@@ -214,8 +214,8 @@ def _own_rows(lists: dict[OperatorClass, Sequence[str]]) -> list[tuple[str, Oper
             before = found.setdefault(normal(name), (name, kind))
             if before[1] != kind:
                 raise checks.fail_value(
-                    "autocast", f"an operator must be in one list; {before[0]} is in {before[1]}", f"{kind}={name!r}",
-                    "it in one of them",
+                    "autocast", f"an operator must be in one list; {before[0]} is in {before[1]}",
+                    f"{kind}={checks.shown(name)}", "it in one of them",
                 )
     return list(found.values())
 

@@ -90,7 +90,7 @@ def resolve_options(opt_level: str, **given: Any) -> Options:
         if why is not None:
             raise ValueError(
                 f"{_WHERE}: expected options that go together; got "
-                f'opt_level="{opt_level}" with {name}={given[name]!r}, '
+                f'opt_level="{opt_level}" with {name}={checks.shown(given[name])}, '
                 f"but at {opt_level} {why}. Write it without {name}, or {_other_level(name, value)}."
             )
     return dataclasses.replace(level, **said)

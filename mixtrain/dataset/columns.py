@@ -72,7 +72,7 @@ class Replacement:
         """Raise where a function returned another number of columns than `outputs` names."""
         if count != len(self.outputs):
             raise ValueError(
-                f"{where}: expected {len(self.outputs)} columns from the function ({', '.join(self.outputs)}); "
+                f"{where}: expected {len(self.outputs)} columns from the function ({checks.listed(self.outputs)}); "
                 f"got {count}. Write output_columns with one name for each."
             )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mixtrain import checks
 from mixtrain.dataset.dataset import Dataset
 
 
@@ -42,6 +43,6 @@ class MindDataset(Dataset):
         cache: Any = None,
     ) -> None:
         raise NotImplementedError(
-            f"MindDataset: expected no MindRecord file; got {dataset_files!r}. Write the rows as TFRecord files and "
-            "read them with TFRecordDataset, or as .npz and read them with NumpySlicesDataset."
+            f"MindDataset: expected no MindRecord file; got {checks.shown(dataset_files)}. Write the rows as TFRecord "
+            "files and read them with TFRecordDataset, or as .npz and read them with NumpySlicesDataset."
         )

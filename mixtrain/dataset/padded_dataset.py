@@ -45,7 +45,8 @@ class PaddedDataset(Dataset):
             checks.instance(_WHERE, "each of padded_samples", row, dict, write)
             if row.keys() != padded_samples[0].keys():
                 raise checks.fail_value(
-                    _WHERE, f"each row must have the columns {', '.join(padded_samples[0])}", ", ".join(row), write
+                    _WHERE, f"each row must have the columns {checks.listed(padded_samples[0])}",
+                    checks.listed(row), write,
                 )
         names = read_names(_WHERE, "the keys of padded_samples", list(padded_samples[0]))
         rows = [tuple(row[name] for name in names) for row in padded_samples]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mixtrain import checks
 from mixtrain.dataset.columns import to_array
 from mixtrain.dataset.draw import Draw
 from mixtrain.dataset.sampler import BuiltinSampler
@@ -26,7 +27,7 @@ def read_row(where: str, value: Any, columns: Sequence[str]) -> Row:
     values = value if isinstance(value, (tuple, list)) else (value,)
     if len(values) != len(columns):
         raise ValueError(
-            f"{where}: expected {len(columns)} columns in every row, as column_names ({', '.join(columns)}); "
+            f"{where}: expected {len(columns)} columns in every row, as column_names ({checks.listed(columns)}); "
             f"got a row of {len(values)}. Write one name for each value of a row."
         )
     return tuple(to_array(where, name, item) for name, item in zip(columns, values, strict=True))

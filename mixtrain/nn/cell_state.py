@@ -69,13 +69,13 @@ class CellState(CellTree):
             for key, value in values.items() if tuple(value.shape) != tuple(own[key].shape)
         ]
         if strict and left.missing_keys:
-            errors.append(f"missing: {', '.join(left.missing_keys)}")
+            errors.append(f"missing: {checks.listed(left.missing_keys)}")
         if strict and left.unexpected_keys:
-            errors.append(f"unexpected: {', '.join(left.unexpected_keys)}")
+            errors.append(f"unexpected: {checks.listed(left.unexpected_keys)}")
         if errors:
             raise RuntimeError(
-                f"{where}: expected the cell's own paths and shapes; got {'; '.join(errors)}. Write strict=False to "
-                "load what matches."
+                f"{where}: expected the cell's own paths and shapes; got {checks.listed(errors)}. "
+                "Write strict=False to load what matches."
             )
         for key, value in values.items():
             own[key].assign(value)
@@ -91,7 +91,8 @@ class CellState(CellTree):
         for name in filter(None, target.split(".")):
             cell = getattr(cell, name)
             if not isinstance(cell, CellTree):
-                raise AttributeError(f"{type(self).__name__}.get_sub_cell: {target!r} is no path of a cell.")
+                where = f"{type(self).__name__}.get_sub_cell"
+                raise AttributeError(f"{where}: {checks.shown(target)} is no path of a cell.")
         return cell
 
     def check_names(self) -> None:

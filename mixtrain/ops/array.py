@@ -54,7 +54,7 @@ def _check_count(x: Any, sizes: list[Any]) -> None:
     if free > 1 or min(sizes, default=0) < -1 or (count % rest if free and rest else count != rest):
         raise ValueError(
             f"ops.reshape: expected a shape of {count} elements, as the input of shape {tuple(x.shape)} has; "
-            f"got {tuple(sizes)}. Write -1 for one size that follows from the others."
+            f"got {checks.shown(tuple(sizes))}. Write -1 for one size that follows from the others."
         )
 
 

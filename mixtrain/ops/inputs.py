@@ -25,7 +25,10 @@ def tensor(where: str, value: Any) -> Any:
         return engine.to_tensor(value)
     if isinstance(value, (list, tuple)) and any(engine.is_tensor(item) for item in value):
         return keras.ops.stack([tensor(where, item) for item in value])
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:  # A list whose parts have several shapes.
+        array = np.array(None)
     if array.dtype.kind not in "biuf":
         raise checks.fail_type(where, "a Tensor, NumPy array or number was needed", value, "mixtrain.Tensor([1.0])")
     return engine.to_tensor(array.astype(np.float32) if array.dtype == np.float64 else array)

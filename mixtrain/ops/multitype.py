@@ -111,10 +111,10 @@ class MultitypeFuncGraph(Primitive):
         if len(self.entries) == 1 and self._nearly(args):
             return self.entries[0][1](*args)
         known = "; ".join(f"({', '.join(names)})" for names, _ in self.entries) or "nothing"
-        got = ", ".join(_kind_of(value) for value in args)
+        got = checks.listed(map(_kind_of, args))
         raise TypeError(
             f"MultitypeFuncGraph {self.name}: expected arguments of one of the types registered: {known}; got ({got}). "
-            f"Write @{self.name}.register({', '.join(repr(_kind_of(value)) for value in args)}) for these."
+            f"Write @{self.name}.register({checks.listed(repr(_kind_of(value)) for value in args)}) for these."
         )
 
     def _nearly(self, args: tuple[Any, ...]) -> bool:

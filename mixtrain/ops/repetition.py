@@ -64,8 +64,9 @@ def broadcast_to(input: Any, shape: Any) -> Any:
             fits = known[place - new] in (1, size)
     if not fits or any(isinstance(size, int) and size < 0 for size in sizes):
         raise ValueError(
-            f"ops.broadcast_to: expected a shape that {tuple(x.shape)} broadcasts to; got {tuple(sizes)}. "
-            "Write the size of each axis from the last on, another one only where it is 1."
+            f"ops.broadcast_to: expected a shape that {tuple(x.shape)} broadcasts to; got "
+            f"{checks.shown(tuple(sizes))}. Write the size of each axis from the last on, another one only where it is "
+            "1."
         )
     return keras.ops.broadcast_to(x, sizes)
 

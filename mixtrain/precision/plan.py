@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, Final
 
+from mixtrain import checks
 from mixtrain.dtype import DType
 from mixtrain.precision.cast import CastRule
 from mixtrain.precision.report import as_table
@@ -88,7 +89,8 @@ class PrecisionPlan:
         for row in self.rows:
             if row.path == path:
                 return row
-        raise KeyError(f"plan: no layer has the path {path!r}; there are {', '.join(r.path for r in self.rows)}.")
+        paths = checks.listed(row.path for row in self.rows)
+        raise KeyError(f"plan: no layer has the path {checks.shown(path)}; there are {paths}.")
 
 
 def planned_rule(layer: Any) -> PlannedRule | None:

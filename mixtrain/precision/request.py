@@ -55,7 +55,7 @@ def to_float(layer: _LayerT, dst_type: Any) -> _LayerT:
     try:
         dtype = as_dtype(dst_type)
     except TypeError:
-        dtype = dst_type
+        dtype = None
     if dtype not in (float16, bfloat16, float32):
         raise checks.fail_value(
             "to_float", "dst_type must be float16, bfloat16 or float32", dst_type, "to_float(mixtrain.float16)"

@@ -47,8 +47,9 @@ class LayerList:
                 self._matches.setdefault(id(node.layer), describe(entry))
         if not self._matches:
             raise PrecisionRuleError(
-                f"custom_mixed_precision: {name} must match some layer; {', '.join(map(describe, entries))} matches "
-                f"none of {_some_paths(root)}. Write a layer class, a layer of this network, or a pattern of its paths."
+                f"custom_mixed_precision: {name} must match some layer; {checks.listed(map(describe, entries))} "
+                f"matches none of {_some_paths(root)}. Write a layer class, a layer of this network, or a pattern of "
+                "its paths."
             )
 
     def entry_for(self, layer: Any) -> str | None:
@@ -73,9 +74,9 @@ def describe(entry: Entry) -> str:
     """Return an entry in words for tables and errors."""
     if isinstance(entry, type):
         return entry.__name__
-    return repr(entry) if isinstance(entry, str) else f"this {type(entry).__name__}"
+    return checks.shown(entry) if isinstance(entry, str) else f"this {type(entry).__name__}"
 
 
 def _some_paths(root: Node) -> str:
     paths = [node.path for node in root.walk() if node.path]
-    return ", ".join(paths[:8]) + (", ..." if len(paths) > 8 else "") if paths else "a network without layers below it"
+    return checks.listed(paths) if paths else "a network without layers below it"

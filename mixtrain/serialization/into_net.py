@@ -83,7 +83,8 @@ def _given(parameter_dict: Any) -> dict[str, Any]:
     for name, value in parameter_dict.items():
         if not isinstance(name, str) or not isinstance(value, (Tensor, np.ndarray, str)):
             raise checks.fail_type(
-                f"{_WHERE}: parameter_dict", f"{name!r} must be a str's Parameter", value, "load_checkpoint(file)"
+                f"{_WHERE}: parameter_dict", f"{checks.shown(name)} must be a str's Parameter", value,
+                "load_checkpoint(file)",
             )
         if not isinstance(value, str):
             given[name] = value
@@ -159,7 +160,7 @@ def _planned_states(net: Any, arrays: Mapping[str, Any]) -> list[Assignment]:
     states = states_by_name(net)
     fitting = {name for name in states if name in arrays and tuple(states[name].shape) == tuple(arrays[name].shape)}
     if arrays and len(fitting) < len(states):
-        lacking = ", ".join(name for name in states if name not in fitting)
+        lacking = checks.listed(name for name in states if name not in fitting)
         warnings.warn(
             f"{_WHERE}: the checkpoint has no state for {lacking}; a resumed run differs there from the one before.",
             stacklevel=3,
@@ -171,11 +172,12 @@ def _warn(missing: list[str], converted: list[str], count: int) -> None:
     if missing:
         warnings.warn(
             f"{_WHERE}: {len(missing)} of {count} parameters of the network are not in the checkpoint and stay as they "
-            f"were: {', '.join(missing)}.",
+            f"were: {checks.listed(missing)}.",
             stacklevel=3,
         )
     if converted:
         warnings.warn(
-            f"{_WHERE}: {len(converted)} parameters were converted to the network's format: {', '.join(converted)}.",
+            f"{_WHERE}: {len(converted)} parameters were converted to the network's format: "
+            f"{checks.listed(converted)}.",
             stacklevel=3,
         )

@@ -163,7 +163,8 @@ def check_append_dict(where: str, append_dict: Any) -> dict[str, Any]:
     for name, value in (append_dict or {}).items():
         if not isinstance(name, str) or not isinstance(value, (int, float, str, Tensor)):
             raise checks.fail_type(
-                where, f"append_dict[{name!r}] must be a str's number, bool, str or tensor", value, '{"epoch": 3}'
+                where, f"append_dict[{checks.shown(name)}] must be a str's number, bool, str or tensor", value,
+                '{"epoch": 3}',
             )
     return dict(append_dict or {})
 
@@ -205,6 +206,7 @@ def check_options(where: str, options: Mapping[str, Any]) -> None:
         elif name == "crc_check":
             checks.boolean(where, name, value)
         elif name not in ("incremental", "remove_redundancy"):
-            raise TypeError(f"{where}: expected known arguments; got {name}={value!r}. Write it without {name}.")
+            got = f"{name}={checks.shown(value)}"
+            raise TypeError(f"{where}: expected known arguments; got {got}. Write it without {name}.")
         elif value:
             raise checks.fail_value(where, f"{name} must be False on one device", value, f"{name}=False")

@@ -128,7 +128,7 @@ class Feed:
         if not all(map(engine.is_tensor, keras.tree.flatten(like))):
             raise ValueError(
                 f"{self._where}: with dataset_sink_mode=True each column of a batch must be a tensor, or a tuple or "
-                f"dict of tensors; got {[type(part).__name__ for part in keras.tree.flatten(like)]}. "
+                f"dict of tensors; got {checks.listed(type(part).__name__ for part in keras.tree.flatten(like))}. "
                 "Write dataset_sink_mode=False."
             )
         if self._pipeline is None:

@@ -75,7 +75,8 @@ class CompileMetric(Metric):
         """
         if self.metric is None:
             raise RuntimeError(
-                f"{self._given}: expected update before eval; got no batch. Write metric.update(predictions, labels)."
+                f"{metric_name(self._given)}: expected update before eval; got no batch. "
+                "Write metric.update(predictions, labels)."
             )
         return KerasMetric(self.metric).eval()
 

@@ -105,7 +105,7 @@ class CallbackArguments:
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _FIELDS:
             raise AttributeError(
-                f"cb_params.{name}: the training loop writes it, a callback only reads it; got {value!r}. "
+                f"cb_params.{name}: the training loop writes it, a callback only reads it; got {checks.shown(value)}. "
                 "Write another name for a value of your own."
             )
         object.__setattr__(self, name, value)

@@ -52,7 +52,8 @@ def check_unpadded(where: str, pad_mode: str, padding: Any, padded: bool) -> Non
     """Raise a ValueError where padding is asked for and `pad_mode` has no use for it."""
     if padded and pad_mode != "pad":
         raise checks.fail_value(
-            where, f'padding must be 0 with pad_mode="{pad_mode}"', padding, f'pad_mode="pad", padding={padding!r}'
+            where, f'padding must be 0 with pad_mode="{pad_mode}"', padding,
+            f'pad_mode="pad", padding={checks.shown(padding)}',
         )
 
 
