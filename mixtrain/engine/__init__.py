@@ -16,6 +16,13 @@ with without_startup_notes():
     import keras
 check_backend(keras.backend.backend())
 
+from mixtrain.engine.class_labels import (
+    ClassLabels,
+    LabelOutOfRange,
+    first_outside,
+    note_class_labels,
+    telling_place,
+)
 from mixtrain.engine.example_columns import ExampleColumn, UnreadableRecord
 from mixtrain.engine.facts import DeviceFacts, GroupFacts, JitChoice
 from mixtrain.engine.methods import tensor_method
@@ -29,6 +36,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         is_tracing,
         outside_graph,
         trace_count,
+        trace_for,
     )
     from mixtrain.engine.tensorflow.control import call_python, cond
     from mixtrain.engine.tensorflow.cross_entropy import (
@@ -100,6 +108,7 @@ else:
         is_tracing,
         outside_graph,
         trace_count,
+        trace_for,
     )
     from mixtrain.engine.jax.control import call_python, cond
     from mixtrain.engine.jax.cross_entropy import (
@@ -166,6 +175,7 @@ else:
 __all__ = [
     "GROUPS",
     "TENSOR_TYPES",
+    "ClassLabels",
     "CompiledSteps",
     "DeviceFacts",
     "EndOfStream",
@@ -176,6 +186,7 @@ __all__ = [
     "HeldValue",
     "ImageFiles",
     "JitChoice",
+    "LabelOutOfRange",
     "Pipeline",
     "RowFunction",
     "RowPart",
@@ -203,6 +214,7 @@ __all__ = [
     "elementwise",
     "exchange_storage",
     "first_example",
+    "first_outside",
     "from_channels_last",
     "fused_batch_norm",
     "gather_in_batches",
@@ -223,6 +235,7 @@ __all__ = [
     "name_scope",
     "naming_layers",
     "normalise_axes",
+    "note_class_labels",
     "outside_graph",
     "pipeline_from_arrays",
     "pipeline_from_batches",
@@ -241,6 +254,7 @@ __all__ = [
     "sparse_softmax_cross_entropy",
     "speaking_of",
     "storage_in",
+    "telling_place",
     "tensor_decided",
     "tensor_method",
     "times_transposed",
@@ -248,6 +262,7 @@ __all__ = [
     "to_numpy",
     "to_tensor",
     "trace_count",
+    "trace_for",
     "traces",
     "twin_of",
     "unique_with_places",

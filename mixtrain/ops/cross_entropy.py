@@ -8,7 +8,7 @@ import keras
 
 from mixtrain import checks, engine
 from mixtrain.dtype import float32, is_float
-from mixtrain.ops.labels import as_float32, check_class_numbers, check_range, check_same_shape, reduced, shape_of
+from mixtrain.ops.labels import as_float32, check_class_numbers, check_same_shape, reduced, shape_of
 from mixtrain.ops.primitive import Primitive
 
 
@@ -48,11 +48,11 @@ def cross_entropy(
     checks.integer(where, "ignore_index", ignore_index, at_least=-(2**31), example=-100)
     smoothing = checks.number(where, "label_smoothing", label_smoothing, at_least=0, at_most=1)
     weights = None if weight is None else as_float32(weight)
-    scores, labels = classes_last(where, input, target, weights)
+    scores, labels = classes_last(where, input, target, weights, ignore_index)
     if is_float(labels.dtype):
         losses = of_probabilities(keras.ops.log_softmax(scores, axis=-1), labels, weights, smoothing)
         return reduced(where, losses, reduction)
-    losses = of_class_numbers(where, scores, labels, weights, ignore_index, smoothing)
+    losses = of_class_numbers(scores, labels, weights, ignore_index, smoothing)
     return _weighted(where, *losses, reduction)
 
 
@@ -92,19 +92,19 @@ def nll_loss(
     checks.integer(where, "ignore_index", ignore_index, at_least=-(2**31), example=-100)
     smoothing = checks.number(where, "label_smoothing", label_smoothing, at_least=0, at_most=1)
     weights = None if weight is None else as_float32(weight)
-    logs, labels = classes_last(where, inputs, target, weights)
+    logs, labels = classes_last(where, inputs, target, weights, ignore_index)
     if is_float(labels.dtype):
         raise checks.fail_type(where, "target must be class numbers", labels, "ops.cross_entropy for probabilities")
-    losses = of_class_numbers(where, logs, labels, weights, ignore_index, smoothing, are_logs=True)
+    losses = of_class_numbers(logs, labels, weights, ignore_index, smoothing, are_logs=True)
     return _weighted(where, *losses, reduction)
 
 
-def classes_last(where: str, scores: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
+def classes_last(where: str, scores: Any, labels: Any, weights: Any, ignored: int) -> tuple[Any, Any]:
     """Return scores (..., C) in float32 with labels that fit: class numbers (...) or probabilities (..., C).
 
     Raises:
         TypeError: Class numbers are no ints.
-        ValueError: The shapes do not fit.
+        ValueError: The shapes do not fit, or a class number is out of range.
     """
     scores, labels = as_float32(scores), engine.to_tensor(labels)
     shape = shape_of(scores)
@@ -120,7 +120,8 @@ def classes_last(where: str, scores: Any, labels: Any, weights: Any) -> tuple[An
         check_same_shape(where, scores, labels)
         return last, keras.ops.moveaxis(as_float32(labels), axis, -1)
     wanted = shape[:axis] + shape[axis + 1 :]
-    return last, check_class_numbers(where, labels, wanted, shape, "one-hot labels as float32")
+    one_hot = "one-hot labels as float32"
+    return last, check_class_numbers(where, labels, wanted, shape, one_hot, classes=shape[axis], ignored=ignored)
 
 
 def of_probabilities(logs: Any, labels: Any, weights: Any, smoothing: float) -> Any:
@@ -133,13 +134,12 @@ def of_probabilities(logs: Any, labels: Any, weights: Any, smoothing: float) -> 
 
 
 def of_class_numbers(
-    where: str, scores: Any, labels: Any, weights: Any, ignored: int, smoothing: float, *, are_logs: bool = False
+    scores: Any, labels: Any, weights: Any, ignored: int, smoothing: float, *, are_logs: bool = False
 ) -> tuple[Any, Any]:
     """Return the losses (...) of scores (..., C), or of logarithms of probabilities, and the weight of each."""
     ops, classes = keras.ops, scores.shape[-1]
     counts = labels != ignored
     labels = ops.where(counts, labels, ops.zeros_like(labels))
-    check_range(where, "labels", labels, 0, classes - 1)
     each = ops.cast(counts, float32)
     if weights is not None:
         each = each * ops.take(weights, labels)
@@ -211,8 +211,7 @@ class SparseSoftmaxCrossEntropyWithLogits(Primitive):
         scores, shape = as_float32(logits), shape_of(logits)
         if len(shape) != 2:
             raise checks.fail_value(self.name, "logits must have 2 axes (N, C)", shape, "logits (N, C)")
-        labels = check_class_numbers(self.name, labels, shape[:1], shape, "class numbers (N,)")
-        check_range(self.name, "labels", labels, 0, (shape[1] or 0) - 1)
+        labels = check_class_numbers(self.name, labels, shape[:1], shape, "class numbers (N,)", classes=shape[1])
         if not self.is_grad:
             return keras.ops.mean(engine.sparse_softmax_cross_entropy(labels, scores))
         chosen = keras.ops.one_hot(labels, shape[1], dtype=float32)

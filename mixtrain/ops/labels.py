@@ -65,7 +65,16 @@ def _reshaping(name: str, got: Shape, wanted: Shape) -> str:
     return f"{name} of shape {wanted}"
 
 
-def check_class_numbers(where: str, labels: Any, wanted: Shape, logits: Shape, one_hot: str) -> Any:
+def check_class_numbers(
+    where: str,
+    labels: Any,
+    wanted: Shape,
+    logits: Shape,
+    one_hot: str,
+    *,
+    classes: int | None,
+    ignored: int | None = None,
+) -> Any:
     """Return labels as a tensor of class numbers.
 
     Args:
@@ -74,10 +83,12 @@ def check_class_numbers(where: str, labels: Any, wanted: Shape, logits: Shape, o
         wanted: The shape they must have.
         logits: The logits' shape, for messages.
         one_hot: What to write where one-hot labels came.
+        classes: How many classes there are, where that is known.
+        ignored: The label that counts for nothing.
 
     Raises:
         TypeError: They are no ints.
-        ValueError: They have another shape.
+        ValueError: They have another shape; or one is out of range, in a compiled step before that runs.
     """
     labels = engine.to_tensor(labels)
     got = shape_of(labels)
@@ -91,7 +102,31 @@ def check_class_numbers(where: str, labels: Any, wanted: Shape, logits: Shape, o
             f"{where}: expected class numbers of an int dtype; got {as_dtype(labels.dtype)}. "
             "Write mixtrain.Tensor(labels, mixtrain.int32)."
         )
+    require_classes(where, labels, classes, ignored)
     return labels if as_dtype(labels.dtype) in (int32, int64) else keras.ops.cast(labels, int32)
+
+
+def require_classes(
+    where: str, labels: Any, classes: int | None, ignored: int | None = None, weights: Any = None
+) -> None:
+    """Refuse labels that are no class numbers: now, or where this is being compiled in each batch before it runs.
+
+    Args:
+        where: Who asks.
+        labels: The labels, as they came with the batch.
+        classes: How many classes there are; None where that is not known.
+        ignored: The label that counts for nothing.
+        weights: What weighs the labels; one of weight 0 counts for nothing.
+
+    Raises:
+        LabelOutOfRange: A label is none.
+    """
+    if engine.is_symbolic(labels):
+        engine.note_class_labels(labels, classes, ignored, weights)
+    elif classes is not None:
+        found = engine.first_outside(labels, classes, () if ignored is None else (ignored,), weights)
+        if found is not None:
+            raise engine.LabelOutOfRange(where, found[1], classes)
 
 
 def check_range(where: str, name: str, value: Any, low: float, high: float) -> None:

@@ -80,8 +80,8 @@ class NLLLoss(Primitive):
     def __call__(self, logits: Any, labels: Any, weight: Any) -> tuple[Any, Any]:
         """Return the loss of `logits` (N, C) with `labels` (N,), and the sum of the classes' `weight` (C,)."""
         weights = as_float32(weight)
-        logs, labels = classes_last(self.name, logits, labels, weights)
-        losses, each = of_class_numbers(self.name, logs, labels, weights, self.ignore_index, 0.0, are_logs=True)
+        logs, labels = classes_last(self.name, logits, labels, weights, self.ignore_index)
+        losses, each = of_class_numbers(logs, labels, weights, self.ignore_index, 0.0, are_logs=True)
         total = keras.ops.sum(each)
         if self.reduction == "mean":
             return keras.ops.sum(losses) / total, total

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ import keras
 import numpy as np
 
 from mixtrain import checks, engine
-from mixtrain.nn.metrics import KerasMetric, Loss, MetricLike
+from mixtrain.nn.metrics import KerasMetric, Loss, Metric, MetricLike
 from mixtrain.nn.step.compiled_call import CompiledCall
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.feed import Feed
@@ -53,6 +54,32 @@ class EvaluationMetrics:
         """Forget what was gathered."""
         for metric in self.named.values():
             metric.clear()
+
+    def check_labels(self, outputs: tuple[Any, ...], masks: list[Any], weights: Any, ignored: set[int]) -> None:
+        """Refuse labels that a metric reads as class numbers and that are none.
+
+        Args:
+            outputs: What the eval network returned.
+            masks: The masks of its outputs; where there are any, labels are not looked at: masked ones may be any.
+            weights: The weights of the samples, or None.
+            ignored: Labels that the loss ignores: they are meant.
+
+        Raises:
+            LabelOutOfRange: A label is none.
+        """
+        if self.indexes is None or any(mask is not None for mask in masks):
+            return
+        prediction, label = outputs[self.indexes[1]], outputs[self.indexes[2]]
+        for metric in self.named.values():
+            if not isinstance(metric, Metric) or metric.indexes is not None:
+                continue
+            inputs = (prediction, label, weights) if isinstance(metric, CompileMetric) else (prediction, label)
+            sparse = metric._sparse_labels(*inputs)
+            if sparse is not None:
+                kept = (*ignored, *sparse.ignored)
+                found = engine.first_outside(sparse.labels, sparse.classes, kept, sparse.weights)
+                if found is not None:
+                    raise engine.LabelOutOfRange("a metric", found[1], sparse.classes)
 
     def update(self, outputs: tuple[Any, ...], masks: list[Any], weights: Any) -> None:
         """Give each metric its share of the eval network's outputs."""
@@ -130,7 +157,8 @@ def evaluate(
     for step, batch in enumerate(evaluation.feed.batches(), start=1):
         arguments._set(cur_step_num=step, eval_dataset_element=batch)
         callbacks.on_eval_step_begin(context)
-        outputs, masks = evaluation.call(*batch)
+        with _telling_batch(step):
+            outputs, masks = evaluation.call(*batch)
         arguments._set(net_outputs=outputs)
         listed = _checked(outputs, metrics.indexes)
         if metrics.indexes is not None:
@@ -138,18 +166,32 @@ def evaluate(
             rows.append(rows_of(batch) if evaluation.by_rows else 1)
         waiting.append((listed, masks, batch[2] if evaluation.weighted and len(batch) > 2 else None))
         while len(waiting) > wait:
-            metrics.update(*waiting.pop(0))
+            with _telling_batch(step + 1 - len(waiting)):
+                _take_in(evaluation, waiting.pop(0))
         callbacks.on_eval_step_end(context)
         if context.get_stop_requested():
             break
-    for taken in waiting:
-        metrics.update(*taken)
+    for index, taken in enumerate(waiting):
+        with _telling_batch(step + 1 - len(waiting) + index):
+            _take_in(evaluation, taken)
     callbacks.on_eval_epoch_end(context)
     mean = np.average([float(engine.to_numpy(loss)) for loss in losses], weights=rows) if losses else None
     values = metrics.eval() or ({} if mean is None else {"loss": float(mean)})
     arguments._set(metrics=values, eval_results=values if mean is None else {**values, "eval_loss": float(mean)})
     callbacks.on_eval_end(context)
     return values
+
+
+def _take_in(evaluation: Evaluation, taken: tuple[Any, ...]) -> None:
+    """Give the metrics the outputs of a batch, its masks and weights."""
+    outputs, masks, weights = taken
+    evaluation.metrics.check_labels(outputs, masks, weights, evaluation.call.ignored_labels())
+    evaluation.metrics.update(outputs, masks, weights)
+
+
+def _telling_batch(number: int) -> contextlib.AbstractContextManager[None]:
+    """Tell an error of labels with the number of their batch."""
+    return engine.telling_place("Model.eval", lambda index: f"batch {number}")
 
 
 def _checked(outputs: Any, indexes: tuple[int, int, int] | None) -> tuple[Any, ...]:

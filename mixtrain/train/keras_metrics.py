@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -10,11 +11,20 @@ import keras
 from mixtrain import checks, context, engine
 from mixtrain.engine import JitChoice
 from mixtrain.nn.metrics import KerasMetric, Metric
+from mixtrain.nn.metrics.keras_metric import SPARSE_METRICS
+from mixtrain.nn.metrics.metric import SparseLabels, class_numbers
 from mixtrain.nn.step.output_losses import one_of_outputs, outputs_by_name
 
 _PLAIN: Final = JitChoice(False, "a user's metric may have operations that XLA lacks")
 # What a metric raises while it is compiled that looks at values: `if tensor`, `np.asarray(tensor)`, `tensor.numpy()`.
 _NOT_FOR_A_GRAPH: Final = (TypeError, NotImplementedError, AttributeError)
+
+# Functions of metrics that read labels as class numbers.
+_SPARSE_FUNCTIONS: Final = (
+    keras.metrics.sparse_categorical_accuracy,
+    keras.metrics.sparse_top_k_categorical_accuracy,
+    keras.metrics.sparse_categorical_crossentropy,
+)
 
 
 class CompileMetric(Metric):
@@ -53,6 +63,14 @@ class CompileMetric(Metric):
         if self.metric is None:
             self.metric = _made(self._given, tuple(predictions.shape), tuple(labels.shape))
         self.metric.update_state(labels, predictions, *([weights] if self._weighted else []))
+
+    def _sparse_labels(self, *inputs: Any) -> SparseLabels | None:
+        predictions, labels, weights = self._own_part(*inputs)
+        metric = self.metric or _made(self._given, tuple(predictions.shape), tuple(labels.shape))
+        if not isinstance(metric, SPARSE_METRICS) and self._given not in _SPARSE_FUNCTIONS:
+            return None
+        found = class_numbers(predictions, labels, axis=-1)
+        return dataclasses.replace(found, weights=weights) if found is not None and self._weighted else found
 
     def _own_part(self, predictions: Any, labels: Any, weights: Any = None) -> tuple[Any, Any, Any]:
         """Return the predictions, labels and weights of this metric's output."""

@@ -134,7 +134,8 @@ def _run_pass(run: TrainingRun, epoch: int) -> Iterator[StepRecords]:
         for batch, call, count in calls:
             run.arguments._set(cur_step_num=run.step + count, train_dataset_element=batch)
             run.callbacks.on_train_step_begin(run.context)
-            records = call()
+            with engine.telling_place("Model.train", lambda index: f"step {run.step + 1 + index}, epoch {epoch}"):
+                records = call()
             run.step += count
             steps += count
             run.arguments._set(net_outputs=run.stepper.outputs, step_results=records)
@@ -219,6 +220,9 @@ def _sink_call(run: TrainingRun, size: int, count: int) -> StepRecords:
         try:
             batch = None if steps else next(run.sink_iterator)
             records = run.stepper.step(batch) if batch else run.stepper.loop(run.sink_iterator, steps)
+        except engine.LabelOutOfRange as error:
+            error.index += done
+            raise
         except engine.EndOfStream:
             _raise_pending(run)
             _ended_early(None, size, run.arguments.cur_epoch_num)

@@ -9,6 +9,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.nn.metrics import Metric, MetricLike, as_metrics
+from mixtrain.nn.metrics.metric import SparseLabels
 from mixtrain.nn.step.loss_cell import output_names
 from mixtrain.nn.step.output_losses import is_keras_loss, one_of_outputs, outputs_by_name
 from mixtrain.train.keras_metrics import CompileMetric, checked_weighted, is_keras_metric, keras_results, metric_name
@@ -39,10 +40,16 @@ class OutputMetric(Metric):
 
     def update(self, *inputs: Any) -> None:
         """Take in one batch: all outputs and all labels."""
-        outputs, label = inputs
+        self.metric.update(*self._own_part(*inputs))
+
+    def _own_part(self, outputs: Any, label: Any) -> tuple[Any, Any]:
+        """Return the prediction and label of this metric's output."""
         named = outputs_by_name(outputs, self._names)
         prediction = one_of_outputs("output", named, self._output, list(named))
-        self.metric.update(prediction, one_of_outputs("label", label, self._output, list(named)))
+        return prediction, one_of_outputs("label", label, self._output, list(named))
+
+    def _sparse_labels(self, *inputs: Any) -> SparseLabels | None:
+        return self.metric._sparse_labels(*self._own_part(*inputs)) if isinstance(self.metric, Metric) else None
 
     def eval(self) -> Any:
         """Return the metric's value."""

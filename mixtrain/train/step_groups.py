@@ -115,10 +115,19 @@ def untold(stepper: Stepper, group: Sequence[Batch], follow: Callable[[StepRecor
     """
     found = _attempt(stepper, group)
     if found is None:
-        return StepRecords.joined([follow(stepper.step(batch)) for batch in group])
+        return StepRecords.joined([follow(_step(stepper, group, index)) for index in range(len(group))])
     records, outputs, _ = found
     stepper.outputs = outputs[-1]
     return follow(records)
+
+
+def _step(stepper: Stepper, group: Sequence[Batch], index: int) -> StepRecords:
+    """Run one step of a group by itself; an error of its labels knows which it is."""
+    try:
+        return stepper.step(group[index])
+    except engine.LabelOutOfRange as error:
+        error.index += index
+        raise
 
 
 def _attempt(

@@ -88,6 +88,8 @@ class Stepper:
         values = [engine.snapshot(variable) for variable in variables]
         try:
             yield
+        except engine.LabelOutOfRange:  # The step with that label has not begun.
+            raise
         except Exception:
             for variable, value in zip(variables, values, strict=True):
                 variable.assign(value)

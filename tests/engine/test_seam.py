@@ -13,7 +13,10 @@ from mixtrain import engine
 
 ROOM = pathlib.Path(inspect.getfile(engine)).parent
 ENGINES = ("jax", "tensorflow")
-NEUTRAL = {"DeviceFacts", "ExampleColumn", "GroupFacts", "JitChoice", "UnreadableRecord", "tensor_method"}
+NEUTRAL = {
+    "ClassLabels", "DeviceFacts", "ExampleColumn", "GroupFacts", "JitChoice", "LabelOutOfRange", "UnreadableRecord",
+    "first_outside", "note_class_labels", "telling_place", "tensor_method",
+}
 MODULES = {"chance", "colours", "images", "warp"}
 # What the rooms of one engine know of each other.
 OWN = {"Pipeline": ("dataset",), "chance": ("seed_words",)}

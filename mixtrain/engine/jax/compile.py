@@ -58,6 +58,12 @@ def compile_function(function: Callable[..., Any], *, choice: JitChoice) -> Call
     return Stateful(function, wrap=with_fast_windows) if describe_device().kind == "CPU" else Stateful(function)
 
 
+def trace_for(compiled: Callable[..., Any], *args: Any) -> None:
+    """Trace a compiled function for arguments, as a call with them would, without running it."""
+    if isinstance(compiled, Stateful):
+        compiled.values_before(*args)
+
+
 def trace_count(compiled: Callable[..., Any]) -> int:
     """Return how often a compiled function was traced; 0 for one that runs eagerly."""
     return int(getattr(compiled, "traces", 0))

@@ -12,6 +12,7 @@ import keras
 import numpy as np
 
 from mixtrain import context
+from mixtrain.engine.class_labels import ClassLabels, LabelOutOfRange
 from mixtrain.engine.facts import GroupFacts, JitChoice
 from mixtrain.engine.jax.compile import compile_function
 from mixtrain.engine.jax.device import describe_device
@@ -46,30 +47,46 @@ class CompiledSteps:
     """
 
     def __init__(self, function: Callable[..., Row], *, choice: JitChoice) -> None:
-        self._function = compile_function(function, choice=choice)
+        self._labels = function if isinstance(function, ClassLabels) else ClassLabels(function)
+        self._function = compile_function(self._labels, choice=choice)
         self._eager = not context.graph_mode()
         loop = _counted_loop if describe_device().kind == "CPU" else _loop
-        self._one = Stateful(function, wrap=functools.partial(_once, loop))
-        self._many = Stateful(function, wrap=loop)
+        self._one = Stateful(self._labels, wrap=functools.partial(_once, loop))
+        self._many = Stateful(self._labels, wrap=loop)
         self.sizes: np.ndarray | None = None
 
     def one(self, *batch: Any) -> Row:
-        """Run the step on a batch; return its results."""
-        found: Row = self._function(*batch) if self._eager else self._one(np.int32(1), *batch)
-        return found
+        """Run the step on a batch; return its results.
+
+        Raises:
+            LabelOutOfRange: A label is no class number; nothing has run.
+        """
+        if self._eager:
+            return self._function(*batch)  # type: ignore[no-any-return]
+        if self._labels.rules is None:
+            self._one.values_before(np.int32(1), *batch)
+        self._labels.check(batch)
+        return self._one(np.int32(1), *batch)  # type: ignore[no-any-return]
 
     def streamed(self, iterator: Any, count: int) -> Row:
         """Run `count` steps on batches that are read from an engine's iterator.
 
         Returns:
             The results of the steps, stacked on a new first axis of length `count`.
+
+        Raises:
+            LabelOutOfRange: A label is no class number; the steps before its batch have run.
         """
         parts: list[Row] = []
         sizes: list[int] = []
         while len(sizes) < count:
             columns = iterator.take(count - len(sizes))
+            try:
+                parts.append(self._run_singly(columns) if self._eager else self._run_together(columns))
+            except LabelOutOfRange as error:
+                error.index += len(sizes)
+                raise
             sizes += [_size_of(columns)] * _rows_of(columns)
-            parts.append(self._run_singly(columns) if self._eager else self._many(*_counted(columns)))
         self.sizes = np.array(sizes)
         return _joined(parts)
 
@@ -83,6 +100,7 @@ class CompiledSteps:
             The stacked results, and a function that takes all those steps back.
 
         Raises:
+            LabelOutOfRange: A label is no class number; nothing has run.
             Exception: What a step raised; the steps before it are taken back.
         """
         if isinstance(batches, Stacked):
@@ -91,6 +109,7 @@ class CompiledSteps:
             columns = keras.tree.map_structure(lambda *values: jnp.stack(values), *batches)
         # Held here, these arrays are not given away.
         before = self._one.values_before(np.int32(1), *_at(columns, 0))
+        self._labels.check(columns, stacked=True)
         undo = functools.partial(_put_back, before)
         try:
             return _joined(list(self._in_groups(columns))), undo
@@ -110,6 +129,18 @@ class CompiledSteps:
     def traces(self) -> int:
         """Return how often the step was traced for batches of one form."""
         return max(self._one.traces, self._many.traces)
+
+    def _run_together(self, columns: Row) -> Row:
+        """Run a step on each of stacked batches; before one with a label that is no class number, and no further."""
+        if self._labels.rules is None:
+            self._many.values_before(*_counted(columns))
+        try:
+            self._labels.check(columns, stacked=True)
+        except LabelOutOfRange as error:
+            if error.index:
+                self._run_singly(_at(columns, slice(0, error.index)))
+            raise
+        return self._many(*_counted(columns))  # type: ignore[no-any-return]
 
     def _run_singly(self, columns: Row) -> Row:
         rows = [self.one(*_at(columns, index)) for index in range(_rows_of(columns))]

@@ -160,6 +160,10 @@ class _CompiledByXla:
     def __call__(self, *args: Any) -> Any:
         return self._compilation.run(lambda compiled: compiled(*args))
 
+    def get_concrete_function(self, *args: Any) -> Any:
+        """Trace the present compiled function for arguments, as a `tf.function` does."""
+        return self._compilation.compiled.get_concrete_function(*args)
+
     def experimental_get_tracing_count(self) -> int:
         """Return how often the present compiled function was traced, as a `tf.function` does."""
         return trace_count(self._compilation.compiled)
@@ -181,6 +185,13 @@ def graph_function(function: Callable[..., Any], *, jit: bool = False) -> Callab
         # the last bit of its numbers, would depend on where it is called from.
         experimental_attributes={"_noinline": True},
     )
+
+
+def trace_for(compiled: Callable[..., Any], *args: Any) -> None:
+    """Trace a compiled function for arguments, as a call with them would, without running it."""
+    trace = getattr(compiled, "get_concrete_function", None)
+    if trace is not None:
+        trace(*args)
 
 
 def trace_count(compiled: Callable[..., Any]) -> int:

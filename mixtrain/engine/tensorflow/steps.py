@@ -10,9 +10,11 @@ from typing import Any, Final
 import tensorflow as tf
 
 from mixtrain import context
+from mixtrain.engine.class_labels import ClassLabels
 from mixtrain.engine.facts import GroupFacts, JitChoice
 from mixtrain.engine.tensorflow.compile import Compilation, graph_function, log_choice, trace_count
 from mixtrain.engine.tensorflow.direct import DirectCall
+from mixtrain.engine.tensorflow.label_check import label_assertions, read_label
 from mixtrain.engine.tensorflow.passes import Stacked
 from mixtrain.engine.tensorflow.repeat import Row, repeated
 
@@ -46,17 +48,28 @@ class CompiledSteps:
         if graph:
             log_choice(choice)
         jit = choice.jit and graph
-        self._compilation = Compilation(functools.partial(_Steps, function), dataclasses.replace(choice, jit=jit))
-        self.one: Any = self._one if jit else self._compilation.compiled.one
+        labels = function if isinstance(function, ClassLabels) else ClassLabels(function)
+        self._compilation = Compilation(functools.partial(_Steps, labels), dataclasses.replace(choice, jit=jit))
+        self._may_be_refused = jit
 
-    def _one(self, *batch: Any) -> Row:
-        return self._compilation.run(lambda steps: steps.one(*batch))  # type: ignore[no-any-return]
+    def one(self, *batch: Any) -> Row:
+        """Run the step on a batch; return its results.
+
+        Raises:
+            LabelOutOfRange: A label is no class number; nothing has run.
+        """
+        if self._may_be_refused:
+            return self._compilation.run(lambda steps: steps.one(*batch))  # type: ignore[no-any-return]
+        return self._compilation.compiled.one(*batch)  # type: ignore[no-any-return]
 
     def streamed(self, iterator: Any, count: int) -> Row:
         """Run `count` steps on batches that are read from an engine's iterator.
 
         Returns:
             The results of the steps, stacked on a new first axis of length `count`.
+
+        Raises:
+            LabelOutOfRange: A label is no class number; the steps before its batch have run.
         """
         if not self._compilation.untried:
             return self._compilation.compiled.streamed(iterator, count)  # type: ignore[no-any-return]
@@ -65,7 +78,7 @@ class CompiledSteps:
         spec = iterator.element_spec
         self._compilation.compiled.traced(spec)
         batch = iterator.get_next()
-        found = self._compilation.run(lambda steps: steps.traced(spec)(*batch))
+        found = self._compilation.run(lambda steps: steps.first_streamed(spec, batch))
         first = tuple(value[None] for value in found)
         if count == 1:
             return first
@@ -82,6 +95,7 @@ class CompiledSteps:
             The stacked results, and a function that takes all those steps back.
 
         Raises:
+            LabelOutOfRange: A label is no class number; nothing has run.
             Exception: What a step raised; the steps before it are taken back.
         """
         return self._compilation.run(lambda steps: steps.several(batches))  # type: ignore[no-any-return]
@@ -95,26 +109,45 @@ class _Steps:
     """A step compiled in one way, with XLA or without, or left as it is in PYNATIVE_MODE.
 
     Args:
-        function: As for `CompiledSteps`.
+        labels: The step, and what the labels in its batches must be.
         jit: Whether XLA compiles it.
 
     Attributes:
         step: The compiled step.
-        one: The quickest call of it.
         streamed: As in `CompiledSteps`.
     """
 
-    def __init__(self, function: Callable[..., Row], jit: bool) -> None:
+    def __init__(self, labels: ClassLabels, jit: bool) -> None:
         graph = context.graph_mode()
-        self.step: Any = graph_function(function, jit=jit) if graph else function
-        self.one: Any = DirectCall(self.step) if graph else self.step
+        self._labels = labels
+        self._eager = not graph
+        self.step: Any = graph_function(labels, jit=jit) if graph else labels
+        self._one: Any = DirectCall(self.step) if graph else self.step
         self.streamed: Callable[..., Row] = self._streamed if graph else self._streamed_eagerly
         self._loop = graph_function(self._stream)
         self._several: dict[str, tuple[Callable[..., Row], Sequence[Any], Callable[[], Row]]] = {}
 
+    def one(self, *batch: Any) -> Row:
+        """Run the step on a batch, by the quickest call of it."""
+        if not self._eager:
+            self._learn_rules(batch)
+            self._labels.check(batch)
+        return self._one(*batch)  # type: ignore[no-any-return]
+
     def traced(self, spec: Any) -> Callable[..., Row]:
         """Return the step as the loop over an iterator calls it, traced for batches of a kind."""
         return self.step.get_concrete_function(*spec)  # type: ignore[no-any-return]
+
+    def first_streamed(self, spec: Any, batch: Row) -> Row:
+        """Run the step on a batch that was read from an iterator, as the loop over that does."""
+        step = self.traced(spec)
+        self._labels.check(batch)
+        return step(*batch)
+
+    def _learn_rules(self, batch: Row) -> None:
+        """Trace the step, which has not been traced, so that it is known what labels must be."""
+        if self._labels.rules is None:
+            self.step.get_concrete_function(*batch)
 
     def several(self, batches: Sequence[Row]) -> tuple[Row, Callable[[], None]]:
         """Run a step on each of several batches, as `CompiledSteps.several` says."""
@@ -122,6 +155,8 @@ class _Steps:
             columns = batches.columns
         else:
             columns = tf.nest.map_structure(lambda *values: tf.stack(values), *batches)
+        self._learn_rules(tf.nest.map_structure(lambda column: column[0], columns))
+        self._labels.check(columns, stacked=True)
         specs = tf.nest.map_structure(lambda value: tf.TensorSpec((None, *value.shape[1:]), value.dtype), columns)
         key = str(specs)
         if key not in self._several:
@@ -138,10 +173,21 @@ class _Steps:
 
     # ---- what is compiled -------------------------------------------------------------------------------------
     def _streamed(self, iterator: Any, count: int) -> Row:
-        return self._loop(iterator, tf.constant(count))  # type: ignore[no-any-return]
+        try:
+            return self._loop(iterator, tf.constant(count))  # type: ignore[no-any-return]
+        except tf.errors.InvalidArgumentError as error:
+            found = read_label(error)
+            if found is None:
+                raise
+            raise found from None
 
     def _stream(self, iterator: Any, count: Any) -> Row:
-        return repeated(lambda index: self.step(*next(iterator)), count)
+        return repeated(lambda index: self._checked(index, next(iterator)), count)
+
+    def _checked(self, index: Any, batch: Row) -> Row:
+        self._learn_rules(batch)
+        with tf.control_dependencies(label_assertions(self._labels.rules or (), batch, index)):
+            return self.step(*batch)  # type: ignore[no-any-return]
 
     def _streamed_eagerly(self, iterator: Any, count: int) -> Row:
         rows = [self.one(*next(iterator)) for _ in range(count)]

@@ -31,8 +31,8 @@ class CrossEntropyLoss(LossBase):
 
     Raises:
         TypeError: An argument or the labels have the wrong type.
-        ValueError: The shapes do not fit, or, outside compiled steps, a class number is out of range. In a compiled
-            step its loss is NaN where the device cannot raise an error.
+        ValueError: The shapes do not fit, or a class number is out of range. In a compiled step the labels of the
+            batch are looked at before it runs; the loss is NaN for those computed in between.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -55,13 +55,11 @@ class CrossEntropyLoss(LossBase):
 
     def construct(self, logits: Any, labels: Any) -> Any:
         """Return the loss of scores and labels."""
-        scores, labels = classes_last(self.cls_name, logits, labels, self.weight)
+        scores, labels = classes_last(self.cls_name, logits, labels, self.weight, self.ignore_index)
         if is_float(labels.dtype):
             logs = keras.ops.log_softmax(scores, axis=-1)
             return self.get_loss(of_probabilities(logs, labels, self.weight, self.label_smoothing))
-        losses, weights = of_class_numbers(
-            self.cls_name, scores, labels, self.weight, self.ignore_index, self.label_smoothing
-        )
+        losses, weights = of_class_numbers(scores, labels, self.weight, self.ignore_index, self.label_smoothing)
         if self.reduction == "mean":
             return keras.ops.sum(losses) / keras.ops.sum(weights)
         return self.get_loss(losses)

@@ -7,7 +7,11 @@ from mixtrain.ops.labels import (
     check_range,
     check_same_shape,
     fits,
+    require_classes,
     shape_of,
 )
 
-__all__ = ["Shape", "check_broadcast", "check_class_numbers", "check_range", "check_same_shape", "fits", "shape_of"]
+__all__ = [
+    "Shape", "check_broadcast", "check_class_numbers", "check_range", "check_same_shape", "fits", "require_classes",
+    "shape_of",
+]

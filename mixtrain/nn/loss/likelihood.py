@@ -10,7 +10,7 @@ from mixtrain import checks
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.windows import is_integral
 from mixtrain.nn.loss.base import LossBase, as_float32
-from mixtrain.nn.loss.labels import check_class_numbers, check_range, check_same_shape, shape_of
+from mixtrain.nn.loss.labels import check_class_numbers, check_same_shape, shape_of
 
 
 class NLLLoss(LossBase):
@@ -60,10 +60,12 @@ class NLLLoss(LossBase):
                 where, f"weight must have shape ({classes},)", shape_of(self.weight), "one weight for each class"
             )
         wanted = shape[:axis] + shape[axis + 1 :]
-        labels = check_class_numbers(where, labels, wanted, shape, "class numbers, the argmax of the one-hot labels")
+        labels = check_class_numbers(
+            where, labels, wanted, shape, "class numbers, the argmax of the one-hot labels",
+            classes=classes, ignored=self.ignore_index,
+        )
         counts = labels != self.ignore_index
         labels = ops.where(counts, labels, ops.zeros_like(labels))
-        check_range(where, "labels", labels, 0, (classes or 0) - 1)
         weights = ops.cast(counts, float32)
         if self.weight is not None:
             weights = weights * ops.take(self.weight, labels)

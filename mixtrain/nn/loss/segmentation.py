@@ -10,7 +10,7 @@ from mixtrain import checks, engine
 from mixtrain.dtype import is_float
 from mixtrain.nn.layer.activation import activation_of
 from mixtrain.nn.loss.base import LossBase, as_float32
-from mixtrain.nn.loss.labels import check_range, check_same_shape, shape_of
+from mixtrain.nn.loss.labels import check_same_shape, require_classes, shape_of
 
 
 def _dice(logits: Any, label: Any, smooth: float) -> Any:
@@ -163,15 +163,16 @@ class FocalLoss(LossBase):
                 f"{self.cls_name}: expected logits (N, C, ...) and labels of their shape or with 1 in place of C; got "
                 f"logits {shape} and labels {got}. Write labels {wanted} of class numbers."
             )
+        numbers = got[1] == 1 and shape[1] != 1
+        if numbers:
+            require_classes(self.cls_name, labels, shape[1])
         # (N, C, places)
         logs = ops.log_softmax(ops.reshape(logits, (ops.shape(logits)[0], shape[1], -1)), axis=1)
         labels = ops.reshape(labels, (ops.shape(labels)[0], got[1], -1))
         weight = None if self.weight is None else self.weight[None, :, None] * ops.ones_like(logs)
-        numbers = got[1] == 1 and shape[1] != 1
         if numbers:
             if is_float(labels.dtype):
                 labels = ops.cast(labels, "int32")
-            check_range(self.cls_name, "labels", labels, 0, (shape[1] or 0) - 1)
             logs = ops.take_along_axis(logs, labels, axis=1)
             weight = None if weight is None else ops.take_along_axis(weight, labels, axis=1)
         losses = -ops.power(1.0 - ops.exp(logs), self.gamma) * (logs if weight is None else logs * weight)

@@ -6,7 +6,7 @@ from typing import Any
 
 from mixtrain import checks, engine
 from mixtrain.nn.loss.base import LossBase, as_float32
-from mixtrain.nn.loss.labels import check_class_numbers, check_range, check_same_shape, shape_of
+from mixtrain.nn.loss.labels import check_class_numbers, check_same_shape, shape_of
 
 
 class SoftmaxCrossEntropyWithLogits(LossBase):
@@ -24,8 +24,8 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
 
     Raises:
         TypeError: `sparse` is no bool, or class numbers are no ints.
-        ValueError: The shapes do not fit, or, outside compiled steps, a class number is out of range. In a compiled
-            step its loss is NaN where the device cannot raise an error.
+        ValueError: The shapes do not fit, or a class number is out of range. In a compiled step the labels of the
+            batch are looked at before it runs; the loss is NaN for those computed in between.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -49,8 +49,7 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
                 where, "logits must have 2 axes (N, C)", shape, "nn.CrossEntropyLoss() for logits (N, C, ...)"
             )
         if self.sparse:
-            labels = check_class_numbers(where, labels, shape[:1], shape, "sparse=False")
-            check_range(where, "labels", labels, 0, (shape[1] or 0) - 1)
+            labels = check_class_numbers(where, labels, shape[:1], shape, "sparse=False", classes=shape[1])
             return self.get_loss(engine.sparse_softmax_cross_entropy(labels, logits))
         labels = as_float32(labels)
         if len(labels.shape) == 1:

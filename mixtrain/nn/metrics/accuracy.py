@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mixtrain.nn.metrics.evaluation_base import EvalType, EvaluationBase
-from mixtrain.nn.metrics.metric import rearrange_inputs
+from mixtrain.nn.metrics.metric import SparseLabels, class_numbers, rearrange_inputs
 
 
 class Accuracy(EvaluationBase):
@@ -58,6 +58,9 @@ class Accuracy(EvaluationBase):
             correct = (predictions == labels).all(axis=1)
         self._correct_num += int(correct.sum())
         self._total_num += correct.size
+
+    def _sparse_labels(self, *inputs: Any) -> SparseLabels | None:
+        return class_numbers(*inputs) if self._type == "classification" else None
 
     def eval(self) -> float:
         """Return the share of right rows.

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import keras
 
 from mixtrain import engine
-from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
+from mixtrain.nn.metrics.metric import Metric, SparseLabels, class_numbers, rearrange_inputs
+
+# Keras's metrics that read labels as class numbers.
+SPARSE_METRICS: Final = (
+    keras.metrics.SparseCategoricalAccuracy,
+    keras.metrics.SparseTopKCategoricalAccuracy,
+    keras.metrics.SparseCategoricalCrossentropy,
+)
 
 
 class KerasMetric(Metric):
@@ -35,6 +42,12 @@ class KerasMetric(Metric):
     def update(self, *inputs: Any) -> None:
         """Take in one batch: predictions and labels, or one value."""
         self.metric.update_state(*reversed(inputs))
+
+    def _sparse_labels(self, *inputs: Any) -> SparseLabels | None:
+        if not isinstance(self.metric, SPARSE_METRICS):
+            return None
+        predictions, labels = inputs
+        return class_numbers(predictions, labels, axis=-1)
 
     def eval(self) -> Any:
         """Return the metric's value: a float, or an array or dict where Keras gives one."""

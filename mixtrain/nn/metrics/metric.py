@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
@@ -31,6 +32,23 @@ class MetricLike(Protocol):
         ...
 
 
+@dataclasses.dataclass(frozen=True)
+class SparseLabels:
+    """The labels of a batch that a metric reads as class numbers.
+
+    Attributes:
+        labels: The labels.
+        classes: How many classes there are.
+        ignored: Labels that count for nothing.
+        weights: What weighs the labels, or None.
+    """
+
+    labels: Any
+    classes: int
+    ignored: tuple[int, ...] = ()
+    weights: Any = None
+
+
 class Metric:
     """The base of metrics; a subclass defines `clear`, `update` and `eval`.
 
@@ -55,6 +73,10 @@ class Metric:
     def indexes(self) -> list[int] | None:
         """Which inputs of `update` are used, in order; None for all."""
         return getattr(self, "_indexes", None)
+
+    def _sparse_labels(self, *inputs: Any) -> SparseLabels | None:
+        """Return the labels among the inputs of `update` that must be class numbers, for a Model to look at."""
+        return None
 
     def set_indexes(self: _MetricT, indexes: list[int]) -> _MetricT:
         """Choose which inputs `update` uses, where it is decorated with `rearrange_inputs`.
@@ -169,6 +191,14 @@ def rearrange_inputs(func: _FunctionT) -> _FunctionT:
         return func(self, *chosen)
 
     return wrapper  # type: ignore[return-value]
+
+
+def class_numbers(predictions: Any, labels: Any, axis: int = 1) -> SparseLabels | None:
+    """Return labels that are class numbers for predictions; None for others, such as one-hot rows."""
+    shape = list(predictions.shape)
+    classes = shape.pop(axis) if len(shape) > 1 else 0
+    wanted = ([*shape], [*shape, 1])
+    return SparseLabels(labels, classes) if classes > 1 and list(labels.shape) in wanted else None
 
 
 def is_one_hot(labels: np.ndarray) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
+from mixtrain.nn.metrics.metric import Metric, SparseLabels, rearrange_inputs
 
 
 class Perplexity(Metric):
@@ -61,6 +61,11 @@ class Perplexity(Metric):
         likely = rows[np.arange(labels.size)[kept], labels[kept]]
         self._sum_metric -= float(np.log(np.maximum(1e-10, likely)).sum())
         self._num_inst += int(kept.sum())
+
+    def _sparse_labels(self, *inputs: Any) -> SparseLabels | None:
+        predictions, labels = inputs
+        ignored = () if self.ignore_label is None else (self.ignore_label,)
+        return SparseLabels(labels, predictions.shape[-1], ignored)
 
     def eval(self) -> float:
         """Return the perplexity.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.nn.metrics.metric import Metric, is_one_hot, rearrange_inputs
+from mixtrain.nn.metrics.metric import Metric, SparseLabels, class_numbers, is_one_hot, rearrange_inputs
 
 
 class TopKCategoricalAccuracy(Metric):
@@ -64,6 +64,9 @@ class TopKCategoricalAccuracy(Metric):
         greatest = np.argsort(-predictions, axis=1, kind="stable")[:, : self.k]
         self._correct_num += int((greatest == labels.reshape(-1, 1)).sum())
         self._samples_num += len(predictions)
+
+    def _sparse_labels(self, *inputs: Any) -> SparseLabels | None:
+        return class_numbers(*inputs)
 
     def eval(self) -> float:
         """Return the share of right rows.

@@ -27,22 +27,37 @@ class CompiledCall:
         choice: Callable[[], engine.JitChoice],
         compile_function: Callable[..., Any] = engine.compile_function,
     ) -> None:
-        self._function = function
+        self._labels = engine.ClassLabels(function)
         self.choice = choice
         self._compile_function = compile_function
         self._version: tuple[Any, ...] = ()
         self._compiled: Any = None
 
     def __call__(self, *inputs: Any) -> Any:
-        return engine.call_with_branches(self.compiled(), *inputs)
+        return engine.call_with_branches(self._call, *inputs)
+
+    def _call(self, *inputs: Any) -> Any:
+        """Call, once the labels among the inputs were found to be class numbers."""
+        compiled = self.compiled()
+        # Where nothing is compiled, losses look for themselves.
+        if context.graph_mode() and not engine.is_tracing():
+            if self._labels.rules is None:
+                engine.trace_for(compiled, *inputs)
+            self._labels.check(inputs)
+        return compiled(*inputs)
 
     def compiled(self) -> Any:
         """Return the compiled call for the precision and the settings that hold now."""
         version = (precision_version(), context.get_context("mode"), context.get_context("jit_level"))
         if self._version != version:
-            self._compiled = self._compile_function(self._function, choice=self.choice())
+            self._labels.rules = None
+            self._compiled = self._compile_function(self._labels, choice=self.choice())
             self._version = version
         return self._compiled
+
+    def ignored_labels(self) -> set[int]:
+        """Return the labels that losses inside were told to ignore."""
+        return self._labels.ignored()
 
     def traces(self) -> int:
         """Return how often the present compiled call was traced."""

@@ -10,6 +10,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.nn.step.loss_order import loss_order
+from mixtrain.ops.labels import require_classes
 
 LossCall = Callable[..., Any]
 # Keras's losses by the name of the function that computes them, without underscores and in lower case.
@@ -179,7 +180,7 @@ def _needed(loss_fn: Any, keras_network: bool) -> LossCall:
         named = _is_keras(given) and _KERAS_CLASSES.get(getattr(loss_fn, "__name__", "").replace("_", "").lower())
         loss_fn = named() if named else _FunctionLoss(loss_fn)
     if isinstance(loss_fn, keras.losses.Loss):
-        return lambda outputs, label, sample_weight=None: loss_fn(label, outputs, sample_weight)
+        return _keras_call(loss_fn)
 
     def call(outputs: Any, label: Any, sample_weight: Any = None) -> Any:
         if sample_weight is not None:
@@ -187,6 +188,21 @@ def _needed(loss_fn: Any, keras_network: bool) -> LossCall:
                 "Model", "sample_weight needs a Keras loss", loss_fn, 'loss_fn="mse" or keras.losses.MeanSquaredError()'
             )
         return loss_fn(outputs, label)
+
+    return call
+
+
+def _keras_call(loss: keras.losses.Loss) -> LossCall:
+    """Return a Keras loss with its arguments in our order; a sparse one refuses labels that are no class numbers."""
+    sparse = isinstance(loss, keras.losses.SparseCategoricalCrossentropy)
+    settings = loss.get_config() if sparse else {}
+
+    def call(outputs: Any, label: Any, sample_weight: Any = None) -> Any:
+        # Keras lets a masked label count for nothing, whatever it is.
+        if sparse and getattr(outputs, "_keras_mask", None) is None:
+            classes = outputs.shape[settings.get("axis", -1)]
+            require_classes("Model", label, classes, settings.get("ignore_class"), sample_weight)
+        return loss(label, outputs, sample_weight)
 
     return call
 

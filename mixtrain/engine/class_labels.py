@@ -1,0 +1,180 @@
+"""Labels that are class numbers: noted while a function is traced, looked at in each batch before it runs."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+
+class LabelOutOfRange(ValueError):
+    """A label is no class number.
+
+    Args:
+        where: Who looked.
+        label: The label.
+        classes: How many classes there are.
+        index: In which of the batches that were looked at together it is, from 0.
+        place: Where that batch is, in words; "" where that is not known.
+    """
+
+    def __init__(self, where: str, label: int, classes: int, index: int = 0, place: str = "") -> None:
+        super().__init__(
+            f"{where}: labels must be from 0 to {classes - 1}; got {label}{place}, where there are {classes} classes. "
+            "Write labels in that range, or a network with an output for each class."
+        )
+        self.label, self.classes, self.index = label, classes, index
+
+
+@contextlib.contextmanager
+def telling_place(where: str, place: Callable[[int], str]) -> Iterator[None]:
+    """Tell an error of labels with who ran the batches, and where the batch is.
+
+    Args:
+        where: Who runs them.
+        place: Returns the place of a batch in words, given which of those inside it is, from 0.
+
+    Raises:
+        LabelOutOfRange: A label is no class number.
+    """
+    try:
+        yield
+    except LabelOutOfRange as error:
+        raise LabelOutOfRange(where, error.label, error.classes, error.index, f" in {place(error.index)}") from None
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassRule:
+    """What the labels of one column must be.
+
+    Attributes:
+        column: Index of the column among the tensors of a batch.
+        classes: How many classes there are.
+        ignored: The label that counts for nothing, or None.
+        weights: Index of the column that weighs them, of which 0 lets a label count for nothing; None for none.
+    """
+
+    column: int
+    classes: int
+    ignored: int | None = None
+    weights: int | None = None
+
+
+class _Noting(threading.local):
+    columns: Sequence[Any] = ()
+    rules: list[ClassRule] | None = None
+
+
+_noting = _Noting()
+
+
+def note_class_labels(labels: Any, classes: int | None, ignored: int | None = None, weights: Any = None) -> None:
+    """Note, while a function is traced, that a tensor holds class numbers.
+
+    It is looked at before the function runs, if it is a column of the batch as it came: a tensor that was computed
+    in between has no value yet.
+
+    Args:
+        labels: The tensor.
+        classes: How many classes there are; None where that is not known.
+        ignored: The label that counts for nothing.
+        weights: What weighs the labels.
+    """
+    if _noting.rules is None or classes is None:
+        return
+    column, weighing = _index_of(labels), _index_of(weights)
+    if column is not None:
+        _noting.rules.append(ClassRule(column, classes, ignored, weighing))
+
+
+def _index_of(tensor: Any) -> int | None:
+    return next((index for index, column in enumerate(_noting.columns) if column is tensor), None)
+
+
+class ClassLabels:
+    """A function of a batch, and what the labels in its batches must be, known once it was traced.
+
+    Called, it runs the function, which is being traced, and notes its rules.
+
+    Args:
+        function: Takes the columns of a batch.
+
+    Attributes:
+        rules: What the labels must be; None before the first trace.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self.rules: tuple[ClassRule, ...] | None = None
+
+    def __call__(self, *batch: Any) -> Any:
+        before = _noting.columns, _noting.rules
+        _noting.columns, _noting.rules = keras.tree.flatten(batch), []
+        try:
+            result = self._function(*batch)
+            self.rules = tuple(dict.fromkeys(_noting.rules))
+        finally:
+            _noting.columns, _noting.rules = before
+        return result
+
+    def ignored(self) -> set[int]:
+        """Return the labels that count for nothing somewhere."""
+        return {rule.ignored for rule in self.rules or () if rule.ignored is not None}
+
+    def check(self, batch: Sequence[Any], *, stacked: bool = False) -> None:
+        """Look at the labels of a batch.
+
+        Args:
+            batch: The columns, whose values are known.
+            stacked: Whether they are several batches, stacked on a first axis.
+
+        Raises:
+            LabelOutOfRange: A label is no class number.
+        """
+        if not self.rules:
+            return
+        columns = keras.tree.flatten(batch)
+        for rule in self.rules:
+            weights = None if rule.weights is None else columns[rule.weights]
+            ignored = () if rule.ignored is None else (rule.ignored,)
+            found = first_outside(columns[rule.column], rule.classes, ignored, weights)
+            if found is not None:
+                index, label = found
+                raise LabelOutOfRange("a compiled step", label, rule.classes, index if stacked else 0)
+
+
+def first_outside(
+    labels: Any, classes: int, ignored: Collection[int] = (), weights: Any = None
+) -> tuple[int, int] | None:
+    """Return the first label that counts and is no class number, with its index on the first axis; None for none.
+
+    Args:
+        labels: The labels, an array or a tensor whose values are known.
+        classes: How many classes there are.
+        ignored: Labels that count for nothing.
+        weights: What weighs the labels: one number for each, or one for each row.
+
+    Example:
+        >>> first_outside(np.array([[0, 2], [-1, 5]]), 3, ignored=[-1])
+        (1, 5)
+    """
+    values = np.asarray(labels)
+    if not values.size or values.min() >= 0 and values.max() < classes:
+        return None  # Nearly all batches: to look is all that they cost.
+    wrong = ~((values >= 0) & (values < classes))
+    for label in ignored:
+        wrong &= values != label
+    if weights is not None:
+        counted = np.asarray(weights) != 0
+        of_rows = (*counted.shape, *[1] * (wrong.ndim - counted.ndim))
+        wrong &= counted.reshape(wrong.shape if counted.size == wrong.size else of_rows)
+    places = np.argwhere(wrong)
+    if not len(places):
+        return None
+    place = tuple(places[0])
+    return int(place[0]) if place else 0, int(values[place])
