@@ -77,8 +77,8 @@ def run_epochs(run: TrainingRun) -> EpochHistory:
     """Train for the epochs of a run.
 
     Returns:
-        One value an epoch of "loss" (the mean over the rows of applied steps), with loss scaling "loss_scale" and
-        "skipped_steps", and after evaluations "val_...".
+        One value an epoch of "loss" (the mean over the rows of applied steps; see `epoch_values`), with loss scaling
+        "loss_scale" and "skipped_steps", and after evaluations "val_...".
 
     Raises:
         LossScaleExhausted: Too many steps overflowed.
@@ -97,7 +97,7 @@ def run_epochs(run: TrainingRun) -> EpochHistory:
         if found is not None:
             values |= {f"val_{name.removeprefix('eval_')}": value for name, value in found.items()}
         history.add(epoch, values)
-        run.arguments._set(epoch_values=values)
+        run.arguments._set(epoch_values=values, epoch_results=records)
         run.callbacks.on_train_epoch_end(run.context)
         if run.context.get_stop_requested():
             break
@@ -116,10 +116,15 @@ def _first_epoch(run: TrainingRun) -> int:
 
 
 def epoch_values(records: StepRecords) -> dict[str, float]:
-    """Return what an epoch's steps come to: skipped steps are left out of the loss, a batch counts by its rows."""
+    """Compute the values of an epoch from its steps: a batch counts in the loss by its rows, a skipped step does not.
+
+    Where no step was applied, the loss is that of the skipped steps whose forward pass was finite: it tells how good
+    the network is, for what overflowed is the gradients. It is nan where there is no such step.
+    """
     applied = ~records.overflow
-    rows = records.rows[applied]
-    losses = records.loss[applied].astype(np.float64)
+    counted = applied if applied.any() else np.isfinite(records.loss)
+    rows = records.rows[counted]
+    losses = records.loss[counted].astype(np.float64)
     values = {"loss": float(np.average(losses, weights=rows)) if rows.sum() else math.nan}
     if records.scaled:
         values["loss_scale"] = float(records.loss_scale[-1])

@@ -8,11 +8,16 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
 import keras
+import numpy as np
 
+from mixtrain import engine
+from mixtrain.nn.step.train_cell import TrainOneStepWithLossScaleCell
 from mixtrain.train.callback import Callback, LossMonitor
+from mixtrain.train.records import StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
 
 Verbose = Literal["auto", 0, 1, 2]
+_BAR = 1
 _SECONDS_BETWEEN_LOOKS = 0.1
 
 
@@ -22,6 +27,7 @@ class ProgressMonitor(Callback):
     Args:
         last_epoch: Number of the run's last epoch.
         bar: Whether a bar is drawn; otherwise a line is printed at the end of an epoch.
+        size: Number of batches in the data; None where it is unknown.
 
     Example:
         >>> ProgressMonitor(10, bar=False).observes_only
@@ -30,10 +36,11 @@ class ProgressMonitor(Callback):
 
     observes_only: ClassVar[bool] = True
 
-    def __init__(self, last_epoch: int, *, bar: bool) -> None:
+    def __init__(self, last_epoch: int, *, bar: bool, size: int | None = None) -> None:
         super().__init__()
         self._last_epoch = last_epoch
         self._bar_wanted = bar
+        self._size = size
         self._bar: keras.utils.Progbar | None = None
         self._looked = 0.0
         self._started = 0.0
@@ -45,8 +52,10 @@ class ProgressMonitor(Callback):
         self._first_step = arguments.get("cur_step_num", 0)
         self._started = time.perf_counter()
         if self._bar_wanted:
-            print(f"epoch {self._numbered(arguments)}", flush=True)
-            self._bar = keras.utils.Progbar(arguments.get("batch_num") or None, stateful_metrics=["loss", "loss_scale"])
+            steps = arguments.get("batch_num") or None
+            part = f": {self._steps(steps)}" if steps and self._size and steps < self._size else ""
+            print(f"epoch {self._numbered(arguments)}{part}", flush=True)
+            self._bar = keras.utils.Progbar(steps, stateful_metrics=["loss", "loss_scale"])
 
     def on_train_step_end(self, run_context: RunContext) -> None:
         """Draw the bar, a few times a second: only then is the loss read from the device."""
@@ -56,43 +65,94 @@ class ProgressMonitor(Callback):
         arguments = run_context.original_args()
         records = arguments.step_results
         if records is not None:
-            self._bar.update(arguments.cur_step_num - self._first_step, [("loss", float(records.loss[-1]))])
+            losses = records.loss[~records.overflow | np.isfinite(records.loss)]
+            shown = [("loss", float(losses[-1]))] if len(losses) else []
+            self._bar.update(arguments.cur_step_num - self._first_step, shown)
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
         """Finish the bar, or print the epoch's line."""
         arguments = run_context.original_args()
         steps = arguments.cur_step_num - self._first_step
         values = dict(arguments.epoch_values)
+        skips = _skips(arguments) if values.pop("skipped_steps", 0) else ""
+        if skips:
+            del values["loss_scale"]  # What was skipped is told with the scale.
         if self._bar is not None:
-            worth = [(name, value) for name, value in values.items() if name != "skipped_steps" or value]
-            self._bar.update(steps, worth, finalize=True)
+            self._bar.update(steps, list(values.items()), finalize=True)
+            if skips:
+                print(skips, flush=True)
             return
         milliseconds = (time.perf_counter() - self._started) / max(steps, 1) * 1000
-        shown = ", ".join(f"{name} {value:.6g}" for name, value in values.items())
-        print(f"epoch {self._numbered(arguments)}: {steps} steps, {milliseconds:.1f} ms a step, {shown}", flush=True)
+        shown = [f"{name} {value:.6g}" for name, value in values.items()]
+        parts = [self._steps(steps), f"{milliseconds:.1f} ms a step", *shown, *([skips] if skips else [])]
+        print(f"epoch {self._numbered(arguments)}: {', '.join(parts)}", flush=True)
+
+    def _steps(self, steps: int) -> str:
+        """Return how many steps ran, and of how many batches where the data has more."""
+        return f"{steps} of {self._size} steps" if self._size and steps < self._size else f"{steps} steps"
 
     def _numbered(self, arguments: CallbackArguments) -> str:
         return f"{arguments.cur_epoch_num}/{self._last_epoch}"
 
 
-def with_progress(callbacks: Any, verbose: Verbose, last_epoch: int) -> list[Any]:
+def _skips(arguments: CallbackArguments) -> str:
+    """Return how many steps of an epoch were skipped, and what the loss scale did."""
+    records, network = arguments.epoch_results, arguments.train_network
+    last = engine.to_numpy(network.scale_sense) if isinstance(network, TrainOneStepWithLossScaleCell) else None
+    return skips_of(records, None if last is None else float(last.reshape(())))
+
+
+def skips_of(records: StepRecords, last_scale: float | None) -> str:
+    """Return how many steps were skipped, and what the loss scale did.
+
+    Args:
+        records: The steps of an epoch.
+        last_scale: The loss scale after them; None for that of the last step.
+
+    Example:
+        >>> skips_of(StepRecords(np.ones(2), np.array([True, True]), np.float32([8, 4])), 2.0)
+        '2 of 2 steps skipped while the loss scale came down from 8 to 2'
+    """
+    used = records.loss_scale
+    scales = used if last_scale is None else np.append(used, last_scale)
+    if scales.min() == scales.max():
+        how = f"at the loss scale {scales[0]:.10g}"
+    elif (np.diff(scales) <= 0).all():
+        how = f"while the loss scale came down from {scales[0]:.10g} to {scales[-1]:.10g}"
+    else:
+        how = f"while the loss scale moved between {scales.min():.10g} and {scales.max():.10g}"
+    return f"{int(records.overflow.sum())} of {len(records)} steps skipped {how}"
+
+
+def resolved(verbose: Verbose, callbacks: list[Any]) -> int:
+    """Return what a run shows: 0 for nothing, 1 for a bar, 2 for lines.
+
+    Args:
+        verbose: "auto": a bar on a terminal, lines elsewhere, nothing beside a callback that prints the loss; or one of
+            these numbers.
+        callbacks: The run's callbacks.
+    """
+    if verbose != "auto":
+        return int(verbose)
+    if any(isinstance(callback, LossMonitor) for callback in callbacks):
+        return 0
+    return _BAR if sys.stdout.isatty() else 2
+
+
+def with_progress(callbacks: list[Any], verbose: int, last_epoch: int, size: int | None) -> list[Any]:
     """Return the callbacks of a run, with one that shows its progress where it is wanted.
 
     Args:
-        callbacks: None, a callback or a list of them.
-        verbose: "auto": a bar on a terminal, lines elsewhere, nothing beside a callback that prints the loss; 0:
-            nothing; 1: a bar; 2: lines.
+        callbacks: The run's callbacks.
+        verbose: 0 for nothing, 1 for a bar, 2 for lines.
         last_epoch: Number of the run's last epoch.
+        size: Number of batches in the data; None where it is unknown.
     """
+    return [*callbacks, ProgressMonitor(last_epoch, bar=verbose == _BAR, size=size)] if verbose else callbacks
+
+
+def as_list(callbacks: Any) -> list[Any]:
+    """Return callbacks as they are passed to `Model.train`, None, one or an iterable of them, as a list."""
     if callbacks is None:
-        listed: list[Any] = []
-    else:
-        listed = list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]
-    if verbose == 0 or (verbose == "auto" and any(_prints(callback) for callback in listed)):
-        return listed
-    bar = verbose == 1 or (verbose == "auto" and sys.stdout.isatty())
-    return [*listed, ProgressMonitor(last_epoch, bar=bar)]
-
-
-def _prints(callback: Any) -> bool:
-    return isinstance(callback, LossMonitor)
+        return []
+    return list(callbacks) if isinstance(callbacks, Iterable) else [callbacks]

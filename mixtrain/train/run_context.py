@@ -34,11 +34,14 @@ class CallbackArguments:
         train_dataset_element: The batch of the step; None with sink feed.
         eval_dataset_element: The batch of the evaluation step.
         net_outputs: What `train_network` (or `eval_network`) returned at the last step.
-        step_results: Every step of the call: ``loss``, ``overflow`` and ``loss_scale``, arrays of shape (n,).
+        step_results: Every step of the call: ``loss``, ``overflow``, ``loss_scale``, ``learning_rate`` and
+            ``grad_norm``, arrays of shape (n,).
         epoch_values: At the end of an epoch, its mean "loss" and the rest of its line in the history.
+        epoch_results: At the end of an epoch, every step of it, as `step_results` has those of a call.
         metrics: Evaluation results by name, after an evaluation.
         eval_results: The same with "eval_loss".
         dataset_sink_mode: Whether a call runs many steps.
+        verbose: What the run shows: 0 for nothing, 1 for a bar, 2 for lines.
         list_callback: The callbacks of the run.
         parallel_mode: "stand_alone".
         device_number: 1.
@@ -72,9 +75,11 @@ class CallbackArguments:
     net_outputs: Any
     step_results: StepRecords | None
     epoch_values: Mapping[str, float]
+    epoch_results: StepRecords
     metrics: Mapping[str, Any]
     eval_results: Mapping[str, Any]
     dataset_sink_mode: bool
+    verbose: int
     list_callback: Any
     parallel_mode: str
     device_number: int

@@ -17,7 +17,7 @@ from mixtrain.train.guard import OverflowGuard
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.loop import TrainingRun, run_epochs
 from mixtrain.train.networks import Networks
-from mixtrain.train.progress import Verbose, with_progress
+from mixtrain.train.progress import Verbose, as_list, resolved, with_progress
 from mixtrain.train.run_context import CallbackArguments, RunContext
 
 
@@ -93,6 +93,8 @@ def run_training(
     networks.build_for(feed.first())
     context.warn_missing_device(engine.describe_device().kind)
     train_network = networks.train_network
+    listed = as_list(call.callbacks)
+    verbose = resolved(call.verbose, listed)
     arguments = CallbackArguments(
         mode="train",
         network=networks.network,
@@ -105,8 +107,9 @@ def run_training(
         batch_num=(call.sink_size if call.sink and call.sink_size > 0 else feed.size) or 0,
         cur_step_num=0,
         dataset_sink_mode=call.sink,
+        verbose=verbose,
     )
-    callbacks = CallbackList(with_progress(call.callbacks, call.verbose, call.epoch), arguments)
+    callbacks = CallbackList(with_progress(listed, verbose, call.epoch, feed.size), arguments)
     run = TrainingRun(
         stepper=networks.stepper,
         feed=feed,

@@ -269,9 +269,15 @@ def test_a_batch_counts_in_the_loss_of_an_epoch_by_its_rows_as_in_keras(sink: bo
     assert losses[1] == pytest.approx(losses[0], rel=1e-6)
 
 
-def test_an_epoch_in_which_every_step_was_skipped_has_no_loss() -> None:
-    values = epoch_values(StepRecords(np.ones(2, np.float32), np.array([True, True]), np.ones(2, np.float32)))
-    assert np.isnan(values["loss"]) and values["skipped_steps"] == 2
+@pytest.mark.parametrize(
+    ("losses", "expected"), [([1.0, np.inf, 5.0], 4.0), ([2.0, np.nan, 2.0], 2.0), ([np.nan, np.inf, np.nan], np.nan)]
+)
+def test_an_epoch_in_which_every_step_was_skipped_has_the_mean_of_the_finite_losses(
+    losses: list[float], expected: float
+) -> None:
+    overflow, rows = np.array([True] * 3), np.array([1, 9, 3])
+    values = epoch_values(StepRecords(np.float32(losses), overflow, np.float32([8, 4, 2]), rows=rows))
+    np.testing.assert_equal(values, {"loss": expected, "loss_scale": 2.0, "skipped_steps": 3})
 
 
 def test_without_loss_scaling_an_epoch_has_a_loss_alone() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from mixtrain.train.callback.callback import Callback
 from mixtrain.train.callback.keras_backup import BesideBackup
 from mixtrain.train.callback.keras_view import model_view
-from mixtrain.train.callback.steps import steps_of
+from mixtrain.train.callback.steps import any_applied, epoch_of, steps_of
 from mixtrain.train.run_context import CallbackArguments, RunContext
 
 # Each hook with the Keras methods that it stands for; the first of them is the one called, and calls the second.
@@ -28,6 +28,11 @@ _KERAS_METHODS: Final[dict[str, tuple[str, ...]]] = {
     "on_eval_step_end": ("on_test_batch_end",),
     "on_eval_end": ("on_test_end",),
 }
+# The methods in which Keras's callbacks look for an improvement, with whether there can be one.
+_JUDGED: Final[dict[str, Callable[[CallbackArguments], bool]]] = {
+    "on_train_batch_end": lambda arguments: any_applied(steps_of(arguments)),
+    "on_epoch_end": lambda arguments: any_applied(epoch_of(arguments)),
+}
 _BETTER_WHEN_HIGHER: Final = ("acc", "auc", "precision", "recall", "f1", "top", "iou", "dice")
 _BETTER_WHEN_LOWER: Final = ("loss", "mae", "mse", "error", "perplexity", "distance")
 
@@ -38,7 +43,8 @@ class KerasCallbackAdapter(Callback):
     Epochs and batches are counted from 0 and logs hold Python floats, as Keras has it; with sink feed a batch hook
     comes once per call, for the call's last batch, as with Keras's ``steps_per_execution``. Setting
     ``self.model.stop_training`` requests a stop. With loss scaling the logs hold "loss_scale", "overflow" (1 where a
-    step of the call, or of the epoch, overflowed) and "skipped_steps" (so far in the epoch) too.
+    step of the call, or of the epoch, overflowed) and "skipped_steps" (so far in the epoch) too. Where no step was
+    applied, the network is what it was, so callbacks that look for an improvement are not told of the call or epoch.
 
     Args:
         callback: The Keras callback.
@@ -60,7 +66,11 @@ class KerasCallbackAdapter(Callback):
         self._applied = False
         self._skipped = (0, 0)
         callback.set_params(
-            {"verbose": 1, "epochs": arguments.get("epoch_num", 1), "steps": arguments.get("batch_num")}
+            {
+                "verbose": arguments.get("verbose", 0),
+                "epochs": arguments.get("epoch_num", 1),
+                "steps": arguments.get("batch_num"),
+            }
         )
         callback.set_model(self._model.model)
         _settle_direction(callback)
@@ -94,7 +104,13 @@ class KerasCallbackAdapter(Callback):
         self, method: str, values: Callable[[CallbackArguments], tuple[Any, ...]], run_context: RunContext
     ) -> None:
         arguments = run_context.original_args()
-        getattr(self.keras_callback, method)(*values(arguments))
+        told = values(arguments)
+        if method in _JUDGED and _judges(self.keras_callback) and not _JUDGED[method](arguments):
+            if isinstance(self.keras_callback, keras.callbacks.ReduceLROnPlateau):
+                # What it writes for callbacks after it: a CSVLogger takes its columns from the first epoch.
+                told[1]["learning_rate"] = float(keras.ops.convert_to_numpy(self._model.model.optimizer.learning_rate))
+            return
+        getattr(self.keras_callback, method)(*told)
         if method == "on_train_begin" and self._model.epochs_done:
             arguments.epochs_done = max(self._model.epochs_done, arguments.get("epochs_done", 0))
         if self._beside is not None and method == "on_train_begin":
@@ -134,6 +150,13 @@ class KerasCallbackAdapter(Callback):
                 logs["overflow"] = float(logs["skipped_steps"] > 0)
             arguments.keras_logs = (arguments.cur_epoch_num, logs)
         return logs  # type: ignore[no-any-return]
+
+
+def _judges(callback: keras.callbacks.Callback) -> bool:
+    """Whether a callback looks for an improvement: it would take epochs that changed nothing for a plateau."""
+    if isinstance(callback, keras.callbacks.ModelCheckpoint):
+        return bool(callback.save_best_only)
+    return isinstance(callback, (keras.callbacks.EarlyStopping, keras.callbacks.ReduceLROnPlateau))
 
 
 def _evaluated(arguments: CallbackArguments) -> dict[str, Any]:

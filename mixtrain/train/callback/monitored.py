@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.train.callback.steps import steps_of
+from mixtrain.train.callback.steps import any_applied, epoch_of
 from mixtrain.train.run_context import CallbackArguments
 
 Mode = Literal["auto", "min", "max"]
@@ -81,11 +81,14 @@ def monitored_value(where: str, monitor: str, arguments: CallbackArguments) -> f
         arguments: The state of the run.
 
     Returns:
-        The value; None, after a warning, where there is none.
+        The value; None where no step of the epoch was applied, so that there is nothing to judge, and, after a warning,
+        where there is none by that name.
 
     Raises:
         ValueError: It is no scalar.
     """
+    if "epoch_results" in arguments and not any_applied(arguments.epoch_results):
+        return None
     results = {} if arguments.get("eval_results") is None else arguments.eval_results
     value = _last_loss(arguments) if monitor == "loss" else results.get(monitor)
     if value is None:
@@ -102,6 +105,6 @@ def monitored_value(where: str, monitor: str, arguments: CallbackArguments) -> f
 
 
 def _last_loss(arguments: CallbackArguments) -> float | None:
-    records = steps_of(arguments)
+    records = epoch_of(arguments)
     applied = records.loss[~records.overflow]
     return float(applied[-1]) if len(applied) else None

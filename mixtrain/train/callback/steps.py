@@ -1,4 +1,4 @@
-"""The steps that a hook has just seen, whatever the train network returned."""
+"""The steps, or the epoch, that a hook has just seen, whatever the train network returned."""
 
 from __future__ import annotations
 
@@ -28,6 +28,23 @@ def steps_of(arguments: CallbackArguments) -> StepRecords:
     if len(outputs) == 3 and engine.to_numpy(outputs[1]).dtype == bool:
         return StepRecords(*([output] for output in outputs))
     return StepRecords([outputs[0]])
+
+
+def epoch_of(arguments: CallbackArguments) -> StepRecords:
+    """Return the records of the epoch that has just ended; without `epoch_results` those of its last call."""
+    found = arguments.get("epoch_results")
+    return steps_of(arguments) if found is None else found
+
+
+def any_applied(records: StepRecords) -> bool:
+    """Whether some step changed the weights.
+
+    Example:
+        >>> import numpy as np
+        >>> any_applied(StepRecords(np.ones(2), np.array([True, True]), np.ones(2)))
+        False
+    """
+    return not records.overflow.all()
 
 
 def returns_tuple(arguments: CallbackArguments) -> bool:
