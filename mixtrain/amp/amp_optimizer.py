@@ -143,6 +143,15 @@ class AmpOptimizer(Optimizer):
         """Updates applied so far."""
         return self.driver.iterations
 
+    @property
+    def _counter(self) -> Any:
+        """The variable that counts the updates."""
+        return self.driver.counter
+
+    def _own_lr(self) -> Any:
+        """Return the learning rate of the coming update of parameters whose group has none of its own."""
+        return self.driver.learning_rate
+
     def state_variables(self) -> list[Any]:
         """Return every variable of the optimizer inside."""
         return self.driver.state_variables()

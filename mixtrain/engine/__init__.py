@@ -46,7 +46,14 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.engine.tensorflow.device import describe_device
     from mixtrain.engine.tensorflow.export import write_onnx, write_saved_model
     from mixtrain.engine.tensorflow.failure import naming_layers
-    from mixtrain.engine.tensorflow.gradient import all_finite, densified, is_sparse, map_values, value_and_gradient
+    from mixtrain.engine.tensorflow.gradient import (
+        all_finite,
+        densified,
+        global_norm,
+        is_sparse,
+        map_values,
+        value_and_gradient,
+    )
     from mixtrain.engine.tensorflow.gather import choose_marked, gather_in_batches, gather_places, unique_with_places
     from mixtrain.engine.tensorflow.held import HeldValue
     from mixtrain.engine.tensorflow.image_files import ImageFiles, UnreadableFile
@@ -69,7 +76,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.engine.tensorflow.row_function import RowFunction, RowPart, call_row, processors
     from mixtrain.engine.tensorflow.scan import scan
     from mixtrain.engine.tensorflow.steps import GROUPS, CompiledSteps
-    from mixtrain.engine.tensorflow.storage import exchange_storage, read_storage, storage_in
+    from mixtrain.engine.tensorflow.storage import exchange_storage, read_storage, storage_in, store
     from mixtrain.engine.tensorflow.stream import (
         EndOfStream,
         Pipeline,
@@ -118,7 +125,14 @@ else:
     from mixtrain.engine.jax.device import describe_device
     from mixtrain.engine.jax.export import write_onnx, write_saved_model
     from mixtrain.engine.jax.failure import naming_layers
-    from mixtrain.engine.jax.gradient import all_finite, densified, is_sparse, map_values, value_and_gradient
+    from mixtrain.engine.jax.gradient import (
+        all_finite,
+        densified,
+        global_norm,
+        is_sparse,
+        map_values,
+        value_and_gradient,
+    )
     from mixtrain.engine.jax.gather import choose_marked, gather_in_batches, gather_places, unique_with_places
     from mixtrain.engine.jax.held import HeldValue
     from mixtrain.engine.jax.image_files import ImageFiles, UnreadableFile
@@ -171,6 +185,7 @@ else:
         wait_for,
     )
     from mixtrain.engine.jax.trace import as_written, has_results, traces
+    from mixtrain.engine.jax.variables import store
 
 __all__ = [
     "GROUPS",
@@ -219,6 +234,7 @@ __all__ = [
     "fused_batch_norm",
     "gather_in_batches",
     "gather_places",
+    "global_norm",
     "has_results",
     "held_format",
     "images",
@@ -254,6 +270,7 @@ __all__ = [
     "sparse_softmax_cross_entropy",
     "speaking_of",
     "storage_in",
+    "store",
     "telling_place",
     "tensor_decided",
     "tensor_method",

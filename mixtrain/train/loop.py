@@ -163,7 +163,7 @@ def _host_calls(run: TrainingRun, epoch: int) -> _Calls:
         if not run.callbacks.listens("on_train_step_begin") and not run.callbacks.listens("on_train_step_end"):
             yield group[-1], functools.partial(untold, run.stepper, group, follow), len(group)
             continue
-        with contextlib.closing(replayed(run.stepper, group, follow)) as steps:
+        with contextlib.closing(replayed(run.stepper, group, follow, show=run.callbacks.look_beyond)) as steps:
             for batch, call in steps:
                 yield batch, call, 1
 

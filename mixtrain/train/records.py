@@ -1,4 +1,4 @@
-"""Every step's results of one call: loss, overflow, loss scale; read from the device only when somebody looks."""
+"""`StepRecords`: what each step of a call reports, read from the device only when somebody looks."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import numpy as np
 
 from mixtrain import engine
 
+_LOSS, _OVERFLOW, _LOSS_SCALE, _ROWS = "loss", "overflow", "loss_scale", "rows"
+_LEARNING_RATE, _GRAD_NORM = "learning_rate", "grad_norm"
+
 
 class StepRecords:
     """The results of the steps of one call, oldest first.
@@ -18,76 +21,101 @@ class StepRecords:
         overflow: Likewise, bool; None without loss scaling.
         loss_scale: Likewise, float32; None without loss scaling.
         rows: Likewise, int: rows of each step's batch; None where all have as many.
+        learning_rate: Likewise, float32; None where it is not known.
+        grad_norm: Likewise, float32; None where it is not known.
 
     Example:
         >>> StepRecords([np.float32(2.0)]).loss.tolist()
         [2.0]
     """
 
-    def __init__(self, loss: Any, overflow: Any = None, loss_scale: Any = None, *, rows: Any = None) -> None:
-        self._loss, self._overflow, self._loss_scale, self._rows = loss, overflow, loss_scale, rows
+    def __init__(
+        self,
+        loss: Any,
+        overflow: Any = None,
+        loss_scale: Any = None,
+        *,
+        rows: Any = None,
+        learning_rate: Any = None,
+        grad_norm: Any = None,
+    ) -> None:
+        self._count = len(loss)
+        self._columns: dict[str, Any] = {
+            _LOSS: loss, _OVERFLOW: overflow, _LOSS_SCALE: loss_scale, _ROWS: rows,
+            _LEARNING_RATE: learning_rate, _GRAD_NORM: grad_norm,
+        }
 
     def __len__(self) -> int:
-        return len(self._loss)
-
-    def known(self) -> StepRecords:
-        """Return these records with their values read from the device, which is done once."""
-        if not isinstance(self._loss, np.ndarray):
-            loss, overflow, loss_scale = self.loss, self.overflow, self.loss_scale
-            scaled = self.scaled
-            self._loss = loss
-            self._overflow, self._loss_scale = (overflow, loss_scale) if scaled else (None, None)
-        return self
+        return self._count
 
     def each(self) -> list[StepRecords]:
         """Return the records of each step; what one of them reads from the device, all have."""
         return [_OneOfMany(self, index) for index in range(len(self))]
 
+    def _column(self, name: str) -> np.ndarray | None:
+        """Return a column as an array, which is read from the device once; None where there is none."""
+        values = self._columns[name]
+        if values is None or isinstance(values, np.ndarray):
+            return values
+        if isinstance(values, list):
+            values = np.stack([engine.to_numpy(value) for value in values])
+        self._columns[name] = found = engine.to_numpy(values)
+        return found
+
+    def _filled(self, name: str, default: Any, dtype: Any) -> np.ndarray:
+        """Return a column of one number a step, of a format; of the default where there is none."""
+        values = self._column(name)
+        if values is None:
+            return np.full(len(self), default, dtype)
+        return values.reshape(-1).astype(dtype, copy=False)
+
     @property
     def loss(self) -> np.ndarray:
         """The unscaled losses, float32 (n,)."""
-        values = _array(self._loss)
-        if values.ndim == 1:
-            return values.astype(np.float32, copy=False)
-        return values.reshape(len(values), -1).mean(axis=1, dtype=np.float32)
+        values = self._column(_LOSS)
+        if values.ndim == 1:  # type: ignore[union-attr]
+            return values.astype(np.float32, copy=False)  # type: ignore[union-attr]
+        return values.reshape(len(values), -1).mean(axis=1, dtype=np.float32)  # type: ignore
 
     @property
     def overflow(self) -> np.ndarray:
         """Whether each step overflowed, bool (n,); all False without loss scaling."""
-        if self._overflow is None:
-            return np.zeros(len(self), bool)
-        return _array(self._overflow).reshape(-1).astype(bool)
+        return self._filled(_OVERFLOW, False, bool)
 
     @property
     def loss_scale(self) -> np.ndarray:
         """The scale that each step used, float32 (n,); all 1 without loss scaling."""
-        if self._loss_scale is None:
-            return np.ones(len(self), np.float32)
-        return _array(self._loss_scale).reshape(-1).astype(np.float32)
+        return self._filled(_LOSS_SCALE, 1, np.float32)
+
+    @property
+    def learning_rate(self) -> np.ndarray:
+        """The learning rate of each step, float32 (n,), of the optimizer's default group; nan where there is none."""
+        return self._filled(_LEARNING_RATE, np.nan, np.float32)
+
+    @property
+    def grad_norm(self) -> np.ndarray:
+        """The L2 norm of all gradients of each step as one vector, float32 (n,).
+
+        The gradients are those that the optimizer gets, unscaled and before its clipping. The norm is not finite where
+        the step overflowed, and nan where a train cell with a `construct` of its own ran it.
+        """
+        return self._filled(_GRAD_NORM, np.nan, np.float32)
 
     @property
     def rows(self) -> np.ndarray:
         """By how many rows each step counts, int (n,); all 1 where all have as many."""
-        return np.ones(len(self), int) if self._rows is None else _array(self._rows).reshape(-1).astype(int)
+        return self._filled(_ROWS, 1, int)
 
     @property
     def scaled(self) -> bool:
         """Whether the steps ran with loss scaling that can skip."""
-        return self._overflow is not None
+        return self._columns[_OVERFLOW] is not None
 
     @staticmethod
     def joined(parts: Iterable[StepRecords]) -> StepRecords:
         """Return the records of several calls as one."""
-        parts = [part for part in parts if len(part)]
-        if not parts:
-            return StepRecords(np.zeros(0, np.float32))
-        scaled = parts[0].scaled
-        return StepRecords(
-            np.concatenate([part.loss for part in parts]),
-            np.concatenate([part.overflow for part in parts]) if scaled else None,
-            np.concatenate([part.loss_scale for part in parts]) if scaled else None,
-            rows=np.concatenate([part.rows for part in parts]),
-        )
+        found = [part for part in parts if len(part)]
+        return _Joined(found) if found else StepRecords(np.zeros(0, np.float32))
 
 
 class _OneOfMany(StepRecords):
@@ -95,38 +123,31 @@ class _OneOfMany(StepRecords):
 
     def __init__(self, whole: StepRecords, index: int) -> None:
         self._whole = whole
+        self._count = 1
         self._place = slice(index, index + 1)
 
-    def known(self) -> StepRecords:
-        self._whole.known()
-        return self
-
-    def __len__(self) -> int:
-        return 1
-
-    @property
-    def loss(self) -> np.ndarray:
-        return self._whole.known().loss[self._place]
-
-    @property
-    def overflow(self) -> np.ndarray:
-        return self._whole.known().overflow[self._place]
-
-    @property
-    def loss_scale(self) -> np.ndarray:
-        return self._whole.known().loss_scale[self._place]
-
-    @property
-    def rows(self) -> np.ndarray:
-        return self._whole.rows[self._place]
+    def _column(self, name: str) -> np.ndarray | None:
+        values = self._whole._column(name)
+        return None if values is None else values[self._place]
 
     @property
     def scaled(self) -> bool:
         return self._whole.scaled
 
 
-def _array(values: Any) -> np.ndarray:
-    """Return one stacked tensor, an array, or a list of tensors as an array."""
-    if isinstance(values, list):
-        return np.stack([engine.to_numpy(value) for value in values])
-    return values if isinstance(values, np.ndarray) else engine.to_numpy(values)
+class _Joined(StepRecords):
+    """The records of several calls, of which a column is read when somebody looks at it."""
+
+    def __init__(self, parts: list[StepRecords]) -> None:
+        self._parts = parts
+        self._count = sum(map(len, parts))
+        self._known: dict[str, np.ndarray] = {}
+
+    def _column(self, name: str) -> np.ndarray | None:
+        if name not in self._known:
+            self._known[name] = np.concatenate([getattr(part, name) for part in self._parts])
+        return self._known[name]
+
+    @property
+    def scaled(self) -> bool:
+        return self._parts[0].scaled

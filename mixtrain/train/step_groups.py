@@ -10,7 +10,7 @@ import keras
 
 from mixtrain import engine
 from mixtrain.train.records import StepRecords
-from mixtrain.train.stepper import Batch, Stepper
+from mixtrain.train.stepper import Batch, Group, Stepper
 
 Call = Callable[[], StepRecords]
 
@@ -66,7 +66,7 @@ def _batch_bytes(batch: Batch) -> int:
 
 
 def replayed(
-    stepper: Stepper, group: Sequence[Batch], follow: Callable[[StepRecords], StepRecords]
+    stepper: Stepper, group: Sequence[Batch], follow: Callable[[StepRecords], StepRecords], *, show: bool
 ) -> Generator[tuple[Batch, Call], None, None]:
     """Yield (batch, call) for each step of a group; the first call runs them all, each returns one step's records.
 
@@ -77,21 +77,27 @@ def replayed(
         stepper: Runs the steps.
         group: Batches alike.
         follow: Called with the records of steps that have just run; returns them.
+        show: Whether the optimizer's count of updates, which schedules go by, is each step's own while it is called.
     """
     results: list[tuple[StepRecords, Any]] = []
+    counts: list[Any] = []
     undo: Callable[[], None] | None = None
     called = 0
 
     def call(index: int) -> StepRecords:
-        nonlocal undo, called
+        nonlocal undo, called, counts
         found = _attempt(stepper, group) if index == 0 else None
         if found is not None:
-            records, outputs, undo = found
-            follow(records)
-            results.extend(zip(records.each(), outputs, strict=True))
+            undo = found.undo
+            follow(found.records)
+            results.extend(zip(found.records.each(), found.outputs, strict=True))
+            if show and found.counts is not None:
+                counts = keras.ops.unstack(found.counts, len(group))
         called = index + 1
         if undo is None:
             return follow(stepper.step(group[index]))
+        if counts:  # After the last step it is what the group left.
+            engine.store(stepper.counter, counts[index])
         records, stepper.outputs = results[index]
         return records
 
@@ -116,9 +122,8 @@ def untold(stepper: Stepper, group: Sequence[Batch], follow: Callable[[StepRecor
     found = _attempt(stepper, group)
     if found is None:
         return StepRecords.joined([follow(_step(stepper, group, index)) for index in range(len(group))])
-    records, outputs, _ = found
-    stepper.outputs = outputs[-1]
-    return follow(records)
+    stepper.outputs = found.outputs[-1]
+    return follow(found.records)
 
 
 def _step(stepper: Stepper, group: Sequence[Batch], index: int) -> StepRecords:
@@ -130,9 +135,7 @@ def _step(stepper: Stepper, group: Sequence[Batch], index: int) -> StepRecords:
         raise
 
 
-def _attempt(
-    stepper: Stepper, group: Sequence[Batch]
-) -> tuple[StepRecords, list[Any], Callable[[], None]] | None:
+def _attempt(stepper: Stepper, group: Sequence[Batch]) -> Group | None:
     """Run the steps of a group in one call; None, with nothing done, where that fails.
 
     One of them fails: step by step the error comes where it belongs. If it is the group that does not go, the next

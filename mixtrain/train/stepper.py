@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,6 +18,23 @@ from mixtrain.train.pace import Pace
 from mixtrain.train.records import StepRecords
 
 Batch = tuple[Any, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Several steps that ran in one call.
+
+    Attributes:
+        records: Their results.
+        outputs: The network's outputs at each step.
+        undo: Takes all the steps back.
+        counts: The optimizer's count of updates after each step, stacked; None where the network has no optimizer.
+    """
+
+    records: StepRecords
+    outputs: list[Any]
+    undo: Callable[[], None]
+    counts: Any
 
 
 class Stepper:
@@ -36,15 +54,17 @@ class Stepper:
         self._scaled = scaled
         self._training = CompiledCall(self._flat, lambda: choose_step_jit(network), engine.CompiledSteps)
         self._structure: Any = None
+        self._reported: list[str] = []
         self.outputs: Any = None
         self.pace = Pace(engine.GROUPS)
 
     def _flat(self, *batch: Any) -> tuple[Any, ...]:
-        outputs = self._network(*batch)
-        self._structure = outputs
+        own = isinstance(self._network, TrainOneStepCell)
+        outputs, report = self._network.run(*batch) if own else (self._network(*batch), {})
+        self._structure, self._reported = outputs, list(report)
         rows = rows_of(batch)
         # A batch whose size is open, as one of an iterator may be, tells it.
-        return (*keras.tree.flatten(outputs), *(() if isinstance(rows, int) else (rows,)))
+        return (*keras.tree.flatten(outputs), *report.values(), *(() if isinstance(rows, int) else (rows,)))
 
     def step(self, batch: Batch) -> StepRecords:
         """Train on one batch."""
@@ -52,30 +72,31 @@ class Stepper:
             found = engine.call_with_branches(self._training.compiled().one, *batch)
             if self.pace.waits:
                 engine.wait_for(found)
-        self.outputs = self._packed(found)
-        return StepRecords(*self._named(self.outputs, lambda value: [value]), rows=np.array([rows_of(batch)]))
+        self.outputs, report, _ = self._parted(found)
+        return self._records(self.outputs, report, np.array([rows_of(batch)]), lambda value: [value])
 
-    def several(self, batches: Sequence[Batch]) -> tuple[StepRecords, list[Any], Callable[[], None]]:
-        """Train on several batches alike in one call.
-
-        Returns:
-            The steps' results, the network's outputs at each step, and a function that takes all the steps back.
-        """
+    def several(self, batches: Sequence[Batch]) -> Group:
+        """Train on several batches alike in one call."""
         with engine.naming_layers("Model"), self.pace.timed(len(batches)):
             rows, undo = engine.call_with_branches(self._training.compiled().several, batches)
-        columns = [keras.ops.unstack(row, len(batches)) for row in rows]
-        outputs = [self._packed([column[index] for column in columns]) for index in range(len(batches))]
-        records = StepRecords(*self._named(self._packed(rows)), rows=np.full(len(batches), rows_of(batches[-1])))
-        return records, outputs, undo
+        stacked, report, _ = self._parted(rows)
+        parts = zip(*(keras.ops.unstack(row, len(batches)) for row in keras.tree.flatten(stacked)), strict=True)
+        outputs = [keras.tree.pack_sequence_as(self._structure, list(values)) for values in parts]
+        records = self._records(stacked, report, np.full(len(batches), rows_of(batches[-1])))
+        return Group(records, outputs, undo, report.get("counter"))
 
     def loop(self, iterator: Any, count: int) -> StepRecords:
         """Train on `count` batches of an engine iterator in one call."""
         with engine.naming_layers("Model"), self._state_kept():
             found = engine.call_with_branches(self._training.compiled().streamed, iterator, count)
-        size = len(keras.tree.flatten(self._structure))
-        rows, (sizes,) = found[:size], found[size:] or (self._training.compiled().sizes,)
-        self.outputs = self._packed([row[-1] for row in rows])
-        return StepRecords(*self._named(self._packed(rows)), rows=sizes)
+        stacked, report, sizes = self._parted(found)
+        self.outputs = keras.tree.map_structure(lambda rows: rows[-1], stacked)
+        return self._records(stacked, report, sizes[0] if sizes else self._training.compiled().sizes)
+
+    @property
+    def counter(self) -> keras.Variable | None:
+        """The variable that holds the optimizer's count of updates; None where the network has no optimizer."""
+        return self._network.driver.counter if isinstance(self._network, TrainOneStepCell) else None
 
     @contextlib.contextmanager
     def _state_kept(self) -> Iterator[None]:
@@ -95,15 +116,21 @@ class Stepper:
                 variable.assign(value)
             raise
 
-    def _packed(self, values: Sequence[Any]) -> Any:
-        # A step that was traced for batches of an open size tells theirs besides.
-        size = len(keras.tree.flatten(self._structure))
-        return keras.tree.pack_sequence_as(self._structure, list(values)[:size])
+    def _parted(self, values: Sequence[Any]) -> tuple[Any, dict[str, Any], list[Any]]:
+        """Return the network's outputs, what was reported besides by name, and what is left: sizes, where they vary."""
+        first = len(keras.tree.flatten(self._structure))
+        last = first + len(self._reported)
+        outputs = keras.tree.pack_sequence_as(self._structure, list(values[:first]))
+        return outputs, dict(zip(self._reported, values[first:last], strict=True)), list(values[last:])
 
-    def _named(self, outputs: Any, form: Callable[[Any], Any] = lambda value: value) -> tuple[Any, ...]:
-        """Return, each in a form, (loss, overflow, loss_scale); without loss scaling the loss alone."""
+    def _records(
+        self, outputs: Any, report: dict[str, Any], rows: Any, form: Callable[[Any], Any] = lambda value: value
+    ) -> StepRecords:
+        """Return the records of steps, from their outputs and reports, each in a form."""
         scaled = self._scaled and isinstance(outputs, (tuple, list)) and len(outputs) == 3
-        return tuple(map(form, outputs if scaled else keras.tree.flatten(outputs)[:1]))
+        named = outputs if scaled else keras.tree.flatten(outputs)[:1]
+        reported = {name: form(report[name]) for name in ("learning_rate", "grad_norm") if name in report}
+        return StepRecords(*map(form, named), rows=rows, **reported)
 
     def traces(self) -> int:
         """Return how often the step was traced."""

@@ -82,3 +82,12 @@ def all_finite(gradients: Sequence[Any]) -> Any:
     if not floats:
         return jnp.asarray(True)
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(value)) for value in floats]))
+
+
+def global_norm(gradients: Sequence[Any]) -> Any:
+    """Return the L2 norm of all gradients as one vector, a float32 scalar; None entries are passed over.
+
+    It is infinite where the sum of squares is more than float32 holds, although every number may be finite.
+    """
+    values = [jnp.ravel(densified(gradient)) for gradient in gradients if gradient is not None]
+    return jnp.sqrt(jnp.sum(jnp.stack([jnp.vdot(value, value, precision="highest") for value in values])))

@@ -65,6 +65,26 @@ def all_finite(gradients: Sequence[Any]) -> Any:
     return found[0] if len(found) == 1 else tf.reduce_all(found)
 
 
+def global_norm(gradients: Sequence[Any]) -> Any:
+    """Return the L2 norm of all gradients as one vector, a float32 scalar; None entries are passed over.
+
+    It is infinite where the sum of squares is more than float32 holds, although every number may be finite.
+    """
+    values = [_summed_rows(g) if is_sparse(g) else tf.convert_to_tensor(g) for g in gradients if g is not None]
+    halves = [tf.nn.l2_loss(v) for v in _fewer(values)]
+    return tf.sqrt(2.0 * (halves[0] if len(halves) == 1 else tf.add_n(halves)))
+
+
+def _summed_rows(gradient: Any) -> Any:
+    """Return the values of a sparse gradient with those of one row added up, in the place of the first of them."""
+    if gradient.dense_shape is None:  # How many rows there are is not known; TensorFlow's own gradients tell.
+        return gradient.values
+    count = tf.shape(gradient.indices)[0]
+    places = tf.range(count)
+    first = tf.math.unsorted_segment_min(places, gradient.indices, gradient.dense_shape[0])
+    return tf.math.unsorted_segment_sum(gradient.values, tf.gather(first, gradient.indices), count)
+
+
 def _fewer(values: Sequence[Any]) -> list[Any]:
     """Return the numbers of some tensors in fewer tensors: a small operation costs as much as a larger one."""
     small: dict[Any, list[Any]] = {}

@@ -22,6 +22,9 @@ class OptimizerDriver(Protocol):
         own_scale: What the optimizer wants the loss multiplied by where nobody else scales it (Keras's
             ``loss_scale_factor``); None for nothing.
         iterations: Updates applied so far, a scalar int tensor.
+        counter: The variable that counts them, or with Keras's gradient accumulation the batches.
+        learning_rate: The rate of the coming update, a scalar tensor or number; of groups the optimizer's own; None for
+            an optimizer that has none.
     """
 
     optimizer: Any
@@ -37,6 +40,12 @@ class OptimizerDriver(Protocol):
 
     @property
     def iterations(self) -> Any: ...
+
+    @property
+    def counter(self) -> keras.Variable: ...
+
+    @property
+    def learning_rate(self) -> Any: ...
 
     def select(self, variables: Sequence[Any]) -> list[Any]:
         """Return the variables to differentiate by, given the trainable ones of the network."""
@@ -111,6 +120,14 @@ class _CellDriver:
     def iterations(self) -> Any:
         return keras.ops.reshape(self.optimizer.global_step, ())
 
+    @property
+    def counter(self) -> keras.Variable:
+        return self.optimizer._counter  # type: ignore[no-any-return]
+
+    @property
+    def learning_rate(self) -> Any:
+        return self.optimizer._own_lr()
+
     def select(self, variables: Sequence[Any]) -> list[Any]:
         return [parameter for parameter in self.optimizer.parameters if parameter.trainable]
 
@@ -155,6 +172,18 @@ class _KerasDriver:
     @property
     def iterations(self) -> Any:
         return keras.ops.convert_to_tensor(self.optimizer.iterations)
+
+    @property
+    def counter(self) -> keras.Variable:
+        counter = self.optimizer.iterations
+        if isinstance(counter, keras.Variable):
+            return counter
+        # With gradient_accumulation_steps `iterations` is computed from the count of batches, the first variable.
+        return self.optimizer.variables[0]  # type: ignore[no-any-return]
+
+    @property
+    def learning_rate(self) -> Any:
+        return getattr(self.optimizer, "learning_rate", None)  # Keras's MultiOptimizer refuses it.
 
     def select(self, variables: Sequence[Any]) -> list[Any]:
         return [variable for variable in variables if variable.trainable]

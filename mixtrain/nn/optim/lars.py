@@ -69,6 +69,7 @@ class LARS(Optimizer):
         """Read the rates, decays and step count of the optimizer inside, and leave it only its rule."""
         del self.learning_rate
         self.learning_rate, self.is_group_lr = optimizer.learning_rate, optimizer.is_group_lr
+        object.__setattr__(self, "_own_rate", optimizer._own_rate)
         self.global_step, self.dynamic_lr = optimizer.global_step, optimizer.dynamic_lr
         self.weight_decay, self.is_group = optimizer.weight_decay, optimizer.is_group
         self._decays, self.decay_flags = optimizer._decays, optimizer.decay_flags

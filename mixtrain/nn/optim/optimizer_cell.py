@@ -71,6 +71,8 @@ class OptimizerCell(Cell):
 
     def _set_learning_rate(self, own: Parameter | Cell, treatments: Sequence[Treatment]) -> None:
         rates = tuple(own if item.learning_rate is None else item.learning_rate for item in treatments)
+        # Past Cell's registration: where every group has a rate of its own, this one is not a part of the optimizer.
+        object.__setattr__(self, "_own_rate", own)
         self.is_group_lr = any(treatment.learning_rate is not None for treatment in treatments)
         self.dynamic_lr = any(isinstance(rate, Cell) for rate in rates)
         if not self.is_group_lr:
@@ -90,6 +92,10 @@ class OptimizerCell(Cell):
         if self.is_group_lr:
             return tuple(each_once(self._rate, self.learning_rate))
         return self._rate(self.learning_rate)
+
+    def _own_lr(self) -> Any:
+        """Return the learning rate of the coming step of parameters whose group has none of its own: a scalar."""
+        return self._rate(self._own_rate) if self.is_group_lr else self.get_lr()
 
     def get_lr_parameter(self, param: Any) -> Any:
         """Return what holds the learning rate of a parameter, or a list of them for a list.
@@ -131,6 +137,11 @@ class OptimizerCell(Cell):
         return self._decay(decay) * self.loss_scale if isinstance(decay, Cell) else decay
 
     # ---- what it holds ----------------------------------------------------------------------------------------
+    @property
+    def _counter(self) -> keras.Variable:
+        """The variable that counts the steps."""
+        return self.global_step
+
     def state_variables(self) -> list[Any]:
         """Return every variable of the optimizer's own: the step count, the slots, and the learning rate."""
         trained = {id(parameter) for parameter in self.parameters}

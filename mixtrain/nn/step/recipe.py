@@ -21,12 +21,14 @@ class StepResult:
         loss: The unscaled loss, float32.
         overflow: bool scalar: whether the gradients were not finite; None without loss scaling.
         loss_scale: The scale that the step used, float32 scalar; None without loss scaling.
+        grad_norm: The L2 norm of all unscaled gradients as one vector, float32 scalar.
         auxiliary: What the loss function returned beside the loss, where it was asked to.
     """
 
     loss: Any
     overflow: Any = None
     loss_scale: Any = None
+    grad_norm: Any = None
     auxiliary: Any = None
 
 
@@ -93,11 +95,13 @@ def run_step(
         )
     gradients = [to_float32(gradient) for gradient in gradients]
     if scaling is None:
+        norm = engine.global_norm(gradients)
         apply(gradients)
-        return StepResult(loss, auxiliary=more)
+        return StepResult(loss, grad_norm=norm, auxiliary=more)
     if scaling.divides:
         gradients = [unscaled(gradient, scale) for gradient in gradients]
-    finite = engine.all_finite(gradients)
+    # The norm does not decide: of finite gradients the sum of squares may be infinite.
+    finite, norm = engine.all_finite(gradients), engine.global_norm(gradients)
 
     # In a branch it is known whether the step is good: most of the rule's operations fall away.
     def good() -> None:
@@ -113,7 +117,8 @@ def run_step(
     else:
         apply(gradients)
         scaling.advance(finite)
-    return StepResult(loss, keras.ops.logical_not(finite), scale, more)
+    norm = norm if scaling.divides else norm / scale
+    return StepResult(loss, keras.ops.logical_not(finite), scale, norm, more)
 
 
 def to_float32(gradient: Any) -> Any:

@@ -13,7 +13,7 @@ from mixtrain.common.tensor import Tensor
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.optim.adapter import drive
 from mixtrain.nn.step.compiled_call import CompiledCall
-from mixtrain.nn.step.recipe import Scaling, run_step
+from mixtrain.nn.step.recipe import Scaling, StepResult, run_step
 from mixtrain.nn.step.update_cell import LossScaleUpdateCell
 from mixtrain.ops.gradient import GradOperation
 from mixtrain.precision.formats import choose_step_jit
@@ -75,6 +75,7 @@ class TrainOneStepCell(Cell):
         self.reducer_flag = False
         self.sense_flag = sens is not None
         object.__setattr__(self, "_compiled", {})
+        object.__setattr__(self, "_reports", None)
 
     # ---- calling ----------------------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -88,7 +89,7 @@ class TrainOneStepCell(Cell):
     def construct(self, *inputs: Any) -> Any:
         """Train on one batch; return the loss, or with `return_grad` also the gradients by name."""
         found: list[Any] = []
-        result = self.step(inputs, self.scaling(), watch=found.extend if self.return_grad else None)
+        result = self._reported(self.step(inputs, self.scaling(), watch=found.extend if self.return_grad else None))
         if not self.return_grad:
             return result.loss
         names = [weight.name for weight in self.weights]
@@ -107,7 +108,7 @@ class TrainOneStepCell(Cell):
 
     def step(
         self, inputs: Sequence[Any], scaling: Scaling | None, watch: Callable[[list[Any]], None] | None = None
-    ) -> Any:
+    ) -> StepResult:
         """Run the recipe on one batch.
 
         Args:
@@ -133,6 +134,39 @@ class TrainOneStepCell(Cell):
             written=self.driver.state_variables(),
             scaling=scaling,
         )
+
+    def run(self, *inputs: Any) -> tuple[Any, dict[str, Any]]:
+        """Train on one batch, inside a function that is being compiled.
+
+        Args:
+            *inputs: The columns of the batch.
+
+        Returns:
+            What a call returns; and scalar tensors by name, which it leaves out: "learning_rate" that the step was made
+            with, where the optimizer has one; "counter", what `driver.counter` holds after it; "grad_norm", where the
+            step is not a subclass's own.
+        """
+        found: dict[str, Any] = {}
+        rate = self.driver.learning_rate
+        if rate is not None:
+            found["learning_rate"] = keras.ops.reshape(keras.ops.cast(rate, "float32"), ())
+        object.__setattr__(self, "_reports", [])
+        try:
+            outputs = self(*inputs)
+            found |= {"grad_norm": result.grad_norm for result in self._reports}
+        finally:
+            object.__setattr__(self, "_reports", None)
+        return outputs, {**found, "counter": engine.snapshot(self.driver.counter)}
+
+    def _reported(self, result: StepResult) -> StepResult:
+        """Let `run` know a result of the library's own step.
+
+        A subclass's `construct` may call this one in a branch, whose tensors cannot leave it.
+        """
+        own = type(self).construct in (TrainOneStepCell.construct, TrainOneStepWithLossScaleCell.construct)
+        if self._reports is not None and own:
+            self._reports.append(result)
+        return result
 
     def network_state(self) -> list[keras.Variable]:
         """Return the network's variables that no gradient is taken of; a skipped step leaves them as they were."""
@@ -203,7 +237,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
     def construct(self, *inputs: Any) -> tuple[Any, Any, Any]:
         """Train on one batch; return ``(loss, overflow, loss_scale)``, the scale being the one that was used."""
-        result = self.step(inputs, self.scaling())
+        result = self._reported(self.step(inputs, self.scaling()))
         return result.loss, result.overflow, result.loss_scale
 
     def scaling(self) -> Scaling:

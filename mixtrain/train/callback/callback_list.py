@@ -77,6 +77,8 @@ class CallbackList:
         self._listeners = {hook: [one for one in listeners if one is not None] for hook, listeners in found.items()}
         rows = zip(self._callbacks, *(found[hook] for hook in _STEP_HOOKS), strict=True)
         self._watchers = [callback for callback, *listeners in rows if any(listeners)]
+        steps = [one for hook in _STEP_HOOKS for one in self._listeners[hook]]
+        self._look_beyond = not all(_is_ours(listener.call) for listener in steps)
         # Known once and for all, so that the question costs nothing in every step.
         self._controlled = any(
             type(callback).free_steps is Callback.free_steps and not declares_observing(callback)
@@ -109,6 +111,11 @@ class CallbackList:
         if self._controlled:
             return 1
         return min((callback.free_steps(run_context) for callback in self._watchers), default=math.inf)
+
+    @property
+    def look_beyond(self) -> bool:
+        """Whether a step hook may look at more than the arguments, as at an optimizer: all but those of mixtrain's."""
+        return self._look_beyond
 
     def listens(self, hook: str) -> bool:
         """Say whether somebody listens to a hook, by its name (``"on_train_step_end"``)."""
@@ -208,6 +215,11 @@ def _listed(callbacks: Any) -> list[Any]:
     for callback in listed:
         checks.instance("callbacks", "each", callback, (Callback, keras.callbacks.Callback), write)
     return listed
+
+
+def _is_ours(hook: Callable[[RunContext], None]) -> bool:
+    """Whether a hook is a method that mixtrain defines."""
+    return str(getattr(hook, "__module__", "")).startswith("mixtrain.")
 
 
 def _listener(callback: Callback, hook: str) -> Listener | None:
