@@ -160,3 +160,27 @@ def test_gradients_of_an_embedding_are_handled_sparse_or_dense() -> None:
     assert bool(engine.all_finite([gradient]))
     broken = engine.map_values(lambda values: values * np.float32(np.inf), gradient)
     assert not bool(engine.all_finite([broken]))
+
+
+def test_rows_of_an_embedding_that_come_twice_are_added_before_they_are_squared() -> None:
+    gradients = []
+    for sparse in (True, False):
+        table = keras.Variable(np.ones((5, 2), np.float32))
+
+        def loss(table: Any = table, sparse: bool = sparse) -> tuple[Any, Any]:
+            rows = keras.ops.take(table, [1, 3, 1, 1], axis=0) if sparse else keras.ops.matmul(
+                keras.ops.one_hot([1, 3, 1, 1], 5), table
+            )
+            return keras.ops.sum(rows * np.float32([[1.0], [2.0], [3.0], [-1.0]])), None
+
+        gradients.append(engine.value_and_gradient(loss, [table])[2])
+    one, other = (float(engine.global_norm([None, *found])) for found in gradients)
+    assert one == other == pytest.approx(np.sqrt(2 * (3.0**2 + 2.0**2)))
+
+
+def test_the_norm_of_many_gradients_is_that_of_one_vector() -> None:
+    arrays = [np.full(shape, 0.5, np.float32) for shape in ((3, 4), (5,), (), (2**14,))]
+    found = float(engine.global_norm([None, *map(engine.to_tensor, arrays)]))
+    assert found == pytest.approx(np.sqrt(0.25 * (12 + 5 + 1 + 2**14)), rel=1e-6)
+    assert np.isnan(float(engine.global_norm([engine.to_tensor(np.float32([1.0, np.nan]))])))
+    assert float(engine.global_norm([engine.to_tensor(np.float32([1.0, 1e30]))])) == np.inf

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, amp, engine, nn
+from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, amp, nn
 from mixtrain.train.pace import Pace
 from mixtrain.train.records import StepRecords
 from tests.train.planted import batches, chain_model
@@ -235,22 +235,6 @@ def test_finite_gradients_whose_squares_are_not_are_applied() -> None:
         network, keras.optimizers.SGD(1e-30), big, nn.L1Loss(), loss_scale_manager=FixedLossScaleManager(1.0)
     )
     assert records.overflow.tolist() == [False] and records.grad_norm.tolist() == [np.inf]
-
-
-def test_rows_of_an_embedding_that_come_twice_are_added_before_they_are_squared() -> None:
-    gradients = []
-    for sparse in (True, False):
-        table = keras.Variable(np.ones((5, 2), np.float32))
-
-        def loss(table: Any = table, sparse: bool = sparse) -> tuple[Any, Any]:
-            rows = keras.ops.take(table, [1, 3, 1, 1], axis=0) if sparse else keras.ops.matmul(
-                keras.ops.one_hot([1, 3, 1, 1], 5), table
-            )
-            return keras.ops.sum(rows * np.float32([[1.0], [2.0], [3.0], [-1.0]])), None
-
-        gradients.append(engine.value_and_gradient(loss, [table])[2])
-    one, other = (float(engine.global_norm([None, *found])) for found in gradients)
-    assert one == other == pytest.approx(np.sqrt(2 * (3.0**2 + 2.0**2)))
 
 
 # ---- where something is not known ----------------------------------------------------------------------------------
