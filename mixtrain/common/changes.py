@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 
 from mixtrain.common.autocast import autocast_in_force
 
 
 class _Counts:
     precision = 0
+    layers = 0
     mode = 0
 
 
@@ -17,9 +19,23 @@ def precision_changed() -> None:
     _Counts.precision += 1
 
 
+def layer_changed(layer: Any, before: Hashable, after: Hashable) -> None:
+    """Note that a plan changed one layer; what was compiled before is used again once all is as it was then.
+
+    Args:
+        layer: The layer.
+        before: What it computed by; None where it was as its user left it.
+        after: What it computes by now.
+    """
+    # The sum over all layers, modulo 2: a change that is taken back cancels itself.
+    for effect in (before, after):
+        if effect is not None:
+            _Counts.layers ^= hash((id(layer), effect))
+
+
 def precision_version() -> Hashable:
-    """Return what differs whenever some layer's precision has changed, and under another autocast."""
-    return _Counts.precision, autocast_in_force()
+    """Return what differs whenever some layer's precision is another one, and under another autocast."""
+    return _Counts.precision, _Counts.layers, autocast_in_force()
 
 
 def mode_changed() -> None:

@@ -4,22 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import keras
-
-
-@runtime_checkable
-class CellLike(Protocol):
-    """What a Cell offers to those who walk over networks."""
-
-    def child_layers(self) -> dict[str, Any]:
-        """Return the direct children, Cells and Keras layers, by attribute name."""
-        ...
-
-    def construct(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute the outputs."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,8 +31,9 @@ class Node:
 
 
 def is_cell(layer: Any) -> bool:
-    """Say whether `layer` is a Cell (rather than a Keras layer)."""
-    return not isinstance(layer, keras.Operation) and isinstance(layer, CellLike)
+    """Say whether `layer` is a Cell (rather than a Keras layer): what has direct children, and computes outputs."""
+    # By what it offers: this package lies below that of Cells.
+    return not isinstance(layer, keras.Operation) and hasattr(layer, "child_layers") and hasattr(layer, "construct")
 
 
 def children_of(layer: Any) -> dict[str, Any]:

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-import keras
-
-from mixtrain.common.changes import precision_changed
-from mixtrain.dtype import float32
-from mixtrain.network.interpose import Forward, interpose
-from mixtrain.network.walk import is_cell
-from mixtrain.precision.cast import CastRule, cast_floats
-from mixtrain.precision.formats import OWN_POLICY
-from mixtrain.precision.fused_norm import fused
-from mixtrain.precision.own_config import keep_own_config
-from mixtrain.precision.lean_norm import is_lean, lean
-from mixtrain.precision.half_products import by_engine
-from mixtrain.precision.plan import PlanRow, PrecisionPlan, note_rule
+from mixtrain.precision.claims import claims_on
+from mixtrain.precision.keras_functions import make_again, remember
+from mixtrain.precision.plan import PlanRow, PrecisionPlan
 
 _ATTRIBUTE: Final = "_mixtrain_applied"
 
 
 class AppliedPlan:
     """A plan in force on a network; `undo` takes it back.
+
+    A layer that networks share computes by the plan that was put in force last. Where two plans agree on a layer both
+    are in force; where they do not, the earlier one comes back when the later one is undone.
 
     Attributes:
         network: The network.
@@ -34,29 +28,66 @@ class AppliedPlan:
     def __init__(self, network: Any, plan: PrecisionPlan) -> None:
         self.network = network
         self.plan = plan
-        self._undo = contextlib.ExitStack()
-        self._put_in_force()
+        self.covered: dict[int, PlanRow] = {}
+        self._undone = False
 
-    def _put_in_force(self) -> None:
-        try:
-            for row in self.plan.rows:
-                if row.cast is not None:
-                    self._undo.callback(_apply_row(row, row.cast))
-                    self._undo.callback(note_rule(row))
-                if row.fused:
-                    self._undo.callback(_fuse(row.target))
-                if is_lean(row.target):
-                    self._undo.callback(_make_lean(row))
-        except BaseException:
-            self._undo.close()
-            raise
+    @property
+    def in_force(self) -> bool:
+        """Whether every layer computes as the plan says: it was not undone, and no later plan changed a layer."""
+        return not self._undone and not self.covered
+
+    def enforce(self) -> None:
+        """Put the plan in force again where a later plan of another network changed layers."""
+        with _changing() as changed:
+            changed |= self._claim(list(self.covered.values()))
 
     def undo(self) -> None:
         """Put every layer back as it was; a second call does nothing."""
-        self._undo.close()
-        precision_changed()
+        with _changing() as changed:
+            changed |= self._drop()
         if applied_plan(self.network) is self:
             object.__delattr__(self.network, _ATTRIBUTE)
+
+    def _claim(self, rows: Sequence[PlanRow]) -> set[int]:
+        """Put rows in force; return the ids of the layers that changed."""
+        try:
+            return {id(row.target) for row in rows if claims_on(row.target).put(self, row)}
+        except BaseException:
+            self._drop()
+            raise
+
+    def _drop(self) -> set[int]:
+        if self._undone:
+            return set()
+        self._undone = True
+        return {id(row.target) for row in self.plan.rows if claims_on(row.target).drop(self)}
+
+
+# Plans are put in force and taken back one after the other, also where a Model ends while another plan is put in force.
+_LOCK: Final = threading.Lock()
+_left: Final[list[AppliedPlan]] = []
+
+
+@contextlib.contextmanager
+def _changing() -> Iterator[set[int]]:
+    """Change layers; the ids of those that changed are put into the set that this gives."""
+    changed: set[int] = set()
+    with _LOCK:
+        yield changed
+    if changed:
+        make_again(changed)
+    _undo_left()
+
+
+def undo_soon(applied: AppliedPlan) -> None:
+    """Undo a plan now, or after the change that is going on: for finalizers, which run at any time."""
+    _left.append(applied)
+    _undo_left()
+
+
+def _undo_left() -> None:
+    while _left and not _LOCK.locked():
+        _left.pop().undo()
 
 
 def apply_plan(network: Any, plan: PrecisionPlan) -> AppliedPlan:
@@ -87,12 +118,14 @@ def apply_plan(network: Any, plan: PrecisionPlan) -> AppliedPlan:
             "apply_plan: the plan must be one of this network; got a plan of another. "
             "Write apply_plan(network, plan_precision(network, ...))."
         )
-    before = applied_plan(network)
-    if before is not None:
-        before.undo()
-    applied = AppliedPlan(network, plan)
+    before, applied = applied_plan(network), AppliedPlan(network, plan)
+    remember(network, (row.target for row in plan.rows))
+    with _changing() as changed:
+        changed |= applied._claim(plan.rows)
+        # Last: a layer for which both have the same row does not change.
+        if before is not None:
+            changed |= before._drop()
     object.__setattr__(network, _ATTRIBUTE, applied)
-    precision_changed()
     return applied
 
 
@@ -109,69 +142,12 @@ def under_plan(network: Any, plan: PrecisionPlan) -> Iterator[None]:
         network: The network that `plan` was made for.
         plan: From `plan_precision`.
     """
-    before = applied_plan(network)
-    if before is not None:
-        before._undo.close()
+    applied = AppliedPlan(network, plan)
+    with _LOCK:
+        applied._claim(plan.rows)
     try:
-        with AppliedPlan(network, plan)._undo:
-            yield
+        yield
     finally:
-        if before is not None:
-            before._put_in_force()
-
-
-def _apply_row(row: PlanRow, cast: CastRule) -> Callable[[], None]:
-    """Put one row in force; return what undoes it."""
-    if is_cell(row.target):
-        return _apply_to_cell(row.target, cast)
-    if isinstance(row.target, keras.Layer):
-        return _apply_to_layer(row, cast)
-    return interpose(row.target, lambda forward: _casting(forward, cast))
-
-
-def _apply_to_cell(cell: Any, cast: CastRule) -> Callable[[], None]:
-    before = cell._planned_cast
-    object.__setattr__(cell, "_planned_cast", cast)
-    return lambda: object.__setattr__(cell, "_planned_cast", before)
-
-
-def _apply_to_layer(row: PlanRow, cast: CastRule) -> Callable[[], None]:
-    layer, before = row.target, row.target.dtype_policy
-    object.__setattr__(layer, OWN_POLICY, before)
-    forget_config = keep_own_config(layer, before)
-    # Batch normalisation takes half as it comes, and computes in float32 by itself.
-    reads = row.output_dtype if row.fused else row.compute_dtype
-    layer.dtype_policy = "float32" if reads == float32 else f"mixed_{reads}"
-    product = None if reads == float32 else by_engine(layer)
-    restore = None
-    if cast.outputs is not None and cast.outputs != reads:
-        outputs = CastRule(outputs=cast.outputs)
-        restore = interpose(layer, lambda forward: _casting(forward, outputs))
-
-    def undo() -> None:
-        for put_back in (restore, product):
-            if put_back is not None:
-                put_back()
-        layer.dtype_policy = before
-        forget_config()
-        object.__delattr__(layer, OWN_POLICY)
-
-    return undo
-
-
-def _fuse(layer: Any) -> Callable[[], None]:
-    return interpose(layer, lambda forward: fused(layer, forward))
-
-
-def _make_lean(row: PlanRow) -> Callable[[], None]:
-    return interpose(row.target, lambda forward: lean(row.target, forward, row.output_dtype))
-
-
-def _casting(forward: Forward, cast: CastRule) -> Forward:
-    """Return `forward` with its float inputs and outputs cast."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        outputs = forward(*cast_floats(args, cast.inputs), **cast_floats(kwargs, cast.inputs))
-        return cast_floats(outputs, cast.outputs)
-
-    return call
+        with _LOCK:
+            applied._drop()
+        _undo_left()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Final, Literal, get_args
 
 import keras
 
-Family = Literal["matmul", "recurrent", "normalisation", "softmax", "other"]
+Family = Literal["matmul", "recurrent", "normalisation", "other"]
 FAMILIES: Final = get_args(Family)
 
 _layers = keras.layers
@@ -30,15 +31,10 @@ KERAS_FAMILIES: Final[dict[Family, tuple[type, ...]]] = {
         "BatchNormalization", "LayerNormalization", "GroupNormalization", "RMSNormalization", "UnitNormalization",
         "Normalization", "SpectralNormalization",
     ),
-    "softmax": _known("Softmax"),
 }
 
 # Operations of functional models are not public classes; they are told apart by name.
-_OPERATION_FAMILIES: Final[dict[str, Family]] = {
-    **dict.fromkeys(("Matmul", "Einsum", "Dot", "Tensordot", "Inner", "Outer", "Vdot"), "matmul"),
-    **dict.fromkeys(("Softmax", "LogSoftmax"), "softmax"),
-}
-_SOFTMAXES: Final = (keras.activations.softmax, keras.activations.log_softmax)
+_MATMUL_OPERATIONS: Final = ("Matmul", "Einsum", "Dot", "Tensordot", "Inner", "Outer", "Vdot")
 
 
 def rule_giver(layer: Any) -> Any:
@@ -53,20 +49,17 @@ def rule_giver(layer: Any) -> Any:
 
 def family_of(layer: Any) -> Family:
     """Return the family of a Cell (its class's `precision_family`), Keras layer or operation."""
-    layer = rule_giver(layer)
-    if isinstance(layer, keras.Layer):
+    return _family_of_class(rule_giver(layer).__class__)
+
+
+@functools.lru_cache(maxsize=1024)
+def _family_of_class(kind: type) -> Family:
+    if issubclass(kind, keras.Layer):
         for family, classes in KERAS_FAMILIES.items():
-            if isinstance(layer, classes):
+            if issubclass(kind, classes):
                 return family
         return "other"
-    if isinstance(layer, keras.Operation):
-        return _OPERATION_FAMILIES.get(type(layer).__name__, "other")
-    family = getattr(layer, "precision_family", "other")
-    return family if family in FAMILIES else "other"
-
-
-def ends_in_softmax(layer: Any) -> bool:
-    """Say whether a layer's last computation is a softmax: a softmax layer, or one with that activation."""
-    if family_of(layer) == "softmax":
-        return True
-    return getattr(rule_giver(layer), "activation", None) in _SOFTMAXES
+    if issubclass(kind, keras.Operation):
+        return "matmul" if kind.__name__ in _MATMUL_OPERATIONS else "other"
+    own: Family = getattr(kind, "precision_family", "other")
+    return own if own in FAMILIES else "other"

@@ -11,6 +11,7 @@ from mixtrain.dtype import DType, as_dtype, float32, is_float
 from mixtrain.network.walk import is_cell, tree_of
 from mixtrain.precision.families import family_of
 from mixtrain.precision.half_products import covered
+from mixtrain.precision.own_policy import own_policy
 from mixtrain.precision.request import request_of
 
 _ATTENTION: Final = tuple(
@@ -18,14 +19,14 @@ _ATTENTION: Final = tuple(
     for name in ("Attention", "AdditiveAttention", "MultiHeadAttention", "GroupQueryAttention")
     if hasattr(keras.layers, name)
 )
-# Where a Keras layer keeps the policy that the user gave it while a plan is in force.
-OWN_POLICY: Final = "_mixtrain_own_policy"
 
 
 def own_format(layer: Any) -> DType:
     """Return the format that a layer computes in without any plan."""
     if isinstance(layer, keras.Layer):
-        return _float_format(getattr(layer, OWN_POLICY, layer.dtype_policy).compute_dtype)
+        policy = own_policy(layer)
+        # A map of policies has one for each layer's path.
+        return _float_format(layer.compute_dtype if policy is layer.dtype_policy else policy.compute_dtype)
     request = request_of(layer)
     return float32 if request is None else request.dtype
 
@@ -73,10 +74,9 @@ def compilable(network: Any) -> bool:
 
 def parameter_format(layer: Any) -> DType | None:
     """Return the format that a layer's own parameters, or those below it, are stored in; None where it has none."""
-    parameters = list(layer.get_parameters()) if is_cell(layer) else list(getattr(layer, "weights", ()))
-    if not parameters:
+    first = next(iter(layer.get_parameters() if is_cell(layer) else getattr(layer, "weights", ())), None)
+    if first is None:
         return None
-    first = parameters[0]
     return as_dtype(getattr(first, "stored_dtype", first.dtype))
 
 
@@ -86,6 +86,8 @@ def reason_to_stay(layer: Any) -> str | None:
         return None
     if layer.quantization_mode is not None:
         return f"quantized ({layer.quantization_mode})"
+    if isinstance(own_policy(layer), keras.dtype_policies.DTypePolicyMap):
+        return "its dtype policy is a map of others"
     if layer.variable_dtype != "float32":
         return f"its variables are {layer.variable_dtype}"
     return None

@@ -24,7 +24,7 @@ class Level:
         default: How layers compute that neither list below names.
         in_half: Families that compute in half, and give float32 back.
         in_float32: Families kept in float32.
-        keeps_softmax: Whether a softmax that ends the network is kept in float32.
+        keeps_probabilities: Whether a softmax, sigmoid or the like that ends the network is kept in float32.
         scales_loss: Whether float16 gets a `DynamicLossScaleManager` unless the user says otherwise.
     """
 
@@ -32,7 +32,7 @@ class Level:
     default: Compute
     in_half: frozenset[Family] = frozenset()
     in_float32: frozenset[Family] = frozenset()
-    keeps_softmax: bool = False
+    keeps_probabilities: bool = False
     scales_loss: bool = False
 
 
@@ -40,9 +40,9 @@ LEVELS: Final = {
     level.name: level
     for level in (
         Level("O0", "unchanged"),
-        Level("O1", "float32", in_half=frozenset({"matmul", "recurrent"})),
-        Level("O2", "half", in_float32=frozenset({"normalisation"}), keeps_softmax=True, scales_loss=True),
-        Level("O3", "half"),
+        Level("O1", "float32", in_half=frozenset({"matmul", "recurrent"}), keeps_probabilities=True),
+        Level("O2", "half", in_float32=frozenset({"normalisation"}), keeps_probabilities=True, scales_loss=True),
+        Level("O3", "half", keeps_probabilities=True),
     )
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -13,6 +14,9 @@ from mixtrain.precision.report import as_table
 
 _PLANNED: Final = "_mixtrain_planned_rule"
 _LISTS: Final = ("white_list", "black_list")
+# The rules of a user's, layer by layer: a call of `to_float`, and a Keras layer's own `dtype`.
+TO_FLOAT: Final = "to_float"
+DTYPE_POLICY: Final = "dtype policy"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,7 +25,8 @@ class PlannedRule:
 
     Attributes:
         name: The rule that won.
-        by_user: Whether it is a user's (`to_float`, a list's entry), which covers all that is computed inside.
+        by_user: Whether it is a user's (`to_float`, a layer's own dtype, a list's entry), which covers all that is
+            computed inside.
     """
 
     name: str
@@ -55,6 +60,11 @@ class PlanRow:
     cast: CastRule | None = dataclasses.field(repr=False)
     target: Any = dataclasses.field(repr=False, compare=False)
     fused: bool = False
+
+    @property
+    def by_user(self) -> bool:
+        """Whether the rule is a user's, given for this layer."""
+        return self.rule in (TO_FLOAT, DTYPE_POLICY) or (self.rule in _LISTS and self.why.startswith("matches"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +110,5 @@ def planned_rule(layer: Any) -> PlannedRule | None:
 
 def note_rule(row: PlanRow) -> Callable[[], None]:
     """Let a layer remember its row's rule; return what takes it back."""
-    by_user = row.rule == "to_float" or (row.rule in _LISTS and row.why.startswith("matches"))
-    object.__setattr__(row.target, _PLANNED, PlannedRule(row.rule, by_user))
-    return lambda: object.__delattr__(row.target, _PLANNED)
+    object.__setattr__(row.target, _PLANNED, PlannedRule(row.rule, row.by_user))
+    return functools.partial(object.__delattr__, row.target, _PLANNED)

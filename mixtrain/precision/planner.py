@@ -11,15 +11,18 @@ import keras
 from mixtrain import checks
 from mixtrain.dtype import DType, float32
 from mixtrain.errors import PrecisionRuleError
+from mixtrain.network.ends import Place, ends_of
 from mixtrain.network.walk import Node, tree_of
 from mixtrain.precision.cast import CastRule
-from mixtrain.precision.families import Family, ends_in_softmax, family_of, rule_giver
+from mixtrain.precision.families import Family, family_of, rule_giver
 from mixtrain.precision.formats import own_format, parameter_format, reason_to_stay
 from mixtrain.precision.fused_norm import reason_not_fused
 from mixtrain.precision.levels import AmpLevel, Level, Resolved, resolve_level
-from mixtrain.precision.plan import PlanRow, PrecisionPlan
+from mixtrain.precision.own_policy import chosen_policies, own_policy
+from mixtrain.precision.plan import DTYPE_POLICY, TO_FLOAT, PlanRow, PrecisionPlan
+from mixtrain.precision.probabilities import FinalProbabilities
 from mixtrain.precision.request import Request, request_of
-from mixtrain.precision.rules import Entry, LayerList
+from mixtrain.precision.rules import Entry, LayerList, Match
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,19 +95,27 @@ class _Planner:
         self._half = resolved.half
         self._keep_norm = keep_norm
         self._lists = lists
-        self._tail = _tails(root)
+        self._chosen = chosen_policies(root)
+        self._final = FinalProbabilities(root.layer)
+        self._decided: dict[int, tuple[Node, _Decision]] = {}
+        self._outputs: dict[int, tuple[DType, bool]] = {}
 
     def rows(self) -> Iterator[PlanRow]:
-        yield from self._visit(self._root, None, None)
+        for node, decision in self._visit(self._root, None, None):
+            self._decided[id(node.layer)] = node, decision
+        for node, decision in self._decided.values():
+            yield self._row(node, decision)
 
-    def _visit(self, node: Node, covering: _Decision | None, above: Request | None) -> Iterator[PlanRow]:
+    def _visit(
+        self, node: Node, covering: _Decision | None, above: Request | None
+    ) -> Iterator[tuple[Node, _Decision]]:
         request = _later(_later(request_of(node.layer), request_of(rule_giver(node.layer))), above)
         decision = self._decide(node, covering, request)
         if isinstance(node.layer, keras.Operation) and not isinstance(node.layer, keras.Layer):
             if self._casts_operation(node, decision):
-                yield self._row(node, decision)
+                yield node, decision
             return
-        yield self._row(node, decision)
+        yield node, decision
         below = decision if decision.covers_below else covering
         for child in node.children:
             yield from self._visit(child, below, request)
@@ -113,46 +124,63 @@ class _Planner:
         """Whether an operation of a functional model has a row; all others compute in what they are given."""
         if decision.dtype is None:
             return False
-        family = family_of(node.layer)
         listed = self._lists is not None and self._lists.entry_for(node.layer) is not None
-        return listed or family == "matmul" or (family == "softmax" and decision.covers_below)
+        final = self._lists is None and self._final.computed_by(node.layer)
+        return listed or final or family_of(node.layer) == "matmul"
 
     def _decide(self, node: Node, covering: _Decision | None, request: Request | None) -> _Decision:
         family = family_of(node.layer)
         giver = rule_giver(node.layer)
         listed = (self._lists.entry_for(node.layer) or self._lists.entry_for(giver)) if self._lists else None
         if request is not None:
-            self._check_contradiction(node, request, listed)
-            return _Decision(request.dtype, "to_float", f"the user asked for {request.dtype}")
-        fixed = reason_to_stay(node.layer) or reason_to_stay(giver)
+            self._check_contradiction(node, request.dtype, "to_float", listed)
+            return _Decision(request.dtype, TO_FLOAT, f"the user asked for {request.dtype}")
+        fixed = reason_to_stay(node.layer) or (None if giver is node.layer else reason_to_stay(giver))
         if fixed is not None:
             return _Decision(None, "own dtype", fixed)
+        chooser = self._chooser(node.layer)
+        if chooser is not None and (self._lists is not None or self._level.default != "unchanged"):
+            dtype, name = own_format(chooser), own_policy(chooser).name
+            if listed is not None and listed.names_layer:
+                self._check_contradiction(node, dtype, f'dtype="{name}"', listed)
+            return _Decision(dtype, DTYPE_POLICY, f'the layer was given dtype="{name}"')
         if self._lists is not None:
             return self._by_list(listed, covering)
         return self._by_level(node, family, covering)
 
-    def _check_contradiction(self, node: Node, request: Request, listed: str | None) -> None:
+    def _chooser(self, layer: Any) -> Any:
+        """Return the layer whose own dtype policy a layer follows, or None where it has no policy of the user's."""
+        if not self._chosen:
+            return None
+        # Keras runs a recurrent layer and its cell in one loop, whose states have one format.
+        cell = getattr(layer, "cell", None) if isinstance(layer, keras.layers.RNN) else None
+        return next((found for found in (layer, rule_giver(layer), cell) if id(found) in self._chosen), None)
+
+    def _check_contradiction(self, node: Node, dtype: DType, rule: str, listed: Match | None) -> None:
         if self._lists is None or listed is None:
             return
         wanted = self._half if self._lists.name == "white_list" else float32
-        if request.dtype != wanted:
+        if dtype != wanted:
+            undo = "do not call to_float on" if rule == TO_FLOAT else f"take {rule} from"
             raise PrecisionRuleError(
                 f"custom_mixed_precision: two rules contradict each other at {node.path or 'the network'}: "
-                f"{self._lists.name} entry {listed} means {wanted}, to_float means {request.dtype}. "
-                "Take the entry out of the list, or do not call to_float on that layer."
+                f"{self._lists.name} entry {listed.entry} means {wanted}, {rule} means {dtype}. "
+                f"Take the entry out of the list, or {undo} that layer."
             )
 
-    def _by_list(self, listed: str | None, covering: _Decision | None) -> _Decision:
+    def _by_list(self, listed: Match | None, covering: _Decision | None) -> _Decision:
         white = self._lists is not None and self._lists.name == "white_list"
         if covering is not None and listed is None:
             return dataclasses.replace(covering, returns_float32=False)
         if white:
             if listed is None:
                 return _Decision(float32, "white_list", "not in the list")
-            return _Decision(self._half, "white_list", f"matches {listed}", returns_float32=True, covers_below=True)
+            return _Decision(
+                self._half, "white_list", f"matches {listed.entry}", returns_float32=True, covers_below=True
+            )
         if listed is None:
             return _Decision(self._half, "black_list", "not in the list")
-        return _Decision(float32, "black_list", f"matches {listed}", covers_below=True)
+        return _Decision(float32, "black_list", f"matches {listed.entry}", covers_below=True)
 
     def _by_level(self, node: Node, family: Family, covering: _Decision | None) -> _Decision:
         level = self._level
@@ -160,10 +188,11 @@ class _Planner:
             return _Decision(None, level.name, "unchanged")
         if covering is not None:
             return dataclasses.replace(covering, returns_float32=False)
+        final = self._final.reason(node.layer) if level.keeps_probabilities else None
+        if final is not None:
+            return _Decision(float32, level.name, final, covers_below=True)
         if family == "normalisation" and level.default == "half":
             return self._normalisation(level)
-        if level.keeps_softmax and id(node.layer) in self._tail and ends_in_softmax(node.layer):
-            return _Decision(float32, level.name, "a softmax that ends the network", covers_below=True)
         if family in level.in_half:
             why = "recurrent layers compute in half" if family == "recurrent" else "matrix products compute in half"
             return _Decision(self._half, level.name, why, returns_float32=True, covers_below=family == "recurrent")
@@ -181,29 +210,22 @@ class _Planner:
         return _Decision(float32, rule, "half in and out; its kernels compute in float32 all the same")
 
     def _row(self, node: Node, decision: _Decision) -> PlanRow:
-        layer, root = node.layer, node is self._root
-        now = own_format(layer)
-        compute = decision.dtype or now
-        output = compute
+        layer = node.layer
+        output, is_cast = self._output(layer)
         cast: CastRule | None = None
         if decision.dtype is not None:
-            cast = CastRule(inputs=compute, parameters=None if compute == float32 else compute)
+            cast = CastRule(inputs=decision.dtype, parameters=None if decision.dtype == float32 else decision.dtype)
             if self._is_half_norm(layer, decision):
-                output = self._half
-                cast = CastRule(outputs=self._half)
-            elif decision.returns_float32:
-                output = float32
-                cast = dataclasses.replace(cast, outputs=float32)
-            if root and decision.rule != "to_float":
-                output = float32
-                cast = dataclasses.replace(cast, outputs=float32)
+                cast = CastRule()
+            if is_cast:
+                cast = dataclasses.replace(cast, outputs=output)
         kernel = _kernel(layer)
         return PlanRow(
             path=node.path,
             layer=type(layer).__name__,
             rule=decision.rule,
             why=f"{decision.why}; in separate operations: {kernel}" if kernel else decision.why,
-            compute_dtype=compute,
+            compute_dtype=decision.dtype or own_format(layer),
             parameter_dtype=parameter_format(layer),
             output_dtype=output,
             cast=cast,
@@ -211,10 +233,39 @@ class _Planner:
             fused=kernel == "",
         )
 
+    def _output(self, layer: Any) -> tuple[DType, bool]:
+        """Return the format of a layer's float outputs, and whether they are cast to it."""
+        if id(layer) not in self._outputs:
+            self._outputs[id(layer)] = self._output_of(*self._decided[id(layer)])
+        return self._outputs[id(layer)]
+
+    def _output_of(self, node: Node, decision: _Decision) -> tuple[DType, bool]:
+        if decision.returns_float32 or node is self._root and decision.dtype is not None and decision.rule != TO_FLOAT:
+            return float32, True
+        half_norm = self._is_half_norm(node.layer, decision)
+        own = self._half if half_norm else decision.dtype or own_format(node.layer)
+        given = {found for place in ends_of(node.layer) if (found := self._given(place)) not in (None, own)}
+        if not given:
+            return own, half_norm
+        # What lies inside gives other formats than the layer's: it stays as it is, or no digit of it is lost.
+        return (_one(given), False) if decision.dtype is None else (float32, True)
+
+    def _given(self, place: Place) -> DType | None:
+        """Return the format that a call inside a network gives; None for the network's inputs."""
+        if id(place.layer) in self._decided:
+            return self._output(place.layer)[0]
+        given = {found for source in place.sources() if (found := self._given(source)) is not None}
+        return _one(given) if given else None
+
     def _is_half_norm(self, layer: Any, decision: _Decision) -> bool:
         """Whether a layer normalises in float32 between neighbours that compute in half."""
         in_half_network = self._level.default == "half" and self._lists is None
-        return in_half_network and family_of(layer) == "normalisation" and decision.rule != "to_float"
+        return in_half_network and family_of(layer) == "normalisation" and decision.rule not in (TO_FLOAT, DTYPE_POLICY)
+
+
+def _one(formats: set[DType]) -> DType:
+    """Return the only one of some formats, or what Keras makes of several."""
+    return next(iter(formats)) if len(formats) == 1 else float32
 
 
 def _kernel(layer: Any) -> str | None:
@@ -228,18 +279,3 @@ def _later(own: Request | None, above: Request | None) -> Request | None:
     if own is None or above is None:
         return own or above
     return own if own.stamp >= above.stamp else above
-
-
-def _tails(root: Node) -> set[int]:
-    """Return the ids of the layers whose outputs are the network's."""
-    found: set[int] = set()
-    front = [root]
-    while front:
-        node = front.pop()
-        found.add(id(node.layer))
-        if not node.children:
-            continue
-        names = set(getattr(node.layer, "output_names", ())) if isinstance(node.layer, keras.Model) else set()
-        named = [child for child in node.children if getattr(child.layer, "name", None) in names]
-        front += named or [node.children[-1]]
-    return found

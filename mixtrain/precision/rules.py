@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fnmatch
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +14,19 @@ from mixtrain.errors import PrecisionRuleError
 from mixtrain.network.walk import Node, is_cell
 
 Entry = Any  # a layer class, a layer object, or a path pattern
+
+
+@dataclasses.dataclass(frozen=True)
+class Match:
+    """The entry of a list that matches a layer.
+
+    Attributes:
+        entry: The entry in words.
+        names_layer: Whether it means this very layer: the layer itself or its path, not a class or a pattern.
+    """
+
+    entry: str
+    names_layer: bool
 
 
 class LayerList:
@@ -35,7 +49,7 @@ class LayerList:
                 "custom_mixed_precision", f"{name} must be a list with entries", entries, f"{name}=[nn.Dense]"
             )
         self.name = name
-        self._matches: dict[int, str] = {}
+        self._matches: dict[int, Match] = {}
         for entry in entries:
             matched = [node for node in root.walk() if matches(name, entry, node)]
             if not matched and not isinstance(entry, type):
@@ -43,8 +57,9 @@ class LayerList:
                     f"custom_mixed_precision: every layer and pattern of {name} must match; {describe(entry)} matches "
                     f"none of {_some_paths(root)}. Write a layer of this network or a pattern of its paths."
                 )
+            match = Match(describe(entry), not isinstance(entry, type) and not _is_pattern(entry))
             for node in matched:
-                self._matches.setdefault(id(node.layer), describe(entry))
+                self._matches.setdefault(id(node.layer), match)
         if not self._matches:
             raise PrecisionRuleError(
                 f"custom_mixed_precision: {name} must match some layer; {checks.listed(map(describe, entries))} "
@@ -52,8 +67,8 @@ class LayerList:
                 "its paths."
             )
 
-    def entry_for(self, layer: Any) -> str | None:
-        """Return the entry that matches a layer, in words, or None."""
+    def entry_for(self, layer: Any) -> Match | None:
+        """Return the entry that matches a layer, or None."""
         return self._matches.get(id(layer))
 
 
@@ -75,6 +90,10 @@ def describe(entry: Entry) -> str:
     if isinstance(entry, type):
         return entry.__name__
     return checks.shown(entry) if isinstance(entry, str) else f"this {type(entry).__name__}"
+
+
+def _is_pattern(entry: Entry) -> bool:
+    return isinstance(entry, str) and any(sign in entry for sign in "*?[")
 
 
 def _some_paths(root: Node) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,7 +23,8 @@ from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, evaluate, o
 from mixtrain.train.feed import Feed
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.model_metrics import model_metrics
-from mixtrain.train.networks import LossOptions, Networks, PrecisionOptions
+from mixtrain.train.networks import LossOptions, Networks
+from mixtrain.train.plan_in_force import PrecisionOptions
 from mixtrain.train.progress import Verbose
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.saving import KerasSaving
@@ -112,6 +114,8 @@ class Model(KerasSaving):
         options = PrecisionOptions(amp_level, keep_batchnorm_fp32, cast_model_type)
         loss = LossOptions(loss_weights, sample_weight)
         self._networks = Networks(network, loss_fn, optimizer, eval_network, options, loss_scale_manager, loss)
+        # A network that outlives its Model is as it was before.
+        weakref.finalize(self, self._networks.precision.end).atexit = False
         if self._networks.built:
             self._networks.enter()
             self._networks.train_network  # noqa: B018  (made now, so that its errors come at once)
@@ -145,7 +149,7 @@ class Model(KerasSaving):
             float16
         """
         self._networks.enter()
-        return self._networks.current_plan
+        return self._networks.precision.plan
 
     def train(
         self,

@@ -8,14 +8,13 @@ from typing import Any
 
 import keras
 
-from mixtrain import amp, checks
+from mixtrain import checks
 from mixtrain.amp.train_network import (
     LEVEL_DEFAULT,
     check_manager,
     default_manager,
     host_driven,
     make_train_cell,
-    planned,
 )
 from mixtrain.network.walk import is_cell, tree_of
 from mixtrain.nn.cell import Cell, KerasCell
@@ -25,12 +24,11 @@ from mixtrain.nn.step.manager import LossScaleManager
 from mixtrain.nn.step.output_losses import is_keras_loss
 from mixtrain.nn.step.own_loss import computes_loss, inputs_of, refuse_overridden
 from mixtrain.nn.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
-from mixtrain.precision.apply import applied_plan, apply_plan
 from mixtrain.precision.formats import choose_step_jit
-from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.train.columns import check_columns_of_loss, check_columns_of_own_loss
 from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, with_masks
 from mixtrain.train.feed import Feed
+from mixtrain.train.plan_in_force import PlanInForce, PrecisionOptions
 from mixtrain.train.stepper import Stepper
 
 
@@ -45,15 +43,6 @@ class LossOptions:
 
     weights: Any = None
     sample_weight: bool = False
-
-
-@dataclasses.dataclass(frozen=True)
-class PrecisionOptions:
-    """How a Model plans its network's precision."""
-
-    amp_level: Any
-    keep_batchnorm_fp32: bool | None
-    cast_model_type: Any
 
 
 class Networks:
@@ -73,6 +62,7 @@ class Networks:
         loss_fn: The loss, or None.
         optimizer: The optimizer, or None.
         manager: The manager in use, or None.
+        precision: The plan.
     """
 
     def __init__(
@@ -96,10 +86,9 @@ class Networks:
         if optimizer is not None:
             refuse_overridden(network, "train_step")
         self._given_eval = eval_network
-        self._options = options
-        self._plan = self.plan()
+        self.precision = PlanInForce(network, options)
         if manager is LEVEL_DEFAULT:
-            manager = default_manager(self._plan, optimizer) if optimizer is not None else None
+            manager = default_manager(self.precision.plan, optimizer) if optimizer is not None else None
         self.manager: LossScaleManager | None = manager
         if optimizer is not None:
             check_manager("Model", manager, optimizer)
@@ -113,31 +102,9 @@ class Networks:
                 f'amp.auto_mixed_precision(network, "{options.amp_level}") before the train step is made of it',
             )
 
-    def plan(self) -> PrecisionPlan:
-        """Return the plan as the network stands now; `to_float` calls made since then count."""
-        asked = self._options
-        return planned(
-            "Model", self.network, asked.amp_level, asked.keep_batchnorm_fp32, asked.cast_model_type
-        )
-
     def enter(self) -> None:
-        """Put this Model's plan in force, should another Model of the same network, or `to_float`, have changed it."""
-        current = applied_plan(self.network)
-        plan = self._plan_without(current)
-        if current is None or current.plan is not self._plan or plan != self._plan:
-            self._plan = plan
-            apply_plan(self.network, plan)
-
-    def _plan_without(self, current: amp.AppliedPlan | None) -> PrecisionPlan:
-        """Plan from the network as the user left it, not as another plan has it."""
-        if current is not None and current.plan is not self._plan:
-            current.undo()
-        return self.plan()
-
-    @property
-    def current_plan(self) -> PrecisionPlan:
-        """The plan in force since the last `enter`."""
-        return self._plan
+        """Put this Model's plan in force, should another Model, or `to_float`, have changed the network."""
+        self.precision.enter()
 
     @property
     def built(self) -> bool:
@@ -260,19 +227,19 @@ class Networks:
     @functools.cached_property
     def stepper(self) -> Stepper:
         """The train network, compiled."""
-        return Stepper(self.train_network, scaled=self.scaled)
+        return Stepper(self.train_network, scaled=self.scaled, prepare=self.precision.hold)
 
     @functools.cached_property
     def evaluating(self) -> CompiledCall:
         """The eval network, compiled."""
         network = self.eval_network
-        return CompiledCall(with_masks(network), lambda: choose_step_jit(network))
+        return CompiledCall(with_masks(network), lambda: choose_step_jit(network), prepare=self.precision.hold)
 
     @functools.cached_property
     def predicting(self) -> CompiledCall:
         """The network, compiled."""
         network = self.predict_network
-        return CompiledCall(network, lambda: choose_step_jit(network))
+        return CompiledCall(network, lambda: choose_step_jit(network), prepare=self.precision.hold)
 
     @property
     def with_loss(self) -> Any:

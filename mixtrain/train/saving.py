@@ -11,7 +11,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.network.walk import tree_of
-from mixtrain.precision.formats import OWN_POLICY
+from mixtrain.precision.own_policy import OWN_POLICY
 from mixtrain.precision.master_weights import masters_shown, updating_masters
 
 if TYPE_CHECKING:

@@ -43,16 +43,17 @@ class Stepper:
     Args:
         network: Takes the columns of a batch, returns its outputs; a Cell.
         scaled: Whether outputs that are three mean ``(loss, overflow, loss_scale)``.
+        prepare: Called before each call, as `CompiledCall` does.
 
     Attributes:
         outputs: The network's outputs at the last step run.
         pace: How many steps a call should run.
     """
 
-    def __init__(self, network: Any, *, scaled: bool) -> None:
+    def __init__(self, network: Any, *, scaled: bool, prepare: Callable[[], None] = lambda: None) -> None:
         self._network = network
         self._scaled = scaled
-        self._training = CompiledCall(self._flat, lambda: choose_step_jit(network), engine.CompiledSteps)
+        self._training = CompiledCall(self._flat, lambda: choose_step_jit(network), engine.CompiledSteps, prepare)
         self._structure: Any = None
         self._reported: list[str] = []
         self.outputs: Any = None

@@ -125,7 +125,7 @@ EXPECTED = {
     # (network, layer): what it computes in at O0, O1, O2, O3; "h" for half, "f" for float32
     (resnet, "stem"): "fhhh", (resnet, "stem_norm"): "ffff", (resnet, "stem_relu"): "ffhh", (resnet, "add"): "ffhh",
     (resnet, "head"): "fhhh", (sequential, "first"): "fhhh", (sequential, "norm"): "ffff",
-    (sequential, "softmax"): "fffh", (lstm, "lstm"): "fhhh", (lstm, "lstm/lstm_cell"): "fhhh",
+    (sequential, "softmax"): "ffff", (lstm, "lstm"): "fhhh", (lstm, "lstm/lstm_cell"): "fhhh",
     (attention, "attention"): "ffhh", (attention, "attention/query"): "fhhh", (attention, "attention/softmax"): "ffhh",
     (attention, "norm"): "ffff", (cells, "conv"): "fhhh", (cells, "norm"): "ffff", (cells, "relu"): "ffhh",
     (cells, "scale"): "ffff", (cells, "head"): "fhhh",

@@ -99,11 +99,11 @@ _SIDE = {"mobile_net_v2": 32, "resnet50_v2": 32, "efficient_net_v2_b0": 32, "con
 ZOO = [
     Entry(networks.sequential, _IMAGE, _CLASSES, {
         "conv": "fhhh", "depthwise": "fhhh", "separable": "fhhh", "norm": "ffff", "relu": "ffhh", "pool": "ffhh",
-        "drop": "ffhh", "head": "fhhh", "softmax": "fffh",
+        "drop": "ffhh", "head": "fhhh", "softmax": "ffff",
     }),
     Entry(networks.augmentation, _IMAGE, _CLASSES, {"rescale": "ffhh", "conv": "fhhh", "head": "fhhh"}),
     Entry(networks.several_ends, [_s(6), _s(4)], {"mean": _s(1), "label": _CLASSES}, {
-        "left": "fhhh", "right": "fhhh", "join": "ffhh", "mean": "fhhh", "label": "fhfh",
+        "left": "fhhh", "right": "fhhh", "join": "ffhh", "mean": "fhhh", "label": "ffff",
     }),
     Entry(networks.subclassed, _s(6), _CLASSES, {"": "ffhh", "first": "fhhh", "inner": "fhhh", "norm": "ffff"}),
     Entry(networks.nested, _s(6), _CLASSES, {
@@ -150,10 +150,10 @@ ZOO = [
     *(
         Entry(make, _s(_SIDE[make.__name__], _SIDE[make.__name__], 3), _CLASSES, formats, large=True)
         for make, formats in (
-            (networks.mobile_net_v2, {"Conv1": "fhhh", "bn_Conv1": "ffff", "predictions": "fhfh"}),
-            (networks.resnet50_v2, {"conv1_conv": "fhhh", "post_bn": "ffff", "predictions": "fhfh"}),
-            (networks.efficient_net_v2_b0, {"stem_conv": "fhhh", "stem_bn": "ffff", "predictions": "fhfh"}),
-            (networks.conv_next_tiny, {"convnext_tiny_head_dense": "fhfh"}),
+            (networks.mobile_net_v2, {"Conv1": "fhhh", "bn_Conv1": "ffff", "predictions": "ffff"}),
+            (networks.resnet50_v2, {"conv1_conv": "fhhh", "post_bn": "ffff", "predictions": "ffff"}),
+            (networks.efficient_net_v2_b0, {"stem_conv": "fhhh", "stem_bn": "ffff", "predictions": "ffff"}),
+            (networks.conv_next_tiny, {"convnext_tiny_head_dense": "ffff"}),
         )
     ),
 ]

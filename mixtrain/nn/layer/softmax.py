@@ -11,7 +11,6 @@ from mixtrain import checks
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.inputs import check_rank, float_tensor, name_of
 from mixtrain.nn.layer.windows import is_integral
-from mixtrain.precision.families import Family
 
 
 class _AlongAxis(Cell):
@@ -53,7 +52,6 @@ class Softmax(_AlongAxis):
     Source: MindSpore, `mindspore.nn.Softmax`.
     """
 
-    precision_family: ClassVar[Family] = "softmax"
     _function = staticmethod(keras.ops.softmax)
 
 
@@ -75,14 +73,12 @@ class LogSoftmax(_AlongAxis):
     Source: MindSpore, `mindspore.nn.LogSoftmax`.
     """
 
-    precision_family: ClassVar[Family] = "softmax"
     _function = staticmethod(keras.ops.log_softmax)
 
 
 class Softmin(_AlongAxis):
     """`Softmax` of -x along `axis`. Example: ``nn.Softmin(-1)(x)``. Source: MindSpore, `mindspore.nn.Softmin`."""
 
-    precision_family: ClassVar[Family] = "softmax"
     _function = staticmethod(lambda x, axis: keras.ops.softmax(-x, axis=axis))
 
 
@@ -100,8 +96,6 @@ class Softmax2d(Cell):
 
     Source: MindSpore, `mindspore.nn.Softmax2d`.
     """
-
-    precision_family: ClassVar[Family] = "softmax"
 
     def __init__(self) -> None:
         super().__init__()

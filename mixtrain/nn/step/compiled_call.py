@@ -16,6 +16,7 @@ class CompiledCall:
         function: Takes and returns tensors.
         choice: Returns how it is compiled for the formats it computes in now.
         compile_function: Takes the function and `choice`, returns what is called.
+        prepare: Called before each call: puts in force what the function is to be compiled under.
 
     Attributes:
         choice: As given.
@@ -26,10 +27,12 @@ class CompiledCall:
         function: Callable[..., Any],
         choice: Callable[[], engine.JitChoice],
         compile_function: Callable[..., Any] = engine.compile_function,
+        prepare: Callable[[], None] = lambda: None,
     ) -> None:
         self._labels = engine.ClassLabels(function)
         self.choice = choice
         self._compile_function = compile_function
+        self._prepare = prepare
         self._version: tuple[Any, ...] = ()
         self._compiled: Any = None
 
@@ -48,6 +51,7 @@ class CompiledCall:
 
     def compiled(self) -> Any:
         """Return the compiled call for the precision and the settings that hold now."""
+        self._prepare()
         version = (precision_version(), context.get_context("mode"), context.get_context("jit_level"))
         if self._version != version:
             self._labels.rules = None

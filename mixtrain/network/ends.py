@@ -1,0 +1,63 @@
+"""Where a network's outputs come from: the layers that give them, and for each of those what it is given."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import keras
+
+from mixtrain.network.walk import children_of, is_cell
+
+_layers = keras.layers
+# They give what the layer inside them gives.
+_WRAPPERS: Final = (_layers.TimeDistributed, _layers.SpectralNormalization)
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """One call of a layer inside a network.
+
+    Attributes:
+        layer: The Cell, Keras layer, or operation of a functional model.
+        key: Tells this call of the layer from its other calls.
+        sources: Returns the calls whose outputs it is given; none where it is given the network's inputs.
+    """
+
+    layer: Any
+    key: tuple[int, int]
+    sources: Callable[[], Sequence[Place]]
+
+
+def ends_of(layer: Any) -> Sequence[Place]:
+    """Return the calls inside a layer whose outputs are the layer's own; none for a layer that computes by itself.
+
+    A functional model is followed along its graph, any other network by the order of its layers: what a `call` or
+    `construct` does with them cannot be read from the layer, and the last one is taken for the end.
+
+    Args:
+        layer: A Cell, Keras layer or operation.
+    """
+    if isinstance(layer, _WRAPPERS):
+        return [_in_order([layer.layer])]
+    if isinstance(layer, _layers.Bidirectional):
+        return [_in_order([layer.forward_layer]), _in_order([layer.backward_layer])]
+    if isinstance(layer, keras.Model) and not isinstance(layer, keras.Sequential) and hasattr(layer, "operations"):
+        return [_in_graph(output) for output in layer.outputs]
+    if not is_cell(layer) and not isinstance(layer, keras.Model) and type(layer).__module__.startswith("keras."):
+        return []  # Attention and recurrent layers, whose sublayers have no such order.
+    children = list(children_of(layer).values())
+    return [_in_order(children)] if children else []
+
+
+def _in_order(layers: Sequence[Any]) -> Place:
+    return Place(layers[-1], (id(layers[-1]), -len(layers)), lambda: [_in_order(layers[:-1])] if layers[:-1] else [])
+
+
+def _in_graph(tensor: Any) -> Place:
+    # Keras tells in public only where an operation's first call comes from, and not which operation made a tensor;
+    # tests/network/test_ends.py fails if these names move.
+    operation, node, _ = tensor._keras_history
+    inputs = operation._inbound_nodes[node].input_tensors
+    return Place(operation, (id(operation), node), lambda: [_in_graph(given) for given in inputs])

@@ -1,0 +1,41 @@
+"""The functions that Keras compiled for its own `fit`, `evaluate` and `predict`: made again after a plan's change."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import Any, Final
+
+import keras
+
+# Of each network that was ever planned: the ids of its layers, and the Keras models among them.
+_NETWORKS: Final[weakref.WeakKeyDictionary[Any, tuple[frozenset[int], tuple[weakref.ref[keras.Model], ...]]]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def remember(network: Any, layers: Iterable[Any]) -> None:
+    """Remember a network that is planned.
+
+    Args:
+        network: The Cell, Keras layer or model.
+        layers: All its layers, itself included.
+    """
+    layers = list(layers)
+    models = tuple(weakref.ref(layer) for layer in layers if isinstance(layer, keras.Model))
+    if models:
+        _NETWORKS[network] = frozenset(map(id, layers)), models
+
+
+def make_again(changed: set[int]) -> None:
+    """Let Keras make anew what it compiled for models with a layer of these ids.
+
+    Keras traces such a function once; it would compute in the precision of that time for ever.
+    """
+    for layers, models in list(_NETWORKS.values()):
+        if layers.isdisjoint(changed):
+            continue
+        for model in filter(None, (reference() for reference in models)):
+            for name in ("train", "test", "predict"):
+                if getattr(model, f"{name}_function", None) is not None:
+                    getattr(model, f"make_{name}_function")(force=True)

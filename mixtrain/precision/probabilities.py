@@ -1,0 +1,135 @@
+"""Probabilities that end a network: which layers compute them, and which pass them on to the outputs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, Final
+
+import keras
+
+from mixtrain.network.ends import Place, ends_of
+from mixtrain.network.walk import children_of, is_cell
+from mixtrain.precision.families import family_of, rule_giver
+
+# By the names of classes (Cells, Keras's layers and operations) and functions, in lower case and without "_".
+_COMPUTED: Final = {
+    "softmax": "softmax", "softmaxv2": "softmax", "softmax2d": "softmax", "softmin": "softmin",
+    "logsoftmax": "log_softmax", "logsoftmaxv2": "log_softmax", "sparsemax": "sparsemax",
+    "sigmoid": "sigmoid", "logsigmoid": "log_sigmoid", "hardsigmoid": "hard_sigmoid", "hsigmoid": "hard_sigmoid",
+    "sparsesigmoid": "sparse_sigmoid",
+}
+# What moves, drops, chooses or averages numbers, and what takes a loss of them.
+_PASSED: Final = frozenset({
+    "activityregularization", "alphadropout", "average", "concatenate", "cropping1d", "cropping2d", "cropping3d",
+    "dropout", "dropout1d", "dropout2d", "dropout3d", "expanddims", "flatten", "gaussiandropout", "getitem",
+    "globalaveragepooling1d", "globalaveragepooling2d", "globalaveragepooling3d", "globalmaxpooling1d",
+    "globalmaxpooling2d", "globalmaxpooling3d", "identity", "lossbase", "maximum", "mean", "minimum", "moveaxis",
+    "permute", "ravel", "repeatvector", "reshape", "spatialdropout1d", "spatialdropout2d", "spatialdropout3d",
+    "squeeze", "stack", "swapaxes", "transpose", "upsampling1d", "upsampling2d", "upsampling3d",
+})
+
+
+def probability_of(layer: Any) -> str | None:
+    """Return which probabilities a layer's last computation gives ("softmax", "sigmoid", ...), or None.
+
+    Args:
+        layer: A Cell, Keras layer or operation: one of these itself, or one with such an activation.
+    """
+    layer = rule_giver(layer)
+    names = _names_of(layer.__class__)
+    return next((_COMPUTED[name] for name in names if name in _COMPUTED), None) or _by_activation(layer)
+
+
+def _by_activation(layer: Any) -> str | None:
+    activation = getattr(layer, "activation", None)
+    activation = getattr(activation, "keras_layer", activation)
+    if activation is None:
+        return None
+    # A network may keep an activation for its hidden layers: only one that has no other layers ends in it.
+    others = [child for child in children_of(layer).values() if child is not activation]
+    if others and family_of(layer) != "recurrent":
+        return None
+    if isinstance(activation, keras.Operation) or is_cell(activation):
+        return probability_of(activation)
+    return _COMPUTED.get(_name_of(activation))
+
+
+def passes_on(layer: Any) -> bool:
+    """Say whether what a layer gives is, number by number, what it is given, save for order, choice and averages."""
+    layer = rule_giver(layer)
+    if isinstance(layer, keras.layers.Activation):
+        return _name_of(layer.activation) in ("linear", "identity")
+    return not _PASSED.isdisjoint(_names_of(layer.__class__))
+
+
+def _name_of(function: Any) -> str:
+    """Return the plain name of a function, also of one with settings (`functools.partial`)."""
+    function = getattr(function, "func", function)
+    return _plain(getattr(function, "__name__", ""))
+
+
+@functools.lru_cache(maxsize=1024)
+def _names_of(kind: type) -> tuple[str, ...]:
+    """Return the plain names of a class and of those that it is made of."""
+    return tuple(_plain(base.__name__) for base in kind.__mro__)
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+class FinalProbabilities:
+    """The layers that compute the probabilities among a network's outputs, or pass them on.
+
+    Args:
+        network: A Cell, Keras layer or model.
+    """
+
+    def __init__(self, network: Any) -> None:
+        self._computed: dict[int, str] = {}
+        self._passed: dict[int, str] = {}
+        self._traced: dict[tuple[int, int], str | None] = {}
+        self._given_by(network)
+
+    def computed_by(self, layer: Any) -> bool:
+        """Say whether a layer computes such probabilities."""
+        return id(layer) in self._computed
+
+    def reason(self, layer: Any) -> str | None:
+        """Return why a layer is to compute in float32, or None where no probabilities ask for it."""
+        if id(layer) in self._computed:
+            return f"a {self._computed[id(layer)]} that ends the network"
+        passed = self._passed.get(id(layer))
+        return None if passed is None else f"passes on the {passed} that ends the network"
+
+    def _given_by(self, layer: Any) -> str | None:
+        """Return which probabilities a layer gives; "" where it passes on what it is given, None otherwise."""
+        found = probability_of(layer)
+        if found is not None:
+            self._computed[id(layer)] = found
+            return found
+        return "" if passes_on(layer) else self._joined([self._given(place) for place in ends_of(layer)] or [None])
+
+    def _given(self, place: Place) -> str | None:
+        """Return which probabilities a call gives, going back through calls that pass them on."""
+        if place.key not in self._traced:
+            self._traced[place.key] = self._trace(place)
+        return self._traced[place.key]
+
+    def _trace(self, place: Place) -> str | None:
+        if isinstance(place.layer, keras.layers.InputLayer):
+            return ""
+        given = self._given_by(place.layer)
+        if given != "":
+            return given
+        found = self._joined([self._given(source) for source in place.sources()])
+        if found:
+            self._passed[id(place.layer)] = found
+        return found
+
+    @staticmethod
+    def _joined(given: Sequence[str | None]) -> str | None:
+        """Return what several calls give together: probabilities where one gives them."""
+        found = next(filter(None, given), None)
+        return found if found is not None else None if None in given else ""

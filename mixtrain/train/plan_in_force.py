@@ -1,0 +1,63 @@
+"""The plan of one Model: put in force on its network, again where another plan changed it, and undone at the end."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from mixtrain.amp.train_network import planned
+from mixtrain.precision.apply import AppliedPlan, applied_plan, apply_plan, undo_soon
+from mixtrain.precision.plan import PrecisionPlan
+
+
+@dataclasses.dataclass(frozen=True)
+class PrecisionOptions:
+    """How a Model plans its network's precision."""
+
+    amp_level: Any
+    keep_batchnorm_fp32: bool | None
+    cast_model_type: Any
+
+
+class PlanInForce:
+    """A Model's plan and its network.
+
+    Args:
+        network: A Cell or Keras model.
+        options: How its precision is planned.
+
+    Attributes:
+        plan: The plan of the last `enter`.
+    """
+
+    def __init__(self, network: Any, options: PrecisionOptions) -> None:
+        self._network = network
+        self._options = options
+        self._applied: AppliedPlan | None = None
+        self.plan = self.made_now()
+
+    def made_now(self) -> PrecisionPlan:
+        """Return the plan as the network stands now; `to_float` calls made since the last one count."""
+        asked = self._options
+        return planned("Model", self._network, asked.amp_level, asked.keep_batchnorm_fp32, asked.cast_model_type)
+
+    def enter(self) -> None:
+        """Put the plan in force, should another Model, or `to_float`, have changed the network or its layers."""
+        plan = self.made_now()
+        if plan != self.plan:
+            self.plan = plan
+        self.hold()
+
+    def hold(self) -> None:
+        """Put the plan in force where another was put in force since, on the network or on layers that it shares."""
+        current = applied_plan(self._network)
+        if current is None or current.plan is not self.plan:
+            self._applied = apply_plan(self._network, self.plan)
+        elif not current.in_force:
+            current.enforce()
+
+    def end(self) -> None:
+        """Undo the plan, unless it was in force before the Model was made or another one has taken its place."""
+        current = applied_plan(self._network)
+        if current is not None and self._applied is not None and current.plan is self._applied.plan:
+            undo_soon(current)
