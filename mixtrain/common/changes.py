@@ -35,7 +35,12 @@ def layer_changed(layer: Any, before: Hashable, after: Hashable) -> None:
 
 def precision_version() -> Hashable:
     """Return what differs whenever some layer's precision is another one, and under another autocast."""
-    return _Counts.precision, _Counts.layers, autocast_in_force()
+    return settings_version(), _Counts.layers
+
+
+def settings_version() -> Hashable:
+    """Return what of `precision_version` is not the plan of some layer: users' rules, hooks, autocast."""
+    return _Counts.precision, autocast_in_force()
 
 
 def mode_changed() -> None:

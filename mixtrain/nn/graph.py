@@ -163,7 +163,7 @@ class Graph(Cell):
         if engine.is_tracing() or not context.graph_mode():
             return super().__call__(*values)
         if self._compiled is None:
-            self._compiled = CompiledCall(super().__call__, self._choice)
+            self._compiled = CompiledCall(super().__call__, self, self._choice)
         return self._compiled(*values)
 
     def _choice(self) -> engine.JitChoice:

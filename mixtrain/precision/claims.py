@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from typing import Any, Final, Protocol
 
 from mixtrain.common.changes import layer_changed
+from mixtrain.network.walk import tree_of
 from mixtrain.precision.plan import PlanRow
 from mixtrain.precision.row_effect import AS_IT_IS, Undo, effect_of, put_row, take_back
 
@@ -37,6 +38,11 @@ class Claims:
         self._rows: list[tuple[Claimant, PlanRow]] = []
         self._effect: Hashable = AS_IT_IS
         self._done: list[Undo] = []
+
+    @property
+    def effect(self) -> Hashable:
+        """What the row in force makes of the layer."""
+        return self._effect
 
     def put(self, claimant: Claimant, row: PlanRow) -> bool:
         """Put a plan's row in force, before those of other plans; return whether the layer changed."""
@@ -84,3 +90,17 @@ def claims_on(layer: Any) -> Claims:
         claims = Claims(layer)
         object.__setattr__(layer, _ATTRIBUTE, claims)
     return claims
+
+
+def effects_in(network: Any) -> tuple[Hashable, ...]:
+    """Return what plans make of each layer of a network; equal results mean the same computation.
+
+    Args:
+        network: A Cell or Keras layer.
+    """
+    return tuple((id(node.layer), _effect_on(node.layer)) for node in tree_of(network).walk())
+
+
+def _effect_on(layer: Any) -> Hashable:
+    claims: Claims | None = vars(layer).get(_ATTRIBUTE)
+    return AS_IT_IS if claims is None else claims.effect

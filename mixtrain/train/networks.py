@@ -24,7 +24,6 @@ from mixtrain.nn.step.manager import LossScaleManager
 from mixtrain.nn.step.output_losses import is_keras_loss
 from mixtrain.nn.step.own_loss import computes_loss, inputs_of, refuse_overridden
 from mixtrain.nn.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
-from mixtrain.precision.formats import choose_step_jit
 from mixtrain.train.columns import check_columns_of_loss, check_columns_of_own_loss
 from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, with_masks
 from mixtrain.train.feed import Feed
@@ -233,13 +232,13 @@ class Networks:
     def evaluating(self) -> CompiledCall:
         """The eval network, compiled."""
         network = self.eval_network
-        return CompiledCall(with_masks(network), lambda: choose_step_jit(network), prepare=self.precision.hold)
+        return CompiledCall(with_masks(network), network, prepare=self.precision.hold)
 
     @functools.cached_property
     def predicting(self) -> CompiledCall:
         """The network, compiled."""
         network = self.predict_network
-        return CompiledCall(network, lambda: choose_step_jit(network), prepare=self.precision.hold)
+        return CompiledCall(network, network, prepare=self.precision.hold)
 
     @property
     def with_loss(self) -> Any:

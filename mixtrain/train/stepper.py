@@ -13,7 +13,6 @@ import numpy as np
 from mixtrain import engine
 from mixtrain.nn.step.compiled_call import CompiledCall
 from mixtrain.nn.step.train_cell import TrainOneStepCell
-from mixtrain.precision.formats import choose_step_jit
 from mixtrain.train.pace import Pace
 from mixtrain.train.records import StepRecords
 
@@ -53,7 +52,9 @@ class Stepper:
     def __init__(self, network: Any, *, scaled: bool, prepare: Callable[[], None] = lambda: None) -> None:
         self._network = network
         self._scaled = scaled
-        self._training = CompiledCall(self._flat, lambda: choose_step_jit(network), engine.CompiledSteps, prepare)
+        self._training = CompiledCall(
+            self._flat, network, compile_function=engine.CompiledSteps, prepare=prepare
+        )
         self._structure: Any = None
         self._reported: list[str] = []
         self.outputs: Any = None

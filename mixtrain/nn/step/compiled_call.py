@@ -1,4 +1,4 @@
-"""A cell's function as one compiled call, compiled anew when what it was compiled for has changed."""
+"""A network's function as one compiled call, recompiled when what it was compiled for has changed."""
 
 from __future__ import annotations
 
@@ -6,34 +6,41 @@ from collections.abc import Callable
 from typing import Any
 
 from mixtrain import context, engine
-from mixtrain.common.changes import precision_version
+from mixtrain.common.changes import precision_version, settings_version
+from mixtrain.precision.claims import effects_in
+from mixtrain.precision.formats import choose_step_jit
 
 
 class CompiledCall:
-    """A function as one compiled call, compiled anew when some layer's precision, or how to compile, has changed.
+    """A function as one compiled call, recompiled when the precision of its network, or how to compile, has changed.
+
+    Plans of other networks come and go without a trace here.
 
     Args:
-        function: Takes and returns tensors.
-        choice: Returns how it is compiled for the formats it computes in now.
+        function: Takes and returns tensors; runs the network.
+        network: The Cell or Keras layer whose precision it depends on.
+        choice: Returns how it is compiled for the formats it computes in now; by default as the network asks for.
         compile_function: Takes the function and `choice`, returns what is called.
         prepare: Called before each call: puts in force what the function is to be compiled under.
 
-    Attributes:
-        choice: As given.
     """
 
     def __init__(
         self,
         function: Callable[..., Any],
-        choice: Callable[[], engine.JitChoice],
+        network: Any,
+        choice: Callable[[], engine.JitChoice] | None = None,
+        *,
         compile_function: Callable[..., Any] = engine.compile_function,
         prepare: Callable[[], None] = lambda: None,
     ) -> None:
         self._labels = engine.ClassLabels(function)
-        self.choice = choice
+        self._network = network
+        self._choose = choice
         self._compile_function = compile_function
         self._prepare = prepare
         self._version: tuple[Any, ...] = ()
+        self._compiled_for: tuple[Any, ...] = ()
         self._compiled: Any = None
 
     def __call__(self, *inputs: Any) -> Any:
@@ -52,12 +59,21 @@ class CompiledCall:
     def compiled(self) -> Any:
         """Return the compiled call for the precision and the settings that hold now."""
         self._prepare()
-        version = (precision_version(), context.get_context("mode"), context.get_context("jit_level"))
+        settings = context.get_context("mode"), context.get_context("jit_level")
+        version = precision_version(), *settings
         if self._version != version:
-            self._labels.rules = None
-            self._compiled = self._compile_function(self._labels, choice=self.choice())
+            # Something has changed; only now is it worth a walk over the layers to see whether it was in this network.
+            asked = settings_version(), effects_in(self._network), *settings
+            if self._compiled_for != asked:
+                self._labels.rules = None
+                self._compiled = self._compile_function(self._labels, choice=self.choice())
+                self._compiled_for = asked
             self._version = version
         return self._compiled
+
+    def choice(self) -> engine.JitChoice:
+        """Return how the function is compiled for the formats that its network computes in now."""
+        return choose_step_jit(self._network) if self._choose is None else self._choose()
 
     def ignored_labels(self) -> set[int]:
         """Return the labels that losses inside were told to ignore."""

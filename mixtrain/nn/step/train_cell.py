@@ -16,7 +16,6 @@ from mixtrain.nn.step.compiled_call import CompiledCall
 from mixtrain.nn.step.recipe import Scaling, StepResult, run_step
 from mixtrain.nn.step.update_cell import LossScaleUpdateCell
 from mixtrain.ops.gradient import GradOperation
-from mixtrain.precision.formats import choose_step_jit
 from mixtrain.precision.loss_scale import LossScaleState
 from mixtrain.precision.scale_arguments import STAYING
 
@@ -83,7 +82,7 @@ class TrainOneStepCell(Cell):
             return super().__call__(*args, **kwargs)
         if self.training not in self._compiled:
             step = super().__call__
-            self._compiled[self.training] = CompiledCall(step, lambda: choose_step_jit(self.network))
+            self._compiled[self.training] = CompiledCall(step, self.network)
         return self._compiled[self.training](*args)
 
     def construct(self, *inputs: Any) -> Any:

@@ -11,6 +11,8 @@ import mixtrain
 import mixtrain.nn as nn
 from mixtrain import engine
 from mixtrain.nn.step.compiled_call import CompiledCall
+from mixtrain.precision.apply import apply_plan
+from mixtrain.precision.planner import plan_precision
 
 X = mixtrain.Tensor(np.ones((2, 3), np.float32))
 
@@ -23,7 +25,7 @@ def _call(net: Any) -> tuple[CompiledCall, list[str]]:
         asked.append(str(net(X).dtype))
         return engine.JitChoice(False, "a test")
 
-    return CompiledCall(net, choice), asked
+    return CompiledCall(net, net, choice), asked
 
 
 def test_calls_of_one_form_are_traced_once_and_the_choice_is_asked_for_once() -> None:
@@ -65,7 +67,7 @@ def test_a_failure_to_choose_leaves_the_next_call_to_choose_again() -> None:
             raise answer
         return answer
 
-    call = CompiledCall(lambda x: x + 1.0, choice)
+    call = CompiledCall(lambda x: x + 1.0, nn.Identity(), choice)
     with pytest.raises(ValueError, match="no"):
         call(X)
     assert (engine.to_numpy(call(X)) == 2).all()
@@ -78,5 +80,22 @@ def test_another_way_to_compile_may_be_given() -> None:
         given.append(choice.reason)
         return function
 
-    call = CompiledCall(lambda x: x * 3.0, lambda: engine.JitChoice(False, "a test"), compile_function)
+    call = CompiledCall(
+        lambda x: x * 3.0, nn.Identity(), lambda: engine.JitChoice(False, "a test"), compile_function=compile_function
+    )
     assert (engine.to_numpy(call(X)) == 3).all() and given == ["a test"]
+
+
+def test_plans_of_other_networks_cause_no_trace() -> None:
+    ours, theirs = nn.Dense(3, 1), nn.Dense(3, 1)
+    call, asked = _call(ours)
+    call(X)
+    before = call.compiled()
+    applied = apply_plan(theirs, plan_precision(theirs, "O2"))
+    call(X)
+    applied.undo()
+    call(X)
+    assert call.compiled() is before and len(asked) == 1
+    apply_plan(ours, plan_precision(ours, "O2"))
+    call(X)
+    assert call.compiled() is not before and len(asked) == 2
