@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import keras
 
+from mixtrain.network.returned import Origin, returned_by
 from mixtrain.network.walk import children_of, is_cell
 
 _layers = keras.layers
+# Whose `call` and `construct` run layers in order.
+_LIBRARIES: Final = ("keras.", "mixtrain.")
 # They give what the layer inside them gives.
 _WRAPPERS: Final = (_layers.TimeDistributed, _layers.SpectralNormalization)
 
@@ -33,8 +38,8 @@ class Place:
 def ends_of(layer: Any) -> Sequence[Place]:
     """Return the calls inside a layer whose outputs are the layer's own; none for a layer that computes by itself.
 
-    A functional model is followed along its graph, any other network by the order of its layers: what a `call` or
-    `construct` does with them cannot be read from the layer, and the last one is taken for the end.
+    A functional model is followed along its graph, a `call` or `construct` of the user's by its source. Where that
+    cannot be read the last layer is taken for the end.
 
     Args:
         layer: A Cell, Keras layer or operation.
@@ -48,7 +53,26 @@ def ends_of(layer: Any) -> Sequence[Place]:
     if not is_cell(layer) and not isinstance(layer, keras.Model) and type(layer).__module__.startswith("keras."):
         return []  # Attention and recurrent layers, whose sublayers have no such order.
     children = list(children_of(layer).values())
-    return [_in_order(children)] if children else []
+    if not children:
+        return []
+    method = inspect.unwrap(type(layer).construct if is_cell(layer) else type(layer).call)
+    own = not str(getattr(method, "__module__", "")).startswith(_LIBRARIES)
+    origins = returned_by(method.__code__) if own and hasattr(method, "__code__") else None
+    return [_in_order(children)] if origins is None else _in_code(layer, origins)
+
+
+def _in_code(network: Any, origins: Sequence[Origin]) -> list[Place]:
+    """Return the calls of layers among those that a method's source shows."""
+    found = []
+    for origin in origins:
+        layer = getattr(network, origin.attribute, None) if origin.attribute else None
+        if isinstance(layer, (list, tuple)) and layer:
+            layer = layer[-1]
+        layer = getattr(layer, "keras_layer", layer)
+        if isinstance(layer, keras.Layer) or is_cell(layer):
+            sources = functools.partial(_in_code, network, origin.given)
+            found.append(Place(layer, (id(layer), id(origin)), sources))
+    return found
 
 
 def _in_order(layers: Sequence[Any]) -> Place:

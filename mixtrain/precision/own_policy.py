@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -63,14 +65,16 @@ class _Choices:
     def _is_chosen(self, layer: keras.Layer, above: keras.Layer | None) -> bool:
         policy, record = own_policy(layer), _record(layer)
         if above is not None:
-            shared = policy is own_policy(above)
-            if shared or id(above) in self.chosen and policy.name == own_policy(above).name:
+            made = isinstance(above, keras.layers.RNN) and type(above) is not keras.layers.RNN
+            if made or policy is own_policy(above):
                 return id(above) in self.chosen
+            if id(above) in self.chosen and policy.name == own_policy(above).name:
+                return True
         if policy.name != self._global.name:
             return True
         if record is None:
             return not (self._copies and isinstance(layer, _UNRECORDED))
-        # A class of the user's that is given no dtype may choose one itself.
+        # Without a dtype given, the class chose one itself, or it was assigned.
         return record.get("dtype") is None or not _made_of_config(layer)
 
 
@@ -95,21 +99,22 @@ def _former_defaults(layers: Sequence[keras.Layer]) -> Iterator[int]:
     """Yield the ids of the policies that were Keras's default when layers were made; it may be another object now."""
     given_none = [layer for layer in layers if (record := _record(layer)) is not None and record.get("dtype") is None]
     shared = Counter(id(own_policy(layer)) for layer in given_none)
-    for layer in given_none:
-        # A class of the user's may choose a policy by itself, each layer another object.
-        if type(layer).__module__.startswith("keras.") or shared[id(own_policy(layer))] > 1:
-            yield id(own_policy(layer))
+    # Where a class chooses a policy by itself, or a user assigns one, each layer has another object.
+    yield from (policy for policy, count in shared.items() if count > 1)
     for layer in layers:
         if isinstance(layer, keras.Sequential) or hasattr(layer, "operations"):
             yield id(own_policy(layer))
 
 
 def _made_of_config(layer: keras.Layer) -> bool:
-    """Say whether a layer was given all that its configuration holds, as `from_config` does and users do not."""
+    """Say whether a layer was given what its configuration holds besides the dtype, as `from_config` does."""
     record = _record(layer)
     if record is None or record.get("dtype") is None:
         return False
-    try:
-        return "trainable" in record or "trainable" not in layer.get_config()
-    except NotImplementedError:
-        return False  # It has no configuration.
+    return "trainable" in record or _names_a_dtype(layer.__class__)
+
+
+@functools.lru_cache(maxsize=1024)
+def _names_a_dtype(kind: Any) -> bool:
+    """Say whether a class is one of Keras's few that name a dtype, and write nothing else that users leave out."""
+    return kind.__module__.startswith("keras.") and "dtype" in inspect.signature(kind).parameters

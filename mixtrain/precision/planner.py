@@ -50,7 +50,8 @@ def plan_precision(
     Args:
         network: A Cell, Keras layer or Keras model; a Keras one must be built.
         amp_level: "O0" leaves the network as it is; "O1" computes matrix products, convolutions and recurrent cells in
-            half; "O2" all but normalisation and a final softmax; "O3" everything; "auto" what suits the device.
+            half; "O2" all but normalisation; "O3" everything; "auto" what suits the device. A softmax, sigmoid or the
+            like that ends the network stays in float32, and a Keras layer's own dtype beats the level.
         keep_batchnorm_fp32: Whether normalisation is kept in float32; None for the level's rule.
         cast_model_type: float16 or bfloat16; None for the level's (float16).
         white_list: Instead of a level: compute only these in half (see `custom_mixed_precision`).
@@ -62,7 +63,7 @@ def plan_precision(
     Raises:
         ValueError: An unknown level or format.
         TypeError: `network` is neither a Cell nor a Keras layer.
-        PrecisionRuleError: A list matches nothing or contradicts `to_float`.
+        PrecisionRuleError: A list matches nothing, or contradicts `to_float` or the dtype of a layer that it names.
 
     Example:
         >>> import keras
@@ -143,7 +144,8 @@ class _Planner:
             dtype, name = own_format(chooser), own_policy(chooser).name
             if listed is not None and listed.names_layer:
                 self._check_contradiction(node, dtype, f'dtype="{name}"', listed)
-            return _Decision(dtype, DTYPE_POLICY, f'the layer was given dtype="{name}"')
+            why = f'the layer was given dtype="{name}"'
+            return _Decision(dtype, DTYPE_POLICY, why, covers_below=family == "recurrent")
         if self._lists is not None:
             return self._by_list(listed, covering)
         return self._by_level(node, family, covering)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any, Final
 
 import keras
 
 from mixtrain.network.ends import Place, ends_of
+from mixtrain.network.passing import name_of, names_of, passes_on
 from mixtrain.network.walk import children_of, is_cell
 from mixtrain.precision.families import family_of, rule_giver
 
@@ -19,15 +19,6 @@ _COMPUTED: Final = {
     "sigmoid": "sigmoid", "logsigmoid": "log_sigmoid", "hardsigmoid": "hard_sigmoid", "hsigmoid": "hard_sigmoid",
     "sparsesigmoid": "sparse_sigmoid",
 }
-# What moves, drops, chooses or averages numbers, and what takes a loss of them.
-_PASSED: Final = frozenset({
-    "activityregularization", "alphadropout", "average", "concatenate", "cropping1d", "cropping2d", "cropping3d",
-    "dropout", "dropout1d", "dropout2d", "dropout3d", "expanddims", "flatten", "gaussiandropout", "getitem",
-    "globalaveragepooling1d", "globalaveragepooling2d", "globalaveragepooling3d", "globalmaxpooling1d",
-    "globalmaxpooling2d", "globalmaxpooling3d", "identity", "lossbase", "maximum", "mean", "minimum", "moveaxis",
-    "permute", "ravel", "repeatvector", "reshape", "spatialdropout1d", "spatialdropout2d", "spatialdropout3d",
-    "squeeze", "stack", "swapaxes", "transpose", "upsampling1d", "upsampling2d", "upsampling3d",
-})
 
 
 def probability_of(layer: Any) -> str | None:
@@ -37,7 +28,7 @@ def probability_of(layer: Any) -> str | None:
         layer: A Cell, Keras layer or operation: one of these itself, or one with such an activation.
     """
     layer = rule_giver(layer)
-    names = _names_of(layer.__class__)
+    names = names_of(layer.__class__)
     return next((_COMPUTED[name] for name in names if name in _COMPUTED), None) or _by_activation(layer)
 
 
@@ -52,31 +43,7 @@ def _by_activation(layer: Any) -> str | None:
         return None
     if isinstance(activation, keras.Operation) or is_cell(activation):
         return probability_of(activation)
-    return _COMPUTED.get(_name_of(activation))
-
-
-def passes_on(layer: Any) -> bool:
-    """Say whether what a layer gives is, number by number, what it is given, save for order, choice and averages."""
-    layer = rule_giver(layer)
-    if isinstance(layer, keras.layers.Activation):
-        return _name_of(layer.activation) in ("linear", "identity")
-    return not _PASSED.isdisjoint(_names_of(layer.__class__))
-
-
-def _name_of(function: Any) -> str:
-    """Return the plain name of a function, also of one with settings (`functools.partial`)."""
-    function = getattr(function, "func", function)
-    return _plain(getattr(function, "__name__", ""))
-
-
-@functools.lru_cache(maxsize=1024)
-def _names_of(kind: type) -> tuple[str, ...]:
-    """Return the plain names of a class and of those that it is made of."""
-    return tuple(_plain(base.__name__) for base in kind.__mro__)
-
-
-def _plain(name: str) -> str:
-    return name.replace("_", "").lower()
+    return _COMPUTED.get(name_of(activation))
 
 
 class FinalProbabilities:
@@ -109,7 +76,10 @@ class FinalProbabilities:
         if found is not None:
             self._computed[id(layer)] = found
             return found
-        return "" if passes_on(layer) else self._joined([self._given(place) for place in ends_of(layer)] or [None])
+        if passes_on(rule_giver(layer)):
+            return ""
+        ends = ends_of(layer)
+        return self._joined([self._given(place) for place in ends]) if ends else None
 
     def _given(self, place: Place) -> str | None:
         """Return which probabilities a call gives, going back through calls that pass them on."""

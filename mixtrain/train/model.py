@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -115,7 +114,7 @@ class Model(KerasSaving):
         loss = LossOptions(loss_weights, sample_weight)
         self._networks = Networks(network, loss_fn, optimizer, eval_network, options, loss_scale_manager, loss)
         # A network that outlives its Model is as it was before.
-        weakref.finalize(self, self._networks.precision.end).atexit = False
+        self._lease = self._networks.precision.lease()
         if self._networks.built:
             self._networks.enter()
             self._networks.train_network  # noqa: B018  (made now, so that its errors come at once)
@@ -123,7 +122,7 @@ class Model(KerasSaving):
     @property
     def train_network(self) -> Any:
         """The cell that trains on a batch."""
-        return self._networks.train_network
+        return self._lease.with_cell(self._networks.train_network, self._networks.network)
 
     @property
     def eval_network(self) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import weakref
 from typing import Any
 
 from mixtrain.amp.train_network import planned
@@ -17,6 +18,16 @@ class PrecisionOptions:
     amp_level: Any
     keep_batchnorm_fp32: bool | None
     cast_model_type: Any
+
+
+class Lease:
+    """What lives as long as a Model, or a cell that it has handed out; then the plan ends."""
+
+    def with_cell(self, cell: Any, network: Any) -> Any:
+        """Let a cell that was made around the network keep the plan; return the cell."""
+        if cell is not network:
+            object.__setattr__(cell, "_plan_lease", self)
+        return cell
 
 
 class PlanInForce:
@@ -55,6 +66,12 @@ class PlanInForce:
             self._applied = apply_plan(self._network, self.plan)
         elif not current.in_force:
             current.enforce()
+
+    def lease(self) -> Lease:
+        """Return a new lease, at whose end the plan is undone."""
+        lease = Lease()
+        weakref.finalize(lease, self.end).atexit = False
+        return lease
 
     def end(self) -> None:
         """Undo the plan, unless it was in force before the Model was made or another one has taken its place."""

@@ -62,7 +62,7 @@ class Stepper:
 
     def _flat(self, *batch: Any) -> tuple[Any, ...]:
         own = isinstance(self._network, TrainOneStepCell)
-        outputs, report = self._network.run(*batch) if own else (self._network(*batch), {})
+        outputs, report = self._network.run_with_report(*batch) if own else (self._network(*batch), {})
         self._structure, self._reported = outputs, list(report)
         rows = rows_of(batch)
         # A batch whose size is open, as one of an iterator may be, tells it.

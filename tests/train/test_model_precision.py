@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import keras
@@ -101,6 +102,73 @@ def test_a_new_rule_compiles_the_step_anew_and_an_old_one_does_not() -> None:
     model.train(1, DATA, verbose=0)
     assert model._networks.stepper._training.compiled() is not compiled
     assert "float16" in model._networks.stepper._training.choice().reason
+
+
+# ---- how long a plan is in force ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", ["cells", "keras"])
+def test_a_plan_ends_with_its_model(kind: str) -> None:
+    net = _cells() if kind == "cells" else _keras()
+    exact = engine.to_numpy(net(engine.to_tensor(X)))
+    model = _model(net, "O3", metrics={"mae"})
+    # No step, evaluation or prediction holds the Model.
+    model.fit(1, [(X, 0 * X[:, :1])], DATA, verbose=0)
+    model.predict(X)
+    assert not np.array_equal(engine.to_numpy(net(engine.to_tensor(X))), exact)
+    fresh = _cells() if kind == "cells" else keras.models.clone_model(net)
+    del model
+    assert amp.applied_plan(net) is None
+    for mine, theirs in zip(_variables(fresh), _variables(net), strict=True):
+        mine.assign(engine.to_numpy(theirs))
+    found, expected = (engine.to_numpy(one(engine.to_tensor(X))) for one in (net, fresh))
+    np.testing.assert_array_equal(found, expected)
+
+
+def _variables(net: Any) -> list[Any]:
+    return list(net.get_parameters()) if isinstance(net, nn.Cell) else net.weights
+
+
+def test_a_train_network_that_was_handed_out_keeps_the_plan() -> None:
+    net = _cells()
+    step = _model(net, "O3").train_network
+    gc.collect()
+    assert net[0].cast_rule.inputs == "float16"
+    del step
+    gc.collect()
+    assert amp.applied_plan(net) is None
+
+
+def test_a_plan_ends_only_where_the_model_put_it_in_force() -> None:
+    net = _keras()
+    amp.build_train_network(net, keras.optimizers.SGD(0.1), "mse", "O2", loss_scale_manager=None)
+    assert amp.applied_plan(net).plan.level == "O2"
+    first, second = _model(net, "O3"), _model(net, "O1")
+    del first
+    assert amp.applied_plan(net).plan.level == "O1"
+    amp.auto_mixed_precision(net, "O2")
+    del second
+    assert amp.applied_plan(net).plan.level == "O2"
+
+
+def test_a_model_that_cannot_be_made_leaves_no_plan() -> None:
+    net = _cells()
+    with pytest.raises(ValueError, match="loss_scale"):
+        mixtrain.Model(
+            net, "mse", nn.SGD(net.trainable_params(), 0.1, loss_scale=8.0), amp_level="O3",
+            loss_scale_manager=mixtrain.FixedLossScaleManager(4.0, drop_overflow_update=False),
+        )
+    gc.collect()
+    assert amp.applied_plan(net) is None
+
+
+def test_keras_s_own_predict_follows_the_level_of_the_model_that_ran_last() -> None:
+    net = _keras()
+    exact = net.predict(X, verbose=0)
+    half, full = _model(net, "O2"), _model(net, "O0")
+    for model, same in ((half, False), (full, True), (half, False)):
+        model.predict(X)
+        assert np.array_equal(net.predict(X, verbose=0), exact) is same
+    del half, full, model
+    np.testing.assert_array_equal(net.predict(X, verbose=0), exact)
 
 
 # ---- how a step is compiled, where an engine has more than one way ------------------------------------------------

@@ -112,6 +112,8 @@ OPTIMIZERS: dict[str, tuple[Callable[[Any], Any], list[float], list[float]]] = {
     "apex": (by_apex(ours(HALVED)), HALVED, HALVED),
     "apex over keras": (by_apex(of_keras(schedules.ExponentialDecay(0.125, 1, 0.5))), HALVED, HALVED),
 }
+# Another way to say what a quicker run says.
+SLOW = {"keras, function", "schedule of keras", "apex"}
 
 
 def expected(data: Any, rates: list[float]) -> tuple[list[int], list[float]]:
@@ -129,7 +131,10 @@ def expected(data: Any, rates: list[float]) -> tuple[list[int], list[float]]:
 @HOPELESS
 @pytest.mark.parametrize(
     ("name", "scaled"),
-    [*((name, True) for name in OPTIMIZERS), *((name, False) for name in ("keras, constant", "list", "groups"))],
+    [
+        *(pytest.param(name, True, marks=[pytest.mark.slow] if name in SLOW else []) for name in OPTIMIZERS),
+        *((name, False) for name in ("keras, constant", "groups")),
+    ],
 )
 def test_each_step_has_its_rate_and_norm_in_every_feed(name: str, scaled: bool, groups: None) -> None:
     make, rates, recorded = OPTIMIZERS[name]

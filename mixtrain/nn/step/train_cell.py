@@ -134,7 +134,7 @@ class TrainOneStepCell(Cell):
             scaling=scaling,
         )
 
-    def run(self, *inputs: Any) -> tuple[Any, dict[str, Any]]:
+    def run_with_report(self, *inputs: Any) -> tuple[Any, dict[str, Any]]:
         """Train on one batch, inside a function that is being compiled.
 
         Args:
@@ -158,7 +158,7 @@ class TrainOneStepCell(Cell):
         return outputs, {**found, "counter": engine.snapshot(self.driver.counter)}
 
     def _reported(self, result: StepResult) -> StepResult:
-        """Let `run` know a result of the library's own step.
+        """Let `run_with_report` know a result of the library's own step.
 
         A subclass's `construct` may call this one in a branch, whose tensors cannot leave it.
         """

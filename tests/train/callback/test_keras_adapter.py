@@ -88,7 +88,7 @@ def test_hooks_epochs_batches_and_logs_are_keras() -> None:
         ("epoch_end", 1, {"loss": 3.5, "val_accuracy": 0.5}),
         ("train_end", {"loss": 3.5, "val_accuracy": 0.5}),
     ]
-    assert recorder.params == {"verbose": 1, "epochs": 2, "steps": 2}
+    assert recorder.params == {"verbose": 0, "epochs": 2, "steps": 2}
     assert type(recorder.said[9][2]["val_accuracy"]) is float
 
 
@@ -301,3 +301,19 @@ def test_a_cell_is_called_and_its_weights_are_read_and_set() -> None:
     tell_run(Use(), [[1.0]], network=network)
     assert seen == [[2.0, 4.0]]
     assert network.weight.asnumpy().tolist() == [2.0, 4.0]
+
+
+class Judging(keras.callbacks.EarlyStopping):
+    """Counts the epochs that it is told of."""
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self.told = [*getattr(self, "told", []), epoch]
+        super().on_epoch_end(epoch, logs)
+
+
+def test_who_looks_for_an_improvement_is_not_told_of_epochs_that_changed_nothing() -> None:
+    judging, recorder = Judging("loss", patience=2), Recorder()
+    overflow = [[True, True], [True, True], [True, False], [True, True], [False, False]]
+    tell_run([judging, recorder], [[4.0, 4.0]] * 5, overflow=overflow, scales=[[8.0, 8.0]] * 5, call=2)
+    assert judging.told == [2, 4] and judging.wait == 1 and judging.stopped_epoch == 0
+    assert [said[1] for said in recorder.said if said[0] == "epoch_end"] == list(range(5))

@@ -1,0 +1,49 @@
+"""Layers and functions that pass numbers on: those that only move, drop, choose or average them."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Final
+
+import keras
+
+# Names of classes (Cells, Keras's layers and operations) and functions, in lower case and without "_"; what takes a
+# loss of an output passes nothing else on.
+_NAMES: Final = frozenset({
+    "activityregularization", "alphadropout", "average", "concat", "concatenate", "cropping1d", "cropping2d",
+    "cropping3d", "dropout", "dropout1d", "dropout2d", "dropout3d", "expanddims", "flatten", "gaussiandropout",
+    "getitem", "globalaveragepooling1d", "globalaveragepooling2d", "globalaveragepooling3d", "globalmaxpooling1d",
+    "globalmaxpooling2d", "globalmaxpooling3d", "identity", "lossbase", "maximum", "mean", "minimum", "moveaxis",
+    "permute", "ravel", "reducemean", "repeatvector", "reshape", "spatialdropout1d", "spatialdropout2d",
+    "spatialdropout3d", "squeeze", "stack", "swapaxes", "transpose", "upsampling1d", "upsampling2d", "upsampling3d",
+    "view",
+})
+
+
+def passes_on(layer: Any) -> bool:
+    """Say whether what a layer gives is, number by number, what it is given, save for order, choice and averages."""
+    if isinstance(layer, keras.layers.Activation):
+        return name_of(layer.activation) in ("linear", "identity")
+    return not _NAMES.isdisjoint(names_of(layer.__class__))
+
+
+def name_passes_on(name: str) -> bool:
+    """Say whether a function of this name passes numbers on so."""
+    return plain(name) in _NAMES
+
+
+def name_of(function: Any) -> str:
+    """Return the plain name of a function, also of one with settings (`functools.partial`)."""
+    function = getattr(function, "func", function)
+    return plain(getattr(function, "__name__", ""))
+
+
+@functools.lru_cache(maxsize=1024)
+def names_of(kind: type) -> tuple[str, ...]:
+    """Return the plain names of a class and of those that it is made of."""
+    return tuple(plain(base.__name__) for base in kind.__mro__)
+
+
+def plain(name: str) -> str:
+    """Return a name in lower case and without "_"."""
+    return name.replace("_", "").lower()
