@@ -7,14 +7,14 @@ from typing import Any, Final
 
 import keras
 
-# Names of classes (Cells, Keras's layers and operations) and functions, in lower case and without "_"; what takes a
-# loss of an output passes nothing else on.
+# Names of classes (Cells, Keras's layers and operations) and functions, in lower case and without "_". A loss takes an
+# output and nothing else; what a Lambda does is not known, and most move numbers.
 _NAMES: Final = frozenset({
     "activityregularization", "alphadropout", "average", "concat", "concatenate", "cropping1d", "cropping2d",
     "cropping3d", "dropout", "dropout1d", "dropout2d", "dropout3d", "expanddims", "flatten", "gaussiandropout",
     "getitem", "globalaveragepooling1d", "globalaveragepooling2d", "globalaveragepooling3d", "globalmaxpooling1d",
-    "globalmaxpooling2d", "globalmaxpooling3d", "identity", "lossbase", "maximum", "mean", "minimum", "moveaxis",
-    "permute", "ravel", "reducemean", "repeatvector", "reshape", "spatialdropout1d", "spatialdropout2d",
+    "globalmaxpooling2d", "globalmaxpooling3d", "identity", "lambda", "lossbase", "maximum", "mean", "minimum",
+    "moveaxis", "permute", "ravel", "reducemean", "repeatvector", "reshape", "spatialdropout1d", "spatialdropout2d",
     "spatialdropout3d", "squeeze", "stack", "swapaxes", "transpose", "upsampling1d", "upsampling2d", "upsampling3d",
     "view",
 })
