@@ -110,11 +110,13 @@ class ClassLabels:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
+        self._flat = False  # Whether the columns of a batch have no parts.
         self.rules: tuple[ClassRule, ...] | None = None
 
     def __call__(self, *batch: Any) -> Any:
         before = _noting.columns, _noting.rules
         _noting.columns, _noting.rules = keras.tree.flatten(batch), []
+        self._flat = all(one is other for one, other in zip(batch, _noting.columns, strict=False))
         try:
             result = self._function(*batch)
             self.rules = tuple(dict.fromkeys(_noting.rules))
@@ -138,7 +140,7 @@ class ClassLabels:
         """
         if not self.rules:
             return
-        columns = keras.tree.flatten(batch)
+        columns = batch if self._flat else keras.tree.flatten(batch)
         for rule in self.rules:
             weights = None if rule.weights is None else columns[rule.weights]
             ignored = () if rule.ignored is None else (rule.ignored,)
@@ -164,7 +166,7 @@ def first_outside(
         (1, 5)
     """
     values = np.asarray(labels)
-    if not values.size or values.min() >= 0 and values.max() < classes:
+    if not values.size or _all_fit(values, classes):
         return None  # Nearly all batches: to look is all that they cost.
     wrong = ~((values >= 0) & (values < classes))
     for label in ignored:
@@ -178,3 +180,11 @@ def first_outside(
         return None
     place = tuple(places[0])
     return int(place[0]) if place else 0, int(values[place])
+
+
+def _all_fit(values: np.ndarray, classes: int) -> bool:
+    """Whether all labels are class numbers."""
+    if values.dtype.kind == "i" and classes <= np.iinfo(values.dtype).max:
+        # Read without its sign, a negative number is larger than any class: one pass in place of two.
+        return bool(values.view(f"u{values.itemsize}").max() < classes)
+    return bool(values.min() >= 0 and values.max() < classes)
