@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeVar
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
 
 from mixtrain import checks, nn
 from mixtrain.dtype import DType, float16
 from mixtrain.precision.apply import apply_plan
 from mixtrain.precision.families import KERAS_FAMILIES, Family
 from mixtrain.precision.levels import AmpLevel
+from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.precision.planner import plan_precision
 from mixtrain.precision.rules import Entry
 
+_CHOSEN: Final = "_mixtrain_chosen_planning"
 _NetworkT = TypeVar("_NetworkT")
 
 
@@ -51,14 +54,13 @@ def auto_mixed_precision(
         raise checks.fail_value(
             "auto_mixed_precision", "dtype and cast_model_type must agree", (dtype, cast_model_type), f"dtype={dtype}"
         )
-    plan = plan_precision(
+    half = dtype if dtype is not None else cast_model_type
+    return _planned_by_user(
         network,
-        amp_level,
-        keep_batchnorm_fp32=keep_batchnorm_fp32,
-        cast_model_type=dtype if dtype is not None else cast_model_type,
+        functools.partial(
+            plan_precision, network, amp_level, keep_batchnorm_fp32=keep_batchnorm_fp32, cast_model_type=half
+        ),
     )
-    apply_plan(network, plan)
-    return network
 
 
 def custom_mixed_precision(
@@ -98,8 +100,23 @@ def custom_mixed_precision(
             (white_list, black_list),
             "white_list=[nn.Dense]",
         )
-    plan = plan_precision(network, cast_model_type=dtype, white_list=white_list, black_list=black_list)
-    apply_plan(network, plan)
+    return _planned_by_user(
+        network,
+        functools.partial(
+            plan_precision, network, cast_model_type=dtype, white_list=white_list, black_list=black_list
+        ),
+    )
+
+
+def chosen_planning(network: Any) -> Callable[[], PrecisionPlan] | None:
+    """Return what plans a network as `auto_mixed_precision` or `custom_mixed_precision` last did; None without."""
+    return vars(network).get(_CHOSEN)
+
+
+def _planned_by_user(network: _NetworkT, planning: Callable[[], PrecisionPlan]) -> _NetworkT:
+    """Put a plan in force; a Model that is given no level of its own plans the network so too."""
+    apply_plan(network, planning())
+    object.__setattr__(network, _CHOSEN, planning)
     return network
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import inspect
+import warnings
 from typing import Any, Final
 
 import keras
@@ -11,8 +12,9 @@ import keras
 from mixtrain import checks
 from mixtrain.amp.amp_optimizer import AmpOptimizer
 from mixtrain.amp.initialize import initialized_plan
+from mixtrain.amp.mixed_precision import chosen_planning
 from mixtrain.common.tensor import Tensor
-from mixtrain.dtype import DType, float16
+from mixtrain.dtype import DType, float16, float32
 from mixtrain.nn.optim.adapter import drive
 from mixtrain.nn.step.loss_cell import WithLossCell
 from mixtrain.nn.step.manager import DynamicLossScaleManager, LossScaleManager
@@ -20,7 +22,7 @@ from mixtrain.nn.step.train_cell import TrainOneStepCell, TrainOneStepWithLossSc
 from mixtrain.nn.step.update_cell import LossScaleUpdateCell
 from mixtrain.precision.apply import apply_plan
 from mixtrain.precision.levels import LEVELS, AmpLevel
-from mixtrain.precision.plan import PrecisionPlan
+from mixtrain.precision.plan import PlanRow, PrecisionPlan
 from mixtrain.precision.planner import plan_precision
 
 
@@ -35,14 +37,48 @@ LEVEL_DEFAULT: Final = _Default.LEVEL
 
 
 def default_manager(plan: PrecisionPlan, optimizer: Any = None) -> LossScaleManager | None:
-    """Return a new manager where the plan's level scales the loss by default (O2 in float16), else None.
+    """Return a new manager where the loss is scaled by default, else None.
 
-    There is none for an optimizer of `amp.initialize`, which has its own scaler or was told to have none.
+    It is where the plan's level says so (O2 in float16); and at O0 where Keras does, for layers whose own policy is
+    "mixed_float16", with the scale and the window of Keras's `LossScaleOptimizer`. It is not with an optimizer of
+    `amp.initialize`, which has its own scaler or was told to have none.
     """
     if isinstance(optimizer, AmpOptimizer):
         return None
     level = LEVELS.get(plan.level)
-    return DynamicLossScaleManager() if level and level.scales_loss and plan.half == float16 else None
+    if level and level.scales_loss and plan.half == float16:
+        return DynamicLossScaleManager()
+    own = plan.level == "O0" and any(map(_mixed_by_itself, plan.rows)) and not _scales_itself(optimizer)
+    return DynamicLossScaleManager(init_loss_scale=2**15, scale_window=2000) if own else None
+
+
+def _mixed_by_itself(row: PlanRow) -> bool:
+    """Whether a Keras layer computes in float16 by its own policy, with variables in float32."""
+    kept = row.cast is None and row.parameter_dtype in (None, float32)
+    return kept and row.compute_dtype == float16 and isinstance(row.target, keras.Layer)
+
+
+def _scales_itself(optimizer: Any) -> bool:
+    """Whether an optimizer says what the loss is multiplied by."""
+    return optimizer is not None and drive(optimizer).own_scale is not None
+
+
+def warn_unscaled(where: str, plan: PrecisionPlan, optimizer: Any) -> None:
+    """Warn that a plan computes in float16 without loss scaling, which nobody asked for.
+
+    Args:
+        where: Who trains.
+        plan: The plan; its train network has no manager.
+        optimizer: The optimizer; one with a scale or scaler of its own is not warned of.
+    """
+    if float16 not in plan.compute_dtypes() or isinstance(optimizer, AmpOptimizer) or _scales_itself(optimizer):
+        return
+    warnings.warn(
+        f"{where}: layers compute in float16 and the loss is not scaled, so small gradients become 0 and weights may "
+        f"not move. Write {where}(..., loss_scale_manager=mixtrain.DynamicLossScaleManager()), "
+        "cast_model_type=mixtrain.bfloat16, or loss_scale_manager=None to train without.",
+        stacklevel=3,
+    )
 
 
 def build_train_network(
@@ -66,7 +102,8 @@ def build_train_network(
         boost_level: "O0"; the reference's boost mode is not offered.
         cast_model_type: float16 or bfloat16; None for float16.
         keep_batchnorm_fp32: Whether normalisation is kept in float32; None for the level's rule.
-        loss_scale_manager: A manager, None for no loss scaling; by default a new dynamic one for O2 in float16.
+        loss_scale_manager: A manager, None for no loss scaling; by default a new dynamic one for O2 in float16, and
+            for layers whose own policy is "mixed_float16". Other float16 without a manager is warned of.
 
     Returns:
         A `TrainOneStepCell` in training mode, or a `TrainOneStepWithLossScaleCell` where steps may be skipped.
@@ -78,7 +115,8 @@ def build_train_network(
     Example:
         >>> import mixtrain, mixtrain.nn as nn
         >>> net = nn.Dense(2, 1)
-        >>> step = build_train_network(net, nn.SGD(net.trainable_params(), 0.1), nn.MSELoss(), level="O3")
+        >>> optimizer = nn.SGD(net.trainable_params(), 0.1)
+        >>> step = build_train_network(net, optimizer, nn.MSELoss(), level="O3", loss_scale_manager=None)
         >>> type(step).__name__
         'TrainOneStepCell'
 
@@ -88,6 +126,8 @@ def build_train_network(
     plan = planned("build_train_network", network, level, keep_batchnorm_fp32, cast_model_type)
     manager = default_manager(plan, optimizer) if isinstance(loss_scale_manager, _Default) else loss_scale_manager
     check_manager("build_train_network", manager, optimizer)
+    if manager is None and isinstance(loss_scale_manager, _Default):
+        warn_unscaled("build_train_network", plan, optimizer)
     apply_plan(network, plan)
     in_keras = isinstance(network, keras.Layer)
     with_loss = WithLossCell(network, loss_fn) if in_keras or loss_fn is not None else network
@@ -97,15 +137,20 @@ def build_train_network(
 def planned(where: str, network: Any, level: Any, keep_batchnorm_fp32: Any, cast_model_type: Any) -> PrecisionPlan:
     """Return a network's plan; that of `amp.initialize` where it was called, which no level may contradict.
 
+    Without a level, it is that of `auto_mixed_precision` or `custom_mixed_precision` where one of them was called.
+
     Raises:
         ValueError: One does.
     """
-    given = initialized_plan(network)
+    given, silent = initialized_plan(network), (level, keep_batchnorm_fp32, cast_model_type) == ("O0", None, None)
     if given is None:
+        planning = chosen_planning(network) if silent else None
+        if planning is not None:
+            return planning()
         return plan_precision(
             network, level, keep_batchnorm_fp32=keep_batchnorm_fp32, cast_model_type=cast_model_type
         )
-    if (level, keep_batchnorm_fp32, cast_model_type) != ("O0", None, None):
+    if not silent:
         raise checks.fail_value(
             where, "the precision of a network is decided once, and amp.initialize did", level,
             f"{where} without a level, keep_batchnorm_fp32 and cast_model_type",

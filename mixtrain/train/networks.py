@@ -15,6 +15,7 @@ from mixtrain.amp.train_network import (
     default_manager,
     host_driven,
     make_train_cell,
+    warn_unscaled,
 )
 from mixtrain.network.walk import is_cell, tree_of
 from mixtrain.nn.cell import Cell, KerasCell
@@ -86,6 +87,7 @@ class Networks:
             refuse_overridden(network, "train_step")
         self._given_eval = eval_network
         self.precision = PlanInForce(network, options)
+        self._by_default = manager is LEVEL_DEFAULT
         if manager is LEVEL_DEFAULT:
             manager = default_manager(self.precision.plan, optimizer) if optimizer is not None else None
         self.manager: LossScaleManager | None = manager
@@ -168,6 +170,11 @@ class Networks:
         if self.optimizer is None:
             return with_loss
         self.enter()
+        if self._by_default and self.manager is None:
+            # Layers that a network makes when it is built may have a policy of their own.
+            self.manager = default_manager(self.precision.plan, self.optimizer)
+            if self.manager is None:
+                warn_unscaled("Model", self.precision.plan, self.optimizer)
         return make_train_cell(with_loss, self.optimizer, self.manager)
 
     def _loss_cell(self) -> Cell:

@@ -41,8 +41,8 @@ def _build(*, optimizer_scale: float = 1.0, **options: Any) -> tuple[Any, Any]:
     ("options", "scaled", "scale"),
     [
         ({}, False, None),
-        ({"level": "O1"}, False, None),
-        ({"level": "O3"}, False, None),
+        ({"level": "O1", "loss_scale_manager": None}, False, None),
+        ({"level": "O3", "loss_scale_manager": None}, False, None),
         ({"level": "O2"}, True, 2.0**24),
         ({"level": "O2", "cast_model_type": mixtrain.bfloat16}, False, None),
         ({"level": "O2", "loss_scale_manager": None}, False, None),
@@ -71,7 +71,7 @@ def test_the_train_cell_fits_level_and_manager(options: dict[str, Any], scaled: 
 
 
 def test_the_network_computes_as_the_level_says() -> None:
-    net, _ = _build(level="O3")
+    net, _ = _build(level="O3", loss_scale_manager=None)
     assert net.cast_rule.inputs == mixtrain.float16
     net, _ = _build(level="O2", cast_model_type="bfloat16")
     assert net.cast_rule.inputs == mixtrain.bfloat16

@@ -47,7 +47,8 @@ def served(folder: pathlib.Path, *inputs: np.ndarray) -> dict[str, np.ndarray]:
 def test_a_saved_model_equals_predict_in_float32_for_any_batch(tmp_path: pathlib.Path, level: str) -> None:
     net = Net()
     expected = mixtrain.Model(net).predict(IMAGES).numpy()
-    model = mixtrain.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1), amp_level=level)
+    optimizer = nn.SGD(net.trainable_params(), 0.1)
+    model = mixtrain.Model(net, nn.MSELoss(), optimizer, amp_level=level, loss_scale_manager=None)
     net.set_train()
     export(net, IMAGES[:2], file_name=str(tmp_path / "net"), file_format="SAVED_MODEL")
     found = served(tmp_path / "net", IMAGES)

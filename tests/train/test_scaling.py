@@ -113,6 +113,7 @@ def test_default_managers_are_not_shared_between_models() -> None:
         ("O2", "bfloat16", type(None)), ("O3", None, type(None)),
     ],
 )
+@pytest.mark.filterwarnings("ignore:Model. layers compute in float16 and the loss is not scaled")
 def test_only_o2_in_float16_scales_by_default(level: str, half: Any, kind: type) -> None:
     net = nn.Dense(2, 1)
     model = Model(net, nn.MSELoss(), nn.SGD(net.trainable_params()), amp_level=level, cast_model_type=half)
