@@ -33,6 +33,13 @@ KERAS_FAMILIES: Final[dict[Family, tuple[type, ...]]] = {
     ),
 }
 
+# With one of Keras's own mixed policies (3.15) these fail, as operations inside them do not fit together in half; the
+# last four give float32 whatever their policy says.
+FLOAT32_ALONE: Final = _known(
+    "CutMix", "MixUp", "RandomElasticTransform", "RandomErasing", "RandomGaussianBlur", "STFTSpectrogram", "TFSMLayer",
+    "CategoryEncoding", "HashedCrossing", "Hashing", "MaxNumBoundingBoxes",
+)
+
 # Operations of functional models are not public classes; they are told apart by name.
 _MATMUL_OPERATIONS: Final = ("Matmul", "Einsum", "Dot", "Tensordot", "Inner", "Outer", "Vdot")
 
@@ -63,3 +70,8 @@ def _family_of_class(kind: type) -> Family:
         return "matmul" if kind.__name__ in _MATMUL_OPERATIONS else "other"
     own: Family = getattr(kind, "precision_family", "other")
     return own if own in FAMILIES else "other"
+
+
+def computes_in_float32_alone(layer: Any) -> bool:
+    """Whether Keras computes a layer in float32 and not, or not wholly, in half."""
+    return isinstance(rule_giver(layer), FLOAT32_ALONE)

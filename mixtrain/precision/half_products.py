@@ -26,6 +26,8 @@ def by_engine(layer: Any) -> Callable[[], None] | None:
     """
     if getattr(type(layer), "call", None) in _POOLINGS and "call" not in vars(layer):
         return interpose(layer, _pooling)
+    if _multiplies_embeddings(layer) and "call" not in vars(layer):
+        return interpose(layer, lambda forward: _reversing(layer, forward))
     if not covered(layer) or {"call", "convolution_op"} & vars(layer).keys():
         return None  # A function that the user has put on the layer itself is run as it is.
     if isinstance(layer, _CONVOLUTIONS):
@@ -39,6 +41,26 @@ def covered(layer: Any) -> bool:
     if isinstance(layer, _CONVOLUTIONS):
         return kind.call in _CONVOLUTION_CALLS and kind.convolution_op in _CONVOLUTION_OPS
     return getattr(kind, "call", None) in _DENSE and getattr(layer, "quantization_mode", None) is None
+
+
+def _multiplies_embeddings(layer: Any) -> bool:
+    """Whether a layer is Keras's reversible embedding, whose products have no format of the user's own."""
+    return getattr(type(layer), "call", None) in _REVERSIBLE and layer.reverse_dtype is None
+
+
+def _reversing(layer: Any, forward: Forward) -> Forward:
+    """Compute the product in the layer's format: that is what Keras documents, and it computes float32 (3.15)."""
+
+    def call(inputs: Any, reverse: bool = False) -> Any:
+        if not reverse:
+            return forward(inputs)
+        object.__setattr__(layer, "reverse_dtype", layer.compute_dtype)
+        try:
+            return forward(inputs, reverse=True)
+        finally:
+            object.__setattr__(layer, "reverse_dtype", None)
+
+    return call
 
 
 def _convolution(forward: Forward) -> Forward:
@@ -76,6 +98,7 @@ _CONVOLUTIONS: Final = (_layers.Conv1D, _layers.Conv2D, _layers.Conv3D)
 _CONVOLUTION_CALLS: Final = {kind.call for kind in _CONVOLUTIONS}
 _CONVOLUTION_OPS: Final = {kind.convolution_op for kind in _CONVOLUTIONS}
 _POOLINGS: Final = {kind.call for kind in (_layers.MaxPooling2D, _layers.AveragePooling2D)}
+_REVERSIBLE: Final = {kind.call for name in ("ReversibleEmbedding",) if (kind := getattr(_layers, name, None))}
 _DENSE: Final[dict[Any, Callable[[Any, Forward], Forward]]] = {
     _layers.Dense.call: _dense,
     _layers.EinsumDense.call: _einsum_dense,

@@ -14,7 +14,7 @@ from mixtrain.errors import PrecisionRuleError
 from mixtrain.network.ends import Place, ends_of
 from mixtrain.network.walk import Node, tree_of
 from mixtrain.precision.cast import CastRule
-from mixtrain.precision.families import Family, family_of, rule_giver
+from mixtrain.precision.families import Family, computes_in_float32_alone, family_of, rule_giver
 from mixtrain.precision.formats import own_format, parameter_format, reason_to_stay
 from mixtrain.precision.fused_norm import reason_not_fused
 from mixtrain.precision.levels import AmpLevel, Level, Resolved, resolve_level
@@ -146,9 +146,10 @@ class _Planner:
                 self._check_contradiction(node, dtype, f'dtype="{name}"', listed)
             why = f'the layer was given dtype="{name}"'
             return _Decision(dtype, DTYPE_POLICY, why, covers_below=family == "recurrent")
-        if self._lists is not None:
-            return self._by_list(listed, covering)
-        return self._by_level(node, family, covering)
+        decision = self._by_level(node, family, covering) if self._lists is None else self._by_list(listed, covering)
+        if decision.dtype == self._half and listed is None and computes_in_float32_alone(node.layer):
+            return _Decision(float32, decision.rule, "Keras computes it in float32 alone", covers_below=True)
+        return decision
 
     def _chooser(self, layer: Any) -> Any:
         """Return the layer whose own dtype policy a layer follows, or None where it has no policy of the user's."""

@@ -12,7 +12,6 @@ from typing import Any
 import keras
 
 from mixtrain import amp
-from mixtrain.dtype import as_dtype, is_float
 from mixtrain.network.interpose import interpose
 from tests.precision.compiled_graph import Operation, arithmetic_among
 
@@ -52,8 +51,8 @@ def _watched(found: Seen, forward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _floats(values: Any) -> set[str]:
-    dtypes = {as_dtype(value.dtype) for value in keras.tree.flatten(values) if keras.ops.is_tensor(value)}
-    return {str(dtype) for dtype in dtypes if is_float(dtype)}
+    tensors = (value for value in keras.tree.flatten(values) if keras.ops.is_tensor(value))
+    return {dtype for dtype in (keras.backend.standardize_dtype(value.dtype) for value in tensors) if "float" in dtype}
 
 
 def uncalled(seen: dict[str, Seen]) -> set[str]:
@@ -76,8 +75,8 @@ def contradicted(plan: amp.PrecisionPlan, seen: dict[str, Seen]) -> list[str]:
 
 
 def _casts_inputs(layer: Any) -> bool:
-    """Say whether Keras casts what a layer takes before its call; functional models leave that to their layers."""
-    functional = isinstance(layer, keras.Sequential) or hasattr(layer, "operations")
+    """Whether Keras casts what a layer takes before its call; models and pipelines leave that to their layers."""
+    functional = isinstance(layer, (keras.Sequential, keras.layers.Pipeline)) or hasattr(layer, "operations")
     return isinstance(layer, keras.Layer) and layer.autocast and not functional
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import keras
 
 from mixtrain.engine.deciding import deciding_code
 from mixtrain.engine.jax.ways import decisions
@@ -32,13 +33,19 @@ def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
         Its results.
 
     Raises:
-        TypeError: A tensor decides a branch; the message says where and what to write.
+        TypeError: A tensor decides a branch, or a layer needs the value of a tensor in Python; the message says where
+            and what to write.
     """
     try:
         return compiled(*args)
-    except jax.errors.ConcretizationTypeError as error:
+    except (jax.errors.ConcretizationTypeError, AttributeError) as caught:
+        # Keras, adding a layer's arguments to an error of JAX's, fails with an AttributeError.
+        error = _concretization(caught)
         if not isinstance(error, jax.errors.TracerBoolConversionError):
-            raise
+            refusal = None if error is None else _value_needed(error)
+            if refusal is None:
+                raise
+            raise refusal from error
         code = deciding_code(error, jax.__file__)
         where = code.co_qualname if code is not None else "a compiled call"
         raise TypeError(
@@ -46,6 +53,29 @@ def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
             "many ifs, or one inside a loop of JAX's; got a tensor. Write ops.select(condition, one, other), run in "
             "PYNATIVE_MODE, or set KERAS_BACKEND=tensorflow."
         ) from error
+
+
+def _concretization(error: BaseException | None) -> jax.errors.ConcretizationTypeError | None:
+    """Return JAX's error that a tensor has no value yet, where an error comes from one."""
+    while error is not None and not isinstance(error, jax.errors.ConcretizationTypeError):
+        error = error.__context__
+    return error
+
+
+def _value_needed(error: jax.errors.ConcretizationTypeError) -> TypeError | None:
+    """Return what to say of the innermost Keras layer that asked a tensor for its value; None where there is none."""
+    layer, trace = None, error.__traceback__
+    while trace is not None:
+        caller = trace.tb_frame.f_locals.get("self")
+        layer = caller if isinstance(caller, keras.Layer) else layer
+        trace = trace.tb_next
+    if layer is None:
+        return None
+    return TypeError(
+        f"{layer.name} ({type(layer).__name__}): with the JAX backend, expected a layer that computes without the "
+        "values of tensors in Python while a step is compiled; got one that asks for them, as int(tensor) does. Write "
+        "its work into the data set, run in PYNATIVE_MODE, or set KERAS_BACKEND=tensorflow."
+    )
 
 
 def tensor_decided() -> bool:
