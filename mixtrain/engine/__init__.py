@@ -155,7 +155,7 @@ else:
     from mixtrain.engine.jax.row_function import RowFunction, RowPart, call_row, processors
     from mixtrain.engine.jax.scan import scan
     from mixtrain.engine.jax.steps import GROUPS, CompiledSteps
-    from mixtrain.engine.jax.storage import exchange_storage, read_storage, storage_in
+    from mixtrain.engine.jax.storage import exchange_storage, read_storage, storage_in, store
     from mixtrain.engine.jax.stream import (
         EndOfStream,
         Pipeline,
@@ -185,7 +185,6 @@ else:
         wait_for,
     )
     from mixtrain.engine.jax.trace import as_written, has_results, traces
-    from mixtrain.engine.jax.variables import store
 
 __all__ = [
     "GROUPS",

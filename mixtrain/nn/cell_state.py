@@ -74,7 +74,7 @@ class CellState(CellTree):
             errors.append(f"unexpected: {checks.listed(left.unexpected_keys)}")
         if errors:
             raise RuntimeError(
-                f"{where}: expected the cell's own paths and shapes; got {checks.listed(errors)}. "
+                f"{where}: expected the cell's own paths and shapes; got {'; '.join(errors[:4])}. "
                 "Write strict=False to load what matches."
             )
         for key, value in values.items():

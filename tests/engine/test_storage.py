@@ -60,3 +60,9 @@ def test_storage_is_exchanged_in_the_middle_of_a_compiled_call() -> None:
         assert engine.to_numpy(value).tolist() == [1 + step * 2.0**-13, 2 + step * 2.0**-13]
     assert engine.to_numpy(variable).tolist() == [1.0, 2.0]
     assert engine.to_numpy(engine.read_storage(full)).tolist() == [1 + 2.0**-12, 2 + 2.0**-12]
+
+
+def test_a_value_is_stored_as_it_is() -> None:
+    variable = keras.Variable(np.array([1.0, 2.0], np.float32))
+    engine.store(variable, engine.to_tensor(np.array([3.0, 4.0], np.float32)))
+    assert engine.to_numpy(variable).tolist() == [3.0, 4.0]

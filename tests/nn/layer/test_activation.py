@@ -12,7 +12,7 @@ from mixtrain import engine
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16, int32
 from mixtrain.nn.layer import GELU, Identity, LeakyReLU, LogSoftmax, ReLU, ReLU6, Sigmoid, Softmax, Tanh
-from mixtrain.precision.families import family_of
+from mixtrain.precision.probabilities import probability_of
 from tests.engines import held_as
 from tests.nn.reference import case
 
@@ -54,8 +54,9 @@ def test_relu_takes_integers() -> None:
     assert ReLU()(Tensor([-1, 1], int32)).dtype == int32
 
 
-def test_softmaxes_are_a_family_of_their_own() -> None:
-    assert (family_of(Softmax()), family_of(LogSoftmax()), family_of(ReLU())) == ("softmax", "softmax", "other")
+def test_which_activations_give_probabilities() -> None:
+    found = [probability_of(layer) for layer in (Softmax(), LogSoftmax(), Sigmoid(), ReLU(), Tanh())]
+    assert found == ["softmax", "log_softmax", "sigmoid", None, None]
 
 
 def test_gelu_stores_its_formula_as_the_reference_does() -> None:
