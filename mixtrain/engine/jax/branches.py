@@ -38,9 +38,9 @@ def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
     """
     try:
         return compiled(*args)
-    except (jax.errors.ConcretizationTypeError, AttributeError) as caught:
+    except (jax.errors.ConcretizationTypeError, AttributeError, IndexError) as caught:
         # Keras, adding a layer's arguments to an error of JAX's, fails with an AttributeError.
-        error = _concretization(caught)
+        error = _jax_error(caught)
         if not isinstance(error, jax.errors.TracerBoolConversionError):
             refusal = None if error is None else _value_needed(error)
             if refusal is None:
@@ -55,14 +55,17 @@ def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
         ) from error
 
 
-def _concretization(error: BaseException | None) -> jax.errors.ConcretizationTypeError | None:
+def _jax_error(error: BaseException | None) -> BaseException | None:
     """Return JAX's error that a tensor has no value yet, where an error comes from one."""
-    while error is not None and not isinstance(error, jax.errors.ConcretizationTypeError):
+    found = None
+    while error is not None:
+        no_index = isinstance(error, IndexError) and "static integers" in str(error)
+        found = error if isinstance(error, jax.errors.ConcretizationTypeError) or no_index else found
         error = error.__context__
-    return error
+    return found
 
 
-def _value_needed(error: jax.errors.ConcretizationTypeError) -> TypeError | None:
+def _value_needed(error: BaseException) -> TypeError | None:
     """Return what to say of the innermost Keras layer that asked a tensor for its value; None where there is none."""
     layer, trace = None, error.__traceback__
     while trace is not None:

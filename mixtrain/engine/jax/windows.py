@@ -1,4 +1,4 @@
-"""Convolutions, and the gradient of max pooling, in the forms for which XLA's CPU compiler has fast code."""
+"""Convolutions, the gradient of max pooling and some products, in forms for which XLA's CPU compiler has code."""
 
 from __future__ import annotations
 
@@ -96,7 +96,20 @@ def _scattered_to_largest(primitive: Any, told: dict[str, Any], gradient: Any, x
     return jnp.pad(together, [(0, length - end) for length, end in zip(x.shape, covered, strict=True)])
 
 
+def _summed_in_float32(primitive: Any, told: dict[str, Any], x: Any, y: Any) -> Any:
+    """Return a product of float16 that is to be summed in float32, which XLA refuses on a CPU: of the same values wide.
+
+    `jax.nn.dot_product_attention`, and so Keras's attention, asks for it, and learns too late to take another.
+    """
+    if told["precision"] != jax.lax.DotAlgorithmPreset.F16_F16_F32:
+        return None
+    wide = (value.astype(jnp.float32) for value in (x, y))
+    product = jax.lax.dot_general(*wide, told["dimension_numbers"], preferred_element_type=jnp.float32)
+    return product.astype(told["preferred_element_type"] or x.dtype)
+
+
 _FAST_ON_CPU: Final[dict[str, Rewrite]] = {
     "conv_general_dilated": _convolved,
+    "dot_general": _summed_in_float32,
     "select_and_scatter_add": _scattered_to_largest,
 }
