@@ -91,10 +91,12 @@ def test_a_network_comes_back_from_keras_s_file_and_trains_on_at_another_level(
 @pytest.mark.parametrize("entry", EXPORTED, ids=_name)
 def test_an_exported_graph_predicts_what_the_float32_network_predicts(entry: Entry, tmp_path: pathlib.Path) -> None:
     tf = pytest.importorskip("tensorflow")
-    _, network = trained(entry, "O2 bfloat16")
+    model, network = trained(entry, "O2 bfloat16")
     inputs, _ = entry.batch()
     mixtrain.export(network, inputs, file_name=tmp_path / "graph", file_format="SAVED_MODEL")
     assert "mixed_bfloat16" in {layer.dtype_policy.name for layer in network._flatten_layers()}, "the plan is in force"
+    del model  # with whom the plan ends
+    assert {layer.dtype_policy.name for layer in network._flatten_layers()} == {"float32"}
     serve = tf.saved_model.load(str(tmp_path / "graph")).signatures["serving_default"]
     (found,) = serve(tf.constant(inputs)).values()
     np.testing.assert_allclose(found, float32_outputs(network, inputs)[0], atol=1e-6)
