@@ -76,7 +76,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.engine.tensorflow.row_function import RowFunction, RowPart, call_row, processors
     from mixtrain.engine.tensorflow.scan import scan
     from mixtrain.engine.tensorflow.steps import GROUPS, CompiledSteps
-    from mixtrain.engine.tensorflow.storage import exchange_storage, read_storage, storage_in, store
+    from mixtrain.engine.tensorflow.storage import exchange_storage, read_storage, storage_in
     from mixtrain.engine.tensorflow.stream import (
         EndOfStream,
         Pipeline,
@@ -106,6 +106,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         wait_for,
     )
     from mixtrain.engine.tensorflow.trace import as_written, has_results, traces
+    from mixtrain.engine.tensorflow.variables import store
 else:
     from mixtrain.engine.jax import chance, colours, images, warp
     from mixtrain.engine.jax.branches import branching, call_with_branches, tensor_decided, with_branches
@@ -155,7 +156,7 @@ else:
     from mixtrain.engine.jax.row_function import RowFunction, RowPart, call_row, processors
     from mixtrain.engine.jax.scan import scan
     from mixtrain.engine.jax.steps import GROUPS, CompiledSteps
-    from mixtrain.engine.jax.storage import exchange_storage, read_storage, storage_in, store
+    from mixtrain.engine.jax.storage import exchange_storage, read_storage, storage_in
     from mixtrain.engine.jax.stream import (
         EndOfStream,
         Pipeline,
@@ -185,6 +186,7 @@ else:
         wait_for,
     )
     from mixtrain.engine.jax.trace import as_written, has_results, traces
+    from mixtrain.engine.jax.variables import store
 
 __all__ = [
     "GROUPS",

@@ -256,7 +256,8 @@ def network_of(entries: list[Entry]) -> keras.Model:
         for name, x in inputs.items()
     }
     ends = [_mean(entry.apply(fronts[entry.takes])) / INPUTS[entry.takes][1] for entry in entries]
-    return keras.Model(list(inputs.values()), L.Dense(2, name="head")(keras.ops.stack(ends, axis=-1)))
+    taken = list(inputs.values())
+    return keras.Model(taken if len(taken) > 1 else taken[0], L.Dense(2, name="head")(keras.ops.stack(ends, axis=-1)))
 
 
 def _mean(x: Any) -> Any:

@@ -41,14 +41,6 @@ def exchange_storage(variable: keras.Variable, storage: Any) -> Any:
     return storage
 
 
-def store(variable: keras.Variable, value: Any) -> None:
-    """Let a variable hold an array of its format and shape; `assign` would convert and check what is right already.
-
-    Keras has no public way past its checks; tests/engine/test_storage.py fails if the name moves.
-    """
-    variable._value = value
-
-
 def read_storage(storage: Any) -> Any:
     """Return the present value of storage as a tensor, which later writes leave alone."""
     value = current(storage)

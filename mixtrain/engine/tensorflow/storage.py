@@ -35,11 +35,6 @@ def exchange_storage(variable: keras.Variable, storage: Any) -> Any:
     return before
 
 
-def store(variable: keras.Variable, value: Any) -> None:
-    """Let a variable hold a tensor of its format and shape; `assign` would convert and check what is right already."""
-    tf.raw_ops.AssignVariableOp(resource=variable.value.handle, value=value)
-
-
 def read_storage(storage: Any) -> Any:
     """Return the present value of storage as a tensor, which later writes leave alone."""
     return tf.identity(storage)
