@@ -15,7 +15,7 @@ import pytest
 import mixtrain
 from mixtrain import amp, engine
 from mixtrain.precision.families import FLOAT32_ALONE
-from tests.engines import ON_TENSORFLOW, on_jax_only_some
+from tests.engines import ON_TENSORFLOW, compiled, on_jax_only_some
 from tests.precision.layer_table import (
     ENTRIES, GROUPS, KERAS_FAILS, LEFT_OUT, REFUSED_ON_JAX, Entry, batch_of, group_of, network_of,
 )
@@ -121,7 +121,8 @@ def test_what_is_kept_in_float32_is_what_keras_itself_does_not_compute_in_half()
             try:
                 with pytest.raises((ValueError, TypeError, RuntimeError), match=words):
                     network = network_of([entry])
-                    network(batch_of([entry])[0][0], training=True)
+                    call = compiled(functools.partial(network, training=True))
+                    call(engine.to_tensor(batch_of([entry])[0][0]))
             finally:
                 keras.config.set_dtype_policy("float32")
 
