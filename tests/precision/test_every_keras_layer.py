@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import os
 import re
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 import mixtrain
 from mixtrain import amp, engine
 from mixtrain.precision.families import FLOAT32_ALONE
-from tests.engines import ON_TENSORFLOW, compiled, on_jax_only_some
+from tests.engines import ON_TENSORFLOW, compiled
 from tests.precision.layer_table import (
     ENTRIES, GROUPS, KERAS_FAILS, LEFT_OUT, REFUSED_ON_JAX, Entry, batch_of, group_of, network_of,
 )
@@ -25,6 +26,10 @@ from tests.precision.zoo_trace import contradicted, recording, uncalled
 LEVELS = [
     ("O0", "float16"), *((level, half) for level in ("O1", "O2", "O3") for half in ("float16", "bfloat16")),
 ]
+# XLA takes eight minutes of a processor for all of them.
+ON_REQUEST = pytest.mark.skipif(
+    not ON_TENSORFLOW and not os.environ.get("MIXTRAIN_EVERY_LAYER"), reason="on JAX with MIXTRAIN_EVERY_LAYER=1"
+)
 # One fused operation may compute these; these augmentations call some of theirs by chance.
 AT_TIMES = re.compile(r".*attention.*/(softmax|dropout)\w*|(gru|lstm)/\w+|(aug_mix|rand_augment)/.*")
 
@@ -87,7 +92,8 @@ def by_entry(entries: list[Entry], level: str, half: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(("level", "half"), on_jax_only_some(LEVELS, [2, 3, 6]))
+@ON_REQUEST
+@pytest.mark.parametrize(("level", "half"), LEVELS)
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_step_is_finite_as_reported_and_undone(group: str, level: str, half: str) -> None:
     network, entries = built(group)
@@ -127,6 +133,7 @@ def test_what_is_kept_in_float32_is_what_keras_itself_does_not_compute_in_half()
                 keras.config.set_dtype_policy("float32")
 
 
+@ON_REQUEST
 @pytest.mark.skipif(ON_TENSORFLOW, reason="TensorFlow compiles it")
 @pytest.mark.parametrize("name", REFUSED_ON_JAX)
 def test_a_layer_that_jax_does_not_compile_is_named_and_trains_in_pynative_mode(name: str) -> None:
