@@ -142,7 +142,8 @@ def planned(where: str, network: Any, level: Any, keep_batchnorm_fp32: Any, cast
     Raises:
         ValueError: One does.
     """
-    given, silent = initialized_plan(network), (level, keep_batchnorm_fp32, cast_model_type) == ("O0", None, None)
+    given = initialized_plan(network)
+    silent = isinstance(level, str) and level == "O0" and keep_batchnorm_fp32 is None and cast_model_type is None
     if given is None:
         planning = chosen_planning(network) if silent else None
         if planning is not None:
