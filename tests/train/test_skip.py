@@ -133,8 +133,10 @@ def test_a_run_with_bad_batches_ends_where_the_run_without_them_ends(make: Calla
         net = make()
         model = Model(net, nn.MSELoss(), _averaging(net), loss_scale_manager=FixedLossScaleManager(2**10))
         history = model.train(2, batches, dataset_sink_mode=sink, verbose=0)
-        ends.append((_values(_everything(model)), history["loss"]))
-    assert ends[0] == ends[1]
+        ends.append([*map(engine.to_numpy, _everything(model)), np.asarray(history["loss"])])
+    # Not bit for bit: how many threads share a product, and so the order of its sums, TensorFlow decides at each call.
+    for with_bad, without in zip(*ends, strict=True):
+        np.testing.assert_allclose(with_bad, without, rtol=1e-5, atol=1e-6)
     assert history["skipped_steps"] == [3, 3]
 
 
