@@ -6,8 +6,8 @@ from mixtrain import engine as _engine  # noqa: F401  isort: skip
 from mixtrain import amp, common, communication, context, dataset, dtype, log, nn, ops, serialization, train
 from mixtrain.common.jit import jit, ms_function
 from mixtrain.common.parameter import Parameter, ParameterTuple
-from mixtrain.common.seed import get_seed, set_seed
-from mixtrain.common.tensor import Tensor
+from mixtrain.seed import get_seed, set_seed
+from mixtrain.common.tensor import Tensor, from_numpy, tensor
 from mixtrain.context import (
     GRAPH_MODE,
     PYNATIVE_MODE,

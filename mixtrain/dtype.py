@@ -20,6 +20,11 @@ class DType(str):
 
     __slots__ = ()
 
+    @property
+    def name(self) -> str:
+        """The name that NumPy, Keras and TensorFlow spell it by."""
+        return str(self)
+
     def __repr__(self) -> str:
         return str(self)
 

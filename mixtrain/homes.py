@@ -14,6 +14,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.common": ("mixtrain", "mixtrain.common.initializer"),
     "mixtrain.common.api": ("mixtrain",),
     "mixtrain.common.dtype": ("mixtrain.dtype",),
+    "mixtrain.common.seed": ("mixtrain.seed",),
     "mixtrain.communication.management": ("mixtrain.communication",),
     "mixtrain.dataset.core": ("mixtrain.dataset",),
     "mixtrain.dataset.engine": ("mixtrain.dataset",),

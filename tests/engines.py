@@ -8,6 +8,7 @@ from typing import Any, Final
 import keras
 
 import mixtrain
+from mixtrain import boundary, engine
 
 ON_TENSORFLOW: Final = keras.backend.backend() == "tensorflow"
 
@@ -28,6 +29,17 @@ def _modes() -> dict[str, Callable[[Any], Any]]:
 
 MODES: Final = _modes()
 compiled: Final = MODES["compiled"]
+
+
+def compiled_for_users(function: Callable[..., Any], *, xla: bool = False) -> Callable[..., Any]:
+    """Return a user's function of Tensors as one compiled call of the engine's."""
+
+    def run(*tensors: Any) -> Any:
+        with boundary.running("tensors"):
+            return boundary.settled(function(*boundary.wrapped(tensors)))
+
+    compiled = engine.compile_function(run, choice=engine.JitChoice(xla, "test"))
+    return lambda *tensors: boundary.wrapped(compiled(*boundary.settled(tensors)))
 
 
 def on_jax_only_some(cases: Iterable[Any], some: Sequence[int] = (0,)) -> list[Any]:

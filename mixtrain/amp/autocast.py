@@ -12,8 +12,8 @@ import keras
 
 from mixtrain import checks, nn, ops
 from mixtrain.amp.interposition import INTERPOSITION
-from mixtrain.common.autocast import Autocast, autocast_in_force, enter_autocast, leave_autocast
-from mixtrain.common.operator_lists import OPERATOR_CLASSES, TABLE, OperatorClass, normal, rows
+from mixtrain.autocast.state import Autocast, autocast_in_force, enter_autocast, leave_autocast
+from mixtrain.autocast.operator_lists import OPERATOR_CLASSES, TABLE, OperatorClass, normal, rows
 from mixtrain.dtype import HALF_DTYPES, DType, as_dtype, float16
 
 _SHOWN: Final[dict[OperatorClass, str]] = {

@@ -13,7 +13,7 @@ from mixtrain.amp.amp_optimizer import AmpOptimizer, checked_driver, trained_by
 from mixtrain.amp.autocast import autocast
 from mixtrain.amp.opt_level import DYNAMIC, Options, OptLevel, options_table, resolve_options
 from mixtrain.amp.scale_range import scale_in_range
-from mixtrain.common.changes import precision_changed
+from mixtrain.changes import precision_changed
 from mixtrain.dtype import DType, as_dtype, float32
 from mixtrain.network.interpose import Forward, interpose
 from mixtrain.network.walk import tree_of

@@ -20,8 +20,8 @@ import keras
 
 from mixtrain import engine
 from mixtrain.amp.keras_autocast import compute_dtype_of, layer_call, operation_call, operator_call, takes_all
-from mixtrain.common.autocast import autocast_in_force, is_symbolic
-from mixtrain.common.operator_lists import normal, rows
+from mixtrain.autocast.state import autocast_in_force, is_symbolic
+from mixtrain.autocast.operator_lists import normal, rows
 
 # Operators of Python's, as the table calls them. All others promote, as `add` does.
 OPERATORS: Final = {
@@ -68,7 +68,6 @@ class Interposition:
                 self._restore()
 
     def _restore(self) -> None:
-        engine.set_operator_rule(None)
         self._names.clear()
         while self._undo:
             owner, name, value = self._undo.pop()
@@ -96,7 +95,6 @@ class Interposition:
         self._replace(keras.Operation, "__call__", operation_call(keras.Operation.__call__))
         for name in _VARIABLE_OPERATORS:
             self._replace(keras.Variable, name, _variable_operator(name, getattr(keras.Variable, name)))
-        engine.set_operator_rule(_cast_operands)
 
     def _replace(self, owner: Any, name: str, value: Any) -> None:
         self._undo.append((owner, name, vars(owner).get(name, _ABSENT)))

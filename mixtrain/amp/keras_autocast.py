@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain.common.autocast import (
+from mixtrain.autocast.state import (
     Autocast, autocast_in_force, autocasting, float_formats, is_symbolic, widest,
 )
-from mixtrain.common.operator_lists import OperatorClass
+from mixtrain.autocast.operator_lists import OperatorClass
 from mixtrain.dtype import DType, float32, float64
 from mixtrain.nn.cell_autocast import listed_name
 from mixtrain.nn.cell_layer import CellLayer

@@ -9,11 +9,10 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import checks
+from mixtrain import checks, engine
 from mixtrain.amp.amp_optimizer import AmpOptimizer
 from mixtrain.amp.initialize import initialized_plan
 from mixtrain.amp.mixed_precision import chosen_planning
-from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import DType, float16, float32
 from mixtrain.nn.optim.adapter import drive
 from mixtrain.nn.step.loss_cell import WithLossCell
@@ -170,7 +169,7 @@ def make_train_cell(with_loss: Any, optimizer: Any, manager: LossScaleManager | 
         return TrainOneStepCell(with_loss, optimizer, sens=float(manager.get_loss_scale()))
     cell = None if host_driven(manager) else manager.get_update_cell()
     if cell is None:
-        cell = Tensor(float(manager.get_loss_scale()))
+        cell = engine.to_tensor(float(manager.get_loss_scale()))
     return TrainOneStepWithLossScaleCell(with_loss, optimizer, cell)
 
 

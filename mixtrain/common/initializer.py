@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from mixtrain import checks, engine
-from mixtrain.common.seed import generator
+from mixtrain.seed import generator
 from mixtrain.dtype import as_dtype, float32
 
 FanMode = Literal["fan_in", "fan_out"]
@@ -237,7 +237,7 @@ def initializer(init: Any, shape: Any = None, dtype: Any = float32) -> Any:
     if engine.is_tensor(init) or isinstance(init, np.ndarray):
         if shape is not None and tuple(init.shape) != shape:
             raise checks.fail_value("initializer", f"init must have shape {shape}", tuple(init.shape), "shape=None")
-        return engine.to_tensor(init)
+        return engine.public_tensor(engine.to_tensor(init))
     if shape is None or any(not isinstance(n, numbers.Integral) or n <= 0 for n in shape):
         raise checks.fail_value("initializer", "shape must be positive ints", shape, "shape=(2, 3)")
     if isinstance(init, str):
@@ -248,4 +248,4 @@ def initializer(init: Any, shape: Any = None, dtype: Any = float32) -> Any:
     elif isinstance(init, numbers.Number) and not isinstance(init, bool):
         init = Constant(init)
     checks.instance("initializer", "init", init, Initializer, 'init="zeros"')
-    return engine.to_tensor(init.make(shape), as_dtype(dtype))
+    return engine.public_tensor(engine.to_tensor(init.make(shape), as_dtype(dtype)))

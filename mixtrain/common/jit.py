@@ -10,9 +10,9 @@ from typing import Any, Final, Literal
 import keras
 import numpy as np
 
-from mixtrain import checks, context, engine
-from mixtrain.common.casting import parameter_read_dtype
-from mixtrain.common.changes import mode_version, precision_version
+from mixtrain import boundary, checks, context, engine
+from mixtrain.autocast.casting import parameter_read_dtype
+from mixtrain.changes import mode_version, precision_version
 from mixtrain.common.reach import training_flags
 
 JitLevel = Literal["O0", "O1", "O2"]
@@ -40,9 +40,9 @@ class _Trace:
         return _filled(self._results_of(self._compiled(*tensors)))
 
     def _run(self, *tensors: Any) -> tuple[Any, ...]:
-        args, kwargs = _filled((self._arguments, tensors))
-        with engine.promoting():
-            results = self._function(*args, **kwargs)
+        args, kwargs = boundary.wrapped(_filled((self._arguments, tensors)))
+        with boundary.running("tensors"):
+            results = boundary.settled(self._function(*args, **kwargs))
         self._results, found = _slotted(results, _as_result)
         return tuple(found)
 
@@ -77,8 +77,15 @@ class Jitted:
         return f"jit({self._function!r})"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        wants = boundary.wants_tensors(args, kwargs)
+        if engine.is_tracing():
+            return boundary.run_users(self._rewritten, args, kwargs)
+        results = self._called(*boundary.settled((args, kwargs)))
+        return boundary.wrapped(results) if wants else results
+
+    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         leaves = keras.tree.flatten((args, kwargs))
-        if engine.is_tracing() or any(isinstance(leaf, keras.KerasTensor) for leaf in leaves):
+        if any(isinstance(leaf, keras.KerasTensor) for leaf in leaves):
             return self._rewritten(*args, **kwargs)
         arguments, tensors = _slotted((args, kwargs), _as_argument)
         constants = [leaf for leaf in keras.tree.flatten(arguments) if not isinstance(leaf, _Slot)]

@@ -9,13 +9,14 @@ import keras
 import numpy as np
 
 from mixtrain import checks, engine
-from mixtrain.common.casting import parameter_read_dtype
+from mixtrain.autocast.casting import parameter_read_dtype
 from mixtrain.common.initializer import initializer
 from mixtrain.common.tensor import Tensor
+from mixtrain.common.tensor_methods import TensorMethods
 from mixtrain.dtype import DType, as_dtype, float32, is_float
 
 
-class Parameter(keras.Variable):
+class Parameter(TensorMethods, keras.Variable):
     """A named value that a network keeps and, where it requires a gradient, an optimizer changes.
 
     Args:
@@ -48,7 +49,7 @@ class Parameter(keras.Variable):
         if name is not None and not isinstance(name, str):
             raise checks.fail_type("Parameter", "name must be a str", name, 'name="weight"')
         checks.boolean("Parameter", "requires_grad", requires_grad)
-        value = Tensor(default_input)
+        value = Tensor(default_input).backend_tensor()
         self._given_name = name
         super().__init__(
             value, trainable=requires_grad, dtype=keras.backend.standardize_dtype(value.dtype), autocast=False
@@ -75,7 +76,8 @@ class Parameter(keras.Variable):
     @property
     def value(self) -> Any:
         """The value, in the dtype of the cell that is running where that casts its parameters."""
-        value = super().value
+        # `TensorMethods` comes first and has a method of this name.
+        value = keras.Variable.value.fget(self)  # type: ignore[attr-defined]
         return value if self.dtype == self.stored_dtype else keras.ops.cast(value, self.dtype)
 
     @property
@@ -104,9 +106,10 @@ class Parameter(keras.Variable):
         """The parameter itself, as in MindSpore."""
         return self
 
-    def __getattr__(self, name: str) -> Any:
-        """Return the tensor method of that name (``parameter.mean()``)."""
-        return engine.tensor_method(self, name)
+    @property
+    def held(self) -> Any:
+        """The value, as operators read it."""
+        return engine.to_tensor(self)
 
     def asnumpy(self) -> np.ndarray:
         """Return the value as a NumPy array (bfloat16 comes as float32)."""
@@ -126,7 +129,7 @@ class Parameter(keras.Variable):
             ValueError: The shape differs.
             TypeError: Casting would lose the kind of number (float into int).
         """
-        value = Tensor(data)
+        value = Tensor(data).backend_tensor()
         shape = tuple(self.shape)
         if tuple(value.shape) != shape:
             raise checks.fail_value(

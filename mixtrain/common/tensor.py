@@ -1,63 +1,277 @@
-"""`Tensor`: the name under which the engine's own tensors are made and recognised."""
+"""`Tensor`: MindSpore's tensor over a backend tensor."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import boundary, checks, engine
+from mixtrain.common import indexing
 from mixtrain.common.initializer import Initializer
-from mixtrain.dtype import as_dtype, float32
+from mixtrain.common.operators import dtype_of, is_numeric
+from mixtrain.common.tensor_methods import TensorMethods
+from mixtrain.dtype import DType, as_dtype, float32
+from mixtrain.ops.inputs import tensor as as_tensor
 
 
 class _TensorType(type):
-    """Makes ``isinstance(x, Tensor)`` hold for the engine's tensors and for variables."""
+    """Makes ``isinstance(x, Tensor)`` hold for Parameters too, which are Keras variables."""
 
     def __instancecheck__(cls, value: Any) -> bool:
-        return engine.is_tensor(value) or isinstance(value, keras.Variable)
+        return type.__instancecheck__(cls, value) or (cls is Tensor and isinstance(value, TensorMethods))
 
 
-class Tensor(metaclass=_TensorType):
-    """Make a tensor of the engine; tensors have no class of mixtrain's own.
+class Tensor(TensorMethods, engine.TensorBase, metaclass=_TensorType):
+    """An array of numbers with MindSpore's methods, operators, indexing and printing, on every backend.
+
+    It goes as it is into `keras.ops`, Keras layers, losses and metrics, TensorFlow, JAX and NumPy.
 
     Args:
-        input_data: A number, list, NumPy array or tensor.
-        dtype: Its number format; without it, that of `input_data` (Python floats give float32).
+        input_data: A number, list, NumPy array, backend tensor or Tensor.
+        dtype: Its dtype; without it, that of `input_data` (Python floats give float32).
         shape: Shape, where `init` makes the values.
         init: An `Initializer` that makes the values.
-
-    Returns:
-        The engine's tensor.
+        internal: Accepted for MindSpore scripts.
+        const_arg: Accepted for MindSpore scripts.
 
     Raises:
-        TypeError: `dtype` is no number format, or `init` no Initializer.
-        ValueError: Neither `input_data` nor `init` with `shape` was given.
+        TypeError: `dtype` is not a dtype, `init` not an Initializer, or `input_data` cannot become a tensor.
+        ValueError: Neither `input_data` nor `init` with `shape` was passed.
 
     Example:
         >>> import mixtrain
         >>> x = mixtrain.Tensor([1.0, 2.0], mixtrain.float16)
-        >>> isinstance(x, mixtrain.Tensor), x.dtype == mixtrain.float16
-        (True, True)
+        >>> x[0] = 3
+        >>> x * 2, isinstance(x, mixtrain.Tensor)
+        (Tensor(shape=[2], dtype=Float16, value= [ 6.0000e+00,  4.0000e+00]), True)
 
     Source: MindSpore, `mindspore.Tensor`.
     """
 
-    def __new__(
-        cls, input_data: Any = None, dtype: Any = None, shape: Any = None, init: Initializer | None = None
-    ) -> Any:
-        wanted = None if dtype is None else as_dtype(dtype)
-        if init is not None:
-            checks.instance("Tensor", "init", init, Initializer, "init=mixtrain.common.initializer.Zero()")
-            if shape is None:
-                raise checks.fail_value("Tensor", "init needs a shape", shape, "shape=(2, 3)")
-            shape = (shape,) if isinstance(shape, int) else tuple(shape)
-            return engine.to_tensor(init.make(shape), wanted or float32)
-        if input_data is None:
-            raise checks.fail_value("Tensor", "input_data must be given", input_data, "Tensor(1.0)")
-        if not isinstance(input_data, Tensor) and not isinstance(input_data, (np.ndarray, np.generic)):
-            input_data = np.asarray(input_data)
-            if input_data.dtype == np.float64:
-                input_data = input_data.astype(np.float32)
-        return engine.to_tensor(input_data, wanted)
+    __slots__ = ("__dict__", "__weakref__", "held")
+
+    # What this tensor holds: a backend tensor, or a channels-last view of one.
+    held: Any
+
+    def __init__(
+        self,
+        input_data: Any = None,
+        dtype: Any = None,
+        shape: Any = None,
+        init: Initializer | None = None,
+        internal: bool = False,
+        const_arg: bool = False,
+    ) -> None:
+        self.held = _made(input_data, None if dtype is None else as_dtype(dtype), shape, init)
+
+    def backend_tensor(self) -> Any:
+        """Return the backend tensor."""
+        held = self.held
+        return held.backend_tensor() if isinstance(held, engine.TensorBase) else held
+
+    @property
+    def nhwc(self) -> Any:
+        """The channels-last backend tensor that this one is a view of; None where there is none."""
+        return engine.nhwc_of(self.held)
+
+    @staticmethod
+    def from_numpy(array: np.ndarray) -> Tensor:
+        """Return a Tensor with the values of a NumPy array."""
+        checks.instance("Tensor.from_numpy", "array", array, np.ndarray, "Tensor.from_numpy(np.ones(2))")
+        return Tensor(array)
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype."""
+        return dtype_of(self.held.dtype)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The shape; None for a size that is not known while compiling."""
+        return tuple(self.held.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.held.shape)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """How many bytes apart neighbors along each axis are."""
+        sizes, found = self.shape, [self.itemsize]
+        for size in reversed(sizes[1:]):
+            found.append(found[-1] * size)
+        return tuple(reversed(found)) if sizes else ()
+
+    @property
+    def has_init(self) -> bool:
+        """False: values exist from the start."""
+        return False
+
+    @property
+    def device(self) -> str:
+        """Where the values are."""
+        return "CPU"
+
+    def numpy(self) -> np.ndarray:
+        """Do what `asnumpy` does."""
+        return self.asnumpy()  # type: ignore[no-any-return]
+
+    def assign_value(self, value: Any) -> Tensor:
+        """Take the values of another tensor; return this one."""
+        self.held = boundary.unwrapped(value) if isinstance(value, Tensor) else Tensor(value).held
+        return self
+
+    def set_dtype(self, dtype: Any) -> Tensor:
+        """Cast this tensor in place; return it."""
+        self.held = self.astype(dtype).held
+        return self
+
+    def set_data(self, data: Any, slice_shape: bool = False) -> Tensor:
+        """Take the values of another tensor; return this one."""
+        return self.assign_value(data)
+
+    def item(self, index: Any = None) -> Any:
+        """Return the element at an index, or the only one, as a Python number."""
+        chosen = self if index is None else self.reshape(-1)[index] if isinstance(index, int) else self[index]
+        return TensorMethods.item(chosen)
+
+    def itemset(self, *args: Any) -> Tensor:
+        """Return a tensor with another value at an index, or as its only element."""
+        changed = Tensor(self)
+        *where, value = args
+        changed[where[0] if where else ...] = value
+        return changed
+
+    def register_hook(self, hook_fn: Any) -> Any:
+        """Refuse: gradients of tensors are computed by `mixtrain.grad`, where nothing can step in between."""
+        raise NotImplementedError(
+            "Tensor.register_hook: expected a hook of a Cell; got one of a tensor. Write ops.InsertGradientOf()(x) in "
+            "construct, or change the gradients that value_and_grad returns."
+        )
+
+    def __getitem__(self, index: Any) -> Any:
+        return boundary.wrapped(indexing.read(self.backend_tensor(), index))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.held = indexing.written(self.backend_tensor(), index, value)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.shape:
+            raise TypeError("Tensor: expected a tensor with axes to iterate over; got one without. Write x.item().")
+        return (self[index] for index in range(len(self)))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("Tensor: expected a tensor with axes, which has a length; got one without. Write x.size.")
+        return int(self.shape[0])
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError(
+                "Tensor: The truth value of an array with several elements is ambiguous: expected one element; got "
+                f"shape {self.shape}. Write x.all() or x.any()."
+            )
+        return engine.truth(self.reshape(()).backend_tensor())
+
+    def __int__(self) -> int:
+        return int(TensorMethods.item(self))
+
+    def __float__(self) -> float:
+        return float(TensorMethods.item(self))
+
+    def __index__(self) -> int:
+        if "int" not in self.dtype:
+            raise TypeError(f"Tensor: expected an integer tensor as an index; got {self.dtype}. Write x.astype(int).")
+        return int(self)
+
+    def __str__(self) -> str:
+        if engine.is_symbolic(self):
+            return self._symbol()
+        return str(self.asnumpy())
+
+    def __repr__(self) -> str:
+        if engine.is_symbolic(self):
+            return self._symbol()
+        values = np.array2string(self.asnumpy(), separator=", ", prefix="" if self.ndim < 2 else "")
+        line = "" if self.ndim < 2 else "\n"
+        return f"Tensor(shape={list(self.shape)}, dtype={dtype_name(self.dtype)}, value={line or ' '}{values})"
+
+    def _symbol(self) -> str:
+        return f"Tensor(shape={list(self.shape)}, dtype={dtype_name(self.dtype)}, in a function that is being compiled)"
+
+    def __format__(self, form: str) -> str:
+        return format(TensorMethods.item(self), form) if form else str(self)
+
+    def __copy__(self) -> Tensor:
+        return Tensor(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        return Tensor(self)
+
+    def __reduce__(self) -> Any:
+        return _unpickled, (self.asnumpy(), str(self.dtype))
+
+
+def dtype_name(dtype: DType) -> str:
+    """Return MindSpore's name of a dtype, such as Float32."""
+    name = str(dtype)
+    if name.startswith("bfloat"):
+        return "BFloat16"
+    return f"UInt{name[4:]}" if name.startswith("u") else name.capitalize()
+
+
+def _unpickled(array: np.ndarray, dtype: str) -> Tensor:
+    return Tensor(array, dtype)
+
+
+def _make(value: Any) -> Any:
+    """Return a Tensor that holds a backend tensor or a view, as it is; what is not of numbers stays the backend's."""
+    if not is_numeric(value.dtype):
+        return value
+    made = Tensor.__new__(Tensor)
+    made.held = value
+    return made
+
+
+engine.wrap_with(_make)
+
+
+def _made(input_data: Any, dtype: DType | None, shape: Any, init: Initializer | None) -> Any:
+    """Return the backend tensor of the arguments of `Tensor`."""
+    if init is not None:
+        checks.instance("Tensor", "init", init, Initializer, "init=mixtrain.common.initializer.Zero()")
+        if shape is None:
+            raise checks.fail_value("Tensor", "init needs a shape", shape, "shape=(2, 3)")
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        return engine.to_tensor(init.make(shape), dtype or float32)
+    if input_data is None:
+        raise checks.fail_value("Tensor", "input_data must be given", input_data, "Tensor(1.0)")
+    value = boundary.settled(input_data)
+    if isinstance(value, (np.ndarray, np.generic)) or engine.is_tensor(value) or isinstance(value, keras.Variable):
+        return engine.to_tensor(value, dtype)
+    return engine.to_tensor(as_tensor("Tensor", value), dtype)
+
+
+def tensor(input_data: Any = None, dtype: Any = None, shape: Any = None, init: Initializer | None = None) -> Tensor:
+    """Make a `Tensor`; the arguments are those of the class.
+
+    Example:
+        >>> import mixtrain
+        >>> mixtrain.tensor([1, 2]).shape
+        (2,)
+
+    Source: MindSpore, `mindspore.tensor`.
+    """
+    return Tensor(input_data, dtype, shape, init)
+
+
+def from_numpy(array: np.ndarray) -> Tensor:
+    """Return a Tensor with the values of a NumPy array. Source: MindSpore, `mindspore.from_numpy`."""
+    return Tensor.from_numpy(array)

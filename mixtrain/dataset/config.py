@@ -8,7 +8,7 @@ import random
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.common import seed as common_seed
+from mixtrain import seed as common_seed
 from mixtrain.dataset.worker_settings import (
     get_auto_num_workers,
     get_auto_offload,

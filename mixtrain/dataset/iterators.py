@@ -59,4 +59,4 @@ class DatasetIterator:
 
 def to_output(array: np.ndarray, output_numpy: bool) -> Any:
     """Return an array as what iterators give: a tensor, or the array itself where asked or where it has strings."""
-    return array if output_numpy or array.dtype.kind in "US" else engine.to_tensor(array)
+    return array if output_numpy or array.dtype.kind in "US" else engine.public_tensor(engine.to_tensor(array))

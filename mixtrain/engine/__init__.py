@@ -25,7 +25,8 @@ from mixtrain.engine.class_labels import (
 )
 from mixtrain.engine.example_columns import ExampleColumn, UnreadableRecord
 from mixtrain.engine.facts import DeviceFacts, GroupFacts, JitChoice
-from mixtrain.engine.methods import tensor_method
+from mixtrain.engine.layout import cast_keeping_layout, elementwise, join_along, nhwc_of, reduce_axes, to_channels_last
+from mixtrain.engine.tensor_base import TensorBase, backend_value, public_tensor, wrap_with
 
 if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.engine.tensorflow import chance, colours, images, warp
@@ -58,16 +59,6 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.engine.tensorflow.held import HeldValue
     from mixtrain.engine.tensorflow.image_files import ImageFiles, UnreadableFile
     from mixtrain.engine.tensorflow.jit import compile_once
-    from mixtrain.engine.tensorflow.layout import (
-        cast_keeping_layout,
-        elementwise,
-        from_channels_last,
-        join_along,
-        reduce_axes,
-        to_channels_last,
-        twin_of,
-    )
-    from mixtrain.engine.tensorflow.methods import install_tensor_methods
     from mixtrain.engine.tensorflow.normalise import fused_batch_norm, normalise_axes
     from mixtrain.engine.tensorflow.pooling import pool
     from mixtrain.engine.tensorflow.products import product, times_transposed
@@ -88,21 +79,24 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     )
     from mixtrain.engine.tensorflow.summary import EventWriter
     from mixtrain.engine.tensorflow.tensor import (
+        BACKEND_TENSORS,
         TENSOR_TYPES,
         byte_count,
         bytes_of,
         double_precision,
+        from_channels_last,
+        give_mask,
         held_format,
         is_open_size,
         is_symbolic,
         is_tensor,
         known_value,
+        mask_of,
         name_scope,
-        promoting,
-        set_operator_rule,
         snapshot,
         to_numpy,
         to_tensor,
+        truth,
         wait_for,
     )
     from mixtrain.engine.tensorflow.trace import as_written, has_results, traces
@@ -138,16 +132,6 @@ else:
     from mixtrain.engine.jax.held import HeldValue
     from mixtrain.engine.jax.image_files import ImageFiles, UnreadableFile
     from mixtrain.engine.jax.jit import compile_once
-    from mixtrain.engine.jax.layout import (
-        cast_keeping_layout,
-        elementwise,
-        from_channels_last,
-        join_along,
-        reduce_axes,
-        to_channels_last,
-        twin_of,
-    )
-    from mixtrain.engine.jax.methods import install_tensor_methods
     from mixtrain.engine.jax.normalise import fused_batch_norm, normalise_axes
     from mixtrain.engine.jax.pooling import pool
     from mixtrain.engine.jax.products import product, times_transposed
@@ -168,18 +152,20 @@ else:
     )
     from mixtrain.engine.jax.summary import EventWriter
     from mixtrain.engine.jax.tensor import (
+        BACKEND_TENSORS,
         TENSOR_TYPES,
         byte_count,
         bytes_of,
         double_precision,
+        from_channels_last,
+        give_mask,
         held_format,
         is_open_size,
         is_symbolic,
         is_tensor,
         known_value,
+        mask_of,
         name_scope,
-        promoting,
-        set_operator_rule,
         snapshot,
         to_numpy,
         to_tensor,
@@ -187,9 +173,11 @@ else:
     )
     from mixtrain.engine.jax.trace import as_written, has_results, traces
     from mixtrain.engine.jax.variables import store
+    from mixtrain.engine.jax.ways import truth
 
 __all__ = [
     "GROUPS",
+    "BACKEND_TENSORS",
     "TENSOR_TYPES",
     "ClassLabels",
     "CompiledSteps",
@@ -206,10 +194,12 @@ __all__ = [
     "Pipeline",
     "RowFunction",
     "RowPart",
+    "TensorBase",
     "UnreadableFile",
     "UnreadableRecord",
     "all_finite",
     "as_written",
+    "backend_value",
     "byte_count",
     "bytes_of",
     "call_python",
@@ -235,11 +225,11 @@ __all__ = [
     "fused_batch_norm",
     "gather_in_batches",
     "gather_places",
+    "give_mask",
     "global_norm",
     "has_results",
     "held_format",
     "images",
-    "install_tensor_methods",
     "is_pipeline_source",
     "is_sparse",
     "is_open_size",
@@ -249,8 +239,10 @@ __all__ = [
     "join_along",
     "known_value",
     "map_values",
+    "mask_of",
     "name_scope",
     "naming_layers",
+    "nhwc_of",
     "normalise_axes",
     "note_class_labels",
     "outside_graph",
@@ -259,13 +251,12 @@ __all__ = [
     "pipeline_from_rows",
     "pool",
     "processors",
+    "public_tensor",
     "product",
-    "promoting",
     "read_storage",
     "reduce_axes",
     "require",
     "scan",
-    "set_operator_rule",
     "snapshot",
     "softmax_cross_entropy",
     "sparse_softmax_cross_entropy",
@@ -274,7 +265,6 @@ __all__ = [
     "store",
     "telling_place",
     "tensor_decided",
-    "tensor_method",
     "times_transposed",
     "to_channels_last",
     "to_numpy",
@@ -282,12 +272,13 @@ __all__ = [
     "trace_count",
     "trace_for",
     "traces",
-    "twin_of",
+    "truth",
     "unique_with_places",
     "value_and_gradient",
     "warp",
     "with_branches",
     "wait_for",
+    "wrap_with",
     "wrap_pipeline",
     "write_onnx",
     "write_saved_model",

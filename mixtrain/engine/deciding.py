@@ -16,6 +16,9 @@ def deciding_code(error: BaseException, library: str) -> types.CodeType | None:
         library: The array library's own file: its code, Keras's and mixtrain's engine are not the user's.
     """
     others = tuple(str(pathlib.Path(path).parent) for path in (library, keras.__file__, __file__))
+    # Tensors, and what stands between them and the backend's.
+    package = pathlib.Path(__file__).parents[1]
+    others += tuple(str(package / name) for name in ("boundary.py", "common", "ops"))
     found, trace = None, error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code

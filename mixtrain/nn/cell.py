@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -10,8 +11,9 @@ import keras
 import numpy as np
 
 from mixtrain import checks, engine
-from mixtrain.common.autocast import autocast_in_force
-from mixtrain.common.changes import mode_changed
+from mixtrain.autocast.state import autocast_in_force
+from mixtrain.boundary import run_library, run_users, settled
+from mixtrain.changes import mode_changed
 from mixtrain.nn.cell_autocast import rule_of_class, under_autocast
 from mixtrain.nn.cell_layer import CellLayer
 from mixtrain.nn.cell_hooks import CellHooks
@@ -24,6 +26,13 @@ from mixtrain.precision.request import request_of, to_float
 
 _CellT = TypeVar("_CellT", bound="Cell")
 _UNCHANGED = CastRule()
+_LIBRARY = "mixtrain."
+
+
+@functools.cache
+def _of_library(kind: type) -> bool:
+    """Whether a class's `construct` is mixtrain's own, which computes on backend tensors."""
+    return kind.construct.__module__.startswith(_LIBRARY)  # type: ignore[attr-defined]
 
 
 class Cell(CellState, CellHooks, CellSetup):
@@ -85,11 +94,15 @@ class Cell(CellState, CellHooks, CellSetup):
         if any(isinstance(value, keras.KerasTensor) for value in keras.tree.flatten((args, kwargs))):
             return self.as_keras_layer()(*args, **kwargs)
         args = tuple(engine.to_tensor(value) if isinstance(value, np.ndarray) else value for value in args)
+        run = run_library if _of_library(type(self)) else run_users
+        return run(self._call, args, kwargs)
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
         rule, state = self.cast_rule, autocast_in_force()
         inside: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
         if state is not None:
             rule, inside = under_autocast(self, state, rule, args, kwargs)
-        with engine.name_scope(self._scope_name()), engine.promoting(), inside:
+        with engine.name_scope(self._scope_name()), inside:
             return self._call_hooked(partial(run_under, rule, engine.branching(self.construct)), args, kwargs)
 
     def _scope_name(self) -> str:
@@ -204,7 +217,7 @@ class KerasCell(Cell):
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
         """Call the layer in this cell's mode."""
-        return self.keras_layer(*args, training=self.training, **kwargs)
+        return self.keras_layer(*settled(args), training=self.training, **settled(kwargs))
 
     def child_layers(self) -> dict[str, Any]:
         """Return the layer, by its name."""

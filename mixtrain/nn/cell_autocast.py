@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 from typing import Any, Final
 
-from mixtrain.common.autocast import Autocast, autocasting, float_formats, widest
+from mixtrain.autocast.state import Autocast, autocasting, float_formats, widest
 from mixtrain.dtype import float32, float64
 from mixtrain.precision.cast import CastRule
 from mixtrain.precision.plan import planned_rule

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from mixtrain import checks
-from mixtrain.common.changes import precision_changed
+from mixtrain.changes import precision_changed
 from mixtrain.nn.cell_tree import CellTree
 
 _Place = Literal["before", "after"]

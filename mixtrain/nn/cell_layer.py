@@ -6,6 +6,8 @@ from typing import Any
 
 import keras
 
+from mixtrain.boundary import settled
+
 
 class CellLayer(keras.Layer):
     """A Keras layer that runs a Cell; the cell's parameters are its weights.
@@ -38,6 +40,6 @@ class CellLayer(keras.Layer):
         was_training = cell.training
         cell.set_train(bool(training))
         try:
-            return cell(*args)
+            return settled(cell(*args))
         finally:
             cell.set_train(was_training)

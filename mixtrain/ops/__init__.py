@@ -96,10 +96,7 @@ from mixtrain.ops.unary import (
     trunc,
 )
 from mixtrain.ops.value_and_grad import grad, stop_gradient, value_and_grad
-from mixtrain.ops.tensor_methods import install as _install_tensor_methods
-from mixtrain.ops.under_autocast import put_doors as _put_doors
-
-_install_tensor_methods()
+from mixtrain.ops.operator import make_operators as _make_operators
 
 __all__ = [
     "IOU", "ACos", "Abs", "Acosh", "Add", "AddN", "AllGather", "AllReduce", "ApproximateEqual", "ArgMaxWithValue",
@@ -153,4 +150,4 @@ __all__ = [
     "unsqueeze", "unstack", "value_and_grad", "var", "var_mean", "vstack", "where", "zeros", "zeros_like",
 ]
 
-_put_doors(__all__)
+_make_operators(__all__)

@@ -35,6 +35,9 @@ bitwise_and: Final = binary_function(
 bitwise_or: Final = binary_function(
     "bitwise_or", keras.ops.bitwise_or, "The bits set in the integer `input`, in `other`, or in both."
 )
+bitwise_xor: Final = binary_function(
+    "bitwise_xor", keras.ops.bitwise_xor, "The bits set in one of the integers `input` and `other` alone."
+)
 
 eq: Final = renamed(equal, "eq")
 ne: Final = renamed(not_equal, "ne")

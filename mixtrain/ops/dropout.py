@@ -7,7 +7,7 @@ from typing import Any
 import keras
 
 from mixtrain import checks, engine
-from mixtrain.common.seed import stream_of
+from mixtrain.seed import stream_of
 from mixtrain.ops.inputs import as_floats, rank_of
 from mixtrain.ops.primitive import Primitive
 

@@ -10,7 +10,8 @@ import keras
 import numpy as np
 
 from mixtrain import checks, engine
-from mixtrain.common.casting import parameter_read_dtype, parameters_read_as
+from mixtrain.boundary import running, settled, wants_tensors, wrapped
+from mixtrain.autocast.casting import parameter_read_dtype, parameters_read_as
 from mixtrain.dtype import float32, is_float, wider
 from mixtrain.ops.inputs import format_of
 from mixtrain.ops.primitive import Primitive
@@ -101,7 +102,9 @@ def differentiate(
     Returns:
         ``(outputs, gradients of inputs, gradients of weights)``.
     """
-    inputs = [_as_input(value, index in positions) for index, value in enumerate(inputs)]
+    wants = wants_tensors(inputs, named)
+    inputs = [_as_input(settled(value), index in positions) for index, value in enumerate(inputs)]
+    sens = settled(sens)
     watched_at = tensor_positions(inputs, positions)
     watched = [inputs[index] for index in watched_at]
     tensors = [value for value in keras.tree.flatten(watched) if _is_float_tensor(value)]
@@ -109,8 +112,8 @@ def differentiate(
     read_as = parameter_read_dtype()
 
     def forward(*given: Any) -> tuple[Any, Any]:
-        with parameters_read_as(read_as), engine.promoting():
-            outputs = fn(*_with_tensors(inputs, watched_at, given), **named)
+        with parameters_read_as(read_as):
+            outputs = _called(fn, _with_tensors(inputs, watched_at, given), named, wants)
         first = outputs[:1] if only_first and isinstance(outputs, (tuple, list)) else outputs
         return _weighted(where, first, sens), outputs
 
@@ -125,7 +128,16 @@ def differentiate(
         return keras.ops.zeros_like(value) if engine.is_tensor(value) else value
 
     by_input = tuple(keras.tree.map_structure(gradient_of, watched))
-    return outputs, by_input, tuple(dense[: len(weights)])
+    found = outputs, by_input, tuple(dense[: len(weights)])
+    return wrapped(found) if wants else found
+
+
+def _called(fn: Callable[..., Any], inputs: Sequence[Any], named: dict[str, Any], wants: bool) -> Any:
+    """Return the outputs of a user's function, which gets Tensors where its caller uses them, as backend tensors."""
+    if not wants:
+        return settled(fn(*inputs, **settled(named)))
+    with running("tensors"):
+        return settled(fn(*wrapped(inputs), **wrapped(named)))
 
 
 def _with_tensors(inputs: Sequence[Any], places: Sequence[int], tensors: Sequence[Any]) -> list[Any]:

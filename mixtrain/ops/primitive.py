@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from mixtrain import checks
-from mixtrain.ops.under_autocast import of_this_room, primitive_door
+from mixtrain.ops.operator import of_this_package, primitive_call
 
 _PrimitiveT = TypeVar("_PrimitiveT", bound="Primitive")
 
@@ -28,8 +28,8 @@ class Primitive:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         call = vars(cls).get("__call__")
-        if call is not None and of_this_room(cls):
-            cls.__call__ = primitive_door(call)  # type: ignore[method-assign]
+        if call is not None and of_this_package(cls):
+            cls.__call__ = primitive_call(call)  # type: ignore[method-assign]
 
     def __init__(self, name: str | None = None) -> None:
         if name is not None and not isinstance(name, str):

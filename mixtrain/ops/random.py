@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from mixtrain import checks, engine
-from mixtrain.common.seed import stream_of
+from mixtrain.seed import stream_of
 from mixtrain.dtype import as_dtype, float32, int32, int64, is_float
 from mixtrain.ops.inputs import as_floats, format_of, sizes_of, spread, tensor
 from mixtrain.ops.primitive import Primitive

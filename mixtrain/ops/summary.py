@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import keras
 
 from mixtrain import checks
-from mixtrain.common.summaries import put_aside
-from mixtrain.common.tensor import Tensor
+from mixtrain.boundary import is_any_tensor
+from mixtrain.summaries import put_aside
 from mixtrain.ops.primitive import Primitive
 
 
@@ -38,7 +38,8 @@ class _Summary(Primitive):
             raise checks.fail_type(where, "name must be a str", name, 'summary("loss", loss)')
         if not name:
             raise checks.fail_value(where, "name must not be empty", name, 'summary("loss", loss)')
-        checks.instance(where, "value", value, Tensor, 'summary("loss", loss)')
+        if not is_any_tensor(value):
+            raise checks.fail_type(where, "value must be a tensor", value, 'summary("loss", loss)')
         least, most = self._ranks
         if not least <= len(value.shape) <= most:
             raise checks.fail_value(where, f"value must have {self._axes}", tuple(value.shape), "another shape")

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 
 from mixtrain import engine
-from mixtrain.common.casting import parameters_read_as
+from mixtrain.autocast.casting import parameters_read_as
 from mixtrain.dtype import DType, is_float
 
 
@@ -38,9 +38,9 @@ def cast_floats(values: Any, dtype: DType | None) -> Any:
 
     def cast(value: Any) -> Any:
         if engine.is_tensor(value) and value.dtype != dtype and is_float(value.dtype):
-            cast_value, mask = engine.cast_keeping_layout(value, dtype), getattr(value, "_keras_mask", None)
+            cast_value, mask = engine.cast_keeping_layout(value, dtype), engine.mask_of(value)
             if mask is not None:
-                cast_value._keras_mask = mask
+                engine.give_mask(cast_value, mask)
             return cast_value
         return value
 

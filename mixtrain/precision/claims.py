@@ -6,7 +6,7 @@ import copy
 from collections.abc import Hashable
 from typing import Any, Final, Protocol
 
-from mixtrain.common.changes import layer_changed
+from mixtrain.changes import layer_changed
 from mixtrain.network.walk import tree_of
 from mixtrain.precision.plan import PlanRow
 from mixtrain.precision.row_effect import AS_IT_IS, Undo, effect_of, put_row, take_back

@@ -7,7 +7,7 @@ import itertools
 from typing import Any, Final, TypeVar
 
 from mixtrain import checks
-from mixtrain.common.changes import precision_changed
+from mixtrain.changes import precision_changed
 from mixtrain.dtype import DType, as_dtype, bfloat16, float16, float32
 from mixtrain.network.walk import tree_of
 

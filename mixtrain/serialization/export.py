@@ -10,7 +10,7 @@ from typing import Any, Final, NoReturn
 import keras
 
 from mixtrain import checks, engine
-from mixtrain.common.changes import mode_changed
+from mixtrain.changes import mode_changed
 from mixtrain.dtype import float32
 from mixtrain.nn.cell import Cell
 from mixtrain.precision.apply import applied_plan, apply_plan

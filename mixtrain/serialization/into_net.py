@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from mixtrain import checks, engine
-from mixtrain.common.tensor import Tensor
+from mixtrain.boundary import is_any_tensor
 from mixtrain.dtype import is_float
 from mixtrain.precision.master_weights import updating_masters
 from mixtrain.serialization.checkpoint import Checkpoint
@@ -81,7 +81,7 @@ def _given(parameter_dict: Any) -> dict[str, Any]:
     checks.instance(_WHERE, "parameter_dict", parameter_dict, Mapping, "load_checkpoint(file)")
     given = {}
     for name, value in parameter_dict.items():
-        if not isinstance(name, str) or not isinstance(value, (Tensor, np.ndarray, str)):
+        if not isinstance(name, str) or not (isinstance(value, (np.ndarray, str)) or is_any_tensor(value)):
             raise checks.fail_type(
                 f"{_WHERE}: parameter_dict", f"{checks.shown(name)} must be a str's Parameter", value,
                 "load_checkpoint(file)",

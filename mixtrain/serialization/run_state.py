@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from mixtrain.common.seed import restore_seed_state, seed_state
+from mixtrain.seed import restore_seed_state, seed_state
 from mixtrain.network.walk import is_cell, tree_of
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.optim.optimizer import Optimizer

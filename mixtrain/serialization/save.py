@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.common.tensor import Tensor
+from mixtrain.boundary import is_any_tensor
 from mixtrain.dtype import as_dtype
 from mixtrain.nn.cell import Cell
 from mixtrain.serialization.background import finish_writing, in_background
@@ -145,7 +145,7 @@ def _checked_name(name: Any) -> str:
 def _checked_value(name: str, value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         as_dtype(value.dtype)
-    elif not isinstance(value, (Tensor, str)):
+    elif not (isinstance(value, str) or is_any_tensor(value)):
         raise checks.fail_type(
             f"{_WHERE}: {name}", "its value must be a Parameter, tensor, array or str", value, "a Parameter"
         )
@@ -161,7 +161,7 @@ def check_append_dict(where: str, append_dict: Any) -> dict[str, Any]:
     """
     checks.instance(where, "append_dict", {} if append_dict is None else append_dict, dict, 'append_dict={"epoch": 3}')
     for name, value in (append_dict or {}).items():
-        if not isinstance(name, str) or not isinstance(value, (int, float, str, Tensor)):
+        if not isinstance(name, str) or not (isinstance(value, (int, float, str)) or is_any_tensor(value)):
             raise checks.fail_type(
                 where, f"append_dict[{checks.shown(name)}] must be a str's number, bool, str or tensor", value,
                 '{"epoch": 3}',

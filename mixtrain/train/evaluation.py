@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import boundary, checks, engine
 from mixtrain.nn.metrics import KerasMetric, Loss, Metric, MetricLike
 from mixtrain.nn.step.compiled_call import CompiledCall
 from mixtrain.train.callback.callback_list import CallbackList
@@ -24,7 +24,7 @@ def with_masks(network: Any) -> Callable[..., Any]:
     """Return an eval network's call, which returns its outputs and the masks that Keras's layers gave them."""
 
     def call(*batch: Any) -> tuple[Any, list[Any]]:
-        outputs = network(*batch)
+        outputs = boundary.settled(network(*batch))
         return outputs, masks_of(outputs)
 
     return call
@@ -36,13 +36,17 @@ class EvaluationMetrics:
     Args:
         metrics: The metrics by name.
         indexes: Which outputs are the loss, the prediction and the label; None gives every metric all outputs.
+        shows_tensors: Whether metrics that users write see Tensors.
 
     Attributes:
         named: The metrics by name.
         indexes: As given.
     """
 
-    def __init__(self, metrics: Mapping[str, MetricLike], indexes: tuple[int, int, int] | None) -> None:
+    def __init__(
+        self, metrics: Mapping[str, MetricLike], indexes: tuple[int, int, int] | None, *, shows_tensors: bool
+    ) -> None:
+        self._shown: Callable[[Any], Any] = boundary.wrapped if shows_tensors else boundary.settled
         self.named = metrics
         self.indexes = indexes
         kinds = () if indexes is None else (CompileMetric, KerasMetric)
@@ -91,11 +95,11 @@ class EvaluationMetrics:
             self._device.update(prediction, label, weights, of_prediction)
         for metric in self._host:
             if indexes is None or getattr(metric, "indexes", None) is not None:
-                metric.update(*outputs)
+                metric.update(*self._shown(outputs))
             elif isinstance(metric, Loss):
                 metric.update(outputs[indexes[0]])
             else:
-                metric.update(prediction, label)
+                metric.update(*self._shown((prediction, label)))
 
     def eval(self) -> dict[str, Any]:
         """Return the values by name."""

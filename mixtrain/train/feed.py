@@ -12,8 +12,8 @@ import keras
 import numpy as np
 
 from mixtrain import checks, engine
-from mixtrain.common.tensor import Tensor
 from mixtrain.engine import Pipeline
+from mixtrain.ops.inputs import tensor
 
 Batch = tuple[Any, ...]
 
@@ -185,5 +185,5 @@ def as_batch(batch: Any, convert: Callable[[Any], Any] = engine.to_tensor) -> Ba
 def _as_column(column: Any, convert: Callable[[Any], Any]) -> Any:
     """Return a column as a tensor, or as the structure of tensors that a network of several inputs takes."""
     if isinstance(column, (list, tuple)) and isinstance(keras.tree.flatten(column)[0], numbers.Number):
-        return Tensor(column)
+        return tensor("Model", column)
     return keras.tree.lists_to_tuples(keras.tree.map_structure(convert, column))

@@ -205,7 +205,7 @@ class DeviceMetrics:
     def _update(self, predictions: Any, labels: Any, weights: Any, masks: Sequence[Any]) -> None:
         for output, mask in zip(keras.tree.flatten(predictions), masks, strict=True):
             if mask is not None:
-                output._keras_mask = mask
+                engine.give_mask(output, mask)
         for metric in self._metrics:
             if isinstance(metric, CompileMetric):
                 metric.update(predictions, labels, weights)
@@ -215,7 +215,7 @@ class DeviceMetrics:
 
 def masks_of(outputs: Any) -> list[Any]:
     """Return the mask that Keras's layers gave each of a network's outputs, or None."""
-    return [getattr(output, "_keras_mask", None) for output in keras.tree.flatten(outputs)]
+    return [engine.mask_of(output) for output in keras.tree.flatten(outputs)]
 
 
 def checked_weighted(metric: Any) -> Any:

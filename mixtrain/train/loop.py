@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from mixtrain import context, engine
-from mixtrain.common.tensor import Tensor
 from mixtrain.nn.step.manager import LossScaleManager
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.feed import Feed
@@ -276,7 +275,7 @@ def _followed(run: TrainingRun, records: StepRecords, *, batch: Any, before: int
         manager, set_scale = run.host_manager
         for overflow in records.overflow:
             manager.update_loss_scale(bool(overflow))
-        set_scale(Tensor(float(manager.get_loss_scale())))
+        set_scale(engine.to_tensor(float(manager.get_loss_scale())))
     if run.guard is not None:
         step = (run.step if before is None else before) + len(records)
         run.guard.after(records, step, run.feed.first() if batch is None else batch)

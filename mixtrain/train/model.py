@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import boundary, checks, engine
 from mixtrain.amp.train_network import LEVEL_DEFAULT
 from mixtrain.dtype import DType, float32
 from mixtrain.nn.step.manager import LossScaleManager
@@ -105,7 +105,8 @@ class Model(KerasSaving):
             raise checks.fail_value(
                 "Model", "metrics need a loss_fn or an eval_network", list(found), "Model(network, loss_fn, ...)"
             )
-        self._metrics = EvaluationMetrics(found, output_indexes(eval_indexes, eval_network))
+        indexes = output_indexes(eval_indexes, eval_network)
+        self._metrics = EvaluationMetrics(found, indexes, shows_tensors=not isinstance(network, keras.Layer))
         self._bad_step_max = checks.integer("Model", "bad_step_max", bad_step_max, at_least=1, example=1000)
         if keep_batchnorm_fp32 is not None:
             checks.boolean("Model", "keep_batchnorm_fp32", keep_batchnorm_fp32)
@@ -255,7 +256,9 @@ class Model(KerasSaving):
         checks.boolean("Model.eval", "dataset_sink_mode", dataset_sink_mode)
         evaluation = self._evaluation("Model.eval", valid_dataset)
         fields = {"network": self._networks.network, "loss_fn": self._networks.loss_fn, **evaluation.fields()}
-        arguments = CallbackArguments(mode="eval", dataset_sink_mode=dataset_sink_mode, **fields)
+        arguments = CallbackArguments(
+            mode="eval", dataset_sink_mode=dataset_sink_mode, shows_tensors=self._networks.of_cells, **fields
+        )
         with CallbackList(callbacks, arguments) as listed:
             return evaluate(evaluation, listed, RunContext(arguments), arguments)
 
@@ -282,12 +285,14 @@ class Model(KerasSaving):
         if not inputs:
             raise checks.fail_type("Model.predict", "an input must be given", inputs, "model.predict(data)")
         refuse_overridden(self._networks.network, "predict_step")
+        wants = self._networks.of_cells or boundary.wants_tensors(*inputs)
         tensors = keras.tree.map_structure(engine.to_tensor, inputs)
         if not self._networks.built:
             self._networks.build(*tensors)
         self._networks.enter()
         self._networks.predict_network.set_train(False)
-        return cast_floats(self._networks.predicting(*tensors), float32)
+        outputs = boundary.settled(cast_floats(self._networks.predicting(*tensors), float32))
+        return boundary.wrapped(outputs) if wants else outputs
 
     def build(
         self,

@@ -103,6 +103,11 @@ class Networks:
                 f'amp.auto_mixed_precision(network, "{options.amp_level}") before the train step is made of it',
             )
 
+    @property
+    def of_cells(self) -> bool:
+        """Whether the network is a Cell: those who see its outputs see Tensors."""
+        return not isinstance(self.network, keras.Layer)
+
     def enter(self) -> None:
         """Put this Model's plan in force, should another Model, or `to_float`, have changed the network."""
         self.precision.enter()

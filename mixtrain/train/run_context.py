@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NoReturn
 
-from mixtrain import checks
+from mixtrain import boundary, checks
 from mixtrain.train.records import StepRecords
 
 
@@ -84,12 +84,19 @@ class CallbackArguments:
     parallel_mode: str
     device_number: int
 
-    def __init__(self, **fields: Any) -> None:
+    def __init__(self, *, shows_tensors: bool = True, **fields: Any) -> None:
+        self.__dict__["_shows_tensors"] = shows_tensors
         self._set(**{"parallel_mode": "stand_alone", "device_number": 1, **fields})
+
+    def __getattribute__(self, name: str) -> Any:
+        value = object.__getattribute__(self, name)
+        if name in _OF_TENSORS and object.__getattribute__(self, "__dict__").get("_shows_tensors", True):
+            return boundary.wrapped(value)
+        return value
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return an attribute, or `default` where it is not set."""
-        return self.__dict__.get(name, default)
+        return getattr(self, name) if name in self.__dict__ else default
 
     def __contains__(self, name: object) -> bool:
         return name in self.__dict__
@@ -144,6 +151,8 @@ class CallbackArguments:
 
 
 _FIELDS = frozenset(CallbackArguments.__annotations__)
+# Fields with tensors: callbacks of a network of Cells are MindSpore code and see Tensors.
+_OF_TENSORS = frozenset({"net_outputs", "train_dataset_element", "eval_dataset_element"})
 
 
 class RunContext:

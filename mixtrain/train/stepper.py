@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import engine
+from mixtrain import boundary, engine
 from mixtrain.nn.step.compiled_call import CompiledCall
 from mixtrain.nn.step.train_cell import TrainOneStepCell
 from mixtrain.train.pace import Pace
@@ -63,6 +63,7 @@ class Stepper:
     def _flat(self, *batch: Any) -> tuple[Any, ...]:
         own = isinstance(self._network, TrainOneStepCell)
         outputs, report = self._network.run_with_report(*batch) if own else (self._network(*batch), {})
+        outputs = boundary.settled(outputs)
         self._structure, self._reported = outputs, list(report)
         rows = rows_of(batch)
         # A batch whose size is open, as one of an iterator may be, tells it.

@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, TypeVar
 import numpy as np
 
 from mixtrain import checks, engine
-from mixtrain.common.summaries import begin_recording, end_recording, take_values
-from mixtrain.common.tensor import Tensor
+from mixtrain.summaries import begin_recording, end_recording, take_values
+from mixtrain.boundary import is_any_tensor
 from mixtrain.train.callback.checkpoint_files import make_folder
 
 _RecordT = TypeVar("_RecordT", bound="SummaryRecord")
@@ -110,7 +110,8 @@ class SummaryRecord:
         checks.one_of(where, "plugin", plugin, PLUGINS)
         if not isinstance(name, str) or not name:
             raise checks.fail_value(where, "name must be a str that is not empty", name, 'name="loss"')
-        checks.instance(where, "value", value, Tensor, "mixtrain.Tensor(0.5)")
+        if not is_any_tensor(value):
+            raise checks.fail_type(where, "value must be a tensor", value, "mixtrain.Tensor(0.5)")
         self._waiting[plugin, name] = _shaped(where, plugin, engine.to_numpy(value))
 
     def record(

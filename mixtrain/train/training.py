@@ -97,6 +97,7 @@ def run_training(
     verbose = resolved(call.verbose, listed)
     arguments = CallbackArguments(
         mode="train",
+        shows_tensors=networks.of_cells,
         network=networks.network,
         train_network=train_network,
         loss_fn=networks.loss_fn,

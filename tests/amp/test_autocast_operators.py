@@ -11,7 +11,7 @@ import keras
 import pytest
 
 from mixtrain import amp
-from mixtrain.common.operator_lists import RECURRENT, normal
+from mixtrain.autocast.operator_lists import RECURRENT, normal
 from tests.amp.autocast_cases import CASES
 from tests.amp.autocast_values import KNOWN, modules, names_for
 from tests.engines import ON_TENSORFLOW

@@ -22,7 +22,7 @@ from mixtrain.common.initializer import (
     fans,
     initializer,
 )
-from mixtrain.common.seed import set_seed
+from mixtrain.seed import set_seed
 
 SHAPE = (64, 32, 3, 3)  # fan_in 288, fan_out 576
 

@@ -12,7 +12,7 @@ import pytest
 
 import mixtrain
 from mixtrain import Parameter, ParameterTuple, Tensor, engine
-from mixtrain.common.casting import parameters_read_as
+from mixtrain.autocast.casting import parameters_read_as
 from tests.engines import held_as
 
 
@@ -127,11 +127,11 @@ def test_a_tuple_of_parameters_clones_with_a_prefix() -> None:
     [((1.5,), "float32"), (([1, 2],), "int64"), ((np.ones(2), "float16"), "float16"), ((True,), "bool"),
      ((np.float64(1),), "float64")],
 )
-def test_a_tensor_is_the_engine_s_own(arguments: Any, dtype: str) -> None:
+def test_a_tensor_holds_the_backend_s(arguments: Any, dtype: str) -> None:
     tensor = Tensor(*arguments)
-    assert isinstance(tensor, Tensor) and type(tensor) is type(keras.ops.ones(1))
+    assert type(tensor) is Tensor and type(tensor.backend_tensor()) is type(keras.ops.ones(1))
     assert tensor.dtype == held_as(dtype)
-    assert not isinstance(np.ones(2), Tensor)
+    assert not isinstance(np.ones(2), Tensor) and not isinstance(keras.ops.ones(2), Tensor)
 
 
 def test_a_tensor_made_by_an_initializer_needs_a_shape() -> None:

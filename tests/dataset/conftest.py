@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mixtrain.common import seed as common_seed
+from mixtrain import seed as common_seed
 from mixtrain.dataset import GeneratorDataset, config
 
 

@@ -7,7 +7,7 @@ import gzip
 import numpy as np
 import pytest
 
-from mixtrain.common.seed import set_seed
+from mixtrain.seed import set_seed
 from mixtrain.dataset import Cifar10Dataset, Cifar100Dataset, DatasetCache, FashionMnistDataset, MnistDataset
 from tests.dataset import samples
 

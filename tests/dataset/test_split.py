@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mixtrain.common.seed import set_seed
+from mixtrain.seed import set_seed
 from mixtrain.dataset import GeneratorDataset
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mixtrain.common.seed import set_seed
+from mixtrain.seed import set_seed
 from mixtrain.dataset import Dataset, NumpySlicesDataset, zip
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import mixtrain
 from mixtrain import engine, nn, ops
-from mixtrain.engine import twin_of
+from mixtrain.engine import nhwc_of
 
 RNG = np.random.default_rng(5)
 IMAGE = RNG.standard_normal((2, 4, 6, 8)).astype(np.float32)
@@ -31,7 +31,7 @@ def test_channels_last_is_kept_between_operations_with_the_same_numbers(name: st
 
     def run(x: Any) -> Any:
         y = CHAIN[name](ops.MaxPool(1, 1)(x))
-        kept.append(twin_of(y) is not None)
+        kept.append(nhwc_of(y) is not None)
         return y
 
     compiled = engine.to_numpy(mixtrain.jit(run)(IMAGE))

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import mixtrain as ms
-from mixtrain import Parameter, Tensor, engine, nn, ops
+from mixtrain import Parameter, Tensor, boundary, engine, nn, ops
 from mixtrain.dtype import promoted
-from mixtrain.engine.facts import JitChoice
-from tests.engines import held_as
+from tests.engines import compiled_for_users, held_as
 
 # The formats of ops.mul of two tensors, measured on MindSpore 2.10 (its row and column order).
 FORMATS = ["bool", "int8", "uint8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
@@ -112,20 +111,21 @@ def test_a_parameter_is_read_in_the_format_of_the_running_cell() -> None:
     assert Scale().to_float(ms.float16)(Tensor([1.0, 2.0])).dtype == "float16"
 
 
-def test_elementwise_operations_keep_channels_last_twins_while_compiling() -> None:
+def test_elementwise_operations_keep_channels_last_views_while_compiling() -> None:
     def check(x: Any) -> Any:
-        view = engine.from_channels_last(engine.to_channels_last(x))
+        x = x.backend_tensor()
+        view = boundary.wrapped(engine.from_channels_last(engine.to_channels_last(x)))
         kept = [
             ops.exp(view), ops.add(view, view), ops.mul(view, 2.0), ops.cast(view, ms.float16), ops.greater(view, 0),
             ops.add(view, ops.cast(view, ms.float16)), ops.clip_by_value(view, 0.0, 1.0), view.astype("float16"),
             view.add(1), ops.Sqrt()(view), ops.round(view),
         ]
-        assert all(engine.twin_of(result) is not None for result in kept)
-        assert engine.twin_of(ops.add(view, x)) is None and engine.twin_of(ops.reshape(view, (-1,))) is None
+        assert all(engine.nhwc_of(result) is not None for result in kept)
+        assert engine.nhwc_of(ops.add(view, x)) is None and engine.nhwc_of(ops.reshape(view, (-1,))) is None
         return kept[1]
 
     x = np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)
-    assert (engine.to_numpy(engine.compile_function(check, choice=JitChoice(False, "test"))(Tensor(x))) == 2 * x).all()
+    assert (engine.to_numpy(compiled_for_users(check)(Tensor(x))) == 2 * x).all()
 
 
 @pytest.mark.parametrize(
@@ -144,5 +144,5 @@ def test_elementwise_operations_keep_channels_last_twins_while_compiling() -> No
 )
 def test_gradients_flow_through_operations(function: Any, gradient: list[float]) -> None:
     x = keras.Variable([1.0, -2.0, 3.0])
-    found = engine.value_and_gradient(lambda: (function(engine.to_tensor(x)), None), [x])[2][0]
+    found = engine.value_and_gradient(lambda: (function(Tensor(x)), None), [x])[2][0]
     assert engine.to_numpy(found) == pytest.approx(gradient, abs=1e-4)

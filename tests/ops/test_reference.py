@@ -10,8 +10,7 @@ import pytest
 
 import mixtrain as ms
 from mixtrain import engine, ops
-from mixtrain.engine.facts import JitChoice
-from tests.engines import ON_TENSORFLOW, held_as
+from tests.engines import compiled_for_users, ON_TENSORFLOW, held_as
 from tests.ops import cases
 
 KNOWN = dict(np.load(pathlib.Path(__file__).parents[1] / "data" / "ops_reference.npz"))
@@ -69,7 +68,7 @@ def test_compiled_expressions_have_the_same_values(xla: bool) -> None:
     def is_result(value: Any) -> bool:
         return engine.is_tensor(value) or (isinstance(value, tuple) and engine.is_tensor(value[0]))
 
-    found = engine.compile_function(run, choice=JitChoice(xla, "test"))(*inputs.values())
+    found = compiled_for_users(run, xla=xla)(*inputs.values())
     eager = {number: eval(EXPRESSIONS[number], names()) for number in numbers}
     kept = [number for number in numbers if is_result(eager[number])]
     assert len(kept) == len(found) > 500

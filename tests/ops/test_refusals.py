@@ -69,8 +69,8 @@ def test_offsets_are_decoded_as_they_were_encoded() -> None:
 
 def test_collectives_return_their_input_on_one_device() -> None:
     for collective in (ops.AllReduce(), ops.AllReduce(ops.ReduceOp.MAX), ops.AllGather(), ops.ReduceScatter("min")):
-        assert collective(X) is X
-    assert ops.Broadcast(0)((X,))[0] is X
+        assert (collective(X) == X).all()
+    assert (ops.Broadcast(0)((X,))[0] == X).all()
     assert (ops.ReduceOp.SUM, ops.ReduceOp.MAX, ops.ReduceOp.MIN, ops.ReduceOp.PROD) == ("sum", "max", "min", "prod")
     assert repr(ops.AllReduce()).startswith("Prim[AllReduce]")
 

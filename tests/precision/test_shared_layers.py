@@ -11,7 +11,7 @@ import pytest
 
 import mixtrain
 from mixtrain import amp, engine, nn
-from mixtrain.common.changes import precision_version
+from mixtrain.changes import precision_version
 from tests.precision.zoo_trace import contradicted, recording
 
 L = keras.layers

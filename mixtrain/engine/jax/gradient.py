@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import keras
 from jax.experimental.sparse import JAXSparse
 
-from mixtrain.engine.jax.layout import forget_twin
 from mixtrain.engine.jax.state import StateScope, current, put
 from mixtrain.engine.jax.structure import split_tensors
+from mixtrain.engine.tensor_base import backend_value
 
 
 def value_and_gradient(
@@ -29,9 +29,7 @@ def value_and_gradient(
         ``(value, auxiliary, gradients)``, of the variables, then of the tensors; a gradient is None where `value` does
         not depend on it, and may be sparse where the engine has that.
     """
-    for tensor in tensors:
-        forget_twin(tensor)
-    values = [*map(current, variables), *tensors]
+    values = [*map(current, variables), *map(backend_value, tensors)]
     places = [place for place, value in enumerate(values) if jnp.issubdtype(value.dtype, jnp.inexact)]
     trained = [place for place in places if place < len(variables)]
     told: list[Any] = []  # What `forward` has to tell besides tensors: it is traced once.

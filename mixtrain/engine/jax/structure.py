@@ -10,6 +10,8 @@ import jax
 import keras
 import numpy as np
 
+from mixtrain.engine.tensor_base import backend_value
+
 
 @dataclasses.dataclass(frozen=True)
 class _Place:
@@ -29,6 +31,7 @@ def split_tensors(structure: Any) -> tuple[list[Any], Callable[[list[Any]], Any]
     tensors: list[Any] = []
 
     def take(value: Any) -> Any:
+        value = backend_value(value)
         if not isinstance(value, (jax.Array, np.ndarray)):
             return value
         tensors.append(value)

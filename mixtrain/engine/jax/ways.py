@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
@@ -11,13 +10,10 @@ from typing import Any, Final, TypeVar
 import jax
 import jax.numpy as jnp
 
-from mixtrain.engine.methods import is_of_library
-
 _Result = TypeVar("_Result")
 
 # Each is traced whole, so more would take long to compile; a `while` has no end of them.
 _MOST: Final = 32
-_own_bool: Final = jax.core.Tracer.__bool__
 
 
 class _Way:
@@ -44,11 +40,11 @@ class _Way:
         """Return the decision at a tensor."""
         place = len(self.asked)
         if condition._trace is not self.home:
-            return bool(_own_bool(condition))  # Refuses.
+            return bool(condition)  # Refuses.
         if place < len(self.told):
             taken = self.told[place]
         elif self.left <= 0:
-            return bool(_own_bool(condition))
+            return bool(condition)
         else:
             taken, self.left = True, self.left - 1
         self.asked.append((condition, taken))
@@ -67,15 +63,18 @@ def decisions() -> list[tuple[Any, bool]]:
     return [] if _open.way is None else _open.way.asked
 
 
-def _decided(self: Any) -> bool:
-    """Return what a tensor decides in a function that is traced in all ways; elsewhere JAX refuses."""
-    if _open.way is None or self.shape != () or is_of_library(sys._getframe(1)):
-        return bool(_own_bool(self))
-    return _open.way.decide(self)
+def truth(tensor: Any) -> bool:
+    """Return what a tensor decides: its value, or in a function that is traced in all ways, what this way decides.
 
+    Args:
+        tensor: A JAX array.
 
-# JAX offers no other place where a traced value becomes a bool; tests/engine/test_branches.py fails if it moves.
-jax.core.Tracer.__bool__ = _decided
+    Raises:
+        jax.errors.TracerBoolConversionError: The tensor has no value yet, and the function is not traced in all ways.
+    """
+    if _open.way is None or not isinstance(tensor, jax.core.Tracer) or tensor.shape != ():
+        return bool(tensor)
+    return _open.way.decide(tensor)
 
 
 def in_all_ways(run: Callable[[], _Result], given: Any) -> _Result:
@@ -98,7 +97,16 @@ def in_all_ways(run: Callable[[], _Result], given: Any) -> _Result:
 
 def _explored(run: Callable[[], _Result], way: _Way) -> _Result:
     with _opened(way):
-        result = run()
+        try:
+            result = run()
+        except Exception as error:
+            if way.asked:
+                decided = ", ".join(str(taken) for taken in way.taken)
+                error.add_note(
+                    "mixtrain: a compiled function is traced in every way that its tensors may decide; this was raised "
+                    f"where its ifs, in the order of the program, are {decided}."
+                )
+            raise
     for place in reversed(range(len(way.told), len(way.asked))):
         other = _Way((*way.taken[:place], False), way.left, way.home)
         result = _chosen(way.asked[place][0], result, _explored(run, other))

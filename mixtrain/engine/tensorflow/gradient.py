@@ -8,7 +8,8 @@ from typing import Any, Final
 import keras
 import tensorflow as tf
 
-from mixtrain.engine.tensorflow.layout import forget_twin
+from mixtrain.engine.tensor_base import backend_value
+
 
 # Tensors of up to so many numbers are looked at together.
 _SMALL: Final = 2**13
@@ -28,13 +29,12 @@ def value_and_gradient(
         ``(value, auxiliary, gradients)``, of the variables, then of the tensors; a gradient is None where `value` does
         not depend on it, and may be sparse (indexed slices) where the engine has that.
     """
+    tensors = [backend_value(tensor) for tensor in tensors]
     sources = [*(variable.value for variable in variables), *tensors]
-    for source in sources:
-        forget_twin(source)
     with tf.GradientTape() as tape:
         tape.watch(sources)
         value, auxiliary = function(*tensors)
-    return value, auxiliary, tape.gradient(value, sources)
+    return value, auxiliary, tape.gradient(backend_value(value), sources)
 
 
 def is_sparse(gradient: Any) -> bool:

@@ -1,126 +1,25 @@
-"""Tensors are TensorFlow's own; here is how they are made and read, and that operators promote inside `construct`."""
+"""TensorFlow's tensors: how they are made, read and asked for what is known of them."""
 
 from __future__ import annotations
 
-import math
 import contextlib
-import functools
-import threading
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from mixtrain.dtype import DTYPES, DType, bool_, float32, int64, is_float, promoted
-from mixtrain.engine.tensorflow.layout import cast_keeping_layout, elementwise, twin_of
+from mixtrain.engine.layout import channels_first
+from mixtrain.engine.tensor_base import TensorBase, backend_value
 
-TENSOR_TYPES: tuple[type, ...] = (tf.Tensor, keras.KerasTensor)
-
-_OPERATORS = (
-    "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__truediv__", "__rtruediv__",
-    "__floordiv__", "__rfloordiv__", "__mod__", "__rmod__", "__pow__", "__rpow__", "__matmul__", "__rmatmul__",
-    "__lt__", "__le__", "__gt__", "__ge__", "__eq__", "__ne__",
-)
-
-_BY_TF: dict[tf.DType, DType] = {tf.as_dtype(dtype): dtype for dtype in DTYPES}
-
-
-class _Scope(threading.local):
-    depth = 0
-
-
-_scope = _Scope()
-
-# Takes an operator's name, its tensor and the other operand; returns both, cast, or None where it says nothing.
-OperatorRule = Callable[[str, Any, Any], tuple[Any, Any] | None]
-
-
-class _Rule:
-    present: OperatorRule | None = None
-
-
-def set_operator_rule(rule: OperatorRule | None) -> None:
-    """Let a rule cast the operands of plain operators between tensors, which then promote; None for no rule."""
-    _Rule.present = rule
-
-
-@contextlib.contextmanager
-def promoting() -> Iterator[None]:
-    """Let plain operators between tensors of two formats promote, in this thread, until the end."""
-    _scope.depth += 1
-    try:
-        yield
-    finally:
-        _scope.depth -= 1
-
-
-def _meeting(self: Any, other: Any) -> DType | None:
-    """Return the format in which an operator's tensors, or its tensor and number, meet; None for values of no number.
-
-    Beside a Python number a tensor keeps its format, but an integer becomes float32 beside a float.
-    """
-    mine = _BY_TF.get(self.dtype)
-    if mine is None:
-        return None
-    if isinstance(other, (tf.Tensor, keras.Variable)):
-        theirs = _BY_TF.get(tf.as_dtype(other.dtype))
-        return None if theirs is None else promoted(mine, theirs)
-    if isinstance(other, float) and not is_float(mine):
-        return float32
-    return int64 if mine == bool_ and isinstance(other, int) and not isinstance(other, bool) else mine
-
-
-def _promoted(
-    name: str, operator: Callable[[Any, Any], Any], *, elementwise_operator: bool, divides: bool
-) -> Callable[[Any, Any], Any]:
-    """Return the operator as `construct` sees it: it promotes, and it keeps channels-last twins (see layout.py)."""
-
-    @functools.wraps(operator)
-    def apply(self: Any, other: Any) -> Any:
-        cast = None if _Rule.present is None else _Rule.present(name, self, other)
-        if cast is not None:
-            self, other = cast
-        elif not _scope.depth:
-            return operator(self, other)
-        if isinstance(other, np.generic):
-            other = other.item()
-        dtype = _meeting(self, other)
-        if dtype is not None:
-            # Integers have float32 quotients, where TensorFlow would give float64.
-            dtype = float32 if divides and not is_float(dtype) else dtype
-            self = cast_keeping_layout(self, dtype)
-            if isinstance(other, (tf.Tensor, keras.Variable)):
-                other = cast_keeping_layout(tf.convert_to_tensor(other), dtype)
-        if not elementwise_operator or (twin_of(self) is None and twin_of(other) is None):
-            return operator(self, other)
-        if isinstance(other, (bool, int, float)):
-            return elementwise(lambda value: operator(value, other), self)
-        return elementwise(operator, self, other)
-
-    return apply
-
-
-def _install() -> None:
-    """Give `tf.Tensor` the operators above.
-
-    TensorFlow has no hook for operators of its tensors that can be limited to a scope, so the class's operators are
-    wrapped once; outside `promoting` they do what they did.
-    """
-    for name in _OPERATORS:
-        operator = getattr(tf.Tensor, name)
-        promoting_operator = _promoted(
-            name, operator, elementwise_operator="matmul" not in name, divides="truediv" in name
-        )
-        setattr(tf.Tensor, name, promoting_operator)
-
-
-_install()
+BACKEND_TENSORS: tuple[type, ...] = (tf.Tensor, keras.KerasTensor)
+TENSOR_TYPES: tuple[type, ...] = (*BACKEND_TENSORS, TensorBase)
 
 
 def is_tensor(value: Any) -> bool:
-    """Say whether `value` is a tensor of the engine, or Keras's symbol for one."""
+    """Say whether `value` is a tensor: of the backend, an object that stands for one, or Keras's symbol."""
     return isinstance(value, TENSOR_TYPES)
 
 
@@ -131,17 +30,18 @@ def is_open_size(value: Any) -> bool:
 
 def byte_count(value: Any) -> int:
     """Return how much memory a tensor's values take, in bytes."""
+    value = backend_value(value)
     return math.prod(value.shape) * int(value.dtype.size)
 
 
 def is_symbolic(value: Any) -> bool:
     """Say whether a tensor belongs to a function that is being compiled and has no values yet."""
-    return not hasattr(value, "numpy")
+    return not hasattr(backend_value(value), "numpy")
 
 
 def known_value(value: Any) -> np.ndarray | None:
     """Return a tensor's values where they are known, which those of constants are while compiling too; else None."""
-    found = tf.get_static_value(value)
+    found = tf.get_static_value(backend_value(value))
     return None if found is None else np.asarray(found)
 
 
@@ -157,6 +57,7 @@ def held_format(dtype: str) -> str:
 
 def to_tensor(value: Any, dtype: str | None = None) -> Any:
     """Return `value` as a tensor, of `dtype` where it is given."""
+    value = backend_value(value)
     if isinstance(value, keras.Variable):
         # Keras would hand back the variable itself.
         value = tf.convert_to_tensor(value.value)
@@ -165,6 +66,7 @@ def to_tensor(value: Any, dtype: str | None = None) -> Any:
 
 def to_numpy(value: Any) -> np.ndarray:
     """Return a tensor's or variable's values as a NumPy array; bfloat16, which NumPy lacks, comes as float32."""
+    value = backend_value(value)
     tensor = value if isinstance(value, tf.Tensor) else to_tensor(value)
     if tensor.dtype == tf.bfloat16:
         tensor = tf.cast(tensor, tf.float32)
@@ -189,3 +91,27 @@ def name_scope(name: str) -> Any:
 def double_precision() -> contextlib.AbstractContextManager[Any]:
     """Let float64 be float64 in what is computed inside, which it always is here."""
     return contextlib.nullcontext()
+
+
+def from_channels_last(tensor: Any) -> Any:
+    """Return a tensor (N, H, W, C) as (N, C, H, W); while compiling, as a view that remembers it."""
+    return channels_first(tensor, view=not tf.executing_eagerly())
+
+
+def truth(tensor: Any) -> bool:
+    """Return what a tensor decides: its value.
+
+    Raises:
+        tf.errors.OperatorNotAllowedInGraphError: The tensor belongs to a function that is being compiled.
+    """
+    return bool(tensor)
+
+
+def mask_of(tensor: Any) -> Any:
+    """Return the mask that Keras's layers gave a tensor and its losses read; None where there is none."""
+    return getattr(backend_value(tensor), "_keras_mask", None)
+
+
+def give_mask(tensor: Any, mask: Any) -> None:
+    """Give a tensor a mask that Keras's layers and losses read."""
+    backend_value(tensor)._keras_mask = mask

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import keras
 
 from mixtrain import checks, engine
-from mixtrain.common.casting import parameters_read_as
+from mixtrain.autocast.casting import parameters_read_as
 from mixtrain.common.initializer import initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import as_dtype, float32, is_half

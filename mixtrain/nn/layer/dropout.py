@@ -7,7 +7,7 @@ from typing import Any
 import keras
 
 from mixtrain import checks, engine
-from mixtrain.common.seed import next_seed
+from mixtrain.seed import next_seed
 from mixtrain.dtype import float32
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.inputs import float_tensor

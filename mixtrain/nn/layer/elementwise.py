@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import keras
 
 from mixtrain import checks, engine
-from mixtrain.common.seed import next_seed
+from mixtrain.seed import next_seed
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.inputs import float_tensor
 

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from mixtrain import checks, engine
-from mixtrain.common.casting import parameter_read_dtype, parameters_read_as
+from mixtrain.autocast.casting import parameter_read_dtype, parameters_read_as
 from mixtrain.common.initializer import initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import as_dtype, float32, is_float

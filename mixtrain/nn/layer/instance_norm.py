@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import keras
 
 from mixtrain import checks
-from mixtrain.common.casting import parameters_read_as
+from mixtrain.autocast.casting import parameters_read_as
 from mixtrain.common.initializer import initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import float32

@@ -9,7 +9,7 @@ import numpy as np
 
 from mixtrain import checks, engine
 from mixtrain.common.parameter import Parameter
-from mixtrain.common.tensor import Tensor
+from mixtrain.boundary import is_any_tensor
 from mixtrain.dtype import float32, is_float
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.inputs import check_width, float_tensor, promote
@@ -46,9 +46,9 @@ class PReLU(Cell):
         self.channel = checks.integer(where, "channel", channel, at_least=1)
         if isinstance(w, (float, np.floating)):
             w = [float(w)] * self.channel
-        if not isinstance(w, (list, Tensor)):
+        if not isinstance(w, list) and not is_any_tensor(w):
             raise checks.fail_type(where, "w must be a float, a list of them or a Tensor", w, "w=0.25")
-        slopes = engine.to_tensor(w, None if isinstance(w, Tensor) else float32)
+        slopes = engine.to_tensor(w, None if is_any_tensor(w) else float32)
         if not is_float(slopes.dtype):
             raise checks.fail_type(where, "w must hold floats", w, "w=0.25")
         if tuple(slopes.shape) != (self.channel,):

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from mixtrain import checks, engine
-from mixtrain.common.tensor import Tensor
+from mixtrain.boundary import is_any_tensor
 
 _MetricT = TypeVar("_MetricT", bound="Metric")
 _FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
@@ -138,7 +138,7 @@ class Metric:
         Raises:
             TypeError: It is something else.
         """
-        if isinstance(data, Tensor):
+        if is_any_tensor(data):
             return engine.to_numpy(data)
         if isinstance(data, (np.ndarray, np.generic, list, tuple, float, int)):
             return np.asarray(data)

@@ -9,8 +9,8 @@ import keras
 import numpy as np
 
 from mixtrain import checks, engine
+from mixtrain.boundary import is_any_tensor
 from mixtrain.common.parameter import Parameter
-from mixtrain.common.tensor import Tensor
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.learning_rate_schedule import LearningRateSchedule
 
@@ -99,10 +99,10 @@ def as_learning_rate(where: str, value: Any, name: str) -> Parameter | Cell:
 
 
 def _as_array(where: str, value: Any) -> np.ndarray:
-    if isinstance(value, Tensor):
+    if is_any_tensor(value):
         return engine.to_numpy(value)
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes, dict, np.ndarray)):
-        value = [engine.to_numpy(item) if isinstance(item, Tensor) else item for item in value]
+        value = [engine.to_numpy(item) if is_any_tensor(item) else item for item in value]
     try:
         array = np.asarray(value)
     except ValueError as error:

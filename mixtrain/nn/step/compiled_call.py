@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mixtrain import context, engine
-from mixtrain.common.changes import precision_version, settings_version
+from mixtrain.changes import precision_version, settings_version
 from mixtrain.precision.claims import effects_in
 from mixtrain.precision.formats import choose_step_jit
 

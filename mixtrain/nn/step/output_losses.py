@@ -187,7 +187,9 @@ def _needed(loss_fn: Any, keras_network: bool) -> LossCall:
             raise checks.fail_type(
                 "Model", "sample_weight needs a Keras loss", loss_fn, 'loss_fn="mse" or keras.losses.MeanSquaredError()'
             )
-        return loss_fn(outputs, label)
+        # What a user writes for a Cell is MindSpore code; a Cell sees to itself.
+        plain = not keras_network and not hasattr(loss_fn, "construct")
+        return run_users(loss_fn, (outputs, label), {}) if plain else loss_fn(outputs, label)
 
     return call
 
@@ -199,7 +201,7 @@ def _keras_call(loss: keras.losses.Loss) -> LossCall:
 
     def call(outputs: Any, label: Any, sample_weight: Any = None) -> Any:
         # Keras lets a masked label count for nothing, whatever it is.
-        if sparse and getattr(outputs, "_keras_mask", None) is None:
+        if sparse and engine.mask_of(outputs) is None:
             classes = outputs.shape[settings.get("axis", -1)]
             require_classes("Model", label, classes, settings.get("ignore_class"), sample_weight)
         return loss(label, outputs, sample_weight)

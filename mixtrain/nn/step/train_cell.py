@@ -9,7 +9,7 @@ import keras
 
 from mixtrain import checks, context, engine
 from mixtrain.common.parameter import Parameter
-from mixtrain.common.tensor import Tensor
+from mixtrain.boundary import is_any_tensor
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.optim.adapter import drive
 from mixtrain.nn.step.compiled_call import CompiledCall
@@ -219,7 +219,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
             start = float(scale_sense.get_loss_scale())  # type: ignore[attr-defined]
             state, update = LossScaleState(start, STAYING), scale_sense
             variable = Parameter(start, name="scale_sense", requires_grad=False)
-        elif isinstance(scale_sense, Tensor):
+        elif is_any_tensor(scale_sense):
             start = float(_scalar(scale_sense))
             state = LossScaleState(start, STAYING)
             variable = state.loss_scale
@@ -264,7 +264,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
             TypeError: `sens` is no tensor.
             ValueError: It is no scalar.
         """
-        if not isinstance(sens, Tensor):
+        if not is_any_tensor(sens):
             raise checks.fail_type("set_sense_scale", "sens must be a scalar tensor", sens, "mixtrain.Tensor(1024.0)")
         self.scale_sense.assign(keras.ops.cast(_scalar(sens), "float32"))
 

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Final, TypeVar
 import numpy as np
 
 from mixtrain import checks, engine
-from mixtrain.common.tensor import Tensor
 from mixtrain.nn.optim.optimizer import Optimizer
 from mixtrain.train.callback.callback import Callback
 from mixtrain.train.callback.checkpoint_files import make_folder
@@ -164,7 +163,7 @@ class SummaryCollector(Callback):
             record.write_numbers(arguments.cur_step_num, learning_rates(arguments.get("optimizer")))
         for name, parameter in self._parameters(arguments):
             if len(parameter.shape):
-                record.add_value("histogram", name, Tensor(parameter))
+                record.add_value("histogram", name, engine.to_tensor(parameter))
         batch = arguments.get("train_dataset_element")
         wanted = self._collects["collect_input_data"] and isinstance(batch, (tuple, list))
         image: Any = batch[0] if wanted else None

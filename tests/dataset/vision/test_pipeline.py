@@ -7,7 +7,7 @@ import io
 import numpy as np
 import pytest
 
-from mixtrain.common.seed import set_seed
+from mixtrain.seed import set_seed
 from mixtrain.dataset import GeneratorDataset, NumpySlicesDataset, transforms, vision
 from mixtrain.dataset.vision import Inter
 

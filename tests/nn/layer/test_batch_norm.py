@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mixtrain import engine
-from mixtrain.common.casting import parameters_read_as
+from mixtrain.autocast.casting import parameters_read_as
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16, float32, float64
 from mixtrain.engine.facts import JitChoice

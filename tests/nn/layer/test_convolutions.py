@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mixtrain import engine, nn
-from mixtrain.common.seed import set_seed
+from mixtrain.seed import set_seed
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import float32
 

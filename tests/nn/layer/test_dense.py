@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mixtrain import engine
-from mixtrain.common.seed import set_seed
+from mixtrain.seed import set_seed
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16, float32
 from mixtrain.engine.facts import JitChoice

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from mixtrain.common.autocast import autocast_in_force
+from mixtrain.autocast.state import autocast_in_force
 
 
 class _Counts:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mixtrain import engine
-from mixtrain.common.changes import precision_changed
+from mixtrain.changes import precision_changed
 
 
 class _Held:

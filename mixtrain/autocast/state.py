@@ -12,7 +12,7 @@ import keras
 import numpy as np
 
 from mixtrain import engine
-from mixtrain.common.operator_lists import RECURRENT_ROWS, TABLE, OperatorClass, normal
+from mixtrain.autocast.operator_lists import RECURRENT_ROWS, TABLE, OperatorClass, normal
 from mixtrain.dtype import DType, as_dtype, float32, float64, wider
 
 _FLOATS: Final = ("float16", "bfloat16", "float32", "float64")
@@ -160,9 +160,9 @@ def _mapped(values: Any, dtype: DType, numpy_as_float32: bool) -> Any:
 
 def keep_mask(value: Any, cast_value: Any) -> Any:
     """Return a cast tensor with the mask that Keras's layers and losses read from the one it was made of."""
-    mask = getattr(value, "_keras_mask", None) if engine.is_tensor(value) else None
+    mask = engine.mask_of(value) if engine.is_tensor(value) else None
     if mask is not None:
-        cast_value._keras_mask = mask
+        engine.give_mask(cast_value, mask)
     return cast_value
 
 

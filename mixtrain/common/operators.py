@@ -1,0 +1,100 @@
+"""Python's operators between tensors: MindSpore's promotion, and a short way for operands that need none."""
+
+from __future__ import annotations
+
+import functools
+import numbers
+from collections.abc import Callable
+from typing import Any, Literal
+
+import keras
+import numpy as np
+
+from mixtrain import engine
+from mixtrain.autocast.state import autocast_in_force
+from mixtrain.boundary import TensorLike, running, wrapped
+from mixtrain.dtype import DTYPES, DType, as_dtype
+
+_Operator = Callable[[Any, Any], Any]
+_OPERANDS = (TensorLike, *engine.TENSOR_TYPES, np.ndarray, np.generic, numbers.Number, keras.Variable, list, tuple)
+
+
+@functools.cache
+def dtype_of(dtype: Any) -> DType:
+    """Return the `DType` of a backend's dtype."""
+    return as_dtype(keras.backend.standardize_dtype(dtype))
+
+
+@functools.cache
+def is_numeric(dtype: Any) -> bool:
+    """Whether a backend's dtype is one that `DType` has; strings are not."""
+    return (dtype if isinstance(dtype, str) else dtype.name) in DTYPES
+
+
+@functools.cache
+def _numbers_kept(dtype: Any, floats_only: bool) -> tuple[type, ...]:
+    """Return the Python numbers beside which a tensor of a backend's dtype keeps it."""
+    name = dtype_of(dtype)
+    if "float" in name:
+        return (float, int)
+    return () if floats_only or name not in ("int32", "int64") else (int,)
+
+
+@functools.cache
+def _stays(dtype: Any, floats_only: bool) -> bool:
+    """Whether two tensors of a backend's dtype give that dtype, or bools."""
+    return "float" in dtype_of(dtype) or not floats_only and dtype_of(dtype) != "bool"
+
+
+def operators(
+    name: str, direct: _Operator | None, function: _Operator, of: Literal["numbers", "floats"] = "numbers"
+) -> tuple[_Operator, _Operator]:
+    """Return an operator and its reflected form.
+
+    Args:
+        name: Its name, without underscores.
+        direct: The backend's own operator, used where it means what MindSpore's does: for operands of one dtype, and
+            beside Python numbers that change no dtype. None where it never does.
+        function: The operator of `mixtrain.ops`, which promotes.
+        of: Whether `direct` serves integers too.
+    """
+    floats_only = of == "floats"
+
+    def compute(x: Any, y: Any) -> Any:
+        # Whoever calls it, an operator of Tensors gives a Tensor.
+        with running("tensors"):
+            return function(x, y)
+
+    def forward(self: Any, other: Any) -> Any:
+        if direct is not None and autocast_in_force() is None:
+            mine = self.held
+            kind = type(other)
+            theirs = None
+            if kind is type(self):
+                found = other.held
+                plain = not isinstance(found, engine.TensorBase) and not isinstance(mine, engine.TensorBase)
+                if plain and found.dtype == mine.dtype and _stays(mine.dtype, floats_only):
+                    theirs = found
+            elif kind in _numbers_kept(mine.dtype, floats_only):
+                theirs = other
+            if theirs is not None:
+                try:
+                    return wrapped(direct(mine, theirs))
+                except Exception:
+                    return compute(self, other)  # It says what is wrong.
+        if not isinstance(other, _OPERANDS):
+            return NotImplemented
+        return compute(self, other)
+
+    def reflected(self: Any, other: Any) -> Any:
+        if not isinstance(other, _OPERANDS):
+            return NotImplemented
+        if direct is not None and autocast_in_force() is None:
+            mine = self.held
+            if type(other) in _numbers_kept(mine.dtype, floats_only):
+                return wrapped(direct(other, mine))
+        return compute(other, self)
+
+    forward.__name__ = forward.__qualname__ = f"__{name}__"
+    reflected.__name__ = reflected.__qualname__ = f"__r{name}__"
+    return forward, reflected

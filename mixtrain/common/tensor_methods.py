@@ -1,0 +1,319 @@
+"""`TensorMethods`: MindSpore's methods of tensors and its operators, which Tensor and Parameter share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+from mixtrain import checks, engine
+from mixtrain.boundary import TensorLike
+from mixtrain.common import method_forms
+from mixtrain.common.operators import operators
+from mixtrain.dtype import DTYPES, as_dtype
+from mixtrain.ops import (
+    arithmetic, array, comparison, creation, extremes, facts, joining, limits, ordering, products, reduction,
+    repetition, selection, unary,
+)
+from mixtrain.ops.inputs import rank_of, spread, tensor
+from mixtrain.ops.operator import operator
+
+_Method = Callable[..., Any]
+
+
+def _astype(self: Any, dtype: Any, copy: bool = True) -> Any:
+    return facts.cast(self, dtype)
+
+
+def _to(self: Any, *args: Any, dtype: Any = None, device: Any = None, **_: Any) -> Any:
+    """Return the tensor in the format among the arguments; a device's name changes nothing on one device."""
+    for value in (*args, dtype):
+        if engine.is_tensor(value):
+            return facts.cast(self, value.dtype)
+        if value is not None and not isinstance(value, bool):
+            name = getattr(value, "name", value)
+            if not isinstance(name, str) or name in DTYPES:
+                return facts.cast(self, as_dtype(value))
+    return self
+
+
+def _type(self: Any, dtype: Any = None) -> Any:
+    if dtype is not None:
+        return facts.cast(self, dtype)
+    name = str(facts.dtype(self))
+    return {"bfloat16": "BFloat16"}.get(name, ("UInt" + name[4:]) if name[0] == "u" else name.capitalize())
+
+
+def _concrete(self: Any, method: str) -> Any:
+    """Return the values as a NumPy array.
+
+    Raises:
+        TypeError: The tensor is part of a function that is being compiled, and has no values yet.
+    """
+    x = tensor(f"Tensor.{method}", self)
+    if engine.is_symbolic(x):
+        raise TypeError(
+            f"Tensor.{method}: expected a tensor with values; got one of a function that is being compiled. "
+            "Write it outside construct, or use set_context(mode=PYNATIVE_MODE)."
+        )
+    return engine.to_numpy(x)
+
+
+def _item(self: Any) -> Any:
+    values = _concrete(self, "item")
+    if values.size != 1:
+        raise checks.fail_value("Tensor.item", "the tensor must have one element", values.shape, "x[0].item()")
+    return values.item()
+
+
+def _relu(self: Any) -> Any:
+    return engine.elementwise(keras.ops.relu, tensor("Tensor.relu", self))
+
+
+def _sigmoid(self: Any) -> Any:
+    return unary.unary("Tensor.sigmoid", keras.ops.sigmoid, self, floats=True)
+
+
+def _tanh(self: Any) -> Any:
+    return unary.unary("Tensor.tanh", keras.ops.tanh, self, floats=True)
+
+
+def _itself(self: Any) -> Any:
+    return tensor("Tensor.copy", self)
+
+
+def _cast_to(dtype: str) -> _Method:
+    return lambda self: facts.cast(self, dtype)
+
+
+def _turned(self: Any) -> Any:
+    x = tensor("Tensor.T", self)
+    return keras.ops.transpose(x, tuple(reversed(range(rank_of(x)))))
+
+
+def _inverted(self: Any) -> Any:
+    x = tensor("Tensor", self)
+    return keras.ops.logical_not(x) if x.dtype == "bool" else keras.ops.bitwise_not(x)
+
+
+class TensorMethods(TensorLike):
+    """The methods that Tensors and Parameters share."""
+
+    __slots__ = ()
+
+    abs = unary.abs
+    absolute = unary.absolute
+    acos = unary.acos
+    acosh = unary.acosh
+    arccos = unary.arccos
+    arcsin = unary.arcsin
+    arctan = unary.arctan
+    asin = unary.asin
+    asinh = unary.asinh
+    atan = unary.atan
+    atanh = unary.atanh
+    ceil = unary.ceil
+    cos = unary.cos
+    cosh = unary.cosh
+    erf = unary.erf
+    erfc = unary.erfc
+    exp = unary.exp
+    expm1 = unary.expm1
+    floor = unary.floor
+    isfinite = unary.isfinite
+    isinf = unary.isinf
+    isnan = unary.isnan
+    log = unary.log
+    log10 = unary.log10
+    log1p = unary.log1p
+    log2 = unary.log2
+    logical_not = unary.logical_not
+    nan_to_num = unary.nan_to_num
+    neg = unary.neg
+    negative = unary.negative
+    reciprocal = unary.reciprocal
+    rsqrt = unary.rsqrt
+    sign = unary.sign
+    sin = unary.sin
+    sinc = unary.sinc
+    sinh = unary.sinh
+    sqrt = unary.sqrt
+    square = unary.square
+    tan = unary.tan
+    trunc = unary.trunc
+    addcdiv = arithmetic.addcdiv
+    addcmul = arithmetic.addcmul
+    atan2 = arithmetic.atan2
+    div = arithmetic.div
+    divide = arithmetic.divide
+    floor_divide = arithmetic.floor_divide
+    fmod = arithmetic.fmod
+    hypot = arithmetic.hypot
+    lerp = arithmetic.lerp
+    logaddexp = arithmetic.logaddexp
+    maximum = arithmetic.maximum
+    minimum = arithmetic.minimum
+    mul = arithmetic.mul
+    multiply = arithmetic.multiply
+    pow = arithmetic.pow
+    remainder = arithmetic.remainder
+    subtract = arithmetic.subtract
+    true_divide = arithmetic.true_divide
+    clamp = limits.clamp
+    clip = limits.clip
+    bitwise_and = comparison.bitwise_and
+    bitwise_or = comparison.bitwise_or
+    eq = comparison.eq
+    equal = comparison.equal
+    ge = comparison.ge
+    greater = comparison.greater
+    greater_equal = comparison.greater_equal
+    gt = comparison.gt
+    isclose = comparison.isclose
+    le = comparison.le
+    less = comparison.less
+    less_equal = comparison.less_equal
+    logical_and = comparison.logical_and
+    logical_or = comparison.logical_or
+    logical_xor = comparison.logical_xor
+    lt = comparison.lt
+    ne = comparison.ne
+    not_equal = comparison.not_equal
+    count_nonzero = reduction.count_nonzero
+    logsumexp = reduction.logsumexp
+    norm = reduction.norm
+    amax = extremes.amax
+    amin = extremes.amin
+    argmin = extremes.argmin
+    cumprod = extremes.cumprod
+    median = extremes.median
+    addmm = products.addmm
+    baddbmm = products.baddbmm
+    bmm = products.bmm
+    dot = products.dot
+    matmul = products.matmul
+    mm = products.mm
+    mv = products.mv
+    outer = products.outer
+    expand_dims = array.expand_dims
+    flip = array.flip
+    moveaxis = array.moveaxis
+    movedim = array.movedim
+    ravel = array.ravel
+    roll = array.roll
+    swapaxes = array.swapaxes
+    swapdims = array.swapdims
+    t = array.t
+    unsqueeze = array.unsqueeze
+    repeat_interleave = repetition.repeat_interleave
+    chunk = joining.chunk
+    unbind = joining.unbind
+    argsort = ordering.argsort
+    diag = ordering.diag
+    sort = ordering.sort
+    topk = ordering.topk
+    tril = ordering.tril
+    triu = ordering.triu
+    unique = ordering.unique
+    gather_elements = selection.gather_elements
+    gather_nd = selection.gather_nd
+    index_select = selection.index_select
+    masked_fill = selection.masked_fill
+    masked_select = selection.masked_select
+    nonzero = selection.nonzero
+    numel = facts.numel
+    add = operator("add", method_forms.add)
+    all = operator("all", method_forms.all)
+    any = operator("any", method_forms.any)
+    argmax = operator("argmax", method_forms.argmax)
+    cumsum = operator("cumsum", method_forms.cumsum)
+    flatten = operator("flatten", method_forms.flatten)
+    gather = operator("gather", method_forms.gather)
+    max = operator("max", method_forms.max)
+    mean = operator("mean", method_forms.mean)
+    min = operator("min", method_forms.min)
+    prod = operator("prod", method_forms.prod)
+    repeat = operator("repeat", method_forms.repeat)
+    resize = operator("resize", method_forms.resize)
+    round = operator("round", method_forms.round)
+    select = operator("select", method_forms.select)
+    softmax = operator("softmax", method_forms.softmax)
+    split = operator("split", method_forms.split)
+    squeeze = operator("squeeze", method_forms.squeeze)
+    std = operator("std", method_forms.std)
+    sub = operator("sub", method_forms.sub)
+    sum = operator("sum", method_forms.sum)
+    take = operator("take", method_forms.take)
+    transpose = operator("transpose", method_forms.transpose)
+    var = operator("var", method_forms.var)
+    where = operator("where", method_forms.where)
+    asnumpy = operator("asnumpy", lambda self: _concrete(self, "asnumpy"))
+    astype = operator("astype", _astype)
+    bfloat16 = operator("bfloat16", _cast_to("bfloat16"))
+    bool = operator("bool", _cast_to("bool"))
+    broadcast_to = operator("broadcast_to", lambda self, *shape: repetition.broadcast_to(self, spread(shape)))
+    clone = operator("clone", _itself)
+    contiguous = operator("contiguous", _itself)
+    copy = operator("copy", _itself)
+    dim = operator("dim", facts.rank)
+    double = operator("double", _cast_to("float64"))
+    expand = operator("expand", lambda self, *size: repetition.broadcast_to(self, spread(size)))
+    expand_as = operator("expand_as", lambda self, other: repetition.broadcast_to(self, facts.shape(other)))
+    fill = operator("fill", lambda self, value: creation.full_like(self, value))
+    float = operator("float", _cast_to("float32"))
+    half = operator("half", _cast_to("float16"))
+    init_data = operator("init_data", lambda self, *_, **__: _itself(self))
+    int = operator("int", _cast_to("int32"))
+    is_contiguous = operator("is_contiguous", lambda self: True)
+    item = operator("item", _item)
+    long = operator("long", _cast_to("int64"))
+    ndimension = operator("ndimension", facts.rank)
+    nelement = operator("nelement", facts.size)
+    new_ones = operator("new_ones", lambda self, size, dtype=None: creation.ones(size, dtype or facts.dtype(self)))
+    new_zeros = operator("new_zeros", lambda self, size, dtype=None: creation.zeros(size, dtype or facts.dtype(self)))
+    permute = operator("permute", lambda self, *axis: array.transpose(self, spread(axis)))
+    relu = operator("relu", _relu)
+    reshape = operator("reshape", lambda self, *shape: array.reshape(self, spread(shape)))
+    reshape_as = operator("reshape_as", lambda self, other: array.reshape(self, facts.shape(other)))
+    sigmoid = operator("sigmoid", _sigmoid)
+    tanh = operator("tanh", _tanh)
+    tile = operator("tile", lambda self, *dims: repetition.tile(self, spread(dims)))
+    to = operator("to", _to)
+    tolist = operator("tolist", lambda self: _concrete(self, "tolist").tolist())
+    type = operator("type", _type)
+    type_as = operator("type_as", lambda self, other: facts.cast(self, other.dtype))
+    value = operator("value", _itself)
+    view = operator("view", lambda self, *shape: array.reshape(self, spread(shape)))
+    view_as = operator("view_as", lambda self, other: array.reshape(self, facts.shape(other)))
+
+    T = property(operator("transpose", _turned))
+    mT = property(operator("transpose", lambda self: keras.ops.swapaxes(self, -1, -2)))
+    H = property(operator("transpose", _turned))
+    size = property(facts.size)
+    itemsize = property(lambda self: engine.bytes_of(self.dtype))
+    nbytes = property(lambda self: engine.bytes_of(self.dtype) * facts.size(self))
+
+    __add__, __radd__ = operators("add", lambda x, y: x + y, arithmetic.add)
+    __sub__, __rsub__ = operators("sub", lambda x, y: x - y, arithmetic.sub)
+    __mul__, __rmul__ = operators("mul", lambda x, y: x * y, arithmetic.mul)
+    __truediv__, __rtruediv__ = operators("truediv", lambda x, y: x / y, arithmetic.div, of="floats")
+    __floordiv__, __rfloordiv__ = operators("floordiv", None, arithmetic.floor_divide)
+    __mod__, __rmod__ = operators("mod", None, arithmetic.floor_mod)
+    __pow__, __rpow__ = operators("pow", None, arithmetic.pow)
+    __matmul__, __rmatmul__ = operators("matmul", None, products.matmul)
+    __lt__, _ = operators("lt", lambda x, y: x < y, comparison.less)
+    __le__, _ = operators("le", lambda x, y: x <= y, comparison.less_equal)
+    __gt__, _ = operators("gt", lambda x, y: x > y, comparison.greater)
+    __ge__, _ = operators("ge", lambda x, y: x >= y, comparison.greater_equal)
+    __eq__, _ = operators("eq", None, comparison.equal)
+    __ne__, _ = operators("ne", None, comparison.not_equal)
+    __and__, __rand__ = operators("and", None, comparison.bitwise_and)
+    __or__, __ror__ = operators("or", None, comparison.bitwise_or)
+    __xor__, __rxor__ = operators("xor", None, comparison.bitwise_xor)
+    __neg__ = unary.neg
+    __pos__ = operator("positive", _itself)
+    __abs__ = unary.abs
+    __invert__ = operator("logical_not", _inverted)
+    __hash__ = object.__hash__
+    del _

@@ -1,0 +1,107 @@
+"""`operator`: how every function and primitive of this package is called.
+
+An operator takes Tensors, backend tensors, NumPy arrays and numbers. Its Tensors are unwrapped, its float arguments cast
+as the autocast in force says of its name, and its results wrapped where the caller wants Tensors. It is one whole: the
+operations inside it compute on backend tensors, and nothing more is cast.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from mixtrain.autocast.state import autocast_in_force, autocasting, is_symbolic
+from mixtrain.boundary import run_library
+
+_Function = Callable[..., Any]
+_PACKAGE: Final = __name__.rpartition(".")[0]
+
+# These call functions of the user's, whose operators are dispatched by themselves.
+_OPEN: Final = frozenset({
+    "grad", "value_and_grad", "partial", "depend", "GradOperation", "HyperMap", "Map",
+    "MultitypeFuncGraph", "Partial", "Depend",
+})
+
+
+def dispatch(name: str, function: _Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return ``function(*args, **kwargs)`` as the operator `name`: unwrapped, cast, computed and wrapped."""
+    if name in _OPEN:
+        return function(*args, **kwargs)
+    if autocast_in_force() is None:
+        return run_library(function, args, kwargs)
+    return run_library(functools.partial(_under_autocast, name, function), args, kwargs)
+
+
+def _under_autocast(name: str, function: _Function, *args: Any, **kwargs: Any) -> Any:
+    state = autocast_in_force()
+    if state is not None and not is_symbolic((args, kwargs)):
+        args, kwargs = state.cast(name, args, kwargs, numpy_as_float32=True)
+    with autocasting(None):
+        return function(*args, **kwargs)
+
+
+def operator(name: str, function: _Function) -> _Function:
+    """Return a function as an operator.
+
+    Args:
+        name: The operator's name.
+        function: What computes it.
+
+    Example:
+        >>> operator("double", lambda x: 2 * x)(3)
+        6
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return dispatch(name, function, args, kwargs)
+
+    return call
+
+
+def primitive_call(call: Any) -> _Function:
+    """Return the `__call__` of a primitive's class as an operator; its name is that of the class."""
+    function = call.__func__ if isinstance(call, staticmethod) else call
+    takes_self = not isinstance(call, staticmethod)
+
+    @functools.wraps(function)
+    def operator(self: Any, *args: Any, **kwargs: Any) -> Any:
+        compute = functools.partial(function, self) if takes_self else function
+        return dispatch(_class_name(type(self)), compute, args, kwargs)
+
+    return operator
+
+
+def of_this_package(kind: type) -> bool:
+    """Whether a class is one of mixtrain's own operators."""
+    return kind.__module__.startswith(_PACKAGE)
+
+
+def _class_name(kind: type) -> str:
+    """Return the name of the first class of this package that a primitive's class comes from."""
+    return next(base.__name__ for base in kind.__mro__ if of_this_package(base))
+
+
+def operators(functions: dict[str, _Function]) -> dict[str, _Function]:
+    """Return functions by name, each as an operator."""
+    return {name: operator(name, function) for name, function in functions.items()}
+
+
+def make_operators(names: Iterable[str]) -> None:
+    """Make the public functions of this package operators, wherever its files have imported them.
+
+    Called once, when the package is complete: so no function needs a line of its own for it, and none can be forgotten.
+    """
+    package = vars(sys.modules[_PACKAGE])
+    functions = {
+        name: package[name] for name in names if isinstance(package[name], types.FunctionType) and name not in _OPEN
+    }
+    made = {id(function): operator(name, function) for name, function in functions.items()}
+    files = [module for name, module in sys.modules.items() if name == _PACKAGE or name.startswith(f"{_PACKAGE}.")]
+    for file in files:
+        for attribute, value in list(vars(file).items()):
+            if id(value) in made:
+                setattr(file, attribute, made[id(value)])
