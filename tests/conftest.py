@@ -11,8 +11,8 @@ import pytest
 import mixtrain
 from tests.conformance.table import pytest_terminal_summary  # noqa: F401  A hook: it prints the conformance table.
 
-# Recipes, run by hand where the reference is installed.
-collect_ignore_glob = ["data/make_*.py"]
+# Recipes, run by hand where the reference is installed, and scripts of MindSpore code, run with the import swapped.
+collect_ignore_glob = ["data/make_*.py", "conformance/tutorials/*.py"]
 
 
 # What every engine must hold to; the rest (documents, examples, benchmarks) is tested on TensorFlow.
