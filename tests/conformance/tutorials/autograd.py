@@ -123,7 +123,6 @@ print(second(point))
 assert str(mindspore.grad(cube)(point)) == "[ 3. 12. 27.]" and str(second(point)) == "[ 6. 12. 18.]"
 
 
-
 def product(a, b):
     return a * b + a
 

@@ -74,7 +74,6 @@ def doubled_until(x, limit):
 
 assert str(counted(Tensor([1.0, 2.0]))) == "[4. 5.]"
 value, steps = doubled_until(Tensor(3.0, ms.float32), Tensor(40.0, ms.float32))
-print(value, steps)
 assert float(value) == 48.0 and int(steps) == 4
 value, steps = doubled_until(Tensor(50.0, ms.float32), Tensor(40.0, ms.float32))
 assert float(value) == 50.0 and int(steps) == 0

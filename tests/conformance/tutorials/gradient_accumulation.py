@@ -22,24 +22,19 @@ def network():
 
 # ---- the class: inner gradients, a counter, and the three things that are done with them ----
 class Accumulator:
-    def __init__(self, optimizer, accumulate_step, clip_norm=1.0):
+    def __init__(self, optimizer, accumulate_step):
         self.optimizer = optimizer
-        self.clip_norm = clip_norm
         self.inner_grads = optimizer.parameters.clone(prefix="accumulate_", init="zeros")
         self.zeros = optimizer.parameters.clone(prefix="zeros_", init="zeros")
         self.counter = Parameter(Tensor(1, ms.int32), "counter_")
-        assert accumulate_step > 0
         self.accumulate_step = accumulate_step
         self.map = ops.HyperMap()
 
     def __call__(self, grads):
-        # The inner gradients take the new ones up.
         self.map(ops.partial(ops.assign_add), self.inner_grads, grads)
         if self.counter % self.accumulate_step == 0:
-            # The optimizer takes a step with the sum, which then begins at zero again.
             self.optimizer(self.inner_grads)
             self.map(ops.partial(ops.assign), self.inner_grads, self.zeros)
-        # One more gradient was seen.
         ops.assign_add(self.counter, Tensor(1, ms.int32))
         return True
 
@@ -143,7 +138,7 @@ np.testing.assert_allclose([np.mean(losses[:8]), np.mean(losses[-8:])], [0.68196
 
 assert all(float(inner.sum()) == 0.0 for inner in inner_grads)
 
-# ---- and in plain Python, with a sum of Tensors ----
+# ---- in plain Python, with a sum of Tensors ----
 total = None
 for data, label in dataset(8).create_tuple_iterator():
     loss, grads = forward_backward(data, label)
