@@ -54,6 +54,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         is_sparse,
         map_values,
         value_and_gradient,
+        with_backward_hook,
     )
     from mixtrain.engine.tensorflow.gather import choose_marked, gather_in_batches, gather_places, unique_with_places
     from mixtrain.engine.tensorflow.held import HeldValue
@@ -127,6 +128,7 @@ else:
         is_sparse,
         map_values,
         value_and_gradient,
+        with_backward_hook,
     )
     from mixtrain.engine.jax.gather import choose_marked, gather_in_batches, gather_places, unique_with_places
     from mixtrain.engine.jax.held import HeldValue
@@ -276,6 +278,7 @@ __all__ = [
     "unique_with_places",
     "value_and_gradient",
     "warp",
+    "with_backward_hook",
     "with_branches",
     "wait_for",
     "wrap_with",

@@ -44,6 +44,7 @@ from mixtrain.ops.facts import (
     scalar_to_tensor, shape, size, tuple_to_array,
 )
 from mixtrain.ops.gradient import GradOperation
+from mixtrain.ops.hook_backward import HookBackward
 from mixtrain.ops.hyper_map import HyperMap, Map
 from mixtrain.ops.joining import (
     Concat, Split, Stack, Unstack, cat, chunk, concat, hstack, split, stack, unbind, unstack, vstack,
@@ -106,8 +107,8 @@ __all__ = [
     "Cosh", "CumSum", "DType", "Depend", "Diag", "Div", "DivNoNan", "Dropout", "DynamicShape", "Elu", "Equal",
     "EqualCount", "Erf", "Erfc", "Exp", "ExpandDims", "Expm1", "Eye", "FastGeLU", "Fill", "FillV2", "Flatten",
     "Floor", "FloorDiv", "FloorMod", "Gather", "GatherD", "GatherNd", "GeLU", "Gelu", "GradOperation", "Greater",
-    "GreaterEqual", "HSigmoid", "HSwish", "HistogramSummary", "HyperMap", "Identity", "ImageSummary", "Inv",
-    "IsFinite", "IsInf", "IsNan", "KLDivLoss", "L2Loss", "L2Normalize", "Less", "LessEqual", "LinSpace", "Log",
+    "GreaterEqual", "HSigmoid", "HSwish", "HistogramSummary", "HookBackward", "HyperMap", "Identity", "ImageSummary",
+    "Inv", "IsFinite", "IsInf", "IsNan", "KLDivLoss", "L2Loss", "L2Normalize", "Less", "LessEqual", "LinSpace", "Log",
     "Log1p", "LogSigmoid", "LogSoftmax", "LogicalAnd", "LogicalNot", "LogicalOr", "LogicalXor", "Map", "MaskedFill",
     "MaskedSelect", "MatMul", "MaxPool", "MaxPoolWithArgmax", "Maximum", "Meshgrid", "Minimum", "MirrorPad", "Mish",
     "Mod", "Mul", "MultitypeFuncGraph", "NLLLoss", "NMSWithMask", "Neg", "NotEqual", "OneHot", "Ones", "OnesLike",

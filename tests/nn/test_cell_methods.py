@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mixtrain
 from mixtrain import engine, nn
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
@@ -82,6 +83,49 @@ def test_hooks_with_keywords_take_and_give_both() -> None:
     cell.register_forward_pre_hook(lambda cell, args, kwargs: (args, {"factor": 3.0}), with_kwargs=True)
     cell.register_forward_hook(lambda cell, args, kwargs, y: y + kwargs["factor"], with_kwargs=True)
     assert engine.to_numpy(cell(Tensor([2.0]), factor=2.0)).tolist() == [9.0]
+
+
+def test_backward_hooks_see_and_replace_gradients_in_the_order_of_their_registration() -> None:
+    class Product(nn.Cell):
+        def construct(self, x: Any, y: Any) -> Any:
+            return x * y, x + y
+
+    cell, seen = Product(), []
+
+    def first(hooked: Any, of_inputs: Any, of_outputs: Any) -> Any:
+        assert hooked is cell
+        seen.append([engine.to_numpy(value).tolist() for value in (*of_inputs, *of_outputs)])
+        return of_inputs[0] * 10.0, of_inputs[1]
+
+    def second(hooked: Any, of_inputs: Any, of_outputs: Any) -> None:
+        seen.append([engine.to_numpy(value).tolist() for value in of_inputs])
+
+    handles = [cell.register_backward_hook(first), cell.register_backward_hook(second)]
+    handles.append(cell.register_backward_pre_hook(lambda hooked, of_outputs: (of_outputs[0] * 2.0, of_outputs[1])))
+    gradients = mixtrain.grad(lambda x, y: cell(x, y)[0], (0, 1))
+    found = gradients(Tensor([2.0]), Tensor([3.0]))
+    assert [engine.to_numpy(value).tolist() for value in found] == [[60.0], [4.0]]
+    assert seen == [[[6.0], [4.0], [2.0], [0.0]], [[60.0], [4.0]]]
+    for handle in handles:
+        handle.remove()
+    assert [engine.to_numpy(value).tolist() for value in gradients(Tensor([2.0]), Tensor([3.0]))] == [[3.0], [2.0]]
+    assert len(seen) == 2
+
+
+def test_a_backward_hook_of_one_input_may_return_one_gradient_in_compiled_calls_too() -> None:
+    cell = nn.Tanh()
+    cell.register_backward_hook(lambda hooked, of_inputs, of_outputs: of_inputs[0] * 0.0 + 5.0)
+    step = mixtrain.jit(mixtrain.grad(lambda x: cell(x)))
+    assert engine.to_numpy(step(Tensor([2.0, 3.0]))).tolist() == [5.0, 5.0]
+
+
+def test_a_backward_hook_that_loses_a_gradient_is_an_error() -> None:
+    cell = nn.SequentialCell(nn.ReLU())
+    cell.register_backward_hook(lambda hooked, of_inputs, of_outputs: ())
+    with pytest.raises(TypeError, match="register_backward_hook: hook_fn must return 1 gradients, as many as it takes"):
+        mixtrain.grad(lambda x: cell(x))(Tensor([2.0]))
+    with pytest.raises(TypeError, match="register_backward_hook: hook_fn must be a function; got int 1"):
+        cell.register_backward_hook(1)
 
 
 def test_a_hook_set_between_two_calls_of_a_model_is_heard() -> None:

@@ -165,3 +165,27 @@ def test_bad_arguments_are_refused(call: Callable[[], Any], error: type[Exceptio
     with pytest.raises(error) as caught:
         call()
     assert message in str(caught.value)
+
+
+def test_a_hook_on_the_way_back_sees_values_and_may_replace_gradients() -> None:
+    seen: list[Any] = []
+    look, triple = ops.HookBackward(seen.append), ops.HookBackward(lambda gradients: gradients[0] * 3.0)
+
+    def function(x: Any, y: Any) -> Any:
+        x, y = look(x, y)
+        return triple(x * y) * y
+
+    x, y = mixtrain.Tensor([2.0]), mixtrain.Tensor([5.0])
+    of_x, of_y = mixtrain.grad(function, (0, 1))(x, y)
+    assert [engine.to_numpy(value).tolist() for value in (of_x, of_y)] == [[75.0], [40.0]]
+    assert [engine.to_numpy(value).tolist() for value in seen[0]] == [[75.0], [40.0]]
+    assert engine.to_numpy(look(x)).tolist() == [2.0] and len(seen) == 1
+    with pytest.raises(TypeError, match="HookBackward: hook_fn must be a function; got int 3"):
+        ops.HookBackward(3)
+
+
+def test_a_hook_passes_over_integers() -> None:
+    seen: list[Any] = []
+    hook = ops.HookBackward(lambda gradients: seen.append(gradients[1]))
+    mixtrain.grad(lambda x: hook(x, mixtrain.Tensor([1]))[0])(mixtrain.Tensor([2.0]))
+    assert seen == [None]

@@ -56,6 +56,24 @@ def value_and_gradient(
     return value, auxiliary, [kept.get(place) for place in range(len(values))]
 
 
+def with_backward_hook(values: Sequence[Any], hook: Callable[[tuple[Any, ...]], Sequence[Any]]) -> tuple[Any, ...]:
+    """Return tensors as they are, with a function in the way of their gradients.
+
+    Args:
+        values: Floating-point tensors.
+        hook: Takes the tuple of their gradients, zeros where nothing depends on a tensor, and returns those to go on
+            with. In eager code the gradients have values.
+    """
+
+    @jax.custom_vjp
+    def same(*tensors: Any) -> tuple[Any, ...]:
+        return tensors
+
+    # Not `jax.custom_gradient`, which traces the backward function: the hook would see no values.
+    same.defvjp(lambda *tensors: (tensors, None), lambda _, gradients: tuple(hook(gradients)))
+    return tuple(same(*values))
+
+
 def is_sparse(gradient: Any) -> bool:
     """Say whether a gradient is sparse: values with the rows that they belong to."""
     return isinstance(gradient, JAXSparse)

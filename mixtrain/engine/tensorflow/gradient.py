@@ -37,6 +37,22 @@ def value_and_gradient(
     return value, auxiliary, tape.gradient(backend_value(value), sources)
 
 
+def with_backward_hook(values: Sequence[Any], hook: Callable[[tuple[Any, ...]], Sequence[Any]]) -> tuple[Any, ...]:
+    """Return tensors as they are, with a function in the way of their gradients.
+
+    Args:
+        values: Floating-point tensors.
+        hook: Takes the tuple of their gradients, zeros where nothing depends on a tensor, and returns those to go on
+            with. In eager code the gradients have values.
+    """
+
+    @tf.custom_gradient
+    def same(*tensors: Any) -> tuple[Any, Any]:
+        return tuple(map(tf.identity, tensors)), lambda *gradients: tuple(hook(gradients))
+
+    return tuple(same(*values))
+
+
 def is_sparse(gradient: Any) -> bool:
     """Say whether a gradient is sparse: values with the rows that they belong to."""
     return isinstance(gradient, tf.IndexedSlices)
