@@ -20,15 +20,19 @@ from tests.engines import ON_TENSORFLOW
 TUTORIALS: Final = {path.stem: path for path in sorted((pathlib.Path(__file__).parent / "tutorials").glob("*.py"))}
 MODES: Final = {"graph": mixtrain.GRAPH_MODE, "pynative": mixtrain.PYNATIVE_MODE}
 # Several seconds each on JAX, where every network is compiled by XLA.
-SLOW_ON_JAX: Final = frozenset({"mixed_precision", "mixed_precision_model"})
+SLOW_ON_JAX: Final = frozenset({
+    "gradient_accumulation-pynative", "mixed_precision-graph", "mixed_precision-pynative",
+    "mixed_precision_model-graph", "mixed_precision_model-pynative", "save_load-pynative",
+})
 
 
 def cases() -> Iterator[object]:
     """Yield each tutorial with the modes it runs in: both, or "own" where it sets the mode itself."""
     for name, path in TUTORIALS.items():
-        slow = [pytest.mark.slow] if name in SLOW_ON_JAX and not ON_TENSORFLOW else []
         for mode in ["own"] if "set_context(" in path.read_text() else MODES:
-            yield pytest.param(name, mode, marks=slow, id=f"{name}-{mode}")
+            case = f"{name}-{mode}"
+            slow = [pytest.mark.slow] if case in SLOW_ON_JAX and not ON_TENSORFLOW else []
+            yield pytest.param(name, mode, marks=slow, id=case)
 
 
 def source_of(name: str) -> str:
@@ -38,7 +42,7 @@ def source_of(name: str) -> str:
 
 
 @pytest.mark.filterwarnings("ignore:load_param_into_net:UserWarning")  # What a tutorial loads in part on purpose.
-@pytest.mark.parametrize(("name", "mode"), cases())
+@pytest.mark.parametrize(("name", "mode"), list(cases()))
 def test_a_tutorial_runs_with_the_import_swapped(
     name: str, mode: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
