@@ -117,9 +117,10 @@ def _names(code: types.CodeType) -> Iterator[str]:
 def evaluate(expression: str, library: Any) -> Any:
     """Return the value of an expression, each of its tensors made anew by `library.Tensor`."""
     code, values = _compiled(expression), arrays()
-    names = {name: library.Tensor(value, getattr(library, spelled(dtype))) for name, (value, dtype) in (
-        (name, values[name]) for name in _names(code) if name in values
-    )}
+    names = {
+        name: library.Tensor(values[name][0], getattr(library, spelled(values[name][1])))
+        for name in set(_names(code)) if name in values
+    }
     return eval(code, {"ms": library, "T": library.Tensor, **HELPERS, **names})
 
 
@@ -136,26 +137,27 @@ def numbers(array: Any, dtype: str) -> list[Any]:
     """Return the elements of an array in order, floats with as many digits as their dtype has."""
     flat = np.asarray(array).reshape(-1)
     if dtype in DIGITS:
-        return [float(f"{value:.{DIGITS[dtype]}g}") for value in flat.astype(np.float64).tolist()]
-    return [str(value) if isinstance(value, complex) else value for value in flat.tolist()]
+        floats = [float(f"{value:.{DIGITS[dtype]}g}") for value in flat.astype(np.float64).tolist()]
+        return [int(value) if value.is_integer() and abs(value) < 1e15 else value for value in floats]
+    return [int(value) if isinstance(value, bool) else value for value in flat.tolist()]
 
 
-def recorded(value: Any, library: Any) -> Any:
+def recorded(value: Any, library: Any, name_of: Callable[[Any], str] = str) -> Any:
     """Return a result in JSON's terms.
 
     A tensor is `[dtype, shape, elements]`, dtypes by MindSpore's names ('Float32'); anything else is a dict with the
     name of its type: `{"int": 3}`, `{"tuple": [...]}`, `{"array": [dtype, shape, elements]}`, `{"dtype": "Float32"}`.
     """
     if isinstance(value, library.Tensor):
-        dtype = str(value.dtype)
+        dtype = name_of(value.dtype)
         return [dtype, list(value.shape), numbers(value.asnumpy(), dtype.lower())]
     if isinstance(value, (np.ndarray, np.generic)):
         dtype = value.dtype.name
         return {"array": [dtype, list(value.shape), numbers(value, dtype)]}
-    if isinstance(value, type(library.float32)) or type(value) in {type(library.bool_), type(library.int32)}:
-        return {"dtype": str(value)}
+    if type(value) in {type(getattr(library, spelled(dtype))) for dtype in DTYPES}:
+        return {"dtype": name_of(value)}
     if isinstance(value, (tuple, list)):
-        return {"tuple" if isinstance(value, tuple) else "list": [recorded(item, library) for item in value]}
+        return {"tuple" if isinstance(value, tuple) else "list": [recorded(item, library, name_of) for item in value]}
     if value is None or isinstance(value, (bool, int, float, str)):
         return {type(value).__name__: value}
-    return {type(value).__name__: "object"}
+    return {type(value).__name__: str(value)}

@@ -1,7 +1,7 @@
 """Writes tensor_reference.json: what MindSpore 2.10 (CPU, PyNative mode) makes of tests/common/tensor_cases.py.
 
-One record a line, `family: {expression: result}`, results as tensor_inputs.recorded writes them. An expression that is
-refused has `{"raises": class}`; where only MindSpore's CPU kernel is missing `{"lacking": class}`, which tests pass over.
+One record a line, `family: {expression: result}`, results as tensor_inputs.recorded writes them. What is refused has
+`{"raises": class}`; where only MindSpore's CPU kernel is missing it is `{"lacking": class}`, which tests pass over.
 Usage: python make_tensor_reference.py [output.json]
 """
 
@@ -13,10 +13,16 @@ import mindspore as ms
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 
-from tests.common import tensor_cases, tensor_inputs  # noqa: E402
+from tests.common import tensor_cases, tensor_inputs, tensor_method_cases  # noqa: E402
 
-# How MindSpore says that a type has no kernel on the CPU, rather than that the types do not go together.
-NO_KERNEL = ("Select CPU operator", "unsupported kernel type", "Unsupported op", "only support Ascend", "KernelMod Init Failed")
+# How MindSpore says that it has no kernel for this on the CPU, rather than that the arguments do not go together.
+NO_KERNEL = (
+    "Select CPU operator", "unsupported kernel type", "Unsupported op", "only support Ascend", "support Ascend only",
+    "KernelMod Init Failed", "unregistered", "type_id:45 is invalid", "Launch kernel failed", "on this device",
+    "Create kernelmod", "Create device context failed", "Not implement", "There is no branch", "should not come here",
+    "Trunc should have 1 outputs", "unsupported reduce operation", "this kernel data type", "is not supported on",
+    "Registry", "only support decimals", "For 'diff', 'n' must be 1",
+)
 
 
 def refused(error: Exception) -> dict:
@@ -56,14 +62,19 @@ def main() -> None:
     """Evaluate every expression and write the file."""
     ms.set_context(mode=ms.PYNATIVE_MODE)
     ms.runtime.launch_blocking()
+    public = {name for name in dir(ms.Tensor) if not name.startswith("_")}
+    listed = set(tensor_method_cases.PUBLIC_NAMES)
+    assert public == listed, public ^ listed
     families, lines = tensor_cases.families(), []
     for family, expressions in families.items():
         results = {expression: record(expression) for expression in expressions}
-        assert len(results) == len(expressions), [one for one in expressions if expressions.count(one) > 1]
-        body = ",\n".join(f"{json.dumps(name)}: {json.dumps(found, separators=(',', ':'))}" for name, found in results.items())
+        body = ",\n".join(
+            f"{json.dumps(name)}: {json.dumps(found, separators=(',', ':'))}" for name, found in results.items()
+        )
         lines.append(f"{json.dumps(family)}: {{\n{body}\n}}")
         print(family, len(results), flush=True)
-    target = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).with_name("tensor_reference.json")
+    here = pathlib.Path(__file__).with_name("tensor_reference.json")
+    target = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else here
     target.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 

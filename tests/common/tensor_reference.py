@@ -1,0 +1,163 @@
+"""What MindSpore makes of the expressions of tensor_cases.py, and how mixtrain's answers are held against it."""
+
+from __future__ import annotations
+
+import json
+import math
+import pathlib
+from typing import Any, Final
+
+import keras
+import numpy as np
+
+import mixtrain
+from tests.common import tensor_cases, tensor_inputs
+from tests.engines import ON_TENSORFLOW
+
+KNOWN: Final[dict[str, dict[str, Any]]] = json.loads(
+    (pathlib.Path(__file__).parents[1] / "data" / "tensor_reference.json").read_text()
+)
+
+# MindSpore's names of dtypes by the usual ones.
+NAMES: Final = {
+    "bool": "Bool", "int8": "Int8", "int16": "Int16", "int32": "Int32", "int64": "Int64", "uint8": "UInt8",
+    "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64", "float16": "Float16", "bfloat16": "BFloat16",
+    "float32": "Float32", "float64": "Float64",
+}
+# What JAX holds 64 bits as outside its 64-bit mode, by MindSpore's names and by NumPy's.
+NARROWED: Final = {"Int64": "Int32", "UInt64": "UInt32", "Float64": "Float32"}
+
+# How near floats of a dtype must be; JAX computes float64 in float32.
+TOLERANCE: Final = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 2e-5, "float64": 2e-5}
+
+# Errors that say the same: MindSpore raises RuntimeError or ValueError where a kernel meets an index out of range, and
+# IndexError where an index or a value has the wrong type.
+AS_GOOD: Final[dict[str, tuple[type[Exception], ...]]] = {
+    "IndexError": (IndexError, TypeError),
+    "RuntimeError": (RuntimeError, IndexError, TypeError, ValueError),
+    "TypeError": (TypeError,),
+    "ValueError": (ValueError, IndexError),
+    "AttributeError": (AttributeError,),
+}
+
+# Expressions whose values need the 64 bits that JAX does not have.
+NEEDS_64_BITS: Final = frozenset({
+    "T(1 << 40)", "T(1 << 31)", "T([1 << 31])", "n + (1 << 40) * 0",
+})
+
+
+def held(name: str) -> str:
+    """Return the dtype that the backend holds values of MindSpore's dtype `name` in."""
+    if ON_TENSORFLOW:
+        return name
+    if name in NARROWED:
+        return NARROWED[name]
+    return NARROWED.get(NAMES.get(name, ""), name).lower() if name in NAMES else name
+
+
+def held_in_text(text: str) -> str:
+    """Return a printed text with the dtypes that the backend holds."""
+    for name in NARROWED:
+        text = text.replace(name, held(name)).replace(name.lower(), held(name).lower())
+    return text.replace("mindspore.", "mixtrain.")
+
+
+def name_of(dtype: Any) -> str:
+    """Return MindSpore's name of a dtype, of whichever library it is."""
+    try:
+        return NAMES[keras.backend.standardize_dtype(dtype)]
+    except (KeyError, ValueError):
+        return str(dtype)
+
+
+def difference(found: Any, known: Any) -> str:
+    """Return in what a result differs from the recorded one, or ''."""
+    if isinstance(known, list) or "array" in known:
+        plain = isinstance(known, list)
+        if plain is not isinstance(found, list) or not plain and "array" not in found:
+            return f"{short(found)}, not {short(known)}"
+        return arrays_difference(found if plain else found["array"], known if plain else known["array"])
+    kind, value = next(iter(known.items()))
+    if not isinstance(found, dict) or kind not in found:
+        return f"{short(found)}, not {short(known)}"
+    if kind in ("tuple", "list"):
+        if len(found[kind]) != len(value):
+            return f"{len(found[kind])} items, not {len(value)}"
+        return "; ".join(filter(None, map(difference, found[kind], value)))
+    if kind == "float":
+        same = math.isclose(found[kind], value, rel_tol=1e-5) or math.isnan(value) and math.isnan(found[kind])
+    else:
+        same = found[kind] == (held(value) if kind == "dtype" else held_in_text(value) if kind == "str" else value)
+    return "" if same else f"{short(found)}, not {short(known)}"
+
+
+def arrays_difference(found: list[Any], known: list[Any]) -> str:
+    """Return in what dtype, shape and elements differ from the recorded ones, or ''."""
+    dtype, shape, elements = held(known[0]), known[1], known[2]
+    if found[:2] != [dtype, shape]:
+        return f"{found[0]} {found[1]}, not {dtype} {shape}"
+    near = TOLERANCE.get(dtype.lower())
+    if near is None:
+        return "" if found[2] == elements else f"{short(found[2])}, not {short(elements)}"
+    one, other = np.array(found[2], np.float64), np.array(elements, np.float64)
+    return "" if np.allclose(one, other, near, near, equal_nan=True) else f"{short(found[2])}, not {short(elements)}"
+
+
+def short(value: Any) -> str:
+    """Return a result on one short line."""
+    text = json.dumps(value, default=str)
+    return text if len(text) < 160 else f"{text[:160]}..."
+
+
+def disagreement(expression: str, known: Any) -> str:
+    """Return how mixtrain's answer to an expression differs from the recorded one, or ''."""
+    refused = known.get("raises") if isinstance(known, dict) else None
+    try:
+        value = tensor_inputs.evaluate(expression, mixtrain)
+        found = tensor_inputs.recorded(value, mixtrain, name_of)
+    except Exception as error:
+        if refused and isinstance(error, AS_GOOD[refused]):
+            return ""
+        wanted = refused if refused else short(known)
+        return f"{type(error).__name__} ({' '.join(str(error).split())[:100]}), not {wanted}"
+    return f"{short(found)}, not {refused}" if refused else difference(found, known)
+
+
+def is_refused(known: Any) -> bool:
+    """Whether MindSpore refuses an expression."""
+    return isinstance(known, dict) and "raises" in known
+
+
+def is_held(expression: str, known: Any) -> bool:
+    """Whether mixtrain must answer an expression as recorded."""
+    if not ON_TENSORFLOW and expression in NEEDS_64_BITS:
+        return False
+    if isinstance(known, dict) and "lacking" in known:
+        return False
+    return not (is_refused(known) and tensor_cases.may_work(expression))
+
+
+def disagreements(family: str, refused: bool = False) -> list[str]:
+    """Return where mixtrain disagrees with MindSpore on what it computes, or on what it refuses, in a family."""
+    found = []
+    for expression, known in KNOWN[family].items():
+        if is_refused(known) is refused and is_held(expression, known):
+            message = disagreement(expression, known)
+            if message:
+                found.append(f"{expression}: {message}")
+    return found
+
+
+def check(family: str, refused: bool = False) -> None:
+    """Assert that mixtrain agrees with MindSpore on a family; the message lists every disagreement."""
+    found = disagreements(family, refused)
+    asked = sum(is_refused(known) is refused and is_held(one, known) for one, known in KNOWN[family].items())
+    assert not found, "\n".join([f"{len(found)} of {asked} differ", *found])
+
+
+def with_refusals(families: list[str]) -> list[str]:
+    """Return those families in which MindSpore refuses something that mixtrain must refuse as well."""
+    return [
+        family for family in families
+        if any(is_refused(known) and is_held(one, known) for one, known in KNOWN[family].items())
+    ]

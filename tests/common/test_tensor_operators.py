@@ -1,0 +1,38 @@
+"""Operators of tensors, numbers and arrays give MindSpore's dtype, shape and values, and refuse what it refuses."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from tests.common import tensor_cases, tensor_reference
+
+FAMILIES: Final = [family for family in tensor_reference.KNOWN if family.startswith("operator ")]
+
+
+def test_the_reference_holds_the_expressions_of_the_cases() -> None:
+    assert {family: list(known) for family, known in tensor_reference.KNOWN.items()} == tensor_cases.families()
+
+
+def test_every_pair_of_dtypes_is_recorded() -> None:
+    answered = [
+        one for family in FAMILIES for one, known in tensor_reference.KNOWN[family].items()
+        if not tensor_reference.is_refused(known)
+    ]
+    assert len(answered) > 2000
+    for symbol in tensor_cases.ALL_PAIRS:
+        recorded = tensor_reference.KNOWN[f"operator {symbol}"]
+        assert all(
+            f"a_{one} {symbol} b_{other}" in recorded for one in tensor_cases.DTYPES for other in tensor_cases.DTYPES
+        )
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_operator_gives_what_mindspore_gives(family: str) -> None:
+    tensor_reference.check(family)
+
+
+@pytest.mark.parametrize("family", tensor_reference.with_refusals(FAMILIES))
+def test_an_operator_refuses_what_mindspore_refuses(family: str) -> None:
+    tensor_reference.check(family, refused=True)
