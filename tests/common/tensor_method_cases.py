@@ -121,7 +121,7 @@ CALLS: Final[dict[str, list[str]]] = {
         )),
         "n.astype(ms.uint8)", "n.astype('float32')", "n.astype(np.float32)", "n.astype(float)", "c.astype(int)",
         "c.astype(bool)", "c.astype('int')", "n.astype('float')", "c.astype(np.int64)", "c.astype('no dtype')",
-        "c.astype(None)", "c.astype(ms.float32) is c", "c.astype(dtype=ms.int32)", "c.astype(ms.int32, False)",
+        "c.astype(None)", "c.astype(dtype=ms.int32)", "c.astype(ms.int32, False)",
         "c.astype('bool_')",
     ],
     "baddbmm": ["x[:, :2, :3].baddbmm(x[:, :2, :3], x[:, :3, :3])"],
@@ -138,14 +138,14 @@ CALLS: Final[dict[str, list[str]]] = {
     "clamp": ["c.clamp(-1, 1)", "c.clamp(max=0.5)", "n.clamp(1, 3)", "c.clamp(d)"], "clamp_": ["(c.clamp_(-1, 1), c)"],
     "clip": ["c.clip(-1, 1)", "c.clip(None, 0.5)", "n.clip(0.5, 2.5)"], "clone": ["c.clone()"],
     "col2im": ["T(np.ones((1, 4, 4, 1)), ms.float32).col2im(T([4, 4], ms.int32), [2, 2], [1, 1], [0, 0], [2, 2])"],
-    "conj": ["c.conj()"], "contiguous": ["c.T.contiguous()", "c.contiguous() is c"],
+    "conj": ["c.conj()"], "contiguous": ["c.T.contiguous()"],
     "copy": ["c.copy()", "c.copy() is c", "half.copy()", "mask2.copy()", "ms.Parameter(c).copy()"],
     "copy_": ["(c.copy_(d), c)", "(c.copy_(t3), c)", "(c.copy_(n), c)"],
     "count_nonzero": ["n.count_nonzero()", "n.count_nonzero(1)", "mask23.count_nonzero()"],
     "cov": ["c.cov()", "c.cov(correction=0)"], "cross": ["c.cross(d)", "t3.cross(t3)"], "cummax": ["c.cummax(1)"],
     "cummin": ["c.cummin(1)"], "cumprod": ["c.cumprod(1)", "c.cumprod(0)"],
     "cumsum": ["n.cumsum(1)", "mask23.cumsum(0)", "half.cumsum(1)", "c.cumsum(1, ms.float16)", "v.cumsum(-1)"],
-    "data": ["c.data", "c.data is c"], "det": ["q.det()"], "diag": ["t3.diag()", "q.diag()", "q.diag(1)"],
+    "data": ["c.data"], "det": ["q.det()"], "diag": ["t3.diag()", "q.diag()", "q.diag(1)"],
     "diagflat": ["t3.diagflat()", "c.diagflat(1)"],
     "diagonal": ["q.diagonal()", "c.diagonal(1)", "x.diagonal(0, 1, 2)"],
     "diagonal_scatter": ["q.diagonal_scatter(t3)"],
@@ -175,7 +175,7 @@ CALLS: Final[dict[str, list[str]]] = {
     "fill_diagonal_": ["(q.fill_diagonal_(9.0), q)"],
     "flatten": ["x.flatten()", "s.flatten()", "x.flatten(start_dim=1, end_dim=2)", "x.flatten('F')", "z.flatten()"],
     "flip": ["c.flip((0,))", "c.flip((0, 1))", "x.flip(1)", "x.flip(0, 1)"],
-    "float": ["n.float()", "half.float()", "mask2.float()", "c.float() is c"], "floor": ["half.floor()", "n.floor()"],
+    "float": ["n.float()", "half.float()", "mask2.float()",], "floor": ["half.floor()", "n.floor()"],
     "fold": ["T(np.ones((1, 4, 4)), ms.float32).fold((4, 4), (2, 2), stride=2)"],
     "from_numpy": [
         "T.from_numpy(np.array([1, 2]))", "T.from_numpy(np.array([1.0, 2.0]))", "T.from_numpy(np.float32([[1.5]]))",
@@ -203,7 +203,6 @@ CALLS: Final[dict[str, list[str]]] = {
     "is_contiguous": ["c.is_contiguous()", "c.T.is_contiguous()", "x[:, 0].is_contiguous()"],
     "is_floating_point": ["c.is_floating_point()", "n.is_floating_point()", "half.is_floating_point()"],
     "is_signed": ["c.is_signed()", "mask2.is_signed()", "n.byte().is_signed()"],
-    "is_meta": ["c.is_meta"], "is_pinned": ["c.is_pinned()"], "is_shared": ["c.is_shared()"],
     "isclose": ["c.isclose(d)", "n.isclose(n)", "odd.isclose(odd, equal_nan=True)", "c.isclose(c + 1e-3, rtol=1e-2)"],
     "isinf": ["n.isinf()"], "isnan": ["n.isnan()"],
     "item": [
@@ -263,7 +262,8 @@ CALLS: Final[dict[str, list[str]]] = {
     "permute": ["x.permute(2, 0, 1)", "x.permute((2, 0, 1))", "x.permute(-1, 0, 1)", "x.permute(0, 1)"],
     "pow": ["c.pow(3)", "pos.pow(0.5)", "n.pow(2)", "pos.pow(pos)", "n.pow(0.5)"],
     "prod": ["c.prod(0, True)", "n.prod(1)", "mask2.prod()", "c.prod(dtype=ms.float16)"],
-    "ptp": ["c.ptp()", "c.ptp(1)"], "put_": ["(c.put_(T([0, 4]), T([8.0, 9.0])), c)"], "qr": ["kind(q.qr()[0])"],
+    "orgqr": ["kind(q.orgqr(t3))"], "ormqr": ["kind(q.ormqr(t3, q))"], "ptp": ["c.ptp()", "c.ptp(1)"],
+    "put_": ["(c.put_(T([0, 4]), T([8.0, 9.0])), c)"], "qr": ["kind(q.qr()[0])"],
     "random_": ["kind(c.random_(0, 5))"],
     "random_categorical": ["kind(c.random_categorical(4))"], "ravel": ["x.ravel()", "s.ravel()"],
     "reciprocal": ["n[:1].reciprocal()"], "renorm": ["c.renorm(2, 0, 1.0)"],
@@ -274,7 +274,7 @@ CALLS: Final[dict[str, list[str]]] = {
     "repeat_interleave": [
         "c.repeat_interleave(2)", "c.repeat_interleave(2, 0)", "t3.repeat_interleave(T([1, 0, 2]))",
     ],
-    "requires_grad_": ["c.requires_grad_() is c"],
+    "requires_grad_": ["c.requires_grad_()"],
     "reshape": [
         "x.reshape(-1)", "x.reshape(4, -1)", "x.reshape((4, 6))", "x.reshape([24])", "x.reshape(5, 5)",
         "x.reshape(-1, -1)", "s.reshape(1, 1)", "z.reshape(3, 0)", "T([1]).reshape(())", "x.reshape(x.shape[0], -1)",
@@ -338,7 +338,7 @@ CALLS: Final[dict[str, list[str]]] = {
     "tanh": ["half.tanh()"], "tile": ["c.tile((1, 2))", "t3.tile((2, 2))", "c.tile((2,))", "c.tile(2, 1)"],
     "to": [
         "c.to(ms.float16)", "c.to(ms.int32)", "c.to(dtype=ms.float16)", "c.to(half)", "c.to('CPU')",
-        "c.to(ms.float32) is c", "c.to('float16')", "c.to('no dtype')",
+        "c.to('float16')", "c.to('no dtype')",
     ],
     "tolist": [
         "x.tolist()", "s.tolist()", "mask23.tolist()", "n.tolist()", "z.tolist()", "half.tolist()",
@@ -401,8 +401,8 @@ PYTHON: Final = [
     "abs(c)", "sorted([T(3), T(1), T(2)])[0]", "min(T(3), T(1))", "divmod(7, 2)", "getattr(c, 'no_such_name', None)",
     "c.no_such_name", "hasattr(c, 'mean')", "hasattr(c, 'no_such_name')", "setattr(c, 'note', 5)",
     "(setattr(c, 'note', 5), c.note)", "first(c, lambda a: setattr(a, 'dtype', 1))",
-    "T.__name__", "T.__module__.split('.')[0] != ''",
-    "c.__class__ is T", "c.__doc__ is None",
+    "T.__name__",
+    "c.__class__ is T",
 ]
 
 MAKING: Final = [
