@@ -24,11 +24,14 @@ TENSORS: Final = [
     "ms.Parameter(c, name='a.b')", "ms.Parameter(half, name='h')",
 ]
 
-OTHERS: Final = [
+DTYPES: Final = [
     *(f"{form}(ms.{name})" for form in ("str", "repr") for name in (
         "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
         "float64", "bfloat16",
     )),
+]
+
+OTHERS: Final = [
     "str(c.dtype)", "repr(c.dtype)", "f'{c.dtype}'", "'%s' % n.dtype", "str(mask2.dtype)", "str(c.shape)",
     "repr(s.shape)", "str(t3.shape)", "f'{c.shape}'", "str([c.dtype, n.dtype])", "str({'dtype': c.dtype})", "f'{t3}'",
     "f'{s}'", "'{}'.format(s)", "'%s' % t3", "'%s' % s", "str([t3, s])", "str((s,))", "str({'a': s})", "repr([s])",
@@ -42,6 +45,11 @@ OTHERS: Final = [
 ]
 
 
-def printing() -> list[str]:
-    """Return the expressions that give a text."""
-    return [*(f"{form}({tensor})" for tensor in TENSORS for form in ("str", "repr")), *OTHERS]
+def printing() -> dict[str, list[str]]:
+    """Return the expressions that give a text, by family."""
+    return {
+        "printing str": [f"str({tensor})" for tensor in TENSORS],
+        "printing repr": [f"repr({tensor})" for tensor in TENSORS],
+        "printing dtypes": DTYPES,
+        "printing in texts": OTHERS,
+    }

@@ -14,6 +14,13 @@ def test_enough_is_recorded() -> None:
 
 @pytest.mark.parametrize("kind", ["read", "write", "view"])
 def test_an_index_means_what_it_means_in_mindspore(kind: str) -> None:
+    tensor_reference.check(f"index {kind}", every=tensor_reference.QUICK)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(tensor_reference.QUICK == 1, reason="the quick tests try every expression")
+@pytest.mark.parametrize("kind", ["read", "write", "view"])
+def test_every_index_means_what_it_means_in_mindspore(kind: str) -> None:
     tensor_reference.check(f"index {kind}")
 
 

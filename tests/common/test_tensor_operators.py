@@ -30,6 +30,13 @@ def test_every_pair_of_dtypes_is_recorded() -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_operator_gives_what_mindspore_gives(family: str) -> None:
+    tensor_reference.check(family, every=tensor_reference.QUICK)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(tensor_reference.QUICK == 1, reason="the quick tests try every expression")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_expression_of_an_operator_gives_what_mindspore_gives(family: str) -> None:
     tensor_reference.check(family)
 
 
