@@ -1,6 +1,6 @@
 """The expressions in which tensors are held against MindSpore 2.10: operators, indexing, methods and printing.
 
-In an expression `ms` is the library, `T` its Tensor, `np` NumPy, `op` Python's `operator` and `S` NumPy's `s_`; the other
+In an expression `ms` is the library, `T` its Tensor, `np` NumPy, `op` Python's `operator` and `S` NumPy's `s_`; other
 names are the tensors and functions of tensor_inputs.py. The recipe tests/data/make_tensor_reference.py evaluates them
 in PyNative mode on the CPU.
 
