@@ -16,7 +16,7 @@ TENSORS: Final = [
     "T(np.zeros((2, 0)), ms.float32)", "T([[1, 2], [3, 4]])", "c", "q", "n", "odd", "mask23", "half", "x", "x[0]",
     "x[0, 0]", "x[0, 0, 0]", "T(np.ones((2, 1, 2, 2)), ms.float32)",
     "T(np.arange(12).reshape(3, 4) * 1000.5, ms.float32)", "T([[1.0]])", "T([[[1]]])", "T(np.arange(1001), ms.int32)",
-    "T(np.arange(1000), ms.int32)", "T(np.arange(2000), ms.float32)", "T(np.zeros((1200,)), ms.float32)",
+    "T(np.arange(2000), ms.float32)", "T(np.zeros((1200,)), ms.float32)",
     "T(np.arange(3000).reshape(50, 60), ms.float32)", "T(np.arange(40).reshape(2, 20), ms.float32)",
     "T(np.arange(60) / 8, ms.float32)", "c > 0", "c.sum()", "n.float()", "c.T", "c * 1e6", "c / 3", "t3 * 1e-5",
     "ms.Parameter(T([1.0, 2.0]), name='weight')",
@@ -32,6 +32,8 @@ DTYPES: Final = [
 ]
 
 OTHERS: Final = [
+    # More than a thousand elements are abbreviated.
+    *(f"'...' in {form}(T(np.zeros({size}), ms.int32))" for form in ("str", "repr") for size in (1000, 1001)),
     "str(c.dtype)", "repr(c.dtype)", "f'{c.dtype}'", "'%s' % n.dtype", "str(mask2.dtype)", "str(c.shape)",
     "repr(s.shape)", "str(t3.shape)", "f'{c.shape}'", "str([c.dtype, n.dtype])", "str({'dtype': c.dtype})", "f'{t3}'",
     "f'{s}'", "'{}'.format(s)", "'%s' % t3", "'%s' % s", "str([t3, s])", "str((s,))", "str({'a': s})", "repr([s])",
