@@ -143,11 +143,16 @@ OPERATORS: Final[dict[str, list[str]]] = {
             ("bool", "int64", "2"), ("float16", "float64", "1.5"),
         )),
     ],
-    # A 0-d tensor beside one with dimensions counts as a number of its kind: bool, integer or float.
+    # For * and / a 0-d tensor beside one with dimensions counts as a number of its kind (bool, integer or float), which
+    # does not widen a dtype of the same kind; the other operators promote it as any tensor.
     "0-d": [
         *(f"a_{one} + T({number(other)}, ms.{spelled(other)})" for one, other in APART),
         *(f"T({number(one)}, ms.{spelled(one)}) * a_{other}" for one, other in APART),
         *(f"T({number(one)}, ms.{spelled(one)}) + T({number(other)}, ms.{spelled(other)})" for one, other in MEETINGS),
+        *(f"{one} {symbol} {other}" for symbol in ("-", "/", "//", "%", "**") for one, other in (
+            ("p_float16", "T(1.5, ms.float32)"), ("T(1.5, ms.float32)", "e_float16"), ("p_int16", "T(2, ms.int64)"),
+            ("T(2, ms.int64)", "e_int16"), ("p_float32", "T(2.0, ms.float64)"), ("p_int32", "T(2.0, ms.float16)"),
+        )),
     ],
     "others": [
         f"c {symbol} {other}"
