@@ -148,6 +148,8 @@ __all__ = [
     "SummaryCollector",
     "SummaryRecord",
     "Tensor",
+    "from_numpy",
+    "tensor",
     "TimeMonitor",
     "Top1CategoricalAccuracy",
     "Top5CategoricalAccuracy",

@@ -1,7 +1,7 @@
 """Where mixtrain's Tensors become backend tensors and back: the one place that unwraps and wraps.
 
-Library code computes on backend tensors; people who write MindSpore code see `mixtrain.Tensor`. Each thread is in one of
-three modes: outside of any network, in code of a user's network (`tensors`), or in library code (`backend`).
+Library code computes on backend tensors; people who write MindSpore code see `mixtrain.Tensor`. Each thread is in one
+of three modes: outside of any network, in code of a user's network (`tensors`), or in library code (`backend`).
 """
 
 from __future__ import annotations
@@ -143,17 +143,20 @@ def run_library(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     if before == "backend":
         return function(*unwrapped(args), **(unwrapped(kwargs) if kwargs else kwargs))
     wants = before == "tensors" or wants_tensors(args, kwargs)
-    args, kwargs = unwrapped(args), unwrapped(kwargs) if kwargs else kwargs
+    held = unwrapped(args)
     _state.mode = "backend"
     try:
-        result = function(*args, **kwargs)
+        result = function(*held, **(unwrapped(kwargs) if kwargs else kwargs))
     finally:
         _state.mode = before
-    return wrapped(result) if wants else result
+    if not wants:
+        return result
+    # What comes back as it was given is the very Tensor that was given.
+    return args[0] if args and result is held[0] and isinstance(args[0], TensorLike) else wrapped(result)
 
 
 def run_users(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return ``function(*args, **kwargs)`` of a user's network: it gets Tensors; library code gets back the backend's."""
+    """Return ``function(*args, **kwargs)`` of a user's network: it gets Tensors, library code gets the backend's."""
     before = _state.mode
     wants = before == "tensors" or wants_tensors(args, kwargs)
     args, kwargs = wrapped(args), wrapped(kwargs)

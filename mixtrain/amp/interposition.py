@@ -18,7 +18,6 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import engine
 from mixtrain.amp.keras_autocast import compute_dtype_of, layer_call, operation_call, operator_call, takes_all
 from mixtrain.autocast.state import autocast_in_force, is_symbolic
 from mixtrain.autocast.operator_lists import normal, rows

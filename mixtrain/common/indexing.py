@@ -162,12 +162,14 @@ def _checked(x: Any, parts: list[Any]) -> list[Any]:
         size = x.shape[axis]
         if isinstance(part, int) and size is not None and not -size <= part < size:
             raise IndexError(
-                f"Tensor: expected an index from {-size} to {size - 1} for axis {axis}; got {part}. Write x[{size - 1}]."
+                f"Tensor: expected an index from {-size} to {size - 1} for axis {axis}; got {part}. "
+                f"Write x[{size - 1}]."
             )
         if isinstance(part, _Places):
             if size is not None and part.size != size:
                 raise IndexError(
-                    f"Tensor: expected a mask of size {size} for axis {axis}; got {part.size}. Write a mask of x's shape."
+                    f"Tensor: expected a mask of size {size} for axis {axis}; got {part.size}. "
+                    "Write a mask of x's shape."
                 )
             part = part.places
         elif _is_array(part):

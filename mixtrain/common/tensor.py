@@ -116,6 +116,14 @@ class Tensor(TensorMethods, engine.TensorBase, metaclass=_TensorType):
         """Where the values are."""
         return "CPU"
 
+    def copy(self) -> Tensor:
+        """Return a tensor of its own with the same values."""
+        return Tensor(self)
+
+    def clone(self) -> Tensor:
+        """Do what `copy` does."""
+        return Tensor(self)
+
     def numpy(self) -> np.ndarray:
         """Do what `asnumpy` does."""
         return self.asnumpy()  # type: ignore[no-any-return]

@@ -34,6 +34,10 @@ class TensorBase:
         value = self.backend_tensor()
         return value if dtype is None or dtype == value.dtype else keras.ops.cast(value, dtype.name)
 
+    def __tf_tracing_type__(self, context: Any) -> Any:
+        # To a `tf.function` it is the tensor that it stands for.
+        return self.backend_tensor().__tf_tracing_type__(context)
+
     def __jax_array__(self) -> Any:
         return self.backend_tensor()
 

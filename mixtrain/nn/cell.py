@@ -12,7 +12,7 @@ import numpy as np
 
 from mixtrain import checks, engine
 from mixtrain.autocast.state import autocast_in_force
-from mixtrain.boundary import run_library, run_users, settled
+from mixtrain.boundary import mode, run_library, run_users, settled, wrapped
 from mixtrain.changes import mode_changed
 from mixtrain.nn.cell_autocast import rule_of_class, under_autocast
 from mixtrain.nn.cell_layer import CellLayer
@@ -27,6 +27,11 @@ from mixtrain.precision.request import request_of, to_float
 _CellT = TypeVar("_CellT", bound="Cell")
 _UNCHANGED = CastRule()
 _LIBRARY = "mixtrain."
+
+
+def _as_tensor(array: np.ndarray) -> Any:
+    tensor = engine.to_tensor(array)
+    return wrapped(tensor) if mode() == "tensors" else tensor
 
 
 @functools.cache
@@ -93,11 +98,11 @@ class Cell(CellState, CellHooks, CellSetup):
             )
         if any(isinstance(value, keras.KerasTensor) for value in keras.tree.flatten((args, kwargs))):
             return self.as_keras_layer()(*args, **kwargs)
-        args = tuple(engine.to_tensor(value) if isinstance(value, np.ndarray) else value for value in args)
         run = run_library if _of_library(type(self)) else run_users
         return run(self._call, args, kwargs)
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
+        args = tuple(_as_tensor(value) if isinstance(value, np.ndarray) else value for value in args)
         rule, state = self.cast_rule, autocast_in_force()
         inside: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
         if state is not None:

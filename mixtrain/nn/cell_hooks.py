@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Literal, get_args
 
 from mixtrain import checks
+from mixtrain.boundary import run_users
 from mixtrain.changes import precision_changed
 from mixtrain.nn.cell_tree import CellTree
 from mixtrain.ops.hook_backward import hook_gradients
@@ -129,7 +130,7 @@ class CellHooks(CellTree):
         if hooks is None:
             return forward(args, kwargs)
         for hook, with_kwargs in list(hooks["before"].values()):
-            changed = hook(self, args, kwargs) if with_kwargs else hook(self, args)
+            changed = run_users(hook, (self, args, kwargs) if with_kwargs else (self, args), {})
             if changed is not None and with_kwargs:
                 args, kwargs = changed
             elif changed is not None:
@@ -139,7 +140,7 @@ class CellHooks(CellTree):
             args = self._before_backward_hooks(args, received)
         output = forward(args, kwargs)
         for hook, with_kwargs in list(hooks["after"].values()):
-            changed = hook(self, args, kwargs, output) if with_kwargs else hook(self, args, output)
+            changed = run_users(hook, (self, args, kwargs, output) if with_kwargs else (self, args, output), {})
             output = output if changed is None else changed
         if hooks["backward"]:
             output = self._hooked_output("register_backward_hook", output, received.append)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NoReturn
 import keras
 import numpy as np
 
-from mixtrain import checks, context, engine
+from mixtrain import boundary, checks, context, engine
 from mixtrain.network.walk import tree_of
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.graph_config import GraphConfig
@@ -158,7 +158,11 @@ class Graph(Cell):
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         if type(self).build is Graph.build:
             self.build()
-        values = self._positional(inputs, named)
+        wants = boundary.wants_tensors(inputs, named)
+        results = self._called(boundary.settled(self._positional(inputs, named)))
+        return boundary.wrapped(results) if wants else results
+
+    def _called(self, values: tuple[Any, ...]) -> Any:
         self._prepare(values)
         if engine.is_tracing() or not context.graph_mode():
             return super().__call__(*values)
@@ -204,7 +208,7 @@ class Graph(Cell):
         """Run `build`; return its outputs and the loss that `backward` was given, None in a graph that evaluates."""
         outer, self._losses = self._losses, []
         try:
-            outputs = engine.branching(self.build)(*inputs)
+            outputs = boundary.run_users(engine.branching(self.build), tuple(inputs), {})
             losses = self._losses
         except AttributeError as error:
             if error.name != "backward" or not engine.is_tensor(error.obj):
@@ -220,7 +224,7 @@ class Graph(Cell):
                 f"{self.cls_name}: expected build of a graph with an optimizer to call self.backward; got none. Write "
                 "self.backward(loss), or no add_optimizer for a graph that evaluates."
             )
-        return outputs, losses[0] if losses else None
+        return boundary.settled(outputs), boundary.settled(losses[0]) if losses else None
 
     def _scaling(self) -> Scaling | None:
         if self._scaler is None or not self._scaler.is_enabled():

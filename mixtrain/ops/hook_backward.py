@@ -8,6 +8,7 @@ from typing import Any
 import keras
 
 from mixtrain import checks, engine
+from mixtrain.boundary import running, settled, wants_tensors, wrapped
 from mixtrain.dtype import is_float
 from mixtrain.ops.primitive import Primitive
 
@@ -56,14 +57,16 @@ def hook_gradients(where: str, values: Sequence[Any], hook_fn: Callable[[tuple[A
         values: Tensors and other values. What is no floating-point tensor has the gradient None.
         hook_fn: Takes the tuple of gradients; returns as many, one alone where there is one, or None to leave them.
     """
-    values = tuple(values)
+    wants = wants_tensors(values)
+    values = tuple(settled(values))
     places = [place for place, value in enumerate(values) if engine.is_tensor(value) and is_float(value.dtype)]
 
     def through(found: tuple[Any, ...]) -> list[Any]:
         gradients: list[Any] = [None] * len(values)
         for place, gradient in zip(places, found, strict=True):
             gradients[place] = gradient
-        changed = _returned(where, hook_fn(tuple(gradients)), gradients)
+        with running("tensors"):
+            changed = settled(_returned(where, hook_fn(wrapped(tuple(gradients))), gradients))
         return [
             old if changed[place] is None else keras.ops.cast(engine.to_tensor(changed[place]), old.dtype)
             for place, old in zip(places, found, strict=True)
@@ -73,7 +76,7 @@ def hook_gradients(where: str, values: Sequence[Any], hook_fn: Callable[[tuple[A
     if places:
         for place, value in zip(places, engine.with_backward_hook([values[p] for p in places], through), strict=True):
             passed[place] = value
-    return tuple(passed)
+    return wrapped(tuple(passed)) if wants else tuple(passed)
 
 
 def _returned(where: str, changed: Any, gradients: Sequence[Any]) -> Sequence[Any]:

@@ -1,8 +1,8 @@
 """`operator`: how every function and primitive of this package is called.
 
-An operator takes Tensors, backend tensors, NumPy arrays and numbers. Its Tensors are unwrapped, its float arguments cast
-as the autocast in force says of its name, and its results wrapped where the caller wants Tensors. It is one whole: the
-operations inside it compute on backend tensors, and nothing more is cast.
+An operator takes Tensors, backend tensors, NumPy arrays and numbers. Its Tensors are unwrapped, its float arguments
+cast as the autocast in force says of its name, and its results wrapped where the caller wants Tensors. It is one whole:
+the operations inside it compute on backend tensors, and nothing more is cast.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import numpy as np
 # tests/engine/test_tensor.py fails if it moves.
 from keras.src.backend.common.masking import get_keras_mask, set_keras_mask
 
-from mixtrain.engine.layout import channels_first
+from mixtrain.engine.layout import ChannelsFirstView, channels_first
 from mixtrain.engine.tensor_base import TensorBase, backend_value
 
 BACKEND_TENSORS: tuple[type, ...] = (jax.Array, keras.KerasTensor)
@@ -62,6 +62,8 @@ def held_format(dtype: str) -> str:
 
 def to_tensor(value: Any, dtype: str | None = None) -> Any:
     """Return `value` as a tensor, of `dtype` where it is given, as such tensors are held."""
+    if dtype is None and isinstance(value, ChannelsFirstView):
+        return value
     value = backend_value(value)
     if isinstance(value, keras.Variable):
         value = value.value

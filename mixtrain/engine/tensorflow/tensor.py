@@ -11,7 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from mixtrain.engine.layout import channels_first
+from mixtrain.engine.layout import ChannelsFirstView, channels_first
 from mixtrain.engine.tensor_base import TensorBase, backend_value
 
 BACKEND_TENSORS: tuple[type, ...] = (tf.Tensor, keras.KerasTensor)
@@ -57,6 +57,8 @@ def held_format(dtype: str) -> str:
 
 def to_tensor(value: Any, dtype: str | None = None) -> Any:
     """Return `value` as a tensor, of `dtype` where it is given."""
+    if dtype is None and isinstance(value, ChannelsFirstView):
+        return value
     value = backend_value(value)
     if isinstance(value, keras.Variable):
         # Keras would hand back the variable itself.

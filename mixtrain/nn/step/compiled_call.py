@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mixtrain import context, engine
+from mixtrain import boundary, context, engine
 from mixtrain.changes import precision_version, settings_version
 from mixtrain.precision.claims import effects_in
 from mixtrain.precision.formats import choose_step_jit
@@ -44,7 +44,8 @@ class CompiledCall:
         self._compiled: Any = None
 
     def __call__(self, *inputs: Any) -> Any:
-        return engine.call_with_branches(self._call, *inputs)
+        results = engine.call_with_branches(self._call, *boundary.settled(inputs))
+        return boundary.wrapped(results) if boundary.wants_tensors(inputs) else results
 
     def _call(self, *inputs: Any) -> Any:
         """Call, once the labels among the inputs were found to be class numbers."""

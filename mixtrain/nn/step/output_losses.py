@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import checks
+from mixtrain import checks, engine
+from mixtrain.boundary import run_users
 from mixtrain.nn.step.loss_order import loss_order
 from mixtrain.ops.labels import require_classes
 
