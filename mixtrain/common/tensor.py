@@ -45,8 +45,8 @@ class Tensor(TensorMethods, engine.TensorBase, metaclass=_TensorType):
         >>> import mixtrain
         >>> x = mixtrain.Tensor([1.0, 2.0], mixtrain.float16)
         >>> x[0] = 3
-        >>> x * 2, isinstance(x, mixtrain.Tensor)
-        (Tensor(shape=[2], dtype=Float16, value= [ 6.0000e+00,  4.0000e+00]), True)
+        >>> print(x * 2, isinstance(x, mixtrain.Tensor))
+        [6. 4.] True
 
     Source: MindSpore, `mindspore.Tensor`.
     """
@@ -268,7 +268,16 @@ def _made(input_data: Any, dtype: DType | None, shape: Any, init: Initializer | 
 
 
 def tensor(input_data: Any = None, dtype: Any = None, shape: Any = None, init: Initializer | None = None) -> Tensor:
-    """Make a `Tensor`; the arguments are those of the class.
+    """Make a `Tensor`.
+
+    Args:
+        input_data: A number, list, NumPy array, backend tensor or Tensor.
+        dtype: Its dtype; without it, that of `input_data`.
+        shape: Shape, where `init` makes the values.
+        init: An `Initializer` that makes the values.
+
+    Returns:
+        A `Tensor`.
 
     Example:
         >>> import mixtrain

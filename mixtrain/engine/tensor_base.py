@@ -19,7 +19,6 @@ class TensorBase:
     __slots__ = ()
     # NumPy's arrays leave an operator beside a tensor to the tensor.
     __array_priority__ = 1000
-    __array_ufunc__ = None
 
     def backend_tensor(self) -> Any:
         """Return the backend tensor that this object stands for."""

@@ -48,8 +48,8 @@ def unary_function(
         parameter: MindSpore's name of the parameter, "input" or "x".
 
     Example:
-        >>> import keras
-        >>> unary_function("exp", keras.ops.exp, "e to the power `input`")([0.0]).asnumpy().tolist()
+        >>> import keras, numpy as np
+        >>> np.asarray(unary_function("exp", keras.ops.exp, "e to the power `input`")([0.0])).tolist()
         [1.0]
     """
 
@@ -74,8 +74,8 @@ def binary_function(
         floats: Whether integers become float32; else they stay.
 
     Example:
-        >>> import keras
-        >>> binary_function("add", keras.ops.add, "`input` + `other`.")([1.0], 2).asnumpy().tolist()
+        >>> import keras, numpy as np
+        >>> np.asarray(binary_function("add", keras.ops.add, "`input` + `other`.")([1.0], 2)).tolist()
         [3.0]
     """
 

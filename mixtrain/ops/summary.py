@@ -39,7 +39,7 @@ class _Summary(Primitive):
         if not name:
             raise checks.fail_value(where, "name must not be empty", name, 'summary("loss", loss)')
         if not is_any_tensor(value):
-            raise checks.fail_type(where, "value must be a tensor", value, 'summary("loss", loss)')
+            raise checks.fail_type(where, "value must be a Tensor", value, 'summary("loss", loss)')
         least, most = self._ranks
         if not least <= len(value.shape) <= most:
             raise checks.fail_value(where, f"value must have {self._axes}", tuple(value.shape), "another shape")

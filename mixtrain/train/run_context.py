@@ -47,6 +47,7 @@ class CallbackArguments:
         device_number: 1.
 
     Args:
+        shows_tensors: Whether fields with tensors show Tensors, as for a network of Cells, or the backend's own.
         **fields: Some of the attributes above.
 
     Example:

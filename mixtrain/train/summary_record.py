@@ -111,7 +111,7 @@ class SummaryRecord:
         if not isinstance(name, str) or not name:
             raise checks.fail_value(where, "name must be a str that is not empty", name, 'name="loss"')
         if not is_any_tensor(value):
-            raise checks.fail_type(where, "value must be a tensor", value, "mixtrain.Tensor(0.5)")
+            raise checks.fail_type(where, "value must be a Tensor", value, "mixtrain.Tensor(0.5)")
         self._waiting[plugin, name] = _shaped(where, plugin, engine.to_numpy(value))
 
     def record(

@@ -17,8 +17,7 @@ FLOORS = [
     {"dtype", "errors", "checks", "context", "auto_parallel", "communication", "homes", "log", "version"},
     {"engine"},
     {"autocast", "boundary", "network", "seed"},
-    {"changes"},
-    {"summaries"},
+    {"changes", "summaries"},
     {"ops"},
     {"common"},
     {"precision", "diagnostics", "dataset"},
@@ -31,6 +30,8 @@ FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in room
 # Words may use each other (errors by checks, say): they hold no state of rooms above.
 GROUND = FLOORS[0]
 ENGINES = {"tensorflow": {"tensorflow"}, "jax": {"jax", "jaxlib"}}
+# Each says why, and a test of its own fails when the name moves.
+PRIVATE_KERAS = {"engine/jax/tensor.py"}
 OPTIONAL = {"PIL", "matplotlib", "onnx", "tf2onnx"}
 
 
@@ -91,7 +92,7 @@ def test_only_the_engine_asks_which_backend_runs(path: pathlib.Path) -> None:
 
 def test_private_names_of_jax_are_in_the_files_that_say_why() -> None:
     private = {str(path.relative_to(ROOT)) for path in FILES if "jax._src" in path.read_text()}
-    assert private <= {"engine/jax/tensor.py", "engine/jax/methods.py", "engine/jax/trace.py"}
+    assert private <= {"engine/jax/trace.py"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -114,7 +115,8 @@ def test_no_file_asserts_or_imports_stars_or_keras_internals(path: pathlib.Path)
         assert not isinstance(node, ast.Assert), f"{path.name}:{node.lineno}: raise an error instead"
         if isinstance(node, ast.ImportFrom):
             assert all(alias.name != "*" for alias in node.names), f"{path.name}: star import"
-            assert not (node.module or "").startswith("keras.src"), f"{path.name}: private Keras import"
+            private = (node.module or "").startswith("keras.src")
+            assert not private or str(path.relative_to(ROOT)) in PRIVATE_KERAS, f"{path.name}: private Keras import"
 
 
 def test_rooms_of_the_package_are_all_on_a_floor() -> None:
