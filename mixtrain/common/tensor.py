@@ -241,14 +241,17 @@ def _unpickled(array: np.ndarray, dtype: str) -> Tensor:
 
 def _make(value: Any) -> Any:
     """Return a Tensor that holds a backend tensor or a view, as it is; what is not of numbers stays the backend's."""
-    if not is_numeric(value.dtype):
-        return value
+    return _holding(value) if is_numeric(value.dtype) else value
+
+
+def _holding(value: Any) -> Tensor:
     made = Tensor.__new__(Tensor)
     made.held = value
     return made
 
 
 engine.wrap_with(_make)
+engine.register_tensor(Tensor, _holding)
 
 
 def _made(input_data: Any, dtype: DType | None, shape: Any, init: Initializer | None) -> Any:

@@ -161,11 +161,10 @@ def _counted_down(x: Any) -> Any:
 
 
 @on_jax
-def test_on_jax_libraries_still_cannot_ask_a_traced_tensor() -> None:
+def test_on_jax_an_array_of_jax_s_own_still_decides_nothing_while_traced() -> None:
     import jax
 
-    asked = eval("lambda x: 1 if x.sum() > 0 else 2", {"__name__": "jax._src.some_module"})
     with pytest.raises(TypeError, match="expected a Python value"):
-        mixtrain.jit(lambda x: asked(x))(mixtrain.Tensor([1.0]))
+        mixtrain.jit(lambda x: 1 if x.sum().backend_tensor() > 0 else 2)(mixtrain.Tensor([1.0]))
     with pytest.raises(jax.errors.TracerBoolConversionError):
         jax.jit(signed)(np.ones(2, np.float32))

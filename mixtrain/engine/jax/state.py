@@ -14,7 +14,7 @@ import keras
 
 from mixtrain.engine.jax.variables import store, stored
 from mixtrain.engine.jax.ways import in_all_ways
-from mixtrain.engine.tensor_base import backend_value
+from mixtrain.engine.tensor_base import TensorBase, backend_value
 
 
 class Trace:
@@ -232,7 +232,9 @@ class Stateful:
     def _in_one_way(self, kept: list[Any], moved: list[Any], *tensors: Any) -> tuple[list[Any], Any]:
         trace = Trace()
         with StateScope([*self.read, *self.written], [*kept, *moved], trace) as scope:
-            results = jax.tree.map(backend_value, self._function(*tensors))
+            results = jax.tree.map(
+                backend_value, self._function(*tensors), is_leaf=lambda value: isinstance(value, TensorBase)
+            )
             if scope.read or not set(scope.written) <= {id(variable) for variable in self.written}:
                 raise MoreState(scope)
             moved = scope.values_of(self.written)

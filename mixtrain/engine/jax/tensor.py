@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -107,6 +107,18 @@ def double_precision() -> contextlib.AbstractContextManager[Any]:
 def from_channels_last(tensor: Any) -> Any:
     """Return a tensor (N, H, W, C) as (N, C, H, W); while compiling, as a view that remembers it."""
     return channels_first(tensor, view=isinstance(tensor, jax.core.Tracer))
+
+
+def register_tensor(kind: type, make: Callable[[Any], Any]) -> None:
+    """Let a class that stands for tensors go through JAX's transformations, as a node with one leaf.
+
+    Args:
+        kind: A `TensorBase`.
+        make: From what a node's leaf has become to an object of the class.
+    """
+    jax.tree_util.register_pytree_node(
+        kind, lambda value: ((value.backend_tensor(),), None), lambda _, leaves: make(leaves[0])
+    )
 
 
 def mask_of(tensor: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -107,6 +107,15 @@ def truth(tensor: Any) -> bool:
         tf.errors.OperatorNotAllowedInGraphError: The tensor belongs to a function that is being compiled.
     """
     return bool(tensor)
+
+
+def register_tensor(kind: type, make: Callable[[Any], Any]) -> None:
+    """Do nothing: TensorFlow reads a class that stands for tensors by its protocols.
+
+    Args:
+        kind: A `TensorBase`.
+        make: From a backend tensor to an object of the class.
+    """
 
 
 def mask_of(tensor: Any) -> Any:
