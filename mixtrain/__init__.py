@@ -1,6 +1,6 @@
 """Mixed-precision training for Keras that you can see and control."""
 
-# The engine comes first: it quiets TensorFlow before Keras imports it, and says what is wrong with the backend.
+# The engine comes first: it says what is wrong with the backend.
 from mixtrain import engine as _engine  # noqa: F401  isort: skip
 
 from mixtrain import amp, common, communication, context, dataset, dtype, log, nn, ops, serialization, train

@@ -9,6 +9,7 @@ from typing import Any
 import keras
 
 from mixtrain import checks, engine
+from mixtrain.boundary import run_library, settled
 from mixtrain.precision.loss_scale import LossScaleState
 from mixtrain.precision.scale_arguments import STAYING, checked_rule, checked_scale
 from mixtrain.precision.scaling import scaled, unscaled
@@ -65,16 +66,16 @@ class _StateScaler(LossScaler):
 
     @property
     def scale_value(self) -> Any:
-        """The live scale, a float32 variable."""
-        return self.state.loss_scale
+        """The scale as it is now, a float32 scalar."""
+        return engine.public_tensor(engine.to_tensor(self.state.loss_scale))
 
     def scale(self, inputs: Any) -> Any:
         """Return `inputs` multiplied by the scale, each tensor in its own format."""
-        return _mapped(scaled, inputs, self.state.loss_scale)
+        return run_library(_mapped, (scaled, inputs, self.state.loss_scale), {})
 
     def unscale(self, inputs: Any) -> Any:
         """Return `inputs` divided by the scale, each tensor in its own format; None stays None."""
-        return _mapped(unscaled, inputs, self.state.loss_scale)
+        return run_library(_mapped, (unscaled, inputs, self.state.loss_scale), {})
 
 
 class StaticLossScaler(_StateScaler):
@@ -141,7 +142,7 @@ class DynamicLossScaler(_StateScaler):
         Args:
             grads_finite: bool scalar: whether the step's gradients were finite.
         """
-        self.state.advance(grads_finite)
+        self.state.advance(settled(grads_finite))
         return True
 
 

@@ -106,6 +106,15 @@ class Parameter(TensorMethods, keras.Variable):
         """The parameter itself, as in MindSpore."""
         return self
 
+    def __bool__(self) -> bool:
+        return bool(engine.public_tensor(self.held))
+
+    def __int__(self) -> int:
+        return int(engine.public_tensor(self.held))
+
+    def __float__(self) -> float:
+        return float(engine.public_tensor(self.held))
+
     @property
     def held(self) -> Any:
         """The value, as operators read it."""

@@ -10,10 +10,12 @@ import numpy as np
 
 from mixtrain import boundary, checks, engine
 from mixtrain.common import indexing
+from mixtrain.common.gradient_hooks import GradientHooks
 from mixtrain.common.initializer import Initializer
 from mixtrain.common.operators import dtype_of, is_numeric
 from mixtrain.common.tensor_methods import TensorMethods
 from mixtrain.dtype import DType, as_dtype, float32
+from mixtrain.ops.hook_backward import hook_gradients
 from mixtrain.ops.inputs import tensor as as_tensor
 
 
@@ -155,11 +157,24 @@ class Tensor(TensorMethods, engine.TensorBase, metaclass=_TensorType):
         return changed
 
     def register_hook(self, hook_fn: Any) -> Any:
-        """Refuse: gradients of tensors are computed by `mixtrain.grad`, where nothing can step in between."""
-        raise NotImplementedError(
-            "Tensor.register_hook: expected a hook of a Cell; got one of a tensor. Write ops.InsertGradientOf()(x) in "
-            "construct, or change the gradients that value_and_grad returns."
-        )
+        """Call a function with the gradient of this tensor, for what is computed from here on.
+
+        Args:
+            hook_fn: Takes the gradient; what it returns replaces the gradient, unless it is None.
+
+        Returns:
+            A handle whose `remove` takes the hook away.
+
+        Raises:
+            TypeError: `hook_fn` cannot be called.
+        """
+        if not callable(hook_fn):
+            raise checks.fail_type("Tensor.register_hook", "hook_fn must be a function", hook_fn, "a function")
+        if self.gradient_hooks is None:
+            hooks = GradientHooks()
+            self.held = boundary.unwrapped(hook_gradients("Tensor.register_hook", (self,), hooks)[0])
+            self.gradient_hooks = hooks
+        return self.gradient_hooks.add(hook_fn)
 
     def __getitem__(self, index: Any) -> Any:
         return boundary.wrapped(indexing.read(self.backend_tensor(), index))

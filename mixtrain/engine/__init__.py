@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mixtrain.engine.backend import check_asked_backend, check_backend
-from mixtrain.engine.quiet import without_startup_notes
 
 check_asked_backend()
-with without_startup_notes():
-    import keras
+
+import keras
+
 check_backend(keras.backend.backend())
 
 from mixtrain.engine.class_labels import (

@@ -24,6 +24,9 @@ class TensorBase:
         """Return the backend tensor that this object stands for."""
         raise NotImplementedError
 
+    # Hooks of its gradient, a function of the tuple of it alone; None for none.
+    gradient_hooks: Any = None
+
     @property
     def nhwc(self) -> Any:
         """The channels-last backend tensor that this one is a view of; None where there is none."""

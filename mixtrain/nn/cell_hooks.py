@@ -10,28 +10,12 @@ from typing import Any, Literal, get_args
 from mixtrain import checks
 from mixtrain.boundary import run_users
 from mixtrain.changes import precision_changed
+from mixtrain.common.gradient_hooks import HookHandle
 from mixtrain.nn.cell_tree import CellTree
 from mixtrain.ops.hook_backward import hook_gradients
 
 _Place = Literal["before", "after", "backward", "backward_pre"]
 _numbers = itertools.count()
-
-
-class HookHandle:
-    """What registering a hook returns; `remove` takes the hook away.
-
-    Args:
-        hooks: Where the hook is kept.
-        number: Its key there.
-    """
-
-    def __init__(self, hooks: dict[int, Any], number: int) -> None:
-        self._hooks, self._number = hooks, number
-
-    def remove(self) -> None:
-        """Take the hook away; a second call does nothing."""
-        if self._hooks.pop(self._number, None) is not None:
-            precision_changed()
 
 
 class CellHooks(CellTree):
@@ -122,7 +106,7 @@ class CellHooks(CellTree):
         hooks.update(entries)
         # What was compiled without the hook is compiled anew.
         precision_changed()
-        return HookHandle(hooks, number)
+        return HookHandle(hooks, number, precision_changed)
 
     def _call_hooked(self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return ``forward(*args, **kwargs)`` with the hooks before and after it."""

@@ -103,6 +103,7 @@ def differentiate(
         ``(outputs, gradients of inputs, gradients of weights)``.
     """
     wants = wants_tensors(inputs, named)
+    hooks = [getattr(value, "gradient_hooks", None) for value in inputs]
     inputs = [_as_input(settled(value), index in positions) for index, value in enumerate(inputs)]
     sens = settled(sens)
     watched_at = tensor_positions(inputs, positions)
@@ -128,8 +129,14 @@ def differentiate(
         return keras.ops.zeros_like(value) if engine.is_tensor(value) else value
 
     by_input = tuple(keras.tree.map_structure(gradient_of, watched))
-    found = outputs, by_input, tuple(dense[: len(weights)])
-    return wrapped(found) if wants else found
+    results = outputs, by_input, tuple(dense[: len(weights)])
+    if not wants:
+        return results
+    outputs, by_input, by_weight = wrapped(results)
+    hooked = tuple(
+        one if hooks[index] is None else hooks[index]((one,)) for index, one in zip(watched_at, by_input, strict=True)
+    )
+    return outputs, hooked, by_weight
 
 
 def _called(fn: Callable[..., Any], inputs: Sequence[Any], named: dict[str, Any], wants: bool) -> Any:

@@ -72,7 +72,7 @@ def test_elementwise_functions_casts_and_operators_keep_the_layout() -> None:
 
 @pytest.mark.parametrize("keepdims", [True, False])
 @pytest.mark.parametrize("axes", [(1,), (2, 3), (2,), (0, 1, 2, 3), (1, 3), (0,)])
-def test_reductions_read_channels_last_where_the_result_is_in_the_same_order(axes: tuple[int, ...], keepdims: bool) -> None:
+def test_reductions_read_channels_last_where_the_order_is_the_same(axes: tuple[int, ...], keepdims: bool) -> None:
     read = []
 
     def check(x: Any) -> Any:

@@ -6,7 +6,6 @@ from typing import Any
 
 import keras
 import numpy as np
-import pytest
 
 from mixtrain import engine
 from mixtrain.engine import JitChoice

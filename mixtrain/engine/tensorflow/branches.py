@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from mixtrain.engine.deciding import deciding_code
+from mixtrain.engine.deciding import users_code
 from mixtrain.engine.tensor_base import backend_value, public_tensor
 
 # Rewriting everything would slow compilation down and change what a traceback shows, so only methods in which a
@@ -96,7 +96,18 @@ class _Operators:
         """Call a function; those of Python's that need a number take a tensor that has none yet."""
         if f in (range, int, float) and args:
             return self._own.converted_call(f, tuple(map(_value, args)), *rest)
-        return self._own.converted_call(f, args, *rest)
+        return self._own.converted_call(_branching_call(f), args, *rest)
+
+
+def _branching_call(function: Any) -> Any:
+    """Return what a user's code calls, rewritten if a tensor was seen to decide a branch in it."""
+    if isinstance(function, types.FunctionType):
+        return _rewritten_once(function) if function.__code__ in _needed else function
+    if isinstance(function, types.MethodType):
+        return branching(function)
+    call = vars(type(function)).get("__call__")
+    found = isinstance(call, types.FunctionType) and call.__code__ in _needed
+    return branching(function.__call__) if found else function
 
 
 def _value(value: Any) -> Any:
@@ -142,9 +153,13 @@ def branching(method: Callable[..., Any]) -> Callable[..., Any]:
     function = getattr(method, "__func__", None)
     if function is None or function.__code__ not in _needed:
         return method
+    return types.MethodType(_rewritten_once(function), method.__self__)  # type: ignore[attr-defined]
+
+
+def _rewritten_once(function: Callable[..., Any]) -> Callable[..., Any]:
     if function not in _rewritten:
         _rewritten[function] = with_branches(function)
-    return types.MethodType(_rewritten[function], method.__self__)  # type: ignore[attr-defined]
+    return _rewritten[function]
 
 
 def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
@@ -166,10 +181,11 @@ def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
         try:
             return compiled(*args)
         except tf.errors.OperatorNotAllowedInGraphError as error:
-            code = deciding_code(error, tf.__file__)
-            if code is None or code in _needed:
-                raise _cannot(code) from error
-            _needed.add(code)
+            # All that led there: a function is rewritten where what calls it is.
+            codes = users_code(error, tf.__file__)
+            if _needed.issuperset(codes):
+                raise _cannot(codes[-1] if codes else None) from error
+            _needed.update(codes)
 
 
 def tensor_decided() -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +9,6 @@ import tensorflow as tf
 
 from mixtrain.dtype import float16
 from mixtrain.engine.facts import DeviceFacts
-from mixtrain.engine.quiet import without_lines
 
 
 def has_kernels(dtype: str, device: DeviceFacts) -> bool:
@@ -30,8 +27,6 @@ def by_float32(function: Callable[..., Any], *tensors: Any) -> Any:
         tensors: Its arguments, of one half format.
     """
     half = tensors[0].dtype
-    if half == tf.float16:
-        tell_of_float16()
 
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def compute(*tensors: Any) -> tuple[Any, Callable[[Any], list[Any]]]:
@@ -64,13 +59,3 @@ def widened(tensors: Sequence[Any], *, after: Any = None) -> list[Any]:
     """
     with tf.control_dependencies([] if after is None else [after]):
         return [tf.cast(tensor, tf.float32) for tensor in tensors]
-
-
-@functools.cache
-def tell_of_float16() -> None:
-    """Let TensorFlow say now, unheard, that oneDNN has no float16 kernels here: it says so once, as an error.
-
-    That is known, and the reason for `by_float32`.
-    """
-    with without_lines(re.compile(rb"(?m)^E\d{4} .*oneDNN supports DT_HALF only.*\n?")), tf.init_scope():
-        tf.function(lambda x: x + x, autograph=False)(tf.zeros((), tf.float16))

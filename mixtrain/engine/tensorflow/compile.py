@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-import re
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
@@ -14,12 +13,10 @@ import tensorflow as tf
 from mixtrain import context
 from mixtrain.dtype import DType, bfloat16, float16
 from mixtrain.engine.facts import DeviceFacts, JitChoice
-from mixtrain.engine.quiet import without_lines
 from mixtrain.engine.tensorflow.failure import explain_refusal
 
 _log = logging.getLogger("mixtrain")
-# What TensorFlow prints of a function that XLA cannot compile, and what it raises, for much else too.
-_REPORT: Final = re.compile(rb"(?ms)^W\d{4} [^\n]*OP_REQUIRES failed at .*?(?=^[IWEF]\d{4} |\Z)")
+# What TensorFlow raises for a function that XLA cannot compile, and for much else too.
 _REFUSALS: Final = (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError, tf.errors.InternalError)
 
 
@@ -128,9 +125,7 @@ class Compilation:
             ValueError: XLA refused what somebody has asked it to compile.
         """
         try:
-            # TensorFlow prints pages about a function that XLA refuses.
-            with without_lines(_REPORT) if self.untried else contextlib.nullcontext():
-                result = call(self.compiled)
+            result = call(self.compiled)
             self.untried = False
             return result
         except _REFUSALS as error:

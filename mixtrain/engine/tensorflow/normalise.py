@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from mixtrain.engine.tensorflow.by_float32 import has_kernels, tell_of_float16, widened
+from mixtrain.engine.tensorflow.by_float32 import has_kernels, widened
 from mixtrain.engine.tensorflow.device import describe_device
 
 
@@ -31,8 +31,6 @@ def fused_batch_norm(
     """
     # Where the device has no kernel for half values the float32 kernel takes them: its own would run in one thread.
     wide = not has_kernels(x.dtype.name, describe_device())
-    if wide:
-        tell_of_float16()
     single = x.shape[:3].num_elements() == 1
 
     @tf.custom_gradient  # type: ignore[untyped-decorator]
