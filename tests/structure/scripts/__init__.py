@@ -1,0 +1,1 @@
+"""Scripts that tests run in processes of their own."""
