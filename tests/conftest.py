@@ -18,7 +18,8 @@ collect_ignore_glob = ["data/make_*.py", "conformance/tutorials/*.py"]
 # What every engine must hold to; the rest (documents, examples, benchmarks) is tested on TensorFlow.
 CONTRACT = (
     "amp", "common", "conformance", "dataset", "diagnostics", "engine", "golden", "network", "nn", "ops", "precision",
-    "serialization", "structure/test_nothing_is_changed.py", "test_checks.py", "test_homes.py", "test_words.py", "train",
+    "serialization", "structure/test_nothing_is_changed.py", "test_checks.py", "test_homes.py", "test_words.py",
+    "train",
 )
 ROOT = pathlib.Path(__file__).parent
 

@@ -114,7 +114,7 @@ def _use_tensors() -> None:
     x[0, 1] = 7  # [[0, 7, 2], [3, 4, 5]]
     y = (x + ms.Tensor([1.0, 2.0, 3.0], ms.float32)) @ ms.Tensor(np.ones((3, 2), np.float32))
     assert y.dtype == ms.float32 and y.asnumpy().tolist() == [[15.0, 15.0], [18.0, 18.0]]
-    assert x.view(-1).sort()[0].tolist() == [0, 2, 3, 4, 5, 7] and x.max() > 6 and bool((x == x).all()) and "7." in str(x)
+    assert x.view(-1).sort()[0].tolist() == [0, 2, 3, 4, 5, 7] and x.max() > 6 and (x == x).all() and "7." in str(x)
     assert ops.relu(-x).asnumpy().max() == 0 and float(keras.ops.sum(x)) == 21 == np.sum(np.asarray(x))
 
     @ms.jit
