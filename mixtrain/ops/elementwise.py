@@ -1,4 +1,4 @@
-"""How a function of each element is computed: in the format its arguments meet in, and on channels-last twins."""
+"""How a function of each element is computed: in the format its arguments meet in, and on channels-last views."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def check_fits(cell: Any, x: Any, span: tuple[int, ...], around: Any) -> None:
 
 
 def channels_last(x: Any) -> Any:
-    """Return a tensor (N, C, ...) as (N, ..., C); images by their twin, where they have one."""
+    """Return a tensor (N, C, ...) as (N, ..., C); of a channels-last view, the tensor that it views."""
     return engine.to_channels_last(x) if len(x.shape) == 4 else keras.ops.moveaxis(x, 1, -1)
 
 
