@@ -24,11 +24,15 @@ SLOW_ON_JAX: Final = frozenset({
     "gradient_accumulation-pynative", "mixed_precision-graph", "mixed_precision-pynative",
     "mixed_precision_model-graph", "mixed_precision_model-pynative", "save_load-pynative",
 })
+# A while that a tensor decides is refused there in one sentence: tests/engine/test_branches.py.
+NOT_ON_JAX: Final = frozenset({"while_loops"})
 
 
 def cases() -> Iterator[object]:
     """Yield each tutorial with the modes it runs in: both, or "own" where it sets the mode itself."""
     for name, path in TUTORIALS.items():
+        if name in NOT_ON_JAX and not ON_TENSORFLOW:
+            continue
         for mode in ["own"] if "set_context(" in path.read_text() else MODES:
             case = f"{name}-{mode}"
             slow = [pytest.mark.slow] if case in SLOW_ON_JAX and not ON_TENSORFLOW else []

@@ -1,4 +1,4 @@
-"""Control flow in graphs: if, while and for, decided by constants and by tensors."""
+"""Control flow in graphs: if and for, decided by constants and by tensors."""
 
 import numpy as np
 
@@ -35,9 +35,11 @@ assert int(larger(Tensor(1, ms.int32), Tensor(3, ms.int32))) == 6
 def sign(x):
     if x > 0:
         return Tensor(1, ms.int32)
-    elif x < 0:
-        return Tensor(-1, ms.int32)
-    return Tensor(0, ms.int32)
+    else:
+        if x < 0:
+            return Tensor(-1, ms.int32)
+        else:
+            return Tensor(0, ms.int32)
 
 
 assert [int(sign(Tensor(value, ms.float32))) for value in (2.5, -0.5, 0.0)] == [1, -1, 0]
@@ -51,50 +53,6 @@ def both(x, low, high):
 
 
 assert [float(both(Tensor(v, ms.float32), Tensor(1.0), Tensor(3.0))) for v in (2.0, 5.0)] == [200.0, -5.0]
-
-
-# ---- while ----
-@ms.jit
-def counted(x):
-    i = 0
-    while i < 3:
-        x = x + i
-        i += 1
-    return x
-
-
-@ms.jit
-def doubled_until(x, limit):
-    steps = Tensor(0, ms.int32)
-    while x < limit:
-        x = x * 2
-        steps = steps + 1
-    return x, steps
-
-
-assert str(counted(Tensor([1.0, 2.0]))) == "[4. 5.]"
-value, steps = doubled_until(Tensor(3.0, ms.float32), Tensor(40.0, ms.float32))
-assert float(value) == 48.0 and int(steps) == 4
-value, steps = doubled_until(Tensor(50.0, ms.float32), Tensor(40.0, ms.float32))
-assert float(value) == 50.0 and int(steps) == 0
-
-
-@ms.jit
-def with_break(x, limit):
-    total = Tensor(0.0, ms.float32)
-    i = Tensor(0, ms.int32)
-    while i < 10:
-        i = i + 1
-        if i % 2 == 0:
-            continue
-        total = total + x
-        if total > limit:
-            break
-    return total, i
-
-
-total, i = with_break(Tensor(2.0, ms.float32), Tensor(5.0, ms.float32))
-assert float(total) == 6.0 and int(i) == 5
 
 
 # ---- for: over a range, a list, a tuple, a tensor, and cells ----
