@@ -12,10 +12,12 @@ from mixtrain import checks
 class DType(str):
     """A number format; a string such as ``"float32"``, so Keras, NumPy and TensorFlow accept it as it is.
 
+    It prints as MindSpore's: `str` gives ``Float32``, `name` gives ``float32``.
+
     Example:
         >>> import mixtrain
-        >>> mixtrain.float16 == "float16"
-        True
+        >>> mixtrain.float16 == "float16", str(mixtrain.float16), mixtrain.float16.name
+        (True, 'Float16', 'float16')
     """
 
     __slots__ = ()
@@ -23,10 +25,20 @@ class DType(str):
     @property
     def name(self) -> str:
         """The name that NumPy, Keras and TensorFlow spell it by."""
-        return str(self)
+        return str.__str__(self)
+
+    def __str__(self) -> str:
+        name = self.name
+        for plain, spelled in (("uint", "UInt"), ("bfloat", "BFloat")):
+            if name.startswith(plain):
+                return spelled + name.removeprefix(plain)
+        return name.capitalize()
+
+    def __format__(self, form: str) -> str:
+        return format(str(self), form)
 
     def __repr__(self) -> str:
-        return str(self)
+        return f"mixtrain.{self.name}"
 
 
 bool_: Final = DType("bool")
@@ -51,7 +63,7 @@ HALF_DTYPES: Final = (float16, bfloat16)
 DTYPES: Final = (
     bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
 )
-_BY_NAME: Final = {str(dtype): dtype for dtype in DTYPES}
+_BY_NAME: Final = {dtype.name: dtype for dtype in DTYPES}
 _PYTHON_TYPES: Final = {bool: bool_, int: int64, float: float32}
 _NO_NUMPY: Final = {bfloat16: float32}
 
@@ -72,7 +84,7 @@ def as_dtype(value: Any) -> DType:
     Example:
         >>> import numpy as np
         >>> as_dtype(np.dtype("int32"))
-        int32
+        mixtrain.int32
     """
     if isinstance(value, type) and value in _PYTHON_TYPES:
         return _PYTHON_TYPES[value]
@@ -105,7 +117,7 @@ def wider(first: Any, second: Any) -> DType:
 
     Example:
         >>> wider("float16", "float32")
-        float32
+        mixtrain.float32
     """
     one, other = as_dtype(first), as_dtype(second)
     if one == other:
@@ -132,7 +144,7 @@ def promoted(first: Any, second: Any) -> DType:
 
     Example:
         >>> promoted("int64", "float16"), promoted("int8", "uint8"), promoted("bool", "int32")
-        (float16, int16, int32)
+        (mixtrain.float16, mixtrain.int16, mixtrain.int32)
     """
     one, other = sorted((as_dtype(first), as_dtype(second)), key=_kind)
     if one == other or _kind(one) < _kind(other):
@@ -175,7 +187,7 @@ def pytype_to_dtype(obj: Any) -> DType:
 
     Example:
         >>> pytype_to_dtype(np.int32), pytype_to_dtype(float)
-        (int32, float64)
+        (mixtrain.int32, mixtrain.float64)
 
     Source: MindSpore, `mindspore.pytype_to_dtype`.
     """

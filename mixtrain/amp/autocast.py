@@ -108,7 +108,7 @@ class autocast:
         return _inside(self, func)
 
     def __repr__(self) -> str:
-        return f"autocast(dtype={self.dtype}, enabled={self.enabled})"
+        return f"autocast(dtype={self.dtype.name}, enabled={self.enabled})"
 
 
 def _inside(scope: autocast, function: Callable[..., Any]) -> Callable[..., Any]:

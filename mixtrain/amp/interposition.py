@@ -145,7 +145,7 @@ def _variable_operator(name: str, original: Callable[..., Any]) -> Callable[...,
 def _compute_dtype(original: property) -> property:
     def compute_dtype(self: Any) -> Any:
         dtype = compute_dtype_of(self)
-        return original.fget(self) if dtype is None else str(dtype)  # type: ignore[misc]
+        return original.fget(self) if dtype is None else dtype.name  # type: ignore[misc]
 
     return property(compute_dtype, doc=original.__doc__)
 

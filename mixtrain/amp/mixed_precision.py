@@ -52,7 +52,7 @@ def auto_mixed_precision(
     """
     if dtype is not None and cast_model_type is not None and dtype != cast_model_type:
         raise checks.fail_value(
-            "auto_mixed_precision", "dtype and cast_model_type must agree", (dtype, cast_model_type), f"dtype={dtype}"
+            "auto_mixed_precision", "dtype and cast_model_type must agree", (dtype, cast_model_type), f"dtype={dtype!r}"
         )
     half = dtype if dtype is not None else cast_model_type
     return _planned_by_user(

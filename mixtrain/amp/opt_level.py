@@ -107,7 +107,7 @@ def _half(value: Any) -> DType:
     dtype = as_dtype(value)
     if dtype not in (float16, bfloat16, float32):
         raise checks.fail_value(
-            _WHERE, "cast_model_type must be float16 or bfloat16", str(dtype), "cast_model_type=mixtrain.float16"
+            _WHERE, "cast_model_type must be float16 or bfloat16", dtype.name, "cast_model_type=mixtrain.float16"
         )
     return dtype
 
@@ -149,7 +149,10 @@ def options_table(options: Options) -> str:
     lines = []
     for field in dataclasses.fields(options):
         value, default = getattr(options, field.name), getattr(level, field.name)
-        shown = "-" if value is None else value
-        told = "" if value == default else f"  (given; {options.opt_level} has {default})"
-        lines.append(f"{field.name:<22}: {shown}{told}")
+        told = "" if value == default else f"  (given; {options.opt_level} has {_shown(default)})"
+        lines.append(f"{field.name:<22}: {_shown(value)}{told}")
     return "\n".join(lines)
+
+
+def _shown(value: Any) -> Any:
+    return "-" if value is None else value.name if isinstance(value, DType) else value

@@ -13,10 +13,14 @@ import numpy as np
 from mixtrain import engine
 from mixtrain.autocast.state import autocast_in_force
 from mixtrain.boundary import TensorLike, running, wrapped
-from mixtrain.dtype import DTYPES, DType, as_dtype
+from mixtrain.dtype import DTYPES, DType, as_dtype, is_float, promoted
+from mixtrain.ops import products
+from mixtrain.ops.inputs import format_of, is_number, tensor
 
 _Operator = Callable[[Any, Any], Any]
 _OPERANDS = (TensorLike, *engine.TENSOR_TYPES, np.ndarray, np.generic, numbers.Number, keras.Variable, list, tuple)
+# A list equals no tensor.
+_COMPARED = _OPERANDS[:-2]
 
 
 @functools.cache
@@ -59,6 +63,7 @@ def operators(
         of: Whether `direct` serves integers too.
     """
     floats_only = of == "floats"
+    operands = _COMPARED if name in ("eq", "ne") else _OPERANDS
 
     def compute(x: Any, y: Any) -> Any:
         # Whoever calls it, an operator of Tensors gives a Tensor.
@@ -82,12 +87,12 @@ def operators(
                     return wrapped(direct(mine, theirs))
                 except Exception:
                     return compute(self, other)  # It says what is wrong.
-        if not isinstance(other, _OPERANDS):
+        if not isinstance(other, operands):
             return NotImplemented
         return compute(self, other)
 
     def reflected(self: Any, other: Any) -> Any:
-        if not isinstance(other, _OPERANDS):
+        if not isinstance(other, operands):
             return NotImplemented
         if direct is not None and autocast_in_force() is None:
             mine = self.held
@@ -98,3 +103,40 @@ def operators(
     forward.__name__ = forward.__qualname__ = f"__{name}__"
     reflected.__name__ = reflected.__qualname__ = f"__r{name}__"
     return forward, reflected
+
+
+def with_scalars(function: _Operator) -> _Operator:
+    """Return an operator for which a tensor without axes is as a number to one with axes of the same kind.
+
+    MindSpore's * and / keep the dtype of the tensor with axes there; other operators promote both as any tensors.
+    """
+
+    def compute(x: Any, y: Any) -> Any:
+        both = isinstance(x, TensorLike) and isinstance(y, TensorLike)
+        if both and x.dtype != y.dtype and bool(len(x.shape)) != bool(len(y.shape)):
+            kept = (x if len(x.shape) else y).dtype
+            if is_float(x.dtype) == is_float(y.dtype) and "bool" not in (x.dtype, y.dtype):
+                x, y = x.astype(kept), y.astype(kept)
+        return function(x, y)
+
+    return compute
+
+
+def matmul(x: Any, y: Any) -> Any:
+    """Return ``x @ y`` of tensors of one dtype, which it keeps; an autocast in force decides for other ones.
+
+    Raises:
+        TypeError: One is a number, or the dtypes differ.
+    """
+    if is_number(x) or is_number(y):
+        raise TypeError("Tensor: expected tensors on both sides of @; got a number. Write x * y.")
+    one, other = (format_of(tensor("Tensor", value)) for value in (x, y))
+    if autocast_in_force() is not None:
+        return products.matmul(x, y)
+    if one != other:
+        raise TypeError(
+            f"Tensor: expected tensors of one dtype on both sides of @; got {one.name} and {other.name}. "
+            f"Write x.astype({promoted(one, other)!r})."
+        )
+    product = products.matmul(x, y)
+    return product.astype(one) if one.startswith(("int", "uint")) else product

@@ -33,7 +33,7 @@ class Parameter(TensorMethods, keras.Variable):
         >>> import mixtrain, numpy as np
         >>> weight = mixtrain.Parameter(np.zeros((2, 3), np.float32), name="weight")
         >>> weight.name, tuple(weight.shape), weight.dtype, weight.requires_grad
-        ('weight', (2, 3), float32, True)
+        ('weight', (2, 3), mixtrain.float32, True)
 
     Source: MindSpore, `mindspore.Parameter`.
     """
@@ -149,7 +149,8 @@ class Parameter(TensorMethods, keras.Variable):
             )
         if is_float(value.dtype) and not is_float(self.dtype):
             raise checks.fail_type(
-                f"Parameter {self.name}: set_data", f"data must be {self.dtype}", value, f"data.astype({self.dtype})"
+                f"Parameter {self.name}: set_data", f"data must be {self.dtype.name}", value,
+                f"data.astype({self.dtype!r})",
             )
         self.assign(keras.ops.cast(value, self.dtype))
         return self

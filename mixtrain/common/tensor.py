@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from mixtrain import boundary, checks, engine
-from mixtrain.common import indexing
+from mixtrain.common import indexing, printing
 from mixtrain.common.gradient_hooks import GradientHooks
 from mixtrain.common.initializer import Initializer
 from mixtrain.common.operators import dtype_of, is_numeric
@@ -211,23 +211,17 @@ class Tensor(TensorMethods, engine.TensorBase, metaclass=_TensorType):
 
     def __index__(self) -> int:
         if "int" not in self.dtype:
-            raise TypeError(f"Tensor: expected an integer tensor as an index; got {self.dtype}. Write x.astype(int).")
+            raise TypeError(f"Tensor: expected an integer tensor as an index; got {self.dtype.name}. Write x.astype(int).")
         return int(self)
 
     def __str__(self) -> str:
-        if engine.is_symbolic(self):
-            return self._symbol()
-        return str(self.asnumpy())
+        return self._symbol() if engine.is_symbolic(self) else printing.text_of(self.asnumpy(), self.dtype)
 
     def __repr__(self) -> str:
-        if engine.is_symbolic(self):
-            return self._symbol()
-        values = np.array2string(self.asnumpy(), separator=", ", prefix="" if self.ndim < 2 else "")
-        line = "" if self.ndim < 2 else "\n"
-        return f"Tensor(shape={list(self.shape)}, dtype={dtype_name(self.dtype)}, value={line or ' '}{values})"
+        return self._symbol() if engine.is_symbolic(self) else printing.described(self.asnumpy(), self.dtype)
 
     def _symbol(self) -> str:
-        return f"Tensor(shape={list(self.shape)}, dtype={dtype_name(self.dtype)}, in a function that is being compiled)"
+        return f"Tensor(shape={list(self.shape)}, dtype={self.dtype}, in a function that is being compiled)"
 
     def __format__(self, form: str) -> str:
         return format(TensorMethods.item(self), form) if form else str(self)
@@ -239,15 +233,7 @@ class Tensor(TensorMethods, engine.TensorBase, metaclass=_TensorType):
         return Tensor(self)
 
     def __reduce__(self) -> Any:
-        return _unpickled, (self.asnumpy(), str(self.dtype))
-
-
-def dtype_name(dtype: DType) -> str:
-    """Return MindSpore's name of a dtype, such as Float32."""
-    name = str(dtype)
-    if name.startswith("bfloat"):
-        return "BFloat16"
-    return f"UInt{name[4:]}" if name.startswith("u") else name.capitalize()
+        return _unpickled, (self.asnumpy(), self.dtype.name)
 
 
 def _unpickled(array: np.ndarray, dtype: str) -> Tensor:

@@ -10,7 +10,7 @@ import keras
 from mixtrain import checks, engine
 from mixtrain.boundary import TensorLike
 from mixtrain.common import method_forms
-from mixtrain.common.operators import operators
+from mixtrain.common.operators import matmul as matmul_operator, operators, with_scalars
 from mixtrain.dtype import DTYPES, as_dtype
 from mixtrain.ops import (
     arithmetic, array, comparison, creation, extremes, facts, joining, limits, ordering, products, reduction,
@@ -41,8 +41,7 @@ def _to(self: Any, *args: Any, dtype: Any = None, device: Any = None, **_: Any) 
 def _type(self: Any, dtype: Any = None) -> Any:
     if dtype is not None:
         return facts.cast(self, dtype)
-    name = str(facts.dtype(self))
-    return {"bfloat16": "BFloat16"}.get(name, ("UInt" + name[4:]) if name[0] == "u" else name.capitalize())
+    return str(facts.dtype(self))
 
 
 def _concrete(self: Any, method: str) -> Any:
@@ -90,11 +89,6 @@ def _cast_to(dtype: str) -> _Method:
 def _turned(self: Any) -> Any:
     x = tensor("Tensor.T", self)
     return keras.ops.transpose(x, tuple(reversed(range(rank_of(x)))))
-
-
-def _inverted(self: Any) -> Any:
-    x = tensor("Tensor", self)
-    return keras.ops.logical_not(x) if x.dtype == "bool" else keras.ops.bitwise_not(x)
 
 
 class TensorMethods(TensorLike):
@@ -296,12 +290,12 @@ class TensorMethods(TensorLike):
 
     __add__, __radd__ = operators("add", lambda x, y: x + y, arithmetic.add)
     __sub__, __rsub__ = operators("sub", lambda x, y: x - y, arithmetic.sub)
-    __mul__, __rmul__ = operators("mul", lambda x, y: x * y, arithmetic.mul)
-    __truediv__, __rtruediv__ = operators("truediv", lambda x, y: x / y, arithmetic.div, of="floats")
+    __mul__, __rmul__ = operators("mul", lambda x, y: x * y, with_scalars(arithmetic.mul))
+    __truediv__, __rtruediv__ = operators("truediv", lambda x, y: x / y, with_scalars(arithmetic.div), of="floats")
     __floordiv__, __rfloordiv__ = operators("floordiv", None, arithmetic.floor_divide)
     __mod__, __rmod__ = operators("mod", None, arithmetic.floor_mod)
     __pow__, __rpow__ = operators("pow", None, arithmetic.pow)
-    __matmul__, __rmatmul__ = operators("matmul", None, products.matmul)
+    __matmul__, __rmatmul__ = operators("matmul", None, matmul_operator)
     __lt__, _ = operators("lt", lambda x, y: x < y, comparison.less)
     __le__, _ = operators("le", lambda x, y: x <= y, comparison.less_equal)
     __gt__, _ = operators("gt", lambda x, y: x > y, comparison.greater)
@@ -314,6 +308,7 @@ class TensorMethods(TensorLike):
     __neg__ = unary.neg
     __pos__ = operator("positive", _itself)
     __abs__ = unary.abs
-    __invert__ = operator("logical_not", _inverted)
+    __round__ = round
+    __invert__ = unary.logical_not
     __hash__ = object.__hash__
     del _

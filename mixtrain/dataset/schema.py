@@ -69,7 +69,7 @@ class Schema:
             shape: Its shape, -1 for a size that changes; one dimension of any size by default.
         """
         checks.instance("Schema.add_column", "name", name, str, 'add_column("label", "int32")')
-        dtype = "string" if de_type in _TEXT else str(as_dtype(de_type))
+        dtype = "string" if de_type in _TEXT else as_dtype(de_type).name
         if shape is not None:
             checks.instance("Schema.add_column", "shape", shape, (list, tuple), "shape=[28, 28]")
             for size in shape:

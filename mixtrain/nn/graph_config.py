@@ -65,7 +65,7 @@ class GraphConfig:
         checks.boolean(where, "mode", mode)
         half = as_dtype(dtype)
         if half not in (float16, bfloat16):
-            raise checks.fail_value(where, "dtype must be float16 or bfloat16", str(half), "dtype=mixtrain.float16")
+            raise checks.fail_value(where, "dtype must be float16 or bfloat16", half.name, "dtype=mixtrain.float16")
         self.check_open("config.enable_amp")
         self.half = half if mode else None
 

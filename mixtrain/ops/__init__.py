@@ -21,8 +21,8 @@ from mixtrain.ops.clip import clip_by_global_norm
 from mixtrain.ops.collective import AllGather, AllReduce, Broadcast, ReduceOp, ReduceScatter
 from mixtrain.ops.comparison import (
     ApproximateEqual, Equal, EqualCount, Greater, GreaterEqual, Less, LessEqual, LogicalAnd, LogicalOr, LogicalXor,
-    NotEqual, approximate_equal, bitwise_and, bitwise_or, eq, equal, ge, greater, greater_equal, gt, isclose, le,
-    less, less_equal, logical_and, logical_or, logical_xor, lt, ne, not_equal,
+    NotEqual, approximate_equal, bitwise_and, bitwise_or, bitwise_xor, eq, equal, ge, greater, greater_equal, gt,
+    isclose, le, less, less_equal, logical_and, logical_or, logical_xor, lt, ne, not_equal,
 )
 from mixtrain.ops.control import Depend, Partial, Print, depend, partial, print_
 from mixtrain.ops.conv import BiasAdd, Conv2D, bias_add, conv2d
@@ -125,7 +125,8 @@ __all__ = [
     "add", "addcdiv", "addcmul", "addmm", "addn", "all", "amax", "amin", "any", "approximate_equal", "arange",
     "arccos", "arcsin", "arctan", "arctan2", "argmax", "argmin", "argsort", "asin", "asinh", "assign", "assign_add",
     "assign_sub", "atan", "atan2", "atanh", "avg_pool2d", "baddbmm", "bernoulli", "bias_add",
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "bitwise_and", "bitwise_or", "bmm", "broadcast_to",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "bitwise_and", "bitwise_or", "bitwise_xor", "bmm",
+    "broadcast_to",
     "cast", "cat", "ceil", "celu", "chunk", "clamp", "clip", "clip_by_global_norm", "clip_by_value", "concat",
     "conv2d", "cos", "cosh", "count_nonzero", "cross_entropy", "cumprod", "cumsum", "depend", "diag", "div",
     "divide", "dot", "dropout", "dropout2d", "dtype", "dyn_shape", "einsum", "elu", "eq", "equal", "erf", "erfc",

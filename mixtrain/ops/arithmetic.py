@@ -37,7 +37,8 @@ floor_divide: Final = binary_function(
 )
 floor_div: Final = renamed(floor_divide, "floor_div")
 floor_mod: Final = binary_function(
-    "floor_mod", keras.ops.mod, "What `input` leaves divided by `other`; it has the sign of `other`."
+    "floor_mod", keras.ops.mod, "What `input` leaves divided by `other`; it has the sign of `other`.",
+    tensors=True,
 )
 remainder: Final = renamed(floor_mod, "remainder")
 fmod: Final = binary_function(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import keras
@@ -9,8 +10,20 @@ import keras
 from mixtrain import checks
 from mixtrain.dtype import int32, is_float
 from mixtrain.ops.elementwise import binary, binary_function, renamed
-from mixtrain.ops.inputs import pair
+from mixtrain.ops.inputs import format_of, pair
 from mixtrain.ops.primitive import Primitive, primitive
+
+
+def _of_bits(name: str, compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return a function of the bits of two integers, which floats do not have."""
+
+    def of_integers(x: Any, y: Any) -> Any:
+        if is_float(x.dtype):
+            raise TypeError(f"ops.{name}: expected integers or bools; got {format_of(x).name}. Write x.astype(int).")
+        return compute(x, y)
+
+    return of_integers
+
 
 equal: Final = binary_function("equal", keras.ops.equal, "Whether `input` and `other` are equal.")
 not_equal: Final = binary_function("not_equal", keras.ops.not_equal, "Whether `input` and `other` differ.")
@@ -30,13 +43,16 @@ logical_xor: Final = binary_function(
     "logical_xor", keras.ops.logical_xor, "Whether one of `input` and `other` alone is True, or not zero."
 )
 bitwise_and: Final = binary_function(
-    "bitwise_and", keras.ops.bitwise_and, "The bits set in both the integers `input` and `other`."
+    "bitwise_and", _of_bits("bitwise_and", keras.ops.bitwise_and),
+    "The bits set in both the integers `input` and `other`.", tensors=True,
 )
 bitwise_or: Final = binary_function(
-    "bitwise_or", keras.ops.bitwise_or, "The bits set in the integer `input`, in `other`, or in both."
+    "bitwise_or", _of_bits("bitwise_or", keras.ops.bitwise_or),
+    "The bits set in the integer `input`, in `other`, or in both.", tensors=True,
 )
 bitwise_xor: Final = binary_function(
-    "bitwise_xor", keras.ops.bitwise_xor, "The bits set in one of the integers `input` and `other` alone."
+    "bitwise_xor", _of_bits("bitwise_xor", keras.ops.bitwise_xor),
+    "The bits set in one of the integers `input` and `other` alone.", tensors=True,
 )
 
 eq: Final = renamed(equal, "eq")

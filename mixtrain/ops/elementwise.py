@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 
 from mixtrain import engine
-from mixtrain.dtype import float32, is_float
-from mixtrain.ops.inputs import as_floats, is_number, pair, tensor
+from mixtrain.dtype import bool_, float32, int32, is_float
+from mixtrain.ops.inputs import as_floats, format_of, is_number, pair, tensor
 
 
 def unary(where: str, compute: Callable[[Any], Any], x: Any, *, floats: bool = False) -> Any:
@@ -17,16 +18,37 @@ def unary(where: str, compute: Callable[[Any], Any], x: Any, *, floats: bool = F
     return engine.elementwise(compute, as_floats(where, x) if floats else tensor(where, x))
 
 
-def binary(where: str, compute: Callable[[Any, Any], Any], x: Any, y: Any, *, floats: bool = False) -> Any:
-    """Apply `compute` to every pair of elements; with `floats`, integers become float32 before."""
+def binary(
+    where: str, compute: Callable[[Any, Any], Any], x: Any, y: Any, *, floats: bool = False, tensors: bool = False
+) -> Any:
+    """Apply `compute` to every pair of elements; with `floats`, integers become float32 before.
+
+    Two bools are computed as 0 and 1, and what comes out is as bool as they were. With `tensors`, numbers become
+    tensors of the other's dtype, for functions that would give them one of their own.
+    """
     x, y = pair(where, x, y)
     if floats:
         x, y = _as_float(x), _as_float(y)
+    elif _is_bool(x) and _is_bool(y):
+        found = compute(_as_int(x), _as_int(y))
+        return keras.ops.cast(found, bool_)
+    if tensors and is_number(y):
+        y = engine.to_tensor(y, format_of(x))
+    if tensors and is_number(x):
+        x = engine.to_tensor(x, format_of(y))
     if is_number(y):
         return engine.elementwise(lambda value: compute(value, y), x)
     if is_number(x):
         return engine.elementwise(lambda value: compute(x, value), y)
     return engine.elementwise(compute, x, y)
+
+
+def _is_bool(x: Any) -> bool:
+    return isinstance(x, (bool, np.bool_)) if is_number(x) else format_of(x) == bool_
+
+
+def _as_int(x: Any) -> Any:
+    return int(x) if is_number(x) else keras.ops.cast(x, int32)
 
 
 def _as_float(x: Any) -> Any:
@@ -63,7 +85,7 @@ def unary_function(
 
 
 def binary_function(
-    name: str, compute: Callable[[Any, Any], Any], says: str, *, floats: bool = False
+    name: str, compute: Callable[[Any, Any], Any], says: str, *, floats: bool = False, tensors: bool = False
 ) -> Callable[..., Any]:
     """Return the public function of a row with the parameters `input` and `other`; see `unary_function`.
 
@@ -72,6 +94,7 @@ def binary_function(
         compute: Function of two tensors, or of a tensor and a number.
         says: What it computes.
         floats: Whether integers become float32; else they stay.
+        tensors: Whether `compute` needs tensors in place of numbers.
 
     Example:
         >>> import keras, numpy as np
@@ -80,7 +103,7 @@ def binary_function(
     """
 
     def of_two(input: Any, other: Any) -> Any:
-        return binary(f"ops.{name}", compute, input, other, floats=floats)
+        return binary(f"ops.{name}", compute, input, other, floats=floats, tensors=tensors)
 
     return _named(of_two, name, f"{says} Example: ``ops.{name}(x, y)``.")
 

@@ -117,7 +117,7 @@ def as_mask(where: str, value: Any) -> Any:
     """
     x = tensor(where, value)
     if x.dtype != bool_:
-        raise TypeError(f"{where}: expected a mask of bools; got {format_of(x)}. Write x.astype(mixtrain.bool_).")
+        raise TypeError(f"{where}: expected a mask of bools; got {format_of(x).name}. Write x.astype(mixtrain.bool_).")
     return x
 
 

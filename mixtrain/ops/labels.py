@@ -99,7 +99,7 @@ def check_class_numbers(
         )
     if is_float(labels.dtype) or as_dtype(labels.dtype) == "bool":
         raise TypeError(
-            f"{where}: expected class numbers of an int dtype; got {as_dtype(labels.dtype)}. "
+            f"{where}: expected class numbers of an int dtype; got {as_dtype(labels.dtype).name}. "
             "Write mixtrain.Tensor(labels, mixtrain.int32)."
         )
     require_classes(where, labels, classes, ignored)

@@ -13,6 +13,12 @@ from mixtrain.ops.elementwise import keep_integers, renamed, unary, unary_functi
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.primitive import Primitive, primitive
 
+
+def _negative(x: Any) -> Any:
+    # TensorFlow has no minus of unsigned integers, which wrap.
+    return keras.ops.negative(x) if "uint" not in keras.backend.standardize_dtype(x.dtype) else keras.ops.zeros_like(x) - x
+
+
 exp: Final = unary_function("exp", keras.ops.exp, "e to the power of each element of `input`.")
 expm1: Final = unary_function("expm1", keras.ops.expm1, "e to the power `input`, minus 1, exact near 0.")
 exp2: Final = unary_function("exp2", keras.ops.exp2, "2 to the power of each element of `input`.")
@@ -26,7 +32,7 @@ square: Final = unary_function("square", keras.ops.square, "`input` times itself
 reciprocal: Final = unary_function("reciprocal", keras.ops.reciprocal, "1 / `input`.")
 
 abs: Final = unary_function("abs", keras.ops.abs, "`input` without its sign.", floats=False)
-neg: Final = unary_function("neg", keras.ops.negative, "-`input`.", floats=False)
+neg: Final = unary_function("neg", _negative, "-`input`.", floats=False)
 sign: Final = unary_function("sign", keras.ops.sign, "-1, 0 or 1: the sign of `input`.", floats=False)
 absolute: Final = renamed(abs, "absolute")
 negative: Final = renamed(neg, "negative")

@@ -71,7 +71,7 @@ def resolve_level(where: str, amp_level: str, cast_model_type: DType | str | Non
     half = None if cast_model_type is None else as_dtype(cast_model_type)
     if half not in (None, float16, bfloat16):
         raise checks.fail_value(
-            where, "cast_model_type must be float16 or bfloat16", str(half), "cast_model_type=mixtrain.float16"
+            where, "cast_model_type must be float16 or bfloat16", half.name, "cast_model_type=mixtrain.float16"
         )
     if amp_level != "auto":
         return Resolved(LEVELS[amp_level], half or float16, "as asked")

@@ -135,7 +135,7 @@ class _Planner:
         listed = (self._lists.entry_for(node.layer) or self._lists.entry_for(giver)) if self._lists else None
         if request is not None:
             self._check_contradiction(node, request.dtype, "to_float", listed)
-            return _Decision(request.dtype, TO_FLOAT, f"the user asked for {request.dtype}")
+            return _Decision(request.dtype, TO_FLOAT, f"the user asked for {request.dtype.name}")
         fixed = reason_to_stay(node.layer) or (None if giver is node.layer else reason_to_stay(giver))
         if fixed is not None:
             return _Decision(None, "own dtype", fixed)
@@ -167,7 +167,7 @@ class _Planner:
             undo = "do not call to_float on" if rule == TO_FLOAT else f"take {rule} from"
             raise PrecisionRuleError(
                 f"custom_mixed_precision: two rules contradict each other at {node.path or 'the network'}: "
-                f"{self._lists.name} entry {listed.entry} means {wanted}, {rule} means {dtype}. "
+                f"{self._lists.name} entry {listed.entry} means {wanted.name}, {rule} means {dtype.name}. "
                 f"Take the entry out of the list, or {undo} that layer."
             )
 

@@ -16,9 +16,9 @@ def as_table(plan: PrecisionPlan) -> str:
         (
             row.path or "(network)",
             row.layer,
-            str(row.compute_dtype),
-            str(row.parameter_dtype or "-"),
-            str(row.output_dtype),
+            row.compute_dtype.name,
+            row.parameter_dtype.name if row.parameter_dtype else "-",
+            row.output_dtype.name,
             row.rule,
             row.why,
         )
@@ -29,7 +29,7 @@ def as_table(plan: PrecisionPlan) -> str:
              for cells in (_HEAD, *rows)]
     rule = "-" * max(len(line) for line in lines)
     count = {dtype: sum(row.compute_dtype == dtype for row in plan.rows) for dtype in sorted(plan.compute_dtypes())}
-    total = ", ".join(f"{number} in {dtype}" for dtype, number in count.items())
-    half = f", half is {plan.half}" if plan.half in count else ""
+    total = ", ".join(f"{number} in {dtype.name}" for dtype, number in count.items())
+    half = f", half is {plan.half.name}" if plan.half in count else ""
     title = f"precision plan: {plan.level}{half} ({plan.reason})"
     return "\n".join([title, rule, lines[0], rule, *lines[1:], rule, f"{len(rows)} layers: {total}"])

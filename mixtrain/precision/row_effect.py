@@ -65,7 +65,7 @@ def _apply_to_layer(row: PlanRow, cast: CastRule, done: list[Undo]) -> None:
     done.append(keep_own_config(layer, before))
     # Batch normalisation takes half as it comes, and computes in float32 by itself.
     reads = row.output_dtype if row.fused else row.compute_dtype
-    policy = "float32" if reads == float32 else f"mixed_{reads}"
+    policy = "float32" if reads == float32 else f"mixed_{reads.name}"
     if before.name != policy:
         done.append(lambda: setattr(layer, "dtype_policy", before))
         layer.dtype_policy = policy

@@ -11,7 +11,7 @@ import numpy as np
 
 from mixtrain import checks, engine
 from mixtrain.boundary import is_any_tensor
-from mixtrain.dtype import is_float
+from mixtrain.dtype import as_dtype, is_float
 from mixtrain.precision.master_weights import updating_masters
 from mixtrain.serialization.checkpoint import Checkpoint
 from mixtrain.serialization.names import parameters_by_name, states_by_name
@@ -134,7 +134,7 @@ def _planned(
         if found != shape and not (found[: len(shape)] == shape and set(found[len(shape):]) == {1}):
             wrong.append(f"{name} to have shape {shape} as in the network; got {found} in the checkpoint")
         elif dtype != kept and (strict or not _convertible(dtype, kept)):
-            wrong.append(f"{name} to be {dtype} as in the network; got {kept} in the checkpoint")
+            wrong.append(f"{name} to be {dtype.name} as in the network; got {kept.name} in the checkpoint")
         else:
             if dtype != kept:
                 converted.append(name)
@@ -152,7 +152,7 @@ def _convertible(dtype: Any, kept: Any) -> bool:
     """Say whether one format may become the other: both floats, or both signed ints."""
     if is_float(dtype) or is_float(kept):
         return is_float(dtype) and is_float(kept)
-    return str(dtype).startswith("int") and str(kept).startswith("int")
+    return as_dtype(dtype).startswith("int") and as_dtype(kept).startswith("int")
 
 
 def _planned_states(net: Any, arrays: Mapping[str, Any]) -> list[Assignment]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 
+from mixtrain.dtype import DType
 from mixtrain.seed import restore_seed_state, seed_state
 from mixtrain.network.walk import is_cell, tree_of
 from mixtrain.nn.cell import Cell
@@ -47,11 +48,11 @@ def put_run_facts(network: Any, facts: Mapping[str, Any]) -> None:
     if facts.get("seed") is not None:
         restore_seed_state(facts["seed"])
     plan, before = plan_in_force(network), facts.get("plan")
-    if plan is None or before is None or (plan.level, str(plan.half)) == (before["level"], before["half"]):
+    if plan is None or before is None or (plan.level, plan.half.name) == (before["level"], before["half"]):
         return
     warnings.warn(
         f"load_param_into_net: the checkpoint was written at level {before['level']} (half is {before['half']}), this "
-        f"network trains at {plan.level} (half is {plan.half}). Parameters are kept in float32 at every level and are "
+        f"network trains at {plan.level} (half is {plan.half.name}). Parameters are kept in float32 at every level and are "
         "loaded; the steps to come round otherwise than those before.",
         stacklevel=3,
     )
@@ -68,10 +69,14 @@ def plan_in_force(network: Any) -> PrecisionPlan | None:
     return None
 
 
+def _name(dtype: DType | None) -> str:
+    return "" if dtype is None else dtype.name
+
+
 def plan_facts(plan: PrecisionPlan) -> dict[str, Any]:
     """Return a plan as plain values: its level, its half format and each layer's rule and formats."""
     rows = [
-        [row.path, row.layer, row.rule, str(row.compute_dtype), str(row.parameter_dtype or ""), str(row.output_dtype)]
+        [row.path, row.layer, row.rule, *map(_name, (row.compute_dtype, row.parameter_dtype, row.output_dtype))]
         for row in plan.rows
     ]
-    return {"level": plan.level, "half": str(plan.half), "reason": plan.reason, "rows": rows}
+    return {"level": plan.level, "half": plan.half.name, "reason": plan.reason, "rows": rows}

@@ -33,7 +33,7 @@ def make_pair(**options: Any) -> tuple[Any, amp.AmpOptimizer]:
 
 
 def formats_of(network: Any) -> list[str]:
-    return [str(parameter.dtype) for parameter in network.trainable_params()]
+    return [parameter.dtype.name for parameter in network.trainable_params()]
 
 
 def train(network: Any, optimizer: Any, batches: Any) -> list[float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pathlib
+import re
 from typing import Any, Final
 
 import keras
@@ -50,6 +51,18 @@ QUICK: Final = 1 if ON_TENSORFLOW else 3
 NEEDS_64_BITS: Final = frozenset({
     "T(1 << 40)", "T(1 << 31)", "T([1 << 31])", "n + (1 << 40) * 0",
 })
+
+
+# Expressions in which MindSpore 2.10 itself goes wrong: it reads the int8 as another dtype here.
+WRONG: Final = frozenset({"T(2, ms.int8) * a_int64"})
+
+# Large float32 that NumPy writes with an exponent since its version 2.4, and without one before.
+BY_NUMPY: Final = frozenset({"str(T(1e10))", "str(T([16777216.0]))", "str(c * 1e6)"})
+
+NUMPY_HAS_EXPONENTS: Final = np.array2string(np.float32([1e7])) != "[10000000.]"
+
+# A NumPy array on the left of an operator leaves it to the Tensor, which gives a Tensor; in MindSpore NumPy computes it.
+NUMPY_ON_THE_LEFT: Final = re.compile(r"np\.[\w.]+\(.*\) [*<@+] \w+$")
 
 
 def held(name: str) -> str:
@@ -126,6 +139,8 @@ def disagreement(expression: str, known: Any) -> str:
             return ""
         wanted = refused if refused else short(known)
         return f"{type(error).__name__} ({' '.join(str(error).split())[:100]}), not {wanted}"
+    if NUMPY_ON_THE_LEFT.match(expression) and isinstance(found, list):
+        return arrays_difference([known["array"][0], *found[1:]], known["array"])
     return f"{short(found)}, not {refused}" if refused else difference(found, known)
 
 
@@ -137,6 +152,8 @@ def is_refused(known: Any) -> bool:
 def is_held(expression: str, known: Any) -> bool:
     """Whether mixtrain must answer an expression as recorded."""
     if not ON_TENSORFLOW and expression in NEEDS_64_BITS:
+        return False
+    if expression in WRONG or expression in BY_NUMPY and NUMPY_HAS_EXPONENTS:
         return False
     if isinstance(known, dict) and "lacking" in known:
         return False

@@ -25,7 +25,7 @@ def test_a_parameter_has_mindspore_s_names() -> None:
     assert (parameter.name, tuple(parameter.shape), parameter.dtype) == ("fc.weight", (2, 3), mixtrain.float32)
     assert parameter.requires_grad and parameter.data is parameter
     assert parameter.asnumpy().tolist() == [[0, 1, 2], [3, 4, 5]]
-    assert repr(parameter) == "Parameter (name=fc.weight, shape=(2, 3), dtype=float32, requires_grad=True)"
+    assert repr(parameter) == "Parameter (name=fc.weight, shape=(2, 3), dtype=Float32, requires_grad=True)"
     assert isinstance(parameter, Tensor) and isinstance(parameter, keras.Variable)
 
 

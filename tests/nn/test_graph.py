@@ -122,7 +122,7 @@ def test_amp_is_the_plan_of_o2_in_the_graph_alone() -> None:
     assert computed_dtypes(network) == {"float32"} and network.training is False
     assert list(graph.precision_report()) == ["network"]
     assert "2" in str(graph.precision_report()["network"]) and not EvalGraph(network).precision_report()
-    assert [str(row.compute_dtype) for row in graph.precision_report()["network"].rows] == ["float16"] * 4
+    assert [row.compute_dtype.name for row in graph.precision_report()["network"].rows] == ["float16"] * 4
 
 
 def test_bfloat16_and_a_plan_that_was_in_force_before() -> None:

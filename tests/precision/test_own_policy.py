@@ -32,7 +32,7 @@ def network(**head: Any) -> keras.Model:
 
 
 def formats(of: Any, level: str = "O2", **options: Any) -> dict[str, str]:
-    return {row.path: str(row.compute_dtype) for row in amp.plan_precision(of, level, **options).rows}
+    return {row.path: row.compute_dtype.name for row in amp.plan_precision(of, level, **options).rows}
 
 
 # ---- the user's dtype is the user's rule --------------------------------------------------------------------------

@@ -46,7 +46,7 @@ def keras_net() -> keras.Model:
 
 
 def formats(network: Any, level: str = "O2", **options: Any) -> dict[str, str]:
-    return {row.path: str(row.compute_dtype) for row in amp.plan_precision(network, level, **options).rows}
+    return {row.path: row.compute_dtype.name for row in amp.plan_precision(network, level, **options).rows}
 
 
 def test_planning_touches_nothing() -> None:

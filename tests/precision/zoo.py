@@ -198,7 +198,7 @@ def disagreements(plan: amp.PrecisionPlan, nodes: list[Any]) -> tuple[int, list[
     for row in plan.rows:
         dtypes = dtypes_under(found, row.path.split("/")[-1], *KINDS[row.layer]) if row.layer in KINDS else set()
         checked += bool(dtypes)
-        if dtypes and dtypes != {str(row.compute_dtype)}:
+        if dtypes and dtypes != {row.compute_dtype.name}:
             wrong.append(f"{row.path}: the table says {row.compute_dtype}, computed {sorted(dtypes)}")
     return checked, wrong
 

@@ -65,10 +65,10 @@ def contradicted(plan: amp.PrecisionPlan, seen: dict[str, Seen]) -> list[str]:
     wrong = []
     for row in plan.rows:
         found = seen[row.path]
-        if found.outputs - {str(row.output_dtype)}:
+        if found.outputs - {row.output_dtype.name}:
             wrong.append(f"{row.path}: the plan gives {row.output_dtype}, given {sorted(found.outputs)}")
         # A fused normalisation takes half as it comes.
-        takes = {str(row.compute_dtype), str(row.output_dtype)} if row.fused else {str(row.compute_dtype)}
+        takes = {row.compute_dtype.name, row.output_dtype.name} if row.fused else {row.compute_dtype.name}
         if _casts_inputs(row.target) and found.inputs - takes:
             wrong.append(f"{row.path}: the plan computes in {row.compute_dtype}, taken {sorted(found.inputs)}")
     return wrong
@@ -87,7 +87,7 @@ def stray_products(plan: amp.PrecisionPlan, nodes: list[Any]) -> tuple[int, list
     for row in plan.rows:
         # Operations of a functional model have no scope of their own.
         name = row.path.split("/")[-1] if isinstance(row.target, keras.Layer) else ""
-        formats.setdefault(name, set()).add(str(row.compute_dtype))
+        formats.setdefault(name, set()).add(row.compute_dtype.name)
     # Keras compiles grouped convolutions as functions of their own, which know no layer's scope.
     scoped = [product for product in products if "/" in product.name]
     wrong = [product for product in scoped if product.dtype not in formats[_owner(product, formats)]]

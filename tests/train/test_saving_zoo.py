@@ -83,7 +83,7 @@ def test_a_network_comes_back_from_keras_s_file_and_trains_on_at_another_level(
         np.testing.assert_array_equal(one, other)
     again = model_of(loaded, after)
     assert np.isfinite(again.train(1, [(inputs, label)], verbose=0)["loss"]).all()
-    half = {str(dtype) for dtype in again.precision_report().compute_dtypes()}
+    half = {dtype.name for dtype in again.precision_report().compute_dtypes()}
     assert half == {"float32"} if after == "O0" else "bfloat16" in half
 
 

@@ -33,7 +33,7 @@ class _Table(Cell):
         dtype = as_dtype(ids.dtype)
         if is_float(dtype) or dtype == "bool":
             raise TypeError(
-                f"{name_of(self)}: expected {self._noun} of an int dtype; got {dtype}. "
+                f"{name_of(self)}: expected {self._noun} of an int dtype; got {dtype.name}. "
                 "Write mixtrain.Tensor(ids, mixtrain.int32)."
             )
         if not engine.is_tracing() and 0 not in tuple(ids.shape):
