@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import keras
@@ -10,6 +10,7 @@ import numpy as np
 
 from mixtrain import checks, engine
 from mixtrain.autocast.casting import parameter_read_dtype
+from mixtrain.common import indexing
 from mixtrain.common.initializer import initializer
 from mixtrain.common.tensor import Tensor
 from mixtrain.common.tensor_methods import TensorMethods
@@ -105,6 +106,18 @@ class Parameter(TensorMethods, keras.Variable):
     def data(self) -> Parameter:
         """The parameter itself, as in MindSpore."""
         return self
+
+    def __getitem__(self, index: Any) -> Any:
+        return engine.public_tensor(self.held)[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.assign(indexing.written(self.held, index, value))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(engine.public_tensor(self.held))
+
+    def __len__(self) -> int:
+        return len(engine.public_tensor(self.held))
 
     def __bool__(self) -> bool:
         return bool(engine.public_tensor(self.held))

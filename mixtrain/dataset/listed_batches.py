@@ -68,7 +68,8 @@ class ListedBatches(Stage):
         for name, dtype, values in zip(self.columns, self._dtypes, lists, strict=False):
             if any(value.dtype != dtype for value in values):
                 raise checks.fail_type(
-                    self._where, f'column "{name}" must be {dtype.name}, its column_types', values[0].dtype, "that dtype"
+                    self._where, f'column "{name}" must be {dtype.name}, its column_types', values[0].dtype,
+                    "that dtype"
                 )
 
     def _collated(self, lists: Sequence[Any]) -> Row:

@@ -32,7 +32,8 @@ class Typed(Stage):
             for name, dtype, value in zip(self.columns, self._dtypes, row, strict=True):
                 if value.dtype != dtype:
                     raise TypeError(
-                        f'{self._where}: expected {dtype.name} in column "{name}", its column_types; got {value.dtype}. '
+                        f'{self._where}: expected {dtype.name} in column "{name}", its column_types; '
+                        f"got {value.dtype}. "
                         f"Write np.{dtype.name}(value) in the source."
                     )
             yield row

@@ -12,6 +12,7 @@ import keras
 import numpy as np
 
 from mixtrain import engine
+from mixtrain.boundary import settled
 from mixtrain.network.interpose import Forward, interpose
 from mixtrain.network.walk import is_cell, tree_of
 
@@ -126,7 +127,7 @@ def _watched(network: Any, run: Callable[[], Any], taps: Any) -> tuple[Outputs, 
     def watching(path: str) -> Callable[[Forward], Forward]:
         def wrap(forward: Forward) -> Forward:
             def call(*args: Any, **kwargs: Any) -> Any:
-                result = forward(*args, **kwargs)
+                result = settled(forward(*args, **kwargs))
                 flat = keras.tree.flatten(result)
                 places = [i for i, value in enumerate(flat) if _is_float_tensor(value)]
                 if taps is not None:

@@ -43,6 +43,11 @@ class TensorBase:
     def __jax_array__(self) -> Any:
         return self.backend_tensor()
 
+    @property
+    def __numpy_dtype__(self) -> np.dtype[Any]:
+        # NumPy, and JAX by it, take no `dtype` that is not NumPy's own.
+        return np.dtype(keras.backend.standardize_dtype(self.backend_tensor().dtype))
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = np.asarray(self.backend_tensor())
         return array if dtype is None or array.dtype == dtype else array.astype(dtype)

@@ -128,7 +128,9 @@ def one_hot(indices: Any, depth: int, on_value: Any = 1, off_value: Any = 0, axi
     where = "ops.one_hot"
     x = tensor(where, indices)
     if is_float(x.dtype) or x.dtype == bool_:
-        raise TypeError(f"{where}: expected indices of integers; got {format_of(x).name}. Write x.astype(mixtrain.int32).")
+        raise TypeError(
+            f"{where}: expected indices of integers; got {format_of(x).name}. Write x.astype(mixtrain.int32)."
+        )
     number = -1 if axis == -1 else axis_of(where, axis, rank_of(x) + 1)
     on, off = tensor(where, on_value), tensor(where, off_value)
     classes = checks.integer(where, "depth", depth, at_least=0, example=10)

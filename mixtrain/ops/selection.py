@@ -21,7 +21,9 @@ def _indices(where: str, value: Any) -> Any:
     """
     x = tensor(where, value)
     if is_float(x.dtype) or x.dtype == bool_:
-        raise TypeError(f"{where}: expected integers as indices; got {format_of(x).name}. Write x.astype(mixtrain.int32).")
+        raise TypeError(
+            f"{where}: expected integers as indices; got {format_of(x).name}. Write x.astype(mixtrain.int32)."
+        )
     return x
 
 

@@ -285,7 +285,8 @@ class Model(KerasSaving):
         if not inputs:
             raise checks.fail_type("Model.predict", "an input must be given", inputs, "model.predict(data)")
         refuse_overridden(self._networks.network, "predict_step")
-        wants = self._networks.of_cells or boundary.wants_tensors(*inputs)
+        given = keras.tree.flatten(inputs)
+        wants = self._networks.of_cells or any(isinstance(value, boundary.TensorLike) for value in given)
         tensors = keras.tree.map_structure(engine.to_tensor, inputs)
         if not self._networks.built:
             self._networks.build(*tensors)

@@ -43,6 +43,7 @@ def names_for(dtype: str) -> dict[str, Any]:
     values["hot"] = keras.ops.cast(np.eye(4)[:2], dtype)
     values["i"] = keras.ops.cast(np.array([0, 1]), "int32")
     values["other"] = keras.ops.cast(np.ones((2, 4)), "float32")
+    values = {name: mixtrain.Tensor(value) for name, value in values.items()}
     values["w"] = mixtrain.Parameter(np.ones((2, 4), np.float32), name="w")
     return values
 

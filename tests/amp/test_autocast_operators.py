@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import pytest
 
-from mixtrain import amp
+from mixtrain import boundary, amp
 from mixtrain.autocast.operator_lists import RECURRENT, normal
 from tests.amp.autocast_cases import CASES
 from tests.amp.autocast_values import KNOWN, modules, names_for
@@ -59,7 +59,9 @@ def traced(half: str) -> dict[str, SimpleNamespace]:
     def run(expression: str, values: dict[str, Any]) -> Any:
         _, arrow, arguments = expression.rpartition(" << ")
         given = eval(arguments, modules() | values)
-        return layer_of(expression)(*(given if isinstance(given, tuple) else (given,))) if arrow else given
+        if arrow:
+            given = layer_of(expression)(*(given if isinstance(given, tuple) else (given,)))
+        return boundary.settled(given)
 
     # As tf.function traces, but once: it would trace again, as the layers make their variables at their first call.
     graph = tf.__internal__.FuncGraph("everything")
