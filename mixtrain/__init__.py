@@ -50,6 +50,7 @@ from mixtrain.errors import (
     UnsupportedBackendError,
 )
 from mixtrain.homes import install_homes
+from mixtrain.ops import is_tensor
 from mixtrain.nn.metrics import (
     F1,
     MAE,
@@ -149,6 +150,7 @@ __all__ = [
     "SummaryRecord",
     "Tensor",
     "from_numpy",
+    "is_tensor",
     "tensor",
     "TimeMonitor",
     "Top1CategoricalAccuracy",

@@ -11,6 +11,7 @@ import numpy as np
 
 from mixtrain import engine
 from mixtrain.boundary import settled
+from mixtrain.ops.inputs import tensor
 
 _Key = tuple[Any, ...]
 
@@ -24,6 +25,8 @@ def read(x: Any, index: Any) -> Any:
 
     Raises:
         IndexError: There are too many indices, one is out of range, or of a kind that is no index.
+        TypeError: `x` has no axes, or an index is of floats.
+        ValueError: A slice has step 0.
     """
     key = _parsed(x, index)
     if not any(_is_array(part) or isinstance(part, _Flag) for part in key):
@@ -44,14 +47,14 @@ def written(x: Any, index: Any, value: Any) -> Any:
         ValueError: `value` does not broadcast.
     """
     dtype = keras.backend.standardize_dtype(x.dtype)
-    value = keras.ops.cast(engine.to_tensor(settled(value)), dtype)
+    if isinstance(value, (list, tuple)) and len({len(row) for row in value if isinstance(row, (list, tuple))}) > 1:
+        raise ValueError("Tensor: expected rows of one length to assign; got rows of several. Write a full array.")
+    value = keras.ops.cast(tensor("Tensor", settled(value)), dtype)
     mask = settled(index)
     if engine.is_tensor(mask) and keras.backend.standardize_dtype(mask.dtype) == "bool" and mask.shape == x.shape \
             and len(value.shape) == 0:
         return keras.ops.where(mask, value, x)
-    shape = tuple(x.shape)
-    places = keras.ops.reshape(keras.ops.arange(math.prod(shape), dtype="int32"), shape)
-    chosen = read(places, index)
+    chosen = read(places(x), index)
     wanted = tuple(chosen.shape)
     given = tuple(value.shape)
     while len(given) > len(wanted) and given[0] == 1:
@@ -64,12 +67,21 @@ def written(x: Any, index: Any, value: Any) -> Any:
             f"Tensor: expected a value that broadcasts to shape {wanted}, that of x[index]; got shape {given}. "
             f"Write value.reshape({wanted})."
         ) from None
-    if not math.prod(wanted):
-        return x
-    spread = keras.ops.reshape(keras.ops.broadcast_to(value, wanted), (-1,))
+    return scattered(x, chosen, keras.ops.broadcast_to(value, wanted)) if 0 not in wanted else x
+
+
+def places(x: Any) -> Any:
+    """Return an int32 tensor of the shape of `x`: the place of each element in the flat tensor."""
+    sizes = tuple(_size(x, axis) for axis in range(len(x.shape)))
+    return keras.ops.reshape(keras.ops.arange(math.prod(sizes), dtype="int32"), sizes)
+
+
+def scattered(x: Any, chosen: Any, values: Any) -> Any:
+    """Return `x` with other values at places of the flat tensor."""
+    sizes = tuple(_size(x, axis) for axis in range(len(x.shape)))
     flat = keras.ops.reshape(x, (-1,))
     at = keras.ops.reshape(chosen, (-1, 1))
-    return keras.ops.reshape(keras.ops.scatter_update(flat, at, spread), shape)
+    return keras.ops.reshape(keras.ops.scatter_update(flat, at, keras.ops.reshape(values, (-1,))), sizes)
 
 
 def _is_array(part: Any) -> bool:
@@ -78,12 +90,16 @@ def _is_array(part: Any) -> bool:
 
 def _parsed(x: Any, index: Any) -> _Key:
     """Return an index as a tuple of ints, slices, None and integer arrays, one for each axis and None for new ones."""
+    if isinstance(index, list) and any(isinstance(part, (list, tuple, slice)) for part in index):
+        index = tuple(index)  # As in NumPy of old: a list of lists is a tuple of them.
     parts = index if isinstance(index, tuple) else (index,)
     found: list[Any] = []
     for part in map(settled, parts):
         found.extend(_part(part))
     used = sum(part is not None and part is not Ellipsis and not isinstance(part, _Flag) for part in found)
     rank = len(x.shape)
+    if used and not rank:
+        raise TypeError("Tensor: expected a tensor with axes to index; got one without. Write x.item() or x[...].")
     if used > rank:
         raise IndexError(
             f"Tensor: expected at most {rank} indices, one for each axis; got {used}. Write x[...] with fewer."
@@ -102,7 +118,10 @@ def _part(part: Any) -> list[Any]:
     if part is None or part is Ellipsis:
         return [part]
     if isinstance(part, slice):
-        return [slice(*(_bound(bound) for bound in (part.start, part.stop, part.step)))]
+        bounds = [_bound(bound) for bound in (part.start, part.stop, part.step)]
+        if isinstance(bounds[2], int) and bounds[2] == 0:
+            raise ValueError("Tensor: expected a step of a slice other than 0; got 0. Write x[::1].")
+        return [slice(*bounds)]
     if isinstance(part, (bool, np.bool_)):
         return [_Flag(bool(part))]
     if isinstance(part, numbers.Integral):
@@ -125,7 +144,7 @@ def _part(part: Any) -> list[Any]:
         places = np.nonzero(part) if isinstance(part, np.ndarray) else keras.ops.nonzero(part)
         return [_Places(place, size, axis) for axis, (place, size) in enumerate(zip(places, part.shape, strict=True))]
     if "int" not in name:
-        raise IndexError(f"Tensor: expected integers or bools as an index; got {name}. Write index.astype(int).")
+        raise TypeError(f"Tensor: expected integers or bools as an index; got {name}. Write index.astype(int).")
     return [part]
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import boundary, checks, engine
 from mixtrain.autocast.casting import parameter_read_dtype
-from mixtrain.common import indexing
+from mixtrain.common import indexing, parts
 from mixtrain.common.initializer import initializer
 from mixtrain.common.tensor import Tensor
 from mixtrain.common.tensor_methods import TensorMethods
@@ -132,6 +132,17 @@ class Parameter(TensorMethods, keras.Variable):
     def held(self) -> Any:
         """The value, as operators read it."""
         return engine.to_tensor(self)
+
+    def __getitem__(self, index: Any) -> Any:
+        part = indexing.read(self.held, index)
+        return part if boundary.mode() == "backend" else parts.remember_index(boundary.wrapped(part), self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.store(indexing.written(self.held, index, value))
+
+    def store(self, value: Any) -> None:
+        """Hold another backend tensor."""
+        self.assign(keras.ops.cast(value, self.stored_dtype))
 
     def asnumpy(self) -> np.ndarray:
         """Return the value as a NumPy array (bfloat16 comes as float32)."""

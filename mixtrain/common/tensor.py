@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from mixtrain import boundary, checks, engine
-from mixtrain.common import indexing, printing
+from mixtrain.common import indexing, parts, printing
 from mixtrain.common.gradient_hooks import GradientHooks
 from mixtrain.common.initializer import Initializer
 from mixtrain.common.operators import dtype_of, is_numeric
@@ -40,8 +40,9 @@ class Tensor(TensorMethods, engine.TensorBase, metaclass=_TensorType):
         const_arg: Accepted for MindSpore scripts.
 
     Raises:
-        TypeError: `dtype` is not a dtype, `init` not an Initializer, or `input_data` cannot become a tensor.
-        ValueError: Neither `input_data` nor `init` with `shape` was passed.
+        TypeError: `dtype` is not a dtype, `init` not an Initializer, `input_data` cannot become a tensor, or neither
+            of the two was passed.
+        ValueError: `init` was passed without `shape`.
 
     Example:
         >>> import mixtrain
@@ -53,10 +54,12 @@ class Tensor(TensorMethods, engine.TensorBase, metaclass=_TensorType):
     Source: MindSpore, `mindspore.Tensor`.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "held")
+    __slots__ = ("__dict__", "__weakref__", "held", "origin")
 
     # What this tensor holds: a backend tensor, or a channels-last view of one.
     held: Any
+    # The tensors that this one is a part of, weakly, and how it was taken from each.
+    origin: tuple[Any, ...]
 
     def __init__(
         self,
@@ -68,6 +71,9 @@ class Tensor(TensorMethods, engine.TensorBase, metaclass=_TensorType):
         const_arg: bool = False,
     ) -> None:
         self.held = _made(input_data, None if dtype is None else as_dtype(dtype), shape, init)
+        if isinstance(input_data, Tensor) and input_data.dtype == self.dtype:
+            # In MindSpore both share the memory.
+            parts.remember(self, input_data, lambda x: x)
 
     def backend_tensor(self) -> Any:
         """Return the backend tensor."""
@@ -120,11 +126,11 @@ class Tensor(TensorMethods, engine.TensorBase, metaclass=_TensorType):
 
     def copy(self) -> Tensor:
         """Return a tensor of its own with the same values."""
-        return Tensor(self)
+        return _make(self.held)  # type: ignore[no-any-return]
 
     def clone(self) -> Tensor:
         """Do what `copy` does."""
-        return Tensor(self)
+        return self.copy()
 
     def numpy(self) -> np.ndarray:
         """Do what `asnumpy` does."""
@@ -132,7 +138,7 @@ class Tensor(TensorMethods, engine.TensorBase, metaclass=_TensorType):
 
     def assign_value(self, value: Any) -> Tensor:
         """Take the values of another tensor; return this one."""
-        self.held = boundary.unwrapped(value) if isinstance(value, Tensor) else Tensor(value).held
+        self.store(boundary.unwrapped(value) if isinstance(value, Tensor) else Tensor(value).held)
         return self
 
     def set_dtype(self, dtype: Any) -> Tensor:
@@ -151,7 +157,7 @@ class Tensor(TensorMethods, engine.TensorBase, metaclass=_TensorType):
 
     def itemset(self, *args: Any) -> Tensor:
         """Return a tensor with another value at an index, or as its only element."""
-        changed = Tensor(self)
+        changed = self.copy()
         *where, value = args
         changed[where[0] if where else ...] = value
         return changed
@@ -177,10 +183,16 @@ class Tensor(TensorMethods, engine.TensorBase, metaclass=_TensorType):
         return self.gradient_hooks.add(hook_fn)
 
     def __getitem__(self, index: Any) -> Any:
-        return boundary.wrapped(indexing.read(self.backend_tensor(), index))
+        part = boundary.wrapped(indexing.read(self.backend_tensor(), index))
+        return parts.remember_index(part, self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self.held = indexing.written(self.backend_tensor(), index, value)
+        self.store(indexing.written(self.backend_tensor(), index, value))
+        parts.write_back(self)
+
+    def store(self, value: Any) -> None:
+        """Hold another backend tensor."""
+        self.held = value
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self.shape:
@@ -227,10 +239,10 @@ class Tensor(TensorMethods, engine.TensorBase, metaclass=_TensorType):
         return format(TensorMethods.item(self), form) if form else str(self)
 
     def __copy__(self) -> Tensor:
-        return Tensor(self)
+        return self.copy()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        return Tensor(self)
+        return self.copy()
 
     def __reduce__(self) -> Any:
         return _unpickled, (self.asnumpy(), self.dtype.name)
@@ -264,7 +276,7 @@ def _made(input_data: Any, dtype: DType | None, shape: Any, init: Initializer | 
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         return engine.to_tensor(init.make(shape), dtype or float32)
     if input_data is None:
-        raise checks.fail_value("Tensor", "input_data must be given", input_data, "Tensor(1.0)")
+        raise checks.fail_type("Tensor", "input_data must be given", input_data, "Tensor(1.0)")
     value = boundary.settled(input_data)
     if isinstance(value, (np.ndarray, np.generic)) or engine.is_tensor(value) or isinstance(value, keras.Variable):
         return engine.to_tensor(value, dtype)

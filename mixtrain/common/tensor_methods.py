@@ -11,6 +11,7 @@ from mixtrain import checks, engine
 from mixtrain.boundary import TensorLike
 from mixtrain.common import method_forms
 from mixtrain.common.operators import matmul as matmul_operator, operators, with_scalars
+from mixtrain.common.parts import viewing
 from mixtrain.dtype import DTYPES, as_dtype
 from mixtrain.ops import (
     arithmetic, array, comparison, creation, extremes, facts, joining, limits, ordering, products, reduction,
@@ -89,6 +90,10 @@ def _cast_to(dtype: str) -> _Method:
 def _turned(self: Any) -> Any:
     x = tensor("Tensor.T", self)
     return keras.ops.transpose(x, tuple(reversed(range(rank_of(x)))))
+
+
+def _identity(self: Any) -> int:
+    return id(self)
 
 
 class TensorMethods(TensorLike):
@@ -190,19 +195,19 @@ class TensorMethods(TensorLike):
     mm = products.mm
     mv = products.mv
     outer = products.outer
-    expand_dims = array.expand_dims
+    expand_dims = viewing(array.expand_dims)
     flip = array.flip
-    moveaxis = array.moveaxis
-    movedim = array.movedim
-    ravel = array.ravel
+    moveaxis = viewing(array.moveaxis)
+    movedim = viewing(array.movedim)
+    ravel = viewing(array.ravel)
     roll = array.roll
-    swapaxes = array.swapaxes
-    swapdims = array.swapdims
-    t = array.t
-    unsqueeze = array.unsqueeze
+    swapaxes = viewing(array.swapaxes)
+    swapdims = viewing(array.swapdims)
+    t = viewing(array.t)
+    unsqueeze = viewing(array.unsqueeze)
     repeat_interleave = repetition.repeat_interleave
-    chunk = joining.chunk
-    unbind = joining.unbind
+    chunk = viewing(joining.chunk)
+    unbind = viewing(joining.unbind)
     argsort = ordering.argsort
     diag = ordering.diag
     sort = ordering.sort
@@ -222,7 +227,7 @@ class TensorMethods(TensorLike):
     any = operator("any", method_forms.any)
     argmax = operator("argmax", method_forms.argmax)
     cumsum = operator("cumsum", method_forms.cumsum)
-    flatten = operator("flatten", method_forms.flatten)
+    flatten = viewing(operator("flatten", method_forms.flatten))
     gather = operator("gather", method_forms.gather)
     max = operator("max", method_forms.max)
     mean = operator("mean", method_forms.mean)
@@ -231,29 +236,29 @@ class TensorMethods(TensorLike):
     repeat = operator("repeat", method_forms.repeat)
     resize = operator("resize", method_forms.resize)
     round = operator("round", method_forms.round)
-    select = operator("select", method_forms.select)
+    select = viewing(operator("select", method_forms.select))
     softmax = operator("softmax", method_forms.softmax)
-    split = operator("split", method_forms.split)
-    squeeze = operator("squeeze", method_forms.squeeze)
+    split = viewing(operator("split", method_forms.split))
+    squeeze = viewing(operator("squeeze", method_forms.squeeze))
     std = operator("std", method_forms.std)
     sub = operator("sub", method_forms.sub)
     sum = operator("sum", method_forms.sum)
     take = operator("take", method_forms.take)
-    transpose = operator("transpose", method_forms.transpose)
+    transpose = viewing(operator("transpose", method_forms.transpose))
     var = operator("var", method_forms.var)
     where = operator("where", method_forms.where)
     asnumpy = operator("asnumpy", lambda self: _concrete(self, "asnumpy"))
     astype = operator("astype", _astype)
     bfloat16 = operator("bfloat16", _cast_to("bfloat16"))
     bool = operator("bool", _cast_to("bool"))
-    broadcast_to = operator("broadcast_to", lambda self, *shape: repetition.broadcast_to(self, spread(shape)))
+    broadcast_to = viewing(operator("broadcast_to", lambda self, *shape: repetition.broadcast_to(self, spread(shape))))
     clone = operator("clone", _itself)
     contiguous = operator("contiguous", _itself)
     copy = operator("copy", _itself)
     dim = operator("dim", facts.rank)
     double = operator("double", _cast_to("float64"))
-    expand = operator("expand", lambda self, *size: repetition.broadcast_to(self, spread(size)))
-    expand_as = operator("expand_as", lambda self, other: repetition.broadcast_to(self, facts.shape(other)))
+    expand = viewing(operator("expand", lambda self, *size: repetition.broadcast_to(self, spread(size))))
+    expand_as = viewing(operator("expand_as", lambda self, other: repetition.broadcast_to(self, facts.shape(other))))
     fill = operator("fill", lambda self, value: creation.full_like(self, value))
     float = operator("float", _cast_to("float32"))
     half = operator("half", _cast_to("float16"))
@@ -266,10 +271,10 @@ class TensorMethods(TensorLike):
     nelement = operator("nelement", facts.size)
     new_ones = operator("new_ones", lambda self, size, dtype=None: creation.ones(size, dtype or facts.dtype(self)))
     new_zeros = operator("new_zeros", lambda self, size, dtype=None: creation.zeros(size, dtype or facts.dtype(self)))
-    permute = operator("permute", lambda self, *axis: array.transpose(self, spread(axis)))
+    permute = viewing(operator("permute", lambda self, *axis: array.transpose(self, spread(axis))))
     relu = operator("relu", _relu)
-    reshape = operator("reshape", lambda self, *shape: array.reshape(self, spread(shape)))
-    reshape_as = operator("reshape_as", lambda self, other: array.reshape(self, facts.shape(other)))
+    reshape = viewing(operator("reshape", lambda self, *shape: array.reshape(self, spread(shape))))
+    reshape_as = viewing(operator("reshape_as", lambda self, other: array.reshape(self, facts.shape(other))))
     sigmoid = operator("sigmoid", _sigmoid)
     tanh = operator("tanh", _tanh)
     tile = operator("tile", lambda self, *dims: repetition.tile(self, spread(dims)))
@@ -278,12 +283,12 @@ class TensorMethods(TensorLike):
     type = operator("type", _type)
     type_as = operator("type_as", lambda self, other: facts.cast(self, other.dtype))
     value = operator("value", _itself)
-    view = operator("view", lambda self, *shape: array.reshape(self, spread(shape)))
-    view_as = operator("view_as", lambda self, other: array.reshape(self, facts.shape(other)))
+    view = viewing(operator("view", lambda self, *shape: array.reshape(self, spread(shape))))
+    view_as = viewing(operator("view_as", lambda self, other: array.reshape(self, facts.shape(other))))
 
-    T = property(operator("transpose", _turned))
-    mT = property(operator("transpose", lambda self: keras.ops.swapaxes(self, -1, -2)))
-    H = property(operator("transpose", _turned))
+    T = property(viewing(operator("transpose", _turned)))
+    mT = property(viewing(operator("transpose", lambda self: keras.ops.swapaxes(self, -1, -2))))
+    H = property(viewing(operator("transpose", _turned)))
     size = property(facts.size)
     itemsize = property(lambda self: engine.bytes_of(self.dtype))
     nbytes = property(lambda self: engine.bytes_of(self.dtype) * facts.size(self))
@@ -310,5 +315,5 @@ class TensorMethods(TensorLike):
     __abs__ = unary.abs
     __round__ = round
     __invert__ = unary.logical_not
-    __hash__ = object.__hash__
+    __hash__ = _identity
     del _

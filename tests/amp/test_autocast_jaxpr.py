@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import pytest
 
-from mixtrain import boundary, amp, engine
+from mixtrain import amp, boundary, engine
 from tests.amp.autocast_values import KNOWN, modules, names_for
 from tests.engines import ON_TENSORFLOW
 
@@ -39,7 +39,8 @@ def traced(kind: str) -> Iterator[tuple[str, set[str], set[str]]]:
 
         def run(values: dict[str, Any], expression: str = expression) -> Any:
             with StateScope(), amp.autocast(HALF):
-                outputs = keras.tree.flatten(eval(expression, modules() | values | {"w": weight}))
+                given = boundary.settled(values) if expression.startswith("K.") else values
+                outputs = keras.tree.flatten(eval(expression, modules() | given | {"w": weight}))
             outputs = boundary.settled(outputs)
             return [value for value in outputs if engine.is_tensor(value)]
 

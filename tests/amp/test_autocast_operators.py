@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import pytest
 
-from mixtrain import boundary, amp
+from mixtrain import amp, boundary
 from mixtrain.autocast.operator_lists import RECURRENT, normal
 from tests.amp.autocast_cases import CASES
 from tests.amp.autocast_values import KNOWN, modules, names_for

@@ -150,7 +150,7 @@ def test_outputs_are_float32_and_parameters_stay_float32(make: Any, level: str) 
     output = network(engine.to_tensor(np.ones((2, *shape), np.float32)))
     assert output.dtype == mixtrain.float32
     parameters = network.get_parameters() if isinstance(network, nn.Cell) else network.weights
-    assert {parameter.dtype.name for parameter in parameters} == {"float32"}
+    assert {parameter.dtype for parameter in parameters} == {"float32"}
 
 
 @pytest.mark.parametrize("level", on_jax_only_some(LEVELS, [2, 3]))
