@@ -12,6 +12,7 @@ from mixtrain.boundary import TensorLike
 from mixtrain.common import method_forms
 from mixtrain.common.operators import matmul as matmul_operator, operators, with_scalars
 from mixtrain.common.parts import viewing
+from mixtrain.common.tensor_math import MathMethods
 from mixtrain.dtype import DTYPES, as_dtype
 from mixtrain.ops import (
     arithmetic, array, comparison, creation, extremes, facts, joining, limits, ordering, products, reduction,
@@ -96,7 +97,7 @@ def _identity(self: Any) -> int:
     return id(self)
 
 
-class TensorMethods(TensorLike):
+class TensorMethods(MathMethods, TensorLike):
     """The methods that Tensors and Parameters share."""
 
     __slots__ = ()
