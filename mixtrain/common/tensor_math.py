@@ -219,9 +219,8 @@ def _cholesky(self: Any, upper: bool = False) -> Any:
 
 def _cholesky_inverse(self: Any, upper: bool = False) -> Any:
     x = as_floats("Tensor.cholesky_inverse", self)
-    factor = keras.ops.triu(x) if upper else keras.ops.tril(x)
-    turned = keras.ops.swapaxes(factor, -1, -2)
-    return keras.ops.inv(keras.ops.matmul(*((turned, factor) if upper else (factor, turned))))
+    turned = keras.ops.swapaxes(x, -1, -2)
+    return keras.ops.inv(keras.ops.matmul(*((turned, x) if upper else (x, turned))))
 
 
 def _cholesky_solve(self: Any, input2: Any, upper: bool = False) -> Any:

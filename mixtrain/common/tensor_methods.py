@@ -8,11 +8,12 @@ from typing import Any
 import keras
 
 from mixtrain import checks, engine
-from mixtrain.boundary import TensorLike
 from mixtrain.common import method_forms
 from mixtrain.common.operators import matmul as matmul_operator, operators, with_scalars
 from mixtrain.common.parts import viewing
+from mixtrain.common.tensor_in_place import InPlaceMethods
 from mixtrain.common.tensor_math import MathMethods
+from mixtrain.common.tensor_places import PlaceMethods
 from mixtrain.dtype import DTYPES, as_dtype
 from mixtrain.ops import (
     arithmetic, array, comparison, creation, extremes, facts, joining, limits, ordering, products, reduction,
@@ -97,7 +98,7 @@ def _identity(self: Any) -> int:
     return id(self)
 
 
-class TensorMethods(MathMethods, TensorLike):
+class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     """The methods that Tensors and Parameters share."""
 
     __slots__ = ()

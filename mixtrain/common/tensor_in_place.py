@@ -1,0 +1,119 @@
+"""`InPlaceMethods`: methods that change their tensor and return it, whose names end in an underscore."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+from mixtrain import engine
+from mixtrain.boundary import TensorLike, running
+from mixtrain.common.parts import write_back
+from mixtrain.dtype import float32
+from mixtrain.ops import creation, facts, limits, random, selection, unary
+from mixtrain.ops.inputs import tensor
+from mixtrain.ops.operator import operator
+
+_Method = Callable[..., Any]
+
+
+def assigned(self: Any, value: Any) -> Any:
+    """Take the values of a tensor, in this one's dtype and spread to its shape; return this one."""
+    new = engine.to_tensor(engine.backend_value(tensor("Tensor", value)), facts.dtype(self))
+    self.store(keras.ops.broadcast_to(new, tuple(self.shape)))
+    write_back(self)
+    return self
+
+
+def in_place(name: str, method: _Method | None = None) -> _Method:
+    """Return a method that gives its tensor what a method computes.
+
+    Args:
+        name: The name, without the underscore.
+        method: The method; that of the tensor's class by that name, where it is not given.
+    """
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with running("tensors"):
+            compute = method or getattr(type(self), name)
+            return assigned(self, compute(self, *args, **kwargs))
+
+    call.__name__ = call.__qualname__ = f"{name}_"
+    call.__doc__ = f"Do what `{name}` does in place; return the tensor."
+    return call
+
+
+def _drawn(draw: Callable[..., Any]) -> _Method:
+    return lambda self, *args, **kwargs: draw(facts.shape(self), *args, **kwargs)
+
+
+def _normal(shape: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
+    return random.standard_normal(shape) * std + mean
+
+
+def _uniform(shape: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any = None) -> Any:
+    return random.rand(*shape, dtype=float32) * (to - from_) + from_
+
+
+def _exponential(shape: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
+    return unary.log1p(random.rand(*shape, dtype=float32) * -1) / -lambd
+
+
+def _log_normal(shape: Any, mean: float = 1.0, std: float = 2.0) -> Any:
+    return unary.exp(random.standard_normal(shape) * std + mean)
+
+
+def _cauchy(shape: Any, median: float = 0.0, sigma: float = 1.0) -> Any:
+    return unary.tan((random.rand(*shape, dtype=float32) - 0.5) * 3.1415926) * sigma + median
+
+
+def _random(self: Any, from_: int = 0, to: int | None = None, *, generator: Any = None) -> Any:
+    low, high = (0, from_) if to is None and from_ else (from_, 2**24 if to is None else to)
+    return random.randint(low, high, facts.shape(self))
+
+
+def _put(self: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+    return self.reshape(-1).index_put((index,), source, accumulate).reshape(tuple(self.shape))
+
+
+class InPlaceMethods(TensorLike):
+    """Methods that change their tensor."""
+
+    __slots__ = ()
+
+    add_ = in_place("add")
+    addmm_ = in_place("addmm")
+    bernoulli_ = in_place("bernoulli")
+    clamp_ = in_place("clamp", limits.clamp)
+    copy_ = in_place("copy", lambda self, src, non_blocking=False: src)
+    div_ = in_place("div")
+    erfinv_ = in_place("erfinv")
+    exp_ = in_place("exp")
+    exponential_ = in_place("exponential", _drawn(_exponential))
+    fill_ = in_place("fill")
+    fill_diagonal_ = in_place("fill_diagonal")
+    floor_ = in_place("floor")
+    floor_divide_ = in_place("floor_divide")
+    index_add_ = in_place("index_add")
+    index_copy_ = in_place("index_copy", lambda self, dim, index, source: self.index_fill(dim, index, source))
+    index_fill_ = in_place("index_fill")
+    index_put_ = in_place("index_put")
+    log_ = in_place("log")
+    masked_fill_ = in_place("masked_fill", selection.masked_fill)
+    masked_scatter_ = in_place("masked_scatter")
+    mul_ = in_place("mul")
+    normal_ = in_place("normal", _drawn(_normal))
+    put_ = in_place("put", _put)
+    random_ = in_place("random", _random)
+    remainder_ = in_place("remainder")
+    scatter_ = in_place("scatter")
+    scatter_add_ = in_place("scatter_add")
+    sigmoid_ = in_place("sigmoid")
+    sign_ = in_place("sign")
+    sub_ = in_place("sub")
+    tanh_ = in_place("tanh")
+    uniform_ = in_place("uniform", _drawn(_uniform))
+    zero_ = in_place("zero", creation.zeros_like)
+    cauchy = operator("cauchy", _drawn(_cauchy))
+    log_normal = operator("log_normal", _drawn(_log_normal))
