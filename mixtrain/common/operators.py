@@ -51,7 +51,11 @@ def _stays(dtype: Any, floats_only: bool) -> bool:
 
 
 def operators(
-    name: str, direct: _Operator | None, function: _Operator, of: Literal["numbers", "floats"] = "numbers"
+    name: str,
+    direct: _Operator | None,
+    function: _Operator,
+    of: Literal["numbers", "floats"] = "numbers",
+    reflected_function: _Operator | None = None,
 ) -> tuple[_Operator, _Operator]:
     """Return an operator and its reflected form.
 
@@ -61,11 +65,12 @@ def operators(
             beside Python numbers that change no dtype. None where it never does.
         function: The operator of `mixtrain.ops`, which promotes.
         of: Whether `direct` serves integers too.
+        reflected_function: The operator of `mixtrain.ops` for the reflected form, where it is another.
     """
     floats_only = of == "floats"
     operands = _COMPARED if name in ("eq", "ne") else _OPERANDS
 
-    def compute(x: Any, y: Any) -> Any:
+    def compute(x: Any, y: Any, function: _Operator = function) -> Any:
         # Whoever calls it, an operator of Tensors gives a Tensor.
         with running("tensors"):
             return function(x, y)
@@ -98,7 +103,7 @@ def operators(
             mine = self.held
             if type(other) in _numbers_kept(mine.dtype, floats_only):
                 return wrapped(direct(other, mine))
-        return compute(other, self)
+        return compute(other, self, reflected_function or function)
 
     forward.__name__ = forward.__qualname__ = f"__{name}__"
     reflected.__name__ = reflected.__qualname__ = f"__r{name}__"

@@ -107,12 +107,6 @@ class Parameter(TensorMethods, keras.Variable):
         """The parameter itself, as in MindSpore."""
         return self
 
-    def __getitem__(self, index: Any) -> Any:
-        return engine.public_tensor(self.held)[index]
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self.assign(indexing.written(self.held, index, value))
-
     def __iter__(self) -> Iterator[Any]:
         return iter(engine.public_tensor(self.held))
 

@@ -278,6 +278,8 @@ def _made(input_data: Any, dtype: DType | None, shape: Any, init: Initializer | 
     if input_data is None:
         raise checks.fail_type("Tensor", "input_data must be given", input_data, "Tensor(1.0)")
     value = boundary.settled(input_data)
+    if isinstance(value, np.ndarray):
+        value = np.array(value)  # A backend may share the memory of an array that it is handed.
     if isinstance(value, (np.ndarray, np.generic)) or engine.is_tensor(value) or isinstance(value, keras.Variable):
         return engine.to_tensor(value, dtype)
     return engine.to_tensor(as_tensor("Tensor", value), dtype)

@@ -298,7 +298,10 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     __add__, __radd__ = operators("add", lambda x, y: x + y, arithmetic.add)
     __sub__, __rsub__ = operators("sub", lambda x, y: x - y, arithmetic.sub)
     __mul__, __rmul__ = operators("mul", lambda x, y: x * y, with_scalars(arithmetic.mul))
-    __truediv__, __rtruediv__ = operators("truediv", lambda x, y: x / y, with_scalars(arithmetic.div), of="floats")
+    __truediv__, __rtruediv__ = operators(
+        "truediv", lambda x, y: x / y, with_scalars(arithmetic.div), of="floats",
+        reflected_function=operator("reciprocal", with_scalars(arithmetic.div)),
+    )
     __floordiv__, __rfloordiv__ = operators("floordiv", None, arithmetic.floor_divide)
     __mod__, __rmod__ = operators("mod", None, arithmetic.floor_mod)
     __pow__, __rpow__ = operators("pow", None, arithmetic.pow)
