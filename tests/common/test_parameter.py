@@ -139,7 +139,7 @@ def test_a_tensor_made_by_an_initializer_needs_a_shape() -> None:
     assert Tensor(shape=(2,), init=one, dtype="int32").asnumpy().tolist() == [1, 1]
     with pytest.raises(ValueError, match="init needs a shape"):
         Tensor(init=one)
-    with pytest.raises(ValueError, match="input_data must be given"):
+    with pytest.raises(TypeError, match="input_data must be given"):
         Tensor()
     with pytest.raises(TypeError, match="init must be a Initializer"):
         Tensor(shape=(2,), init="ones")  # type: ignore[arg-type]

@@ -47,7 +47,10 @@ def is_symbolic(value: Any) -> bool:
 def known_value(value: Any) -> np.ndarray | None:
     """Return a tensor's values where they are known; else None."""
     value = backend_value(value)
-    return None if is_symbolic(value) else np.asarray(value)
+    if isinstance(value, jax.core.Tracer):
+        # While gradients are taken outside of a compiled function, a tracer stands for an array that is there.
+        value = value.to_concrete_value()
+    return None if value is None or is_symbolic(value) else np.asarray(value)
 
 
 def bytes_of(dtype: str) -> int:
