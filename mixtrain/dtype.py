@@ -89,7 +89,7 @@ def as_dtype(value: Any) -> DType:
     if isinstance(value, type) and value in _PYTHON_TYPES:
         return _PYTHON_TYPES[value]
     name = value if isinstance(value, str) else getattr(value, "name", None)
-    if name is None:
+    if name is None and value is not None:
         try:
             name = np.dtype(value).name
         except TypeError:

@@ -8,8 +8,9 @@ from typing import Any
 import keras
 
 from mixtrain import checks
-from mixtrain.ops import arithmetic, array, extremes, joining, reduction, repetition, selection, unary
-from mixtrain.ops.inputs import as_floats, axis_of, is_number, rank_of, sizes_of, spread, tensor
+from mixtrain.dtype import bool_, float32, int32, is_float
+from mixtrain.ops import arithmetic, array, extremes, joining, limits, ordering, reduction, repetition, selection, unary
+from mixtrain.ops.inputs import as_floats, axes_of, axis_of, format_of, is_number, rank_of, sizes_of, spread, tensor
 
 _MISSING: Any = object()
 
@@ -41,7 +42,8 @@ def mean(
     """`ops.mean`; the axis is also called dim, and keep_dims also keepdim or keepdims."""
     x = tensor("Tensor.mean", self)
     x = x if dtype is None else keras.ops.cast(x, dtype)
-    return reduction.mean(x, _first(dim, default=axis), _first(keepdim, keepdims, default=keep_dims))
+    found = reduction.mean(x, _first(dim, default=axis), _first(keepdim, keepdims, default=keep_dims))
+    return found if is_float(x.dtype) else keras.ops.cast(found, x.dtype)
 
 
 def sum(
@@ -93,6 +95,10 @@ def std(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _extreme(name: str, self: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Return values alone for ``max()`` and ``max(axis=1)``; with their places for ``max(1)`` and ``max(dim=1)``."""
+    if args and isinstance(args[0], (tuple, list)):
+        args, options = args[1:], {"axis": args[0], **options}
+    if 0 in tuple(tensor(f"Tensor.{name}", self).shape) and not args and options.get("axis") is None:
+        raise checks.fail_value(f"Tensor.{name}", "the tensor must have elements", tuple(self.shape), "x.size > 0")
     both = bool(args) and args[0] is not None or "dim" in options or options.pop("return_indices", False)
     options.pop("return_indices", None)
     for spelling, word in (("dim", "axis"), ("keepdim", "keepdims")):
@@ -100,6 +106,8 @@ def _extreme(name: str, self: Any, args: tuple[Any, ...], options: dict[str, Any
             options[word] = options.pop(spelling)
     if options.get("where") is True:
         options.pop("where")
+    if not args and options.get("axis") is None:
+        options.pop("keepdims", None)  # As in MindSpore, where there is no axis to keep.
     if both:
         return getattr(extremes, name)(self, *args, **options)
     return getattr(extremes, "amax" if name == "max" else "amin")(self, *args, **options)
@@ -125,7 +133,28 @@ def argmax(
 def cumsum(self: Any, axis: Any = None, dtype: Any = None, *, dim: Any = _MISSING) -> Any:
     """`ops.cumsum`; of the flat tensor without an axis."""
     axis = _first(dim, default=axis)
+    if dtype is None and format_of(tensor("Tensor.cumsum", self)) == bool_:
+        dtype = int32
     return extremes.cumsum(array.ravel(self) if axis is None else self, 0 if axis is None else axis, dtype)
+
+
+def clip(self: Any, min: Any = None, max: Any = None) -> Any:
+    """`ops.clip`; an integer tensor between floats becomes float32."""
+    x = tensor("Tensor.clip", self)
+    if not is_float(x.dtype) and (isinstance(min, float) or isinstance(max, float)):
+        x = keras.ops.cast(x, float32)
+    return limits.clip(x, min, max)
+
+
+def sort(self: Any, axis: int = -1, descending: bool = False, *, dim: Any = _MISSING, stable: bool = False) -> Any:
+    """`ops.sort`; the axis is also called dim."""
+    return ordering.sort(self, _first(dim, default=axis), descending)
+
+
+def diag(self: Any) -> Any:
+    """A vector on the diagonal of a matrix; any other tensor on that of one with all its axes twice."""
+    x = tensor("Tensor.diag", self)
+    return keras.ops.reshape(keras.ops.diagflat(x), (*x.shape, *x.shape))
 
 
 def flatten(self: Any, *args: Any, order: str = "C", start_dim: int = 0, end_dim: int = -1) -> Any:
@@ -149,8 +178,13 @@ def transpose(self: Any, *axes: Any) -> Any:
 
 def squeeze(self: Any, *axis: Any, dim: Any = _MISSING, **named: Any) -> Any:
     """`ops.squeeze`: ``squeeze()``, ``squeeze(0)``, ``squeeze((0, 2))``, ``squeeze(0, 2)``."""
-    given = spread(axis) if axis else None
-    return array.squeeze(self, _first(dim, default=named.get("axis", given)))
+    given = _first(dim, default=named.get("axis", spread(axis) if axis else None))
+    if given is None:
+        return array.squeeze(self)
+    x = tensor("Tensor.squeeze", self)
+    axes = axes_of("Tensor.squeeze", given, rank_of(x))
+    # Axes that are longer stay, unlike in the function.
+    return array.squeeze(x, kept) if (kept := tuple(one for one in axes if x.shape[one] in (1, None))) else x
 
 
 def split(self: Any, split_size_or_sections: Any = None, axis: int = 0, **named: Any) -> tuple[Any, ...]:

@@ -88,6 +88,11 @@ class Parameter(TensorMethods, keras.Variable):
         wanted = parameter_read_dtype()
         return wanted if wanted is not None and is_float(stored) else stored
 
+    @property  # type: ignore[override]
+    def shape(self) -> tuple[int, ...]:
+        """The shape."""
+        return tuple(super().shape)
+
     @property
     def stored_dtype(self) -> DType:
         """The number format that the value is kept in."""
@@ -172,6 +177,10 @@ class Parameter(TensorMethods, keras.Variable):
             )
         self.assign(keras.ops.cast(value, self.dtype))
         return self
+
+    def assign_value(self, value: Any) -> Parameter:
+        """Do what `set_data` does."""
+        return self.set_data(value)
 
     def init_data(self, *args: Any, **kwargs: Any) -> Parameter:
         """Return the parameter; its value exists from the start, unlike in MindSpore."""

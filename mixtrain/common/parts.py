@@ -54,12 +54,16 @@ def viewing(method: Callable[..., Any]) -> Callable[..., Any]:
         result = method(self, *args, **kwargs)
         if isinstance(result, tuple):
             for number, item in enumerate(result):
-                _remember(item, self, lambda x, number=number: method(x, *args, **kwargs)[number])
+                _remember(item, self, functools.partial(_nth, number, method, args, kwargs))
         else:
             _remember(result, self, lambda x: method(x, *args, **kwargs))
         return result
 
     return call
+
+
+def _nth(number: int, method: Callable[..., Any], args: Any, kwargs: Any, x: Any) -> Any:
+    return method(x, *args, **kwargs)[number]
 
 
 def _remember(part: Any, whole: Any, step: _Step) -> None:

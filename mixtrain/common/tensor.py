@@ -120,6 +120,16 @@ class Tensor(TensorMethods, engine.TensorBase, metaclass=_TensorType):
         return False
 
     @property
+    def data(self) -> Tensor:
+        """A tensor with the same values; what is written to it shows in this one."""
+        return Tensor(self)
+
+    @property
+    def init(self) -> None:
+        """None: values exist from the start."""
+        return None
+
+    @property
     def device(self) -> str:
         """Where the values are."""
         return "CPU"
@@ -141,10 +151,10 @@ class Tensor(TensorMethods, engine.TensorBase, metaclass=_TensorType):
         self.store(boundary.unwrapped(value) if isinstance(value, Tensor) else Tensor(value).held)
         return self
 
-    def set_dtype(self, dtype: Any) -> Tensor:
-        """Cast this tensor in place; return it."""
+    def set_dtype(self, dtype: Any) -> DType:
+        """Cast this tensor in place; return the dtype."""
         self.held = self.astype(dtype).held
-        return self
+        return self.dtype
 
     def set_data(self, data: Any, slice_shape: bool = False) -> Tensor:
         """Take the values of another tensor; return this one."""
@@ -159,7 +169,10 @@ class Tensor(TensorMethods, engine.TensorBase, metaclass=_TensorType):
         """Return a tensor with another value at an index, or as its only element."""
         changed = self.copy()
         *where, value = args
-        changed[where[0] if where else ...] = value
+        place = where[0] if where else ...
+        if isinstance(place, int):
+            place = tuple(int(one) for one in np.unravel_index(place, self.shape))
+        changed[place] = value
         return changed
 
     def register_hook(self, hook_fn: Any) -> Any:
@@ -223,14 +236,16 @@ class Tensor(TensorMethods, engine.TensorBase, metaclass=_TensorType):
 
     def __index__(self) -> int:
         if "int" not in self.dtype:
-            raise TypeError(f"Tensor: expected an integer tensor as an index; got {self.dtype.name}. Write x.astype(int).")
+            raise TypeError(
+                f"Tensor: expected an integer tensor as an index; got {self.dtype.name}. Write x.astype(int)."
+            )
         return int(self)
 
     def __str__(self) -> str:
-        return self._symbol() if engine.is_symbolic(self) else printing.text_of(self.asnumpy(), self.dtype)
+        return self._symbol() if engine.is_symbolic(self) and engine.known_value(self) is None else printing.text_of(self.asnumpy(), self.dtype)
 
     def __repr__(self) -> str:
-        return self._symbol() if engine.is_symbolic(self) else printing.described(self.asnumpy(), self.dtype)
+        return self._symbol() if engine.is_symbolic(self) and engine.known_value(self) is None else printing.described(self.asnumpy(), self.dtype)
 
     def _symbol(self) -> str:
         return f"Tensor(shape={list(self.shape)}, dtype={self.dtype}, in a function that is being compiled)"

@@ -111,6 +111,7 @@ class InPlaceMethods(TensorLike):
     scatter_add_ = in_place("scatter_add")
     sigmoid_ = in_place("sigmoid")
     sign_ = in_place("sign")
+    set_ = in_place("set", lambda self, source: source)
     sub_ = in_place("sub")
     tanh_ = in_place("tanh")
     uniform_ = in_place("uniform", _drawn(_uniform))

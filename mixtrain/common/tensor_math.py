@@ -224,7 +224,8 @@ def _cholesky_inverse(self: Any, upper: bool = False) -> Any:
 
 
 def _cholesky_solve(self: Any, input2: Any, upper: bool = False) -> Any:
-    inverse = _cholesky_inverse(input2, upper)
+    factor = as_floats("Tensor.cholesky_solve", input2)
+    inverse = _cholesky_inverse(keras.ops.triu(factor) if upper else keras.ops.tril(factor), upper)
     return keras.ops.matmul(inverse, as_floats("Tensor.cholesky_solve", self))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 
 from mixtrain import checks, engine
 from mixtrain.common import method_forms
@@ -22,11 +23,15 @@ from mixtrain.ops import (
 from mixtrain.ops.inputs import rank_of, spread, tensor
 from mixtrain.ops.operator import operator
 
+# What Python and NumPy mean by these in astype; elsewhere float is float32.
+_NUMPY_NAMES = {float: "float64", "float": "float64", "int": "int64", "bool_": "bool"}
+_DEVICES = ("CPU", "GPU", "Ascend")
+
 _Method = Callable[..., Any]
 
 
 def _astype(self: Any, dtype: Any, copy: bool = True) -> Any:
-    return facts.cast(self, dtype)
+    return facts.cast(self, _NUMPY_NAMES.get(dtype, dtype) if isinstance(dtype, (str, type)) else dtype)
 
 
 def _to(self: Any, *args: Any, dtype: Any = None, device: Any = None, **_: Any) -> Any:
@@ -38,6 +43,7 @@ def _to(self: Any, *args: Any, dtype: Any = None, device: Any = None, **_: Any) 
             name = getattr(value, "name", value)
             if not isinstance(name, str) or name in DTYPES:
                 return facts.cast(self, as_dtype(value))
+            checks.one_of("Tensor.to", "dtype or device", name, (*DTYPES, *_DEVICES, *map(str.lower, _DEVICES)))
     return self
 
 
@@ -54,12 +60,15 @@ def _concrete(self: Any, method: str) -> Any:
         TypeError: The tensor is part of a function that is being compiled, and has no values yet.
     """
     x = tensor(f"Tensor.{method}", self)
-    if engine.is_symbolic(x):
+    if not engine.is_symbolic(x):
+        return engine.to_numpy(x)
+    known = engine.known_value(x)
+    if known is None:
         raise TypeError(
             f"Tensor.{method}: expected a tensor with values; got one of a function that is being compiled. "
             "Write it outside construct, or use set_context(mode=PYNATIVE_MODE)."
         )
-    return engine.to_numpy(x)
+    return known.astype(np.float32) if known.dtype.name == "bfloat16" else known
 
 
 def _item(self: Any) -> Any:
@@ -162,7 +171,6 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     subtract = arithmetic.subtract
     true_divide = arithmetic.true_divide
     clamp = limits.clamp
-    clip = limits.clip
     bitwise_and = comparison.bitwise_and
     bitwise_or = comparison.bitwise_or
     eq = comparison.eq
@@ -211,8 +219,6 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     chunk = viewing(joining.chunk)
     unbind = viewing(joining.unbind)
     argsort = ordering.argsort
-    diag = ordering.diag
-    sort = ordering.sort
     topk = ordering.topk
     tril = ordering.tril
     triu = ordering.triu
@@ -228,6 +234,8 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     all = operator("all", method_forms.all)
     any = operator("any", method_forms.any)
     argmax = operator("argmax", method_forms.argmax)
+    clip = operator("clip", method_forms.clip)
+    diag = operator("diag", method_forms.diag)
     cumsum = operator("cumsum", method_forms.cumsum)
     flatten = viewing(operator("flatten", method_forms.flatten))
     gather = operator("gather", method_forms.gather)
@@ -240,6 +248,7 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     round = operator("round", method_forms.round)
     select = viewing(operator("select", method_forms.select))
     softmax = operator("softmax", method_forms.softmax)
+    sort = operator("sort", method_forms.sort)
     split = viewing(operator("split", method_forms.split))
     squeeze = viewing(operator("squeeze", method_forms.squeeze))
     std = operator("std", method_forms.std)
@@ -266,6 +275,9 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     half = operator("half", _cast_to("float16"))
     init_data = operator("init_data", lambda self, *_, **__: _itself(self))
     int = operator("int", _cast_to("int32"))
+    hooks = operator("hooks", lambda self: [])
+    is_init = operator("is_init", lambda self: False)
+    requires_grad_ = operator("requires_grad_", lambda self, requires_grad=True: None)
     is_contiguous = operator("is_contiguous", lambda self: True)
     item = operator("item", _item)
     long = operator("long", _cast_to("int64"))

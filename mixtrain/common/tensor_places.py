@@ -12,8 +12,8 @@ from mixtrain import checks, engine
 from mixtrain.common.indexing import places, read, scattered, written
 from mixtrain.common.parts import viewing
 from mixtrain.dtype import float32
-from mixtrain.ops import creation, facts, joining, random, selection
-from mixtrain.ops.inputs import axes_of, axis_of, rank_of, tensor
+from mixtrain.ops import creation, facts, joining, ordering, random, selection
+from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of, tensor
 from mixtrain.ops.operator import operator
 
 _Method = Callable[..., Any]
@@ -210,7 +210,8 @@ def _unique_consecutive(
     ) if x.shape[0] > 1 else keras.ops.zeros((0,), dtype="bool")
     changed = keras.ops.concatenate([keras.ops.ones((min(1, x.shape[0]),), dtype="bool"), changed])
     starts = keras.ops.reshape(keras.ops.nonzero(changed)[0], (-1,))
-    found = [keras.ops.take(x, starts, axis=0) if dim is None else keras.ops.moveaxis(keras.ops.take(x, starts, 0), 0, dim)]
+    kept = keras.ops.take(x, starts, axis=0)
+    found = [kept if dim is None else keras.ops.moveaxis(kept, 0, dim)]
     long = engine.held_format("int64")
     inverse = keras.ops.cumsum(keras.ops.cast(changed, "int32")) - 1
     if return_inverse:
@@ -267,6 +268,26 @@ def _new_full(self: Any, size: Any, fill_value: Any, *, dtype: Any = None) -> An
     return creation.full(size, fill_value, dtype=dtype or facts.dtype(self))
 
 
+def _unique_with_pad(self: Any, pad_num: Any) -> tuple[Any, Any]:
+    found, places_in = ordering.unique(self)
+    x = tensor("Tensor.unique_with_pad", self)
+    padding = keras.ops.full((x.shape[0] - found.shape[0],), pad_num, dtype=found.dtype)
+    return keras.ops.concatenate([found, padding]), keras.ops.cast(places_in, "int32")
+
+
+def _drawn(name: str, dtype: str) -> _Method:
+    """Return a method that draws columns of each row: of weights for `multinomial`, else of logits."""
+
+    def compute(self: Any, num_samples: int, *_: Any, **__: Any) -> Any:
+        x = as_floats(f"Tensor.{name}", self)
+        logits = keras.ops.log(x) if name == "multinomial" else x
+        chance = keras.ops.cast(random.rand(num_samples, *x.shape), x.dtype)
+        chosen = keras.ops.argmax(logits - keras.ops.log(-keras.ops.log(chance)), axis=-1)
+        return keras.ops.cast(keras.ops.moveaxis(chosen, 0, -1), engine.held_format(dtype))
+
+    return compute
+
+
 def _uniform(self: Any, from_: float = 0.0, to: float = 1.0, generator: Any = None) -> Any:
     drawn = random.uniform(facts.shape(self), keras.ops.cast(from_, float32), keras.ops.cast(to, float32))
     return keras.ops.cast(drawn, facts.dtype(self))
@@ -318,6 +339,10 @@ class PlaceMethods:
     ))
     uniform = operator("uniform", _uniform)
     bernoulli = operator("bernoulli", lambda self, p=None: random.bernoulli(self, self if p is None else p))
+    multinomial = operator("multinomial", _drawn("multinomial", "int32"))
+    random_categorical = operator("random_categorical", _drawn("random_categorical", "int64"))
+    unique_with_pad = operator("unique_with_pad", _unique_with_pad)
     byte = operator("byte", lambda self: facts.cast(self, "uint8"))
     short = operator("short", lambda self: facts.cast(self, "int16"))
     stride = _stride
+    storage_offset = operator("storage_offset", lambda self: 0)

@@ -16,7 +16,8 @@ from mixtrain.ops.primitive import Primitive, primitive
 
 def _negative(x: Any) -> Any:
     # TensorFlow has no minus of unsigned integers, which wrap.
-    return keras.ops.negative(x) if "uint" not in keras.backend.standardize_dtype(x.dtype) else keras.ops.zeros_like(x) - x
+    unsigned = "uint" in keras.backend.standardize_dtype(x.dtype)
+    return keras.ops.zeros_like(x) - x if unsigned else keras.ops.negative(x)
 
 
 exp: Final = unary_function("exp", keras.ops.exp, "e to the power of each element of `input`.")

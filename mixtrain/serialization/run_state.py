@@ -52,8 +52,8 @@ def put_run_facts(network: Any, facts: Mapping[str, Any]) -> None:
         return
     warnings.warn(
         f"load_param_into_net: the checkpoint was written at level {before['level']} (half is {before['half']}), this "
-        f"network trains at {plan.level} (half is {plan.half.name}). Parameters are kept in float32 at every level and are "
-        "loaded; the steps to come round otherwise than those before.",
+        f"network trains at {plan.level} (half is {plan.half.name}). Parameters are kept in float32 at every level and "
+        "are loaded; the steps to come round otherwise than those before.",
         stacklevel=3,
     )
 
