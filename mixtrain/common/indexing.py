@@ -11,7 +11,8 @@ import numpy as np
 
 from mixtrain import engine
 from mixtrain.boundary import settled
-from mixtrain.ops.inputs import tensor
+from mixtrain.dtype import is_float
+from mixtrain.ops.inputs import is_number, tensor
 
 _Key = tuple[Any, ...]
 
@@ -49,6 +50,8 @@ def written(x: Any, index: Any, value: Any) -> Any:
     dtype = keras.backend.standardize_dtype(x.dtype)
     if isinstance(value, (list, tuple)) and len({len(row) for row in value if isinstance(row, (list, tuple))}) > 1:
         raise ValueError("Tensor: expected rows of one length to assign; got rows of several. Write a full array.")
+    if is_number(value) and is_float(dtype):
+        value = float(value)
     value = keras.ops.cast(tensor("Tensor", settled(value)), dtype)
     mask = settled(index)
     if engine.is_tensor(mask) and keras.backend.standardize_dtype(mask.dtype) == "bool" and mask.shape == x.shape \

@@ -88,11 +88,6 @@ class Parameter(TensorMethods, keras.Variable):
         wanted = parameter_read_dtype()
         return wanted if wanted is not None and is_float(stored) else stored
 
-    @property  # type: ignore[override]
-    def shape(self) -> tuple[int, ...]:
-        """The shape."""
-        return tuple(super().shape)
-
     @property
     def stored_dtype(self) -> DType:
         """The number format that the value is kept in."""
