@@ -31,6 +31,9 @@ class TensorLike:
 
     __slots__ = ()
 
+    # The backend tensor, or a channels-last view of one.
+    held: Any
+
 
 def is_any_tensor(value: Any) -> bool:
     """Whether `value` is a Tensor, a Parameter, a backend tensor or a Keras variable."""

@@ -75,7 +75,7 @@ class Parameter(TensorMethods, keras.Variable):
         return self._given_name is not None
 
     @property
-    def value(self) -> Any:
+    def value(self) -> Any:  # type: ignore[override]
         """The value, in the dtype of the cell that is running where that casts its parameters."""
         # `TensorMethods` comes first and has a method of this name.
         value = keras.Variable.value.fget(self)  # type: ignore[attr-defined]

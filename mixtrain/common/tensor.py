@@ -242,10 +242,13 @@ class Tensor(TensorMethods, engine.TensorBase, metaclass=_TensorType):
         return int(self)
 
     def __str__(self) -> str:
-        return self._symbol() if engine.is_symbolic(self) and engine.known_value(self) is None else printing.text_of(self.asnumpy(), self.dtype)
+        return self._symbol() if self._has_no_value() else printing.text_of(self.asnumpy(), self.dtype)
 
     def __repr__(self) -> str:
-        return self._symbol() if engine.is_symbolic(self) and engine.known_value(self) is None else printing.described(self.asnumpy(), self.dtype)
+        return self._symbol() if self._has_no_value() else printing.described(self.asnumpy(), self.dtype)
+
+    def _has_no_value(self) -> bool:
+        return engine.is_symbolic(self) and engine.known_value(self) is None
 
     def _symbol(self) -> str:
         return f"Tensor(shape={list(self.shape)}, dtype={self.dtype}, in a function that is being compiled)"

@@ -29,10 +29,10 @@ class ChannelsFirstView(TensorBase):
         nhwc: The channels-last backend tensor.
     """
 
-    __slots__ = ("_nchw", "nhwc")
+    __slots__ = ("_nchw", "_nhwc")
 
     def __init__(self, nhwc: Any) -> None:
-        self.nhwc = nhwc
+        self._nhwc = nhwc
         # Here, not when it is read: that may be inside a branch or loop, whose tensors must not get out.
         self._nchw = keras.ops.transpose(nhwc, (0, 3, 1, 2))
 
@@ -41,9 +41,14 @@ class ChannelsFirstView(TensorBase):
         return self._nchw
 
     @property
+    def nhwc(self) -> Any:
+        """The channels-last backend tensor."""
+        return self._nhwc
+
+    @property
     def dtype(self) -> Any:
         """The backend's dtype."""
-        return self.nhwc.dtype
+        return self._nhwc.dtype
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -133,10 +138,11 @@ def _beside_views(tensor: Any) -> Any:
     """Return a scalar, or one number for each channel (N, C, 1, 1), as it broadcasts to views; None for others."""
     shape = getattr(tensor, "shape", None)
     # TensorFlow has tensors whose number of axes nobody knows.
-    rank = getattr(shape, "rank", None) if hasattr(shape, "rank") else None if shape is None else len(shape)
-    if rank == 0:
+    if shape is None or getattr(shape, "rank", 0) is None:
+        return None
+    if len(shape) == 0:
         return tensor
-    return to_channels_last(tensor) if rank == 4 and tuple(shape[2:]) == (1, 1) else None
+    return to_channels_last(tensor) if len(shape) == 4 and tuple(shape[2:]) == (1, 1) else None
 
 
 def reduce_axes(function: Callable[..., Any], tensor: Any, axes: tuple[int, ...], keepdims: bool) -> Any:

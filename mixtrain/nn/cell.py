@@ -98,7 +98,7 @@ class Cell(CellState, CellHooks, CellSetup):
             )
         if any(isinstance(value, keras.KerasTensor) for value in keras.tree.flatten((args, kwargs))):
             return self.as_keras_layer()(*args, **kwargs)
-        run = run_library if _of_library(type(self)) else run_users
+        run = run_library if _of_library(type(self)) else run_users  # type: ignore[arg-type]
         return run(self._call, args, kwargs)
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:

@@ -103,7 +103,7 @@ def differentiate(
         ``(outputs, gradients of inputs, gradients of weights)``.
     """
     wants = wants_tensors(inputs, named)
-    hooks = [getattr(value, "gradient_hooks", None) for value in inputs]
+    hooks: list[Any] = [getattr(value, "gradient_hooks", None) for value in inputs]
     inputs = [_as_input(settled(value), index in positions) for index, value in enumerate(inputs)]
     sens = settled(sens)
     watched_at = tensor_positions(inputs, positions)

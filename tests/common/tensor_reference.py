@@ -63,7 +63,8 @@ WRONG: Final = frozenset({
 
 # What is different here, and stays so: a part does not see what is written to the whole after it was taken;
 # every tensor is contiguous and keeps its bits to itself; gradients have no hooks of tensors;
-# `Parameter.value` is a property and its shape TensorFlow's, as Keras needs them; what is no index says so by TypeError, as Python expects.
+# `Parameter.value` is a property and its shape TensorFlow's, as Keras needs them; what is no index says so by
+# TypeError, as Python expects.
 DIFFERENT: Final = frozenset({
     *(f"(lambda a, b: (put(a, 0, 100), b))(x, x{part})" for part in (
         "[0]", "[:, 1]", "[..., 0]", "[0, 0, 0]", ".reshape(6, 4)", ".T", ".flatten()", ".swapaxes(0, 1)", ".squeeze()",
