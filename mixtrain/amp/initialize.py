@@ -84,7 +84,7 @@ def initialize(
         master_weights        : True
         loss_scale            : 128.0  (given; O2 has dynamic)
         >>> net.weight.dtype, next(master_params(optimizer)).dtype.name
-        (float16, 'float32')
+        (mixtrain.float16, 'float32')
 
     Source: NVIDIA apex, `apex.amp.initialize`.
     """

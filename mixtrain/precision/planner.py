@@ -69,7 +69,7 @@ def plan_precision(
         >>> import keras
         >>> network = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2, name="head")])
         >>> plan_precision(network, "O2").row("head").compute_dtype
-        float16
+        mixtrain.float16
 
     Source: MindSpore, `mindspore.amp.auto_mixed_precision`; Micikevicius et al., 2018.
     """
