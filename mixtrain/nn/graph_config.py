@@ -40,7 +40,7 @@ class GraphConfig:
         >>> config = GraphConfig("Graph")
         >>> config.enable_amp(True)
         >>> config.half
-        float16
+        mixtrain.float16
 
     Source: OneFlow, `oneflow.nn.graph.graph_config.GraphConfig`.
     """
