@@ -92,7 +92,7 @@ def main() -> tuple[float, float]:
 
     norm = float(sum(ops.reduce_sum(ops.square(ops.cast(value, mixtrain.float32))) for value in
                      amp.master_params(optimizer))) ** 0.5
-    print(f"the parameters are {network.fc1.weight.dtype}; the norm of what the optimizer updates is {norm:.3f}")
+    print(f"the parameters are {network.fc1.weight.dtype.name}; the norm of what the optimizer updates is {norm:.3f}")
     return means[0], means[-1]
 
 

@@ -173,11 +173,11 @@ else:
         snapshot,
         to_numpy,
         to_tensor,
+        truth,
         wait_for,
     )
     from mixtrain.engine.jax.trace import as_written, has_results, traces
     from mixtrain.engine.jax.variables import store
-    from mixtrain.engine.jax.ways import truth
 
 __all__ = [
     "GROUPS",

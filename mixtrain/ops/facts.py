@@ -46,7 +46,7 @@ def dtype(x: Any) -> NumberFormat:
     Example:
         >>> import mixtrain, mixtrain.ops as ops
         >>> ops.dtype(mixtrain.Tensor([1.0]))
-        float32
+        mixtrain.float32
 
     Source: MindSpore, `mindspore.ops.dtype`.
     """

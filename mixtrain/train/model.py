@@ -146,7 +146,7 @@ class Model(KerasSaving):
         Example:
             >>> import mixtrain.nn as nn
             >>> Model(nn.Dense(2, 1), amp_level="O3").precision_report().row("").compute_dtype
-            float16
+            mixtrain.float16
         """
         self._networks.enter()
         return self._networks.precision.plan

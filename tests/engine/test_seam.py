@@ -15,7 +15,8 @@ ROOM = pathlib.Path(inspect.getfile(engine)).parent
 ENGINES = ("jax", "tensorflow")
 NEUTRAL = {
     "ClassLabels", "DeviceFacts", "ExampleColumn", "GroupFacts", "JitChoice", "LabelOutOfRange", "UnreadableRecord",
-    "first_outside", "note_class_labels", "telling_place", "tensor_method",
+    "TensorBase", "backend_value", "cast_keeping_layout", "elementwise", "first_outside", "join_along", "nhwc_of",
+    "note_class_labels", "public_tensor", "reduce_axes", "telling_place", "to_channels_last", "wrap_with",
 }
 MODULES = {"chance", "colours", "images", "warp"}
 # What the rooms of one engine know of each other.

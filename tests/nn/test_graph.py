@@ -235,7 +235,7 @@ def test_a_keras_network_loss_and_optimizer_that_are_not_built() -> None:
     assert network.layers[0].compute_dtype == "float32"
     evaluate = EvalGraph(network)
     np.testing.assert_array_equal(evaluate(X).asnumpy(), evaluate(X).asnumpy())
-    np.testing.assert_allclose(evaluate(X).asnumpy(), network(X, training=False).asnumpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(evaluate(X).asnumpy(), network(X, training=False), rtol=1e-5, atol=1e-6)
 
 
 def test_several_optimizers_each_train_their_own_part() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 # tests/engine/test_tensor.py fails if it moves.
 from keras.src.backend.common.masking import get_keras_mask, set_keras_mask
 
+from mixtrain.engine.jax.ways import decided
 from mixtrain.engine.layout import ChannelsFirstView, channels_first
 from mixtrain.engine.tensor_base import TensorBase, backend_value
 
@@ -122,6 +123,15 @@ def register_tensor(kind: type, make: Callable[[Any], Any]) -> None:
     jax.tree_util.register_pytree_node(
         kind, lambda value: ((value.backend_tensor(),), None), lambda _, leaves: make(leaves[0])
     )
+
+
+def truth(tensor: Any) -> bool:
+    """Return what a tensor decides: its value, or in a function that is traced in all ways, what this way decides.
+
+    Raises:
+        jax.errors.TracerBoolConversionError: The tensor has no value yet, and the function is not traced in all ways.
+    """
+    return decided(tensor)
 
 
 def mask_of(tensor: Any) -> Any:

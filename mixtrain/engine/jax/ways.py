@@ -63,7 +63,7 @@ def decisions() -> list[tuple[Any, bool]]:
     return [] if _open.way is None else _open.way.asked
 
 
-def truth(tensor: Any) -> bool:
+def decided(tensor: Any) -> bool:
     """Return what a tensor decides: its value, or in a function that is traced in all ways, what this way decides.
 
     Args:

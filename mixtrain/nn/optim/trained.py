@@ -92,7 +92,7 @@ def _check_each_once(where: str, parameters: Sequence[Any]) -> None:
             named.add(parameter.name)
         if parameter.trainable and not is_float(getattr(parameter, "stored_dtype", parameter.dtype)):
             raise checks.fail_value(
-                where, f"{parameter.name} must hold floats", parameter.dtype, "requires_grad=False for it"
+                where, f"{parameter.name} must hold floats", parameter.dtype.name, "requires_grad=False for it"
             )
 
 
