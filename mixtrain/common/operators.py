@@ -110,6 +110,17 @@ def operators(
     return forward, reflected
 
 
+def alike(direct: _Operator) -> _Operator:
+    """Return a comparison that fails for tensors of two shapes, which TensorFlow's own would call unequal."""
+
+    def compare(x: Any, y: Any) -> Any:
+        if isinstance(y, engine.TENSOR_TYPES) and isinstance(x, engine.TENSOR_TYPES) and x.shape != y.shape:
+            raise ValueError("The shapes differ.")
+        return direct(x, y)
+
+    return compare
+
+
 def with_scalars(function: _Operator) -> _Operator:
     """Return an operator for which a tensor without axes is as a number to one with axes of the same kind.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from mixtrain import checks, engine
 from mixtrain.common import method_forms
-from mixtrain.common.operators import matmul as matmul_operator, operators, with_scalars
+from mixtrain.common.operators import alike, matmul as matmul_operator, operators, with_scalars
 from mixtrain.common.parts import viewing
 from mixtrain.common.tensor_in_place import InPlaceMethods
 from mixtrain.common.tensor_math import MathMethods
@@ -322,8 +322,8 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     __le__, _ = operators("le", lambda x, y: x <= y, comparison.less_equal)
     __gt__, _ = operators("gt", lambda x, y: x > y, comparison.greater)
     __ge__, _ = operators("ge", lambda x, y: x >= y, comparison.greater_equal)
-    __eq__, _ = operators("eq", None, comparison.equal)
-    __ne__, _ = operators("ne", None, comparison.not_equal)
+    __eq__, _ = operators("eq", alike(lambda x, y: x == y), comparison.equal)
+    __ne__, _ = operators("ne", alike(lambda x, y: x != y), comparison.not_equal)
     __and__, __rand__ = operators("and", None, comparison.bitwise_and)
     __or__, __ror__ = operators("or", None, comparison.bitwise_or)
     __xor__, __rxor__ = operators("xor", None, comparison.bitwise_xor)

@@ -125,6 +125,8 @@ def channels_first(nhwc: Any, *, view: bool) -> Any:
 
 def elementwise(function: Callable[..., Any], *tensors: Any) -> Any:
     """Apply a function that treats every element alike, to channels-last tensors where they can stand for all."""
+    if not any(isinstance(tensor, TensorBase) for tensor in tensors):
+        return function(*tensors)
     views = [nhwc_of(tensor) for tensor in tensors]
     if any(view is not None for view in views):
         pairs = zip(tensors, views, strict=True)

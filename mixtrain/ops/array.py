@@ -35,12 +35,13 @@ def reshape(input: Any, shape: Any) -> Any:
     Source: MindSpore, `mindspore.ops.reshape`.
     """
     x = tensor("ops.reshape", input)
-    known = keras.ops.shape(x)
-    # An axis of unknown size has None for its size, and stays where its place is kept.
-    sizes = [
-        (known[place] if place < len(known) else -1) if size is None else size
-        for place, size in enumerate(sizes_of("ops.reshape", shape))
-    ]
+    sizes = list(sizes_of("ops.reshape", shape))
+    if None in sizes:
+        # An axis of unknown size has None for its size, and stays where its place is kept.
+        known = keras.ops.shape(x)
+        sizes = [
+            (known[place] if place < len(known) else -1) if size is None else size for place, size in enumerate(sizes)
+        ]
     _check_count(x, sizes)
     return keras.ops.reshape(x, sizes)
 

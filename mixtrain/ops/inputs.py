@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import numbers
 from collections.abc import Sequence
 from typing import Any
@@ -41,7 +42,12 @@ def is_number(value: Any) -> bool:
 
 def format_of(x: Any) -> DType:
     """Return a tensor's number format."""
-    return as_dtype(keras.backend.standardize_dtype(x.dtype))
+    return _dtype_of(x.dtype)
+
+
+@functools.cache
+def _dtype_of(dtype: Any) -> DType:
+    return as_dtype(keras.backend.standardize_dtype(dtype))
 
 
 def meeting_format(x: Any, number: Any) -> DType:
@@ -94,7 +100,7 @@ def check_broadcast(where: str, x: Any, y: Any) -> None:
 def as_floats(where: str, value: Any) -> Any:
     """Return `value` as a float tensor; integers and bools become float32."""
     x = tensor(where, value)
-    return x if is_float(x.dtype) else keras.ops.cast(x, float32)
+    return x if "float" in format_of(x) else keras.ops.cast(x, float32)
 
 
 def values_of(where: str, value: Any) -> np.ndarray:

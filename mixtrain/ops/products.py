@@ -29,6 +29,8 @@ def _two(where: str, x: Any, y: Any, ranks: tuple[int, ...] = ()) -> tuple[Any, 
                 f"{where}: expected tensors with {expected} axes; got shape {tuple(value.shape)}. "
                 f"Write a tensor with {expected} axes, or ops.matmul."
             )
+    if x.dtype == y.dtype:
+        return x, y
     dtype = promoted(format_of(x), format_of(y))
     return keras.ops.cast(x, dtype), keras.ops.cast(y, dtype)
 
