@@ -146,9 +146,9 @@ def run_library(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     if before == "backend":
         return function(*unwrapped(args), **(unwrapped(kwargs) if kwargs else kwargs))
     # A Tensor before all else is the common case, and in eager code every microsecond counts.
-    first = isinstance(args[0], TensorLike) if args else False
-    wants = first or before == "tensors" or wants_tensors(args, kwargs)
-    held = (args[0].held,) if first and len(args) == 1 and isinstance(args[0], engine.TensorBase) else unwrapped(args)
+    first = args[0] if args else None
+    wants = before == "tensors" or isinstance(first, TensorLike) or wants_tensors(args, kwargs)
+    held: tuple[Any, ...] = (unwrapped(first),) if len(args) == 1 else unwrapped(args)
     _state.mode = "backend"
     try:
         result = function(*held, **(unwrapped(kwargs) if kwargs else kwargs))

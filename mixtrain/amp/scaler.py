@@ -9,12 +9,13 @@ from typing import Any
 import keras
 
 from mixtrain import checks, engine
-from mixtrain.boundary import run_library, settled
+from mixtrain.boundary import library, run_library, settled
 from mixtrain.precision.loss_scale import LossScaleState
 from mixtrain.precision.scale_arguments import STAYING, checked_rule, checked_scale
 from mixtrain.precision.scaling import scaled, unscaled
 
 
+@library
 def all_finite(inputs: Any) -> Any:
     """Say whether every value of every tensor is finite.
 

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 
 from mixtrain import checks, engine
+from mixtrain.boundary import library
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import int32
 from mixtrain.nn.optim.init_args import opt_init_args_register
@@ -114,6 +115,7 @@ class Optimizer(OptimizerCell):
         )
 
     # ---- what custom rules call -------------------------------------------------------------------------------
+    @library
     def decay_weight(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
         """Return the gradients plus ``weight_decay * loss_scale * weight``, where there is decay."""
         if not self.exec_weight_decay:
@@ -127,14 +129,17 @@ class Optimizer(OptimizerCell):
             for parameter, flag, decay, gradient in rows
         )
 
+    @library
     def gradients_centralization(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
         """Return the gradients: centralization is not offered, and a group that asks for it is refused."""
         return tuple(gradients)
 
+    @library
     def flatten_gradients(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
         """Return the gradients: parameters are never laid out in one block, as MindSpore can."""
         return tuple(gradients)
 
+    @library
     def scale_grad(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
         """Return the gradients divided by `loss_scale`."""
         if not self.need_scale:

@@ -9,7 +9,7 @@ import keras
 
 from mixtrain import checks, context, engine
 from mixtrain.common.parameter import Parameter
-from mixtrain.boundary import is_any_tensor
+from mixtrain.boundary import is_any_tensor, library
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.optim.adapter import drive
 from mixtrain.nn.step.compiled_call import CompiledCall
@@ -269,6 +269,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         self.scale_sense.assign(keras.ops.cast(_scalar(sens), "float32"))
 
     # ---- for subclasses that write their own construct ----------------------------------------------------------
+    @library
     def start_overflow_check(self, pre_cond: Any, compute_input: Any) -> tuple[Any, Any]:
         """Return ``(status, compute_input)``; nothing needs to start here, the gradients themselves tell.
 
@@ -276,10 +277,12 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         """
         return pre_cond, engine.snapshot(compute_input) if isinstance(compute_input, keras.Variable) else compute_input
 
+    @library
     def get_overflow_status(self, status: Any, compute_output: Any) -> Any:
         """Return a bool scalar: whether some gradient of `compute_output` is not finite."""
         return keras.ops.logical_not(engine.all_finite(keras.tree.flatten(compute_output)))
 
+    @library
     def process_loss_scale(self, overflow: Any) -> Any:
         """Move the loss scale by one step; return `overflow`."""
         self.advance(keras.ops.logical_not(overflow))

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import keras
+
 from tests.structure.scripts.process_state import Recorder, differences, random_states
 
 
@@ -20,6 +22,8 @@ def main() -> None:
 
     from tests.structure.scripts import programs
 
+    # Keras's own way to seed, which `set_seed` takes, imports TensorFlow where it is installed, on JAX too.
+    keras.utils.set_random_seed(0)
     before = recorder.state()
     programs.train_keras_network()
     _tell("a Keras network trained with Model", differences(before, recorder.state()))
