@@ -171,13 +171,3 @@ def run_users(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     finally:
         _state.mode = before
     return wrapped(result) if wants else unwrapped(result)
-
-
-def users(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a user's function as library code calls it, by `run_users`."""
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return run_users(function, args, kwargs)
-
-    return call

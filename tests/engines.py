@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
@@ -40,6 +41,17 @@ def compiled_for_users(function: Callable[..., Any], *, xla: bool = False) -> Ca
 
     compiled = engine.compile_function(run, choice=engine.JitChoice(xla, "test"))
     return lambda *tensors: boundary.wrapped(compiled(*boundary.settled(tensors)))
+
+
+# What TensorFlow's C++ libraries log, some of it before any level is read.
+_LOGGED: Final = re.compile(
+    r"[IWE]\d{4} .*|WARNING: All log messages before absl.*|To enable the following instructions.*"
+)
+
+
+def without_logs(text: str) -> list[str]:
+    """Return the lines of a standard error that TensorFlow's C++ libraries did not log."""
+    return [line for line in text.splitlines() if line.strip() and not _LOGGED.fullmatch(line)]
 
 
 def on_jax_only_some(cases: Iterable[Any], some: Sequence[int] = (0,)) -> list[Any]:

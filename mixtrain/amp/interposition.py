@@ -2,9 +2,9 @@
 
 Keras has no hook for its operators and layers that is limited to a scope, so what it shows to the public is replaced
 while at least one thread is inside an autocast: the functions in `keras.ops`, `keras.activations` and `keras.losses`,
-the calls of `keras.Layer` and `keras.Operation`, the operators of `keras.Variable`, and through the engine those of its
-tensors. The first to enter installs, the last to leave puts back the very objects that were there. Each replacement
-asks first whether the thread that runs it is inside; all other threads get what was there.
+the calls of `keras.Layer` and `keras.Operation`, and the operators of `keras.Variable`. The first to enter installs,
+the last to leave puts back the very objects that were there. Each replacement asks first whether the thread that runs
+it is inside; all other threads get what was there.
 """
 
 from __future__ import annotations
@@ -22,11 +22,8 @@ from mixtrain.amp.keras_autocast import compute_dtype_of, layer_call, operation_
 from mixtrain.autocast.state import autocast_in_force, is_symbolic
 from mixtrain.autocast.operator_lists import normal, rows
 
-# Operators of Python's, as the table calls them. All others promote, as `add` does.
-OPERATORS: Final = {
-    "__matmul__": "matmul", "__rmatmul__": "matmul", "__pow__": "pow", "__rpow__": "pow", "__rtruediv__": "reciprocal",
-}
-_VARIABLE_OPERATORS: Final = ("__matmul__", "__rmatmul__", "__pow__", "__rpow__")
+# Operators of variables that do not promote alone, as the table calls them.
+_VARIABLE_OPERATORS: Final = {"__matmul__": "matmul", "__rmatmul__": "matmul", "__pow__": "pow", "__rpow__": "pow"}
 _CAST: Final = tuple(name for name, kind in rows() if kind != "inputs")
 _ABSENT: Final = object()
 _PLACES: Final = ("ops", "ops.nn", "ops.numpy", "ops.linalg", "ops.math", "activations", "losses")
@@ -119,15 +116,11 @@ def _behind(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return operator_call(name, function)
 
 
-def _cast_operands(operator: str, first: Any, other: Any) -> tuple[Any, Any] | None:
-    """Return the operands of a plain operator between tensors, cast as the table says; None outside any autocast."""
+def _cast_operands(row: str, first: Any, other: Any) -> tuple[Any, Any]:
+    """Return the operands of an operator, cast as its row of the table says."""
     state = autocast_in_force()
-    if state is None or is_symbolic((first, other)):
-        return None
-    name = OPERATORS.get(operator)
-    if name is None or (operator == "__rtruediv__" and not isinstance(other, (int, float))):
-        return first, other
-    (first, other), _ = state.cast(name, (first, other), {})
+    if state is not None and not is_symbolic((first, other)):
+        (first, other), _ = state.cast(row, (first, other), {})
     return first, other
 
 
@@ -136,7 +129,7 @@ def _variable_operator(name: str, original: Callable[..., Any]) -> Callable[...,
 
     @functools.wraps(original)
     def call(self: Any, other: Any) -> Any:
-        first, second = _cast_operands(name, self, other) or (self, other)
+        first, second = _cast_operands(_VARIABLE_OPERATORS[name], self, other)
         return original(self, second) if first is self else getattr(first, name)(second)
 
     return call

@@ -13,20 +13,14 @@ import numpy as np
 from mixtrain import engine
 from mixtrain.autocast.state import autocast_in_force
 from mixtrain.boundary import TensorLike, running, wrapped
-from mixtrain.dtype import DTYPES, DType, as_dtype, is_float, promoted
+from mixtrain.dtype import DTYPES, is_float, promoted
 from mixtrain.ops import products
-from mixtrain.ops.inputs import format_of, is_number, tensor
+from mixtrain.ops.inputs import dtype_of, format_of, is_number, tensor
 
 _Operator = Callable[[Any, Any], Any]
 _OPERANDS = (TensorLike, *engine.TENSOR_TYPES, np.ndarray, np.generic, numbers.Number, keras.Variable, list, tuple)
 # A list equals no tensor.
 _COMPARED = _OPERANDS[:-2]
-
-
-@functools.cache
-def dtype_of(dtype: Any) -> DType:
-    """Return the `DType` of a backend's dtype."""
-    return as_dtype(keras.backend.standardize_dtype(dtype))
 
 
 @functools.cache

@@ -12,11 +12,11 @@ from mixtrain import boundary, checks, engine
 from mixtrain.common import indexing, parts, printing
 from mixtrain.common.gradient_hooks import GradientHooks
 from mixtrain.common.initializer import Initializer
-from mixtrain.common.operators import dtype_of, is_numeric
+from mixtrain.common.operators import is_numeric
 from mixtrain.common.tensor_methods import TensorMethods
 from mixtrain.dtype import DType, as_dtype, float32
 from mixtrain.ops.hook_backward import hook_gradients
-from mixtrain.ops.inputs import tensor as as_tensor
+from mixtrain.ops.inputs import dtype_of, tensor as as_tensor
 
 
 class _TensorType(type):
@@ -109,10 +109,7 @@ class Tensor(TensorMethods, engine.TensorBase, metaclass=_TensorType):
     @property
     def strides(self) -> tuple[int, ...]:
         """How many bytes apart neighbors along each axis are."""
-        sizes, found = self.shape, [self.itemsize]
-        for size in reversed(sizes[1:]):
-            found.append(found[-1] * size)
-        return tuple(reversed(found)) if sizes else ()
+        return tuple(self.itemsize * steps for steps in self.stride())
 
     @property
     def has_init(self) -> bool:

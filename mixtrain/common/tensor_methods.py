@@ -302,7 +302,7 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
 
     T = property(viewing(operator("transpose", _turned)))
     mT = property(viewing(operator("transpose", lambda self: keras.ops.swapaxes(self, -1, -2))))
-    H = property(viewing(operator("transpose", _turned)))
+    H = T
     size = property(facts.size)
     itemsize = property(lambda self: engine.bytes_of(self.dtype))
     nbytes = property(lambda self: engine.bytes_of(self.dtype) * facts.size(self))

@@ -42,11 +42,12 @@ def is_number(value: Any) -> bool:
 
 def format_of(x: Any) -> DType:
     """Return a tensor's number format."""
-    return _dtype_of(x.dtype)
+    return dtype_of(x.dtype)
 
 
 @functools.cache
-def _dtype_of(dtype: Any) -> DType:
+def dtype_of(dtype: Any) -> DType:
+    """Return the `DType` of a backend's dtype."""
     return as_dtype(keras.backend.standardize_dtype(dtype))
 
 

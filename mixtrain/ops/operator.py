@@ -85,11 +85,6 @@ def _class_name(kind: type) -> str:
     return next(base.__name__ for base in kind.__mro__ if of_this_package(base))
 
 
-def operators(functions: dict[str, _Function]) -> dict[str, _Function]:
-    """Return functions by name, each as an operator."""
-    return {name: operator(name, function) for name, function in functions.items()}
-
-
 def make_operators(names: Iterable[str]) -> None:
     """Make the public functions of this package operators, wherever its files have imported them.
 

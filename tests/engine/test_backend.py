@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 
@@ -12,6 +11,7 @@ import pytest
 
 from mixtrain import MixtrainError, UnsupportedBackendError
 from mixtrain.engine.backend import check_backend
+from tests.engines import without_logs
 
 
 def imported(**environment: str) -> subprocess.CompletedProcess[str]:
@@ -33,10 +33,7 @@ def test_a_backend_without_an_engine_is_refused_and_the_error_says_what_to_set(b
 @pytest.mark.slow
 def test_importing_mixtrain_prints_no_more_than_importing_keras() -> None:
     result = imported(KERAS_BACKEND=keras.backend.backend())
-    # TensorFlow's C++ libraries log while they load.
-    logged = re.compile(r"[IWE]\d{4} .*|WARNING: All log messages before absl.*|To enable the following instructions.*")
-    lines = [line for line in result.stderr.splitlines() if line.strip() and not logged.fullmatch(line)]
-    assert (result.returncode, result.stdout, lines) == (0, "", [])
+    assert (result.returncode, result.stdout, without_logs(result.stderr)) == (0, "", [])
 
 
 def test_the_error_is_an_import_error_and_a_mixtrain_error() -> None:

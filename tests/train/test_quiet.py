@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import textwrap
 
 import pytest
 
+from tests.engines import without_logs
+
 ROOT = pathlib.Path(__file__).parents[2]
-# What TensorFlow's C++ libraries log, some of it before any level is read.
-_LOGGED = re.compile(r"[IWE]\d{4} .*|WARNING: All log messages before absl.*|To enable the following instructions.*")
 
 NETWORKS = """
     import pathlib
@@ -186,7 +185,7 @@ def _standard_error(script: str) -> list[str]:
         env=environment | {"TF_CPP_MIN_LOG_LEVEL": "3"}, capture_output=True, text=True, timeout=400,
     )
     spoken = done.stderr.split(_MARK)[-1]
-    lines = [line for line in spoken.splitlines() if line.strip() and not _LOGGED.fullmatch(line)]
+    lines = without_logs(spoken)
     assert done.returncode == 0, "\n".join(lines)
     return lines
 
