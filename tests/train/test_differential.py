@@ -20,9 +20,6 @@ SEEDS = range(int(os.environ.get("MIXTRAIN_DIFFERENTIAL_FIRST", "0")), 10**9)
 COUNT = int(os.environ.get("MIXTRAIN_DIFFERENTIAL_SEEDS", "40"))
 SCALE = 1024
 EXACT, HALF, ROUNDINGS = 1e-6, 2e-2, 4.0
-# Runs in float16 that part from Keras's on JAX by more than four times what a rounding of the first weights moves
-# Keras's own; on TensorFlow they do not. The cause is not known yet.
-APART_ON_JAX = frozenset({33, 52})
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +39,8 @@ def in_keras(case: Case, start: list[np.ndarray] | None = None) -> tuple[list[np
     before = [np.array(weight) for weight in network.get_weights()]
     optimizer = case.optimizer()
     if case.half == "float16":
+        # Built by a LossScaleOptimizer, Nadam's product of momenta is no variable of it, and stays 1 on JAX.
+        optimizer.build(network.trainable_variables)
         optimizer = keras.optimizers.LossScaleOptimizer(optimizer, initial_scale=SCALE)
     loss = keras.tree.map_structure(lambda form: form.theirs(), case.loss)
     # Six steps take TensorFlow less time than to trace one; JAX compiles each operation by itself otherwise.
@@ -107,7 +106,7 @@ def rounding(case: Case, theirs: Any, start: list[np.ndarray]) -> float:
     return distance(again, theirs, start, case.half is not None)
 
 
-@pytest.mark.parametrize("seed", [seed for seed in SEEDS[:COUNT] if ON_TENSORFLOW or seed not in APART_ON_JAX])
+@pytest.mark.parametrize("seed", SEEDS[:COUNT])
 def test_a_run_equals_keras(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     case = drawn_case(seed)
     if case.feed == "groups":
