@@ -12,7 +12,7 @@ import keras
 import numpy as np
 
 from benchmarks.gpu_ceilings import PRODUCTS
-from mixtrain import FixedLossScaleManager, engine
+from mixtrain import FixedLossScaleManager, backend
 from mixtrain.precision.loss_scale import LossScaleRule, next_loss_scale
 from tests.golden.lenet import EPOCHS, TRACES, train
 
@@ -67,7 +67,7 @@ def _linear_row(
     random = np.random.default_rng(1)
     a, b = (jnp.asarray(random.standard_normal(shape, np.float32), dtype) for shape in (left, right))
     with jax.default_matmul_precision(precision):
-        seen = np.asarray(engine.product(compute, a, b), np.float64)
+        seen = np.asarray(backend.product(compute, a, b), np.float64)
     wide = (np.asarray(a, np.float64), np.asarray(b, np.float64))
     error = np.abs(seen - exact(*wide)) / exact(*map(np.abs, wide))
     return row(f"{what}, {name}", error.max(), ROUNDED[name])
@@ -86,7 +86,7 @@ def normalisation_row(dtype: str) -> dict[str, Any]:
     gamma, beta = (random.standard_normal(12, np.float32) for _ in range(2))
     zeros = np.zeros(12, np.float32)
     told = [jnp.asarray(part) for part in (gamma, beta, zeros, zeros + 1)]
-    y, mean, variance = engine.fused_batch_norm(x, *told, epsilon=1e-3, training=True)
+    y, mean, variance = backend.fused_batch_norm(x, *told, epsilon=1e-3, training=True)
     wide = np.asarray(x, np.float64)
     axes = (0, 1, 2)
     exact = (wide - wide.mean(axes)) / np.sqrt(wide.var(axes) + 1e-3) * gamma + beta

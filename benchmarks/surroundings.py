@@ -8,7 +8,7 @@ import platform
 import re
 from typing import Any, Final
 
-from mixtrain import engine
+from mixtrain import backend
 
 # The abilities that decide how fast half precision is on a CPU.
 FLAGS: Final = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_int8", "amx_bf16")
@@ -18,7 +18,7 @@ def surroundings() -> dict[str, Any]:
     """Return device, processor and system, for the record."""
     text = _cpu_text()
     flags = _field(text, "flags").split()
-    device = engine.describe_device()
+    device = backend.describe_device()
     return {
         "device": device.kind,
         "fast_bfloat16": device.fast_bfloat16,

@@ -1,12 +1,11 @@
 """Mixed-precision training for Keras that you can see and control."""
 
-# The engine comes first: it says what is wrong with the backend.
-from mixtrain import engine as _engine  # noqa: F401  isort: skip
+# First of all: it reports a Keras backend that is not supported.
+from mixtrain import backend as _backend  # noqa: F401  isort: skip
 
 from mixtrain import amp, common, communication, context, dataset, dtype, log, nn, ops, serialization, train
 from mixtrain.common.jit import jit, ms_function
 from mixtrain.common.parameter import Parameter, ParameterTuple
-from mixtrain.seed import get_seed, set_seed
 from mixtrain.common.tensor import Tensor, from_numpy, tensor
 from mixtrain.context import (
     GRAPH_MODE,
@@ -50,7 +49,6 @@ from mixtrain.errors import (
     UnsupportedBackendError,
 )
 from mixtrain.homes import install_homes
-from mixtrain.ops import is_tensor
 from mixtrain.nn.metrics import (
     F1,
     MAE,
@@ -77,9 +75,11 @@ from mixtrain.nn.metrics import (
     rearrange_inputs,
 )
 from mixtrain.nn.step.manager import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
-from mixtrain.ops import grad, value_and_grad
+from mixtrain.ops import grad, is_tensor, value_and_grad
 from mixtrain.precision.request import to_float
+from mixtrain.seed import get_seed, set_seed
 from mixtrain.serialization import export, load, load_checkpoint, load_param_into_net, save_checkpoint
+from mixtrain.train import SummaryRecord
 from mixtrain.train.callback import (
     BackupAndRestore,
     Callback,
@@ -96,7 +96,6 @@ from mixtrain.train.callback import (
     SummaryCollector,
     TimeMonitor,
 )
-from mixtrain.train import SummaryRecord
 from mixtrain.train.model import Model
 from mixtrain.train.run_context import RunContext
 from mixtrain.version import __version__

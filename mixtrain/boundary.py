@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import keras
 
-from mixtrain import engine
+from mixtrain import backend
 
 Mode = Literal["outside", "tensors", "backend"]
 
@@ -37,7 +37,7 @@ class TensorLike:
 
 def is_any_tensor(value: Any) -> bool:
     """Whether `value` is a Tensor, a Parameter, a backend tensor or a Keras variable."""
-    return isinstance(value, (*engine.TENSOR_TYPES, keras.Variable))
+    return isinstance(value, (*backend.TENSOR_TYPES, keras.Variable))
 
 
 def mode() -> Mode:
@@ -69,7 +69,7 @@ def wants_tensors(*values: Any) -> bool:
 
 def _first_tensor(values: Any) -> Any:
     """Return the first Tensor in a structure; if there is none, the first backend tensor, or None."""
-    backend = None
+    found = None
     for value in values.values() if isinstance(values, dict) else values:
         if isinstance(value, TensorLike):
             return value
@@ -77,14 +77,14 @@ def _first_tensor(values: Any) -> Any:
             value = _first_tensor(value)
             if isinstance(value, TensorLike):
                 return value
-        if backend is None and isinstance(value, engine.TENSOR_TYPES):
-            backend = value
-    return backend
+        if found is None and isinstance(value, backend.TENSOR_TYPES):
+            found = value
+    return found
 
 
 def unwrapped(values: Any) -> Any:
     """Return a structure with what its Tensors hold; channels-last views stay views."""
-    if isinstance(values, engine.TensorBase):
+    if isinstance(values, backend.TensorBase):
         return values.held if isinstance(values, TensorLike) else values
     if isinstance(values, (tuple, list, dict)):
         return _mapped(unwrapped, values)
@@ -93,7 +93,7 @@ def unwrapped(values: Any) -> Any:
 
 def settled(values: Any) -> Any:
     """Return a structure with backend tensors in place of Tensors and views."""
-    if isinstance(values, engine.TensorBase):
+    if isinstance(values, backend.TensorBase):
         return values.backend_tensor()
     if isinstance(values, (tuple, list, dict)):
         return _mapped(settled, values)
@@ -102,8 +102,8 @@ def settled(values: Any) -> Any:
 
 def wrapped(values: Any) -> Any:
     """Return a structure with Tensors in place of backend tensors and views."""
-    if isinstance(values, engine.TENSOR_TYPES):
-        return values if isinstance(values, (TensorLike, keras.KerasTensor)) else engine.public_tensor(values)
+    if isinstance(values, backend.TENSOR_TYPES):
+        return values if isinstance(values, (TensorLike, keras.KerasTensor)) else backend.public_tensor(values)
     if isinstance(values, (tuple, list, dict)):
         return _mapped(wrapped, values)
     return values

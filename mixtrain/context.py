@@ -23,7 +23,7 @@ PYNATIVE_MODE: Final = 1
 DeviceTarget = Literal["CPU", "GPU", "Ascend"]
 JitLevel = Literal["auto", "O0", "O1", "O2"]
 
-# Settings of the reference that one device and this engine do not need; accepted so that scripts run.
+# Settings of the reference that one device and this backend do not need; accepted so that scripts run.
 _WITHOUT_EFFECT: Final = frozenset({
     "device_id", "save_graphs", "save_graphs_path", "enable_graph_kernel", "graph_kernel_flags",
     "enable_auto_mixed_precision", "mempool_block_size", "max_call_depth", "max_device_memory",
@@ -50,7 +50,7 @@ def set_context(**settings: Any) -> None:
     Args:
         **settings: ``mode``: `GRAPH_MODE` (0, the default: steps are compiled) or `PYNATIVE_MODE` (1: steps run
             eagerly, to debug them). ``device_target``: "CPU", "GPU" or "Ascend" (or "Davinci", its first name);
-            where the machine has no such device, a warning names the one in use. ``jit_level``: "auto" (the engine
+            where the machine has no such device, a warning names the one in use. ``jit_level``: "auto" (the backend
             decides by device and dtype), "O0" (plain graph) or "O1"/"O2" (XLA). Other settings of MindSpore's
             `set_context` are accepted without effect.
 

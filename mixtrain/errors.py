@@ -33,7 +33,7 @@ class PrecisionRuleError(MixtrainError, ValueError):
 
 
 class UnsupportedBackendError(MixtrainError, ImportError):
-    """The Keras backend in use has no mixtrain engine."""
+    """The Keras backend in use is not supported."""
 
 
 class CheckpointError(MixtrainError, ValueError):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 
 
 class _Streams:
@@ -64,7 +64,7 @@ def stream_of(name: str, seed: int = 0) -> keras.random.SeedGenerator:
         seed: The seed it was given, 0 for none; each has a stream of its own.
     """
     if (name, seed) not in _Streams.drawing:
-        with engine.outside_graph():
+        with backend.outside_graph():
             _Streams.drawing[name, seed] = keras.random.SeedGenerator(seed=_first_seed(name, seed))
     return _Streams.drawing[name, seed]
 
@@ -89,7 +89,7 @@ def next_seed() -> int:
 def seed_state() -> dict[str, Any]:
     """Return the seed and where its generator and each operation's stream stand, as plain numbers for a checkpoint."""
     drawing = [
-        [name, seed, engine.to_numpy(stream.state).tolist()] for (name, seed), stream in _Streams.drawing.items()
+        [name, seed, backend.to_numpy(stream.state).tolist()] for (name, seed), stream in _Streams.drawing.items()
     ]
     return {"seed": _Streams.seed, "generator": _Streams.generator.bit_generator.state, "drawing": drawing}
 

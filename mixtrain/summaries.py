@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.changes import precision_changed
 
 
 class _Held:
     """The values put aside, by plugin, tag, format and shape; how many record; whether anything asked."""
 
-    values: dict[tuple[Any, ...], engine.HeldValue] = {}
+    values: dict[tuple[Any, ...], backend.HeldValue] = {}
     recorders = 0
     asked = False
 
@@ -32,7 +32,7 @@ def put_aside(plugin: str, tag: str, value: Any) -> None:
     key = (plugin, tag, str(value.dtype), tuple(value.shape))
     if key not in _Held.values:
         # Never dropped: steps that were compiled with it may still be called.
-        _Held.values[key] = engine.HeldValue(value)
+        _Held.values[key] = backend.HeldValue(value)
     _Held.values[key].put(value)
 
 

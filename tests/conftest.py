@@ -15,9 +15,9 @@ from tests.conformance.table import pytest_terminal_summary  # noqa: F401  A hoo
 collect_ignore_glob = ["data/make_*.py", "conformance/tutorials/*.py"]
 
 
-# What every engine must hold to; the rest (documents, examples, benchmarks) is tested on TensorFlow.
+# What every backend must hold to; the rest (documents, examples, benchmarks) is tested on TensorFlow.
 CONTRACT = (
-    "amp", "common", "conformance", "dataset", "diagnostics", "engine", "golden", "network", "nn", "ops", "precision",
+    "amp", "common", "conformance", "dataset", "diagnostics", "backend", "golden", "network", "nn", "ops", "precision",
     "serialization", "structure/test_nothing_is_changed.py", "test_checks.py", "test_homes.py", "test_words.py",
     "train",
 )
@@ -36,12 +36,12 @@ def pytest_ignore_collect(collection_path: pathlib.Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out what is about the TensorFlow engine where another one runs."""
+    """Leave out what is about the TensorFlow backend where another one runs."""
     if keras.backend.backend() == "tensorflow":
         return
     for item in items:
         if item.get_closest_marker("tensorflow"):
-            item.add_marker(pytest.mark.skip(reason="about the TensorFlow engine"))
+            item.add_marker(pytest.mark.skip(reason="about the TensorFlow backend"))
 
 
 @pytest.fixture(autouse=True)

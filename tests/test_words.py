@@ -12,7 +12,7 @@ import pytest
 import mixtrain
 from mixtrain import checks, context
 from mixtrain.dtype import as_dtype, is_float, is_half, wider
-from tests.engines import held_as
+from tests.backends import held_as
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.optim.adapter import OptimizerDriver, drive
 from mixtrain.nn.optim.optimizer import Optimizer
@@ -103,7 +103,7 @@ class AmpOptimizer(Optimizer):
         variables = list(self.parameters if variables is None else variables)
         if self.scaler is None:
             drive(self).apply(list(gradients), variables)
-            return engine.to_tensor(True)
+            return backend.to_tensor(True)
         object.__setattr__(self, "_stepping", True)
         try:
             applied = self.scaler.step(self, list(gradients), variables)

@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.boundary import library, run_library, settled
 from mixtrain.precision.loss_scale import LossScaleState
 from mixtrain.precision.scale_arguments import STAYING, checked_rule, checked_scale
@@ -37,7 +37,7 @@ def all_finite(inputs: Any) -> Any:
     """
     if not isinstance(inputs, (list, tuple)) or not inputs:
         raise checks.fail_type("all_finite", "inputs must be a tuple or list of tensors", inputs, "all_finite([x])")
-    return engine.all_finite(keras.tree.flatten(inputs))
+    return backend.all_finite(keras.tree.flatten(inputs))
 
 
 class LossScaler(abc.ABC):
@@ -68,7 +68,7 @@ class _StateScaler(LossScaler):
     @property
     def scale_value(self) -> Any:
         """The scale as it is now, a float32 scalar."""
-        return engine.public_tensor(engine.to_tensor(self.state.loss_scale))
+        return backend.public_tensor(backend.to_tensor(self.state.loss_scale))
 
     def scale(self, inputs: Any) -> Any:
         """Return `inputs` multiplied by the scale, each tensor in its own format."""
@@ -153,8 +153,8 @@ def _mapped(function: Callable[[Any, Any], Any], inputs: Any, loss_scale: Any) -
     def one(value: Any) -> Any:
         if value is None:
             return None
-        value = engine.to_tensor(value)
+        value = backend.to_tensor(value)
         result = function(value, loss_scale)
-        return engine.map_values(lambda values: keras.ops.cast(values, value.dtype), result)
+        return backend.map_values(lambda values: keras.ops.cast(values, value.dtype), result)
 
     return keras.tree.map_structure(one, inputs)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.amp.amp_optimizer import AmpOptimizer
 from mixtrain.amp.initialize import initialized_plan
 from mixtrain.amp.mixed_precision import chosen_planning
@@ -169,7 +169,7 @@ def make_train_cell(with_loss: Any, optimizer: Any, manager: LossScaleManager | 
         return TrainOneStepCell(with_loss, optimizer, sens=float(manager.get_loss_scale()))
     cell = None if host_driven(manager) else manager.get_update_cell()
     if cell is None:
-        cell = engine.to_tensor(float(manager.get_loss_scale()))
+        cell = backend.to_tensor(float(manager.get_loss_scale()))
     return TrainOneStepWithLossScaleCell(with_loss, optimizer, cell)
 
 

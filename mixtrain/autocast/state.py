@@ -11,7 +11,7 @@ from typing import Any, Final
 import keras
 import numpy as np
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.autocast.operator_lists import RECURRENT_ROWS, TABLE, OperatorClass, normal
 from mixtrain.dtype import DType, as_dtype, float32, float64, wider
 
@@ -138,7 +138,7 @@ def _float_format(value: Any, numpy_as_float32: bool) -> DType | None:
     """Return the format of a float tensor, variable or array; None for all else."""
     if isinstance(value, np.ndarray):
         name = "float32" if numpy_as_float32 and value.dtype == np.float64 else value.dtype.name
-    elif engine.is_tensor(value) or isinstance(value, keras.Variable):
+    elif backend.is_tensor(value) or isinstance(value, keras.Variable):
         name = getattr(value.dtype, "name", value.dtype)
     else:
         return None
@@ -152,17 +152,17 @@ def _mapped(values: Any, dtype: DType, numpy_as_float32: bool) -> Any:
         found = _float_format(value, numpy_as_float32)
         if found is None or found == dtype:
             return value
-        tensor = value if engine.is_tensor(value) else engine.to_tensor(value)
-        return keep_mask(value, engine.cast_keeping_layout(tensor, dtype))
+        tensor = value if backend.is_tensor(value) else backend.to_tensor(value)
+        return keep_mask(value, backend.cast_keeping_layout(tensor, dtype))
 
     return _map(cast, values)
 
 
 def keep_mask(value: Any, cast_value: Any) -> Any:
     """Return a cast tensor with the mask that Keras's layers and losses read from the one it was made of."""
-    mask = engine.mask_of(value) if engine.is_tensor(value) else None
+    mask = backend.mask_of(value) if backend.is_tensor(value) else None
     if mask is not None:
-        engine.give_mask(cast_value, mask)
+        backend.give_mask(cast_value, mask)
     return cast_value
 
 

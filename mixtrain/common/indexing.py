@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.boundary import settled
 from mixtrain.dtype import is_float
 from mixtrain.ops.inputs import is_number, tensor
@@ -54,7 +54,7 @@ def written(x: Any, index: Any, value: Any) -> Any:
         value = float(value)
     value = keras.ops.cast(tensor("Tensor", settled(value)), dtype)
     mask = settled(index)
-    if engine.is_tensor(mask) and keras.backend.standardize_dtype(mask.dtype) == "bool" and mask.shape == x.shape \
+    if backend.is_tensor(mask) and keras.backend.standardize_dtype(mask.dtype) == "bool" and mask.shape == x.shape \
             and len(value.shape) == 0:
         return keras.ops.where(mask, value, x)
     chosen = read(places(x), index)
@@ -88,7 +88,7 @@ def scattered(x: Any, chosen: Any, values: Any) -> Any:
 
 
 def _is_array(part: Any) -> bool:
-    return engine.is_tensor(part) or isinstance(part, np.ndarray)
+    return backend.is_tensor(part) or isinstance(part, np.ndarray)
 
 
 def _parsed(x: Any, index: Any) -> _Key:
@@ -130,11 +130,11 @@ def _part(part: Any) -> list[Any]:
     if isinstance(part, numbers.Integral):
         return [int(part)]
     if isinstance(part, (list, tuple, range)):
-        part = engine.to_tensor(keras.ops.stack([engine.to_tensor(settled(item)) for item in part])) if any(
-            engine.is_tensor(settled(item)) for item in part
+        part = backend.to_tensor(keras.ops.stack([backend.to_tensor(settled(item)) for item in part])) if any(
+            backend.is_tensor(settled(item)) for item in part
         ) else np.asarray(part if len(part) else np.zeros(0, np.int32))
     if isinstance(part, keras.Variable):
-        part = engine.to_tensor(part)
+        part = backend.to_tensor(part)
     if not _is_array(part):
         raise IndexError(
             f"Tensor: expected ints, slices, None, Ellipsis, bools, integer arrays or tensors as an index; got "
@@ -167,8 +167,8 @@ class _Places:
 
 def _bound(value: Any) -> Any:
     value = settled(value)
-    if engine.is_tensor(value) or isinstance(value, np.ndarray):
-        known = engine.known_value(value) if engine.is_tensor(value) else value
+    if backend.is_tensor(value) or isinstance(value, np.ndarray):
+        known = backend.known_value(value) if backend.is_tensor(value) else value
         return value if known is None else int(known)
     return value
 
@@ -202,7 +202,7 @@ def _checked(x: Any, parts: list[Any]) -> list[Any]:
 
 
 def _check_range(part: Any, size: Any, axis: int) -> None:
-    known = part if isinstance(part, np.ndarray) else engine.known_value(part)
+    known = part if isinstance(part, np.ndarray) else backend.known_value(part)
     if known is None or size is None or not known.size:
         return
     low, high = int(known.min()), int(known.max())
@@ -261,8 +261,8 @@ def _size(x: Any, axis: int) -> Any:
 def _positive(part: Any, size: Any) -> Any:
     """Return indices counted from the front, as an int32 tensor."""
     if isinstance(part, (int, np.integer)):
-        return engine.to_tensor(np.asarray(part + size if part < 0 else part, np.int32))
-    index = keras.ops.cast(engine.to_tensor(part), "int32")
+        return backend.to_tensor(np.asarray(part + size if part < 0 else part, np.int32))
+    index = keras.ops.cast(backend.to_tensor(part), "int32")
     return keras.ops.where(index < 0, index + size, index)
 
 

@@ -9,9 +9,9 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from mixtrain import checks, engine
-from mixtrain.seed import generator
+from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32
+from mixtrain.seed import generator
 
 FanMode = Literal["fan_in", "fan_out"]
 
@@ -234,10 +234,10 @@ def initializer(init: Any, shape: Any = None, dtype: Any = float32) -> Any:
     Source: MindSpore, `mindspore.common.initializer.initializer`.
     """
     shape = (shape,) if isinstance(shape, numbers.Integral) else None if shape is None else tuple(shape)
-    if engine.is_tensor(init) or isinstance(init, np.ndarray):
+    if backend.is_tensor(init) or isinstance(init, np.ndarray):
         if shape is not None and tuple(init.shape) != shape:
             raise checks.fail_value("initializer", f"init must have shape {shape}", tuple(init.shape), "shape=None")
-        return engine.public_tensor(engine.to_tensor(init))
+        return backend.public_tensor(backend.to_tensor(init))
     if shape is None or any(not isinstance(n, numbers.Integral) or n <= 0 for n in shape):
         raise checks.fail_value("initializer", "shape must be positive ints", shape, "shape=(2, 3)")
     if isinstance(init, str):
@@ -248,4 +248,4 @@ def initializer(init: Any, shape: Any = None, dtype: Any = float32) -> Any:
     elif isinstance(init, numbers.Number) and not isinstance(init, bool):
         init = Constant(init)
     checks.instance("initializer", "init", init, Initializer, 'init="zeros"')
-    return engine.public_tensor(engine.to_tensor(init.make(shape), as_dtype(dtype)))
+    return backend.public_tensor(backend.to_tensor(init.make(shape), as_dtype(dtype)))

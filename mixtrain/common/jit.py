@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 import keras
 import numpy as np
 
-from mixtrain import boundary, checks, context, engine
+from mixtrain import backend, boundary, checks, context
 from mixtrain.autocast.casting import parameter_read_dtype
 from mixtrain.changes import mode_version, precision_version
 from mixtrain.common.reach import training_flags
@@ -34,7 +34,7 @@ class _Trace:
 
     def __init__(self, function: Callable[..., Any], arguments: Any, jit: bool | None) -> None:
         self._function, self._arguments, self._results = function, arguments, None
-        self._compiled = engine.compile_once(self._run, jit=jit)
+        self._compiled = backend.compile_once(self._run, jit=jit)
 
     def __call__(self, tensors: list[Any]) -> Any:
         return _filled(self._results_of(self._compiled(*tensors)))
@@ -55,13 +55,13 @@ class Jitted:
 
     Args:
         function: A function, method or Cell.
-        xla: Whether XLA compiles it; None for the engine's choice.
+        xla: Whether XLA compiles it; None for the backend's choice.
     """
 
     def __init__(self, function: Callable[..., Any], xla: bool | None = None) -> None:
         functools.update_wrapper(self, function, updated=())
         self._function, self._xla = function, xla
-        self._rewritten = engine.with_branches(function)
+        self._rewritten = backend.with_branches(function)
         self._traces: dict[Any, _Trace] = {}
         self._modes: dict[Any, tuple[int, tuple[bool, ...]]] = {}
 
@@ -78,7 +78,7 @@ class Jitted:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         wants = boundary.wants_tensors(args, kwargs)
-        if engine.is_tracing():
+        if backend.is_tracing():
             return boundary.run_users(self._rewritten, args, kwargs)
         results = self._called(*boundary.settled((args, kwargs)))
         return boundary.wrapped(results) if wants else results
@@ -112,14 +112,14 @@ class Jitted:
 def _as_argument(value: Any) -> Any:
     """Return an argument that is traced as a tensor; None for a constant."""
     if isinstance(value, np.ndarray):
-        return engine.to_tensor(value)
-    return value if engine.is_tensor(value) or engine.is_sparse(value) else None
+        return backend.to_tensor(value)
+    return value if backend.is_tensor(value) or backend.is_sparse(value) else None
 
 
 def _as_result(value: Any) -> Any:
     """Return a result that is computed as a tensor; None for a constant."""
-    chosen = isinstance(value, (bool, int, float)) and engine.tensor_decided()  # It may be another in another branch.
-    return engine.to_tensor(value) if chosen or isinstance(value, keras.Variable) else _as_argument(value)
+    chosen = isinstance(value, (bool, int, float)) and backend.tensor_decided()  # It may be another in another branch.
+    return backend.to_tensor(value) if chosen or isinstance(value, keras.Variable) else _as_argument(value)
 
 
 def _slotted(values: Any, tensor_of: Callable[[Any], Any]) -> tuple[Any, list[Any]]:
@@ -176,7 +176,7 @@ def jit(
     Args:
         function: A function, a method or a Cell.
         capture_mode: "ast", "bytecode" or "trace"; all the same here.
-        jit_level: "O1" and "O2" compile with XLA; "O0" leaves it to the engine and `set_context(jit_level=...)`.
+        jit_level: "O1" and "O2" compile with XLA; "O0" leaves it to the backend and `set_context(jit_level=...)`.
         dynamic: 0 or 1; accepted for MindSpore scripts.
         fullgraph: Accepted for MindSpore scripts; there is always one graph.
         backend: "", "ms_backend" or "GE"; accepted for MindSpore scripts.

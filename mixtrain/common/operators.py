@@ -10,7 +10,7 @@ from typing import Any, Literal
 import keras
 import numpy as np
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.autocast.state import autocast_in_force
 from mixtrain.boundary import TensorLike, running, wrapped
 from mixtrain.dtype import DTYPES, is_float, promoted
@@ -18,7 +18,7 @@ from mixtrain.ops import products
 from mixtrain.ops.inputs import dtype_of, format_of, is_number, tensor
 
 _Operator = Callable[[Any, Any], Any]
-_OPERANDS = (TensorLike, *engine.TENSOR_TYPES, np.ndarray, np.generic, numbers.Number, keras.Variable, list, tuple)
+_OPERANDS = (TensorLike, *backend.TENSOR_TYPES, np.ndarray, np.generic, numbers.Number, keras.Variable, list, tuple)
 # A list equals no tensor.
 _COMPARED = _OPERANDS[:-2]
 
@@ -76,7 +76,7 @@ def operators(
             theirs = None
             if kind is type(self):
                 found = other.held
-                plain = not isinstance(found, engine.TensorBase) and not isinstance(mine, engine.TensorBase)
+                plain = not isinstance(found, backend.TensorBase) and not isinstance(mine, backend.TensorBase)
                 if plain and found.dtype == mine.dtype and _stays(mine.dtype, floats_only):
                     theirs = found
             elif kind in _numbers_kept(mine.dtype, floats_only):

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import boundary, checks, engine
+from mixtrain import backend, boundary, checks
 from mixtrain.autocast.casting import parameter_read_dtype
 from mixtrain.common import indexing, parts
 from mixtrain.common.initializer import initializer
@@ -108,24 +108,24 @@ class Parameter(TensorMethods, keras.Variable):
         return self
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(engine.public_tensor(self.held))
+        return iter(backend.public_tensor(self.held))
 
     def __len__(self) -> int:
-        return len(engine.public_tensor(self.held))
+        return len(backend.public_tensor(self.held))
 
     def __bool__(self) -> bool:
-        return bool(engine.public_tensor(self.held))
+        return bool(backend.public_tensor(self.held))
 
     def __int__(self) -> int:
-        return int(engine.public_tensor(self.held))
+        return int(backend.public_tensor(self.held))
 
     def __float__(self) -> float:
-        return float(engine.public_tensor(self.held))
+        return float(backend.public_tensor(self.held))
 
     @property
     def held(self) -> Any:
         """The value, as operators read it."""
-        return engine.to_tensor(self)
+        return backend.to_tensor(self)
 
     def __getitem__(self, index: Any) -> Any:
         part = indexing.read(self.held, index)
@@ -140,7 +140,7 @@ class Parameter(TensorMethods, keras.Variable):
 
     def asnumpy(self) -> np.ndarray:
         """Return the value as a NumPy array (bfloat16 comes as float32)."""
-        return engine.to_numpy(self)
+        return backend.to_numpy(self)
 
     def set_data(self, data: Any, slice_shape: bool = False) -> Parameter:
         """Replace the value.
@@ -187,7 +187,7 @@ class Parameter(TensorMethods, keras.Variable):
         Args:
             init: "same" copies the value; otherwise what `initializer` accepts ("zeros", a number, ...).
         """
-        value = engine.snapshot(self) if isinstance(init, str) and init == "same" else None
+        value = backend.snapshot(self) if isinstance(init, str) and init == "same" else None
         if value is None:
             value = initializer(init, tuple(self.shape), self.dtype)
         return Parameter(value, self._given_name, self.requires_grad, self.layerwise_parallel, self.parallel_optimizer)

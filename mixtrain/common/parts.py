@@ -13,7 +13,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.boundary import TensorLike, settled
 from mixtrain.common import indexing
 
@@ -39,7 +39,7 @@ def write_back(part: Any) -> None:
         whole = found()
         if whole is None:
             continue
-        value = engine.backend_value(whole.held)
+        value = backend.backend_value(whole.held)
         places = indexing.places(value)
         for step in steps:
             places = step(places)

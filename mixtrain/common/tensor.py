@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import boundary, checks, engine
+from mixtrain import backend, boundary, checks
 from mixtrain.common import indexing, parts, printing
 from mixtrain.common.gradient_hooks import GradientHooks
 from mixtrain.common.initializer import Initializer
@@ -26,7 +26,7 @@ class _TensorType(type):
         return type.__instancecheck__(cls, value) or (cls is Tensor and isinstance(value, TensorMethods))
 
 
-class Tensor(TensorMethods, engine.TensorBase, metaclass=_TensorType):
+class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
     """An array of numbers with MindSpore's methods, operators, indexing and printing, on every backend.
 
     It goes as it is into `keras.ops`, Keras layers, losses and metrics, TensorFlow, JAX and NumPy.
@@ -78,12 +78,12 @@ class Tensor(TensorMethods, engine.TensorBase, metaclass=_TensorType):
     def backend_tensor(self) -> Any:
         """Return the backend tensor."""
         held = self.held
-        return held.backend_tensor() if isinstance(held, engine.TensorBase) else held
+        return held.backend_tensor() if isinstance(held, backend.TensorBase) else held
 
     @property
     def nhwc(self) -> Any:
         """The channels-last backend tensor that this one is a view of; None where there is none."""
-        return engine.nhwc_of(self.held)
+        return backend.nhwc_of(self.held)
 
     @staticmethod
     def from_numpy(array: np.ndarray) -> Tensor:
@@ -223,7 +223,7 @@ class Tensor(TensorMethods, engine.TensorBase, metaclass=_TensorType):
                 "Tensor: The truth value of an array with several elements is ambiguous: expected one element; got "
                 f"shape {self.shape}. Write x.all() or x.any()."
             )
-        return engine.truth(self.reshape(()).backend_tensor())
+        return backend.truth(self.reshape(()).backend_tensor())
 
     def __int__(self) -> int:
         return int(TensorMethods.item(self))
@@ -245,7 +245,7 @@ class Tensor(TensorMethods, engine.TensorBase, metaclass=_TensorType):
         return self._symbol() if self._has_no_value() else printing.described(self.asnumpy(), self.dtype)
 
     def _has_no_value(self) -> bool:
-        return engine.is_symbolic(self) and engine.known_value(self) is None
+        return backend.is_symbolic(self) and backend.known_value(self) is None
 
     def _symbol(self) -> str:
         return f"Tensor(shape={list(self.shape)}, dtype={self.dtype}, in a function that is being compiled)"
@@ -278,8 +278,8 @@ def _holding(value: Any) -> Tensor:
     return made
 
 
-engine.wrap_with(_make)
-engine.register_tensor(Tensor, _holding)
+backend.wrap_with(_make)
+backend.register_tensor(Tensor, _holding)
 
 
 def _made(input_data: Any, dtype: DType | None, shape: Any, init: Initializer | None) -> Any:
@@ -289,15 +289,15 @@ def _made(input_data: Any, dtype: DType | None, shape: Any, init: Initializer | 
         if shape is None:
             raise checks.fail_value("Tensor", "init needs a shape", shape, "shape=(2, 3)")
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
-        return engine.to_tensor(init.make(shape), dtype or float32)
+        return backend.to_tensor(init.make(shape), dtype or float32)
     if input_data is None:
         raise checks.fail_type("Tensor", "input_data must be given", input_data, "Tensor(1.0)")
     value = boundary.settled(input_data)
     if isinstance(value, np.ndarray):
         value = np.array(value)  # A backend may share the memory of an array that it is handed.
-    if isinstance(value, (np.ndarray, np.generic)) or engine.is_tensor(value) or isinstance(value, keras.Variable):
-        return engine.to_tensor(value, dtype)
-    return engine.to_tensor(as_tensor("Tensor", value), dtype)
+    if isinstance(value, (np.ndarray, np.generic)) or backend.is_tensor(value) or isinstance(value, keras.Variable):
+        return backend.to_tensor(value, dtype)
+    return backend.to_tensor(as_tensor("Tensor", value), dtype)
 
 
 def tensor(input_data: Any = None, dtype: Any = None, shape: Any = None, init: Initializer | None = None) -> Tensor:

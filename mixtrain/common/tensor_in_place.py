@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.boundary import TensorLike, running
 from mixtrain.common.parts import write_back
 from mixtrain.dtype import float32
@@ -20,7 +20,7 @@ _Method = Callable[..., Any]
 
 def assigned(self: Any, value: Any) -> Any:
     """Take the values of a tensor, in this one's dtype and spread to its shape; return this one."""
-    new = engine.to_tensor(engine.backend_value(tensor("Tensor", value)), facts.dtype(self))
+    new = backend.to_tensor(backend.backend_value(tensor("Tensor", value)), facts.dtype(self))
     self.store(keras.ops.broadcast_to(new, tuple(self.shape)))
     write_back(self)
     return self

@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dtype import DType, is_float
 from mixtrain.ops import activation, arithmetic, array, comparison, extremes, ordering, products, unary
 from mixtrain.ops.elementwise import binary, unary as each
@@ -51,14 +51,14 @@ def _copysign(x: Any, y: Any) -> Any:
 
 
 def _float_power(self: Any, exponent: Any) -> Any:
-    wide = keras.ops.cast(tensor("Tensor.float_power", self), engine.held_format("float64"))
+    wide = keras.ops.cast(tensor("Tensor.float_power", self), backend.held_format("float64"))
     return arithmetic.pow(wide, exponent)
 
 
 def _allclose(
     self: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Any:
-    return bool(engine.to_numpy(keras.ops.all(comparison.isclose(self, other, rtol, atol, equal_nan))))
+    return bool(backend.to_numpy(keras.ops.all(comparison.isclose(self, other, rtol, atol, equal_nan))))
 
 
 def _aminmax(self: Any, *, axis: Any = 0, keepdims: bool = False) -> tuple[Any, Any]:
@@ -68,14 +68,14 @@ def _aminmax(self: Any, *, axis: Any = 0, keepdims: bool = False) -> tuple[Any, 
 def _with_place(largest: bool) -> _Method:
     def compute(self: Any, axis: int = 0, keep_dims: bool = False) -> tuple[Any, Any]:
         values = (extremes.max if largest else extremes.min)(self, axis, keep_dims)
-        return values[0], keras.ops.cast(values[1], engine.held_format("int64"))
+        return values[0], keras.ops.cast(values[1], backend.held_format("int64"))
 
     return compute
 
 
 def _argwhere(self: Any) -> Any:
     places = keras.ops.stack(keras.ops.nonzero(tensor("Tensor.argwhere", self)), axis=-1)
-    return keras.ops.cast(places, engine.held_format("int64"))
+    return keras.ops.cast(places, backend.held_format("int64"))
 
 
 def _bincount(self: Any, weights: Any = None, minlength: int = 0) -> Any:
@@ -91,7 +91,7 @@ def _cov(self: Any, *, correction: int = 1) -> Any:
     x = as_floats("Tensor.cov", self)
     apart = x - keras.ops.mean(x, axis=-1, keepdims=True)
     count = x.shape[-1] - correction
-    return engine.product(keras.ops.matmul, apart, keras.ops.transpose(apart)) / count if rank_of(x) > 1 else (
+    return backend.product(keras.ops.matmul, apart, keras.ops.transpose(apart)) / count if rank_of(x) > 1 else (
         keras.ops.sum(apart * apart) / count
     )
 
@@ -117,7 +117,7 @@ def _running(largest: bool) -> _Method:
         )
         hits = keras.ops.logical_and(so_far, spread == best[..., None])
         places = keras.ops.max(keras.ops.where(hits, keras.ops.arange(size, dtype="int32"), 0), axis=-1)
-        places = keras.ops.cast(places, engine.held_format("int64") if largest else "int32")
+        places = keras.ops.cast(places, backend.held_format("int64") if largest else "int32")
         return keras.ops.moveaxis(best, -1, number), keras.ops.moveaxis(places, -1, number)
 
     return compute
@@ -131,7 +131,7 @@ def _logcumsumexp(self: Any, axis: int) -> Any:
 
 def _histc(self: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
     x = keras.ops.reshape(as_floats("Tensor.histc", self), (-1,))
-    low, high = (float(engine.to_numpy(end)) for end in (keras.ops.min(x), keras.ops.max(x))) if min == max else (
+    low, high = (float(backend.to_numpy(end)) for end in (keras.ops.min(x), keras.ops.max(x))) if min == max else (
         min, max
     )
     place = keras.ops.cast(keras.ops.floor((x - low) * (bins / ((high - low) or 1))), "int32")

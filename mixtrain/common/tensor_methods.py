@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.common import method_forms
 from mixtrain.common.operators import alike, matmul as matmul_operator, operators, with_scalars
 from mixtrain.common.parts import viewing
@@ -37,7 +37,7 @@ def _astype(self: Any, dtype: Any, copy: bool = True) -> Any:
 def _to(self: Any, *args: Any, dtype: Any = None, device: Any = None, **_: Any) -> Any:
     """Return the tensor in the format among the arguments; a device's name changes nothing on one device."""
     for value in (*args, dtype):
-        if engine.is_tensor(value):
+        if backend.is_tensor(value):
             return facts.cast(self, value.dtype)
         if value is not None and not isinstance(value, bool):
             name = getattr(value, "name", value)
@@ -60,9 +60,9 @@ def _concrete(self: Any, method: str) -> Any:
         TypeError: The tensor is part of a function that is being compiled, and has no values yet.
     """
     x = tensor(f"Tensor.{method}", self)
-    if not engine.is_symbolic(x):
-        return engine.to_numpy(x)
-    known = engine.known_value(x)
+    if not backend.is_symbolic(x):
+        return backend.to_numpy(x)
+    known = backend.known_value(x)
     if known is None:
         raise TypeError(
             f"Tensor.{method}: expected a tensor with values; got one of a function that is being compiled. "
@@ -79,7 +79,7 @@ def _item(self: Any) -> Any:
 
 
 def _relu(self: Any) -> Any:
-    return engine.elementwise(keras.ops.relu, tensor("Tensor.relu", self))
+    return backend.elementwise(keras.ops.relu, tensor("Tensor.relu", self))
 
 
 def _sigmoid(self: Any) -> Any:
@@ -304,8 +304,8 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     mT = property(viewing(operator("transpose", lambda self: keras.ops.swapaxes(self, -1, -2))))
     H = T
     size = property(facts.size)
-    itemsize = property(lambda self: engine.bytes_of(self.dtype))
-    nbytes = property(lambda self: engine.bytes_of(self.dtype) * facts.size(self))
+    itemsize = property(lambda self: backend.bytes_of(self.dtype))
+    nbytes = property(lambda self: backend.bytes_of(self.dtype) * facts.size(self))
 
     __add__, __radd__ = operators("add", lambda x, y: x + y, arithmetic.add)
     __sub__, __rsub__ = operators("sub", lambda x, y: x - y, arithmetic.sub)

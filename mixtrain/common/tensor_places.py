@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.common.indexing import places, read, scattered, written
 from mixtrain.common.parts import viewing
 from mixtrain.dtype import float32
@@ -212,7 +212,7 @@ def _unique_consecutive(
     starts = keras.ops.reshape(keras.ops.nonzero(changed)[0], (-1,))
     kept = keras.ops.take(x, starts, axis=0)
     found = [kept if dim is None else keras.ops.moveaxis(kept, 0, dim)]
-    long = engine.held_format("int64")
+    long = backend.held_format("int64")
     inverse = keras.ops.cumsum(keras.ops.cast(changed, "int32")) - 1
     if return_inverse:
         found.append(keras.ops.cast(inverse, long))
@@ -283,7 +283,7 @@ def _drawn(name: str, dtype: str) -> _Method:
         logits = keras.ops.log(x) if name == "multinomial" else x
         chance = keras.ops.cast(random.rand(num_samples, *x.shape), x.dtype)
         chosen = keras.ops.argmax(logits - keras.ops.log(-keras.ops.log(chance)), axis=-1)
-        return keras.ops.cast(keras.ops.moveaxis(chosen, 0, -1), engine.held_format(dtype))
+        return keras.ops.cast(keras.ops.moveaxis(chosen, 0, -1), backend.held_format(dtype))
 
     return compute
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dataset import config
 from mixtrain.dataset.draw import Draw
 from mixtrain.dataset.parallel import in_order
@@ -50,8 +50,8 @@ class Chain:
         self.steps = tuple(steps)
         self.touched = tuple(sorted({place for step in steps for place in step.positions}))
         self.same_size = all(operation.same_size for step in steps for operation in step.operations)
-        self._workers = min(config.get_num_parallel_workers(), engine.processors()) if workers is None else workers
-        self._compiled = engine.RowFunction(self._parts(), parallel=max(2, self._workers))
+        self._workers = min(config.get_num_parallel_workers(), backend.processors()) if workers is None else workers
+        self._compiled = backend.RowFunction(self._parts(), parallel=max(2, self._workers))
 
     def run(self, items: Iterator[tuple[Any, Row]], seed: int) -> Iterator[tuple[Any, Row]]:
         """Yield the results for blocks of the touched columns, each with what came with it."""
@@ -76,21 +76,21 @@ class Chain:
                 )
         return kept, self._compiled(keys, block)
 
-    def _parts(self) -> list[engine.RowPart]:
+    def _parts(self) -> list[backend.RowPart]:
         """Return the transforms as functions of rows and, where neighbours take them, of blocks."""
         moves = [(operation, step) for step in self.steps for operation in step.operations]
         numbered = [_Move(number, *move) for number, move in enumerate(moves)]
         return [
-            engine.RowPart(functools.partial(self._by_block if whole else self._by_row, tuple(run)), whole)
+            backend.RowPart(functools.partial(self._by_block if whole else self._by_row, tuple(run)), whole)
             for whole, run in itertools.groupby(numbered, key=lambda move: move.operation.by_block)
         ]
 
     def _by_row(self, moves: tuple[_Move, ...], seed: Any, *values: Any) -> tuple[Any, ...]:
         row = dict(zip(self.touched, values, strict=True))
         for move in moves:
-            own = engine.chance.fold(seed, move.number)
+            own = backend.chance.fold(seed, move.number)
             for position, name in zip(move.step.positions, move.step.names, strict=True):
-                with engine.speaking_of(f'map, column "{name}"'):
+                with backend.speaking_of(f'map, column "{name}"'):
                     row[position] = move.operation.graph(row[position], own)
         return tuple(row[position] for position in self.touched)
 
@@ -98,7 +98,7 @@ class Chain:
         block = dict(zip(self.touched, values, strict=True))
         for move in moves:
             for position, name in zip(move.step.positions, move.step.names, strict=True):
-                with engine.speaking_of(f'map, column "{name}"'):
+                with backend.speaking_of(f'map, column "{name}"'):
                     block[position] = move.operation.block(block[position])
         return tuple(block[position] for position in self.touched)
 

@@ -132,7 +132,7 @@ def get_num_parallel_workers() -> int:
 
 
 def set_prefetch_size(size: int) -> None:
-    """Accept MindSpore's queue length; the engine chooses how many batches wait ahead.
+    """Accept MindSpore's queue length; the backend chooses how many batches wait ahead.
 
     Args:
         size: At least 1.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dataset.batch_steps import BatchSteps
 from mixtrain.dataset.cache import DatasetCache, cached
 from mixtrain.dataset.columns import read_names
@@ -191,12 +191,12 @@ class Dataset(BatchSteps):
         return DatasetIterator(self._stage, build, num_epochs)
 
     @property
-    def pipeline(self) -> engine.Pipeline:
-        """The rows as the engine's stream, from epoch 0 on; each pass over it is the next epoch."""
+    def pipeline(self) -> backend.Pipeline:
+        """The rows as the backend's stream, from epoch 0 on; each pass over it is the next epoch."""
         return self.pipeline_from(0)
 
-    def pipeline_from(self, initial_epoch: int) -> engine.Pipeline:
-        """Return the engine's stream from an epoch on: under one seed, what an uninterrupted run reads from there.
+    def pipeline_from(self, initial_epoch: int) -> backend.Pipeline:
+        """Return the backend's stream from an epoch on: under one seed, what an uninterrupted run reads from there.
 
         Args:
             initial_epoch: The epoch, from 0.

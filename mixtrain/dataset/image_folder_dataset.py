@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dataset import config
 from mixtrain.dataset.cache import DatasetCache, cached
 from mixtrain.dataset.dataset import Dataset
@@ -84,7 +84,7 @@ class ImageFolderDataset(Dataset):
         paths, labels = _find_files(folder, self._classes, endings)
         if decrypt is not None and not callable(decrypt):
             raise checks.fail_type(_WHERE, "decrypt must be a function", decrypt, "decrypt=None")
-        files = engine.ImageFiles(
+        files = backend.ImageFiles(
             paths,
             decode=checks.boolean(_WHERE, "decode", decode),
             workers=num_parallel_workers or config.get_num_parallel_workers(),
@@ -105,7 +105,7 @@ class _FileSource(IndexedSource):
 
     def __init__(
         self,
-        files: engine.ImageFiles,
+        files: backend.ImageFiles,
         labels: Sequence[int],
         sampler: BuiltinSampler,
         decrypt: Callable[[str], bytes] | None,
@@ -120,7 +120,7 @@ class _FileSource(IndexedSource):
             path = self.source.paths[index]
             try:
                 image = next(images)
-            except engine.UnreadableFile as error:
+            except backend.UnreadableFile as error:
                 raise foreign_file(_WHERE, path, "an image that can be read", str(error)) from error
             yield image, np.array(self.labels[index])  # type: ignore[index]
 

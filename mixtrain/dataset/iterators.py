@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.dataset.draw import Draw
 from mixtrain.dataset.stage import Row, Stage
 
@@ -59,4 +59,4 @@ class DatasetIterator:
 
 def to_output(array: np.ndarray, output_numpy: bool) -> Any:
     """Return an array as what iterators give: a tensor, or the array itself where asked or where it has strings."""
-    return array if output_numpy or array.dtype.kind in "US" else engine.public_tensor(engine.to_tensor(array))
+    return array if output_numpy or array.dtype.kind in "US" else backend.public_tensor(backend.to_tensor(array))

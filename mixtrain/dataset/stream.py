@@ -1,4 +1,4 @@
-"""From a stage to the engine's stream, each pass of which is the next epoch of one run."""
+"""From a stage to the backend's stream, each pass of which is the next epoch of one run."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import itertools
 import math
 from collections.abc import Iterator
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.dataset.draw import Draw
 from mixtrain.dataset.stage import Row, Stage
 
 
-def open_pipeline(stage: Stage, *, initial_epoch: int = 0) -> engine.Pipeline:
+def open_pipeline(stage: Stage, *, initial_epoch: int = 0) -> backend.Pipeline:
     """Return the rows of a stage as a stream.
 
     The first row is read here, to learn dtypes and ranks; the first pass begins with it, so that no row is made twice.
@@ -39,5 +39,5 @@ def open_pipeline(stage: Stage, *, initial_epoch: int = 0) -> engine.Pipeline:
         return waiting.pop() if waiting else stage.rows(draw.at_epoch(next(epochs)))
 
     size = math.inf if stage.infinite else stage.size
-    pipeline = engine.pipeline_from_rows(begin_pass, example, size=size, columns=stage.columns)
+    pipeline = backend.pipeline_from_rows(begin_pass, example, size=size, columns=stage.columns)
     return dataclasses.replace(pipeline, even=stage.even)

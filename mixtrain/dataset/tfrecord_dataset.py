@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dataset import config
 from mixtrain.dataset.cache import DatasetCache, cached
 from mixtrain.dataset.columns import read_names
@@ -115,7 +115,7 @@ class RecordSource(Stage):
     def __init__(
         self,
         files: Sequence[str],
-        columns: Sequence[engine.ExampleColumn],
+        columns: Sequence[backend.ExampleColumn],
         compression: Compression,
         *,
         workers: int,
@@ -132,7 +132,7 @@ class RecordSource(Stage):
                 "shard_equal_rows=True",
             )
         self._files = list(files) if equal_rows else list(files)[shard::count]
-        self._examples = engine.Examples(columns, compression, workers)
+        self._examples = backend.Examples(columns, compression, workers)
         self._compression = compression
         self._most = most
         self._shards = shards if equal_rows else (1, 0)
@@ -153,16 +153,16 @@ class RecordSource(Stage):
         start = -(-self._total // self._shards[0]) * self._shards[1]
         try:
             yield from self._examples.read(files, start=start, count=self.size)
-        except engine.UnreadableRecord as error:
+        except backend.UnreadableRecord as error:
             raise _damaged(files, str(error)) from error
 
 
 def _read_columns(
     path: str, compression: Compression, schema: Schema | None, columns_list: list[str] | None
-) -> list[engine.ExampleColumn]:
+) -> list[backend.ExampleColumn]:
     try:
-        kinds = engine.first_example(path, compression)
-    except engine.UnreadableRecord as error:
+        kinds = backend.first_example(path, compression)
+    except backend.UnreadableRecord as error:
         raise foreign_file(_WHERE, path, "tf.train.Example records", str(error)) from error
     wanted = [SchemaColumn(name, _DTYPES[kind]) for name, kind in kinds.items()] if schema is None else schema.columns
     known = {column.name: column for column in wanted}
@@ -176,7 +176,7 @@ def _read_columns(
                 _WHERE, f'column "{name}" holds {kinds[name]} in {path} and must have a dtype for it in schema',
                 known[name].dtype, '"uint8" or "string" for bytes, and a number format for numbers',
             )
-    return [engine.ExampleColumn(name, kinds[name], known[name].dtype, known[name].shape) for name in names]
+    return [backend.ExampleColumn(name, kinds[name], known[name].dtype, known[name].shape) for name in names]
 
 
 def _damaged(files: Sequence[str], reason: str) -> ValueError:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import keras
 import numpy as np
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.boundary import settled
 from mixtrain.network.interpose import Forward, interpose
 from mixtrain.network.walk import is_cell, tree_of
@@ -87,7 +87,7 @@ def _gradient_finding(network: Any, run: Callable[[], Any], outputs: Outputs, lo
         return keras.ops.cast(tapped, "float32") * loss_scale, ()
 
     variables = [variable for group in owned.values() for variable in group]
-    gradients = iter(engine.value_and_gradient(scaled, variables, [tap for group in taps for tap in group])[2])
+    gradients = iter(backend.value_and_gradient(scaled, variables, [tap for group in taps for tap in group])[2])
     of_parameters = {path: [next(gradients) for _ in held] for path, held in owned.items()}
     of_outputs = [(path, [next(gradients) for _ in values]) for path, values in outputs]
     calls = collections.Counter(path for path, _ in of_outputs)
@@ -122,7 +122,7 @@ def _watched(network: Any, run: Callable[[], Any], taps: Any) -> tuple[Outputs, 
     variables = {id(v): v for node in nodes for v in getattr(node.layer, "variables", ())}
     if hasattr(network, "get_parameters"):
         variables |= {id(p): p for p in network.get_parameters()}
-    before = [(variable, engine.snapshot(variable)) for variable in variables.values()]
+    before = [(variable, backend.snapshot(variable)) for variable in variables.values()]
 
     def watching(path: str) -> Callable[[Forward], Forward]:
         def wrap(forward: Forward) -> Forward:
@@ -150,15 +150,15 @@ def _watched(network: Any, run: Callable[[], Any], taps: Any) -> tuple[Outputs, 
 
 
 def _is_float_tensor(value: Any) -> bool:
-    return engine.is_tensor(value) and "float" in keras.backend.standardize_dtype(value.dtype)
+    return backend.is_tensor(value) and "float" in keras.backend.standardize_dtype(value.dtype)
 
 
 def _finite_gradient(gradient: Any) -> bool:
-    return gradient is None or bool(engine.all_finite([gradient]))
+    return gradient is None or bool(backend.all_finite([gradient]))
 
 
 def _finite(value: Any) -> bool:
     if not _is_float_tensor(value):
-        array = np.asarray(value) if not engine.is_tensor(value) else None
+        array = np.asarray(value) if not backend.is_tensor(value) else None
         return array is None or array.dtype.kind != "f" or bool(np.isfinite(array).all())
-    return bool(np.isfinite(engine.to_numpy(value)).all())
+    return bool(np.isfinite(backend.to_numpy(value)).all())

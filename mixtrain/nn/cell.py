@@ -10,13 +10,13 @@ from typing import Any, ClassVar, TypeVar
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.autocast.state import autocast_in_force
 from mixtrain.boundary import mode, run_library, run_users, settled, wrapped
 from mixtrain.changes import mode_changed
 from mixtrain.nn.cell_autocast import rule_of_class, under_autocast
-from mixtrain.nn.cell_layer import CellLayer
 from mixtrain.nn.cell_hooks import CellHooks
+from mixtrain.nn.cell_layer import CellLayer
 from mixtrain.nn.cell_setup import CellSetup
 from mixtrain.nn.cell_state import CellState
 from mixtrain.nn.cell_tree import CellTree
@@ -30,7 +30,7 @@ _LIBRARY = "mixtrain."
 
 
 def _as_tensor(array: np.ndarray) -> Any:
-    tensor = engine.to_tensor(array)
+    tensor = backend.to_tensor(array)
     return wrapped(tensor) if mode() == "tensors" else tensor
 
 
@@ -107,8 +107,8 @@ class Cell(CellState, CellHooks, CellSetup):
         inside: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
         if state is not None:
             rule, inside = under_autocast(self, state, rule, args, kwargs)
-        with engine.name_scope(self._scope_name()), inside:
-            return self._call_hooked(partial(run_under, rule, engine.branching(self.construct)), args, kwargs)
+        with backend.name_scope(self._scope_name()), inside:
+            return self._call_hooked(partial(run_under, rule, backend.branching(self.construct)), args, kwargs)
 
     def _scope_name(self) -> str:
         return self.param_prefix.rstrip(".").rpartition(".")[2] or self.cls_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.nn.cell_tree import CellTree
 
 
@@ -63,7 +63,7 @@ class CellState(CellTree):
         checks.instance(where, "state_dict", state_dict, Mapping, "the result of state_dict()")
         own = self.state_dict()
         left = KeysLeft([key for key in own if key not in state_dict], [key for key in state_dict if key not in own])
-        values = {key: engine.to_tensor(state_dict[key]) for key in own if key in state_dict}
+        values = {key: backend.to_tensor(state_dict[key]) for key in own if key in state_dict}
         errors = [
             f"{key} has shape {tuple(own[key].shape)} here and {tuple(value.shape)} in the mapping"
             for key, value in values.items() if tuple(value.shape) != tuple(own[key].shape)

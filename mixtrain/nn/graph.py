@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NoReturn
 import keras
 import numpy as np
 
-from mixtrain import boundary, checks, context, engine
+from mixtrain import backend, boundary, checks, context
 from mixtrain.network.walk import tree_of
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.graph_config import GraphConfig
@@ -130,7 +130,7 @@ class Graph(Cell):
             self._refuse("an optimizer", "a graph without one", "self.add_optimizer(optimizer) in __init__")
         if self._losses:
             self._refuse("one call in a step", "a second one", "self.backward(first_loss + second_loss)")
-        if not engine.is_tensor(loss):
+        if not backend.is_tensor(loss):
             raise checks.fail_value(
                 f"{self.cls_name}.backward", "the loss must depend on parameters", loss,
                 "self.backward(loss) with a loss that is computed from the network's outputs",
@@ -164,13 +164,13 @@ class Graph(Cell):
 
     def _called(self, values: tuple[Any, ...]) -> Any:
         self._prepare(values)
-        if engine.is_tracing() or not context.graph_mode():
+        if backend.is_tracing() or not context.graph_mode():
             return super().__call__(*values)
         if self._compiled is None:
             self._compiled = CompiledCall(super().__call__, self, self._choice)
         return self._compiled(*values)
 
-    def _choice(self) -> engine.JitChoice:
+    def _choice(self) -> backend.JitChoice:
         with self._in_force():
             return choose_step_jit(self)
 
@@ -185,7 +185,7 @@ class Graph(Cell):
                 )
             inputs = bound.args
         return keras.tree.map_structure(  # type: ignore[no-any-return]
-            lambda value: engine.to_tensor(value) if isinstance(value, np.ndarray) else value, inputs
+            lambda value: backend.to_tensor(value) if isinstance(value, np.ndarray) else value, inputs
         )
 
     def construct(self, *inputs: Any) -> Any:
@@ -208,10 +208,10 @@ class Graph(Cell):
         """Run `build`; return its outputs and the loss that `backward` was given, None in a graph that evaluates."""
         outer, self._losses = self._losses, []
         try:
-            outputs = boundary.run_users(engine.branching(self.build), tuple(inputs), {})
+            outputs = boundary.run_users(backend.branching(self.build), tuple(inputs), {})
             losses = self._losses
         except AttributeError as error:
-            if error.name != "backward" or not engine.is_tensor(error.obj):
+            if error.name != "backward" or not backend.is_tensor(error.obj):
                 raise
             raise RuntimeError(
                 f"{self.cls_name}.build: expected self.backward(loss); got loss.backward(). A tensor does not know the "
@@ -231,7 +231,7 @@ class Graph(Cell):
             return None
         state = self._scaler.state
         return Scaling(
-            loss_scale=lambda: engine.snapshot(state.loss_scale), divides=True, drops=True, advance=state.advance
+            loss_scale=lambda: backend.snapshot(state.loss_scale), divides=True, drops=True, advance=state.advance
         )
 
     # ---- what it holds ------------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ class Graph(Cell):
         if self.config.fixed:
             return
         layers = (node.layer for node in tree_of(self).walk())
-        with engine.outside_graph():
+        with backend.outside_graph():
             if not all(layer.built for layer in layers if isinstance(layer, keras.Layer)):
                 self._run_once(inputs)
             trained = [weight for network in self._trained_cells() for weight in network.trainable_params()]

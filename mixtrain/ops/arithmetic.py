@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.ops.elementwise import binary, binary_function, renamed
 from mixtrain.ops.inputs import is_number, pair, tensor
 from mixtrain.ops.primitive import primitive
@@ -95,9 +95,9 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     quotient = binary("ops.div", _quotient, input, other, floats=True)
     if rounding_mode is None:
         return quotient
-    whole = engine.elementwise(keras.ops.trunc, quotient)
+    whole = backend.elementwise(keras.ops.trunc, quotient)
     kept = pair("ops.div", input, other)[1 if is_number(input) else 0].dtype
-    return engine.cast_keeping_layout(whole, keras.backend.standardize_dtype(kept))
+    return backend.cast_keeping_layout(whole, keras.backend.standardize_dtype(kept))
 
 
 def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dtype import float32
 from mixtrain.ops.inputs import tensor
 
@@ -45,7 +45,7 @@ def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: Any = None) ->
 
 
 def _tensor(value: Any) -> Any:
-    return value if engine.is_sparse(value) else tensor("clip_by_global_norm", value)
+    return value if backend.is_sparse(value) else tensor("clip_by_global_norm", value)
 
 
 def _clipped(values: Sequence[Any], limit: float, use_norm: Any) -> tuple[Any, ...]:
@@ -56,10 +56,10 @@ def _clipped(values: Sequence[Any], limit: float, use_norm: Any) -> tuple[Any, .
     def clip(value: Any) -> Any:
         return ops.cast(ops.cast(value, float32) * limit / factor, value.dtype)
 
-    return tuple(None if value is None else engine.map_values(clip, value) for value in values)
+    return tuple(None if value is None else backend.map_values(clip, value) for value in values)
 
 
 def _norm(values: Sequence[Any]) -> Any:
     """Return the root of the sum of all squares, float32."""
-    dense = [engine.densified(value) for value in values if value is not None]
+    dense = [backend.densified(value) for value in values if value is not None]
     return keras.ops.sqrt(sum(keras.ops.sum(keras.ops.square(keras.ops.cast(value, float32))) for value in dense))

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.ops.primitive import Primitive, primitive
 
 
@@ -72,18 +72,18 @@ def print_(*input_x: Any) -> None:
     Source: MindSpore, `mindspore.ops.print_`.
     """
     leaves = keras.tree.flatten(list(input_x))
-    tensors = [engine.to_tensor(leaf) for leaf in leaves if _is_tensor(leaf)]
+    tensors = [backend.to_tensor(leaf) for leaf in leaves if _is_tensor(leaf)]
 
     def show(*arrays: np.ndarray) -> None:
         found = iter(arrays)
         for leaf in leaves:
             print(_shown(leaf, next(found)) if _is_tensor(leaf) else leaf)
 
-    engine.call_python(show, tensors)
+    backend.call_python(show, tensors)
 
 
 def _is_tensor(value: Any) -> bool:
-    return engine.is_tensor(value) or isinstance(value, keras.Variable)
+    return backend.is_tensor(value) or isinstance(value, keras.Variable)
 
 
 def _shown(tensor: Any, array: np.ndarray) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dtype import promoted
 from mixtrain.ops.conv_formula import convolve
 from mixtrain.ops.inputs import format_of, rank_of, tensor
@@ -64,13 +64,13 @@ def conv2d(
         high, wide = ((size - 1) * step + 1 for size, step in zip(kernel.shape[2:], gap, strict=True))
         check_fits(where, x, (high, wide), around)
     dtype, step = promoted(format_of(x), format_of(kernel)), window(where, "stride", stride)
-    last = engine.to_channels_last(engine.cast_keeping_layout(x, dtype))
+    last = backend.to_channels_last(backend.cast_keeping_layout(x, dtype))
     y = convolve(
         last, keras.ops.cast(kernel, dtype), stride=step, pad_mode=mode, around=around, dilation=gap, groups=count
     )
     if bias is not None:
         y = keras.ops.add(y, keras.ops.cast(_bias(where, bias, y.shape[-1]), dtype))
-    return engine.from_channels_last(y)
+    return backend.from_channels_last(y)
 
 
 def _check_weight(where: str, x: Any, weight: Any, groups: int) -> None:
@@ -118,9 +118,9 @@ def bias_add(input_x: Any, bias: Any) -> Any:
         raise checks.fail_value(where, "input_x must have at least 2 axes", tuple(x.shape), "input_x (N, C)")
     values = _bias(where, bias, x.shape[1])
     dtype = promoted(format_of(x), format_of(values))
-    x, values = engine.cast_keeping_layout(x, dtype), keras.ops.cast(values, dtype)
+    x, values = backend.cast_keeping_layout(x, dtype), keras.ops.cast(values, dtype)
     if rank_of(x) == 4:
-        return engine.from_channels_last(keras.ops.add(engine.to_channels_last(x), values))
+        return backend.from_channels_last(keras.ops.add(backend.to_channels_last(x), values))
     return keras.ops.add(x, keras.ops.reshape(values, (-1, *(1,) * (rank_of(x) - 2))))
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.ops.windows import Sides, Window, is_same, pad, spread
 
 LAST: Final = "channels_last"
@@ -49,7 +49,7 @@ def convolve(
     if depthwise and dilation == (1, 1) and stride[0] == stride[1]:
         # (in * multiplier, 1, height, width) -> (height, width, in, multiplier)
         grouped = keras.ops.transpose(keras.ops.reshape(weight, (groups, -1, *window)), (2, 3, 0, 1))
-        return engine.product(lambda x, kernel: _depthwise(x, kernel, stride[0], padding, LAST), last, grouped)
+        return backend.product(lambda x, kernel: _depthwise(x, kernel, stride[0], padding, LAST), last, grouped)
     separable = len(window) == 2 and groups == 1
 
     def with_kernel(part: Any, share: Any) -> Any:
@@ -57,7 +57,7 @@ def convolve(
         if any(gap > 1 for gap in gaps) and (any(step > 1 for step in stride) or not separable):
             # The backend has no step and dilation at once, and no dilation for groups and volumes.
             kernel, gaps = spread(kernel, gaps), (1,) * len(gaps)
-        return engine.product(lambda x, kernel: _conv(x, kernel, stride, padding, LAST, gaps), part, kernel)
+        return backend.product(lambda x, kernel: _conv(x, kernel, stride, padding, LAST, gaps), part, kernel)
 
     # The backend has groups for images only.
     return by_groups(with_kernel, last, weight, groups if len(window) == 3 else 1)

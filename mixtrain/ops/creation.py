@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32
 from mixtrain.ops.inputs import is_number, sizes_of, tensor
 from mixtrain.ops.primitive import Primitive, primitive
@@ -21,7 +21,7 @@ def _filled(where: str, size: Any, value: Any, dtype: Any, *, name: str = "shape
     scalar = tensor(where, value)
     if scalar.shape != ():
         raise checks.fail_value(where, "the value must be one number", tuple(scalar.shape), "0.0")
-    return keras.ops.broadcast_to(scalar if dtype is None else engine.to_tensor(scalar, as_dtype(dtype)), sizes)
+    return keras.ops.broadcast_to(scalar if dtype is None else backend.to_tensor(scalar, as_dtype(dtype)), sizes)
 
 
 def zeros(size: Any, dtype: Any = None) -> Any:
@@ -154,7 +154,7 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
         raise checks.fail_value("ops.arange", "step must not be 0", step, "step=1")
     floats = any(is_number(value) and isinstance(value, float) for value in (start, end, step))
     wanted = as_dtype(dtype) if dtype is not None else as_dtype("float32" if floats else "int64")
-    return keras.ops.arange(start, end, step, dtype=engine.held_format(wanted))
+    return keras.ops.arange(start, end, step, dtype=backend.held_format(wanted))
 
 
 def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Any:

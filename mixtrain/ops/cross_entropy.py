@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dtype import float32, is_float
 from mixtrain.ops.labels import as_float32, check_class_numbers, check_same_shape, reduced, shape_of
 from mixtrain.ops.primitive import Primitive
@@ -106,7 +106,7 @@ def classes_last(where: str, scores: Any, labels: Any, weights: Any, ignored: in
         TypeError: Class numbers are no ints.
         ValueError: The shapes do not fit, or a class number is out of range.
     """
-    scores, labels = as_float32(scores), engine.to_tensor(labels)
+    scores, labels = as_float32(scores), backend.to_tensor(labels)
     shape = shape_of(scores)
     if not shape:
         raise checks.fail_value(where, "logits must have a class axis", shape, "logits (N, C)")
@@ -146,7 +146,7 @@ def of_class_numbers(
     if are_logs:
         own = -ops.take_along_axis(scores, labels[..., None], axis=-1)[..., 0]
     else:
-        own = engine.sparse_softmax_cross_entropy(labels, scores)
+        own = backend.sparse_softmax_cross_entropy(labels, scores)
     losses = own * each
     if smoothing:
         spread = -(scores if are_logs else ops.log_softmax(scores, axis=-1))
@@ -181,7 +181,7 @@ class SoftmaxCrossEntropyWithLogits(Primitive):
             raise checks.fail_value(self.name, "logits must have 2 axes (N, C)", shape_of(scores), "logits (N, C)")
         check_same_shape(self.name, scores, labels)
         gradient = keras.ops.stop_gradient(keras.ops.softmax(scores, axis=-1) - labels)
-        return engine.softmax_cross_entropy(labels, scores), gradient
+        return backend.softmax_cross_entropy(labels, scores), gradient
 
 
 class SparseSoftmaxCrossEntropyWithLogits(Primitive):
@@ -213,6 +213,6 @@ class SparseSoftmaxCrossEntropyWithLogits(Primitive):
             raise checks.fail_value(self.name, "logits must have 2 axes (N, C)", shape, "logits (N, C)")
         labels = check_class_numbers(self.name, labels, shape[:1], shape, "class numbers (N,)", classes=shape[1])
         if not self.is_grad:
-            return keras.ops.mean(engine.sparse_softmax_cross_entropy(labels, scores))
+            return keras.ops.mean(backend.sparse_softmax_cross_entropy(labels, scores))
         chosen = keras.ops.one_hot(labels, shape[1], dtype=float32)
         return (keras.ops.softmax(scores, axis=-1) - chosen) / keras.ops.cast(keras.ops.shape(scores)[0], float32)

@@ -6,10 +6,10 @@ from typing import Any
 
 import keras
 
-from mixtrain import checks, engine
-from mixtrain.seed import stream_of
+from mixtrain import backend, checks
 from mixtrain.ops.inputs import as_floats, rank_of
 from mixtrain.ops.primitive import Primitive
+from mixtrain.seed import stream_of
 
 
 def dropout(input: Any, p: float = 0.5, training: bool = True, seed: int | None = None) -> Any:
@@ -66,11 +66,11 @@ def _kept(x: Any, keep: float, name: str, seed: int) -> Any:
         return keras.random.uniform(keras.ops.shape(x), dtype="float32", seed=stream) < keep
     count, channels, height, width = keras.ops.shape(x)
     drawn = keras.random.uniform((count, height, width, channels), dtype="float32", seed=stream)
-    return engine.from_channels_last(drawn < keep)
+    return backend.from_channels_last(drawn < keep)
 
 
 def _dropped(x: Any, kept: Any, keep: float) -> Any:
-    return engine.elementwise(lambda value, stays: _scaled(value, stays, keep), x, kept)
+    return backend.elementwise(lambda value, stays: _scaled(value, stays, keep), x, kept)
 
 
 def _scaled(x: Any, kept: Any, keep: float) -> Any:
@@ -109,4 +109,4 @@ class Dropout(Primitive):
         """Return `x` with elements dropped, and 1 where they stayed, both in the format of `x`."""
         x = as_floats(self.name, x)
         kept = _kept(x, self.keep_prob, "Dropout", self._seed)
-        return _dropped(x, kept, self.keep_prob), engine.elementwise(lambda one: keras.ops.cast(one, x.dtype), kept)
+        return _dropped(x, kept, self.keep_prob), backend.elementwise(lambda one: keras.ops.cast(one, x.dtype), kept)

@@ -8,14 +8,14 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.dtype import bool_, float32, int32, is_float
 from mixtrain.ops.inputs import as_floats, format_of, is_number, pair, tensor
 
 
 def unary(where: str, compute: Callable[[Any], Any], x: Any, *, floats: bool = False) -> Any:
     """Apply `compute` to every element; with `floats`, integers become float32 before."""
-    return engine.elementwise(compute, as_floats(where, x) if floats else tensor(where, x))
+    return backend.elementwise(compute, as_floats(where, x) if floats else tensor(where, x))
 
 
 def binary(
@@ -33,14 +33,14 @@ def binary(
         found = compute(_as_int(x), _as_int(y))
         return keras.ops.cast(found, bool_)
     if tensors and is_number(y):
-        y = engine.to_tensor(y, format_of(x))
+        y = backend.to_tensor(y, format_of(x))
     if tensors and is_number(x):
-        x = engine.to_tensor(x, format_of(y))
+        x = backend.to_tensor(x, format_of(y))
     if is_number(y):
-        return engine.elementwise(lambda value: compute(value, y), x)
+        return backend.elementwise(lambda value: compute(value, y), x)
     if is_number(x):
-        return engine.elementwise(lambda value: compute(x, value), y)
-    return engine.elementwise(compute, x, y)
+        return backend.elementwise(lambda value: compute(x, value), y)
+    return backend.elementwise(compute, x, y)
 
 
 def _is_bool(x: Any) -> bool:
@@ -54,7 +54,7 @@ def _as_int(x: Any) -> Any:
 def _as_float(x: Any) -> Any:
     if is_number(x):
         return float(x)
-    return x if is_float(x.dtype) else engine.cast_keeping_layout(x, float32)
+    return x if is_float(x.dtype) else backend.cast_keeping_layout(x, float32)
 
 
 def unary_function(

@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, bool_, int32, int64
 from mixtrain.ops.inputs import axes_of, axis_of, rank_of, tensor
 from mixtrain.ops.primitive import Primitive
@@ -33,16 +33,16 @@ def _place(where: str, largest: bool, x: Any, axis: int | None, keepdims: bool, 
         x = keras.ops.cast(x, int32)
     number = None if axis is None else axis_of(where, axis, rank_of(x))
     if rank_of(x) == 0:
-        return engine.to_tensor(keras.ops.zeros(()), dtype)
+        return backend.to_tensor(keras.ops.zeros(()), dtype)
     compute = keras.ops.argmax if largest else keras.ops.argmin
-    return engine.to_tensor(compute(x, axis=number, keepdims=keepdims), dtype)
+    return backend.to_tensor(compute(x, axis=number, keepdims=keepdims), dtype)
 
 
 def _with_place(where: str, largest: bool, x: Any, axis: Any, keepdims: bool, initial: Any, given: Any) -> Any:
     x = tensor(where, x)
     if axis is None:
         values = _extreme(where, largest, x, None, False, initial, given)
-        return values, engine.to_tensor(keras.ops.zeros(()), int64)
+        return values, backend.to_tensor(keras.ops.zeros(()), int64)
     places = _place(where, largest, x, axis, keepdims, int64)
     return _extreme(where, largest, x, axis, keepdims, initial, given), places
 
@@ -143,14 +143,14 @@ def median(input: Any, axis: int = -1, keepdims: bool = False) -> tuple[Any, Any
     values = keras.ops.take_along_axis(x, places, axis=number)
     if not keepdims:
         values, places = keras.ops.squeeze(values, number), keras.ops.squeeze(places, number)
-    return values, engine.to_tensor(places, int64)
+    return values, backend.to_tensor(places, int64)
 
 
 def _running(where: str, compute: Callable[..., Any], x: Any, axis: Any, dtype: Any) -> Any:
     x = tensor(where, x)
     number = axis_of(where, axis, rank_of(x))
     wanted = as_dtype(dtype) if dtype is not None else int64 if x.dtype == bool_ else x.dtype
-    return compute(engine.to_tensor(x, wanted), axis=number)
+    return compute(backend.to_tensor(x, wanted), axis=number)
 
 
 def cumsum(x: Any, axis: int, dtype: Any = None) -> Any:

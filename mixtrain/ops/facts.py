@@ -8,7 +8,7 @@ from typing import Any, Final
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dtype import DType as NumberFormat
 from mixtrain.dtype import as_dtype, float32, int32, int64
 from mixtrain.ops.elementwise import renamed
@@ -37,7 +37,7 @@ def shape(input_x: Any) -> tuple[int, ...]:
 
 def dyn_shape(input_x: Any) -> Any:
     """The shape of `input_x` as an int64 tensor. Source: MindSpore, `mindspore.ops.dyn_shape`."""
-    return engine.to_tensor(shape(input_x), int64)
+    return backend.to_tensor(shape(input_x), int64)
 
 
 def dtype(x: Any) -> NumberFormat:
@@ -68,7 +68,7 @@ numel: Final = renamed(size, "numel")
 
 def is_tensor(obj: Any) -> bool:
     """Whether `obj` is a tensor or Parameter. Source: MindSpore, `mindspore.ops.is_tensor`."""
-    return engine.is_tensor(obj) or isinstance(obj, keras.Variable)
+    return backend.is_tensor(obj) or isinstance(obj, keras.Variable)
 
 
 def cast(input: Any, dtype: Any) -> Any:
@@ -91,7 +91,7 @@ def cast(input: Any, dtype: Any) -> Any:
 
     Source: MindSpore, `mindspore.ops.cast`.
     """
-    return engine.cast_keeping_layout(tensor("ops.cast", input), engine.held_format(as_dtype(dtype)))
+    return backend.cast_keeping_layout(tensor("ops.cast", input), backend.held_format(as_dtype(dtype)))
 
 
 def scalar_cast(input_x: Any, input_y: Any) -> Any:
@@ -113,7 +113,7 @@ def scalar_to_tensor(input_x: Any, dtype: Any = float32) -> Any:
     """
     if not is_number(input_x):
         raise checks.fail_type("ops.scalar_to_tensor", "input_x must be a number", input_x, "ops.cast(x, dtype)")
-    return engine.to_tensor(input_x, as_dtype(dtype))
+    return backend.to_tensor(input_x, as_dtype(dtype))
 
 
 def scalar_to_array(input_x: Any) -> Any:

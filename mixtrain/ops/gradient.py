@@ -9,9 +9,9 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
-from mixtrain.boundary import running, settled, wants_tensors, wrapped
+from mixtrain import backend, checks
 from mixtrain.autocast.casting import parameter_read_dtype, parameters_read_as
+from mixtrain.boundary import running, settled, wants_tensors, wrapped
 from mixtrain.dtype import float32, is_float, wider
 from mixtrain.ops.inputs import format_of
 from mixtrain.ops.primitive import Primitive
@@ -119,14 +119,14 @@ def differentiate(
         return _weighted(where, first, sens), outputs
 
     with parameters_read_as(None):  # The variables themselves are looked at, not their casts.
-        _, outputs, found = engine.value_and_gradient(forward, weights, tensors)
+        _, outputs, found = backend.value_and_gradient(forward, weights, tensors)
     dense = [_dense(gradient, of) for gradient, of in zip(found, [*weights, *tensors], strict=True)]
     of_tensors = iter(dense[len(weights) :])
 
     def gradient_of(value: Any) -> Any:
         if _is_float_tensor(value):
             return next(of_tensors)
-        return keras.ops.zeros_like(value) if engine.is_tensor(value) else value
+        return keras.ops.zeros_like(value) if backend.is_tensor(value) else value
 
     by_input = tuple(keras.tree.map_structure(gradient_of, watched))
     results = outputs, by_input, tuple(dense[: len(weights)])
@@ -160,17 +160,17 @@ def _with_tensors(inputs: Sequence[Any], places: Sequence[int], tensors: Sequenc
 def _as_input(value: Any, watched: bool) -> Any:
     """Return an argument as the function gets it; a variable that gradients are taken of comes as its value."""
     if isinstance(value, np.ndarray) or (watched and isinstance(value, keras.Variable)):
-        return engine.to_tensor(value)
+        return backend.to_tensor(value)
     return value
 
 
 def _is_float_tensor(value: Any) -> bool:
-    return engine.is_tensor(value) and is_float(value.dtype)
+    return backend.is_tensor(value) and is_float(value.dtype)
 
 
 def tensor_positions(inputs: Sequence[Any], positions: Sequence[int] | None = None) -> tuple[int, ...]:
     """Return the places (among `positions`, or all) of the inputs that are tensors or structures with tensors."""
-    tensors = (*engine.TENSOR_TYPES, np.ndarray, keras.Variable)
+    tensors = (*backend.TENSOR_TYPES, np.ndarray, keras.Variable)
     return tuple(
         index for index in (range(len(inputs)) if positions is None else positions)
         if any(isinstance(value, tensors) for value in keras.tree.flatten(inputs[index]))
@@ -182,12 +182,12 @@ def _dense(gradient: Any, source: Any) -> Any:
     dtype = getattr(source, "stored_dtype", None) or format_of(source)
     if gradient is None:
         return keras.ops.zeros(keras.ops.shape(source), dtype)
-    return keras.ops.cast(engine.densified(gradient), dtype)
+    return keras.ops.cast(backend.densified(gradient), dtype)
 
 
 def _weighted(where: str, outputs: Any, sens: Any) -> Any:
     """Return what is differentiated: the float outputs times their gradients, in at least float32, as one tensor."""
-    found = [value for value in keras.tree.flatten(outputs) if engine.is_tensor(value)]
+    found = [value for value in keras.tree.flatten(outputs) if backend.is_tensor(value)]
     given = [None] * len(found) if sens is None else [sens] if len(found) == 1 else keras.tree.flatten(sens)
     if len(given) != len(found):
         raise checks.fail_value(where, f"sens must have {len(found)} gradients, one an output", len(given), "a tuple")
@@ -201,7 +201,7 @@ def _term(where: str, value: Any, sens: Any) -> Any:
     value = keras.ops.cast(value, wider(value.dtype, float32))
     if sens is None:
         return value
-    sens = keras.ops.cast(engine.to_tensor(sens), value.dtype)
+    sens = keras.ops.cast(backend.to_tensor(sens), value.dtype)
     shape, wanted = tuple(sens.shape), tuple(value.shape)
     if shape not in ((), wanted) and None not in (*shape, *wanted):
         raise checks.fail_value(

@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.boundary import running, settled, wants_tensors, wrapped
 from mixtrain.dtype import is_float
 from mixtrain.ops.primitive import Primitive
@@ -59,7 +59,7 @@ def hook_gradients(where: str, values: Sequence[Any], hook_fn: Callable[[tuple[A
     """
     wants = wants_tensors(values)
     values = tuple(settled(values))
-    places = [place for place, value in enumerate(values) if engine.is_tensor(value) and is_float(value.dtype)]
+    places = [place for place, value in enumerate(values) if backend.is_tensor(value) and is_float(value.dtype)]
 
     def through(found: tuple[Any, ...]) -> list[Any]:
         gradients: list[Any] = [None] * len(values)
@@ -68,13 +68,13 @@ def hook_gradients(where: str, values: Sequence[Any], hook_fn: Callable[[tuple[A
         with running("tensors"):
             changed = settled(_returned(where, hook_fn(wrapped(tuple(gradients))), gradients))
         return [
-            old if changed[place] is None else keras.ops.cast(engine.to_tensor(changed[place]), old.dtype)
+            old if changed[place] is None else keras.ops.cast(backend.to_tensor(changed[place]), old.dtype)
             for place, old in zip(places, found, strict=True)
         ]
 
     passed = list(values)
     if places:
-        for place, value in zip(places, engine.with_backward_hook([values[p] for p in places], through), strict=True):
+        for place, value in zip(places, backend.with_backward_hook([values[p] for p in places], through), strict=True):
             passed[place] = value
     return wrapped(tuple(passed)) if wants else tuple(passed)
 

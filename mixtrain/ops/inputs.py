@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dtype import DType, as_dtype, bool_, float32, int64, is_float, promoted
 
 
@@ -20,11 +20,11 @@ def tensor(where: str, value: Any) -> Any:
     Raises:
         TypeError: It cannot become one.
     """
-    if engine.is_tensor(value):
+    if backend.is_tensor(value):
         return value
     if isinstance(value, (np.ndarray, np.generic, keras.Variable)):
-        return engine.to_tensor(value)
-    if isinstance(value, (list, tuple)) and any(engine.is_tensor(item) for item in value):
+        return backend.to_tensor(value)
+    if isinstance(value, (list, tuple)) and any(backend.is_tensor(item) for item in value):
         return keras.ops.stack([tensor(where, item) for item in value])
     try:
         array = np.asarray(value)
@@ -32,7 +32,7 @@ def tensor(where: str, value: Any) -> Any:
         array = np.array(None)
     if array.dtype.kind not in "biuf":
         raise checks.fail_type(where, "a Tensor, NumPy array or number was needed", value, "mixtrain.Tensor([1.0])")
-    return engine.to_tensor(array.astype(np.float32) if array.dtype == np.float64 else array)
+    return backend.to_tensor(array.astype(np.float32) if array.dtype == np.float64 else array)
 
 
 def is_number(value: Any) -> bool:
@@ -57,7 +57,7 @@ def meeting_format(x: Any, number: Any) -> DType:
     if isinstance(number, (bool, np.bool_)) or is_float(dtype):
         return dtype
     if isinstance(number, numbers.Integral):
-        return as_dtype(engine.held_format(int64)) if dtype == bool_ else dtype
+        return as_dtype(backend.held_format(int64)) if dtype == bool_ else dtype
     return float32
 
 
@@ -73,14 +73,14 @@ def pair(where: str, x: Any, y: Any) -> tuple[Any, Any]:
     if is_number(y):
         x = tensor(where, x)
         dtype = meeting_format(x, y)
-        return engine.cast_keeping_layout(x, dtype), _plain(y, dtype)
+        return backend.cast_keeping_layout(x, dtype), _plain(y, dtype)
     if is_number(x):
         y, x = pair(where, y, x)
         return x, y
     x, y = tensor(where, x), tensor(where, y)
     check_broadcast(where, x, y)
     dtype = promoted(format_of(x), format_of(y))
-    return engine.cast_keeping_layout(x, dtype), engine.cast_keeping_layout(y, dtype)
+    return backend.cast_keeping_layout(x, dtype), backend.cast_keeping_layout(y, dtype)
 
 
 def _plain(number: Any, dtype: DType) -> Any:
@@ -110,7 +110,7 @@ def values_of(where: str, value: Any) -> np.ndarray:
     Raises:
         TypeError: The tensor is computed by the function that is being compiled.
     """
-    found = engine.known_value(tensor(where, value))
+    found = backend.known_value(tensor(where, value))
     if found is None:
         raise checks.fail_type(where, "numbers known while compiling were needed", value, "a tuple of ints")
     return found
@@ -153,7 +153,7 @@ def axes_of(where: str, axis: Any, rank: int, *, name: str = "axis") -> tuple[in
     """Return axes counted from the front: one for an int; all of them for None and for an empty tuple."""
     if axis is None or (isinstance(axis, (list, tuple)) and not axis):
         return tuple(range(rank))
-    if engine.is_tensor(axis) or isinstance(axis, np.ndarray):
+    if backend.is_tensor(axis) or isinstance(axis, np.ndarray):
         axis = values_of(where, axis).reshape(-1).tolist()
     if not isinstance(axis, (list, tuple)):
         axis = (axis,)
@@ -171,13 +171,13 @@ def spread(arguments: Sequence[Any]) -> Any:
 
 
 def sizes_of(where: str, shape: Any, *, name: str = "shape") -> tuple[Any, ...]:
-    """Return a shape as a tuple; its entries are ints, or what the engine has for sizes that are not known yet.
+    """Return a shape as a tuple; its entries are ints, or what the backend has for sizes that are not known yet.
 
     Raises:
         TypeError: It is no int, and no tuple, list or tensor of them.
     """
-    if engine.is_tensor(shape):
-        known = engine.known_value(shape)
+    if backend.is_tensor(shape):
+        known = backend.known_value(shape)
         shape = keras.ops.unstack(shape) if known is None else known.reshape(-1).tolist()
     if isinstance(shape, np.ndarray):
         shape = shape.reshape(-1).tolist()
@@ -189,6 +189,6 @@ def sizes_of(where: str, shape: Any, *, name: str = "shape") -> tuple[Any, ...]:
         sizes = (shape,)
     for size in sizes:
         is_int = isinstance(size, numbers.Integral) and not isinstance(size, bool)
-        if not (is_int or size is None or engine.is_open_size(size)):
+        if not (is_int or size is None or backend.is_open_size(size)):
             raise checks.fail_type(where, f"{name} must be a tuple of ints", shape, f"{name}=(2, 3)")
     return tuple(int(size) if isinstance(size, numbers.Integral) else size for size in sizes)

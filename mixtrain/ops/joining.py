@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dtype import promoted
 from mixtrain.ops.inputs import axis_of, format_of, is_number, rank_of, sizes_of, tensor
 from mixtrain.ops.primitive import Primitive
@@ -19,7 +19,7 @@ def _tensors(where: str, values: Any) -> list[Any]:
         raise checks.fail_type(where, "a tuple or list of tensors was needed", values, f"{where}((x, y))")
     found = [tensor(where, value) for value in values]
     dtype = functools.reduce(promoted, (format_of(value) for value in found))
-    return [engine.cast_keeping_layout(value, dtype) for value in found]
+    return [backend.cast_keeping_layout(value, dtype) for value in found]
 
 
 def _check_same(where: str, values: list[Any], but: int | None) -> None:
@@ -73,7 +73,7 @@ def _joined(where: str, tensors: Any, axis: int) -> Any:
         raise ValueError(f"{where}: expected tensors with axes; got a scalar. Write ops.stack((x, y)).")
     number = axis_of(where, axis, rank_of(values[0]))
     _check_same(where, values, number)
-    return engine.join_along(keras.ops.concatenate, values, number)
+    return backend.join_along(keras.ops.concatenate, values, number)
 
 
 def stack(tensors: Any, axis: int = 0) -> Any:

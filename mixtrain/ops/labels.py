@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32, int32, int64, is_float
 
 Shape = tuple[int | None, ...]
@@ -14,7 +14,7 @@ Shape = tuple[int | None, ...]
 
 def as_float32(value: Any) -> Any:
     """Return a tensor, array or number as a float32 tensor."""
-    return keras.ops.cast(engine.to_tensor(value), float32)
+    return keras.ops.cast(backend.to_tensor(value), float32)
 
 
 def reduced(where: str, losses: Any, reduction: Any) -> Any:
@@ -90,7 +90,7 @@ def check_class_numbers(
         TypeError: They are no ints.
         ValueError: They have another shape; or one is out of range, in a compiled step before that runs.
     """
-    labels = engine.to_tensor(labels)
+    labels = backend.to_tensor(labels)
     got = shape_of(labels)
     if not fits(got, wanted):
         write = one_hot if fits(got, logits) and len(got) > 1 and got[-1] != 1 else _reshaping("labels", got, wanted)
@@ -121,19 +121,19 @@ def require_classes(
     Raises:
         LabelOutOfRange: A label is none.
     """
-    if engine.is_symbolic(labels):
-        engine.note_class_labels(labels, classes, ignored, weights)
+    if backend.is_symbolic(labels):
+        backend.note_class_labels(labels, classes, ignored, weights)
     elif classes is not None:
-        found = engine.first_outside(labels, classes, () if ignored is None else (ignored,), weights)
+        found = backend.first_outside(labels, classes, () if ignored is None else (ignored,), weights)
         if found is not None:
-            raise engine.LabelOutOfRange(where, found[1], classes)
+            raise backend.LabelOutOfRange(where, found[1], classes)
 
 
 def check_range(where: str, name: str, value: Any, low: float, high: float) -> None:
     """Raise a ValueError where a value is outside [low, high]; only outside compiled functions, which cannot look."""
-    if engine.is_tracing():
+    if backend.is_tracing():
         return
-    array = engine.to_numpy(value)
+    array = backend.to_numpy(value)
     outside = array[~((array >= low) & (array <= high))]
     if outside.size:
         raise checks.fail_value(

@@ -9,14 +9,14 @@ from typing import Any, Final
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dtype import DType, as_dtype, is_float
 from mixtrain.ops.inputs import format_of
 from mixtrain.ops.primitive import Primitive
 
 
 def _is_tensor(value: Any) -> bool:
-    return engine.is_tensor(value) or isinstance(value, keras.Variable)
+    return backend.is_tensor(value) or isinstance(value, keras.Variable)
 
 
 def _is_int(value: Any) -> bool:
@@ -40,7 +40,7 @@ _KINDS: Final[dict[str, Callable[[Any], bool]]] = {
     "List": lambda value: isinstance(value, list),
     "Dictionary": lambda value: isinstance(value, dict),
     "Function": lambda value: callable(value) and not _is_tensor(value),
-    "RowTensor": engine.is_sparse,
+    "RowTensor": backend.is_sparse,
     "COOTensor": lambda value: False,
     "CSRTensor": lambda value: False,
     "MapTensor": lambda value: False,
@@ -104,7 +104,7 @@ class MultitypeFuncGraph(Primitive):
 
     def __call__(self, *args: Any) -> Any:
         """Run the definition for the types of `args`."""
-        args = tuple(engine.to_tensor(value) if isinstance(value, np.ndarray) else value for value in args)
+        args = tuple(backend.to_tensor(value) if isinstance(value, np.ndarray) else value for value in args)
         for names, function in self.entries:
             if len(names) == len(args) and all(map(_fits, names, args)):
                 return function(*args)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dtype import bool_, int32, is_float
 from mixtrain.ops.inputs import axis_of, format_of, is_number, rank_of, sizes_of, tensor
 from mixtrain.ops.primitive import Primitive, primitive
@@ -171,7 +171,7 @@ def unique(input: Any) -> tuple[Any, Any]:
 
     Source: MindSpore, `mindspore.ops.unique`.
     """
-    return engine.unique_with_places(tensor("ops.unique", input))
+    return backend.unique_with_places(tensor("ops.unique", input))
 
 
 def scatter_nd(indices: Any, updates: Any, shape: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.ops.windows import NO_SIDES, Pair, Sides, pad, same_sides
 
 _LAST: Final = "channels_last"
@@ -15,12 +15,12 @@ _LAST: Final = "channels_last"
 
 def largest(last: Any, size: Pair, step: Pair, mode: str = "valid") -> Any:
     """Return the largest number of each window; `mode` is "valid" or "same"."""
-    return engine.pool(lambda last: keras.ops.max_pool(last, size, step, mode, _LAST), last)
+    return backend.pool(lambda last: keras.ops.max_pool(last, size, step, mode, _LAST), last)
 
 
 def means(last: Any, size: Pair, step: Pair, mode: str = "valid") -> Any:
     """Return the mean of each window; with "same", of those elements that it has of the image."""
-    return engine.pool(lambda last: keras.ops.average_pool(last, size, step, mode, _LAST), last)
+    return backend.pool(lambda last: keras.ops.average_pool(last, size, step, mode, _LAST), last)
 
 
 def padded_means(
@@ -90,4 +90,4 @@ def largest_by_windows(
     if not places:
         return found
     table = ops.broadcast_to(ops.stack(origins, axis=-1)[None, :, :, None, :], ops.shape(stacked))
-    return found, engine.to_tensor(ops.take_along_axis(table, best, axis=-1)[..., 0], "int64")
+    return found, backend.to_tensor(ops.take_along_axis(table, best, axis=-1)[..., 0], "int64")

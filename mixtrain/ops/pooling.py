@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.ops.adaptive import pool_to
 from mixtrain.ops.pool_formula import largest, largest_by_windows, means, padded_means
 from mixtrain.ops.primitive import Primitive
@@ -147,14 +147,14 @@ def _geometry(where: str, kernel_size: Any, stride: Any, padding: Any) -> tuple[
 
 
 def _on_last(pool: Callable[[Any], Any], x: Any) -> Any:
-    return engine.from_channels_last(pool(engine.to_channels_last(x)))
+    return backend.from_channels_last(pool(backend.to_channels_last(x)))
 
 
 def _with_places(x: Any, size: Pair, step: Pair, around: Sides) -> tuple[Any, Any]:
     """Return the maxima of windows of (N, C, H, W) and the places in H * W where they were, int64."""
-    last = engine.to_channels_last(x)
+    last = backend.to_channels_last(x)
     values, places = largest_by_windows(last, size, step, (1, 1), around, NO_SIDES, places=True)
-    return engine.from_channels_last(values), engine.from_channels_last(places)
+    return backend.from_channels_last(values), backend.from_channels_last(places)
 
 
 class _Pool(Primitive):

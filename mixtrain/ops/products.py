@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dtype import promoted
 from mixtrain.ops.arithmetic import add, mul
 from mixtrain.ops.inputs import format_of, rank_of, tensor
@@ -68,7 +68,7 @@ def _matmul(where: str, x: Any, y: Any) -> Any:
             f"{'last but one' if rank_of(y) > 1 else 'only'} axis of the second; got shapes {tuple(x.shape)} and "
             f"{tuple(y.shape)}. Write the transpose of one of them."
         )
-    return engine.product(_matmul_of, x, y)
+    return backend.product(_matmul_of, x, y)
 
 
 def bmm(input_x: Any, mat2: Any) -> Any:
@@ -94,7 +94,7 @@ def dot(input: Any, other: Any) -> Any:
 
     Source: MindSpore, `mindspore.ops.dot`.
     """
-    return engine.product(_dot_of, *_two("ops.dot", input, other))
+    return backend.product(_dot_of, *_two("ops.dot", input, other))
 
 
 def outer(input: Any, vec2: Any) -> Any:
@@ -107,7 +107,7 @@ def tensor_dot(x1: Any, x2: Any, axes: Any) -> Any:
 
     Source: MindSpore, `mindspore.ops.tensor_dot`.
     """
-    return engine.product(lambda x, y: _tensordot_of(x, y, axes=axes), *_two("ops.tensor_dot", x1, x2))
+    return backend.product(lambda x, y: _tensordot_of(x, y, axes=axes), *_two("ops.tensor_dot", x1, x2))
 
 
 def einsum(equation: str, *operands: Any) -> Any:
@@ -117,7 +117,7 @@ def einsum(equation: str, *operands: Any) -> Any:
     """
     tensors = [tensor("ops.einsum", operand) for operand in operands]
     if len(tensors) == 2:
-        return engine.product(lambda x, y: _einsum_of(equation, x, y), *tensors)
+        return backend.product(lambda x, y: _einsum_of(equation, x, y), *tensors)
     return _einsum_of(equation, *tensors)
 
 

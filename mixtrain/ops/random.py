@@ -7,11 +7,11 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
-from mixtrain.seed import stream_of
+from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32, int32, int64, is_float
 from mixtrain.ops.inputs import as_floats, format_of, sizes_of, spread, tensor
 from mixtrain.ops.primitive import Primitive
+from mixtrain.seed import stream_of
 
 
 def uniform(shape: Any, minval: Any, maxval: Any, seed: int | None = None, dtype: Any = float32) -> Any:
@@ -41,7 +41,7 @@ def uniform(shape: Any, minval: Any, maxval: Any, seed: int | None = None, dtype
     low, high = (keras.ops.cast(tensor(where, limit), float32) for limit in (minval, maxval))
     drawn = _unit(where, _broadcast(where, shape, low, high), "uniform", seed)
     values = low + drawn * (high - low)
-    return engine.to_tensor(values if is_float(wanted) else keras.ops.floor(values), wanted)
+    return backend.to_tensor(values if is_float(wanted) else keras.ops.floor(values), wanted)
 
 
 def normal(shape: Any, mean: Any, stddev: Any, seed: int | None = None) -> Any:
@@ -123,7 +123,7 @@ def randint(low: int, high: int, size: Any, seed: int | None = None, *, dtype: A
         raise checks.fail_value(where, "dtype must be an int format", wanted, "dtype=mixtrain.int32")
     shape = sizes_of(where, size, name="size")
     drawn = keras.random.randint(shape, least, high, dtype=int32, seed=_stream(where, "randint", seed))
-    return engine.to_tensor(drawn, wanted)
+    return backend.to_tensor(drawn, wanted)
 
 
 def rand_like(input: Any, seed: int | None = None, *, dtype: Any = None) -> Any:
@@ -163,7 +163,7 @@ def randperm(n: int, seed: int = 0, offset: int = 0, dtype: Any = int64) -> Any:
     Source: MindSpore, `mindspore.ops.randperm`.
     """
     count = checks.integer("ops.randperm", "n", n, at_least=1)
-    return engine.to_tensor(keras.ops.argsort(_unit("ops.randperm", (count,), "randperm", seed)), as_dtype(dtype))
+    return backend.to_tensor(keras.ops.argsort(_unit("ops.randperm", (count,), "randperm", seed)), as_dtype(dtype))
 
 
 def bernoulli(input: Any, p: Any = 0.5, seed: int | None = None) -> Any:

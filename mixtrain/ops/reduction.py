@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, bool_, float32, int64, is_float
 from mixtrain.ops.inputs import as_floats, axes_of, format_of, rank_of, tensor
 from mixtrain.ops.primitive import Primitive
@@ -19,14 +19,14 @@ _Reduce = Callable[..., Any]
 def reduce(where: str, compute: _Reduce, x: Any, axis: Any, keep_dims: bool) -> Any:
     """Apply a Keras reduction over checked axes."""
     checks.boolean(where, "keep_dims", keep_dims)
-    return engine.reduce_axes(compute, x, axes_of(where, axis, rank_of(x)), keep_dims)
+    return backend.reduce_axes(compute, x, axes_of(where, axis, rank_of(x)), keep_dims)
 
 
 def _accumulated(where: str, compute: _Reduce, x: Any, axis: Any, keep_dims: bool, dtype: Any) -> Any:
     """Reduce in `dtype`, or else in int64 for integers and bools, in their own format for floats."""
     x = tensor(where, x)
     wanted = as_dtype(dtype) if dtype is not None else format_of(x) if is_float(x.dtype) else int64
-    return engine.to_tensor(reduce(where, compute, engine.to_tensor(x, wanted), axis, keep_dims), wanted)
+    return backend.to_tensor(reduce(where, compute, backend.to_tensor(x, wanted), axis, keep_dims), wanted)
 
 
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
@@ -186,7 +186,7 @@ def norm(
     """
     x = as_floats("ops.norm", A)
     if dtype is not None:
-        x = engine.to_tensor(x, as_dtype(dtype))
+        x = backend.to_tensor(x, as_dtype(dtype))
     axes = axes_of("ops.norm", dim, rank_of(x), name="dim")
     if ord is None:
         return keras.ops.sqrt(reduce("ops.norm", keras.ops.sum, keras.ops.square(x), axes or None, keepdim))
@@ -202,8 +202,8 @@ def count_nonzero(x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = 
     """
     where = "ops.count_nonzero"
     wanted = as_dtype(dtype)
-    marks = engine.to_tensor(keras.ops.cast(tensor(where, x), bool_), wanted)
-    return engine.to_tensor(reduce(where, keras.ops.sum, marks, axis, keep_dims), wanted)
+    marks = backend.to_tensor(keras.ops.cast(tensor(where, x), bool_), wanted)
+    return backend.to_tensor(reduce(where, keras.ops.sum, marks, axis, keep_dims), wanted)
 
 
 class _Reduction(Primitive):

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dtype import float32, is_float
 from mixtrain.ops.adaptive import pool_to
 from mixtrain.ops.inputs import rank_of, tensor
@@ -66,7 +66,7 @@ def interpolate(
 
 def _resized(where: str, x: Any, sizes: tuple[int, ...], mode: str, align_corners: bool) -> Any:
     if mode == "area":
-        return engine.from_channels_last(pool_to(engine.to_channels_last(x), sizes, keras.ops.mean))
+        return backend.from_channels_last(pool_to(backend.to_channels_last(x), sizes, keras.ops.mean))
     if mode in ("linear", "bilinear"):
         return bilinear(where, x, sizes, "corners" if align_corners else "centres")
     return nearest(where, x, sizes, "centres" if mode == "nearest-exact" else "starts")
@@ -77,8 +77,8 @@ def _sizes(where: str, x: Any, size: Any, scale: Any) -> tuple[int, ...]:
     if (size is None) == (scale is None):
         raise checks.fail_value(where, "give one of size and scale_factor", (size, scale), "size=(32, 32)")
     given = size if scale is None else scale
-    if engine.is_tensor(given):
-        given = engine.to_numpy(given).tolist()
+    if backend.is_tensor(given):
+        given = backend.to_numpy(given).tolist()
     values = tuple(given) if isinstance(given, (tuple, list)) else (given,) * len(old)
     if len(values) != len(old):
         raise checks.fail_value(where, f"size or scale_factor must have {len(old)} entries", given, "one for each axis")
@@ -117,11 +117,11 @@ def nearest(where: str, x: Any, sizes: tuple[int, ...], grid: Grid) -> Any:
 def _by_axis(where: str, along: Callable[..., Any], x: Any, sizes: tuple[int, ...], grid: Grid) -> Any:
     if None in x.shape[2:]:
         raise checks.fail_value(where, "images must be of one known size", tuple(x.shape), "images of one size")
-    value = engine.to_channels_last(x)
+    value = backend.to_channels_last(x)
     for axis, size in enumerate(sizes, start=1):
         if value.shape[axis] != size:
             value = along(value, axis, _places(value.shape[axis], size, grid))
-    return engine.from_channels_last(value)
+    return backend.from_channels_last(value)
 
 
 def _places(old: int, new: int, grid: Grid) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dtype import bool_, is_float
 from mixtrain.ops.inputs import as_mask, axis_of, format_of, is_number, pair, rank_of, sizes_of, tensor
 from mixtrain.ops.primitive import Primitive, primitive
@@ -55,7 +55,7 @@ def gather(input_params: Any, input_indices: Any, axis: int, batch_dims: int = 0
     shared = checks.integer("ops.gather", "batch_dims", batch_dims, at_least=0)
     if not shared:
         return keras.ops.take(x, indices, axis=number)
-    return engine.gather_in_batches(x, indices, axis=number, batch_axes=shared)
+    return backend.gather_in_batches(x, indices, axis=number, batch_axes=shared)
 
 
 def gather_nd(input_x: Any, indices: Any) -> Any:
@@ -69,7 +69,7 @@ def gather_nd(input_x: Any, indices: Any) -> Any:
     Source: MindSpore, `mindspore.ops.gather_nd`.
     """
     x, places = tensor("ops.gather_nd", input_x), _indices("ops.gather_nd", indices)
-    return engine.gather_places(x, places)
+    return backend.gather_places(x, places)
 
 
 def gather_elements(input: Any, dim: int, index: Any) -> Any:
@@ -154,7 +154,7 @@ def masked_select(input: Any, mask: Any) -> Any:
     """
     x, marks = tensor("ops.masked_select", input), as_mask("ops.masked_select", mask)
     marks = keras.ops.logical_and(marks, keras.ops.ones_like(x, dtype=bool_))
-    return engine.choose_marked(keras.ops.broadcast_to(x, keras.ops.shape(marks)), marks)
+    return backend.choose_marked(keras.ops.broadcast_to(x, keras.ops.shape(marks)), marks)
 
 
 def slice(input_x: Any, begin: Any, size: Any) -> Any:
@@ -243,7 +243,7 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     Source: MindSpore, `mindspore.ops.nonzero`.
     """
     places = keras.ops.nonzero(tensor("ops.nonzero", input))
-    found = tuple(engine.to_tensor(place, "int64") for place in places)
+    found = tuple(backend.to_tensor(place, "int64") for place in places)
     return found if as_tuple else keras.ops.stack(found, axis=-1)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype
 from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of
 from mixtrain.ops.primitive import Primitive
@@ -66,7 +66,7 @@ def glu(x: Any, axis: int = -1) -> Any:
 
 
 def _cast(x: Any, dtype: Any) -> Any:
-    return x if dtype is None else engine.to_tensor(x, as_dtype(dtype))
+    return x if dtype is None else backend.to_tensor(x, as_dtype(dtype))
 
 
 class Softmax(Primitive):

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.ops.arithmetic import add, sub
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.primitive import primitive
@@ -43,7 +43,7 @@ def assign_add(variable: Any, value: Any) -> Any:
     Source: MindSpore, `mindspore.ops.assign_add`.
     """
     _check_variable("ops.assign_add", variable)
-    return _written("ops.assign_add", variable, add(engine.snapshot(variable), value))
+    return _written("ops.assign_add", variable, add(backend.snapshot(variable), value))
 
 
 def assign_sub(variable: Any, value: Any) -> Any:
@@ -52,7 +52,7 @@ def assign_sub(variable: Any, value: Any) -> Any:
     Source: MindSpore, `mindspore.ops.assign_sub`.
     """
     _check_variable("ops.assign_sub", variable)
-    return _written("ops.assign_sub", variable, sub(engine.snapshot(variable), value))
+    return _written("ops.assign_sub", variable, sub(backend.snapshot(variable), value))
 
 
 def _check_variable(where: str, variable: Any) -> None:
@@ -71,7 +71,7 @@ def _written(where: str, variable: Any, value: Any) -> Any:
     # A Parameter is stored in its own format, whatever the running cell reads it in.
     stored = getattr(variable, "stored_dtype", variable.dtype)
     variable.assign(keras.ops.cast(new, stored))
-    return engine.snapshot(variable)
+    return backend.snapshot(variable)
 
 
 Assign: Final = primitive("Assign", assign)

@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.autocast.casting import parameters_read_as
 from mixtrain.dtype import DType, is_float
 
@@ -37,10 +37,10 @@ def cast_floats(values: Any, dtype: DType | None) -> Any:
         return values
 
     def cast(value: Any) -> Any:
-        if engine.is_tensor(value) and value.dtype != dtype and is_float(value.dtype):
-            cast_value, mask = engine.cast_keeping_layout(value, dtype), engine.mask_of(value)
+        if backend.is_tensor(value) and value.dtype != dtype and is_float(value.dtype):
+            cast_value, mask = backend.cast_keeping_layout(value, dtype), backend.mask_of(value)
             if mask is not None:
-                engine.give_mask(cast_value, mask)
+                backend.give_mask(cast_value, mask)
             return cast_value
         return value
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.dtype import DType, as_dtype, float32, is_float
 from mixtrain.network.walk import is_cell, tree_of
 from mixtrain.precision.families import family_of
@@ -44,15 +44,15 @@ def computed_dtypes(network: Any) -> frozenset[DType]:
     return frozenset(present_format(node.layer) for node in tree_of(network).walk())
 
 
-def choose_step_jit(network: Any) -> engine.JitChoice:
+def choose_step_jit(network: Any) -> backend.JitChoice:
     """Return how a training step of a network is compiled: by its layers' formats and operations, and the device."""
     layers = [node.layer for node in tree_of(network).walk()]
-    products = all(map(multiplies_by_engine, layers))
-    return engine.choose_jit(computed_dtypes(network), engine.describe_device(), compilable(network), products)
+    products = all(map(multiplies_by_backend, layers))
+    return backend.choose_jit(computed_dtypes(network), backend.describe_device(), compilable(network), products)
 
 
-def multiplies_by_engine(layer: Any) -> bool:
-    """Say whether a layer's own half products, if it has any, are the engine's.
+def multiplies_by_backend(layer: Any) -> bool:
+    """Say whether a layer's own half products, if it has any, are the backend's.
 
     A Cell's are, by `mixtrain.ops`; of a Keras layer that is not Keras's own nothing is known.
     """

@@ -1,4 +1,4 @@
-"""Keras's BatchNormalization through the engine's fused kernel: half or float32 in and out, float32 arithmetic."""
+"""Keras's BatchNormalization through the backend's fused kernel: half or float32 in and out, float32 arithmetic."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.dtype import as_dtype, bfloat16, float16, float32
 from mixtrain.network.interpose import Forward
 
@@ -47,12 +47,12 @@ def fused(layer: keras.layers.BatchNormalization, forward: Forward) -> Forward:
         shape, channels = keras.ops.shape(inputs), inputs.shape[-1]
         rows = inputs if len(shape) == 4 else keras.ops.reshape(inputs, (-1, 1, 1, channels))
         by_batch = bool(training) and layer.trainable
-        outputs, mean, variance = engine.fused_batch_norm(
+        outputs, mean, variance = backend.fused_batch_norm(
             rows,
-            keras.ops.ones((channels,), float32) if layer.gamma is None else engine.to_tensor(layer.gamma),
-            keras.ops.zeros((channels,), float32) if layer.beta is None else engine.to_tensor(layer.beta),
-            engine.to_tensor(layer.moving_mean),
-            engine.to_tensor(layer.moving_variance),
+            keras.ops.ones((channels,), float32) if layer.gamma is None else backend.to_tensor(layer.gamma),
+            keras.ops.zeros((channels,), float32) if layer.beta is None else backend.to_tensor(layer.beta),
+            backend.to_tensor(layer.moving_mean),
+            backend.to_tensor(layer.moving_variance),
             epsilon=layer.epsilon,
             training=by_batch,
         )

@@ -1,4 +1,4 @@
-"""Keras's dense, convolution and pooling layers through the engine's kernels, fast in half on every device."""
+"""Keras's dense, convolution and pooling layers through the backend's kernels, fast in half on every device."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.network.interpose import Forward, interpose
 
 _layers = keras.layers
@@ -15,8 +15,8 @@ _layers = keras.layers
 _matmul, _einsum = keras.ops.matmul, keras.ops.einsum
 
 
-def by_engine(layer: Any) -> Callable[[], None] | None:
-    """Let a layer's product, or its pooling, be the engine's.
+def by_backend_products(layer: Any) -> Callable[[], None] | None:
+    """Let a layer's product, or its pooling, be the backend's.
 
     Args:
         layer: A Keras layer.
@@ -36,7 +36,7 @@ def by_engine(layer: Any) -> Callable[[], None] | None:
 
 
 def covered(layer: Any) -> bool:
-    """Say whether a Keras layer's product can be the engine's: that of Keras's own dense and convolution layers."""
+    """Say whether a Keras layer's product can be the backend's: that of Keras's own dense and convolution layers."""
     kind = type(layer)
     if isinstance(layer, _CONVOLUTIONS):
         return kind.call in _CONVOLUTION_CALLS and kind.convolution_op in _CONVOLUTION_OPS
@@ -64,16 +64,16 @@ def _reversing(layer: Any, forward: Forward) -> Forward:
 
 
 def _convolution(forward: Forward) -> Forward:
-    return lambda inputs, kernel: engine.product(forward, inputs, kernel)
+    return lambda inputs, kernel: backend.product(forward, inputs, kernel)
 
 
 def _pooling(forward: Forward) -> Forward:
-    return lambda inputs: engine.pool(forward, inputs)
+    return lambda inputs: backend.pool(forward, inputs)
 
 
 def _dense(layer: Any, forward: Forward) -> Forward:
     def call(inputs: Any, training: Any = None) -> Any:
-        return _finished(layer, engine.product(_matmul, inputs, layer.kernel))
+        return _finished(layer, backend.product(_matmul, inputs, layer.kernel))
 
     return call
 
@@ -83,7 +83,7 @@ def _einsum_dense(layer: Any, forward: Forward) -> Forward:
         def multiply(x: Any, kernel: Any) -> Any:
             return _einsum(layer.equation, x, kernel)
 
-        return _finished(layer, engine.product(multiply, inputs, layer.kernel))
+        return _finished(layer, backend.product(multiply, inputs, layer.kernel))
 
     return call
 

@@ -1,4 +1,4 @@
-"""Keras's layer and group normalisation through the engine's own gradient: float32 inside, only the input is held."""
+"""Keras's layer and group normalisation through the backend's own gradient: float32 inside, only the input is held."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.dtype import DType, as_dtype, bfloat16, float16, float32
 from mixtrain.network.interpose import Forward
 
@@ -58,10 +58,10 @@ def _normalised(layer: Any, inputs: Any, axes: tuple[int, ...], shape: list[int]
     """Normalise over axes; `shape` is what the parameters are reshaped to."""
     gamma, beta = (
         empty(shape, float32) if parameter is None
-        else keras.ops.reshape(keras.ops.cast(engine.to_tensor(parameter), float32), shape)
+        else keras.ops.reshape(keras.ops.cast(backend.to_tensor(parameter), float32), shape)
         for parameter, empty in ((layer.gamma, keras.ops.ones), (layer.beta, keras.ops.zeros))
     )
-    return engine.normalise_axes(inputs, gamma, beta, axes=axes, epsilon=layer.epsilon)[0]
+    return backend.normalise_axes(inputs, gamma, beta, axes=axes, epsilon=layer.epsilon)[0]
 
 
 _LEAN: Final[dict[Any, Callable[[Any, Any], Any]]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Final, Literal
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dtype import DType, as_dtype, bfloat16, float16
 from mixtrain.precision.families import Family
 
@@ -75,7 +75,7 @@ def resolve_level(where: str, amp_level: str, cast_model_type: DType | str | Non
         )
     if amp_level != "auto":
         return Resolved(LEVELS[amp_level], half or float16, "as asked")
-    device = engine.describe_device()
+    device = backend.describe_device()
     if device.kind != "CPU":
         return Resolved(LEVELS["O2"], half or float16, f"auto: {device.kind} computes half formats in hardware")
     if device.fast_bfloat16:

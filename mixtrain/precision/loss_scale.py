@@ -8,7 +8,7 @@ from typing import Any, Final
 import keras
 import numpy as np
 
-from mixtrain import engine
+from mixtrain import backend
 
 SMALLEST_SCALE: Final = 1.0
 SMALLEST_NORMAL: Final = float(np.finfo(np.float32).tiny)
@@ -67,10 +67,10 @@ def next_loss_scale(rule: LossScaleRule, loss_scale: Any, good_steps: Any, finit
     Source: Micikevicius et al., 2018, section 3.2; MindSpore, `DynamicLossScaleManager`; PyTorch, `GradScaler`.
     """
     full = _fills(rule, good_steps)
-    if not engine.is_tensor(loss_scale):
+    if not backend.is_tensor(loss_scale):
         scale = np.float32(_moved(np, rule, np.float64(loss_scale), full, finite))
         return scale, np.int32(good_steps + 1 if finite and not full else 0)
-    with engine.double_precision():
+    with backend.double_precision():
         scale = _moved(keras.ops, rule, keras.ops.cast(loss_scale, "float64"), full, finite)
         counted = keras.ops.where(full, np.int32(0), good_steps + np.int32(1))
         return keras.ops.cast(scale, "float32"), _chosen(keras.ops, finite, counted, np.int32(0))
@@ -157,13 +157,13 @@ class LossScaleState:
         Args:
             finite: bool scalar, a tensor or Python's own: whether the step's gradients were finite.
         """
-        if engine.is_tensor(finite) or engine.is_tracing():
-            xp, scale, counts = keras.ops, engine.snapshot(self.loss_scale), engine.to_tensor(self.counts)
+        if backend.is_tensor(finite) or backend.is_tracing():
+            xp, scale, counts = keras.ops, backend.snapshot(self.loss_scale), backend.to_tensor(self.counts)
             rule = self.rule if self._live is None else _read(self.rule, self._live)
         else:
             rule = self.rule
-            # From Python the arithmetic is NumPy's: single operations of the engine would cost milliseconds.
-            xp, scale, counts = np, np.float32(engine.to_numpy(self.loss_scale)), engine.to_numpy(self.counts)
+            # From Python the arithmetic is NumPy's: single operations of the backend would cost milliseconds.
+            xp, scale, counts = np, np.float32(backend.to_numpy(self.loss_scale)), backend.to_numpy(self.counts)
             finite = bool(finite)
         scale, counts = _advanced(xp, rule, scale, counts, finite)
         self.loss_scale.assign(scale)
@@ -180,11 +180,11 @@ class LossScaleState:
 
     def forget_overflows(self) -> None:
         """Let the counts that end a run start again."""
-        self.counts.assign(engine.to_numpy(self.counts) * np.array([1, 0, 0, 1, 1], np.int32))
+        self.counts.assign(backend.to_numpy(self.counts) * np.array([1, 0, 0, 1, 1], np.int32))
 
     def overflow_count(self) -> int:
         """Return the larger of the two overflow counts that end a run; it grows by at most 1 a step."""
-        return int(engine.to_numpy(self.counts)[1:3].max())
+        return int(backend.to_numpy(self.counts)[1:3].max())
 
 
 def _advanced(xp: Any, rule: LossScaleRule, loss_scale: Any, counts: Any, finite: Any) -> tuple[Any, Any]:
@@ -201,7 +201,7 @@ def _advanced(xp: Any, rule: LossScaleRule, loss_scale: Any, counts: Any, finite
 def _numbers(rule: LossScaleRule) -> np.ndarray:
     """Return what of a rule may change: factor, backoff and window, each as three float32 numbers that sum to it.
 
-    Not every engine has float64 variables.
+    Not every backend has float64 variables.
     """
     rest = np.array([rule.factor, rule.backoff, min(rule.window, LARGEST_COUNT)], np.float64)
     parts = []
@@ -213,7 +213,7 @@ def _numbers(rule: LossScaleRule) -> np.ndarray:
 
 def _read(rule: LossScaleRule, numbers: keras.Variable) -> LossScaleRule:
     """Return a rule with the numbers that a variable holds now."""
-    with engine.double_precision():
+    with backend.double_precision():
         first, second, third = keras.ops.unstack(keras.ops.cast(numbers, "float64"), 3)
         factor, backoff, window = keras.ops.unstack(first + second + third, 3)
         return dataclasses.replace(rule, factor=factor, backoff=backoff, window=keras.ops.cast(window, "int32"))

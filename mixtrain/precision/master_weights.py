@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.dtype import HALF_DTYPES, DType, as_dtype, float32
 from mixtrain.network.walk import Node, is_cell, tree_of
 from mixtrain.precision.plan import PrecisionPlan
@@ -44,7 +44,7 @@ def keep_in_half(network: Any, plan: PrecisionPlan, *, masters: bool) -> list[ke
     """
     found = _to_keep(network, plan)
     for variable, half in found:
-        full = engine.exchange_storage(variable, engine.storage_in(variable, half))
+        full = backend.exchange_storage(variable, backend.storage_in(variable, half))
         if masters:
             object.__setattr__(variable, _ATTRIBUTE, full)
     return [variable for variable, _ in found]
@@ -57,21 +57,21 @@ def compute_updates_in_float32(variables: Sequence[Any]) -> None:
     """
     for variable in variables:
         if as_dtype(getattr(variable, "stored_dtype", variable.dtype)) in HALF_DTYPES and not has_master(variable):
-            object.__setattr__(variable, _SCRATCH, engine.storage_in(variable, float32))
+            object.__setattr__(variable, _SCRATCH, backend.storage_in(variable, float32))
 
 
 @contextlib.contextmanager
 def updating_masters(variables: Sequence[Any]) -> Iterator[None]:
     """Do `masters_shown`; then what is kept in half is set to the cast of the float32 copies."""
     rounded = [variable for variable in variables if hasattr(variable, _SCRATCH)]
-    values = [engine.snapshot(variable) for variable in rounded]
+    values = [backend.snapshot(variable) for variable in rounded]
     with masters_shown(variables), _shown(rounded, _SCRATCH):
         for variable, value in zip(rounded, values, strict=True):
             variable.assign(keras.ops.cast(value, float32))
         yield
     refresh_from_masters(variables)
     for variable in rounded:
-        variable.assign(engine.read_storage(getattr(variable, _SCRATCH)))
+        variable.assign(backend.read_storage(getattr(variable, _SCRATCH)))
 
 
 def has_master(variable: Any) -> bool:
@@ -82,8 +82,8 @@ def has_master(variable: Any) -> bool:
 def master_value(variable: Any) -> Any:
     """Return the value that an optimizer updates, a tensor: that of the float32 copy where there is one."""
     if has_master(variable):
-        return engine.read_storage(getattr(variable, _ATTRIBUTE))
-    return engine.snapshot(variable)
+        return backend.read_storage(getattr(variable, _ATTRIBUTE))
+    return backend.snapshot(variable)
 
 
 def masters_shown(variables: Sequence[Any]) -> contextlib.AbstractContextManager[None]:
@@ -94,19 +94,19 @@ def masters_shown(variables: Sequence[Any]) -> contextlib.AbstractContextManager
 @contextlib.contextmanager
 def _shown(variables: Sequence[Any], attribute: str) -> Iterator[None]:
     """Let variables keep their values until the end in the storage that an attribute of theirs holds."""
-    kept = [(variable, engine.exchange_storage(variable, getattr(variable, attribute))) for variable in variables]
+    kept = [(variable, backend.exchange_storage(variable, getattr(variable, attribute))) for variable in variables]
     try:
         yield
     finally:
         for variable, half in kept:
-            engine.exchange_storage(variable, half)
+            backend.exchange_storage(variable, half)
 
 
 def refresh_from_masters(variables: Sequence[Any]) -> None:
     """Set those of some variables that have float32 copies to the cast of these."""
     for variable in variables:
         if has_master(variable):
-            variable.assign(engine.read_storage(getattr(variable, _ATTRIBUTE)))
+            variable.assign(backend.read_storage(getattr(variable, _ATTRIBUTE)))
 
 
 def _to_keep(network: Any, plan: PrecisionPlan) -> list[tuple[keras.Variable, DType]]:

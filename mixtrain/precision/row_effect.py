@@ -14,7 +14,7 @@ from mixtrain.network.interpose import Forward, interpose
 from mixtrain.network.walk import is_cell
 from mixtrain.precision.cast import CastRule, cast_floats
 from mixtrain.precision.fused_norm import fused
-from mixtrain.precision.half_products import by_engine
+from mixtrain.precision.half_products import by_backend_products
 from mixtrain.precision.lean_norm import is_lean, lean
 from mixtrain.precision.own_config import keep_own_config
 from mixtrain.precision.own_policy import OWN_POLICY
@@ -69,7 +69,7 @@ def _apply_to_layer(row: PlanRow, cast: CastRule, done: list[Undo]) -> None:
     if before.name != policy:
         done.append(lambda: setattr(layer, "dtype_policy", before))
         layer.dtype_policy = policy
-    product = None if reads == float32 else by_engine(layer)
+    product = None if reads == float32 else by_backend_products(layer)
     if product is not None:
         done.append(product)
     if cast.outputs is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.dtype import float32, is_float, wider
 
 
@@ -49,4 +49,4 @@ def _wide(function: Callable[[Any, Any], Any], value: Any, loss_scale: Any) -> A
         dtype = wider(values.dtype, float32) if is_float(values.dtype) else float32
         return function(keras.ops.cast(values, dtype), keras.ops.cast(loss_scale, dtype))
 
-    return None if value is None else engine.map_values(one, value)
+    return None if value is None else backend.map_values(one, value)

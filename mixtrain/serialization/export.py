@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.changes import mode_changed
 from mixtrain.dtype import float32
 from mixtrain.nn.cell import Cell
@@ -59,13 +59,13 @@ def export(net: Any, *inputs: Any, file_name: str | os.PathLike[str], file_forma
         raise checks.fail_type("export", "net must be a Cell, a Keras model or a function", net, "a network")
     if not inputs:
         raise checks.fail_value("export", "an example of each input must be given", inputs, "export(net, data, ...)")
-    tensors = [engine.to_tensor(value) for value in inputs]
+    tensors = [backend.to_tensor(value) for value in inputs]
     path = os.path.realpath(os.fspath(file_name))
     with _inferring(net) as function:
         if file_format == "ONNX":
-            engine.write_onnx(function, tensors, path if path.endswith(".onnx") else f"{path}.onnx")
+            backend.write_onnx(function, tensors, path if path.endswith(".onnx") else f"{path}.onnx")
         else:
-            engine.write_saved_model(function, tensors, path)
+            backend.write_saved_model(function, tensors, path)
 
 
 def load(file_name: str, **kwargs: Any) -> NoReturn:

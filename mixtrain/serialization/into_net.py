@@ -9,7 +9,7 @@ from typing import Any, Final
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.boundary import is_any_tensor
 from mixtrain.dtype import as_dtype, is_float
 from mixtrain.precision.master_weights import updating_masters
@@ -138,7 +138,7 @@ def _planned(
         else:
             if dtype != kept:
                 converted.append(name)
-            plan.append((variable, keras.ops.reshape(keras.ops.cast(engine.to_tensor(value), dtype), shape)))
+            plan.append((variable, keras.ops.reshape(keras.ops.cast(backend.to_tensor(value), dtype), shape)))
     if wrong:
         more = f" ({len(wrong) - 1} more do not fit.)" if len(wrong) > 1 else ""
         raise RuntimeError(
@@ -165,7 +165,7 @@ def _planned_states(net: Any, arrays: Mapping[str, Any]) -> list[Assignment]:
             f"{_WHERE}: the checkpoint has no state for {lacking}; a resumed run differs there from the one before.",
             stacklevel=3,
         )
-    return [(states[name], keras.ops.cast(engine.to_tensor(arrays[name]), dtype_of(states[name]))) for name in fitting]
+    return [(states[name], keras.ops.cast(backend.to_tensor(arrays[name]), dtype_of(states[name]))) for name in fitting]
 
 
 def _warn(missing: list[str], converted: list[str], count: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.dtype import DType, as_dtype, bfloat16, bool_, float32, int64
 from mixtrain.precision.master_weights import has_master, master_value
 
@@ -29,7 +29,7 @@ def stored(value: Any) -> Any:
         return np.asarray(value, _PYTHON_FORMATS[type(value)])
     if isinstance(value, (np.ndarray, np.generic)):
         return np.asarray(value)
-    array = engine.to_numpy(master_value(value) if has_master(value) else value)
+    array = backend.to_numpy(master_value(value) if has_master(value) else value)
     if dtype_of(value) == bfloat16:
         # bfloat16 is the upper half of float32.
         return (array.view(np.uint32) >> 16).astype(np.uint16), "bfloat16"
@@ -42,5 +42,5 @@ def restored(value: Any) -> Any:
         return value
     if isinstance(value, tuple):
         array, dtype = value
-        return engine.to_tensor((array.astype(np.uint32) << 16).view(np.float32), dtype)
-    return engine.to_tensor(value)
+        return backend.to_tensor((array.astype(np.uint32) << 16).view(np.float32), dtype)
+    return backend.to_tensor(value)

@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import boundary, checks, engine
+from mixtrain import backend, boundary, checks
 from mixtrain.nn.metrics import KerasMetric, Loss, Metric, MetricLike
 from mixtrain.nn.step.compiled_call import CompiledCall
 from mixtrain.train.callback.callback_list import CallbackList
@@ -81,9 +81,9 @@ class EvaluationMetrics:
             sparse = metric._sparse_labels(*inputs)
             if sparse is not None:
                 kept = (*ignored, *sparse.ignored)
-                found = engine.first_outside(sparse.labels, sparse.classes, kept, sparse.weights)
+                found = backend.first_outside(sparse.labels, sparse.classes, kept, sparse.weights)
                 if found is not None:
-                    raise engine.LabelOutOfRange("a metric", found[1], sparse.classes)
+                    raise backend.LabelOutOfRange("a metric", found[1], sparse.classes)
 
     def update(self, outputs: tuple[Any, ...], masks: list[Any], weights: Any) -> None:
         """Give each metric its share of the eval network's outputs."""
@@ -179,7 +179,7 @@ def evaluate(
         with _telling_batch(step + 1 - len(waiting) + index):
             _take_in(evaluation, taken)
     callbacks.on_eval_epoch_end(context)
-    mean = np.average([float(engine.to_numpy(loss)) for loss in losses], weights=rows) if losses else None
+    mean = np.average([float(backend.to_numpy(loss)) for loss in losses], weights=rows) if losses else None
     values = metrics.eval() or ({} if mean is None else {"loss": float(mean)})
     arguments._set(metrics=values, eval_results=values if mean is None else {**values, "eval_loss": float(mean)})
     callbacks.on_eval_end(context)
@@ -195,7 +195,7 @@ def _take_in(evaluation: Evaluation, taken: tuple[Any, ...]) -> None:
 
 def _telling_batch(number: int) -> contextlib.AbstractContextManager[None]:
     """Tell an error of labels with the number of their batch."""
-    return engine.telling_place("Model.eval", lambda index: f"batch {number}")
+    return backend.telling_place("Model.eval", lambda index: f"batch {number}")
 
 
 def _checked(outputs: Any, indexes: tuple[int, int, int] | None) -> tuple[Any, ...]:

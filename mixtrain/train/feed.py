@@ -1,4 +1,4 @@
-"""A feed: what any dataset gives a loop, batch by batch on the host or through the engine's iterator."""
+"""A feed: what any dataset gives a loop, batch by batch on the host or through the backend's iterator."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
-from mixtrain.engine import Pipeline
+from mixtrain import backend, checks
+from mixtrain.backend import Pipeline
 from mixtrain.ops.inputs import tensor
 
 Batch = tuple[Any, ...]
@@ -43,8 +43,8 @@ class Feed:
             self._pipeline: Pipeline | None = dataset.pipeline_from(first_pass)
         elif isinstance(getattr(dataset, "pipeline", None), Pipeline):
             self._pipeline = dataset.pipeline
-        elif engine.is_pipeline_source(dataset):
-            self._pipeline = engine.wrap_pipeline(dataset)
+        elif backend.is_pipeline_source(dataset):
+            self._pipeline = backend.wrap_pipeline(dataset)
         elif isinstance(dataset, Iterator):
             raise checks.fail_type(
                 where, "the dataset must be readable again in each epoch", dataset,
@@ -119,22 +119,22 @@ class Feed:
         """Return an iterator over pass after pass, without end, that a compiled loop reads.
 
         Returns:
-            The engine's iterator; after an error in it call `raise_pending`.
+            The backend's iterator; after an error in it call `raise_pending`.
 
         Raises:
             ValueError: A column has parts that are no tensors.
         """
         like = self.first()
-        if not all(map(engine.is_tensor, keras.tree.flatten(like))):
+        if not all(map(backend.is_tensor, keras.tree.flatten(like))):
             raise ValueError(
                 f"{self._where}: with dataset_sink_mode=True each column of a batch must be a tensor, or a tuple or "
                 f"dict of tensors; got {checks.listed(type(part).__name__ for part in keras.tree.flatten(like))}. "
                 "Write dataset_sink_mode=False."
             )
         if self._pipeline is None:
-            example = tuple(map(engine.to_numpy, keras.tree.flatten(like)))
+            example = tuple(map(backend.to_numpy, keras.tree.flatten(like)))
             arrays = functools.partial(self._arrays, [value.dtype for value in example])
-            pipeline = engine.pipeline_from_batches(arrays, example, size=self.size)
+            pipeline = backend.pipeline_from_batches(arrays, example, size=self.size)
             self._graph = dataclasses.replace(pipeline, even=self._even())
         else:
             self._graph = self._pipeline
@@ -157,16 +157,16 @@ class Feed:
             kept = [*dtypes, *[None] * len(parts)]
             yield tuple(
                 part if isinstance(part, np.ndarray) and part.dtype == dtype
-                else engine.to_numpy(engine.to_tensor(part))
+                else backend.to_numpy(backend.to_tensor(part))
                 for part, dtype in zip(parts, kept, strict=False)
             )
 
     def raise_pending(self) -> None:
-        """Raise the exception of the user's own code that ended the engine's iterator, if there is one."""
+        """Raise the exception of the user's own code that ended the backend's iterator, if there is one."""
         self._graph.raise_pending()
 
 
-def as_batch(batch: Any, convert: Callable[[Any], Any] = engine.to_tensor) -> Batch:
+def as_batch(batch: Any, convert: Callable[[Any], Any] = backend.to_tensor) -> Batch:
     """Return a batch as a tuple of columns of tensors; a dict of columns by its values.
 
     A column of several parts is a dict or a tuple of tensors: a list becomes a tuple, as in `tf.data`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.diagnostics.non_finite import Finding
 from mixtrain.errors import LossScaleExhausted
 from mixtrain.precision.loss_scale import BAD_STEP_MAX, SMALLEST_SCALE, LossScaleState
@@ -59,10 +59,10 @@ class OverflowGuard:
         self._free = self._limit - count
         if count <= self._limit:
             return
-        used = records.loss_scale[-1] if records.scaled else engine.to_numpy(self._state.loss_scale)
+        used = records.loss_scale[-1] if records.scaled else backend.to_numpy(self._state.loss_scale)
         scale = float(used)
         finding = self._diagnose(batch, scale)
-        in_a_row = int(engine.to_numpy(self._state.overflows_in_a_row))
+        in_a_row = int(backend.to_numpy(self._state.overflows_in_a_row))
         how = f"{in_a_row} steps in a row" if in_a_row > self._limit else f"{count} steps at the smallest loss scale"
         more = " (the smallest there is)" if scale <= SMALLEST_SCALE else ""
         self._state.forget_overflows()

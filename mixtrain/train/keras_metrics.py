@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import checks, context, engine
-from mixtrain.engine import JitChoice
+from mixtrain import backend, checks, context
+from mixtrain.backend import JitChoice
 from mixtrain.nn.metrics import KerasMetric, Metric
 from mixtrain.nn.metrics.keras_metric import SPARSE_METRICS
 from mixtrain.nn.metrics.metric import SparseLabels, class_numbers
@@ -102,7 +102,7 @@ class CompileMetric(Metric):
 def _only(value: Any) -> Any:
     """Return the single tensor of a structure, such as a dict of one output; a structure of several as it is."""
     parts = keras.tree.flatten(value)
-    return engine.to_tensor(parts[0]) if len(parts) == 1 else value
+    return backend.to_tensor(parts[0]) if len(parts) == 1 else value
 
 
 def _made(given: Any, predictions: tuple[int, ...], labels: tuple[int, ...]) -> keras.metrics.Metric:
@@ -192,10 +192,10 @@ class DeviceMetrics:
         graph = context.graph_mode()
         if not self._compiled or not self._compilable:
             self._update(predictions, labels, weights, masks)
-            self._compiled.setdefault(graph, engine.compile_function(self._update, choice=_PLAIN))
+            self._compiled.setdefault(graph, backend.compile_function(self._update, choice=_PLAIN))
             return
         if graph not in self._compiled:
-            self._compiled[graph] = engine.compile_function(self._update, choice=_PLAIN)
+            self._compiled[graph] = backend.compile_function(self._update, choice=_PLAIN)
         try:
             self._compiled[graph](predictions, labels, weights, masks)
         except _NOT_FOR_A_GRAPH:
@@ -205,7 +205,7 @@ class DeviceMetrics:
     def _update(self, predictions: Any, labels: Any, weights: Any, masks: Sequence[Any]) -> None:
         for output, mask in zip(keras.tree.flatten(predictions), masks, strict=True):
             if mask is not None:
-                engine.give_mask(output, mask)
+                backend.give_mask(output, mask)
         for metric in self._metrics:
             if isinstance(metric, CompileMetric):
                 metric.update(predictions, labels, weights)
@@ -215,7 +215,7 @@ class DeviceMetrics:
 
 def masks_of(outputs: Any) -> list[Any]:
     """Return the mask that Keras's layers gave each of a network's outputs, or None."""
-    return [engine.mask_of(output) for output in keras.tree.flatten(outputs)]
+    return [backend.mask_of(output) for output in keras.tree.flatten(outputs)]
 
 
 def checked_weighted(metric: Any) -> Any:

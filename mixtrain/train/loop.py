@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mixtrain import context, engine
+from mixtrain import backend, context
 from mixtrain.nn.step.manager import LossScaleManager
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.feed import Feed
@@ -138,7 +138,7 @@ def _run_pass(run: TrainingRun, epoch: int) -> Iterator[StepRecords]:
         for batch, call, count in calls:
             run.arguments._set(cur_step_num=run.step + count, train_dataset_element=batch)
             run.callbacks.on_train_step_begin(run.context)
-            with engine.telling_place("Model.train", lambda index: f"step {run.step + 1 + index}, epoch {epoch}"):
+            with backend.telling_place("Model.train", lambda index: f"step {run.step + 1 + index}, epoch {epoch}"):
                 records = call()
             run.step += count
             steps += count
@@ -207,7 +207,7 @@ def _sink_calls(run: TrainingRun) -> _Calls:
 
 
 def _sink_call(run: TrainingRun, size: int, count: int) -> StepRecords:
-    """Run `count` steps through the engine's iterator, with a compiled call for each pass that they touch.
+    """Run `count` steps through the backend's iterator, with a compiled call for each pass that they touch.
 
     A step that may have to end the run is run by itself, so that its number is right and its batch at hand.
     """
@@ -224,10 +224,10 @@ def _sink_call(run: TrainingRun, size: int, count: int) -> StepRecords:
         try:
             batch = None if steps else next(run.sink_iterator)
             records = run.stepper.step(batch) if batch else run.stepper.loop(run.sink_iterator, steps)
-        except engine.LabelOutOfRange as error:
+        except backend.LabelOutOfRange as error:
             error.index += done
             raise
-        except engine.EndOfStream:
+        except backend.EndOfStream:
             _raise_pending(run)
             _ended_early(None, size, run.arguments.cur_epoch_num)
         except Exception:
@@ -275,7 +275,7 @@ def _followed(run: TrainingRun, records: StepRecords, *, batch: Any, before: int
         manager, set_scale = run.host_manager
         for overflow in records.overflow:
             manager.update_loss_scale(bool(overflow))
-        set_scale(engine.to_tensor(float(manager.get_loss_scale())))
+        set_scale(backend.to_tensor(float(manager.get_loss_scale())))
     if run.guard is not None:
         step = (run.step if before is None else before) + len(records)
         run.guard.after(records, step, run.feed.first() if batch is None else batch)

@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import boundary, checks, engine
+from mixtrain import backend, boundary, checks
 from mixtrain.amp.train_network import LEVEL_DEFAULT
 from mixtrain.dtype import DType, float32
 from mixtrain.nn.step.manager import LossScaleManager
@@ -287,7 +287,7 @@ class Model(KerasSaving):
         refuse_overridden(self._networks.network, "predict_step")
         given = keras.tree.flatten(inputs)
         wants = self._networks.of_cells or any(isinstance(value, boundary.TensorLike) for value in given)
-        tensors = keras.tree.map_structure(engine.to_tensor, inputs)
+        tensors = keras.tree.map_structure(backend.to_tensor, inputs)
         if not self._networks.built:
             self._networks.build(*tensors)
         self._networks.enter()

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from mixtrain.engine import GroupFacts
+from mixtrain.backend import GroupFacts
 
 # A call's own cost is under a millisecond, so a tenth of a second of steps hides it; progress and Ctrl-C stay prompt.
 SECONDS_A_CALL: Final = 0.1
@@ -21,7 +21,7 @@ class Pace:
     """Learns how long a step takes.
 
     Args:
-        groups: When the engine gains by groups.
+        groups: When the backend gains by groups.
 
     Example:
         >>> pace = Pace(GroupFacts(after=2))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import keras
 import numpy as np
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.nn.step.train_cell import TrainOneStepWithLossScaleCell
 from mixtrain.train.callback import Callback, LossMonitor
 from mixtrain.train.records import StepRecords
@@ -98,7 +98,7 @@ class ProgressMonitor(Callback):
 def _skips(arguments: CallbackArguments) -> str:
     """Return how many steps of an epoch were skipped, and what the loss scale did."""
     records, network = arguments.epoch_results, arguments.train_network
-    last = engine.to_numpy(network.scale_sense) if isinstance(network, TrainOneStepWithLossScaleCell) else None
+    last = backend.to_numpy(network.scale_sense) if isinstance(network, TrainOneStepWithLossScaleCell) else None
     return skips_of(records, None if last is None else float(last.reshape(())))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mixtrain import engine
+from mixtrain import backend
 
 _LOSS, _OVERFLOW, _LOSS_SCALE, _ROWS = "loss", "overflow", "loss_scale", "rows"
 _LEARNING_RATE, _GRAD_NORM = "learning_rate", "grad_norm"
@@ -58,8 +58,8 @@ class StepRecords:
         if values is None or isinstance(values, np.ndarray):
             return values
         if isinstance(values, list):
-            values = np.stack([engine.to_numpy(value) for value in values])
-        self._columns[name] = found = engine.to_numpy(values)
+            values = np.stack([backend.to_numpy(value) for value in values])
+        self._columns[name] = found = backend.to_numpy(values)
         return found
 
     def _filled(self, name: str, default: Any, dtype: Any) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.train.records import StepRecords
 from mixtrain.train.stepper import Batch, Group, Stepper
 
@@ -19,7 +19,7 @@ def grouped(batches: Iterator[Batch], limit: Callable[[int], int]) -> Iterator[S
     """Yield the batches in groups of neighbours that are alike.
 
     Args:
-        batches: The batches of a pass; the engine's are read several at once where it can.
+        batches: The batches of a pass; the backend's are read several at once where it can.
         limit: Asked at the start of a group, with the size of a batch in bytes: how many it may have.
 
     Raises:
@@ -62,7 +62,7 @@ def grouped(batches: Iterator[Batch], limit: Callable[[int], int]) -> Iterator[S
 def _batch_bytes(batch: Batch) -> int:
     """Return the size of a batch in memory."""
     columns = keras.tree.flatten(batch)
-    return sum(engine.byte_count(column) for column in columns if engine.is_tensor(column))
+    return sum(backend.byte_count(column) for column in columns if backend.is_tensor(column))
 
 
 def replayed(
@@ -97,7 +97,7 @@ def replayed(
         if undo is None:
             return follow(stepper.step(group[index]))
         if counts:  # After the last step it is what the group left.
-            engine.store(stepper.counter, counts[index])
+            backend.store(stepper.counter, counts[index])
         records, stepper.outputs = results[index]
         return records
 
@@ -130,7 +130,7 @@ def _step(stepper: Stepper, group: Sequence[Batch], index: int) -> StepRecords:
     """Run one step of a group by itself; an error of its labels knows which it is."""
     try:
         return stepper.step(group[index])
-    except engine.LabelOutOfRange as error:
+    except backend.LabelOutOfRange as error:
         error.index += index
         raise
 
@@ -156,6 +156,6 @@ def _read(batches: Iterator[Batch]) -> list[Batch]:
 def _form(batch: Batch) -> Any:
     """Return what batches that can be stacked have in common; None for one that cannot be."""
     columns = keras.tree.flatten(batch)
-    if not all(map(engine.is_tensor, columns)):
+    if not all(map(backend.is_tensor, columns)):
         return None
     return [(tuple(column.shape), column.dtype) for column in columns], [type(column) for column in batch]

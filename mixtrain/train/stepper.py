@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import boundary, engine
+from mixtrain import backend, boundary
 from mixtrain.nn.step.compiled_call import CompiledCall
 from mixtrain.nn.step.train_cell import TrainOneStepCell
 from mixtrain.train.pace import Pace
@@ -53,12 +53,12 @@ class Stepper:
         self._network = network
         self._scaled = scaled
         self._training = CompiledCall(
-            self._flat, network, compile_function=engine.CompiledSteps, prepare=prepare
+            self._flat, network, compile_function=backend.CompiledSteps, prepare=prepare
         )
         self._structure: Any = None
         self._reported: list[str] = []
         self.outputs: Any = None
-        self.pace = Pace(engine.GROUPS)
+        self.pace = Pace(backend.GROUPS)
 
     def _flat(self, *batch: Any) -> tuple[Any, ...]:
         own = isinstance(self._network, TrainOneStepCell)
@@ -71,17 +71,17 @@ class Stepper:
 
     def step(self, batch: Batch) -> StepRecords:
         """Train on one batch."""
-        with engine.naming_layers("Model"), self.pace.timed(1):
-            found = engine.call_with_branches(self._training.compiled().one, *batch)
+        with backend.naming_layers("Model"), self.pace.timed(1):
+            found = backend.call_with_branches(self._training.compiled().one, *batch)
             if self.pace.waits:
-                engine.wait_for(found)
+                backend.wait_for(found)
         self.outputs, report, _ = self._parted(found)
         return self._records(self.outputs, report, np.array([rows_of(batch)]), lambda value: [value])
 
     def several(self, batches: Sequence[Batch]) -> Group:
         """Train on several batches alike in one call."""
-        with engine.naming_layers("Model"), self.pace.timed(len(batches)):
-            rows, undo = engine.call_with_branches(self._training.compiled().several, batches)
+        with backend.naming_layers("Model"), self.pace.timed(len(batches)):
+            rows, undo = backend.call_with_branches(self._training.compiled().several, batches)
         stacked, report, _ = self._parted(rows)
         parts = zip(*(keras.ops.unstack(row, len(batches)) for row in keras.tree.flatten(stacked)), strict=True)
         outputs = [keras.tree.pack_sequence_as(self._structure, list(values)) for values in parts]
@@ -89,9 +89,9 @@ class Stepper:
         return Group(records, outputs, undo, report.get("counter"))
 
     def loop(self, iterator: Any, count: int) -> StepRecords:
-        """Train on `count` batches of an engine iterator in one call."""
-        with engine.naming_layers("Model"), self._state_kept():
-            found = engine.call_with_branches(self._training.compiled().streamed, iterator, count)
+        """Train on `count` batches of a backend iterator in one call."""
+        with backend.naming_layers("Model"), self._state_kept():
+            found = backend.call_with_branches(self._training.compiled().streamed, iterator, count)
         stacked, report, sizes = self._parted(found)
         self.outputs = keras.tree.map_structure(lambda rows: rows[-1], stacked)
         return self._records(stacked, report, sizes[0] if sizes else self._training.compiled().sizes)
@@ -109,10 +109,10 @@ class Stepper:
         after everything else.
         """
         variables = self._network.network_state() if isinstance(self._network, TrainOneStepCell) else []
-        values = [engine.snapshot(variable) for variable in variables]
+        values = [backend.snapshot(variable) for variable in variables]
         try:
             yield
-        except engine.LabelOutOfRange:  # The step with that label has not begun.
+        except backend.LabelOutOfRange:  # The step with that label has not begun.
             raise
         except Exception:
             for variable, value in zip(variables, values, strict=True):

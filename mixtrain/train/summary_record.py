@@ -10,9 +10,9 @@ from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 
-from mixtrain import checks, engine
-from mixtrain.summaries import begin_recording, end_recording, take_values
+from mixtrain import backend, checks
 from mixtrain.boundary import is_any_tensor
+from mixtrain.summaries import begin_recording, end_recording, take_values
 from mixtrain.train.callback.checkpoint_files import make_folder
 
 _RecordT = TypeVar("_RecordT", bound="SummaryRecord")
@@ -71,7 +71,7 @@ class SummaryRecord:
         self.raise_exception = checks.boolean(_WHERE, "raise_exception", raise_exception)
         self._exports_tensors = check_export_options(_WHERE, export_options)
         self._folder = make_folder(_WHERE, log_dir)
-        self._writer = engine.EventWriter(self._folder, file_suffix)
+        self._writer = backend.EventWriter(self._folder, file_suffix)
         self._waiting: dict[tuple[str, str], np.ndarray] = {}
         self._mode = "train"
         self._closed = self._full = False
@@ -112,7 +112,7 @@ class SummaryRecord:
             raise checks.fail_value(where, "name must be a str that is not empty", name, 'name="loss"')
         if not is_any_tensor(value):
             raise checks.fail_type(where, "value must be a Tensor", value, "mixtrain.Tensor(0.5)")
-        self._waiting[plugin, name] = _shaped(where, plugin, engine.to_numpy(value))
+        self._waiting[plugin, name] = _shaped(where, plugin, backend.to_numpy(value))
 
     def record(
         self, step: int, train_network: Any = None, plugin_filter: Callable[[str], bool] | None = None

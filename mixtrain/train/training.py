@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mixtrain import checks, context, engine
+from mixtrain import backend, checks, context
 from mixtrain.diagnostics.non_finite import Finding, find_non_finite
 from mixtrain.nn.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.train.callback.callback_list import CallbackList
@@ -91,7 +91,7 @@ def run_training(
         The history.
     """
     networks.build_for(feed.first())
-    context.warn_missing_device(engine.describe_device().kind)
+    context.warn_missing_device(backend.describe_device().kind)
     train_network = networks.train_network
     listed = as_list(call.callbacks)
     verbose = resolved(call.verbose, listed)

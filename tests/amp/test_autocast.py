@@ -12,8 +12,8 @@ import pytest
 import mixtrain
 import mixtrain.nn as nn
 import mixtrain.ops as ops
-from mixtrain import Tensor, amp, engine
-from tests.engines import gradient_of
+from mixtrain import Tensor, amp, backend
+from tests.backends import gradient_of
 
 X = Tensor(np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4))
 Y = Tensor(np.linspace(0, 1, 12, dtype=np.float32).reshape(4, 3))
@@ -26,7 +26,7 @@ def places() -> dict[str, Any]:
         for module in (keras.ops, keras.ops.nn, keras.ops.numpy, keras.ops.linalg, keras.activations, keras.losses)
         for name, value in vars(module).items()
     }
-    for owner in (keras.Layer, keras.Operation, keras.Variable, *engine.TENSOR_TYPES, type(X)):
+    for owner in (keras.Layer, keras.Operation, keras.Variable, *backend.TENSOR_TYPES, type(X)):
         found |= {
             f"{owner.__name__}.{name}": value for name, value in vars(owner).items() if name != "__annotations__"
         }
@@ -186,7 +186,7 @@ def test_lists_of_the_users_come_before_the_table_in_any_spelling() -> None:
     assert amp.list_operators()["gelu"] == "inputs"
 
 
-def test_what_keras_and_its_engine_compute_with_inside_of_a_function_is_theirs() -> None:
+def test_what_keras_and_its_backend_compute_with_inside_of_a_function_is_theirs() -> None:
     half = ops.cast(X, mixtrain.float16)
     with amp.autocast("bfloat16"):
         assert keras.ops.gelu(half).dtype == keras.ops.gelu(half + 0).dtype == mixtrain.float16
@@ -231,7 +231,7 @@ def test_the_table_reads_as_one() -> None:
 
 
 def test_float64_is_never_narrowed_and_integers_never_cast() -> None:
-    with engine.double_precision(), amp.autocast():
+    with backend.double_precision(), amp.autocast():
         wide = ops.cast(X, "float64")
         assert ops.matmul(wide, Y).dtype == (wide @ Y).dtype == ops.exp(wide).dtype == mixtrain.float64
         assert nn.Dense(4, 3)(wide).dtype == mixtrain.float64
@@ -257,7 +257,7 @@ def test_gradients_of_float32_parameters_arrive_in_float32() -> None:
     gradients = gradient_of(forward, *net.trainable_params(), *layer.trainable_variables)
     assert set(formats) == {("float16", "float32")}
     assert [gradient.dtype.name for gradient in gradients] == ["float32"] * 4
-    assert all(np.any(engine.to_numpy(gradient)) for gradient in gradients)
+    assert all(np.any(backend.to_numpy(gradient)) for gradient in gradients)
 
 
 def test_operators_between_layers_are_cast_in_a_cell_and_in_a_keras_layer() -> None:

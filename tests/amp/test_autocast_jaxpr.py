@@ -8,9 +8,9 @@ from typing import Any
 import keras
 import pytest
 
-from mixtrain import amp, boundary, engine
+from mixtrain import amp, backend, boundary
 from tests.amp.autocast_values import KNOWN, modules, names_for
-from tests.engines import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW
 
 if ON_TENSORFLOW:
     pytest.skip("about what JAX traces", allow_module_level=True)
@@ -29,7 +29,7 @@ def traced(kind: str) -> Iterator[tuple[str, set[str], set[str]]]:
 
     Gives each with the formats of its float results, and of what it multiplies.
     """
-    from mixtrain.engine.jax.state import StateScope
+    from mixtrain.backend.jax.state import StateScope
 
     names = names_for("float32" if kind == "half" else HALF)
     weight = names.pop("w")
@@ -42,7 +42,7 @@ def traced(kind: str) -> Iterator[tuple[str, set[str], set[str]]]:
                 given = boundary.settled(values) if expression.startswith("K.") else values
                 outputs = keras.tree.flatten(eval(expression, modules() | given | {"w": weight}))
             outputs = boundary.settled(outputs)
-            return [value for value in outputs if engine.is_tensor(value)]
+            return [value for value in outputs if backend.is_tensor(value)]
 
         program = jax.make_jaxpr(run)(names)
         results = {str(value.dtype) for value in program.out_avals} & set(FLOATS)

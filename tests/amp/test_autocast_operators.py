@@ -14,7 +14,7 @@ from mixtrain import amp, boundary
 from mixtrain.autocast.operator_lists import RECURRENT, normal
 from tests.amp.autocast_cases import CASES
 from tests.amp.autocast_values import KNOWN, modules, names_for
-from tests.engines import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW
 
 if not ON_TENSORFLOW:
     pytest.skip("it reads graphs; test_autocast_jaxpr.py reads what JAX traces", allow_module_level=True)
@@ -105,7 +105,7 @@ def multiplied_in(operations: list[Any]) -> set[str]:
 def rounded_to(tensor: Any) -> str:
     """Return the format of a tensor's values: half too for a float32 copy of half, given to a float32 kernel.
 
-    Where a device has no kernels for half, the engine computes products of half values so.
+    Where a device has no kernels for half, the backend computes products of half values so.
     """
     while tensor.op.type in MOVES and tensor.op.inputs and tensor.op.inputs[0].dtype in FLOATS:
         if tensor.op.type == "Cast":

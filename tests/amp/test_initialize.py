@@ -10,7 +10,7 @@ import pytest
 
 import mixtrain
 import mixtrain.nn as nn
-from mixtrain import amp, engine
+from mixtrain import amp, backend
 from mixtrain.precision.formats import computed_dtypes
 
 X = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)
@@ -218,16 +218,16 @@ def test_an_overflow_is_skipped_and_the_scale_halves_and_grows_as_apex_says() ->
     optimizer.scaler.set_growth_interval(2)
     bad = X.copy()
     bad[0, 0] = np.nan
-    before = [engine.to_numpy(value) for value in amp.master_params(optimizer)]
+    before = [backend.to_numpy(value) for value in amp.master_params(optimizer)]
     scales = []
     for index, x in enumerate((bad, bad, bad, X, X, X, X, X, X)):
         train(network, optimizer, [(x, Y)])
         scales.append(optimizer.scaler.get_scale())
         if index == 2:
-            after = [engine.to_numpy(value) for value in amp.master_params(optimizer)]
+            after = [backend.to_numpy(value) for value in amp.master_params(optimizer)]
             assert all(np.array_equal(one, other) for one, other in zip(before, after, strict=True))
     assert scales == [32, 16, 16, 16, 32, 32, 64, 64, 64]
-    assert int(engine.to_numpy(optimizer.global_step).item()) == 6
+    assert int(backend.to_numpy(optimizer.global_step).item()) == 6
 
 
 def test_gradients_of_a_scaled_loss_are_not_applied_undivided() -> None:
@@ -252,17 +252,17 @@ def test_a_gradient_of_none_leaves_the_variable_of_a_keras_optimizer(loss_scale:
     )
     with amp.scale_loss(mixtrain.Tensor(1.0), optimizer) as scaled_loss:
         assert bool(optimizer.step([mixtrain.ops.reshape(-scaled_loss, (1, 1)), None]))
-    assert [float(engine.to_numpy(weight).item()) for weight in network.trainable_variables] == [1.0, 0.0]
+    assert [float(backend.to_numpy(weight).item()) for weight in network.trainable_variables] == [1.0, 0.0]
 
 
 def test_gradients_may_be_clipped_between_unscaling_and_the_step() -> None:
     network, optimizer = make_pair(opt_level="O2", loss_scale=128.0)
     with amp.scale_loss(mixtrain.Tensor(1.0), optimizer):
         gradients = [mixtrain.ops.ones_like(parameter) for parameter in optimizer.parameters]
-    before = engine.to_numpy(next(amp.master_params(optimizer)))
+    before = backend.to_numpy(next(amp.master_params(optimizer)))
     unscaled = optimizer.scaler.unscale_(gradients, optimizer)
     assert bool(optimizer.apply_gradients(zip([gradient * 128.0 for gradient in unscaled], optimizer.parameters)))
-    np.testing.assert_allclose(engine.to_numpy(next(amp.master_params(optimizer))), before - 0.1, rtol=1e-6)
+    np.testing.assert_allclose(backend.to_numpy(next(amp.master_params(optimizer))), before - 0.1, rtol=1e-6)
 
 
 def test_a_model_scales_by_the_optimizers_scaler_and_reports_it() -> None:
@@ -276,7 +276,7 @@ def test_a_model_scales_by_the_optimizers_scaler_and_reports_it() -> None:
     history = model.train(1, [(X, Y)] * 16, verbose=0)
     skipped = history["skipped_steps"][0]
     assert 0 < skipped < 16 and optimizer.scaler.get_scale() == 2.0 ** (24 - skipped)
-    assert formats_of(network) == [HALF, HALF] and int(engine.to_numpy(optimizer.global_step).item()) == 16 - skipped
+    assert formats_of(network) == [HALF, HALF] and int(backend.to_numpy(optimizer.global_step).item()) == 16 - skipped
     with pytest.raises(ValueError, match="got amp.scale_loss after a train step"):
         with amp.scale_loss(mixtrain.Tensor(1.0), optimizer):
             pass

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import engine, nn
+from mixtrain import backend, nn
 from mixtrain.amp import DynamicLossScaler, LossScaler, StaticLossScaler, all_finite
 from tests.train.planted import GOLDEN, Chain, batches
 
@@ -36,9 +36,9 @@ def test_5000_good_and_5000_bad_adjustments_stay_finite() -> None:
         scaler.adjust(finite)
         return (keras.ops.convert_to_tensor(scaler.scale_value),)
 
-    loop = engine.CompiledSteps(step, choice=engine.JitChoice(False, "test")).streamed
-    flags = engine.pipeline_from_arrays([np.repeat([True, False], 5000)])
-    scales = engine.to_numpy(loop(flags.graph_iterator(), 10_000)[0])
+    loop = backend.CompiledSteps(step, choice=backend.JitChoice(False, "test")).streamed
+    flags = backend.pipeline_from_arrays([np.repeat([True, False], 5000)])
+    scales = backend.to_numpy(loop(flags.graph_iterator(), 10_000)[0])
     assert np.isfinite(scales).all() and scales.min() >= 1
     assert (scales[4999], scales[9999]) == (2.0**127, 1.0)
 
@@ -63,15 +63,15 @@ def test_scaling_keeps_the_format_and_unscaling_undoes_it(dtype: str) -> None:
     given = mixtrain.Tensor([2.0**-20, 0.0], mixtrain.dtype.as_dtype(dtype))
     scaled = scaler.scale(given)
     assert scaled.dtype == given.dtype
-    assert engine.to_numpy(scaled).tolist() == [16.0, 0.0]
-    assert engine.to_numpy(scaler.unscale(scaled)).tolist() == [2.0**-20, 0.0]
+    assert backend.to_numpy(scaled).tolist() == [16.0, 0.0]
+    assert backend.to_numpy(scaler.unscale(scaled)).tolist() == [2.0**-20, 0.0]
 
 
 def test_structures_numbers_and_none_are_scaled() -> None:
     scaler = StaticLossScaler(8)
     assert float(scaler.scale(2.0)) == 16.0
     first, (second, missing) = scaler.unscale((mixtrain.Tensor(8.0), [mixtrain.Tensor([16.0]), None]))
-    assert (float(first), engine.to_numpy(second).tolist(), missing) == (1.0, [2.0], None)
+    assert (float(first), backend.to_numpy(second).tolist(), missing) == (1.0, [2.0], None)
 
 
 @pytest.mark.tensorflow  # JAX's gradients are never sparse.
@@ -139,14 +139,14 @@ def test_a_loop_of_ones_own_follows_a_golden_sequence(mode: int) -> None:
     optimizer, with_loss = nn.SGD(weights, 2.0**-20), nn.WithLossCell(net, nn.L1Loss())
 
     def step(data: Any, label: Any) -> Any:
-        scaled, _, gradients = engine.value_and_gradient(lambda: (scaler.scale(with_loss(data, label)), ()), weights)
+        scaled, _, gradients = backend.value_and_gradient(lambda: (scaler.scale(with_loss(data, label)), ()), weights)
         gradients = scaler.unscale(gradients)
         finite = all_finite(gradients)
-        engine.cond(finite, lambda: optimizer(gradients), lambda: None)
+        backend.cond(finite, lambda: optimizer(gradients), lambda: None)
         scaler.adjust(finite)
         return scaler.unscale(scaled)
 
-    compiled = engine.compile_function(step, choice=engine.JitChoice(False, "test"))
+    compiled = backend.compile_function(step, choice=backend.JitChoice(False, "test"))
     seen = []
     for data, label in batches(flags):
         compiled(mixtrain.Tensor(data), mixtrain.Tensor(label))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager, amp, engine, nn
+from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager, amp, backend, nn
 
 X, LABEL = mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([[0.0]])
 
@@ -88,7 +88,7 @@ def test_a_keras_network_with_a_keras_optimizer_and_a_loss_by_name() -> None:
     net = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1, use_bias=False, kernel_initializer=start)])
     step = amp.build_train_network(net, keras.optimizers.SGD(0.125), "mse", level="O2", loss_scale_manager=None)
     assert float(step(X, LABEL)) == 9.0
-    assert engine.to_numpy(net.weights[0]).tolist() == [[0.25], [-0.5]]
+    assert backend.to_numpy(net.weights[0]).tolist() == [[0.25], [-0.5]]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import keras
 import numpy as np
 
 import mixtrain
+from tests.backends import ON_TENSORFLOW
 from tests.common import tensor_cases, tensor_inputs, tensor_method_cases
-from tests.engines import ON_TENSORFLOW
 
 KNOWN: Final[dict[str, dict[str, Any]]] = json.loads(
     (pathlib.Path(__file__).parents[1] / "data" / "tensor_reference.json").read_text()

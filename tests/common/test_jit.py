@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import engine, nn, ops
+from mixtrain import backend, nn, ops
 from mixtrain.amp import DynamicLossScaler, LossScaler, StaticLossScaler, all_finite
-from tests.engines import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW
 
 BOTH_MODES = pytest.mark.parametrize("mode", [mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE], ids=["graph", "eager"])
 
@@ -37,7 +37,7 @@ def test_tensors_are_traced_and_other_arguments_are_constants_in_both_modes(mode
     compiled = mixtrain.jit(run)
     x = np.float32([1, 2])
     for value in (x, 2 * x, mixtrain.Tensor(3 * x)):
-        assert engine.to_numpy(compiled(value, 2)).tolist() == (engine.to_numpy(value) ** 2).tolist()
+        assert backend.to_numpy(compiled(value, 2)).tolist() == (backend.to_numpy(value) ** 2).tolist()
     assert run.count == 1
     compiled(x, 3)
     compiled(x, power=2)
@@ -98,7 +98,7 @@ def test_bad_arguments_are_refused(options: Any, error: type[Exception], message
         mixtrain.jit(**options)
 
 
-@pytest.mark.tensorflow  # tests/engine/test_branches.py has what JAX says to it.
+@pytest.mark.tensorflow  # tests/backend/test_branches.py has what JAX says to it.
 def test_branches_and_loops_may_depend_on_tensors() -> None:
     @mixtrain.jit
     def halved(x: Any, limit: Any) -> Any:
@@ -181,7 +181,7 @@ def test_a_cell_is_traced_anew_when_its_mode_or_precision_changes_and_only_then(
     net, x = Net(), mixtrain.Tensor(np.ones((2, 4), np.float32))
     traced = net.count
     for mode in (True, False, True, False):
-        assert bool((engine.to_numpy(net.set_train(mode)(x)) == 0).any()) is mode
+        assert bool((backend.to_numpy(net.set_train(mode)(x)) == 0).any()) is mode
         traced = traced or net.count  # On JAX the first trace of two finds out which variables there are.
     assert net.count == 2 * traced
     assert net(x).dtype.name == "float32"
@@ -200,14 +200,14 @@ def test_a_function_sees_the_modes_of_cells_in_its_closure_in_partials_and_in_ob
         mixtrain.grad(lambda x: net(x)),
     )
     for compiled in map(mixtrain.jit, functions):
-        dropped = [bool((engine.to_numpy(compiled(x)) == 0).any()) for _ in map(net.set_train, (True, False))]
+        dropped = [bool((backend.to_numpy(compiled(x)) == 0).any()) for _ in map(net.set_train, (True, False))]
         assert dropped == [True, False]
 
 
 def test_a_jitted_cell_is_still_the_cell() -> None:
     net = nn.Dense(2, 1, weight_init="ones", has_bias=False)
     compiled = mixtrain.jit(net)
-    assert engine.to_numpy(compiled(mixtrain.Tensor([[1.0, 2.0]]))).tolist() == [[3.0]]
+    assert backend.to_numpy(compiled(mixtrain.Tensor([[1.0, 2.0]]))).tolist() == [[3.0]]
     assert compiled.trainable_params()[0] is net.weight
 
 
@@ -218,7 +218,7 @@ def test_dropout_and_random_numbers_are_drawn_anew_at_each_call_as_eager_ones_ar
     drawn = []
     for function in (draw, mixtrain.jit(draw)):
         mixtrain.set_seed(5)
-        drawn.append([[engine.to_numpy(v).tolist() for v in function(ops.ones((8, 8)))] for _ in range(2)])
+        drawn.append([[backend.to_numpy(v).tolist() for v in function(ops.ones((8, 8)))] for _ in range(2)])
     assert drawn[0] == drawn[1]
     assert drawn[0][0] != drawn[0][1]
 
@@ -226,14 +226,14 @@ def test_dropout_and_random_numbers_are_drawn_anew_at_each_call_as_eager_ones_ar
 @pytest.mark.tensorflow
 def test_half_is_compiled_with_xla_on_a_cpu_and_float32_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    choose = engine.choose_jit
-    monkeypatch.setattr("mixtrain.engine.tensorflow.jit.choose_jit", lambda *a: asked.append(choose(*a)) or asked[-1])
+    choose = backend.choose_jit
+    monkeypatch.setattr("mixtrain.backend.tensorflow.jit.choose_jit", lambda *a: asked.append(choose(*a)) or asked[-1])
     net = nn.Dense(2, 2)
     compiled = mixtrain.jit(lambda x: net(x))
     compiled(mixtrain.Tensor([[1.0, 2.0]]))
     net.to_float(mixtrain.float16)
     assert compiled(mixtrain.Tensor([[1.0, 2.0]])).dtype.name == "float16"
-    assert [choice.jit for choice in asked] == [False, engine.describe_device().kind == "CPU"]
+    assert [choice.jit for choice in asked] == [False, backend.describe_device().kind == "CPU"]
 
 
 # ---- loops of one's own -------------------------------------------------------------------------------------------
@@ -279,7 +279,7 @@ def train(scaler: LossScaler, decorate: Callable[[Any], Any], *, dtype: Any, bra
     for x, y in zip(data, labels, strict=True):
         loss, finite = step(x, y)
         seen.append((float(loss), bool(finite), float(scaler.scale_value)))  # type: ignore[attr-defined]
-    return [np.array(seen), *(engine.to_numpy(weight) for weight in net.trainable_params())]
+    return [np.array(seen), *(backend.to_numpy(weight) for weight in net.trainable_params())]
 
 
 SCALERS: dict[str, Callable[[], LossScaler]] = {
@@ -331,4 +331,4 @@ def test_a_keras_model_can_be_trained_in_a_jitted_function() -> None:
 
     x, y = np.float32([[1.0, 0.0]]), np.float32([[2.0]])
     assert [float(step(x, y)) for _ in range(2)] == [4.0, 4.0]
-    assert engine.to_numpy(model.layers[0].kernel).tolist() == [[0.0], [0.0]]
+    assert backend.to_numpy(model.layers[0].kernel).tolist() == [[0.0], [0.0]]

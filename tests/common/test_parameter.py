@@ -1,4 +1,4 @@
-"""Parameters and tensors: MindSpore's names on the engine's own objects, read in the format of the running cell."""
+"""Parameters and tensors: MindSpore's names on the backend's own objects, read in the format of the running cell."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import Parameter, ParameterTuple, Tensor, engine
+from mixtrain import Parameter, ParameterTuple, Tensor, backend
 from mixtrain.autocast.casting import parameters_read_as
-from tests.engines import held_as
+from tests.backends import held_as
 
 
 def weight(**options: Any) -> Parameter:
@@ -102,8 +102,8 @@ def test_the_gradient_of_a_parameter_read_in_half_is_float32() -> None:
         with parameters_read_as(mixtrain.float16):
             return keras.ops.sum(parameter * 2), None
 
-    gradient = engine.value_and_gradient(loss, [parameter])[2][0]
-    assert gradient.dtype == mixtrain.float32 and engine.to_numpy(gradient).tolist() == [[2, 2, 2], [2, 2, 2]]
+    gradient = backend.value_and_gradient(loss, [parameter])[2][0]
+    assert gradient.dtype == mixtrain.float32 and backend.to_numpy(gradient).tolist() == [[2, 2, 2], [2, 2, 2]]
 
 
 def test_clones_and_deep_copies_are_independent() -> None:

@@ -1,4 +1,4 @@
-"""MindSpore's methods on the engine's tensors and on Parameters, eager, compiled and inside `construct`."""
+"""MindSpore's methods on the backend's tensors and on Parameters, eager, compiled and inside `construct`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import mixtrain as ms
-from mixtrain import Parameter, Tensor, engine, nn, ops
-from tests.engines import compiled_for_users, held_as
+from mixtrain import Parameter, Tensor, backend, nn, ops
+from tests.backends import compiled_for_users, held_as
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -117,4 +117,4 @@ def test_operations_build_functional_keras_models() -> None:
     source = keras.Input((3,))
     output = ops.concat((ops.exp(ops.mul(source, 2)), ops.add(source, source)), 1)
     model = keras.Model(source, ops.ReduceSum()(output, 1))
-    assert engine.to_numpy(model(np.zeros((2, 3), np.float32))).tolist() == [3.0, 3.0]
+    assert backend.to_numpy(model(np.zeros((2, 3), np.float32))).tolist() == [3.0, 3.0]

@@ -75,7 +75,7 @@ def test_every_block_runs_as_it_stands(name: str, record_property: Record) -> No
     factor = [text for text in texts if text.startswith("DynamicLossScaleManager")]
     assert len(factor) == 1 and "3000" in factor[0]
     device = [text for text in texts if text.startswith("set_context")]
-    assert len(device) == (0 if mixtrain.engine.describe_device().kind == "GPU" else 1)
+    assert len(device) == (0 if mixtrain.backend.describe_device().kind == "GPU" else 1)
     manager = namespace["loss_scale_manager"]
     assert float(manager.get_loss_scale()) == 4.0
 

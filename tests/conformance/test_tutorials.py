@@ -14,8 +14,8 @@ from typing import Final
 import pytest
 
 import mixtrain
+from tests.backends import ON_TENSORFLOW
 from tests.conformance.documents import swap_import
-from tests.engines import ON_TENSORFLOW
 
 TUTORIALS: Final = {path.stem: path for path in sorted((pathlib.Path(__file__).parent / "tutorials").glob("*.py"))}
 MODES: Final = {"graph": mixtrain.GRAPH_MODE, "pynative": mixtrain.PYNATIVE_MODE}
@@ -24,7 +24,7 @@ SLOW_ON_JAX: Final = frozenset({
     "gradient_accumulation-pynative", "mixed_precision-graph", "mixed_precision-pynative",
     "mixed_precision_model-graph", "mixed_precision_model-pynative", "save_load-pynative",
 })
-# A while that a tensor decides is refused there in one sentence: tests/engine/test_branches.py.
+# A while that a tensor decides is refused there in one sentence: tests/backend/test_branches.py.
 NOT_ON_JAX: Final = frozenset({"while_loops"})
 
 

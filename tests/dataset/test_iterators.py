@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.dataset import GeneratorDataset, NumpySlicesDataset
 
 
@@ -18,8 +18,8 @@ def test_dict_rows_have_the_columns_as_keys(seven):
 def test_rows_are_tensors_by_default_and_strings_stay_arrays():
     dataset = GeneratorDataset([(1.5, "text")], ["x", "word"])
     row = next(dataset.create_dict_iterator())
-    assert engine.is_tensor(row["x"])
-    assert (row["x"].dtype, float(row["x"])) == (engine.to_tensor(np.float64(1.5)).dtype, 1.5)
+    assert backend.is_tensor(row["x"])
+    assert (row["x"].dtype, float(row["x"])) == (backend.to_tensor(np.float64(1.5)).dtype, 1.5)
     assert isinstance(row["word"], np.ndarray)
     assert isinstance(next(dataset.create_tuple_iterator()), list)
 

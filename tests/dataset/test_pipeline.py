@@ -1,4 +1,4 @@
-"""From a dataset to the engine's stream: epochs in order, resumed in the middle, and errors as themselves."""
+"""From a dataset to the backend's stream: epochs in order, resumed in the middle, and errors as themselves."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import amp, engine, nn
+from mixtrain import amp, backend, nn
 from mixtrain.diagnostics.non_finite import Finding, find_non_finite
 
 LABEL = np.zeros((1, 1), np.float32)
@@ -28,7 +28,7 @@ def _keras_chain(*weights: float) -> Any:
 
 def _find(network: Any, value: Any, *, loss: Any = "mae", loss_scale: float = 1.0, label: Any = LABEL) -> Finding:
     data = np.array([[value]], np.float32)
-    batch = [engine.to_tensor(data), engine.to_tensor(label)]
+    batch = [backend.to_tensor(data), backend.to_tensor(label)]
     return find_non_finite(network, nn.WithLossCell(network, loss), batch, loss_scale)
 
 
@@ -170,9 +170,9 @@ def test_integer_columns_are_finite() -> None:
 def test_the_network_is_left_as_it_was(norm: Any) -> None:
     network = nn.SequentialCell(nn.Dense(1, 2), norm(), nn.Dense(2, 1)).set_train()
     network(mixtrain.Tensor([[1.0], [2.0]]))
-    before = [engine.to_numpy(parameter).tobytes() for parameter in network.get_parameters()]
+    before = [backend.to_numpy(parameter).tobytes() for parameter in network.get_parameters()]
     attributes = [set(vars(cell)) for _, cell in network.cells_and_names()]
     batch = [mixtrain.Tensor([[1.0], [2.0]]), mixtrain.Tensor([[1.0], [2.0]])]
     assert find_non_finite(network, nn.WithLossCell(network, "mse"), batch, 1.0).kind == "none"
-    assert [engine.to_numpy(parameter).tobytes() for parameter in network.get_parameters()] == before
+    assert [backend.to_numpy(parameter).tobytes() for parameter in network.get_parameters()] == before
     assert [set(vars(cell)) for _, cell in network.cells_and_names()] == attributes

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import engine, nn
+from mixtrain import backend, nn
 from mixtrain.common.tensor import Tensor
 from tests.nn.cases import Case
 
@@ -70,7 +70,7 @@ def worst(values: Any, known: dict[str, Any], prefix: str) -> float:
     assert len(outputs) == count
     differences = []
     for number, value in enumerate(outputs):
-        array = engine.to_numpy(value).astype(np.float32)
+        array = backend.to_numpy(value).astype(np.float32)
         assert array.shape == known[f"{prefix}{number}"].shape
         differences.append(np.abs(array - known[f"{prefix}{number}"]).max())
     return float(max(differences))
@@ -82,6 +82,6 @@ def gradients(cell: Any, inputs: tuple[Any, ...], floats: bool) -> tuple[Any, li
         outputs = cell(*(first or inputs[:1]), *inputs[1:])
         return sum(keras.ops.sum(keras.ops.square(one)) for one in flat(outputs)), None
 
-    _, _, found = engine.value_and_gradient(total, cell.trainable_params(), inputs[:1] if floats else ())
+    _, _, found = backend.value_and_gradient(total, cell.trainable_params(), inputs[:1] if floats else ())
     dense = [keras.ops.convert_to_tensor(one) for one in found]
     return (dense[-1], dense[:-1]) if floats else (None, dense)

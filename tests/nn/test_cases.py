@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from mixtrain import engine, nn
+from mixtrain import backend, nn
+from mixtrain.backend.facts import JitChoice
 from mixtrain.common.tensor import Tensor
-from mixtrain.engine.facts import JitChoice
-from tests.nn.cases import CASES
 from tests.nn.by_case import build, case, flat, gradients, worst
+from tests.nn.cases import CASES
 
 # The reference's tanh is a coarse one; tests/nn/layer/test_recurrent.py holds ours against NumPy's.
 TOLERANCE = {
@@ -35,7 +35,7 @@ def test_gradients_are_the_references(name: str) -> None:
     scale = max(1.0, *(abs(known[key]).max() for key in known if key.startswith("g")))
     tolerance = TOLERANCE.get(name, 1e-5) * scale
     if floats:
-        assert abs(engine.to_numpy(by_x) - known["gx"]).max() < tolerance
+        assert abs(backend.to_numpy(by_x) - known["gx"]).max() < tolerance
     if by_parameters:
         assert worst(by_parameters, known, "gp") < tolerance
 
@@ -44,7 +44,7 @@ def test_gradients_are_the_references(name: str) -> None:
 @pytest.mark.parametrize("jit", [False, True])
 def test_compiled_outputs_are_the_references(name: str, jit: bool) -> None:
     cell, inputs, known = build(name, CASES[name])
-    run = engine.compile_function(lambda *values: tuple(flat(cell(*values))), choice=JitChoice(jit, "test"))
+    run = backend.compile_function(lambda *values: tuple(flat(cell(*values))), choice=JitChoice(jit, "test"))
     assert worst(run(*inputs), known, "y") < TOLERANCE.get(name, 1e-5)
 
 

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import engine, nn
+from mixtrain import backend, nn
 from mixtrain.common.parameter import Parameter, ParameterTuple
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16, float32
@@ -67,7 +67,7 @@ def test_any_attribute_name_may_be_used(name: str, kind: str) -> None:
 
     cell = User()
     assert getattr(cell, name) is value
-    assert engine.to_numpy(cell(Tensor([1.0]))).tolist() == [2.0]
+    assert backend.to_numpy(cell(Tensor([1.0]))).tolist() == [2.0]
     assert [p.name for p in cell.get_parameters()] == ([name] if kind == "parameter" else [])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import engine, nn
+from mixtrain import backend, nn
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
 from mixtrain.train import Model
@@ -26,7 +26,7 @@ def test_state_goes_out_and_into_another_cell() -> None:
     state = one.state_dict()
     assert list(state) == ["0.weight", "0.bias", "2.weight", "2.bias"]
     assert other.load_state_dict({key: value.asnumpy() for key, value in state.items()}) == ([], [])
-    assert (engine.to_numpy(one(Tensor(X))) == engine.to_numpy(other(Tensor(X)))).all()
+    assert (backend.to_numpy(one(Tensor(X))) == backend.to_numpy(other(Tensor(X)))).all()
     assert list(one.state_dict(prefix="net.", destination={"step": 1}))[:2] == ["step", "net.0.weight"]
 
 
@@ -63,13 +63,13 @@ def test_hooks_see_and_replace_inputs_and_outputs_until_they_are_removed() -> No
     before = cell.register_forward_pre_hook(lambda cell, inputs: seen.append(len(inputs)) or (inputs[0] + 1.0,))
     after = cell.register_forward_hook(lambda cell, inputs, output: output * 10.0)
     first = cell.register_forward_pre_hook(lambda cell, inputs: -inputs[0], prepend=True)
-    assert engine.to_numpy(cell(Tensor([-2.0]))).tolist() == [30.0] and seen == [1]
+    assert backend.to_numpy(cell(Tensor([-2.0]))).tolist() == [30.0] and seen == [1]
     first.remove()
-    assert engine.to_numpy(cell(Tensor([2.0]))).tolist() == [30.0]
+    assert backend.to_numpy(cell(Tensor([2.0]))).tolist() == [30.0]
     before.remove()
     before.remove()
     after.remove()
-    assert engine.to_numpy(cell(Tensor([2.0]))).tolist() == [2.0]
+    assert backend.to_numpy(cell(Tensor([2.0]))).tolist() == [2.0]
     with pytest.raises(TypeError, match="register_forward_hook: hook_fn must be a function"):
         cell.register_forward_hook(1)
 
@@ -82,7 +82,7 @@ def test_hooks_with_keywords_take_and_give_both() -> None:
     cell = Scaled()
     cell.register_forward_pre_hook(lambda cell, args, kwargs: (args, {"factor": 3.0}), with_kwargs=True)
     cell.register_forward_hook(lambda cell, args, kwargs, y: y + kwargs["factor"], with_kwargs=True)
-    assert engine.to_numpy(cell(Tensor([2.0]), factor=2.0)).tolist() == [9.0]
+    assert backend.to_numpy(cell(Tensor([2.0]), factor=2.0)).tolist() == [9.0]
 
 
 def test_backward_hooks_see_and_replace_gradients_in_the_order_of_their_registration() -> None:
@@ -94,21 +94,21 @@ def test_backward_hooks_see_and_replace_gradients_in_the_order_of_their_registra
 
     def first(hooked: Any, of_inputs: Any, of_outputs: Any) -> Any:
         assert hooked is cell
-        seen.append([engine.to_numpy(value).tolist() for value in (*of_inputs, *of_outputs)])
+        seen.append([backend.to_numpy(value).tolist() for value in (*of_inputs, *of_outputs)])
         return of_inputs[0] * 10.0, of_inputs[1]
 
     def second(hooked: Any, of_inputs: Any, of_outputs: Any) -> None:
-        seen.append([engine.to_numpy(value).tolist() for value in of_inputs])
+        seen.append([backend.to_numpy(value).tolist() for value in of_inputs])
 
     handles = [cell.register_backward_hook(first), cell.register_backward_hook(second)]
     handles.append(cell.register_backward_pre_hook(lambda hooked, of_outputs: (of_outputs[0] * 2.0, of_outputs[1])))
     gradients = mixtrain.grad(lambda x, y: cell(x, y)[0], (0, 1))
     found = gradients(Tensor([2.0]), Tensor([3.0]))
-    assert [engine.to_numpy(value).tolist() for value in found] == [[60.0], [4.0]]
+    assert [backend.to_numpy(value).tolist() for value in found] == [[60.0], [4.0]]
     assert seen == [[[6.0], [4.0], [2.0], [0.0]], [[60.0], [4.0]]]
     for handle in handles:
         handle.remove()
-    assert [engine.to_numpy(value).tolist() for value in gradients(Tensor([2.0]), Tensor([3.0]))] == [[3.0], [2.0]]
+    assert [backend.to_numpy(value).tolist() for value in gradients(Tensor([2.0]), Tensor([3.0]))] == [[3.0], [2.0]]
     assert len(seen) == 2
 
 
@@ -116,7 +116,7 @@ def test_a_backward_hook_of_one_input_may_return_one_gradient_in_compiled_calls_
     cell = nn.Tanh()
     cell.register_backward_hook(lambda hooked, of_inputs, of_outputs: of_inputs[0] * 0.0 + 5.0)
     step = mixtrain.jit(mixtrain.grad(lambda x: cell(x)))
-    assert engine.to_numpy(step(Tensor([2.0, 3.0]))).tolist() == [5.0, 5.0]
+    assert backend.to_numpy(step(Tensor([2.0, 3.0]))).tolist() == [5.0, 5.0]
 
 
 def test_a_backward_hook_that_loses_a_gradient_is_an_error() -> None:
@@ -131,9 +131,9 @@ def test_a_backward_hook_that_loses_a_gradient_is_an_error() -> None:
 def test_a_hook_set_between_two_calls_of_a_model_is_heard() -> None:
     cell = net()
     model = Model(cell)
-    plain = engine.to_numpy(model.predict(Tensor(X)))
+    plain = backend.to_numpy(model.predict(Tensor(X)))
     cell.register_forward_hook(lambda cell, inputs, output: output + 1.0)
-    assert engine.to_numpy(model.predict(Tensor(X))) == pytest.approx(plain + 1.0)
+    assert backend.to_numpy(model.predict(Tensor(X))) == pytest.approx(plain + 1.0)
 
 
 def test_what_several_devices_and_graphs_would_need_is_accepted() -> None:

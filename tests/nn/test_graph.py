@@ -13,7 +13,7 @@ import mixtrain
 import mixtrain.nn as nn
 from mixtrain import amp, ops
 from mixtrain.precision.formats import computed_dtypes
-from tests.engines import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW
 
 X = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)
 Y = np.random.default_rng(1).integers(0, 3, 8).astype(np.int32)
@@ -63,7 +63,7 @@ class EvalGraph(nn.Graph):
 
 def weights_of(network: Any) -> list[np.ndarray]:
     held = network.get_parameters() if isinstance(network, nn.Cell) else network.weights
-    return [np.array(mixtrain.engine.to_numpy(weight)) for weight in held]
+    return [np.array(mixtrain.backend.to_numpy(weight)) for weight in held]
 
 
 @pytest.mark.parametrize("mode", [mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE])
@@ -226,7 +226,7 @@ def test_a_keras_network_loss_and_optimizer_that_are_not_built() -> None:
 
     graph = KerasGraph()
     first = float(graph(X, Y))
-    mean = mixtrain.engine.to_numpy(network.layers[1].moving_mean)
+    mean = mixtrain.backend.to_numpy(network.layers[1].moving_mean)
     for _ in range(15):
         last = float(graph(X, Y))
     assert last < first and np.any(mean != 0)

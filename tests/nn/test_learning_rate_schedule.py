@@ -11,7 +11,7 @@ import pytest
 import mixtrain
 import mixtrain.nn as nn
 import mixtrain.ops as ops
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
 from tests.nn.optim.setting import parameter, tensors, values
@@ -20,7 +20,7 @@ from tests.nn.reference import case
 # To call with what the types forbid.
 loose: Any = nn
 
-PLAIN = engine.JitChoice(False, "test")
+PLAIN = backend.JitChoice(False, "test")
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "ExponentialDecayLR_plain": (0.1, 0.9, 4),
     "ExponentialDecayLR_stair": (0.1, 0.9, 4, True),
@@ -56,7 +56,7 @@ def test_schedules_take_the_variable_of_an_optimizer_and_keep_its_shape() -> Non
 
 def test_a_compiled_optimizer_follows_a_schedule() -> None:
     w = parameter("w", 0.0)
-    step = engine.compile_function(nn.SGD([w], nn.WarmUpLR(0.5, 2)), choice=PLAIN)
+    step = backend.compile_function(nn.SGD([w], nn.WarmUpLR(0.5, 2)), choice=PLAIN)
     places = []
     for _ in range(4):
         step(tensors([1.0]))
@@ -103,7 +103,7 @@ def test_schedules_combine_in_one_of_the_users_own(schedule: Any, rates: list[fl
     w = parameter("w", 0.0)
     step: Any = nn.SGD([w], schedule(2))
     if compiled:
-        step = engine.compile_function(step, choice=PLAIN)
+        step = backend.compile_function(step, choice=PLAIN)
     places = [0.0]
     for _ in range(5):
         step(tensors([1.0]))
@@ -119,7 +119,7 @@ def test_arithmetic_between_the_step_and_floats_promotes() -> None:
 
     schedule = Plain()
     rate = schedule(Parameter(np.array([1], np.int32), "global_step", requires_grad=False))
-    assert engine.to_numpy(rate).tolist() == [0.25]
+    assert backend.to_numpy(rate).tolist() == [0.25]
 
 
 @pytest.mark.parametrize(

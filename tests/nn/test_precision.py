@@ -8,13 +8,13 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import engine, nn
+from mixtrain import backend, nn
+from mixtrain.backend.facts import JitChoice
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16, float32
-from mixtrain.engine.facts import JitChoice
 from mixtrain.precision.apply import apply_plan
 from mixtrain.precision.planner import plan_precision
-from tests.engines import ON_TENSORFLOW, on_jax_only_some
+from tests.backends import ON_TENSORFLOW, on_jax_only_some
 from tests.nn.by_case import flat
 
 X3, X4, X5, STEPS = (1, 4, 6), (1, 4, 4, 4), (1, 4, 3, 3, 3), (3, 2, 6)
@@ -118,15 +118,15 @@ def test_gradients_in_half_are_float32_and_finite(
     net = Holder(make()).set_train()
     apply_plan(net, plan_precision(net, "O2", cast_model_type=half))
     x = Tensor(np.random.default_rng(0).standard_normal(shape).astype(np.float32))
-    _, _, gradients = engine.value_and_gradient(
+    _, _, gradients = backend.value_and_gradient(
         lambda x: (sum(keras.ops.mean(keras.ops.square(one)) for one in flat(net(x))), None),
         net.trainable_params(), [x],
     )
     for gradient in gradients:
         assert gradient.dtype == "float32"
-        assert np.isfinite(engine.to_numpy(gradient)).all()
+        assert np.isfinite(backend.to_numpy(gradient)).all()
         if family != "normalisation":
-            assert np.abs(engine.to_numpy(gradient)).max() > 0
+            assert np.abs(backend.to_numpy(gradient)).max() > 0
 
 
 def test_all_of_a_recurrent_layer_is_planned_through() -> None:
@@ -149,11 +149,11 @@ def test_rows_of_a_table_are_cast_and_not_the_table(level: str, returned: Any) -
     ids = Tensor(np.array([[1, 2, 1]]))
     _, formats = seen(net, ids)
     assert formats == [returned]
-    _, _, (gradient,) = engine.value_and_gradient(lambda: (keras.ops.sum(net(ids)), None), net.trainable_params())
-    assert engine.to_numpy(keras.ops.convert_to_tensor(gradient)).tolist() == [
+    _, _, (gradient,) = backend.value_and_gradient(lambda: (keras.ops.sum(net(ids)), None), net.trainable_params())
+    assert backend.to_numpy(keras.ops.convert_to_tensor(gradient)).tolist() == [
         [0] * 3, [2] * 3, [1] * 3, [0] * 3, [0] * 3, [0] * 3, [0] * 3
     ]
-    assert engine.is_sparse(gradient) is ON_TENSORFLOW
+    assert backend.is_sparse(gradient) is ON_TENSORFLOW
     # Sparse: only the rows that were read.
     assert not ON_TENSORFLOW or tuple(gradient.values.shape) == (3, 3)
 
@@ -165,10 +165,10 @@ def test_a_recurrent_step_compiles_with_its_gradient_in_half(half: Any) -> None:
     x = Tensor(np.ones((4, 2, 6), np.float32))
 
     def step(x: Any) -> Any:
-        _, _, (gradient, *_) = engine.value_and_gradient(
+        _, _, (gradient, *_) = backend.value_and_gradient(
             lambda: (keras.ops.sum(keras.ops.cast(net(x)[0], "float32")), None), net.trainable_params()
         )
         return gradient
 
-    jitted = engine.compile_function(step, choice=JitChoice(True, "test"))(x)
-    assert np.abs(engine.to_numpy(jitted) - engine.to_numpy(step(x))).max() < 5e-2
+    jitted = backend.compile_function(step, choice=JitChoice(True, "test"))(x)
+    assert np.abs(backend.to_numpy(jitted) - backend.to_numpy(step(x))).max() < 5e-2

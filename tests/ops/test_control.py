@@ -9,7 +9,7 @@ import pytest
 
 import mixtrain
 from mixtrain import ops
-from tests.engines import held_as
+from tests.backends import held_as
 
 
 def test_partial_gives_the_first_arguments() -> None:

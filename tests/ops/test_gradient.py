@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import engine, nn, ops
+from mixtrain import backend, nn, ops
 
 X, Y = mixtrain.Tensor([1.0, 2.0]), mixtrain.Tensor([3.0, 4.0])
 W, U = mixtrain.Parameter([2.0, 5.0], name="w"), mixtrain.Parameter([1.0, 1.0], name="u")
@@ -38,7 +38,7 @@ def several(a: Any, b: Any) -> Any:
 
 def plain(values: Any) -> Any:
     """Return a structure with lists in place of tensors."""
-    return keras.tree.map_structure(lambda v: engine.to_numpy(v).tolist() if engine.is_tensor(v) else v, values)
+    return keras.tree.map_structure(lambda v: backend.to_numpy(v).tolist() if backend.is_tensor(v) else v, values)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_further_outputs_are_differentiated_or_handed_through() -> None:
 
 
 def test_inputs_may_be_numpy_by_keyword_numbers_integers_and_tuples() -> None:
-    assert plain(mixtrain.grad(product, (0, 1))(np.float32([1, 2]), engine.to_numpy(Y))) == (DX, DY)
+    assert plain(mixtrain.grad(product, (0, 1))(np.float32([1, 2]), backend.to_numpy(Y))) == (DX, DY)
     assert plain(mixtrain.grad(product)(X, b=Y)) == DX
     assert plain(mixtrain.grad(lambda a, b: a * b, (0, 1))(X, 2.0)) == [2.0, 2.0]
     whole = mixtrain.Tensor(np.array([1, 2], np.int32))
@@ -177,9 +177,9 @@ def test_a_hook_on_the_way_back_sees_values_and_may_replace_gradients() -> None:
 
     x, y = mixtrain.Tensor([2.0]), mixtrain.Tensor([5.0])
     of_x, of_y = mixtrain.grad(function, (0, 1))(x, y)
-    assert [engine.to_numpy(value).tolist() for value in (of_x, of_y)] == [[75.0], [40.0]]
-    assert [engine.to_numpy(value).tolist() for value in seen[0]] == [[75.0], [40.0]]
-    assert engine.to_numpy(look(x)).tolist() == [2.0] and len(seen) == 1
+    assert [backend.to_numpy(value).tolist() for value in (of_x, of_y)] == [[75.0], [40.0]]
+    assert [backend.to_numpy(value).tolist() for value in seen[0]] == [[75.0], [40.0]]
+    assert backend.to_numpy(look(x)).tolist() == [2.0] and len(seen) == 1
     with pytest.raises(TypeError, match="HookBackward: hook_fn must be a function; got int 3"):
         ops.HookBackward(3)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import mixtrain
-from mixtrain import engine, ops
+from mixtrain import backend, ops
 
 X, Y = mixtrain.Tensor([1.0, 2.0]), mixtrain.Tensor([3.0, 4.0])
 
@@ -20,8 +20,8 @@ def test_gradients_are_scaled_as_scripts_do_it() -> None:
     half = ops.cast(Y, mixtrain.float16)
     scaled = ops.HyperMap()(ops.partial(grad_scale, mixtrain.Tensor(0.5)), [X, (half,)])
     assert isinstance(scaled, tuple) and isinstance(scaled[1], tuple)
-    assert engine.to_numpy(scaled[0]).tolist() == [0.5, 1.0]
-    assert (scaled[1][0].dtype.name, engine.to_numpy(scaled[1][0]).tolist()) == ("float16", [1.5, 2.0])
+    assert backend.to_numpy(scaled[0]).tolist() == [0.5, 1.0]
+    assert (scaled[1][0].dtype.name, backend.to_numpy(scaled[1][0]).tolist()) == ("float16", [1.5, 2.0])
 
 
 def test_the_function_comes_with_the_map_or_with_the_call() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import engine, nn, ops
-from mixtrain.engine import nhwc_of
+from mixtrain import backend, nn, ops
+from mixtrain.backend import nhwc_of
 
 RNG = np.random.default_rng(5)
 IMAGE = RNG.standard_normal((2, 4, 6, 8)).astype(np.float32)
@@ -34,8 +34,8 @@ def test_channels_last_is_kept_between_operations_with_the_same_numbers(name: st
         kept.append(nhwc_of(y) is not None)
         return y
 
-    compiled = engine.to_numpy(mixtrain.jit(run)(IMAGE))
-    np.testing.assert_allclose(compiled, engine.to_numpy(run(mixtrain.Tensor(IMAGE))), rtol=1e-5, atol=1e-5)
+    compiled = backend.to_numpy(mixtrain.jit(run)(IMAGE))
+    np.testing.assert_allclose(compiled, backend.to_numpy(run(mixtrain.Tensor(IMAGE))), rtol=1e-5, atol=1e-5)
     assert kept == [True, False]
 
 
@@ -51,7 +51,7 @@ def test_a_dilated_grouped_strided_convolution_is_that_of_the_cell() -> None:
     cell = nn.Conv2d(4, 6, 3, stride=2, pad_mode="pad", padding=(1, 2, 0, 1), dilation=2, group=2)
     x = mixtrain.Tensor(IMAGE)
     y = ops.Conv2D(6, 3, 1, "pad", (1, 2, 0, 1), 2, 2, 2)(x, cell.weight)
-    np.testing.assert_allclose(engine.to_numpy(y), engine.to_numpy(cell(x)), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(backend.to_numpy(y), backend.to_numpy(cell(x)), rtol=1e-5, atol=1e-5)
 
 
 def test_windows_are_read_as_the_reference_writes_them() -> None:
@@ -63,14 +63,14 @@ def test_windows_are_read_as_the_reference_writes_them() -> None:
 def test_nearest_on_a_half_pixel_grid_takes_the_pixel_under_each_middle() -> None:
     x = mixtrain.Tensor(np.arange(4, dtype=np.int32).reshape(1, 1, 1, 4))
     resized = ops.ResizeNearestNeighbor((1, 3), half_pixel_centers=True)(x)
-    assert (resized.dtype.name, engine.to_numpy(resized).ravel().tolist()) == ("int32", [0, 2, 3])
+    assert (resized.dtype.name, backend.to_numpy(resized).ravel().tolist()) == ("int32", [0, 2, 3])
 
 
 def test_scales_and_sequences_are_interpolated() -> None:
     x = mixtrain.Tensor([[[0.0, 1.0, 2.0]]])
-    assert engine.to_numpy(ops.interpolate(x, scale_factor=2.0)).tolist() == [[[0, 0, 1, 1, 2, 2]]]
+    assert backend.to_numpy(ops.interpolate(x, scale_factor=2.0)).tolist() == [[[0, 0, 1, 1, 2, 2]]]
     line = ops.interpolate(x, 5, mode="linear", align_corners=True)
-    assert engine.to_numpy(line).tolist() == [[[0.0, 0.5, 1.0, 1.5, 2.0]]]
+    assert backend.to_numpy(line).tolist() == [[[0.0, 0.5, 1.0, 1.5, 2.0]]]
 
 
 BAD: list[tuple[Callable[[Any], Any], type[Exception], str]] = [

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import engine, ops
+from mixtrain import backend, ops
 from mixtrain.dtype import is_float
+from tests.backends import held_as
 from tests.data.ops_nn_cases import cases
-from tests.engines import held_as
 
 CASES = cases()
 REFERENCE = dict(np.load(pathlib.Path(__file__).parents[1] / "data" / "ops_nn_reference.npz"))
@@ -40,7 +40,7 @@ def test_outputs_are_those_of_mindspore(name: str) -> None:
     assert f"{name}/y{len(outputs)}" not in REFERENCE
     for output, wanted in zip(outputs, expected, strict=True):
         assert output.dtype.name == held_as(wanted.dtype.name)
-        np.testing.assert_allclose(engine.to_numpy(output), wanted, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(backend.to_numpy(output), wanted, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if f"{name}/g" in REFERENCE and name not in WRONG_GRADIENT])
@@ -51,25 +51,25 @@ def test_gradients_are_those_of_mindspore(name: str) -> None:
         return sum(value.sum() for value in outputs_of(name, x, *rest) if is_float(value.dtype))
 
     gradient = mixtrain.grad(total)(first)
-    np.testing.assert_allclose(engine.to_numpy(gradient), REFERENCE[f"{name}/g"], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(backend.to_numpy(gradient), REFERENCE[f"{name}/g"], rtol=1e-4, atol=1e-5)
 
 
 def test_max_pool_with_argmax_pads_as_max_pool_does() -> None:
     (x,) = map(mixtrain.Tensor, CASES["MaxPool_same"][1])
     largest, places = ops.MaxPoolWithArgmax(3, 2, "same")(x)
-    assert engine.to_numpy(largest).tolist() == engine.to_numpy(ops.MaxPool(3, 2, "same")(x)).tolist()
-    flat = engine.to_numpy(x).reshape(len(x), -1)
-    assert np.take_along_axis(flat, engine.to_numpy(places).reshape(len(x), -1), 1).tolist() == (
-        engine.to_numpy(largest).reshape(len(x), -1).tolist()
+    assert backend.to_numpy(largest).tolist() == backend.to_numpy(ops.MaxPool(3, 2, "same")(x)).tolist()
+    flat = backend.to_numpy(x).reshape(len(x), -1)
+    assert np.take_along_axis(flat, backend.to_numpy(places).reshape(len(x), -1), 1).tolist() == (
+        backend.to_numpy(largest).reshape(len(x), -1).tolist()
     )
 
 
 def test_the_gradient_of_selu_is_its_slope() -> None:
     slope = mixtrain.grad(ops.selu)(mixtrain.Tensor([-1.0, 2.0]))
-    assert engine.to_numpy(slope).tolist() == pytest.approx([1.7580993 * np.exp(-1.0), 1.0507010], rel=1e-6)
+    assert backend.to_numpy(slope).tolist() == pytest.approx([1.7580993 * np.exp(-1.0), 1.0507010], rel=1e-6)
 
 
 def test_the_gradient_of_roi_align_is_the_weight_of_each_place() -> None:
     rois, x = mixtrain.Tensor([[0.0, 1.0, 1.0, 1.0, 1.0]]), mixtrain.Tensor(np.zeros((1, 1, 3, 3), np.float32))
     weights = mixtrain.grad(lambda x: ops.ROIAlign(1, 1, 1.0, 2, 0)(x, rois))(x)
-    assert engine.to_numpy(weights)[0, 0].tolist() == [[0, 0, 0], [0, 0.25, 0.25], [0, 0.25, 0.25]]
+    assert backend.to_numpy(weights)[0, 0].tolist() == [[0, 0, 0], [0, 0.25, 0.25], [0, 0.25, 0.25]]

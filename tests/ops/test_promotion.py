@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import mixtrain as ms
-from mixtrain import Parameter, Tensor, boundary, engine, nn, ops
+from mixtrain import Parameter, Tensor, backend, boundary, nn, ops
 from mixtrain.dtype import promoted
-from tests.engines import compiled_for_users, held_as
+from tests.backends import compiled_for_users, held_as
 
 # The formats of ops.mul of two tensors, measured on MindSpore 2.10 (its row and column order).
 FORMATS = ["bool", "int8", "uint8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
@@ -114,18 +114,18 @@ def test_a_parameter_is_read_in_the_format_of_the_running_cell() -> None:
 def test_elementwise_operations_keep_channels_last_views_while_compiling() -> None:
     def check(x: Any) -> Any:
         x = x.backend_tensor()
-        view = boundary.wrapped(engine.from_channels_last(engine.to_channels_last(x)))
+        view = boundary.wrapped(backend.from_channels_last(backend.to_channels_last(x)))
         kept = [
             ops.exp(view), ops.add(view, view), ops.mul(view, 2.0), ops.cast(view, ms.float16), ops.greater(view, 0),
             ops.add(view, ops.cast(view, ms.float16)), ops.clip_by_value(view, 0.0, 1.0), view.astype("float16"),
             view.add(1), ops.Sqrt()(view), ops.round(view),
         ]
-        assert all(engine.nhwc_of(result) is not None for result in kept)
-        assert engine.nhwc_of(ops.add(view, x)) is None and engine.nhwc_of(ops.reshape(view, (-1,))) is None
+        assert all(backend.nhwc_of(result) is not None for result in kept)
+        assert backend.nhwc_of(ops.add(view, x)) is None and backend.nhwc_of(ops.reshape(view, (-1,))) is None
         return kept[1]
 
     x = np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)
-    assert (engine.to_numpy(compiled_for_users(check)(Tensor(x))) == 2 * x).all()
+    assert (backend.to_numpy(compiled_for_users(check)(Tensor(x))) == 2 * x).all()
 
 
 @pytest.mark.parametrize(
@@ -144,5 +144,5 @@ def test_elementwise_operations_keep_channels_last_views_while_compiling() -> No
 )
 def test_gradients_flow_through_operations(function: Any, gradient: list[float]) -> None:
     x = keras.Variable([1.0, -2.0, 3.0])
-    found = engine.value_and_gradient(lambda: (function(Tensor(x)), None), [x])[2][0]
-    assert engine.to_numpy(found) == pytest.approx(gradient, abs=1e-4)
+    found = backend.value_and_gradient(lambda: (function(Tensor(x)), None), [x])[2][0]
+    assert backend.to_numpy(found) == pytest.approx(gradient, abs=1e-4)

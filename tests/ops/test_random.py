@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import engine, ops
+from mixtrain import backend, ops
 from mixtrain.seed import restore_seed_state, seed_state
-from tests.engines import held_as
+from tests.backends import held_as
 
 X = mixtrain.Tensor(np.ones((4, 5), np.float32))
 DRAWS: dict[str, Callable[[], Any]] = {
@@ -32,7 +32,7 @@ def test_draws_differ_and_repeat_under_a_seed(name: str) -> None:
     found = []
     for _ in range(2):
         mixtrain.set_seed(7)
-        found.append([engine.to_numpy(DRAWS[name]()).tolist() for _ in range(3)])
+        found.append([backend.to_numpy(DRAWS[name]()).tolist() for _ in range(3)])
     assert found[0] == found[1]
     assert found[0][0] != found[0][1] or found[0][1] != found[0][2]
 
@@ -44,41 +44,41 @@ def test_two_seeds_two_operations_and_two_process_seeds_draw_differently() -> No
     rows = []
     for seed in (0, 1):
         mixtrain.set_seed(seed)
-        rows += [tuple(engine.to_numpy(draw()).tolist()) for draw in draws]
+        rows += [tuple(backend.to_numpy(draw()).tolist()) for draw in draws]
     assert len(set(rows)) == len(rows)
 
 
 def test_streams_go_on_from_a_state() -> None:
     ops.rand(3)
     state = seed_state()
-    expected = engine.to_numpy(ops.rand(3)).tolist()
+    expected = backend.to_numpy(ops.rand(3)).tolist()
     ops.rand(3)
     restore_seed_state(state)
-    assert engine.to_numpy(ops.rand(3)).tolist() == expected
+    assert backend.to_numpy(ops.rand(3)).tolist() == expected
 
 
 def test_ranges_and_formats() -> None:
-    drawn = engine.to_numpy(ops.uniform((1000,), mixtrain.Tensor(1, mixtrain.int32), 4, dtype=mixtrain.int32))
+    drawn = backend.to_numpy(ops.uniform((1000,), mixtrain.Tensor(1, mixtrain.int32), 4, dtype=mixtrain.int32))
     assert (drawn.dtype.name, sorted(set(drawn.tolist()))) == ("int32", [1, 2, 3])
-    assert sorted(set(engine.to_numpy(ops.randint(-1, 2, (1000,))).tolist())) == [-1, 0, 1]
+    assert sorted(set(backend.to_numpy(ops.randint(-1, 2, (1000,))).tolist())) == [-1, 0, 1]
     assert ops.randint(0, 2, (1,)).dtype.name == held_as("int64")
     assert ops.randint(0, 2, (1,), dtype=mixtrain.int32).dtype.name == "int32"
     assert ops.rand(2, dtype=mixtrain.float16).dtype.name == "float16"
-    assert sorted(engine.to_numpy(ops.randperm(6)).tolist()) == list(range(6))
+    assert sorted(backend.to_numpy(ops.randperm(6)).tolist()) == list(range(6))
     assert (tuple(ops.rand().shape), tuple(ops.randn(2, 3).shape)) == ((1,), (2, 3))
     wide = ops.uniform((3, 1, 2), mixtrain.Tensor([[3.0, 4.0], [5.0, 6.0]]), mixtrain.Tensor([8.0, 9.0]))
     assert tuple(wide.shape) == (3, 2, 2)
-    values = engine.to_numpy(ops.normal((20_000,), 3.0, 2.0))
+    values = backend.to_numpy(ops.normal((20_000,), 3.0, 2.0))
     assert (values.mean(), values.std()) == pytest.approx((3.0, 2.0), abs=0.05)
 
 
 def test_dropout_scales_what_it_keeps_and_drops_alike_in_both_layouts() -> None:
-    kept, mask = map(engine.to_numpy, ops.Dropout(0.25)(ops.ones((100, 100))))
+    kept, mask = map(backend.to_numpy, ops.Dropout(0.25)(ops.ones((100, 100))))
     assert set(kept.flat) == {0.0, 4.0} and kept.mean() == pytest.approx(1.0, abs=0.1)
     assert (mask * 4 == kept).all()
-    channels = engine.to_numpy(ops.dropout2d(ops.ones((50, 4, 2, 2)), 0.5))
+    channels = backend.to_numpy(ops.dropout2d(ops.ones((50, 4, 2, 2)), 0.5))
     assert (channels == channels[:, :, :1, :1]).all() and set(channels.flat) == {0.0, 2.0}
-    assert engine.to_numpy(ops.dropout(X, 1.0)).sum() == 0
+    assert backend.to_numpy(ops.dropout(X, 1.0)).sum() == 0
     assert (ops.dropout(X, 0.0) == X).all() and (ops.dropout(X, 0.5, False) == X).all()
 
 
@@ -89,7 +89,7 @@ def test_dropout_drops_the_same_on_a_channels_last_view() -> None:
     found = []
     for function in (run, mixtrain.jit(run)):
         mixtrain.set_seed(3)
-        found.append(engine.to_numpy(function(ops.ones((2, 3, 4, 5)))).tolist())
+        found.append(backend.to_numpy(function(ops.ones((2, 3, 4, 5)))).tolist())
     assert found[0] == found[1]
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import mixtrain as ms
-from mixtrain import engine, ops
-from tests.engines import compiled_for_users, ON_TENSORFLOW, held_as
+from mixtrain import backend, ops
+from tests.backends import compiled_for_users, ON_TENSORFLOW, held_as
 from tests.ops import cases
 
 KNOWN = dict(np.load(pathlib.Path(__file__).parents[1] / "data" / "ops_reference.npz"))
@@ -66,7 +66,7 @@ def test_compiled_expressions_have_the_same_values(xla: bool) -> None:
         return [value for value in values if is_result(value)]
 
     def is_result(value: Any) -> bool:
-        return engine.is_tensor(value) or (isinstance(value, tuple) and engine.is_tensor(value[0]))
+        return backend.is_tensor(value) or (isinstance(value, tuple) and backend.is_tensor(value[0]))
 
     found = compiled_for_users(run, xla=xla)(*inputs.values())
     eager = {number: eval(EXPRESSIONS[number], names()) for number in numbers}

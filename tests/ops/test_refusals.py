@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import engine, ops
+from mixtrain import backend, ops
 
 X = mixtrain.Tensor([[1.0, -2.0, 0.5], [0.0, 3.0, -1.0]])
 HALF = ops.cast(X, mixtrain.float16)
@@ -20,7 +20,7 @@ def test_activations_keep_their_format_and_relu_takes_integers() -> None:
     for name in ("relu", "sigmoid", "gelu", "hardswish", "softplus", "mish", "elu", "softmax", "leaky_relu"):
         assert getattr(ops, name)(HALF).dtype.name == "float16", name
     whole = ops.relu(mixtrain.Tensor(np.array([-1, 2], np.int32)))
-    assert (whole.dtype.name, engine.to_numpy(whole).tolist()) == ("int32", [0, 2])
+    assert (whole.dtype.name, backend.to_numpy(whole).tolist()) == ("int32", [0, 2])
     assert ops.softmax(HALF, dtype=mixtrain.float32).dtype.name == "float32"
     assert ops.sigmoid(mixtrain.Tensor(np.array([0]))).dtype.name == "float32"
 
@@ -44,27 +44,27 @@ def test_the_gradient_of_the_softmax_loss_flows_through_its_first_result() -> No
     gradient, (told,) = mixtrain.grad(
         lambda x: ops.SoftmaxCrossEntropyWithLogits()(x, labels), has_aux=True
     )(X)
-    np.testing.assert_allclose(engine.to_numpy(gradient), engine.to_numpy(told), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(backend.to_numpy(gradient), backend.to_numpy(told), rtol=1e-5, atol=1e-6)
 
 
 def test_boxes_without_area_overlap_nothing_and_equal_scores_keep_the_later() -> None:
-    assert engine.to_numpy(ops.iou(BOXES, BOXES)).tolist()[0] == [1.0, 0.0]
+    assert backend.to_numpy(ops.iou(BOXES, BOXES)).tolist()[0] == [1.0, 0.0]
     scored = mixtrain.Tensor([[0, 0, 1, 1, 0.5], [0, 0, 10, 10, 0.5], [0, 0, 9, 10, 0.5]])
     kept, index, stays = ops.NMSWithMask(0.5)(scored)
-    assert engine.to_numpy(kept)[:, 2].tolist() == [9.0, 10.0, 1.0]
-    assert (engine.to_numpy(index).tolist(), engine.to_numpy(stays).tolist()) == ([0, 1, 2], [True, False, True])
+    assert backend.to_numpy(kept)[:, 2].tolist() == [9.0, 10.0, 1.0]
+    assert (backend.to_numpy(index).tolist(), backend.to_numpy(stays).tolist()) == ([0, 1, 2], [True, False, True])
 
 
 def test_a_box_that_is_suppressed_suppresses_none_compiled_too() -> None:
     chain = mixtrain.Tensor([[0, 0, 10, 10, 0.9], [4, 0, 14, 10, 0.8], [8, 0, 18, 10, 0.7]])
-    assert engine.to_numpy(mixtrain.jit(ops.NMSWithMask(0.3))(chain)[2]).tolist() == [True, False, True]
+    assert backend.to_numpy(mixtrain.jit(ops.NMSWithMask(0.3))(chain)[2]).tolist() == [True, False, True]
 
 
 def test_offsets_are_decoded_as_they_were_encoded() -> None:
     anchors, truths = BOXES[:1], mixtrain.Tensor([[3.0, 1.0, 20.0, 6.0]])
     offsets = ops.BoundingBoxEncode((0.1,) * 4, (0.2,) * 4)(anchors, truths)
     decoded = ops.BoundingBoxDecode((50, 50), (0.1,) * 4, (0.2,) * 4)(anchors, offsets)
-    np.testing.assert_allclose(engine.to_numpy(decoded), engine.to_numpy(truths), rtol=1e-5)
+    np.testing.assert_allclose(backend.to_numpy(decoded), backend.to_numpy(truths), rtol=1e-5)
 
 
 def test_collectives_return_their_input_on_one_device() -> None:

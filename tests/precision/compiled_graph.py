@@ -1,4 +1,4 @@
-"""What a compiled step really computes in: the operations of its graph, by layer and dtype, on either engine."""
+"""What a compiled step really computes in: the operations of its graph, by layer and dtype, on either backend."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import re
 from typing import Any
 
-from tests.engines import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW
 
 if ON_TENSORFLOW:
     from tests.precision.tensorflow_graph import arithmetic_of, half_units, is_cast, nodes_of

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import jaxprs_in_params
 
-from mixtrain.engine.jax.state import StateScope
+from mixtrain.backend.jax.state import StateScope
 
 # Primitives that do a layer's arithmetic, by the names that TensorFlow has for them.
 ARITHMETIC = {

@@ -11,7 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from tests.engines import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW
 
 L = keras.layers
 BATCH = 2

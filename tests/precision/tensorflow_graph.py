@@ -9,7 +9,7 @@ from unittest import mock
 
 import tensorflow as tf
 
-from mixtrain.engine.tensorflow import normalise, pooling, products
+from mixtrain.backend.tensorflow import normalise, pooling, products
 
 # Operations that do a layer's arithmetic; casts, shapes and reads are not among them.
 ARITHMETIC = {

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import amp, engine, nn
-from tests.engines import on_jax_only_some
+from mixtrain import amp, backend, nn
+from tests.backends import on_jax_only_some
 from tests.precision.compiled_graph import Operation, dtypes_under, half_units, operations
 
 L = keras.layers
@@ -92,8 +92,8 @@ def step_operations(network: Any, shape: tuple[int, ...], level: str, half: Any)
     loss = keras.losses.MeanSquaredError(name="mse")
     step = amp.build_train_network(network, optimizer, loss, level, cast_model_type=half, loss_scale_manager=None)
     plan = amp.applied_plan(network).plan
-    data = engine.to_tensor(np.ones((2, *shape), np.float32))
-    return plan, operations(step, data, engine.to_tensor(np.zeros((2, 5), np.float32)))
+    data = backend.to_tensor(np.ones((2, *shape), np.float32))
+    return plan, operations(step, data, backend.to_tensor(np.zeros((2, 5), np.float32)))
 
 
 @pytest.fixture(autouse=True)
@@ -147,7 +147,7 @@ def test_the_table_follows_the_levels(key: Any, formats: str) -> None:
 def test_outputs_are_float32_and_parameters_stay_float32(make: Any, level: str) -> None:
     network, shape = make()
     amp.auto_mixed_precision(network, level)
-    output = network(engine.to_tensor(np.ones((2, *shape), np.float32)))
+    output = network(backend.to_tensor(np.ones((2, *shape), np.float32)))
     assert output.dtype == mixtrain.float32
     parameters = network.get_parameters() if isinstance(network, nn.Cell) else network.weights
     assert {parameter.dtype for parameter in parameters} == {"float32"}
@@ -163,12 +163,12 @@ def test_the_loss_is_computed_in_float32(level: str) -> None:
 @pytest.mark.parametrize("make", on_jax_only_some(NETWORKS, [0, 2, 4]), ids=lambda make: make.__name__)
 def test_undoing_a_plan_leaves_the_network_as_it_was(make: Any) -> None:
     network, shape = make()
-    data = engine.to_tensor(np.random.default_rng(0).standard_normal((2, *shape)).astype(np.float32))
-    before = engine.to_numpy(network(data))
+    data = backend.to_tensor(np.random.default_rng(0).standard_normal((2, *shape)).astype(np.float32))
+    before = backend.to_numpy(network(data))
     rows = amp.plan_precision(network, "O0").rows
     applied = amp.apply_plan(network, amp.plan_precision(network, "O3"))
-    assert not np.array_equal(engine.to_numpy(network(data)), before)
+    assert not np.array_equal(backend.to_numpy(network(data)), before)
     applied.undo()
-    np.testing.assert_array_equal(engine.to_numpy(network(data)), before)
+    np.testing.assert_array_equal(backend.to_numpy(network(data)), before)
     assert amp.plan_precision(network, "O0").rows == rows
     assert amp.applied_plan(network) is None

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import amp, engine
+from mixtrain import amp, backend
 from mixtrain.precision.families import FLOAT32_ALONE
-from tests.engines import ON_TENSORFLOW, compiled
+from tests.backends import ON_TENSORFLOW, compiled
 from tests.precision.layer_table import (
     ENTRIES, GROUPS, KERAS_FAILS, LEFT_OUT, REFUSED_ON_JAX, Entry, batch_of, group_of, network_of,
 )
@@ -48,14 +48,14 @@ def faults(network: keras.Model, entries: list[Entry], level: str, half: str) ->
     batch = (inputs if len(inputs) > 1 else inputs[0], label)
     expected, state = outputs_of(network, batch[0]), state_of(network)
     configs = [layer.get_config() for layer in network.layers]
-    values = [engine.to_numpy(variable) for variable in network.variables]
+    values = [backend.to_numpy(variable) for variable in network.variables]
     manager = None if level == "O0" else mixtrain.FixedLossScaleManager(8.0)
     model = mixtrain.Model(
         network, keras.losses.MeanSquaredError(), keras.optimizers.SGD(1e-3), amp_level=level, cast_model_type=half,
         loss_scale_manager=manager,
     )
     plan = model.precision_report()
-    # O1, whose layers are half in O2 too, is compiled quicker than the engine chooses: in float16 that is XLA.
+    # O1, whose layers are half in O2 too, is compiled quicker than the backend chooses: in float16 that is XLA.
     mixtrain.set_context(jit_level="O0" if level == "O1" else "auto")
     with recording(plan) as seen:
         history = model.train(1, [batch], verbose=0)
@@ -64,8 +64,8 @@ def faults(network: keras.Model, entries: list[Entry], level: str, half: str) ->
     if not math.isfinite(history["loss"][0]) or history.get("skipped_steps", [0]) != [0]:
         found.append(f"the loss is {history['loss']}, skipped steps {history.get('skipped_steps')}")
     floats = [variable for variable in network.variables if "float" in variable.dtype]
-    found += [f"{v.path} is not finite" for v in floats if not np.isfinite(engine.to_numpy(v)).all()]
-    if all(np.array_equal(engine.to_numpy(v), one) for v, one in zip(network.variables, values, strict=True)):
+    found += [f"{v.path} is not finite" for v in floats if not np.isfinite(backend.to_numpy(v)).all()]
+    if all(np.array_equal(backend.to_numpy(v), one) for v, one in zip(network.variables, values, strict=True)):
         found.append("no weight has changed")
     applied = amp.applied_plan(network)
     assert applied is not None
@@ -128,7 +128,7 @@ def test_what_is_kept_in_float32_is_what_keras_itself_does_not_compute_in_half()
                 with pytest.raises((ValueError, TypeError, RuntimeError), match=words):
                     network = network_of([entry])
                     call = compiled(functools.partial(network, training=True))
-                    call(engine.to_tensor(batch_of([entry])[0][0]))
+                    call(backend.to_tensor(batch_of([entry])[0][0]))
             finally:
                 keras.config.set_dtype_policy("float32")
 

@@ -10,7 +10,7 @@ import pytest
 
 import mixtrain
 from mixtrain.amp import apply_plan, plan_precision
-from tests.engines import on_jax_only_some
+from tests.backends import on_jax_only_some
 
 SHAPES = [(6, 4, 5, 3), (16, 3), (6, 4, 3), (2, 3, 2, 4, 3)]
 OPTIONS = [{}, {"center": False}, {"scale": False, "momentum": 0.5}, {"trainable": False}]
@@ -35,8 +35,8 @@ def gradients(model: keras.Model, x: np.ndarray, training: bool) -> tuple[np.nda
         outputs = keras.ops.cast(model(x, training=training), "float32")
         return keras.ops.sum(outputs * weights), outputs
 
-    tensors = [mixtrain.engine.to_tensor(x)]
-    _, outputs, found = mixtrain.engine.value_and_gradient(forward, model.trainable_variables, tensors)
+    tensors = [mixtrain.backend.to_tensor(x)]
+    _, outputs, found = mixtrain.backend.value_and_gradient(forward, model.trainable_variables, tensors)
     return np.asarray(outputs), [np.asarray(gradient) for gradient in found if gradient is not None]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mixtrain.amp import apply_plan, plan_precision
-from tests.engines import on_jax_only_some
+from tests.backends import on_jax_only_some
 from tests.precision.test_fused_norm import draw, gradients
 
 SHAPE = (6, 4, 5, 3)

@@ -9,13 +9,13 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.precision.loss_scale import LARGEST_SCALE, LossScaleRule, LossScaleState, next_loss_scale
 from tests.train.planted import GOLDEN
 
 
 def _value(variable: Any) -> float:
-    return float(engine.to_numpy(variable))
+    return float(backend.to_numpy(variable))
 
 
 def _state(first: float, factor: float, window: int) -> LossScaleState:
@@ -53,10 +53,10 @@ def test_the_state_follows_every_golden_sequence(
 def test_a_compiled_state_follows_the_longest_golden_sequence(jit: bool) -> None:
     first, factor, window, flags, expected = GOLDEN[2]
     state = _state(first, factor, window)
-    advance = engine.compile_function(state.advance, choice=engine.JitChoice(jit, "test"))
+    advance = backend.compile_function(state.advance, choice=backend.JitChoice(jit, "test"))
     seen = []
     for flag in flags:
-        advance(engine.to_tensor(flag == "0"))
+        advance(backend.to_tensor(flag == "0"))
         seen.append(_value(state.loss_scale))
     assert seen == expected
 
@@ -83,10 +83,10 @@ def test_5000_good_and_5000_bad_steps_in_a_compiled_loop_stay_finite() -> None:
         state.advance(finite)
         return (keras.ops.convert_to_tensor(state.loss_scale),)
 
-    loop = engine.CompiledSteps(step, choice=engine.JitChoice(False, "test")).streamed
-    flags = engine.pipeline_from_arrays([np.repeat([True, False], 5000)])
+    loop = backend.CompiledSteps(step, choice=backend.JitChoice(False, "test")).streamed
+    flags = backend.pipeline_from_arrays([np.repeat([True, False], 5000)])
     (scales,) = loop(flags.graph_iterator(), 10_000)
-    scales = engine.to_numpy(scales)
+    scales = backend.to_numpy(scales)
     assert np.isfinite(scales).all() and scales.min() >= 1
     assert (scales[4999], scales[9999]) == (2.0**127, 1.0)
 
@@ -127,7 +127,7 @@ def test_a_rule_may_back_off_by_a_factor_of_its_own_down_to_a_floor_of_its_own(t
     seen = []
     for finite in (False, False, False, False, False, True):
         given = (scale, np.int32(0), np.bool_(finite))
-        scale, _ = next_loss_scale(rule, *(map(engine.to_tensor, given) if tensors else given))
+        scale, _ = next_loss_scale(rule, *(map(backend.to_tensor, given) if tensors else given))
         seen.append(float(scale))
     assert seen == [3.0, float(np.float32(0.9)), float(np.float32(float(np.float32(0.9)) * 0.3)), 0.25, 0.25, 4.0]
 
@@ -139,7 +139,7 @@ def test_a_rule_may_end_at_a_ceiling_of_its_own(tensors: bool) -> None:
     seen = []
     for finite in (True, True, True, False, True):
         given = (scale, np.int32(0), np.bool_(finite))
-        scale, _ = next_loss_scale(rule, *(map(engine.to_tensor, given) if tensors else given))
+        scale, _ = next_loss_scale(rule, *(map(backend.to_tensor, given) if tensors else given))
         seen.append(float(scale))
     assert seen == [8.0, 24.0, 24.0, 6.0, 24.0]
 
@@ -147,8 +147,8 @@ def test_a_rule_may_end_at_a_ceiling_of_its_own(tensors: bool) -> None:
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 def test_a_changeable_rule_holds_from_the_next_step_on_in_compiled_steps_too(compiled: bool) -> None:
     state = LossScaleState(16, LossScaleRule(2.0, 1, backoff=0.5), changeable=True)
-    function = engine.compile_function(state.advance, choice=engine.JitChoice(False, "test"))
-    advance: Any = (lambda finite: function(engine.to_tensor(finite))) if compiled else state.advance
+    function = backend.compile_function(state.advance, choice=backend.JitChoice(False, "test"))
+    advance: Any = (lambda finite: function(backend.to_tensor(finite))) if compiled else state.advance
     advance(True)
     state.change_rule(LossScaleRule(3.0, 2, backoff=0.25))
     for finite in (True, True, False):
@@ -211,6 +211,6 @@ def test_the_variables_are_everything_that_a_step_moves() -> None:
         state.advance(finite)
         other.advance(finite)
         for mine, theirs in zip(other.variables(), state.variables(), strict=True):
-            np.testing.assert_array_equal(engine.to_numpy(mine), engine.to_numpy(theirs))
+            np.testing.assert_array_equal(backend.to_numpy(mine), backend.to_numpy(theirs))
     assert [str(variable.dtype) for variable in state.variables()] == ["float32", "int32"]
     assert not any(variable.trainable for variable in state.variables())

@@ -11,7 +11,7 @@ import pytest
 
 import mixtrain
 import mixtrain.nn as nn
-from mixtrain import amp, engine
+from mixtrain import amp, backend
 from mixtrain.precision.master_weights import (
     has_master,
     keep_in_half,
@@ -56,7 +56,7 @@ def loss_for(kind: str) -> Any:
 
 def full_values(network: Any) -> list[np.ndarray]:
     held = network.weights if isinstance(network, keras.Model) else network.get_parameters()
-    return [engine.to_numpy(master_value(variable)) for variable in held]
+    return [backend.to_numpy(master_value(variable)) for variable in held]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_training_equals_float32_parameters_cast_at_use_bit_for_bit(make: Any, k
         assert stored == (half if has_master(variable) else "float32")
         moved += has_master(variable)
         cast = keras.ops.cast(master_value(variable), stored)
-        np.testing.assert_array_equal(engine.to_numpy(cast), engine.to_numpy(variable))
+        np.testing.assert_array_equal(backend.to_numpy(cast), backend.to_numpy(variable))
     assert moved == 4
 
 
@@ -143,7 +143,7 @@ def test_the_copies_are_shown_for_a_while_and_written_back() -> None:
     with updating_masters(kept):
         network.weight.set_data([[2.0 + 2.0**-12]])
     assert float(network.weight.asnumpy().item()) == 2.0
-    assert float(engine.to_numpy(master_value(network.weight)).item()) == 2.0 + 2.0**-12
+    assert float(backend.to_numpy(master_value(network.weight)).item()) == 2.0 + 2.0**-12
     with pytest.raises(ZeroDivisionError):
         with masters_shown(kept):
             raise ZeroDivisionError
@@ -162,7 +162,7 @@ def test_checkpoints_hold_the_float32_copies(tmp_path: pathlib.Path) -> None:
     saved = mixtrain.load_checkpoint(path)
     weight = network[4].weight
     assert saved["4.weight"].dtype == mixtrain.float32 and weight.dtype == mixtrain.bfloat16
-    np.testing.assert_array_equal(saved["4.weight"].asnumpy(), engine.to_numpy(master_value(weight)))
+    np.testing.assert_array_equal(saved["4.weight"].asnumpy(), backend.to_numpy(master_value(weight)))
     assert "moments.4.weight" in saved and "scale_sense" in saved
 
     again = cell_network()
@@ -206,9 +206,9 @@ def test_without_copies_the_update_of_a_keras_optimizer_is_computed_in_float32()
     for _ in range(3):
         optimizer.apply_gradients([(mixtrain.Tensor([[1.0]]), kernel)])
     # In bfloat16 Adam's 1 - 0.999 ** step is 0, and nothing would move; 1.0 is rounded to bfloat16 after each step.
-    assert str(kernel.dtype) == "bfloat16" and float(engine.to_numpy(kernel).item()) == 0.625
+    assert str(kernel.dtype) == "bfloat16" and float(backend.to_numpy(kernel).item()) == 0.625
     assert not has_master(kernel) and {str(slot.dtype) for slot in optimizer.state_variables()[2:]} == {"float32"}
     optimizer.apply_gradients([(mixtrain.Tensor([[0.0]]), kernel)])
     kernel.assign([[8.0]])
     optimizer.apply_gradients([(mixtrain.Tensor([[0.0]]), kernel)])
-    assert 7.0 < float(engine.to_numpy(kernel).item()) < 8.0
+    assert 7.0 < float(backend.to_numpy(kernel).item()) < 8.0

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import amp, engine, nn
-from mixtrain.engine import DeviceFacts
+from mixtrain import amp, backend, nn
+from mixtrain.backend import DeviceFacts
 from mixtrain.precision import levels
 
 L = keras.layers
@@ -129,7 +129,7 @@ def test_a_black_list_computes_all_but_its_layers_in_half() -> None:
 def test_custom_mixed_precision_applies_its_list_with_the_half_format_asked_for() -> None:
     net = amp.custom_mixed_precision(Net(), white_list=[*amp.get_white_list()], dtype=BF16)
     assert amp.applied_plan(net).plan.row("head").compute_dtype == BF16
-    assert net(engine.to_tensor(np.ones((2, 4), np.float32))).dtype == F32
+    assert net(backend.to_tensor(np.ones((2, 4), np.float32))).dtype == F32
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_layers_with_formats_of_their_own_are_left_alone(dtype: str) -> None:
 def test_auto_picks_what_suits_the_device_and_says_why(
     facts: DeviceFacts, level: str, half: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(levels.engine, "describe_device", lambda: facts)
+    monkeypatch.setattr(levels.backend, "describe_device", lambda: facts)
     plan = amp.plan_precision(Net(), "auto")
     assert (plan.level, plan.half) == (level, half)
     assert plan.reason.startswith("auto: ") and plan.reason in str(plan)

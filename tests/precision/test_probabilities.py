@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import amp, engine, nn
-from tests.engines import on_jax_only_some
+from mixtrain import amp, backend, nn
+from tests.backends import on_jax_only_some
 from tests.precision.zoo_trace import contradicted, recording, uncalled
 
 L, ops = keras.layers, keras.ops
@@ -208,7 +208,7 @@ def test_confident_errors_keep_their_loss_and_gradient(kind: str, level: str, ha
     # A logit of 12 for a label of 0: in half the probability is 1, and its gradient 0.
     history = model.train(1, [(np.full((1, 1), 12.0, np.float32), np.zeros((1, 1), np.float32))], verbose=0)
     np.testing.assert_allclose(history["loss"], [12.0], rtol=1e-2)
-    np.testing.assert_allclose(engine.to_numpy(bias), [-1.0], rtol=2e-2)
+    np.testing.assert_allclose(backend.to_numpy(bias), [-1.0], rtol=2e-2)
 
 
 @pytest.mark.parametrize(("half", "sink"), on_jax_only_some([("bfloat16", False), ("float16", True)]))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import amp, engine, nn
+from mixtrain import amp, backend, nn
 from mixtrain.changes import precision_version
 from tests.precision.zoo_trace import contradicted, recording
 
@@ -34,7 +34,7 @@ def put(network: Any, level: str, half: str = "bfloat16") -> amp.AppliedPlan:
 
 
 def output(network: Any) -> np.ndarray:
-    return np.asarray(engine.to_numpy(network(engine.to_tensor(X))))
+    return np.asarray(backend.to_numpy(network(backend.to_tensor(X))))
 
 
 @pytest.mark.parametrize("make", [networks, cells])
@@ -215,7 +215,7 @@ def test_the_network_that_runs_last_is_right_and_every_report_is_true(make: Any)
     compiled = []
     for _ in range(3):
         assert small.precision_report().row(alone).compute_dtype == "float32"
-        np.testing.assert_array_equal(engine.to_numpy(small.predict(X)), exact)
+        np.testing.assert_array_equal(backend.to_numpy(small.predict(X)), exact)
         assert large.precision_report().row(within).compute_dtype == "bfloat16"
         assert not np.array_equal(output(encoder), exact)
         large.train(1, [(X, X)], verbose=0)

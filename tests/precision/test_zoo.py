@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import amp, engine
-from tests.engines import ON_TENSORFLOW
+from mixtrain import amp, backend
+from tests.backends import ON_TENSORFLOW
 from tests.precision.zoo import HEAD, LEVELS, PAGE, ZOO, Entry, disagreements, forward_nodes, line, model_of
 from tests.precision.zoo_trace import contradicted, recording, stray_products, uncalled
 
@@ -93,10 +93,10 @@ def check_plan(network: Any, entry: Entry, column: str, plan: amp.PrecisionPlan)
 def check_step(network: Any, entry: Entry, column: str, model: mixtrain.Model) -> None:
     """A step is finite, changes the weights, and computes as planned: what layers take and give, and its graph."""
     plan, batch = model.precision_report(), entry.batch()
-    before = [engine.to_numpy(weight) for weight in network.trainable_weights]
+    before = [backend.to_numpy(weight) for weight in network.trainable_weights]
     # An application compiles in tens of seconds: its step runs as it is, its forward pass alone is traced.
     mixtrain.set_context(mode=mixtrain.PYNATIVE_MODE if entry.large else mixtrain.GRAPH_MODE)
-    # O2 is compiled as the engine chooses, by XLA on a CPU; the others, of the same formats, in the plain graph.
+    # O2 is compiled as the backend chooses, by XLA on a CPU; the others, of the same formats, in the plain graph.
     mixtrain.set_context(jit_level="auto" if column == "O2" else "O0")
     with recording(plan) as in_step, functions_as_they_are(entry.large), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Model: in epoch 1, 1 of 1 steps were skipped")
@@ -104,7 +104,7 @@ def check_step(network: Any, entry: Entry, column: str, model: mixtrain.Model) -
     skipped = history.get("skipped_steps", [0]) == [1]
     assert not skipped or (entry.name in STEEP and column in HALF_STEPS)
     assert skipped or math.isfinite(history["loss"][0])
-    after = [engine.to_numpy(weight) for weight in network.trainable_weights]
+    after = [backend.to_numpy(weight) for weight in network.trainable_weights]
     assert all(np.isfinite(weight).all() and weight.dtype == np.float32 for weight in after)
     assert skipped == all(np.array_equal(one, other) for one, other in zip(before, after, strict=True))
     with recording(plan) as in_graph:
@@ -116,7 +116,7 @@ def check_step(network: Any, entry: Entry, column: str, model: mixtrain.Model) -
     assert products and stray == []
     checked, wrong = disagreements(plan, nodes)
     assert checked and not wrong
-    # How many casts there are is the engine's matter; the page is written on TensorFlow.
+    # How many casts there are is the backend's matter; the page is written on TensorFlow.
     assert not ON_TENSORFLOW or line(entry.name, column, plan, nodes) in PAGE.read_text(encoding="utf-8").splitlines()
 
 
@@ -124,7 +124,7 @@ def check_step(network: Any, entry: Entry, column: str, model: mixtrain.Model) -
 def test_a_network_at_a_level(entry: Entry, column: str) -> None:
     network, (inputs, label) = application(entry.make) if entry.large else entry.make(), entry.batch()
     expected, state = outputs_of(network, inputs), state_of(network)
-    values = [engine.to_numpy(variable) for variable in network.variables]
+    values = [backend.to_numpy(variable) for variable in network.variables]
     model = model_of(network, column)
     check_plan(network, entry, column, model.precision_report())
     check_step(network, entry, column, model)

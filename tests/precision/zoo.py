@@ -12,7 +12,7 @@ import keras
 import numpy as np
 
 import mixtrain
-from mixtrain import amp, engine
+from mixtrain import amp, backend
 from tests.precision import zoo_more as more
 from tests.precision import zoo_networks as networks
 from tests.precision.compiled_graph import (
@@ -186,7 +186,7 @@ def forward_nodes(network: Any, inputs: Any) -> list[Any]:
 
     They are those of a device with half kernels; others get float32 ones, fed with half values.
     """
-    tensors = keras.tree.map_structure(engine.to_tensor, inputs)
+    tensors = keras.tree.map_structure(backend.to_tensor, inputs)
     with half_units():
         return nodes_of(lambda data: network(data, training=True), tensors)
 

@@ -98,7 +98,7 @@ def everything(model: mixtrain.Model) -> dict[str, np.ndarray]:
     """Return every variable of a train network, parameters and states."""
     network = model.train_network
     named = {**parameters_by_name("test", network), **states_by_name(network)}
-    return {name: np.asarray(mixtrain.engine.to_numpy(variable)) for name, variable in named.items()}
+    return {name: np.asarray(mixtrain.backend.to_numpy(variable)) for name, variable in named.items()}
 
 
 def uninterrupted_and_resumed(setting: Setting, folder: pathlib.Path) -> tuple[Any, Any, Any, Any]:

@@ -1,4 +1,4 @@
-"""Exported networks compute what predict computes; MindSpore's formats and engines that write none are refused."""
+"""Exported networks compute what predict computes; MindSpore's formats and backends that write none are refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import mixtrain
 import mixtrain.nn as nn
 from mixtrain.errors import UnsupportedBackendError
 from mixtrain.serialization import export, load
-from tests.engines import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW
 
 
 class Net(nn.Cell):
@@ -123,9 +123,9 @@ def test_an_onnx_model_equals_predict(tmp_path: pathlib.Path) -> None:
     np.testing.assert_allclose(found, mixtrain.Model(net).predict(IMAGES).numpy(), atol=1e-5)
 
 
-@pytest.mark.skipif(ON_TENSORFLOW, reason="about engines that write no files")
+@pytest.mark.skipif(ON_TENSORFLOW, reason="about backends that write no files")
 @pytest.mark.parametrize("kind", ["SAVED_MODEL", "ONNX"])
-def test_another_engine_says_where_to_export(tmp_path: pathlib.Path, kind: Any) -> None:
+def test_another_backend_says_where_to_export(tmp_path: pathlib.Path, kind: Any) -> None:
     net = nn.Dense(4, 2)
     with pytest.raises(UnsupportedBackendError, match="^export: expected TensorFlow.*jax.*save_checkpoint"):
         export(net, np.ones((1, 4), np.float32), file_name=str(tmp_path / "a"), file_format=kind)

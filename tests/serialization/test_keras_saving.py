@@ -12,7 +12,7 @@ import pytest
 
 import mixtrain
 import mixtrain.nn as nn
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.precision.levels import AmpLevel
 
 IMAGES = np.random.default_rng(0).normal(size=(8, 6, 6, 1)).astype(np.float32)
@@ -51,7 +51,7 @@ def half_trained() -> mixtrain.Model:
 
 
 def predicted_by(model: mixtrain.Model) -> np.ndarray:
-    return engine.to_numpy(model.predict(IMAGES))
+    return backend.to_numpy(model.predict(IMAGES))
 
 
 def policies(network: keras.Model) -> list[str]:

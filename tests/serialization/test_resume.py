@@ -12,7 +12,7 @@ import mixtrain
 import mixtrain.nn as nn
 from mixtrain.serialization import Checkpoint, RunState, load_checkpoint, load_param_into_net, save_checkpoint
 from mixtrain.train.callback import CheckpointConfig, ModelCheckpoint
-from tests.engines import on_jax_only_some
+from tests.backends import on_jax_only_some
 from tests.serialization.runs import Net, Setting, everything, keras_net, uninterrupted_and_resumed
 
 

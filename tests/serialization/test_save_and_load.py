@@ -16,7 +16,7 @@ import mixtrain.nn as nn
 from mixtrain import Parameter, Tensor
 from mixtrain.serialization import load_checkpoint, load_param_into_net, save_checkpoint
 from mixtrain.serialization.names import parameters_by_name, states_by_name
-from tests.engines import held_as
+from tests.backends import held_as
 
 
 class Net(nn.Cell):
@@ -68,14 +68,14 @@ def test_every_format_is_kept_to_the_bit(folder: pathlib.Path, dtype: str) -> No
     assert {name: (tuple(p.shape), p.dtype.name) for name, p in loaded.items()} == {
         "x": ((2, 2), held_as(dtype)), "empty": ((0, 2), held_as(dtype)), "scalar": ((), held_as(dtype)),
     }
-    np.testing.assert_array_equal(loaded["x"].asnumpy(), mixtrain.engine.to_numpy(values))
+    np.testing.assert_array_equal(loaded["x"].asnumpy(), mixtrain.backend.to_numpy(values))
 
 
 def test_odd_values_of_bfloat16_are_kept(folder: pathlib.Path) -> None:
     values = Tensor([np.inf, -np.inf, np.nan, -0.0, 1e-40, 3.14159], "bfloat16")
     save_checkpoint({"x": values}, file(folder))
     found = load_checkpoint(file(folder))["x"].asnumpy()
-    np.testing.assert_array_equal(found, mixtrain.engine.to_numpy(values))
+    np.testing.assert_array_equal(found, mixtrain.backend.to_numpy(values))
     assert np.signbit(found[3])
 
 

@@ -1,4 +1,4 @@
-"""The floors hold: imports point down, only engines import array libraries, nothing is imported inside functions."""
+"""The floors hold: imports point down, only backends import array libraries, nothing is imported inside functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 # From the ground up; a room may import rooms of lower floors and its own, never its neighbours on the same floor.
 FLOORS = [
     {"dtype", "errors", "checks", "context", "auto_parallel", "communication", "homes", "log", "version"},
-    {"engine"},
+    {"backend"},
     {"autocast", "boundary", "network", "seed"},
     {"changes"},
     {"summaries"},
@@ -30,9 +30,9 @@ FLOORS = [
 FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 # Words may use each other (errors by checks, say): they hold no state of rooms above.
 GROUND = FLOORS[0]
-ENGINES = {"tensorflow": {"tensorflow"}, "jax": {"jax", "jaxlib"}}
+BACKENDS = {"tensorflow": {"tensorflow"}, "jax": {"jax", "jaxlib"}}
 # Each says why, and a test of its own fails when the name moves.
-PRIVATE_KERAS = {"engine/jax/tensor.py"}
+PRIVATE_KERAS = {"backend/jax/tensor.py"}
 OPTIONAL = {"PIL", "matplotlib", "onnx", "tf2onnx"}
 
 
@@ -76,24 +76,24 @@ def test_a_file_imports_only_rooms_below_its_own(path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_only_an_engine_imports_its_array_library(path: pathlib.Path) -> None:
+def test_only_a_backend_imports_its_array_library(path: pathlib.Path) -> None:
     place = path.relative_to(ROOT).parts
-    own = ENGINES.get(place[1], set()) if place[0] == "engine" and len(place) > 2 else set()
-    assert external_imports(ast.parse(path.read_text())) & set().union(*ENGINES.values()) <= own
+    own = BACKENDS.get(place[1], set()) if place[0] == "backend" and len(place) > 2 else set()
+    assert external_imports(ast.parse(path.read_text())) & set().union(*BACKENDS.values()) <= own
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_only_the_engine_asks_which_backend_runs(path: pathlib.Path) -> None:
-    if room_of(path) == "engine":
+def test_only_the_backend_package_asks_which_backend_runs(path: pathlib.Path) -> None:
+    if room_of(path) == "backend":
         return
     for node in ast.walk(ast.parse(path.read_text())):
         named = isinstance(node, ast.Attribute) and node.attr == "backend" and isinstance(node.value, ast.Attribute)
-        assert not named, f"{path.name}:{node.lineno}: write a function of the seam for what differs"
+        assert not named, f"{path.name}:{node.lineno}: write a function of the backend interface for what differs"
 
 
 def test_private_names_of_jax_are_in_the_files_that_say_why() -> None:
     private = {str(path.relative_to(ROOT)) for path in FILES if "jax._src" in path.read_text()}
-    assert private <= {"engine/jax/trace.py"}
+    assert private <= {"backend/jax/trace.py"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

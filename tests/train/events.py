@@ -1,4 +1,4 @@
-"""Event files read back, by what their format says alone: both engines' files are read without TensorFlow."""
+"""Event files read back, by what their format says alone: both backends' files are read without TensorFlow."""
 
 from __future__ import annotations
 

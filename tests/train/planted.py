@@ -40,7 +40,7 @@ def batches(flags: str) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def stream(flags: str) -> NumpySlicesDataset:
-    """Return the same as `batches`, as a stream of the engine's own: quicker for thousands of steps."""
+    """Return the same as `batches`, as a stream of the backend's own: quicker for thousands of steps."""
     x = np.where(np.array(list(flags)) == "1", np.float32(BAD), np.float32(GOOD)).reshape(-1, 1, 1)
     return NumpySlicesDataset((x, np.zeros_like(x)), shuffle=False)
 

@@ -12,7 +12,7 @@ import pytest
 
 from mixtrain import DynamicLossScaleManager, Model
 from mixtrain.train.pace import Pace
-from tests.engines import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW
 from tests.train.random_networks import BATCH, Case, drawn_case
 
 EPOCHS = 2

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import DynamicLossScaleManager, Model, engine, nn
+from mixtrain import DynamicLossScaleManager, Model, backend, nn
 from mixtrain.dataset import GeneratorDataset, NumpySlicesDataset
 from mixtrain.train.feed import Feed
 from tests.train.planted import Trace
@@ -59,7 +59,7 @@ SOURCES: dict[str, Callable[[], Any]] = {
     "list": lambda: [(X[rows], Y[rows]) for rows in SLICES],
     "list of lists": lambda: [[X[rows], Y[rows]] for rows in SLICES],
     "dicts": lambda: [{"data": X[rows], "label": Y[rows]} for rows in SLICES],
-    "tensors": lambda: [(engine.to_tensor(X[rows]), engine.to_tensor(Y[rows])) for rows in SLICES],
+    "tensors": lambda: [(backend.to_tensor(X[rows]), backend.to_tensor(Y[rows])) for rows in SLICES],
     "numbers": lambda: [(X[rows].tolist(), Y[rows].tolist()) for rows in SLICES],
     "iterable": lambda: Sized(5),
     "PyDataset": Sequence,
@@ -278,8 +278,8 @@ def test_a_py_dataset_is_told_of_the_beginning_and_the_end_of_every_epoch() -> N
     assert told == ["begin", "end"] * 3
 
 
-@pytest.mark.skipif(keras.backend.backend() == "tensorflow", reason="there it is the engine's own")
-def test_a_tf_dataset_is_read_as_any_iterable_by_another_engine() -> None:
+@pytest.mark.skipif(keras.backend.backend() == "tensorflow", reason="there it is the backend's own")
+def test_a_tf_dataset_is_read_as_any_iterable_by_another_backend() -> None:
     data = pytest.importorskip("tensorflow").data.Dataset.from_tensor_slices({"data": X, "label": Y}).batch(8)
     feed = Feed(data, "test")
     assert feed.size == 5

@@ -9,9 +9,9 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import Model, engine
+from mixtrain import Model, backend
 from mixtrain.nn.step.loss_cell import WithLossCell
-from tests.engines import on_jax_only_some
+from tests.backends import on_jax_only_some
 
 layers, optimizers = keras.layers, keras.optimizers
 ROWS, BATCH = 12, 4
@@ -113,16 +113,16 @@ def test_two_epochs_equal_those_of_keras(make: Callable[[], Any], data: Any, opt
 def test_the_first_gradients_equal_those_of_keras(make: Callable[[], Any], data: Any) -> None:
     """Of plain SGD at rate 1 the change of a weight is its gradient; Keras's are read off `fit`."""
     ours, theirs = seeded(make), seeded(make)
-    before = [engine.to_numpy(weight) for weight in theirs.trainable_variables]
+    before = [backend.to_numpy(weight) for weight in theirs.trainable_variables]
     theirs.compile(optimizers.SGD(1.0), loss())
     first = part(data, 0)
     theirs.fit(list(first) if isinstance(first, tuple) else first, LABELS[:BATCH], batch_size=BATCH, verbose=0)
-    found = [old - engine.to_numpy(new) for old, new in zip(before, theirs.trainable_variables, strict=True)]
+    found = [old - backend.to_numpy(new) for old, new in zip(before, theirs.trainable_variables, strict=True)]
     Model(ours, loss(), optimizers.SGD(1.0))  # its plan in force
     cell = WithLossCell(ours, loss()).set_train()
-    inputs = keras.tree.map_structure(engine.to_tensor, (first, LABELS[:BATCH]))
-    _, _, gradients = engine.value_and_gradient(lambda: (cell(*inputs),) * 2, ours.trainable_variables)
+    inputs = keras.tree.map_structure(backend.to_tensor, (first, LABELS[:BATCH]))
+    _, _, gradients = backend.value_and_gradient(lambda: (cell(*inputs),) * 2, ours.trainable_variables)
     assert len(gradients) == len(found)
     for gradient, change in zip(gradients, found, strict=True):
-        np.testing.assert_allclose(engine.to_numpy(gradient), change, atol=1e-5, rtol=0)
+        np.testing.assert_allclose(backend.to_numpy(gradient), change, atol=1e-5, rtol=0)
     assert max(np.abs(change).max() for change in found) > 0.01

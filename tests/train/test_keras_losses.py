@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, engine, nn
+from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, backend, nn
 from mixtrain.nn.step.output_losses import loss_caller
 from tests.train.planted import Trace
 
@@ -183,7 +183,7 @@ def test_evaluation_weighs_and_adds_losses_as_keras_does() -> None:
 
 def test_labels_without_a_last_axis_fit_a_column_of_predictions() -> None:
     for name in ("mse", keras.losses.mean_squared_error, keras.losses.MeanSquaredError()):
-        loss = loss_caller(name)(engine.to_tensor(Y), engine.to_tensor(np.zeros(8, np.float32)))
+        loss = loss_caller(name)(backend.to_tensor(Y), backend.to_tensor(np.zeros(8, np.float32)))
         assert float(loss) == pytest.approx(float(np.mean(Y**2)))
 
 

@@ -8,10 +8,10 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import Callback, Model, engine, nn
+from mixtrain import Callback, Model, backend, nn
 from mixtrain.train.keras_metrics import CompileMetric, DeviceMetrics
 from mixtrain.train.model_metrics import model_metrics
-from tests.engines import on_jax_only_some
+from tests.backends import on_jax_only_some
 
 layers = keras.layers
 ROWS, BATCH = 10, 4  # the last batch holds 2
@@ -165,7 +165,7 @@ def test_keras_metrics_are_compiled_after_their_first_batch() -> None:
 
     class Told(CompileMetric):
         def update(self, *inputs: Any) -> None:
-            seen.append(engine.is_symbolic(inputs[0]))
+            seen.append(backend.is_symbolic(inputs[0]))
             super().update(*inputs)
 
     metrics = DeviceMetrics([Told("mae")])
@@ -173,7 +173,7 @@ def test_keras_metrics_are_compiled_after_their_first_batch() -> None:
         for _ in range(2):
             ones = keras.ops.ones((4, 1))
             metrics.update(ones, ones * float(start), None, [None])
-    assert seen in ([False, True], [False, True, True]), "an engine may trace twice"
+    assert seen in ([False, True], [False, True, True]), "a backend may trace twice"
 
 
 def test_a_callback_between_steps_finds_the_metrics_up_to_date() -> None:

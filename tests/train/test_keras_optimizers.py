@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, engine, nn
-from tests.engines import on_jax_only_some
+from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, backend, nn
+from tests.backends import on_jax_only_some
 from tests.train.planted import Trace
 
 optimizers = keras.optimizers
@@ -47,7 +47,7 @@ def network() -> Any:
 def end(model: Model) -> list[bytes]:
     """Return every variable that a step could write."""
     step = model.train_network
-    return [engine.to_numpy(v).tobytes() for v in (*step.network.get_parameters(), *step.driver.state_variables())]
+    return [backend.to_numpy(v).tobytes() for v in (*step.network.get_parameters(), *step.driver.state_variables())]
 
 
 @pytest.mark.parametrize("name", on_jax_only_some(OPTIMIZERS, [0, 1, 2, 4]))

@@ -14,7 +14,7 @@ from mixtrain import Model, nn, ops
 from mixtrain.dataset import NumpySlicesDataset
 from mixtrain.nn import metrics
 from mixtrain.train.pace import Pace
-from tests.engines import on_jax_only_some
+from tests.backends import on_jax_only_some
 
 CLASSES, ROWS, STEPS, BAD_STEP = 3, 4, 5, 4
 _draw = np.random.default_rng(3)

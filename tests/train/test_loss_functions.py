@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import Model, engine, nn
+from mixtrain import Model, backend, nn
 
 ops = keras.ops
 _draw = np.random.default_rng(2)
@@ -121,7 +121,7 @@ def test_a_function_for_a_cell_gets_the_output_first(loss: Any) -> None:
 def test_keras_names_get_keras_order_with_a_cell_too() -> None:
     net = cell()
     history = Model(net, pinball, nn.SGD(net.trainable_params(), 0.0)).train(1, [(X, Y[:, None])], verbose=0)
-    expected = engine.to_numpy(pinball(Y[:, None], X.sum(1, keepdims=True)))
+    expected = backend.to_numpy(pinball(Y[:, None], X.sum(1, keepdims=True)))
     assert history["loss"] == [pytest.approx(float(expected), abs=1e-5)]
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import DynamicLossScaleManager, Model, engine, nn
-from tests.engines import on_jax_only_some
+from mixtrain import DynamicLossScaleManager, Model, backend, nn
+from tests.backends import on_jax_only_some
 from tests.train.planted import Trace
 
 _draw = np.random.default_rng(0)
@@ -77,7 +77,7 @@ def test_networks_losses_optimizers_and_metrics_go_together_in_any_mix(
     assert values == pytest.approx({name: history[f"val_{name}"][-1] for name in metrics}, rel=1e-6)
     output = model.predict(X)
     assert (output.dtype.name, tuple(output.shape)) == ("float32", (32, 1))
-    assert np.mean((engine.to_numpy(output) - Y) ** 2) == pytest.approx(values["mse"], rel=1e-3)
+    assert np.mean((backend.to_numpy(output) - Y) ** 2) == pytest.approx(values["mse"], rel=1e-3)
 
 
 def test_the_same_network_trains_the_same_run_as_keras() -> None:
@@ -87,7 +87,7 @@ def test_the_same_network_trains_the_same_run_as_keras() -> None:
     expected = theirs.fit(X, Y, batch_size=8, epochs=3, shuffle=False, verbose=0).history["loss"]
     np.testing.assert_allclose(history["loss"], expected, rtol=1e-5)
     for one, other in zip(ours.weights, theirs.weights, strict=True):
-        np.testing.assert_allclose(engine.to_numpy(one), engine.to_numpy(other), rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(backend.to_numpy(one), backend.to_numpy(other), rtol=1e-5, atol=1e-7)
 
 
 def test_keras_layers_are_built_from_the_first_batch() -> None:
@@ -125,7 +125,7 @@ def test_training_mode_is_on_while_training_and_off_while_evaluating_and_predict
     model = _make(Watched(6, 1), metrics={"mse"})
     model.fit(2, DATA, DATA, verbose=0)
     model.predict(X)
-    assert [mode for mode, _ in itertools.groupby(modes)] == [True, False]  # an engine may trace each twice
+    assert [mode for mode, _ in itertools.groupby(modes)] == [True, False]  # a backend may trace each twice
 
 
 @pytest.mark.parametrize(
@@ -180,10 +180,10 @@ def test_prediction_takes_several_inputs_and_builds_the_network() -> None:
 @pytest.mark.parametrize("level", ["O1", "O2", "O3"])
 @pytest.mark.parametrize("network", [_cells, _keras])
 def test_a_half_network_predicts_float32_in_half(network: Any, level: Any) -> None:
-    exact = engine.to_numpy(Model(network()).predict(X))
+    exact = backend.to_numpy(Model(network()).predict(X))
     half = Model(network(), amp_level=level).predict(X)
     assert half.dtype.name == "float32"
-    difference = np.abs(engine.to_numpy(half) - exact).max()
+    difference = np.abs(backend.to_numpy(half) - exact).max()
     assert 0 < difference < 1e-2
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import Model, amp, engine, nn
-from mixtrain.engine import DeviceFacts, choose_jit
+from mixtrain import Model, amp, backend, nn
+from mixtrain.backend import DeviceFacts, choose_jit
 
 X = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)
 DATA = [(X, X[:, :1])]
@@ -55,17 +55,17 @@ def test_two_models_on_one_network_each_put_their_own_plan_in_force() -> None:
     for model, dtype in ((half, "float16"), (full, None), (half, "float16"), (full, None)):
         model.train(1, DATA, verbose=0)
         assert net[0].cast_rule.inputs == dtype
-        outputs.append(engine.to_numpy(model.predict(X)))
+        outputs.append(backend.to_numpy(model.predict(X)))
         assert net[0].cast_rule.inputs == dtype
-    assert not np.array_equal(engine.to_numpy(half.predict(X)), engine.to_numpy(full.predict(X)))
+    assert not np.array_equal(backend.to_numpy(half.predict(X)), backend.to_numpy(full.predict(X)))
     assert (half.precision_report().level, full.precision_report().level) == ("O3", "O0")
     assert amp.applied_plan(net).plan.level == "O0"
     # The full one computes as a network that was never touched.
     fresh = _cells()
     for mine, theirs in zip(fresh.get_parameters(), net.get_parameters(), strict=True):
         mine.set_data(theirs)
-    fresh_output = engine.to_numpy(_model(fresh).predict(X))
-    np.testing.assert_array_equal(engine.to_numpy(full.predict(X)), fresh_output)
+    fresh_output = backend.to_numpy(_model(fresh).predict(X))
+    np.testing.assert_array_equal(backend.to_numpy(full.predict(X)), fresh_output)
 
 
 def test_two_models_on_one_keras_network_as_well() -> None:
@@ -108,18 +108,18 @@ def test_a_new_rule_compiles_the_step_anew_and_an_old_one_does_not() -> None:
 @pytest.mark.parametrize("kind", ["cells", "keras"])
 def test_a_plan_ends_with_its_model(kind: str) -> None:
     net = _cells() if kind == "cells" else _keras()
-    exact = engine.to_numpy(net(engine.to_tensor(X)))
+    exact = backend.to_numpy(net(backend.to_tensor(X)))
     model = _model(net, "O3", metrics={"mae"})
     # No step, evaluation or prediction holds the Model.
     model.fit(1, [(X, 0 * X[:, :1])], DATA, verbose=0)
     model.predict(X)
-    assert not np.array_equal(engine.to_numpy(net(engine.to_tensor(X))), exact)
+    assert not np.array_equal(backend.to_numpy(net(backend.to_tensor(X))), exact)
     fresh = _cells() if kind == "cells" else keras.models.clone_model(net)
     del model
     assert amp.applied_plan(net) is None
     for mine, theirs in zip(_variables(fresh), _variables(net), strict=True):
-        mine.assign(engine.to_numpy(theirs))
-    found, expected = (engine.to_numpy(one(engine.to_tensor(X))) for one in (net, fresh))
+        mine.assign(backend.to_numpy(theirs))
+    found, expected = (backend.to_numpy(one(backend.to_tensor(X))) for one in (net, fresh))
     np.testing.assert_array_equal(found, expected)
 
 
@@ -171,7 +171,7 @@ def test_keras_s_own_predict_follows_the_level_of_the_model_that_ran_last() -> N
     np.testing.assert_array_equal(net.predict(X, verbose=0), exact)
 
 
-# ---- how a step is compiled, where an engine has more than one way ------------------------------------------------
+# ---- how a step is compiled, where a backend has more than one way ------------------------------------------------
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
     ("dtypes", "device", "level", "expected"),
@@ -182,7 +182,7 @@ def test_keras_s_own_predict_follows_the_level_of_the_model_that_ran_last() -> N
         (["float16"], CPU, "O0", False), (["float32"], CPU, "O1", True), (["float32"], CPU, "O2", True),
     ],
 )
-def test_the_engine_chooses_by_device_and_dtype_and_the_user_overrides(
+def test_the_backend_chooses_by_device_and_dtype_and_the_user_overrides(
     dtypes: list[Any], device: DeviceFacts, level: str, expected: bool
 ) -> None:
     mixtrain.set_context(jit_level=level)
@@ -192,7 +192,7 @@ def test_the_engine_chooses_by_device_and_dtype_and_the_user_overrides(
 
 
 @pytest.mark.tensorflow
-@pytest.mark.skipif(engine.describe_device().kind != "CPU", reason="the choice of a CPU")
+@pytest.mark.skipif(backend.describe_device().kind != "CPU", reason="the choice of a CPU")
 @pytest.mark.parametrize(
     ("level", "half", "expected"),
     [("O0", None, False), ("O1", None, True), ("O2", None, True), ("O3", None, True), ("O2", "bfloat16", False)],
@@ -209,7 +209,7 @@ def test_float16_on_cpu_is_compiled_with_xla_where_a_layer_multiplies_by_itself(
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(("jit_level", "level", "expected"), [("O0", "O2", False), ("O1", "O0", True)])
-def test_the_users_jit_level_beats_the_engines_choice(jit_level: str, level: str, expected: bool) -> None:
+def test_the_users_jit_level_beats_the_backend_choice(jit_level: str, level: str, expected: bool) -> None:
     mixtrain.set_context(jit_level=jit_level)
     model = _model(_cells(), level)
     model.train(1, DATA, verbose=0)

@@ -14,7 +14,7 @@ import textwrap
 
 import pytest
 
-from tests.engines import without_logs
+from tests.backends import without_logs
 
 ROOT = pathlib.Path(__file__).parents[2]
 

@@ -13,7 +13,7 @@ import pytest
 
 import mixtrain
 from mixtrain import nn
-from tests.engines import on_jax_only_some
+from tests.backends import on_jax_only_some
 from tests.precision import zoo_more, zoo_networks
 from tests.precision.zoo import ZOO, Entry, model_of
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager, Model, engine, nn
+from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager, Model, backend, nn
 from tests.train.planted import GOLDEN, Trace, batches, chain_model, train_chain
 
 FEEDS = pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
@@ -270,8 +270,8 @@ def test_without_scaling_float16_leaves_the_first_of_a_chain_of_layers_unchanged
         net, first, last, optimizer = _underflow_chain(kind)
         model = Model(net, nn.L1Loss(), optimizer, amp_level="O3", loss_scale_manager=manager)
         model.train(1, data, dataset_sink_mode=sink, verbose=0)
-        assert engine.to_numpy(first).item() == expected
-        assert engine.to_numpy(last).item() == moved
+        assert backend.to_numpy(first).item() == expected
+        assert backend.to_numpy(last).item() == moved
 
 
 def test_a_run_with_a_manager_raises_no_warning_of_its_own() -> None:

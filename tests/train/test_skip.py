@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, engine, nn
-from tests.engines import on_jax_only_some
+from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, backend, nn
+from tests.backends import on_jax_only_some
 from tests.train.planted import Trace
 
 FEEDS = pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
@@ -76,7 +76,7 @@ def _everything(model: Model) -> list[Any]:
 
 
 def _values(variables: list[Any]) -> list[bytes]:
-    return [engine.to_numpy(variable).tobytes() for variable in variables]
+    return [backend.to_numpy(variable).tobytes() for variable in variables]
 
 
 @pytest.mark.parametrize(
@@ -114,8 +114,8 @@ def test_a_skipped_step_leaves_every_variable_bit_for_bit_and_the_next_good_one_
     history = model.train(1, [bad] * 2, callbacks=trace, dataset_sink_mode=sink, verbose=0)
     assert _values(variables) == before
     assert int(model.train_network.driver.iterations) == iterations == 2
-    assert all(np.isfinite(engine.to_numpy(variable)).all() for variable in variables)
-    assert np.isfinite(engine.to_numpy(model.predict(DATA))).all()
+    assert all(np.isfinite(backend.to_numpy(variable)).all() for variable in variables)
+    assert np.isfinite(backend.to_numpy(model.predict(DATA))).all()
     finite = bool(np.isfinite(trace.losses[-2:]).any())
     assert (history["skipped_steps"], np.isfinite(history["loss"]).tolist()) == ([2], [finite])
     model.train(1, [GOOD], callbacks=trace, dataset_sink_mode=sink, verbose=0)
@@ -133,7 +133,7 @@ def test_a_run_with_bad_batches_ends_where_the_run_without_them_ends(make: Calla
         net = make()
         model = Model(net, nn.MSELoss(), _averaging(net), loss_scale_manager=FixedLossScaleManager(2**10))
         history = model.train(2, batches, dataset_sink_mode=sink, verbose=0)
-        ends.append([*map(engine.to_numpy, _everything(model)), np.asarray(history["loss"])])
+        ends.append([*map(backend.to_numpy, _everything(model)), np.asarray(history["loss"])])
     # Not bit for bit: how many threads share a product, and so the order of its sums, TensorFlow decides at each call.
     for with_bad, without in zip(*ends, strict=True):
         np.testing.assert_allclose(with_bad, without, rtol=1e-5, atol=1e-6)
@@ -166,7 +166,7 @@ def test_at_the_end_of_a_run_the_average_becomes_the_weights_as_in_keras() -> No
     theirs.fit(x, y, batch_size=1, verbose=0)
     ours, optimizer = make()
     Model(ours, "mse", optimizer).train(1, [(x[:1], y[:1])] * 2, verbose=0)
-    assert engine.to_numpy(ours.weights[0]).item() == engine.to_numpy(theirs.weights[0]).item() == 0.65625
+    assert backend.to_numpy(ours.weights[0]).item() == backend.to_numpy(theirs.weights[0]).item() == 0.65625
 
 
 def test_epoch_loss_and_history_leave_skipped_steps_out() -> None:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import DynamicLossScaleManager, LossMonitor, LossScaleExhausted, Model, engine, nn
+from mixtrain import DynamicLossScaleManager, LossMonitor, LossScaleExhausted, Model, backend, nn
+from mixtrain.backend import GroupFacts
 from mixtrain.dataset import NumpySlicesDataset
-from mixtrain.engine import GroupFacts
 from mixtrain.train.pace import Pace
 from mixtrain.train.step_groups import grouped
 from mixtrain.train.stepper import Stepper
@@ -95,11 +95,11 @@ def test_nobody_listening_is_enough(groups: list[int]) -> None:
 
 
 @pytest.mark.parametrize("callbacks", [None, Watching()], ids=["nobody told", "told"])
-def test_batches_of_the_engines_own_are_read_together_too(groups: list[int], callbacks: Any) -> None:
+def test_batches_of_the_backend_own_are_read_together_too(groups: list[int], callbacks: Any) -> None:
     x, y = (np.concatenate(column) for column in zip(*DATA, strict=True))
     data = NumpySlicesDataset((x, y), shuffle=False).batch(4, drop_remainder=True)
     assert same(trained(callbacks, data=data)[1], trained(Controlling(), data=data)[1])
-    assert groups in ([4, 4, 3] * 2, [4, 4, 2] * 2), "an engine may give powers of two"
+    assert groups in ([4, 4, 3] * 2, [4, 4, 2] * 2), "a backend may give powers of two"
 
 
 @pytest.mark.parametrize("flags", ["00110010000", "11111100000"])
@@ -151,7 +151,7 @@ def test_an_observer_that_raises_leaves_the_weights_of_its_step(groups: list[int
     networks = (model.predict_network, expected.predict_network)
     for one, other in zip(*(network.get_parameters() for network in networks), strict=True):
         assert one.asnumpy() == other.asnumpy()
-    counts = [engine.to_numpy(one.train_network.state.counts).tolist() for one in (model, expected)]
+    counts = [backend.to_numpy(one.train_network.state.counts).tolist() for one in (model, expected)]
     assert counts[0] == counts[1]
 
 

@@ -278,7 +278,7 @@ def test_records_are_read_when_somebody_looks_and_once() -> None:
     parts = [StepRecords(np.ones(2, np.float32), grad_norm=Unread(), learning_rate=Unread()) for _ in range(2)]
     joined = StepRecords.joined([*parts, *parts[0].each()])
     assert joined.loss.tolist() == [1.0] * 6 and len(joined) == 6 and not joined.scaled
-    with pytest.raises(Exception):  # noqa: B017  Of whatever kind the engine's is.
+    with pytest.raises(Exception):  # noqa: B017  Of whatever kind the backend's is.
         joined.grad_norm  # noqa: B018
     whole = StepRecords([np.float32(2.0), np.float32(3.0)], learning_rate=[np.float32(0.5), np.float32(0.25)])
     assert [part.learning_rate.tolist() for part in whole.each()] == [[0.5], [0.25]]

@@ -12,7 +12,7 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, amp, nn
-from tests.engines import on_jax_only_some
+from tests.backends import on_jax_only_some
 
 _draw = np.random.default_rng(5)
 X = _draw.standard_normal((16, 6)).astype(np.float32)

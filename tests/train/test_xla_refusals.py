@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import DynamicLossScaleManager, Model, engine
+from mixtrain import DynamicLossScaleManager, Model, backend
 from mixtrain.dataset import NumpySlicesDataset
 from tests.train.test_step_groups import Watching, groups
 
 __all__ = ["groups"]
 pytestmark = pytest.mark.tensorflow
-ON_CPU = pytest.mark.skipif(engine.describe_device().kind != "CPU", reason="the engine chooses XLA on a CPU")
+ON_CPU = pytest.mark.skipif(backend.describe_device().kind != "CPU", reason="the backend chooses XLA on a CPU")
 L = keras.layers
 _draw = np.random.default_rng(0)
 X = _draw.uniform(0, 1, (12, 8, 8, 3)).astype(np.float32)
@@ -86,7 +86,7 @@ def _trained(make: Callable[[], keras.Model], level: str, feed: str) -> tuple[An
     model = _model(network, level)
     data = NumpySlicesDataset((X, Y), shuffle=False).batch(2) if feed == "sink" else DATA
     model.train(2, data, callbacks=[watch], dataset_sink_mode=feed == "sink", verbose=0)
-    return (watch.losses, watch.scales), [engine.to_numpy(variable) for variable in network.variables]
+    return (watch.losses, watch.scales), [backend.to_numpy(variable) for variable in network.variables]
 
 
 @ON_CPU
@@ -112,12 +112,12 @@ def test_evaluation_and_prediction_fall_back_once_each(log: Any) -> None:
     model = _model(network)
     found = [model.eval(DATA)["mse"] for _ in range(2)]
     assert len(log()) == 1
-    outputs = [engine.to_numpy(model.predict(X[:2])) for _ in range(2)]
+    outputs = [backend.to_numpy(model.predict(X[:2])) for _ in range(2)]
     assert len(log()) == 1
     mixtrain.set_context(jit_level="O0")
     assert found == [model.eval(DATA)["mse"]] * 2
     for output in outputs:
-        np.testing.assert_array_equal(output, engine.to_numpy(model.predict(X[:2])))
+        np.testing.assert_array_equal(output, backend.to_numpy(model.predict(X[:2])))
 
 
 @ON_CPU
@@ -132,13 +132,13 @@ def test_the_note_names_the_layer_and_the_reason_in_one_line(log: Any) -> None:
 def test_xla_that_a_user_asked_for_is_refused_with_what_to_write(sink: bool) -> None:
     mixtrain.set_context(jit_level="O1")
     network = bicubic_resizing()
-    before = [engine.to_numpy(variable) for variable in network.variables]
+    before = [backend.to_numpy(variable) for variable in network.variables]
     data = NumpySlicesDataset((X, Y), shuffle=False).batch(2) if sink else DATA
     message = r'set_context\(jit_level="O1"\): .*XLA does not compile .*/resized.*Write set_context\(jit_level="auto"\)'
     with pytest.raises(ValueError, match=message):
         _model(network).train(1, data, dataset_sink_mode=sink, verbose=0)
     for variable, value in zip(network.variables, before, strict=True):
-        np.testing.assert_array_equal(engine.to_numpy(variable), value)
+        np.testing.assert_array_equal(backend.to_numpy(variable), value)
 
 
 @ON_CPU
@@ -158,13 +158,13 @@ def test_a_function_under_jit_falls_back_too(log: Any) -> None:
     seen: list[Any] = []
 
     def function(x: Any) -> Any:
-        engine.call_python(lambda values: seen.append(values.tolist()), [x])
+        backend.call_python(lambda values: seen.append(values.tolist()), [x])
         return x * 2
 
     half = mixtrain.Tensor([1.0], mixtrain.float16)
     run = mixtrain.jit(function)
-    assert [engine.to_numpy(run(half)).tolist() for _ in range(2)] == [[2.0]] * 2
+    assert [backend.to_numpy(run(half)).tolist() for _ in range(2)] == [[2.0]] * 2
     assert seen == [[1.0]] * 2
-    assert len(log()) == (engine.describe_device().kind == "CPU")
+    assert len(log()) == (backend.describe_device().kind == "CPU")
     with pytest.raises(ValueError, match=r'jit\(jit_level="O1"\): .*jit without jit_level'):
         mixtrain.jit(function, jit_level="O1")(half)

@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import Seed, TensorOperation
 
 
@@ -48,16 +48,24 @@ class OneHot(TensorOperation):
 
     def _vectors(self, labels: Any, rank: int) -> Any:
         dtype = keras.backend.standardize_dtype(labels.dtype)
-        engine.require("int" in dtype, f"OneHot: expected labels of an integer dtype; got {dtype}. Write "
-                                       "TypeCast(mixtrain.int32) before it.")
+        backend.require(
+            "int" in dtype,
+            f"OneHot: expected labels of an integer dtype; got {dtype}. Write TypeCast(mixtrain.int32) before it.",
+        )
         if rank == 2 and labels.shape[-1] == 1:
             labels, rank = labels[..., 0], 1
-        engine.require(rank <= 1, "OneHot: expected one label or a vector of labels; got {} dimensions. "
-                                  "Write a map that makes them one.", rank)
+        backend.require(
+            rank <= 1,
+            "OneHot: expected one label or a vector of labels; got {} dimensions. Write a map that makes them one.",
+            rank,
+        )
         inside = keras.ops.all(keras.ops.logical_and(labels >= 0, keras.ops.cast(labels, "int64") < self.num_classes))
-        engine.require(inside, "OneHot: expected labels from 0 to below {}, its num_classes; got some from {} to {}. "
-                               "Write a larger num_classes.", self.num_classes, keras.ops.min(labels),
-                       keras.ops.max(labels))
+        backend.require(
+            inside,
+            "OneHot: expected labels from 0 to below {}, its num_classes; got some from {} to {}. Write a larger "
+            "num_classes.",
+            self.num_classes, keras.ops.min(labels), keras.ops.max(labels),
+        )
         vectors = keras.ops.one_hot(keras.ops.cast(labels, "int32"), self.num_classes, dtype="float64")
         if not self.smoothing_rate:
             return keras.ops.cast(vectors, dtype)

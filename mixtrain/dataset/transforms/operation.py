@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dataset.transforms.picture import is_picture, to_picture
 
 Seed = Any
@@ -44,7 +44,7 @@ class TensorOperation:
 
         Args:
             value: The tensor; its sizes may be unknown.
-            seed: Two numbers that all random numbers come from; see `engine.chance`.
+            seed: Two numbers that all random numbers come from; see `backend.chance`.
         """
         raise NotImplementedError(
             f"{type(self).__name__}: expected a method graph(value, seed), or a __call__ of its own; got neither. "
@@ -83,7 +83,7 @@ class TensorOperation:
         picture = is_picture(value)
         operation = self.for_pictures() if picture else self
         array = np.asarray(value) if picture else read_value(type(self).__name__, value)
-        (result,) = engine.call_row(lambda seed, value: (operation.graph(value, seed),), seed, array)
+        (result,) = backend.call_row(lambda seed, value: (operation.graph(value, seed),), seed, array)
         if self.pictures == "makes" or (picture and self.pictures == "keeps"):
             return to_picture(type(self).__name__, result)
         return result
@@ -123,11 +123,11 @@ def read_value(where: str, value: Any) -> np.ndarray:
         TypeError: It is something else, or has no numbers.
     """
     if not isinstance(value, np.ndarray):
-        if not (engine.is_tensor(value) or isinstance(value, (bool, int, float, list, tuple, np.generic))):
+        if not (backend.is_tensor(value) or isinstance(value, (bool, int, float, list, tuple, np.generic))):
             raise checks.fail_type(
                 where, "the value must be a NumPy array, a tensor or a Pillow image", value, "np.array(value)"
             )
-        value = np.asarray(engine.to_numpy(value) if engine.is_tensor(value) else value)
+        value = np.asarray(backend.to_numpy(value) if backend.is_tensor(value) else value)
     if value.dtype.kind not in "biufV":
         raise checks.fail_type(where, "the value must have numbers", value, "np.array([1, 2, 3])")
     return value

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dataset.transforms.compose import Compound
 from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.transforms.series import run_eagerly, run_graph
@@ -36,7 +36,7 @@ class RandomApply(Compound):
 
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
-        chance = engine.chance
+        chance = backend.chance
         return chance.either(
             chance.happens(chance.fold(seed, 0), self.prob),
             lambda: run_graph(self.transforms, value, chance.fold(seed, 1)),
@@ -67,7 +67,7 @@ class RandomChoice(Compound):
 
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
-        chance = engine.chance
+        chance = backend.chance
         index = chance.integer(chance.fold(seed, 0), len(self.transforms))
         own = chance.fold(seed, 1)
         return chance.one_of(index, [lambda one=one: one.graph(value, own) for one in self.transforms])
@@ -97,7 +97,7 @@ class RandomOrder(Compound):
 
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
-        chance = engine.chance
+        chance = backend.chance
         order = chance.permutation(chance.fold(seed, 0), len(self.transforms))
         own = chance.fold(seed, 1)
         for turn in range(len(self.transforms)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import TensorOperation
 
 
@@ -28,7 +28,7 @@ def for_pictures(
 def run_graph(operations: Sequence[TensorOperation], value: Any, seed: Any) -> Any:
     """Return the tensor that the transforms make of a tensor, each with random numbers of its own."""
     for number, operation in enumerate(operations):
-        value = operation.graph(value, engine.chance.fold(seed, number))
+        value = operation.graph(value, backend.chance.fold(seed, number))
     return value
 
 

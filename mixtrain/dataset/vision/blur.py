@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import PictureHabit, Seed
 from mixtrain.dataset.vision.arguments import limits, pair, probability
 from mixtrain.dataset.vision.operation import ImageOperation
@@ -50,7 +50,7 @@ class GaussianBlur(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
-        return engine.colours.blur(image, *self.weights)
+        return backend.colours.blur(image, *self.weights)
 
 
 def _bell(size: int, deviation: float) -> list[float]:
@@ -84,7 +84,7 @@ class AdjustSharpness(ImageOperation):
 
 def sharpen(image: Any, factor: Any) -> Any:
     """Return the image beyond its blurred self by a factor."""
-    return engine.colours.blend(image, engine.colours.smooth(image), factor)
+    return backend.colours.blend(image, backend.colours.smooth(image), factor)
 
 
 class RandomSharpness(ImageOperation):
@@ -108,7 +108,7 @@ class RandomSharpness(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
-        return sharpen(image, engine.chance.uniform(seed, *self.degrees))
+        return sharpen(image, backend.chance.uniform(seed, *self.degrees))
 
 
 class RandomAdjustSharpness(ImageOperation):
@@ -135,6 +135,6 @@ class RandomAdjustSharpness(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
-        return engine.chance.either(
-            engine.chance.happens(seed, self.prob), lambda: sharpen(image, self.degree), lambda: image
+        return backend.chance.either(
+            backend.chance.happens(seed, self.prob), lambda: sharpen(image, self.degree), lambda: image
         )

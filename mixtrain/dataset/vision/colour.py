@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import PictureHabit, Seed
 from mixtrain.dataset.vision.arguments import limits
 from mixtrain.dataset.vision.operation import ImageOperation
@@ -44,7 +44,7 @@ class AdjustBrightness(_Adjust):
     """
 
     argument = "brightness_factor"
-    change = staticmethod(engine.colours.brighten)
+    change = staticmethod(backend.colours.brighten)
 
     def __init__(self, brightness_factor: float) -> None:
         self._set(brightness_factor)
@@ -65,7 +65,7 @@ class AdjustContrast(_Adjust):
     """
 
     argument = "contrast_factor"
-    change = staticmethod(engine.colours.contrast)
+    change = staticmethod(backend.colours.contrast)
 
     def __init__(self, contrast_factor: float) -> None:
         self._set(contrast_factor)
@@ -86,7 +86,7 @@ class AdjustSaturation(_Adjust):
     """
 
     argument = "saturation_factor"
-    change = staticmethod(engine.colours.saturation)
+    change = staticmethod(backend.colours.saturation)
 
     def __init__(self, saturation_factor: float) -> None:
         self._set(saturation_factor)
@@ -108,7 +108,7 @@ class AdjustHue(_Adjust):
 
     argument = "hue_factor"
     bounds = (-0.5, 0.5)
-    change = staticmethod(engine.colours.hue)
+    change = staticmethod(backend.colours.hue)
 
     def __init__(self, hue_factor: float) -> None:
         self._set(hue_factor)
@@ -152,14 +152,14 @@ class RandomColorAdjust(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, 3)."""
-        colours = engine.colours
+        colours = backend.colours
         changes = (
             (colours.brighten, self.brightness, 1.0),
             (colours.contrast, self.contrast, 1.0),
             (colours.saturation, self.saturation, 1.0),
             (colours.hue, self.hue, 0.0),
         )
-        chance, active = engine.chance, []
+        chance, active = backend.chance, []
         for number, (change, (low, high), nothing) in enumerate(changes):
             if (low, high) != (nothing, nothing):
                 active.append((change, chance.uniform(chance.fold(seed, number), low, high)))
@@ -204,7 +204,7 @@ class RandomColor(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, 3)."""
-        return engine.colours.saturation(image, engine.chance.uniform(seed, *self.degrees))
+        return backend.colours.saturation(image, backend.chance.uniform(seed, *self.degrees))
 
 
 class RandomLighting(ImageOperation):
@@ -230,4 +230,4 @@ class RandomLighting(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, 3)."""
-        return engine.colours.light(image, engine.chance.normal(seed, self.alpha, (3,)))
+        return backend.colours.light(image, backend.chance.normal(seed, self.alpha, (3,)))

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import PictureHabit, Seed, TensorOperation
 from mixtrain.dataset.vision.arguments import probability, word
 from mixtrain.dataset.vision.enums import ConvertMode
@@ -56,13 +56,13 @@ class ConvertColor(TensorOperation):
         """Return the result for a tensor."""
         count, chosen = _CHANNELS[self.convert_mode]
         image = value[..., None] if count == 1 and len(value.shape) == 2 else value
-        engine.require(
+        backend.require(
             len(image.shape) == 3, "ConvertColor: expected an image (H, W, C); got {} dimensions. Write Decode() "
                                    "before it.", len(image.shape),
         )
         check_channels("ConvertColor", image, count)
         if chosen is None:
-            return engine.colours.grey(image[..., 2::-1] if self.convert_mode in _BLUE_FIRST else image)[..., 0]
+            return backend.colours.grey(image[..., 2::-1] if self.convert_mode in _BLUE_FIRST else image)[..., 0]
         opaque = keras.ops.full_like(image[..., :1], 255 if "int" in str(image.dtype.name) else 1)
         return keras.ops.concatenate([opaque if one < 0 else image[..., one : one + 1] for one in chosen], axis=-1)
 
@@ -91,7 +91,7 @@ class Grayscale(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, 3)."""
-        grey = engine.colours.grey(image)
+        grey = backend.colours.grey(image)
         return grey[..., 0] if self.num_output_channels == 1 else keras.ops.repeat(grey, 3, axis=-1)
 
 
@@ -118,8 +118,8 @@ class RandomGrayscale(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, 3)."""
-        turned = engine.chance.happens(seed, self.prob)
-        return engine.chance.either(turned, lambda: self._grey.image(image, seed), lambda: image)
+        turned = backend.chance.happens(seed, self.prob)
+        return backend.chance.either(turned, lambda: self._grey.image(image, seed), lambda: image)
 
 
 class HsvToRgb(TensorOperation):
@@ -143,13 +143,13 @@ class HsvToRgb(TensorOperation):
 
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
-        engine.require(
+        backend.require(
             len(value.shape) in (3, 4), f"{type(self).__name__}: expected images of three or four dimensions; got {{}}."
                                         " Write images with channels.", len(value.shape),
         )
         image = value if self.is_hwc else keras.ops.moveaxis(value, -3, -1)
         check_channels(type(self).__name__, image, 3)
-        turn = engine.colours.hsv_to_rgb if self._to_rgb else engine.colours.rgb_to_hsv
+        turn = backend.colours.hsv_to_rgb if self._to_rgb else backend.colours.rgb_to_hsv
         result = turn(keras.ops.cast(image, "float64"))
         return result if self.is_hwc else keras.ops.moveaxis(result, -1, -3)
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import PictureHabit, Seed
 from mixtrain.dataset.vision.arguments import border, colour, margins, pair
 from mixtrain.dataset.vision.enums import Border
@@ -16,8 +16,8 @@ from mixtrain.dataset.vision.operation import ImageOperation, TwofoldOperation
 
 def check_inside(name: str, image: Any, top: Any, left: Any, height: Any, width: Any) -> None:
     """Raise, now or when the graph runs, where a part is not inside the image."""
-    rows, columns = engine.images.size_of(image)
-    engine.require(
+    rows, columns = backend.images.size_of(image)
+    backend.require(
         both(top + height <= rows, left + width <= columns),
         f"{name}: expected a part inside the image, of height {{}} and width {{}}; got one of height {{}} and width "
         f"{{}} from row {{}} and column {{}} on. Write a smaller size for {name}, or Resize or Pad before it.",
@@ -69,14 +69,14 @@ class CenterCrop(TwofoldOperation):
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (..., H, W, C)."""
         height, width = self.size
-        rows, columns = engine.images.size_of(image)
+        rows, columns = backend.images.size_of(image)
         missing = (_larger(height - rows, 0), _larger(width - columns, 0))
         if not all(isinstance(value, int) and value == 0 for value in missing):
             top, left = ((value + 1) // 2 for value in missing)
-            image = engine.images.pad(image, left, top, missing[1] - left, missing[0] - top, "constant")
+            image = backend.images.pad(image, left, top, missing[1] - left, missing[0] - top, "constant")
         spare = _larger(rows, height) - height, _larger(columns, width) - width
         top, left = (_half_to_even(value) if self.on_pictures else value // 2 for value in spare)
-        return engine.images.crop(image, top, left, height, width)
+        return backend.images.crop(image, top, left, height, width)
 
 
 class Crop(ImageOperation):
@@ -108,7 +108,7 @@ class Crop(ImageOperation):
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
         check_inside(self.name, image, *self.coordinates, *self.size)
-        return engine.images.crop(image, *self.coordinates, *self.size)
+        return backend.images.crop(image, *self.coordinates, *self.size)
 
 
 class RandomCrop(ImageOperation):
@@ -155,14 +155,14 @@ class RandomCrop(ImageOperation):
         if any(self.padding):
             image = self._padded(image, *self.padding)
         if self.pad_if_needed:
-            rows, columns = engine.images.size_of(image)
+            rows, columns = backend.images.size_of(image)
             ends, sides = _larger(self.size[0] - rows, 0), _larger(self.size[1] - columns, 0)
             image = self._padded(image, sides, ends, sides, ends)
         check_inside(self.name, image, 0, 0, *self.size)
-        rows, columns = engine.images.size_of(image)
-        top = engine.chance.integer(engine.chance.fold(seed, 0), rows - self.size[0] + 1)
-        left = engine.chance.integer(engine.chance.fold(seed, 1), columns - self.size[1] + 1)
-        return engine.images.crop(image, top, left, *self.size)
+        rows, columns = backend.images.size_of(image)
+        top = backend.chance.integer(backend.chance.fold(seed, 0), rows - self.size[0] + 1)
+        left = backend.chance.integer(backend.chance.fold(seed, 1), columns - self.size[1] + 1)
+        return backend.images.crop(image, top, left, *self.size)
 
     def _padded(self, image: Any, left: Any, top: Any, right: Any, bottom: Any) -> Any:
-        return engine.images.pad(image, left, top, right, bottom, self.padding_mode.value, self.fill_value)
+        return backend.images.pad(image, left, top, right, bottom, self.padding_mode.value, self.fill_value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from mixtrain import engine
+from mixtrain import backend
 
 
 class Inter(enum.IntEnum):
@@ -69,7 +69,7 @@ class ConvertMode(enum.IntEnum):
 
 
 # For arrays, and for what are Pillow's images.
-METHODS: dict[Inter, tuple[engine.images.Method, engine.images.Method]] = {
+METHODS: dict[Inter, tuple[backend.images.Method, backend.images.Method]] = {
     Inter.NEAREST: ("nearest", "pil_nearest"),
     Inter.ANTIALIAS: ("pil_lanczos", "pil_lanczos"),
     Inter.BILINEAR: ("linear", "pil_linear"),

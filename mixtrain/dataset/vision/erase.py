@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import PictureHabit, Seed, TensorOperation
 from mixtrain.dataset.vision.arguments import limits, probability
 from mixtrain.dataset.vision.operation import ImageOperation
@@ -42,16 +42,16 @@ class CutOut(TensorOperation):
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
         rank = len(value.shape)
-        engine.require(
+        backend.require(
             rank == 3, "CutOut: expected an image of three dimensions; got {}. Write images with channels.", rank
         )
         image = value if self.is_hwc else keras.ops.transpose(value, (1, 2, 0))
-        rows, columns = engine.images.size_of(image)
+        rows, columns = backend.images.size_of(image)
         for number in range(self.num_patches):
-            own = engine.chance.fold(seed, number)
-            top = engine.chance.integer(engine.chance.fold(own, 0), rows) - self.length // 2
-            left = engine.chance.integer(engine.chance.fold(own, 1), columns) - self.length // 2
-            image = engine.colours.fill_box(image, top, left, top + self.length, left + self.length, 0)
+            own = backend.chance.fold(seed, number)
+            top = backend.chance.integer(backend.chance.fold(own, 0), rows) - self.length // 2
+            left = backend.chance.integer(backend.chance.fold(own, 1), columns) - self.length // 2
+            image = backend.colours.fill_box(image, top, left, top + self.length, left + self.length, 0)
         return image if self.is_hwc else keras.ops.transpose(image, (2, 0, 1))
 
 
@@ -99,12 +99,12 @@ class RandomErasing(TensorOperation):
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
         rank = len(value.shape)
-        engine.require(
+        backend.require(
             rank == 3, "RandomErasing: expected an image (C, H, W); got {} dimensions. Write ToTensor() before.", rank
         )
-        chance, ops = engine.chance, keras.ops
+        chance, ops = backend.chance, keras.ops
         image = ops.transpose(value, (1, 2, 0))
-        rows, columns = engine.images.size_of(image)
+        rows, columns = backend.images.size_of(image)
         area = chance.uniform(chance.fold(seed, 1), *self.scale, shape=(self.max_attempts,))
         area = area * ops.cast(rows * columns, "float32")
         logs = (math.log(self.ratio[0]), math.log(self.ratio[1]))
@@ -116,7 +116,7 @@ class RandomErasing(TensorOperation):
         height, width = ops.minimum(height[first], rows), ops.minimum(width[first], columns)
         top = chance.integer(chance.fold(seed, 3), rows - height + 1)
         left = chance.integer(chance.fold(seed, 4), columns - width + 1)
-        erased = engine.colours.fill_box(
+        erased = backend.colours.fill_box(
             image, top, left, top + height, left + width, self._filling(image, chance.fold(seed, 5))
         )
         done = chance.happens(chance.fold(seed, 0), self.prob) & ops.any(fits)
@@ -124,7 +124,7 @@ class RandomErasing(TensorOperation):
 
     def _filling(self, image: Any, seed: Seed) -> Any:
         if self.value == "random":
-            return engine.chance.normal(seed, 1.0, keras.ops.shape(image))
+            return backend.chance.normal(seed, 1.0, keras.ops.shape(image))
         return self.value
 
 
@@ -170,4 +170,4 @@ class Erase(ImageOperation):
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
         top, left, height, width = self.box
-        return engine.colours.fill_box(image, top, left, top + height, left + width, self.value)
+        return backend.colours.fill_box(image, top, left, top + height, left + width, self.value)

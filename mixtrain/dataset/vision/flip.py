@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.dataset.transforms.operation import PictureHabit, Seed
 from mixtrain.dataset.vision.arguments import probability
 from mixtrain.dataset.vision.operation import ImageOperation
@@ -27,7 +27,7 @@ class HorizontalFlip(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (..., H, W, C)."""
-        return engine.images.flip(image, self.axis)
+        return backend.images.flip(image, self.axis)
 
 
 class VerticalFlip(HorizontalFlip):
@@ -66,8 +66,8 @@ class RandomHorizontalFlip(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (..., H, W, C)."""
-        turned = engine.chance.happens(seed, self.prob)
-        return engine.chance.either(turned, lambda: engine.images.flip(image, self.axis), lambda: image)
+        turned = backend.chance.happens(seed, self.prob)
+        return backend.chance.either(turned, lambda: backend.images.flip(image, self.axis), lambda: image)
 
 
 class RandomVerticalFlip(RandomHorizontalFlip):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import PictureHabit, Seed, TensorOperation
 from mixtrain.dataset.transforms.type_cast import TypeCast
 from mixtrain.dtype import as_dtype
@@ -15,7 +15,7 @@ from mixtrain.dtype import as_dtype
 
 def _channels_first(name: str, value: Any, rank: int) -> Any:
     """Return images whose last axes, `rank` of them, are (H, W) or (H, W, C), with channels first."""
-    engine.require(
+    backend.require(
         rank in (2, 3),
         f"{name}: expected an image (H, W) or (H, W, C); got a value of {{}} dimensions. Write one image a row.",
         rank,
@@ -168,13 +168,13 @@ class Decode(TensorOperation):
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor of bytes."""
         check_contents("Decode", value)
-        return engine.images.decode(value)
+        return backend.images.decode(value)
 
 
 def check_contents(name: str, value: Any) -> None:
     """Raise where a tensor is no vector of bytes."""
     dtype = keras.backend.standardize_dtype(value.dtype)
-    engine.require(
+    backend.require(
         len(value.shape) == 1 and dtype == "uint8",
         f"{name}: expected a file's contents, a vector of uint8; got {dtype} of {{}} dimensions. "
         "Write it first, and only where images are not decoded yet.",

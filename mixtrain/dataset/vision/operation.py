@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.dataset.transforms.operation import PictureHabit, Seed, TensorOperation
 
 
@@ -50,7 +50,7 @@ class ImageOperation(TensorOperation):
         return self._checked(values, len(values.shape) - 1, None)
 
     def _checked(self, value: Any, rank: int, seed: Seed) -> Any:
-        engine.require(
+        backend.require(
             rank in (2, 3) or (self.batched and rank > 3),
             f"{self.name}: expected an image (H, W) or (H, W, C); got a value of {{}} dimensions. "
             "Write a map that makes images, such as Decode(), before it.",
@@ -58,7 +58,7 @@ class ImageOperation(TensorOperation):
         )
         if self.whole:
             dtype = keras.backend.standardize_dtype(value.dtype)
-            engine.require(
+            backend.require(
                 dtype == "uint8",
                 f"{self.name}: expected an image of dtype uint8; got {dtype}. Write it before Rescale and Normalize.",
             )
@@ -90,7 +90,7 @@ def check_channels(name: str, image: Any, count: int, axis: int = -1) -> None:
     channels = image.shape[axis]
     if channels is None:
         channels = keras.ops.shape(image)[axis]
-    engine.require(
+    backend.require(
         channels == count,
         f"{name}: expected {{}} channels; got {{}}. Write images that have them, or other arguments for {name}.",
         count,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.dataset.transforms.operation import PictureHabit, Seed
 from mixtrain.dataset.vision.arguments import border, colour, margins, pair
 from mixtrain.dataset.vision.crop import both
@@ -47,7 +47,7 @@ class Pad(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (..., H, W, C)."""
-        return engine.images.pad(image, *self.padding, self.padding_mode.value, self.fill_value)
+        return backend.images.pad(image, *self.padding, self.padding_mode.value, self.fill_value)
 
 
 class PadToSize(ImageOperation):
@@ -87,14 +87,14 @@ class PadToSize(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (..., H, W, C)."""
-        rows, columns = engine.images.size_of(image)
+        rows, columns = backend.images.size_of(image)
         spare = self.size[0] - rows, self.size[1] - columns
         top, left = (spare[0] // 2, spare[1] // 2) if self.offset is None else self.offset
-        engine.require(
+        backend.require(
             both(rows + top <= self.size[0], columns + left <= self.size[1]),
             "PadToSize: expected images of height and width up to {} and {}, with their offset; got {} and {}. "
             "Write a larger size.", *self.size, rows, columns,
         )
-        return engine.images.pad(
+        return backend.images.pad(
             image, left, top, spare[1] - left, spare[0] - top, self.padding_mode.value, self.fill_value
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dataset.transforms.compose import Compound
 from mixtrain.dataset.transforms.operation import Seed
 from mixtrain.dataset.transforms.series import check_operation, run_one
@@ -49,7 +49,7 @@ class RandomSelectSubpolicy(Compound):
 
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
-        chance = engine.chance
+        chance = backend.chance
 
         def follow(rules: list[tuple[Any, float]]) -> Any:
             result = value
@@ -102,7 +102,7 @@ class UniformAugment(Compound):
 
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
-        chance = engine.chance
+        chance = backend.chance
         for number in range(self.num_ops):
             own, image = chance.fold(seed, number), value
             branches = [

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import PictureHabit, Seed
 from mixtrain.dataset.vision.arguments import interpolation as read_interpolation
 from mixtrain.dataset.vision.arguments import limits, pair
@@ -60,14 +60,14 @@ class RandomResizedCrop(Resizing):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (..., H, W, C)."""
-        part = engine.images.crop(image, *self.choose(*engine.images.size_of(image), seed))
+        part = backend.images.crop(image, *self.choose(*backend.images.size_of(image), seed))
         return self.resized(part, self.size, self.interpolation)
 
     def choose(self, rows: Any, columns: Any, seed: Seed) -> tuple[Any, Any, Any, Any]:
         """Return top, left, height and width of a random part of an image of a size."""
         height, width, drawn = self._part(rows, columns, seed)
-        top = engine.chance.integer(engine.chance.fold(seed, 2), rows - height + 1)
-        left = engine.chance.integer(engine.chance.fold(seed, 3), columns - width + 1)
+        top = backend.chance.integer(backend.chance.fold(seed, 2), rows - height + 1)
+        left = backend.chance.integer(backend.chance.fold(seed, 3), columns - width + 1)
         top = keras.ops.where(drawn, top, (rows - height) // 2)
         left = keras.ops.where(drawn, left, (columns - width) // 2)
         return top, left, height, width
@@ -76,9 +76,9 @@ class RandomResizedCrop(Resizing):
         """Return height and width of the first drawn part that fits, or of the middle, and whether one was drawn."""
         ops, draws = keras.ops, (self.max_attempts,)
         rows, columns = ops.cast(rows, "float32"), ops.cast(columns, "float32")
-        area = rows * columns * engine.chance.uniform(engine.chance.fold(seed, 0), *self.scale, shape=draws)
+        area = rows * columns * backend.chance.uniform(backend.chance.fold(seed, 0), *self.scale, shape=draws)
         bounds = (math.log(self.ratio[0]), math.log(self.ratio[1]))
-        ratio = ops.exp(engine.chance.uniform(engine.chance.fold(seed, 1), *bounds, shape=draws))
+        ratio = ops.exp(backend.chance.uniform(backend.chance.fold(seed, 1), *bounds, shape=draws))
         width, height = ops.round(ops.sqrt(area * ratio)), ops.round(ops.sqrt(area / ratio))
         fits = (width <= columns) & (height <= rows) & (width >= 1.0) & (height >= 1.0)
         first, drawn = ops.argmax(fits), ops.any(fits)
@@ -115,5 +115,5 @@ class RandomCropDecodeResize(RandomResizedCrop):
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor of bytes."""
         check_contents(self.name, value)
-        part = engine.images.decode_part(value, lambda rows, columns: self.choose(rows, columns, seed))
+        part = backend.images.decode_part(value, lambda rows, columns: self.choose(rows, columns, seed))
         return self.resized(part, self.size, self.interpolation)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.dataset.transforms.operation import PictureHabit, Seed
 from mixtrain.dataset.vision.arguments import interpolation as read_interpolation
 from mixtrain.dataset.vision.arguments import pair
@@ -21,7 +21,7 @@ class Resizing(TwofoldOperation):
 
     def resized(self, image: Any, size: tuple[Any, Any], interpolation: Inter) -> Any:
         """Return a tensor (..., H, W, C) at another size."""
-        return engine.images.resize(image, *size, METHODS[interpolation][self.on_pictures])
+        return backend.images.resize(image, *size, METHODS[interpolation][self.on_pictures])
 
 
 class Resize(Resizing):
@@ -60,7 +60,7 @@ class Resize(Resizing):
 
 def shorter_to(image: Any, edge: int) -> tuple[Any, Any]:
     """Return height and width at which the shorter edge has a length, and the longer is in proportion."""
-    height, width = engine.images.size_of(image)
+    height, width = backend.images.size_of(image)
     if isinstance(height, int) and isinstance(width, int):
         short = min(height, width)
         return height * edge // short, width * edge // short
@@ -92,8 +92,8 @@ class RandomResize(Resizing):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
-        index = engine.chance.integer(seed, len(self._choices))
-        return engine.chance.one_of(index, [lambda one=one: one.image(image, seed) for one in self._choices])
+        index = backend.chance.integer(seed, len(self._choices))
+        return backend.chance.one_of(index, [lambda one=one: one.image(image, seed) for one in self._choices])
 
 
 class ResizedCrop(Resizing):
@@ -138,4 +138,4 @@ class ResizedCrop(Resizing):
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (..., H, W, C)."""
         check_inside(self.name, image, *self.corner, *self.part)
-        return self.resized(engine.images.crop(image, *self.corner, *self.part), self.size, self.interpolation)
+        return self.resized(backend.images.crop(image, *self.corner, *self.part), self.size, self.interpolation)

@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import PictureHabit, Seed
 from mixtrain.dataset.vision.arguments import colour, degrees_range, limits, word
 from mixtrain.dataset.vision.enums import Inter
 from mixtrain.dataset.vision.operation import ImageOperation
 
 
-def sampling(where: str, value: Any) -> engine.warp.Sampling:
-    """Return an interpolation as the engine's word; only nearest and bilinear are there."""
+def sampling(where: str, value: Any) -> backend.warp.Sampling:
+    """Return an interpolation as the backend's word; only nearest and bilinear are there."""
     kind = word(where, "resample", value, Inter)
     if kind not in (Inter.NEAREST, Inter.BILINEAR):
         raise checks.fail_value(
@@ -39,23 +39,23 @@ class _Turn(ImageOperation):
         self.fill_value = colour(self.name, fill_value)
 
     def _turned(self, image: Any, degrees: Any) -> Any:
-        rows, columns = engine.images.size_of(image)
+        rows, columns = backend.images.size_of(image)
         middle = _middle(image)
         if not self.expand:
-            places = engine.warp.rotation(degrees, self.center or middle)
-            return engine.warp.warp(image, places, self.sampling, self.fill_value)
+            places = backend.warp.rotation(degrees, self.center or middle)
+            return backend.warp.warp(image, places, self.sampling, self.fill_value)
         angle = keras.ops.cast(degrees, "float32") * (math.pi / 180.0)
         across, down = keras.ops.abs(keras.ops.cos(angle)), keras.ops.abs(keras.ops.sin(angle))
         height, width = keras.ops.cast(rows, "float32"), keras.ops.cast(columns, "float32")
         wide, high = height * down + width * across, height * across + width * down
-        places = engine.warp.rotation(degrees, middle, ((wide - width) / 2.0, (high - height) / 2.0))
+        places = backend.warp.rotation(degrees, middle, ((wide - width) / 2.0, (high - height) / 2.0))
         size = keras.ops.cast(keras.ops.round(high), "int32"), keras.ops.cast(keras.ops.round(wide), "int32")
-        return engine.warp.warp(image, places, self.sampling, self.fill_value, size)
+        return backend.warp.warp(image, places, self.sampling, self.fill_value, size)
 
 
 def _middle(image: Any) -> tuple[Any, Any]:
     """Return x and y of the image's centre."""
-    rows, columns = (keras.ops.cast(size, "float32") for size in engine.images.size_of(image))
+    rows, columns = (keras.ops.cast(size, "float32") for size in backend.images.size_of(image))
     return (columns - 1.0) / 2.0, (rows - 1.0) / 2.0
 
 
@@ -137,7 +137,7 @@ class RandomRotation(_Turn):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
-        return self._turned(image, engine.chance.uniform(seed, *self.degrees))
+        return self._turned(image, backend.chance.uniform(seed, *self.degrees))
 
 
 class RandomAffine(ImageOperation):
@@ -190,7 +190,7 @@ class RandomAffine(ImageOperation):
         """Return the result for a tensor (H, W, C)."""
         ranges = (self.degrees, self.scale, *self.translate, *self.shear)
         degrees, scale, right, down, across, along = (
-            engine.chance.uniform(engine.chance.fold(seed, number), *range_) for number, range_ in enumerate(ranges)
+            backend.chance.uniform(backend.chance.fold(seed, number), *range_) for number, range_ in enumerate(ranges)
         )
         return _warped(image, degrees, (right, down), scale, (across, along), self.sampling, self.fill_value)
 
@@ -244,13 +244,13 @@ class Affine(ImageOperation):
 
 
 def _warped(
-    image: Any, degrees: Any, translate: Any, scale: Any, shear: Any, how: engine.warp.Sampling, fill: tuple[int, ...]
+    image: Any, degrees: Any, translate: Any, scale: Any, shear: Any, how: backend.warp.Sampling, fill: tuple[int, ...]
 ) -> Any:
-    rows, columns = (keras.ops.cast(size, "float32") for size in engine.images.size_of(image))
-    places = engine.warp.affine(
+    rows, columns = (keras.ops.cast(size, "float32") for size in backend.images.size_of(image))
+    places = backend.warp.affine(
         degrees, _middle(image), (translate[0] * columns, translate[1] * rows), scale, shear
     )
-    return engine.warp.warp(image, places, how, fill)
+    return backend.warp.warp(image, places, how, fill)
 
 
 def _two_ranges(where: str, name: str, value: Any, bounds: tuple[float, float]) -> list[tuple[float, float]]:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import Seed, TensorOperation
 from mixtrain.dataset.vision.operation import check_channels
 from mixtrain.dtype import as_dtype
@@ -40,11 +40,11 @@ class Rescale(TensorOperation):
 
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
-        return engine.colours.scale_values(value, self.rescale, self.shift)
+        return backend.colours.scale_values(value, self.rescale, self.shift)
 
     def block(self, values: Any) -> Any:
         """Return the results for a block of rows."""
-        return engine.colours.scale_values(values, self.rescale, self.shift)
+        return backend.colours.scale_values(values, self.rescale, self.shift)
 
 
 class Normalize(TensorOperation):
@@ -83,7 +83,7 @@ class Normalize(TensorOperation):
 
     def _moved(self, value: Any, rank: int) -> Any:
         name = type(self).__name__
-        engine.require(
+        backend.require(
             rank >= 2, f"{name}: expected an image (H, W), (H, W, C) or (C, H, W); got {{}} dimensions. "
                        "Write Decode() or a reshape before it.", rank,
         )

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import PictureHabit, Seed
 from mixtrain.dataset.vision.arguments import limits, pair, probability
 from mixtrain.dataset.vision.operation import ImageOperation, TwofoldOperation
@@ -23,7 +23,7 @@ class Invert(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (..., H, W, C)."""
-        return engine.colours.invert(image)
+        return backend.colours.invert(image)
 
 
 class Equalize(TwofoldOperation):
@@ -36,7 +36,7 @@ class Equalize(TwofoldOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
-        return engine.colours.equalize(image, like_pillow=self.on_pictures)
+        return backend.colours.equalize(image, like_pillow=self.on_pictures)
 
 
 class AutoContrast(ImageOperation):
@@ -67,7 +67,7 @@ class AutoContrast(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
-        return engine.colours.auto_contrast(image, self.cutoff, self.ignore)
+        return backend.colours.auto_contrast(image, self.cutoff, self.ignore)
 
 
 class Solarize(ImageOperation):
@@ -94,7 +94,7 @@ class Solarize(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (..., H, W, C)."""
-        return engine.colours.solarize(image, *self.threshold)
+        return backend.colours.solarize(image, *self.threshold)
 
 
 class RandomSolarize(ImageOperation):
@@ -122,12 +122,12 @@ class RandomSolarize(ImageOperation):
         """Return the result for a tensor (H, W, C)."""
         low, high = self.threshold
         if low == high:
-            return engine.colours.solarize(image, low, 255)
+            return backend.colours.solarize(image, low, 255)
         one, other = (
-            low + engine.chance.integer(engine.chance.fold(seed, number), high - low + 1) for number in (0, 1)
+            low + backend.chance.integer(backend.chance.fold(seed, number), high - low + 1) for number in (0, 1)
         )
         start, end = keras.ops.minimum(one, other), keras.ops.maximum(one, other)
-        return engine.colours.solarize(image, start, keras.ops.where(start == end, 255, end))
+        return backend.colours.solarize(image, start, keras.ops.where(start == end, 255, end))
 
 
 class Posterize(ImageOperation):
@@ -154,7 +154,7 @@ class Posterize(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (..., H, W, C)."""
-        return engine.colours.posterize(image, self.bits)
+        return backend.colours.posterize(image, self.bits)
 
 
 class RandomPosterize(ImageOperation):
@@ -181,7 +181,7 @@ class RandomPosterize(ImageOperation):
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
         low, high = self.bits
-        return engine.colours.posterize(image, low + engine.chance.integer(seed, high - low + 1))
+        return backend.colours.posterize(image, low + backend.chance.integer(seed, high - low + 1))
 
 
 class _Perhaps(ImageOperation):
@@ -196,8 +196,8 @@ class _Perhaps(ImageOperation):
 
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
-        return engine.chance.either(
-            engine.chance.happens(seed, self.prob), lambda: self._transform.graph(value, seed), lambda: value
+        return backend.chance.either(
+            backend.chance.happens(seed, self.prob), lambda: self._transform.graph(value, seed), lambda: value
         )
 
 

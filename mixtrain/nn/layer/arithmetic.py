@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.inputs import float_tensor, promote
@@ -56,7 +56,7 @@ class MatMul(Cell):
             x1 = keras.ops.swapaxes(x1, -1, -2)
         if self.transpose_x2 and len(x2.shape) > 1:
             x2 = keras.ops.swapaxes(x2, -1, -2)
-        return engine.product(_matmul, x1, x2)
+        return backend.product(_matmul, x1, x2)
 
 
 class Norm(Cell):
@@ -138,7 +138,7 @@ class OneHot(Cell):
 
     def construct(self, indices: Any) -> Any:
         """Return the rows of `indices`."""
-        hit = keras.ops.one_hot(engine.to_tensor(indices), self.depth, axis=self.axis, dtype="bool")
+        hit = keras.ops.one_hot(backend.to_tensor(indices), self.depth, axis=self.axis, dtype="bool")
         on, off = (keras.ops.cast(value, self.dtype) for value in (self.on_value, self.off_value))
         return keras.ops.where(hit, on, off)
 
@@ -171,7 +171,7 @@ class Range(Cell):
             raise checks.fail_value(self.cls_name, "delta must not be 0", delta, "delta=1")
         first, end = (0, start) if limit is None else (start, limit)
         numbers = np.arange(first, end, delta)
-        self.result_tensor = engine.to_tensor(numbers, "float32" if numbers.dtype.kind == "f" else "int32")
+        self.result_tensor = backend.to_tensor(numbers, "float32" if numbers.dtype.kind == "f" else "int32")
 
     def construct(self) -> Any:
         """Return the numbers."""

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.autocast.casting import parameters_read_as
 from mixtrain.common.initializer import initializer
 from mixtrain.common.parameter import Parameter
@@ -68,7 +68,7 @@ class BatchNorm(Cell):
         """Normalise a half or float32 tensor whose channels are on axis 1."""
         ops = keras.ops
         if len(x.shape) == 4:
-            return engine.from_channels_last(self._normalise_channels_last(engine.to_channels_last(x)))
+            return backend.from_channels_last(self._normalise_channels_last(backend.to_channels_last(x)))
         if len(x.shape) == 2:
             return ops.squeeze(self._normalise_channels_last(x[:, None, None, :]), (1, 2))
         y = self._normalise_channels_last(ops.transpose(x, (0, 2, 1))[:, None])
@@ -81,7 +81,7 @@ class BatchNorm(Cell):
         # The statistics are float32 even where parameters are read as half.
         with parameters_read_as(None):
             mean, variance = self.moving_mean.value, self.moving_variance.value
-            y, batch_mean, batch_variance = engine.fused_batch_norm(
+            y, batch_mean, batch_variance = backend.fused_batch_norm(
                 x, gamma, beta, mean, variance, epsilon=self.eps, training=of_batch
             )
             if of_batch:

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import checks, engine
-from mixtrain.seed import next_seed
+from mixtrain import backend, checks
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.inputs import check_rank, float_tensor
+from mixtrain.seed import next_seed
 
 
 class _ChannelDropout(Cell):
@@ -35,8 +35,8 @@ class _ChannelDropout(Cell):
         kept = keras.random.uniform(shape, dtype="float32", seed=self.seed_generator) < self.keep_prob
         scale = keras.ops.cast(kept, x.dtype) / max(self.keep_prob, 1e-7)
         if len(x.shape) == 4 and channels:
-            last = engine.to_channels_last(x)
-            return engine.from_channels_last(last * keras.ops.transpose(scale, (0, 2, 3, 1)))
+            last = backend.to_channels_last(x)
+            return backend.from_channels_last(last * keras.ops.transpose(scale, (0, 2, 3, 1)))
         return x * scale
 
     def extend_repr(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.convolution import Convolution
 from mixtrain.nn.layer.inputs import name_of
@@ -58,7 +58,7 @@ class _ConvTranspose(Convolution):
         def spread_by(x: Any, kernel: Any) -> Any:
             return _conv_transpose(x, kernel, self.stride, padding, data_format=LAST)
 
-        return engine.product(spread_by, x, kernel)
+        return backend.product(spread_by, x, kernel)
 
     def _output_padding(self, output_padding: Any) -> Window:
         """Return `output_padding` as one int for each axis, checked."""

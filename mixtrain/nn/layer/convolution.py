@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.common.initializer import HeUniform, Uniform, fans, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.nn.cell import Cell
@@ -113,7 +113,7 @@ class Convolution(Cell):
         shape = (*out_and_in, *self.kernel_size)
         draw = HeUniform(math.sqrt(5)) if self.weight_init is None else self.weight_init
         if self._rank == 1 and len(getattr(draw, "shape", ())) == 3:
-            draw = keras.ops.expand_dims(engine.to_tensor(draw), 2)
+            draw = keras.ops.expand_dims(backend.to_tensor(draw), 2)
         self.weight = Parameter(initializer(draw, shape, dtype), name="weight")
         self.bias = None
         if self.has_bias:

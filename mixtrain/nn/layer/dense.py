@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.common.initializer import HeUniform, Uniform, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import float32
@@ -85,7 +85,7 @@ class Dense(Cell):
         lead = keras.ops.shape(x)[:-1]
         if len(lead) != 1:
             x = keras.ops.reshape(x, (-1, self.in_channels))
-        y = engine.times_transposed(x, weight)
+        y = backend.times_transposed(x, weight)
         if bias:
             y = keras.ops.add(y, bias[0])
         if len(lead) != 1:

@@ -6,11 +6,11 @@ from typing import Any
 
 import keras
 
-from mixtrain import checks, engine
-from mixtrain.seed import next_seed
+from mixtrain import backend, checks
 from mixtrain.dtype import float32
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.inputs import float_tensor
+from mixtrain.seed import next_seed
 
 
 class Dropout(Cell):
@@ -65,8 +65,8 @@ class Dropout(Cell):
             return self._drop(x, self._kept(keras.ops.shape(x)))
         # Drawn in one order for both layouts, so that compiled and eager runs drop the same elements.
         count, channels, height, width = keras.ops.shape(x)
-        kept = engine.from_channels_last(self._kept((count, height, width, channels)))
-        return engine.elementwise(self._drop, x, kept)
+        kept = backend.from_channels_last(self._kept((count, height, width, channels)))
+        return backend.elementwise(self._drop, x, kept)
 
     def _kept(self, shape: Any) -> Any:
         return keras.random.uniform(shape, dtype="float32", seed=self.seed_generator) < self._keep

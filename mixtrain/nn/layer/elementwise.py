@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import checks, engine
-from mixtrain.seed import next_seed
+from mixtrain import backend, checks
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.inputs import float_tensor
+from mixtrain.seed import next_seed
 
 _ops = keras.ops
 
@@ -34,7 +34,7 @@ class Elementwise(Cell):
 
     def construct(self, x: Any) -> Any:
         """Apply the function; shape and format of `x` stay."""
-        return engine.elementwise(self._function, float_tensor(self, x))
+        return backend.elementwise(self._function, float_tensor(self, x))
 
     def _function(self, x: Any) -> Any:
         return type(self)._of(x)
@@ -47,7 +47,7 @@ class ReLU(Elementwise):
 
     def construct(self, x: Any) -> Any:
         """Apply the function; shape and format of `x`, which may be integer, stay."""
-        return engine.elementwise(self._function, engine.to_tensor(x))
+        return backend.elementwise(self._function, backend.to_tensor(x))
 
 
 class ReLU6(Elementwise):

@@ -7,14 +7,14 @@ from typing import Any, ClassVar, Literal
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.autocast.casting import parameter_read_dtype, parameters_read_as
 from mixtrain.common.initializer import initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import as_dtype, float32, is_float
 from mixtrain.nn.cell import Cell
-from mixtrain.nn.layer.inputs import name_of
 from mixtrain.nn.layer.clip_by_norm import clip_by_norm
+from mixtrain.nn.layer.inputs import name_of
 
 
 class _Table(Cell):
@@ -29,15 +29,15 @@ class _Table(Cell):
 
     def _ids(self, ids: Any) -> Any:
         """Return ids as an int tensor; a Python or NumPy value may come too."""
-        ids = engine.to_tensor(ids)
+        ids = backend.to_tensor(ids)
         dtype = as_dtype(ids.dtype)
         if is_float(dtype) or dtype == "bool":
             raise TypeError(
                 f"{name_of(self)}: expected {self._noun} of an int dtype; got {dtype.name}. "
                 "Write mixtrain.Tensor(ids, mixtrain.int32)."
             )
-        if not engine.is_tracing() and 0 not in tuple(ids.shape):
-            array = engine.to_numpy(ids)
+        if not backend.is_tracing() and 0 not in tuple(ids.shape):
+            array = backend.to_numpy(ids)
             if array.min() < 0 or array.max() >= self.vocab_size:
                 raise checks.fail_value(
                     name_of(self), f"{self._noun} must be from 0 to {self.vocab_size - 1}",
@@ -103,9 +103,9 @@ class Embedding(_Table):
                     self.cls_name, f"padding_idx must be less than vocab_size={vocab_size}", padding_idx,
                     "padding_idx=0",
                 )
-            array = np.array(engine.to_numpy(table))
+            array = np.array(backend.to_numpy(table))
             array[padding_idx] = 0
-            table = engine.to_tensor(array, table.dtype)
+            table = backend.to_tensor(array, table.dtype)
         self.embedding_table = Parameter(table, name="embedding_table")
 
     def construct(self, ids: Any) -> Any:

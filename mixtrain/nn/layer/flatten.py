@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.inputs import name_of
 from mixtrain.nn.layer.windows import is_integral
@@ -47,7 +47,7 @@ class Flatten(Cell):
 
     def construct(self, x: Any) -> Any:
         """Flatten `x`."""
-        x = engine.to_tensor(x)
+        x = backend.to_tensor(x)
         start, end = (self._axis(x, name) for name in ("start_dim", "end_dim"))
         if start > end:
             raise checks.fail_value(

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.common.initializer import initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import as_dtype, float32, is_half
@@ -110,6 +110,6 @@ def normalise_groups(x: Any, groups: int, gamma: Any, beta: Any, eps: float) -> 
         ops.reshape(ops.cast(parameter, float32), (groups, x.shape[1] // groups)) for parameter in (gamma, beta)
     )
     narrow = split if is_half(dtype) else ops.cast(split, float32)
-    y, mean, variance = engine.normalise_axes(narrow, scale, shift, axes=(1, 3), epsilon=eps)
+    y, mean, variance = backend.normalise_axes(narrow, scale, shift, axes=(1, 3), epsilon=eps)
     y = channels_first(ops.reshape(ops.cast(y, dtype), ops.shape(last)))
     return y, mean[:, 0, :, 0], variance[:, 0, :, 0]

@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dtype import is_float, wider
 
 
@@ -22,8 +22,8 @@ def float_tensor(cell: Any, x: Any) -> Any:
         TypeError: It is no tensor, or holds no floating-point numbers.
     """
     if isinstance(x, keras.Variable):
-        x = engine.to_tensor(x)
-    if not engine.is_tensor(x):
+        x = backend.to_tensor(x)
+    if not backend.is_tensor(x):
         raise checks.fail_type(name_of(cell), "the input must be a Tensor", x, "mixtrain.Tensor(x, mixtrain.float32)")
     if not is_float(x.dtype):
         raise TypeError(
@@ -84,12 +84,12 @@ def check_fits(cell: Any, x: Any, span: tuple[int, ...], around: Any) -> None:
 
 def channels_last(x: Any) -> Any:
     """Return a tensor (N, C, ...) as (N, ..., C); of a channels-last view, the tensor that it views."""
-    return engine.to_channels_last(x) if len(x.shape) == 4 else keras.ops.moveaxis(x, 1, -1)
+    return backend.to_channels_last(x) if len(x.shape) == 4 else keras.ops.moveaxis(x, 1, -1)
 
 
 def channels_first(y: Any) -> Any:
     """Return a tensor (N, ..., C) as (N, C, ...); images remember where they came from."""
-    return engine.from_channels_last(y) if len(y.shape) == 4 else keras.ops.moveaxis(y, -1, 1)
+    return backend.from_channels_last(y) if len(y.shape) == 4 else keras.ops.moveaxis(y, -1, 1)
 
 
 def promote(x: Any, *weights: Any) -> tuple[Any, ...]:
@@ -98,4 +98,4 @@ def promote(x: Any, *weights: Any) -> tuple[Any, ...]:
     for weight in weights:
         if weight.dtype != dtype:
             dtype = wider(dtype, weight.dtype)
-    return (engine.cast_keeping_layout(x, dtype), *(keras.ops.cast(weight, dtype) for weight in weights))
+    return (backend.cast_keeping_layout(x, dtype), *(keras.ops.cast(weight, dtype) for weight in weights))

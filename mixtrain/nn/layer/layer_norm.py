@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.common.initializer import initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import as_dtype, float32, is_half
@@ -82,7 +82,7 @@ class LayerNorm(Cell):
         dtype = as_dtype(x.dtype)
         gamma, beta = (keras.ops.cast(parameter.value, float32) for parameter in (self.gamma, self.beta))
         narrow = x if is_half(dtype) else keras.ops.cast(x, float32)
-        y, _, _ = engine.normalise_axes(narrow, gamma, beta, axes=axes, epsilon=self.epsilon)
+        y, _, _ = backend.normalise_axes(narrow, gamma, beta, axes=axes, epsilon=self.epsilon)
         return keras.ops.cast(y, dtype)
 
     def _norm_axes(self, x: Any) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.inputs import name_of
 from mixtrain.nn.layer.windows import is_integral
@@ -60,7 +60,7 @@ class Pad(Cell):
 
     def construct(self, x: Any) -> Any:
         """Pad `x`."""
-        x = engine.to_tensor(x)
+        x = backend.to_tensor(x)
         if len(x.shape) != len(self.paddings):
             raise ValueError(
                 f"{name_of(self)}: expected an input of {len(self.paddings)} axes, as paddings has as many pairs; got "
@@ -68,5 +68,5 @@ class Pad(Cell):
             )
         if self.mode == "CONSTANT" and len(self.paddings) == 4:
             by_axis = [self.paddings[axis] for axis in (0, 2, 3, 1)]
-            return engine.from_channels_last(keras.ops.pad(engine.to_channels_last(x), by_axis))
+            return backend.from_channels_last(keras.ops.pad(backend.to_channels_last(x), by_axis))
         return keras.ops.pad(x, self.paddings, mode=_MODES[self.mode])

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.inputs import check_fits, check_rank, float_tensor, name_of
 from mixtrain.nn.layer.windows import pair, pool_sides
@@ -79,7 +79,7 @@ class Pool(Cell):
         return self._pooled(x)
 
     def _pooled(self, x: Any) -> Any:
-        return keras.tree.map_structure(engine.from_channels_last, self._pool(engine.to_channels_last(x)))
+        return keras.tree.map_structure(backend.from_channels_last, self._pool(backend.to_channels_last(x)))
 
     def _span(self) -> Pair:
         """Return the rows and columns that a window reaches over."""

@@ -7,9 +7,9 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
-from mixtrain.common.parameter import Parameter
+from mixtrain import backend, checks
 from mixtrain.boundary import is_any_tensor
+from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import float32, is_float
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.inputs import check_width, float_tensor, promote
@@ -48,7 +48,7 @@ class PReLU(Cell):
             w = [float(w)] * self.channel
         if not isinstance(w, list) and not is_any_tensor(w):
             raise checks.fail_type(where, "w must be a float, a list of them or a Tensor", w, "w=0.25")
-        slopes = engine.to_tensor(w, None if is_any_tensor(w) else float32)
+        slopes = backend.to_tensor(w, None if is_any_tensor(w) else float32)
         if not is_float(slopes.dtype):
             raise checks.fail_type(where, "w must hold floats", w, "w=0.25")
         if tuple(slopes.shape) != (self.channel,):
@@ -66,9 +66,9 @@ class PReLU(Cell):
         if self.channel > 1:
             slopes = keras.ops.reshape(slopes, (1, -1) + (1,) * (len(x.shape) - 2))
         if self.channel > 1 and len(x.shape) == 4:
-            last = engine.to_channels_last(x)
-            return engine.from_channels_last(_rectify(last, keras.ops.transpose(slopes, (0, 2, 3, 1))))
-        return engine.elementwise(lambda value: _rectify(value, slopes), x)
+            last = backend.to_channels_last(x)
+            return backend.from_channels_last(_rectify(last, keras.ops.transpose(slopes, (0, 2, 3, 1))))
+        return backend.elementwise(lambda value: _rectify(value, slopes), x)
 
 
 def _rectify(x: Any, slopes: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import engine
+from mixtrain import backend
 
 State = tuple[Any, ...]
 # As it is outside any autocast: the formats are settled here.
@@ -58,5 +58,5 @@ def _times_transposed(x: Any, weight: Any) -> Any:
 
 def linear(x: Any, weight: Any, bias: Any) -> Any:
     """Return ``x @ weight.T + bias``, or without the bias where it is None."""
-    y = engine.product(_times_transposed, x, weight)
+    y = backend.product(_times_transposed, x, weight)
     return y if bias is None else y + bias

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.common.initializer import Uniform, initializer
 from mixtrain.common.parameter import Parameter, ParameterTuple
 from mixtrain.dtype import float32
@@ -123,7 +123,7 @@ class _Recurrent(Cell):
 
     def _lengths(self, x: Any, seq_length: Any) -> Any:
         """Return the sequences' lengths as a tensor (N,) of ints."""
-        lengths = engine.to_tensor(seq_length)
+        lengths = backend.to_tensor(seq_length)
         if tuple(lengths.shape) != (x.shape[1],) and x.shape[1] is not None:
             raise ValueError(
                 f"{name_of(self)}: expected seq_length of shape ({x.shape[1]},), one length for each sequence; got "
@@ -153,7 +153,7 @@ class _Recurrent(Cell):
             going_on = (now < lengths)[:, None]
             return tuple(keras.ops.where(going_on, new, old) for new, old in zip(after, state, strict=True))
 
-        states = engine.scan(step, state, (by_input, steps))
+        states = backend.scan(step, state, (by_input, steps))
         y = states[0]
         if lengths is not None:
             y = keras.ops.where((steps[:, None] < lengths[None])[..., None], y, keras.ops.zeros_like(y))

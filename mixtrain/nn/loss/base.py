@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, float32
 from mixtrain.nn.cell import Cell
 
@@ -69,7 +69,7 @@ class LossBase(Cell):
 
 def as_float32(value: Any) -> Any:
     """Return a tensor, array or number as a float32 tensor."""
-    return keras.ops.cast(engine.to_tensor(value), float32)
+    return keras.ops.cast(backend.to_tensor(value), float32)
 
 
 # The name before MindSpore 1.3.

@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dtype import is_float
 from mixtrain.nn.layer.activation import activation_of
 from mixtrain.nn.loss.base import LossBase, as_float32
@@ -155,7 +155,7 @@ class FocalLoss(LossBase):
 
     def construct(self, logits: Any, labels: Any) -> Any:
         """Return the loss of scores and labels."""
-        ops, logits, labels = keras.ops, as_float32(logits), engine.to_tensor(labels)
+        ops, logits, labels = keras.ops, as_float32(logits), backend.to_tensor(labels)
         shape, got = shape_of(logits), shape_of(labels)
         if len(shape) < 2 or len(got) != len(shape) or got[1] not in (1, shape[1]):
             wanted = (shape[0], 1, *shape[2:]) if len(shape) > 1 else ("N", 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.nn.loss.base import LossBase, as_float32
 from mixtrain.nn.loss.labels import check_class_numbers, check_same_shape, shape_of
 
@@ -50,7 +50,7 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
             )
         if self.sparse:
             labels = check_class_numbers(where, labels, shape[:1], shape, "sparse=False", classes=shape[1])
-            return self.get_loss(engine.sparse_softmax_cross_entropy(labels, logits))
+            return self.get_loss(backend.sparse_softmax_cross_entropy(labels, logits))
         labels = as_float32(labels)
         if len(labels.shape) == 1:
             raise ValueError(
@@ -58,4 +58,4 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
                 "Write sparse=True for class numbers."
             )
         check_same_shape(where, logits, labels)
-        return self.get_loss(engine.softmax_cross_entropy(labels, logits))
+        return self.get_loss(backend.softmax_cross_entropy(labels, logits))

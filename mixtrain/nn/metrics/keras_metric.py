@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.nn.metrics.metric import Metric, SparseLabels, class_numbers, rearrange_inputs
 
 # Keras's metrics that read labels as class numbers.
@@ -55,5 +55,5 @@ class KerasMetric(Metric):
 
 
 def _plain(value: Any) -> Any:
-    array = engine.to_numpy(value)
+    array = backend.to_numpy(value)
     return float(array) if array.ndim == 0 else array

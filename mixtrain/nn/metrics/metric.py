@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.boundary import is_any_tensor
 
 _MetricT = TypeVar("_MetricT", bound="Metric")
@@ -139,7 +139,7 @@ class Metric:
             TypeError: It is something else.
         """
         if is_any_tensor(data):
-            return engine.to_numpy(data)
+            return backend.to_numpy(data)
         if isinstance(data, (np.ndarray, np.generic, list, tuple, float, int)):
             return np.asarray(data)
         raise checks.fail_type(

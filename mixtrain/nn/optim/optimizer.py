@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.boundary import library
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import int32
@@ -189,7 +189,7 @@ def _dense_gradient(where: str, name: str, parameter: Any, gradient: Any) -> Any
     dtype = working_dtype(parameter)
     if gradient is None:
         return keras.ops.zeros(tuple(parameter.shape), dtype)
-    gradient = keras.ops.cast(engine.to_tensor(engine.densified(gradient)), dtype)
+    gradient = keras.ops.cast(backend.to_tensor(backend.densified(gradient)), dtype)
     sizes = zip(gradient.shape, parameter.shape, strict=False)
     if len(gradient.shape) != len(parameter.shape) or any(size not in (None, known) for size, known in sizes):
         raise checks.fail_value(

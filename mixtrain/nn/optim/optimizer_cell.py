@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.common.parameter import Parameter
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.optim.groups import Treatment, read_parameters
@@ -83,7 +83,7 @@ class OptimizerCell(Cell):
             (self._params if isinstance(rate, Parameter) else self._cells)[name] = rate
 
     def _held(self, decay: Any) -> Any:
-        return decay if isinstance(decay, Cell) else engine.to_tensor(np.float32(decay * self.loss_scale))
+        return decay if isinstance(decay, Cell) else backend.to_tensor(np.float32(decay * self.loss_scale))
 
     # ---- rates and decays -------------------------------------------------------------------------------------
     def get_lr(self) -> Any:

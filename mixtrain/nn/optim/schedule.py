@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.boundary import is_any_tensor
 from mixtrain.common.parameter import Parameter
 from mixtrain.nn.cell import Cell
@@ -100,9 +100,9 @@ def as_learning_rate(where: str, value: Any, name: str) -> Parameter | Cell:
 
 def _as_array(where: str, value: Any) -> np.ndarray:
     if is_any_tensor(value):
-        return engine.to_numpy(value)
+        return backend.to_numpy(value)
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes, dict, np.ndarray)):
-        value = [engine.to_numpy(item) if is_any_tensor(item) else item for item in value]
+        value = [backend.to_numpy(item) if is_any_tensor(item) else item for item in value]
     try:
         array = np.asarray(value)
     except ValueError as error:

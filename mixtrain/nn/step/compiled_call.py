@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mixtrain import boundary, context, engine
+from mixtrain import backend, boundary, context
 from mixtrain.changes import precision_version, settings_version
 from mixtrain.precision.claims import effects_in
 from mixtrain.precision.formats import choose_step_jit
@@ -29,12 +29,12 @@ class CompiledCall:
         self,
         function: Callable[..., Any],
         network: Any,
-        choice: Callable[[], engine.JitChoice] | None = None,
+        choice: Callable[[], backend.JitChoice] | None = None,
         *,
-        compile_function: Callable[..., Any] = engine.compile_function,
+        compile_function: Callable[..., Any] = backend.compile_function,
         prepare: Callable[[], None] = lambda: None,
     ) -> None:
-        self._labels = engine.ClassLabels(function)
+        self._labels = backend.ClassLabels(function)
         self._network = network
         self._choose = choice
         self._compile_function = compile_function
@@ -44,16 +44,16 @@ class CompiledCall:
         self._compiled: Any = None
 
     def __call__(self, *inputs: Any) -> Any:
-        results = engine.call_with_branches(self._call, *boundary.settled(inputs))
+        results = backend.call_with_branches(self._call, *boundary.settled(inputs))
         return boundary.wrapped(results) if boundary.wants_tensors(inputs) else results
 
     def _call(self, *inputs: Any) -> Any:
         """Call, once the labels among the inputs were found to be class numbers."""
         compiled = self.compiled()
         # Where nothing is compiled, losses look for themselves.
-        if context.graph_mode() and not engine.is_tracing():
+        if context.graph_mode() and not backend.is_tracing():
             if self._labels.rules is None:
-                engine.trace_for(compiled, *inputs)
+                backend.trace_for(compiled, *inputs)
             self._labels.check(inputs)
         return compiled(*inputs)
 
@@ -72,7 +72,7 @@ class CompiledCall:
             self._version = version
         return self._compiled
 
-    def choice(self) -> engine.JitChoice:
+    def choice(self) -> backend.JitChoice:
         """Return how the function is compiled for the formats that its network computes in now."""
         return choose_step_jit(self._network) if self._choose is None else self._choose()
 
@@ -82,4 +82,4 @@ class CompiledCall:
 
     def traces(self) -> int:
         """Return how often the present compiled call was traced."""
-        return engine.trace_count(self.compiled())
+        return backend.trace_count(self.compiled())

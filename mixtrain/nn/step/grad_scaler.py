@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.nn.step import scaler_gradients as gradients
 from mixtrain.nn.step.scaler_stages import OptimizerStage, ScalerStages
 from mixtrain.precision.loss_scale import SMALLEST_NORMAL, LossScaleState
@@ -71,7 +71,7 @@ class GradScaler:
         self._scaled = False
 
     # ---- the four calls of an iteration -----------------------------------------------------------------------
-    @engine.as_written
+    @backend.as_written
     def scale(self, outputs: Any) -> Any:
         """Return a loss, or each tensor of a structure of losses, in at least float32 and multiplied by the scale.
 
@@ -83,7 +83,7 @@ class GradScaler:
         self._scaled = True
         return gradients.all_scaled(outputs, self.state.loss_scale)
 
-    @engine.as_written
+    @backend.as_written
     def unscale_(self, grads: Any, optimizer: Any) -> Any:
         """Return an optimizer's gradients divided by the scale, to clip or look at them before `step`.
 
@@ -118,7 +118,7 @@ class GradScaler:
         self._stages.put(OptimizerStage(optimizer, finite, grads))
         return unscaled
 
-    @engine.as_written
+    @backend.as_written
     def step(self, optimizer: Any, grads: Sequence[Any], variables: Sequence[Any] | None = None) -> Any:
         """Update an optimizer's variables where the gradients are finite; otherwise leave them and the optimizer alone.
 
@@ -143,16 +143,16 @@ class GradScaler:
         driver.build(variables)
         if not self._enabled:
             gradients.apply(driver, grads, variables)
-            return engine.to_tensor(True)
+            return backend.to_tensor(True)
         self._check_scaled("step")
         stage = self._stages.find(optimizer)
         if stage is None:
             grads, finite = gradients.all_unscaled(grads, self.state.loss_scale)
         else:
             stage.check_step(grads)
-            finite = keras.ops.logical_and(stage.finite, engine.all_finite(grads))
+            finite = keras.ops.logical_and(stage.finite, backend.all_finite(grads))
         self._note(finite)
-        engine.cond(
+        backend.cond(
             finite,
             lambda: gradients.apply(driver, grads, variables),
             lambda: None,
@@ -161,7 +161,7 @@ class GradScaler:
         self._stages.put(OptimizerStage(optimizer, None))
         return finite
 
-    @engine.as_written
+    @backend.as_written
     def update(self, new_scale: Any = None) -> None:
         """Move the scale at the end of an iteration: down where gradients were not finite, up after enough good ones.
 
@@ -177,16 +177,16 @@ class GradScaler:
             return
         if new_scale is not None:
             self.state.loss_scale.assign(gradients.new_scale("GradScaler.update", new_scale))
-        elif engine.is_tracing():
+        elif backend.is_tracing():
             if self._stages.none_anywhere():
                 raise _nothing_to_go_by()
-            looks = engine.snapshot(self._looks)
+            looks = backend.snapshot(self._looks)
             if self._stages.some_here():
                 self.state.advance(looks[1] == 0)
             else:  # The steps ran in other compiled functions; or they did not.
-                engine.cond(looks[0] > 0, lambda: self.state.advance(looks[1] == 0), lambda: None)
+                backend.cond(looks[0] > 0, lambda: self.state.advance(looks[1] == 0), lambda: None)
         else:
-            looked, bad = engine.to_numpy(self._looks).tolist()
+            looked, bad = backend.to_numpy(self._looks).tolist()
             if not looked:
                 raise _nothing_to_go_by()
             self.state.advance(bad == 0)
@@ -194,12 +194,12 @@ class GradScaler:
         self._stages.clear(everything=new_scale is not None)
 
     # ---- what it is made of -----------------------------------------------------------------------------------
-    @engine.as_written
+    @backend.as_written
     def get_scale(self) -> Any:
         """Return the scale, a float; in a function being compiled a float32 scalar tensor; 1.0 where disabled."""
         return gradients.reading(self.state.loss_scale, float) if self._enabled else 1.0
 
-    @engine.as_written
+    @backend.as_written
     def get_growth_tracker(self) -> Any:
         """Return how many good iterations there were in a row, an int; in a function being compiled a tensor."""
         return gradients.reading(self.state.good_steps, int) if self._enabled else 0
@@ -268,7 +268,7 @@ class GradScaler:
         if settings != self._settings():  # They may be those of a scale that stays.
             self._change(**settings)
         self.state.loss_scale.assign(scale)
-        self.state.counts.assign([tracker, *engine.to_numpy(self.state.counts)[1:].tolist()])
+        self.state.counts.assign([tracker, *backend.to_numpy(self.state.counts)[1:].tolist()])
 
     # ---- inside -----------------------------------------------------------------------------------------------
     def _settings(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import numbers
 import warnings
 from typing import Any
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.nn.step.update_cell import DynamicLossScaleUpdateCell, FixedLossScaleUpdateCell
 from mixtrain.precision.loss_scale import LossScaleState
 from mixtrain.precision.scale_arguments import checked_rule, checked_scale
@@ -138,7 +138,7 @@ class DynamicLossScaleManager(LossScaleManager):
 
     def get_loss_scale(self) -> float:
         """Return the live scale."""
-        return float(engine.to_numpy(self._state.loss_scale))
+        return float(backend.to_numpy(self._state.loss_scale))
 
     def update_loss_scale(self, overflow: Any) -> None:
         """Move the scale by one step.
@@ -149,7 +149,7 @@ class DynamicLossScaleManager(LossScaleManager):
         Raises:
             TypeError: `overflow` is no truth value.
         """
-        value = engine.to_numpy(overflow).reshape(-1)[0] if engine.is_tensor(overflow) else overflow
+        value = backend.to_numpy(overflow).reshape(-1)[0] if backend.is_tensor(overflow) else overflow
         if value is None or not (isinstance(value, numbers.Number) or hasattr(value, "__bool__")):
             raise checks.fail_type("update_loss_scale", "overflow must be True or False", overflow, "True")
         self._state.advance(not bool(value))

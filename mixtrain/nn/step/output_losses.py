@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.boundary import run_users
 from mixtrain.nn.step.loss_order import loss_order
 from mixtrain.ops.labels import require_classes
@@ -202,7 +202,7 @@ def _keras_call(loss: keras.losses.Loss) -> LossCall:
 
     def call(outputs: Any, label: Any, sample_weight: Any = None) -> Any:
         # Keras lets a masked label count for nothing, whatever it is.
-        if sparse and engine.mask_of(outputs) is None:
+        if sparse and backend.mask_of(outputs) is None:
             classes = outputs.shape[settings.get("axis", -1)]
             require_classes("Model", label, classes, settings.get("ignore_class"), sample_weight)
         return loss(label, outputs, sample_weight)

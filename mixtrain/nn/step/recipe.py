@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.dtype import float32
 from mixtrain.precision.scaling import scaled, unscaled
 
@@ -78,8 +78,8 @@ def run_step(
     Raises:
         ValueError: The loss depends on none of the weights.
     """
-    scale = None if scaling is None else engine.to_tensor(scaling.loss_scale())
-    before = [engine.snapshot(variable) for variable in state] if scaling is not None and scaling.drops else []
+    scale = None if scaling is None else backend.to_tensor(scaling.loss_scale())
+    before = [backend.snapshot(variable) for variable in state] if scaling is not None and scaling.drops else []
 
     def forward() -> tuple[Any, Any]:
         found = loss_of(*inputs)
@@ -87,7 +87,7 @@ def run_step(
         loss = keras.ops.cast(value, float32)
         return (loss if scale is None else scaled(loss, scale)), (loss, more)
 
-    _, (loss, more), gradients = engine.value_and_gradient(forward, weights)
+    _, (loss, more), gradients = backend.value_and_gradient(forward, weights)
     if all(gradient is None for gradient in gradients):
         raise ValueError(
             "train step: the loss must depend on parameters that the optimizer holds; got one that depends on none. "
@@ -95,13 +95,13 @@ def run_step(
         )
     gradients = [to_float32(gradient) for gradient in gradients]
     if scaling is None:
-        norm = engine.global_norm(gradients)
+        norm = backend.global_norm(gradients)
         apply(gradients)
         return StepResult(loss, grad_norm=norm, auxiliary=more)
     if scaling.divides:
         gradients = [unscaled(gradient, scale) for gradient in gradients]
     # The norm does not decide: of finite gradients the sum of squares may be infinite.
-    finite, norm = engine.all_finite(gradients), engine.global_norm(gradients)
+    finite, norm = backend.all_finite(gradients), backend.global_norm(gradients)
 
     # In a branch it is known whether the step is good: most of the rule's operations fall away.
     def good() -> None:
@@ -113,7 +113,7 @@ def run_step(
         scaling.advance(False)
 
     if scaling.drops:
-        engine.cond(finite, good, overflowed, writes=[*weights, *state, *written])
+        backend.cond(finite, good, overflowed, writes=[*weights, *state, *written])
     else:
         apply(gradients)
         scaling.advance(finite)
@@ -125,7 +125,7 @@ def to_float32(gradient: Any) -> Any:
     """Return a gradient in float32; None stays None."""
     if gradient is None or gradient.dtype == float32:
         return gradient
-    return engine.map_values(lambda values: keras.ops.cast(values, float32), gradient)
+    return backend.map_values(lambda values: keras.ops.cast(values, float32), gradient)
 
 
 def restore(variables: Sequence[keras.Variable], values: Sequence[Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.dtype import float32
 from mixtrain.nn.optim.adapter import OptimizerDriver, drive
 from mixtrain.precision.loss_scale import LARGEST_SCALE, SMALLEST_NORMAL
@@ -18,14 +18,14 @@ from mixtrain.precision.scaling import scaled, unscaled
 def all_scaled(losses: Any, loss_scale: Any) -> Any:
     """Return a loss, or each of a structure of losses, multiplied by the scale; None stays None."""
     return keras.tree.map_structure(
-        lambda loss: None if loss is None else scaled(engine.to_tensor(loss), loss_scale), losses
+        lambda loss: None if loss is None else scaled(backend.to_tensor(loss), loss_scale), losses
     )
 
 
 def all_unscaled(gradients: Sequence[Any], loss_scale: Any) -> tuple[Any, Any]:
     """Return gradients divided by the scale, and whether the results are finite."""
     found = [unscaled(gradient, loss_scale) for gradient in gradients]
-    return (tuple(found) if isinstance(gradients, tuple) else found), engine.all_finite(found)
+    return (tuple(found) if isinstance(gradients, tuple) else found), backend.all_finite(found)
 
 
 def scaled_driver(where: str, optimizer: Any) -> OptimizerDriver:
@@ -98,9 +98,9 @@ def new_scale(where: str, value: Any) -> Any:
         TypeError: It is neither a number nor a scalar.
         ValueError: It is not positive and finite, or no scalar.
     """
-    if isinstance(value, (keras.Variable, *engine.TENSOR_TYPES)):
-        value = keras.ops.reshape(keras.ops.cast(engine.to_tensor(value), float32), ())
-        if engine.is_tracing():
+    if isinstance(value, (keras.Variable, *backend.TENSOR_TYPES)):
+        value = keras.ops.reshape(keras.ops.cast(backend.to_tensor(value), float32), ())
+        if backend.is_tracing():
             return keras.ops.clip(keras.ops.nan_to_num(value, nan=1.0), SMALLEST_NORMAL, LARGEST_SCALE)
         value = float(value)
     return checked_scale(where, "new_scale", value, example=2.0**16, floor=SMALLEST_NORMAL)
@@ -108,5 +108,5 @@ def new_scale(where: str, value: Any) -> Any:
 
 def reading(variable: Any, kind: type) -> Any:
     """Return the present value of a scalar: a Python number, or a tensor in a function being compiled."""
-    value = engine.to_tensor(variable)
-    return keras.ops.copy(value) if engine.is_tracing() else kind(value)
+    value = backend.to_tensor(variable)
+    return keras.ops.copy(value) if backend.is_tracing() else kind(value)

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from mixtrain import engine
+from mixtrain import backend
 
 
 @dataclasses.dataclass
@@ -66,7 +66,7 @@ class ScalerStages:
 
     def _around(self) -> tuple[Any, ...]:
         """Return the traces whose tensors can be used here, innermost first; what stands for eager code outside."""
-        return engine.traces() or (self._eager,)
+        return backend.traces() or (self._eager,)
 
     def find(self, optimizer: Any) -> OptimizerStage | None:
         """Return the stage of an optimizer; None for one that is ready.
@@ -80,7 +80,7 @@ class ScalerStages:
                 return self._by_trace[trace][id(optimizer)]
         for trace, stages in self._by_trace.items():
             stage = stages.get(id(optimizer))
-            finished = trace is self._eager or engine.has_results(trace)
+            finished = trace is self._eager or backend.has_results(trace)
             if stage is not None and not stage.stepped and finished:
                 raise RuntimeError(
                     "GradScaler: unscale_() and step() of an optimizer must run in the same compiled function, or both "
@@ -115,7 +115,7 @@ class ScalerStages:
         around = self._around()
         for trace, stages in list(self._by_trace.items()):
             for key, stage in list(stages.items()):
-                waits = not stage.stepped and (trace is self._eager or engine.has_results(trace))
+                waits = not stage.stepped and (trace is self._eager or backend.has_results(trace))
                 if everything or not waits or any(trace is one for one in around):
                     del stages[key]
         self._updated_in, self._noted_at_update = weakref.ref(around[0]), self._noted

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import checks, context, engine
-from mixtrain.common.parameter import Parameter
+from mixtrain import backend, checks, context
 from mixtrain.boundary import is_any_tensor, library
+from mixtrain.common.parameter import Parameter
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.optim.adapter import drive
 from mixtrain.nn.step.compiled_call import CompiledCall
@@ -78,7 +78,7 @@ class TrainOneStepCell(Cell):
 
     # ---- calling ----------------------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if engine.is_tracing() or not context.graph_mode() or kwargs:
+        if backend.is_tracing() or not context.graph_mode() or kwargs:
             return super().__call__(*args, **kwargs)
         if self.training not in self._compiled:
             step = super().__call__
@@ -155,7 +155,7 @@ class TrainOneStepCell(Cell):
             found |= {"grad_norm": result.grad_norm for result in self._reports}
         finally:
             object.__setattr__(self, "_reports", None)
-        return outputs, {**found, "counter": engine.snapshot(self.driver.counter)}
+        return outputs, {**found, "counter": backend.snapshot(self.driver.counter)}
 
     def _reported(self, result: StepResult) -> StepResult:
         """Let `run_with_report` know a result of the library's own step.
@@ -242,7 +242,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
     def scaling(self) -> Scaling:
         """Return how the loss is scaled: by the live scale, skipping steps that overflow."""
         return Scaling(
-            loss_scale=lambda: engine.snapshot(self.scale_sense), divides=True, drops=True, advance=self.advance
+            loss_scale=lambda: backend.snapshot(self.scale_sense), divides=True, drops=True, advance=self.advance
         )
 
     def advance(self, finite: Any) -> None:
@@ -275,12 +275,12 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
         A variable, such as `scale_sense`, is returned as the value that it has now.
         """
-        return pre_cond, engine.snapshot(compute_input) if isinstance(compute_input, keras.Variable) else compute_input
+        return pre_cond, backend.snapshot(compute_input) if isinstance(compute_input, keras.Variable) else compute_input
 
     @library
     def get_overflow_status(self, status: Any, compute_output: Any) -> Any:
         """Return a bool scalar: whether some gradient of `compute_output` is not finite."""
-        return keras.ops.logical_not(engine.all_finite(keras.tree.flatten(compute_output)))
+        return keras.ops.logical_not(backend.all_finite(keras.tree.flatten(compute_output)))
 
     @library
     def process_loss_scale(self, overflow: Any) -> Any:

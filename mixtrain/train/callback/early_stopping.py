@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.nn.step.train_cell import TrainOneStepCell
 from mixtrain.train.callback.callback import Callback
 from mixtrain.train.callback.monitored import Mode, direction, monitored_value
@@ -116,4 +116,4 @@ def _values(train_network: Any) -> list[tuple[Any, Any]]:
     if isinstance(train_network, TrainOneStepCell):
         variables += train_network.driver.state_variables()
     distinct = {id(variable): variable for variable in variables}
-    return [(variable, engine.snapshot(variable)) for variable in distinct.values()]
+    return [(variable, backend.snapshot(variable)) for variable in distinct.values()]

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.train.callback.callback import Callback
 from mixtrain.train.run_context import RunContext
 
@@ -49,6 +49,6 @@ class History(Callback):
         self.epoch["epoch"].append(arguments.get("cur_epoch_num", 1))
         outputs = arguments.net_outputs
         first = outputs[0] if isinstance(outputs, (tuple, list)) else outputs
-        values = {"net_output": float(np.mean(engine.to_numpy(first))), **(arguments.get("metrics") or {})}
+        values = {"net_output": float(np.mean(backend.to_numpy(first))), **(arguments.get("metrics") or {})}
         for name, value in values.items():
             self.history.setdefault(name, []).append(value)

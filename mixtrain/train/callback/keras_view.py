@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import keras
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.nn.optim.optimizer import Optimizer
 from mixtrain.serialization.read import load_checkpoint
 from mixtrain.serialization.save import write_checkpoint
@@ -132,7 +132,7 @@ class CellModel:
 
     def get_weights(self) -> list[np.ndarray]:
         """Return the values of the variables, as copies."""
-        return [np.array(engine.to_numpy(variable)) for variable in self.weights]
+        return [np.array(backend.to_numpy(variable)) for variable in self.weights]
 
     def set_weights(self, weights: Sequence[Any]) -> None:
         """Set the values of the variables, in the order of `get_weights`."""

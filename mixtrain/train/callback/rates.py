@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.train.run_context import CallbackArguments
 
 
@@ -36,4 +36,4 @@ def rate_variable(where: str, arguments: CallbackArguments) -> keras.Variable:
 
 def read_rate(variable: Any) -> float:
     """Return a learning rate as the float that its shortest decimal form has: 0.1 for the float32 nearest to 0.1."""
-    return float(str(np.float32(engine.to_numpy(variable))))
+    return float(str(np.float32(backend.to_numpy(variable))))

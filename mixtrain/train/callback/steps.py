@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.train.records import StepRecords
 from mixtrain.train.run_context import CallbackArguments
 
@@ -25,7 +25,7 @@ def steps_of(arguments: CallbackArguments) -> StepRecords:
     outputs = arguments.net_outputs
     if not isinstance(outputs, (tuple, list)):
         return StepRecords([outputs])
-    if len(outputs) == 3 and engine.to_numpy(outputs[1]).dtype == bool:
+    if len(outputs) == 3 and backend.to_numpy(outputs[1]).dtype == bool:
         return StepRecords(*([output] for output in outputs))
     return StepRecords([outputs[0]])
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 
-from mixtrain import checks, engine
+from mixtrain import backend, checks
 from mixtrain.nn.optim.optimizer import Optimizer
 from mixtrain.train.callback.callback import Callback
 from mixtrain.train.callback.checkpoint_files import make_folder
@@ -163,11 +163,11 @@ class SummaryCollector(Callback):
             record.write_numbers(arguments.cur_step_num, learning_rates(arguments.get("optimizer")))
         for name, parameter in self._parameters(arguments):
             if len(parameter.shape):
-                record.add_value("histogram", name, engine.to_tensor(parameter))
+                record.add_value("histogram", name, backend.to_tensor(parameter))
         batch = arguments.get("train_dataset_element")
         wanted = self._collects["collect_input_data"] and isinstance(batch, (tuple, list))
         image: Any = batch[0] if wanted else None
-        if engine.is_tensor(image) and len(image.shape) == 4 and image.shape[1] in (1, 3):
+        if backend.is_tensor(image) and len(image.shape) == 4 and image.shape[1] in (1, 3):
             record.add_value("image", "input_data", image)
 
     def _parameters(self, arguments: CallbackArguments) -> list[tuple[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.dataset import transforms, vision
 from mixtrain.dataset.vision import Inter
 
@@ -68,7 +68,7 @@ def test_wrong_values_are_named(call, error, message):
 
 def test_tensors_and_lists_of_numbers_are_values_too():
     expected = vision.Rescale(2.0, 1.0)(IMAGE)
-    np.testing.assert_array_equal(vision.Rescale(2.0, 1.0)(engine.to_tensor(IMAGE)), expected)
+    np.testing.assert_array_equal(vision.Rescale(2.0, 1.0)(backend.to_tensor(IMAGE)), expected)
     np.testing.assert_array_equal(vision.Rescale(2.0, 1.0)(IMAGE.tolist()), expected)
 
 

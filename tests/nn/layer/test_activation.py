@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16, int32
 from mixtrain.nn.layer import GELU, Identity, LeakyReLU, LogSoftmax, ReLU, ReLU6, Sigmoid, Softmax, Tanh
 from mixtrain.precision.probabilities import probability_of
-from tests.engines import held_as
+from tests.backends import held_as
 from tests.nn.reference import case
 
 CASES = {
@@ -27,12 +27,12 @@ def test_output_is_the_references(name: str) -> None:
     known = case(name)
     # The reference's tanh is a coarse one; ours is held against NumPy's below.
     tolerance = 1e-4 if name == "tanh" else 1e-5
-    assert np.abs(engine.to_numpy(CASES[name](Tensor(known["x"]))) - known["y"]).max() < tolerance
+    assert np.abs(backend.to_numpy(CASES[name](Tensor(known["x"]))) - known["y"]).max() < tolerance
 
 
 def test_tanh_is_accurate() -> None:
     x = case("tanh")["x"]
-    assert np.abs(engine.to_numpy(Tanh()(Tensor(x))) - np.tanh(x.astype(np.float64))).max() < 1e-6
+    assert np.abs(backend.to_numpy(Tanh()(Tensor(x))) - np.tanh(x.astype(np.float64))).max() < 1e-6
 
 
 @pytest.mark.parametrize("cell", [*CASES.values(), LeakyReLU(), LogSoftmax(), Identity()])
@@ -42,11 +42,11 @@ def test_format_stays(cell: Any, half: Any) -> None:
 
 
 def test_leaky_relu_has_the_references_slope() -> None:
-    assert engine.to_numpy(LeakyReLU()(Tensor([-5.0, 5.0]))).tolist() == [-1.0, 5.0]
+    assert backend.to_numpy(LeakyReLU()(Tensor([-5.0, 5.0]))).tolist() == [-1.0, 5.0]
 
 
 def test_log_softmax_does_not_overflow() -> None:
-    y = engine.to_numpy(LogSoftmax()(Tensor([[1000.0, 0.0], [0.0, 0.0]])))
+    y = backend.to_numpy(LogSoftmax()(Tensor([[1000.0, 0.0], [0.0, 0.0]])))
     assert y == pytest.approx(np.array([[0.0, -1000.0], [-math.log(2), -math.log(2)]]))
 
 

@@ -8,20 +8,20 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.autocast.casting import parameters_read_as
+from mixtrain.backend.facts import JitChoice
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16, float32, float64
-from mixtrain.engine.facts import JitChoice
 from mixtrain.nn.layer import BatchNorm1d, BatchNorm2d, SequentialCell
-from tests.engines import held_as
+from tests.backends import held_as
 from tests.nn.reference import case
 
 CASES = {"2d": BatchNorm2d, "1d": BatchNorm1d, "1d_rank3": BatchNorm1d}
 
 
 def numpy_of(value: Any) -> np.ndarray:
-    return engine.to_numpy(value)
+    return backend.to_numpy(value)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -32,7 +32,7 @@ def test_outputs_and_statistics_are_the_references(name: str, mode: str) -> None
     norm.gamma.set_data(known["gamma"])
     norm.beta.set_data(known["beta"])
     norm.set_train()
-    run = norm if mode == "eager" else engine.compile_function(norm, choice=JitChoice(mode == "xla", "test"))
+    run = norm if mode == "eager" else backend.compile_function(norm, choice=JitChoice(mode == "xla", "test"))
     for step in (1, 2):
         assert np.abs(numpy_of(run(Tensor(known[f"train_x{step}"]))) - known[f"train_y{step}"]).max() < 1e-5
         assert np.abs(norm.moving_mean.asnumpy() - known[f"moving_mean{step}"]).max() < 1e-5
@@ -77,7 +77,7 @@ def test_momentum_is_stored_as_the_references_share_of_the_batch() -> None:
 @pytest.mark.parametrize("mode", ["eager", "xla"])
 def test_one_value_for_each_channel_keeps_the_statistics_finite(mode: str) -> None:
     norm = BatchNorm2d(2, beta_init=3.0).set_train()
-    run = norm if mode == "eager" else engine.compile_function(norm, choice=JitChoice(True, "test"))
+    run = norm if mode == "eager" else backend.compile_function(norm, choice=JitChoice(True, "test"))
     y = numpy_of(run(Tensor(np.full((1, 2, 1, 1), 5, np.float32))))
     assert y.ravel().tolist() == [3.0, 3.0]
     assert norm.moving_variance.asnumpy() == pytest.approx(0.9)
@@ -115,8 +115,8 @@ def test_gradient_is_that_of_the_formula() -> None:
         variance = keras.ops.mean(keras.ops.square(x - mean), (0, 2, 3), keepdims=True)
         return keras.ops.sum((x - mean) / keras.ops.sqrt(variance + 1e-5) * weights), None
 
-    _, _, (expected,) = engine.value_and_gradient(plain, [], [x])
-    _, _, (got,) = engine.value_and_gradient(lambda x: (keras.ops.sum(norm(x) * weights), None), [], [x])
+    _, _, (expected,) = backend.value_and_gradient(plain, [], [x])
+    _, _, (got,) = backend.value_and_gradient(lambda x: (keras.ops.sum(norm(x) * weights), None), [], [x])
     assert np.abs(numpy_of(got) - numpy_of(expected)).max() < 1e-5
 
 

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.common.tensor import Tensor
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer import CellList, Dense, Flatten, ReLU, SequentialCell
@@ -33,7 +33,7 @@ def dense() -> Dense:
 def test_cells_are_called_in_order(make: Any) -> None:
     net = make(dense(), dense())
     assert names(net) == ["0.weight", "1.weight"]
-    assert engine.to_numpy(net(Tensor([[1.0, 2.0]]))).tolist() == [[6.0, 6.0]]
+    assert backend.to_numpy(net(Tensor([[1.0, 2.0]]))).tolist() == [[6.0, 6.0]]
 
 
 def test_empty_container_returns_its_input_and_is_false() -> None:

@@ -9,12 +9,12 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import engine
-from mixtrain.seed import set_seed
+from mixtrain import backend
+from mixtrain.backend.facts import JitChoice
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16, float32
-from mixtrain.engine.facts import JitChoice
 from mixtrain.nn.layer import Conv2d, SequentialCell
+from mixtrain.seed import set_seed
 from tests.nn.reference import case
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -47,22 +47,22 @@ def make(name: str) -> tuple[Conv2d, dict[str, Any]]:
 @pytest.mark.parametrize("compiled", [False, True])
 def test_output_is_the_references(name: str, compiled: bool) -> None:
     conv, known = make(name)
-    run = engine.compile_function(conv, choice=JitChoice(False, "test")) if compiled else conv
-    assert np.abs(engine.to_numpy(run(Tensor(known["x"]))) - known["y"]).max() < 1e-5
+    run = backend.compile_function(conv, choice=JitChoice(False, "test")) if compiled else conv
+    assert np.abs(backend.to_numpy(run(Tensor(known["x"]))) - known["y"]).max() < 1e-5
 
 
 @pytest.mark.parametrize("name", ["same_s2", "same_d2", "valid_s2_d2", "pad_tblr", "group2"])
 def test_gradient_is_that_of_the_formula(name: str) -> None:
     conv, known = make(name)
     x = Tensor(known["x"])
-    _, _, (by_weight, by_x) = engine.value_and_gradient(
+    _, _, (by_weight, by_x) = backend.value_and_gradient(
         lambda x: (keras.ops.sum(conv(x)), None), [conv.weight], [x]
     )
     # The sum of the output is linear in each: its value is the gradient times the argument, the bias apart.
     count = np.prod(known["y"].shape) // 6
     total = known["y"].sum() - known["bias"].sum() * count
-    assert math.isclose((engine.to_numpy(by_weight) * known["weight"]).sum(), total, rel_tol=1e-3, abs_tol=1e-3)
-    assert math.isclose((engine.to_numpy(by_x) * known["x"]).sum(), total, rel_tol=1e-3, abs_tol=1e-3)
+    assert math.isclose((backend.to_numpy(by_weight) * known["weight"]).sum(), total, rel_tol=1e-3, abs_tol=1e-3)
+    assert math.isclose((backend.to_numpy(by_x) * known["x"]).sum(), total, rel_tol=1e-3, abs_tol=1e-3)
 
 
 @pytest.mark.parametrize("stride", [1, 2, (1, 2)])
@@ -72,11 +72,11 @@ def test_depthwise_convolution_is_one_filter_for_each_channel(stride: Any, dilat
     rng = np.random.default_rng(0)
     x = Tensor(rng.standard_normal((2, 3, 7, 6)).astype(np.float32))
     conv = Conv2d(3, 6, 3, stride, group=3, dilation=dilation)
-    whole = engine.to_numpy(conv(x))
+    whole = backend.to_numpy(conv(x))
     for channel in range(3):
         alone = Conv2d(1, 2, 3, stride, dilation=dilation)
         alone.weight.set_data(conv.weight.asnumpy()[2 * channel : 2 * channel + 2])
-        part = engine.to_numpy(alone(x[:, channel : channel + 1]))
+        part = backend.to_numpy(alone(x[:, channel : channel + 1]))
         assert np.abs(whole[:, 2 * channel : 2 * channel + 2] - part).max() < 1e-5
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mixtrain import engine, nn
-from mixtrain.seed import set_seed
+from mixtrain import backend, nn
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import float32
+from mixtrain.seed import set_seed
 
 
 def ones(*shape: int) -> Any:
@@ -54,7 +54,7 @@ def test_representations_are_the_references() -> None:
 def test_a_weight_of_three_axes_serves_a_sequence() -> None:
     weight = np.arange(6, dtype=np.float32).reshape(1, 2, 3)
     conv = nn.Conv1d(2, 1, 3, weight_init=Tensor(weight), pad_mode="valid")
-    assert engine.to_numpy(conv(ones(1, 2, 3))).tolist() == [[[15.0]]]
+    assert backend.to_numpy(conv(ones(1, 2, 3))).tolist() == [[[15.0]]]
 
 
 @pytest.mark.parametrize("group", [1, 2])
@@ -68,14 +68,14 @@ def test_a_transposed_convolution_is_the_gradient_of_the_convolution(make: Any, 
     x = Tensor(rng.standard_normal((1, 4, *(7,) * rank)).astype(np.float32))
     y = forward(x)
     direction = rng.standard_normal(tuple(y.shape)).astype(np.float32)
-    _, _, (gradient,) = engine.value_and_gradient(lambda x: (Tensor(direction).__mul__(forward(x)), None), [], [x])
-    assert np.abs(engine.to_numpy(back(Tensor(direction))) - engine.to_numpy(gradient)).max() < 1e-5
+    _, _, (gradient,) = backend.value_and_gradient(lambda x: (Tensor(direction).__mul__(forward(x)), None), [], [x])
+    assert np.abs(backend.to_numpy(back(Tensor(direction))) - backend.to_numpy(gradient)).max() < 1e-5
 
 
 def test_volumes_may_have_groups_and_dilation() -> None:
     conv = nn.Conv3d(4, 6, 2, group=2, dilation=2, pad_mode="valid")
     x = np.random.default_rng(0).standard_normal((1, 4, 4, 4, 4)).astype(np.float32)
-    weight, y = conv.weight.asnumpy(), engine.to_numpy(conv(Tensor(x)))
+    weight, y = conv.weight.asnumpy(), backend.to_numpy(conv(Tensor(x)))
     for channel in range(6):
         own = x[0, 2 * (channel // 3) : 2 * (channel // 3) + 2]
         expected = sum(

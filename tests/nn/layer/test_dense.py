@@ -9,12 +9,12 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import engine
-from mixtrain.seed import set_seed
+from mixtrain import backend
+from mixtrain.backend.facts import JitChoice
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16, float32
-from mixtrain.engine.facts import JitChoice
 from mixtrain.nn.layer import Dense, ReLU, SequentialCell
+from mixtrain.seed import set_seed
 from tests.nn.reference import case
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -33,13 +33,13 @@ def test_output_is_the_references(name: str, compiled: bool) -> None:
     dense.weight.set_data(known["weight"])
     if dense.has_bias:
         dense.bias.set_data(known["bias"])
-    run = engine.compile_function(dense, choice=JitChoice(False, "test")) if compiled else dense
-    assert np.abs(engine.to_numpy(run(Tensor(known["x"]))) - known["y"]).max() < 1e-5
+    run = backend.compile_function(dense, choice=JitChoice(False, "test")) if compiled else dense
+    assert np.abs(backend.to_numpy(run(Tensor(known["x"]))) - known["y"]).max() < 1e-5
 
 
 def test_a_vector_gives_a_vector() -> None:
     dense = Dense(4, 3, weight_init="ones", bias_init=2.0)
-    assert engine.to_numpy(dense(Tensor([1.0, 2.0, 3.0, 4.0]))).tolist() == [12.0, 12.0, 12.0]
+    assert backend.to_numpy(dense(Tensor([1.0, 2.0, 3.0, 4.0]))).tolist() == [12.0, 12.0, 12.0]
 
 
 def test_parameters_have_the_references_names_shapes_and_bounds() -> None:
@@ -65,7 +65,7 @@ def test_activation_may_be_a_name_a_cell_a_keras_layer_or_a_function(activation:
     expected = {"sigmoid": 1 / (1 + math.exp(1.0))}.get(activation) if isinstance(activation, str) else None
     if expected is None:
         expected = math.tanh(-1.0) if activation is keras.ops.tanh else 0.0
-    assert engine.to_numpy(dense(Tensor([[-2.0, 1.0]]))).item() == pytest.approx(expected, abs=1e-6)
+    assert backend.to_numpy(dense(Tensor([[-2.0, 1.0]]))).item() == pytest.approx(expected, abs=1e-6)
 
 
 def test_unknown_activation_offers_the_nearest() -> None:

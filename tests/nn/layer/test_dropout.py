@@ -8,16 +8,16 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import engine
-from mixtrain.seed import set_seed
+from mixtrain import backend
+from mixtrain.backend.facts import JitChoice
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16
-from mixtrain.engine.facts import JitChoice
 from mixtrain.nn.layer import Conv2d, Dropout, SequentialCell
+from mixtrain.seed import set_seed
 
 
 def numpy_of(value: Any) -> np.ndarray:
-    return engine.to_numpy(value)
+    return backend.to_numpy(value)
 
 
 def test_outside_training_the_very_input_comes_back() -> None:
@@ -45,7 +45,7 @@ def draws(mode: str, shape: tuple[int, ...]) -> list[np.ndarray]:
     """Return what two calls of a fresh cell make of ones."""
     set_seed(7)
     dropout = Dropout(p=0.5).set_train()
-    run = dropout if mode == "eager" else engine.compile_function(dropout, choice=JitChoice(mode == "xla", "test"))
+    run = dropout if mode == "eager" else backend.compile_function(dropout, choice=JitChoice(mode == "xla", "test"))
     return [numpy_of(run(Tensor(np.ones(shape, np.float32)))) for _ in range(2)]
 
 
@@ -69,7 +69,7 @@ def test_after_a_convolution_compiled_and_eager_drop_the_same_elements() -> None
     for compiled in (False, True):
         set_seed(7)
         net = SequentialCell(Conv2d(1, 4, 3), Dropout(p=0.5)).set_train()
-        run = engine.compile_function(net, choice=JitChoice(False, "test")) if compiled else net
+        run = backend.compile_function(net, choice=JitChoice(False, "test")) if compiled else net
         results.append(numpy_of(run(x)))
     assert np.abs(results[0] - results[1]).max() < 1e-6
 
@@ -87,7 +87,7 @@ def test_format_stays(half: Any) -> None:
 def test_gradient_passes_where_elements_are_kept() -> None:
     x = Tensor(np.ones((2, 3, 4, 4), np.float32))
     dropout = Dropout(p=0.5).set_train()
-    y, _, (gradient,) = engine.value_and_gradient(lambda x: (keras.ops.sum(dropout(x)), None), [], [x])
+    y, _, (gradient,) = backend.value_and_gradient(lambda x: (keras.ops.sum(dropout(x)), None), [], [x])
     assert numpy_of(gradient).sum() == float(y)
 
 

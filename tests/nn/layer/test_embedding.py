@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import engine, nn
+from mixtrain import backend, nn
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import float16, float32
 
@@ -17,8 +17,8 @@ def test_rows_are_those_of_the_table_whatever_the_ids_shape() -> None:
     cell = nn.Embedding(5, 3)
     table = cell.embedding_table.asnumpy()
     for ids in (np.array(4), np.array([0, 4]), np.array([[1, 2], [3, 3]], np.int64)):
-        assert (engine.to_numpy(cell(Tensor(ids))) == table[ids]).all()
-        assert (engine.to_numpy(nn.Embedding(5, 3, True, Tensor(table))(Tensor(ids))) == table[ids]).all()
+        assert (backend.to_numpy(cell(Tensor(ids))) == table[ids]).all()
+        assert (backend.to_numpy(nn.Embedding(5, 3, True, Tensor(table))(Tensor(ids))) == table[ids]).all()
 
 
 def test_table_has_the_references_name_shape_and_deviation() -> None:
@@ -34,7 +34,7 @@ def test_padding_row_starts_as_zeros() -> None:
 
 def test_rows_longer_than_the_norm_are_scaled_down_where_they_are_read() -> None:
     cell = nn.EmbeddingLookup(3, 2, Tensor([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]]), max_norm=1.0)
-    assert engine.to_numpy(cell(Tensor([0, 1, 2]))) == pytest.approx(np.array([[0.6, 0.8], [0.3, 0.4], [0, 0]]))
+    assert backend.to_numpy(cell(Tensor([0, 1, 2]))) == pytest.approx(np.array([[0.6, 0.8], [0.3, 0.4], [0, 0]]))
 
 
 @pytest.mark.parametrize("make", [nn.Momentum, nn.Adam])

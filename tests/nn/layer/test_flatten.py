@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.common.tensor import Tensor
 from mixtrain.nn.layer import Flatten
 
@@ -17,7 +17,7 @@ X = np.arange(120, dtype=np.float32).reshape(2, 3, 4, 5)
     [((), (2, 60)), ((0,), (120,)), ((1, 2), (2, 12, 5)), ((-2, -1), (2, 3, 20)), ((2, 2), (2, 3, 4, 5))],
 )
 def test_numbers_stay_in_order(arguments: tuple[int, ...], shape: tuple[int, ...]) -> None:
-    assert (engine.to_numpy(Flatten(*arguments)(Tensor(X))) == X.reshape(shape)).all()
+    assert (backend.to_numpy(Flatten(*arguments)(Tensor(X))) == X.reshape(shape)).all()
 
 
 @pytest.mark.tensorflow

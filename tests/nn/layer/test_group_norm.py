@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mixtrain import engine, nn
+from mixtrain import backend, nn
+from mixtrain.backend.facts import JitChoice
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import float16, float32
-from mixtrain.engine.facts import JitChoice
 
 X = np.random.default_rng(2).standard_normal((2, 4, 3, 5)).astype(np.float32) * 2 + 1
 
 
 def test_instances_are_groups_of_one_channel() -> None:
     one, other = nn.InstanceNorm2d(4), nn.GroupNorm(4, 4)
-    assert np.abs(engine.to_numpy(one(Tensor(X))) - engine.to_numpy(other(Tensor(X)))).max() < 1e-6
+    assert np.abs(backend.to_numpy(one(Tensor(X))) - backend.to_numpy(other(Tensor(X)))).max() < 1e-6
 
 
 @pytest.mark.parametrize(("make", "shape"), [
@@ -28,7 +28,7 @@ def test_each_channel_of_each_sample_is_normalised_by_itself(make: Any, shape: t
     norm = make(3)
     axes = tuple(range(2, len(shape)))
     mean, variance = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
-    assert np.abs(engine.to_numpy(norm(Tensor(x))) - (x - mean) / np.sqrt(variance + 1e-5)).max() < 1e-5
+    assert np.abs(backend.to_numpy(norm(Tensor(x))) - (x - mean) / np.sqrt(variance + 1e-5)).max() < 1e-5
     assert norm.moving_mean.asnumpy().tolist() == [0.0] * 3
     norm.set_train()(Tensor(x))
     assert np.abs(norm.moving_mean.asnumpy() - 0.1 * mean.mean(0).ravel()).max() < 1e-6
@@ -52,7 +52,7 @@ def test_names_shapes_and_what_is_learned_are_the_references() -> None:
 
 def test_on_one_device_sync_is_plain_batch_normalisation() -> None:
     one, other = nn.SyncBatchNorm(4).set_train(), nn.BatchNorm2d(4).set_train()
-    assert (engine.to_numpy(one(Tensor(X))) == engine.to_numpy(other(Tensor(X)))).all()
+    assert (backend.to_numpy(one(Tensor(X))) == backend.to_numpy(other(Tensor(X)))).all()
     assert (one.moving_variance.asnumpy() == other.moving_variance.asnumpy()).all()
     flat = nn.SyncBatchNorm(4)(Tensor(X[:, :, 0, 0]))
     assert tuple(flat.shape) == (2, 4)
@@ -64,14 +64,14 @@ def test_half_is_normalised_in_float32(make: Any) -> None:
     x = Tensor(X * 200, float16)
     y = make()(x)
     assert y.dtype == float16
-    expected = make()(Tensor(engine.to_numpy(x).astype(np.float32)))
-    assert np.abs(engine.to_numpy(y).astype(np.float32) - engine.to_numpy(expected)).max() < 2e-3
+    expected = make()(Tensor(backend.to_numpy(x).astype(np.float32)))
+    assert np.abs(backend.to_numpy(y).astype(np.float32) - backend.to_numpy(expected)).max() < 2e-3
 
 
 def test_compiled_numbers_are_those_of_eager_calls() -> None:
     norm = nn.SequentialCell(nn.Conv2d(4, 4, 3), nn.GroupNorm(2, 4), nn.ReLU())
-    run = engine.compile_function(norm, choice=JitChoice(False, "test"))
-    assert np.abs(engine.to_numpy(run(Tensor(X))) - engine.to_numpy(norm(Tensor(X)))).max() < 1e-5
+    run = backend.compile_function(norm, choice=JitChoice(False, "test"))
+    assert np.abs(backend.to_numpy(run(Tensor(X))) - backend.to_numpy(norm(Tensor(X)))).max() < 1e-5
 
 
 @pytest.mark.parametrize(

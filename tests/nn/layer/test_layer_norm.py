@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16
 from mixtrain.nn.layer import LayerNorm
@@ -20,11 +20,11 @@ def test_output_is_the_references(name: str, shape: tuple[int, ...], axis: int) 
     norm = LayerNorm(shape, axis, axis)
     norm.gamma.set_data(known["gamma"])
     norm.beta.set_data(known["beta"])
-    assert np.abs(engine.to_numpy(norm(Tensor(known["x"]))) - known["y"]).max() < 1e-5
+    assert np.abs(backend.to_numpy(norm(Tensor(known["x"]))) - known["y"]).max() < 1e-5
 
 
 def test_norm_axes_may_be_more_than_those_of_the_parameters() -> None:
-    y = engine.to_numpy(LayerNorm((2,), 1, -1, gamma_init=2.0)(Tensor([[[0.0, 0.0], [2.0, 2.0]]])))
+    y = backend.to_numpy(LayerNorm((2,), 1, -1, gamma_init=2.0)(Tensor([[[0.0, 0.0], [2.0, 2.0]]])))
     assert y.ravel() == pytest.approx([-2, -2, 2, 2], abs=1e-4)
 
 
@@ -39,7 +39,7 @@ def test_half_comes_back_as_half_computed_in_float32(half: Any) -> None:
     # The squares overflow float16.
     y = LayerNorm((2,))(Tensor([[-512.0, 512.0]], half))
     assert y.dtype == half
-    assert engine.to_numpy(y).tolist() == [[-1.0, 1.0]]
+    assert backend.to_numpy(y).tolist() == [[-1.0, 1.0]]
 
 
 def test_wrong_shape_says_what_to_write() -> None:

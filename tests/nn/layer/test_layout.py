@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from mixtrain import amp, engine, ops
+from mixtrain import amp, backend, ops
+from mixtrain.backend.facts import JitChoice
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16
-from mixtrain.engine.facts import JitChoice
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer import (
     AvgPool2d,
@@ -87,7 +87,7 @@ def step(net: Cell) -> Callable[[Any], tuple[Any, list[Any]]]:
             y = net(x)
             return keras.ops.mean(keras.ops.square(keras.ops.cast(y, "float32"))), y
 
-        _, y, gradients = engine.value_and_gradient(forward, weights)
+        _, y, gradients = backend.value_and_gradient(forward, weights)
         return y, gradients
 
     return run
@@ -148,17 +148,17 @@ def test_numbers_and_gradients_are_those_of_eager_cells(make: Any, training: boo
     x = Tensor(X)
     start = [parameter.asnumpy() for parameter in net.get_parameters()]
     seeds = [cell.seed_generator for _, cell in net.cells_and_names() if isinstance(cell, Dropout)]
-    states = [engine.to_numpy(seed.state) for seed in seeds]
+    states = [backend.to_numpy(seed.state) for seed in seeds]
     eager, eager_gradients = step(net)(x)
     moved = [parameter.asnumpy() for parameter in net.get_parameters()]
     for parameter, value in zip(net.get_parameters(), start, strict=True):
         parameter.set_data(value)
     for seed, state in zip(seeds, states, strict=True):
         seed.state.assign(state)
-    compiled, gradients = engine.compile_function(step(net), choice=JitChoice(jit, "test"))(x)
-    assert np.abs(engine.to_numpy(compiled) - engine.to_numpy(eager)).max() < 1e-5
+    compiled, gradients = backend.compile_function(step(net), choice=JitChoice(jit, "test"))(x)
+    assert np.abs(backend.to_numpy(compiled) - backend.to_numpy(eager)).max() < 1e-5
     for one, other in zip(gradients, eager_gradients, strict=True):
-        assert np.abs(engine.to_numpy(one) - engine.to_numpy(other)).max() < 1e-5
+        assert np.abs(backend.to_numpy(one) - backend.to_numpy(other)).max() < 1e-5
     for parameter, value in zip(net.get_parameters(), moved, strict=True):
         assert np.abs(parameter.asnumpy() - value).max() < 1e-5
 
@@ -170,12 +170,12 @@ def test_networks_train_in_half(make: Any, half: Any, jit: bool, tolerance: floa
     x = Tensor(X)
     expected, expected_gradients = step(net)(x)
     net.to_float(half)
-    y, gradients = engine.compile_function(step(net), choice=JitChoice(jit, "test"))(x)
+    y, gradients = backend.compile_function(step(net), choice=JitChoice(jit, "test"))(x)
     assert y.dtype == half
-    assert np.abs(engine.to_numpy(y) - engine.to_numpy(expected)).max() < tolerance
+    assert np.abs(backend.to_numpy(y) - backend.to_numpy(expected)).max() < tolerance
     for one, other in zip(gradients, expected_gradients, strict=True):
         assert one.dtype == "float32"
-        assert np.abs(engine.to_numpy(one) - engine.to_numpy(other)).max() < tolerance
+        assert np.abs(backend.to_numpy(one) - backend.to_numpy(other)).max() < tolerance
 
 
 def test_construct_sees_channels_first() -> None:
@@ -192,6 +192,6 @@ def test_construct_sees_channels_first() -> None:
             return y[:, 2]
 
     net = Looking()
-    y = engine.compile_function(net, choice=JitChoice(False, "test"))(Tensor(X))
+    y = backend.compile_function(net, choice=JitChoice(False, "test"))(Tensor(X))
     assert seen == [(4, 6, 28, 28)]
-    assert np.abs(engine.to_numpy(y) - engine.to_numpy(net(Tensor(X)))).max() < 1e-6
+    assert np.abs(backend.to_numpy(y) - backend.to_numpy(net(Tensor(X)))).max() < 1e-6

@@ -8,10 +8,10 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import engine
+from mixtrain import backend
+from mixtrain.backend.facts import JitChoice
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16
-from mixtrain.engine.facts import JitChoice
 from mixtrain.nn.layer import AvgPool2d, MaxPool2d
 from tests.nn.reference import case
 
@@ -33,7 +33,7 @@ ALL += [(AvgPool2d, name, options) for name, options in {**COMMON, **AVERAGE}.it
 
 
 def numpy_of(value: Any) -> np.ndarray:
-    return engine.to_numpy(value)
+    return backend.to_numpy(value)
 
 
 @pytest.mark.parametrize(("kind", "name", "options"), ALL)
@@ -41,7 +41,7 @@ def numpy_of(value: Any) -> np.ndarray:
 def test_output_is_the_references(kind: Any, name: str, options: dict[str, Any], mode: str) -> None:
     known = case(f"{kind.__name__.lower()}_{name}")
     pool = kind(**{"kernel_size": 3, "stride": 2, **options})
-    run = pool if mode == "eager" else engine.compile_function(pool, choice=JitChoice(mode == "xla", "test"))
+    run = pool if mode == "eager" else backend.compile_function(pool, choice=JitChoice(mode == "xla", "test"))
     assert np.abs(numpy_of(run(Tensor(known["x"]))) - known["y"]).max() < 1e-5
 
 
@@ -58,7 +58,7 @@ def test_half_stays_half(kind: Any, name: str, options: dict[str, Any], half: An
 def test_gradients_of_the_sum_are_finite(kind: Any, name: str, options: dict[str, Any]) -> None:
     x = Tensor(case(f"{kind.__name__.lower()}_{name}")["x"])
     pool = kind(**{"kernel_size": 3, "stride": 2, **options})
-    _, _, (gradient,) = engine.value_and_gradient(lambda x: (keras.ops.sum(pool(x)), None), [], [x])
+    _, _, (gradient,) = backend.value_and_gradient(lambda x: (keras.ops.sum(pool(x)), None), [], [x])
     # The output is homogeneous of degree one in the input.
     assert (numpy_of(gradient) * numpy_of(x)).sum() == pytest.approx(numpy_of(pool(x)).sum(), rel=1e-4)
 
@@ -86,7 +86,7 @@ def windows(x: np.ndarray, options: dict[str, Any]) -> tuple[np.ndarray, np.ndar
 def test_maxima_of_dilated_windows_and_their_places(options: dict[str, Any], compiled: bool) -> None:
     x = np.random.default_rng(0).standard_normal((2, 3, 6, 5)).astype(np.float32)
     pool = MaxPool2d(2, pad_mode="pad", return_indices=True, **options)
-    run = engine.compile_function(pool, choice=JitChoice(False, "test")) if compiled else pool
+    run = backend.compile_function(pool, choice=JitChoice(False, "test")) if compiled else pool
     largest, places = map(numpy_of, run(Tensor(x)))
     for image in range(2):
         for channel in range(3):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mixtrain import engine, nn
+from mixtrain import backend, nn
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import float16, float32
 
@@ -43,9 +43,9 @@ def test_outputs_are_those_of_the_formula_in_float64(kind: str) -> None:
         state = step(kind, now, state, parameters)
         expected.append(state[0])
     output, last = layer(Tensor(x.astype(np.float32)))
-    assert np.abs(engine.to_numpy(output) - np.stack(expected)).max() < 1e-6
+    assert np.abs(backend.to_numpy(output) - np.stack(expected)).max() < 1e-6
     for mine, known in zip(last if kind == "LSTM" else (last,), state, strict=True):
-        assert np.abs(engine.to_numpy(mine)[0] - known).max() < 1e-6
+        assert np.abs(backend.to_numpy(mine)[0] - known).max() < 1e-6
 
 
 def test_a_layer_is_its_cell_step_by_step() -> None:
@@ -60,7 +60,7 @@ def test_a_layer_is_its_cell_step_by_step() -> None:
             state = cell(Tensor(now), state)
         _, last = layer(Tensor(x))
         for mine, known in zip(*((state, last) if kind == "LSTM" else ((state,), (last,))), strict=True):
-            assert np.abs(engine.to_numpy(mine) - engine.to_numpy(known)[0]).max() < 1e-6
+            assert np.abs(backend.to_numpy(mine) - backend.to_numpy(known)[0]).max() < 1e-6
 
 
 def test_parameters_have_the_references_names_order_and_bounds() -> None:
@@ -85,10 +85,10 @@ def test_names_start_with_the_cells_attribute() -> None:
 def test_dropout_between_layers_works_in_training_only() -> None:
     layer = nn.GRU(3, 4, 2, dropout=0.5)
     x = Tensor(RNG.standard_normal((4, 2, 3)).astype(np.float32))
-    still = engine.to_numpy(layer(x)[0])
-    assert (engine.to_numpy(layer(x)[0]) == still).all()
+    still = backend.to_numpy(layer(x)[0])
+    assert (backend.to_numpy(layer(x)[0]) == still).all()
     layer.set_train()
-    assert np.abs(engine.to_numpy(layer(x)[0]) - still).max() > 1e-3
+    assert np.abs(backend.to_numpy(layer(x)[0]) - still).max() > 1e-3
 
 
 def test_outputs_beyond_a_length_are_zero_and_the_state_is_that_at_the_length() -> None:
@@ -96,9 +96,9 @@ def test_outputs_beyond_a_length_are_zero_and_the_state_is_that_at_the_length() 
     x = RNG.standard_normal((5, 2, 3)).astype(np.float32)
     output, (h, _) = layer(Tensor(x), None, Tensor(np.array([2, 5], np.int32)))
     short, (end, _) = layer(Tensor(x[:2]))
-    assert (engine.to_numpy(output)[2:, 0] == 0).all()
-    assert np.abs(engine.to_numpy(h)[0, 0] - engine.to_numpy(end)[0, 0]).max() < 1e-6
-    assert np.abs(engine.to_numpy(output)[:2, 0] - engine.to_numpy(short)[:, 0]).max() < 1e-6
+    assert (backend.to_numpy(output)[2:, 0] == 0).all()
+    assert np.abs(backend.to_numpy(h)[0, 0] - backend.to_numpy(end)[0, 0]).max() < 1e-6
+    assert np.abs(backend.to_numpy(output)[:2, 0] - backend.to_numpy(short)[:, 0]).max() < 1e-6
 
 
 def test_half_input_meets_float32_weights_in_float32_and_to_float_computes_in_half() -> None:

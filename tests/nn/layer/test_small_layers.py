@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mixtrain import engine, nn
+from mixtrain import backend, nn
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16, int32
 
 
 def numpy_of(value: Any) -> np.ndarray:
-    return engine.to_numpy(value)
+    return backend.to_numpy(value)
 
 
 def ones(*shape: int) -> Any:
@@ -59,7 +59,7 @@ def test_activations_with_numbers_use_and_check_them() -> None:
 
 def test_gradient_of_selu_is_that_of_the_formula() -> None:
     x = Tensor([-1.0, 2.0])
-    _, _, (gradient,) = engine.value_and_gradient(lambda x: (nn.SeLU()(x), None), [], [x])
+    _, _, (gradient,) = backend.value_and_gradient(lambda x: (nn.SeLU()(x), None), [], [x])
     scale, alpha = 1.0507009873554805, 1.6732632423543772
     assert numpy_of(gradient) == pytest.approx([scale * alpha * np.exp(-1), scale], rel=1e-6)
 
@@ -98,7 +98,7 @@ def test_clipping_leaves_short_tensors_and_zeros_alone() -> None:
     clip = nn.ClipByNorm()
     assert numpy_of(clip(Tensor([0.3, 0.4]), 1.0)) == pytest.approx([0.3, 0.4])
     x = Tensor([0.0, 0.0])
-    _, _, (gradient,) = engine.value_and_gradient(lambda x: (clip(x, 1.0), None), [], [x])
+    _, _, (gradient,) = backend.value_and_gradient(lambda x: (clip(x, 1.0), None), [], [x])
     assert numpy_of(gradient).tolist() == [1.0, 1.0]
     assert numpy_of(nn.ClipByNorm(1)(Tensor([[3.0, 4.0], [0.0, 0.5]]), Tensor(1.0))) == pytest.approx(
         np.array([[0.6, 0.8], [0.0, 0.5]])

@@ -9,9 +9,9 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import engine
+from mixtrain import backend
+from mixtrain.backend.facts import JitChoice
 from mixtrain.common.tensor import Tensor
-from mixtrain.engine.facts import JitChoice
 from mixtrain.nn.layer import Softmax
 from mixtrain.nn.loss import (
     BCELoss,
@@ -58,7 +58,7 @@ def test_scores_that_went_through_a_softmax_are_taken_as_they_are() -> None:
     expected = -math.log(math.exp(1.0) / (math.exp(1.0) + math.exp(0.0)))
     x = Tensor([[100.0, 0.0]])
     assert float(run(x)[0]) == pytest.approx(expected)
-    assert float(engine.compile_function(run, choice=JitChoice(False, "test"))(x)[0]) == pytest.approx(expected)
+    assert float(backend.compile_function(run, choice=JitChoice(False, "test"))(x)[0]) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_class_numbers_out_of_range_are_an_error_or_nan_but_never_a_number(loss:
     logits, labels = ones(2, 3), Tensor([0, label])
     with pytest.raises(ValueError, match=f"labels must be from 0 to 2; got {label}"):
         loss(logits, labels)
-    value = engine.compile_function(loss, choice=JitChoice(True, "test"))(logits, labels)
-    assert np.isnan(engine.to_numpy(value)).tolist() == [False, True]
+    value = backend.compile_function(loss, choice=JitChoice(True, "test"))(logits, labels)
+    assert np.isnan(backend.to_numpy(value)).tolist() == [False, True]
 
 
 def test_all_ignored_is_nan_in_the_mean_and_zero_in_the_sum() -> None:
@@ -114,21 +114,21 @@ def test_scores_of_one_sample_may_lack_the_batch_axis() -> None:
 
 def test_a_sure_and_wrong_probability_costs_what_it_does_in_the_reference() -> None:
     value = BCELoss(reduction="none")(Tensor([0.0, 1.0]), Tensor([1.0, 0.0]))
-    assert engine.to_numpy(value) == pytest.approx([27.631021, 27.631021])
+    assert backend.to_numpy(value) == pytest.approx([27.631021, 27.631021])
 
 
 def test_what_is_no_probability_is_an_error_or_nan() -> None:
     loss = BCELoss()
     with pytest.raises(ValueError, match="BCELoss: logits, which are probabilities here, must be from 0 to 1"):
         loss(Tensor([-1.0]), Tensor([1.0]))
-    run = engine.compile_function(loss, choice=JitChoice(False, "test"))
+    run = backend.compile_function(loss, choice=JitChoice(False, "test"))
     assert math.isnan(float(run(Tensor([-1.0]), Tensor([1.0]))))
 
 
 @pytest.mark.parametrize("score", [-1000.0, 1000.0])
 def test_large_scores_do_not_overflow(score: float) -> None:
     value = BCEWithLogitsLoss(reduction="none")(Tensor([score, score]), Tensor([0.0, 1.0]))
-    assert sorted(engine.to_numpy(value).tolist()) == [0.0, 1000.0]
+    assert sorted(backend.to_numpy(value).tolist()) == [0.0, 1000.0]
 
 
 def test_distances_broadcast_but_warn_where_both_sides_are_stretched() -> None:
@@ -155,7 +155,7 @@ class Cubed(LossBase):
 @pytest.mark.parametrize(("reduction", "expected"), [("none", [8.0, 2.0]), ("mean", 5.0), ("sum", 10.0)])
 def test_a_users_loss_weights_and_reduces(reduction: str, expected: Any) -> None:
     loss = Cubed(reduction)
-    assert engine.to_numpy(loss(Tensor([2.0, 1.0]), Tensor([0.0, 0.0]))).tolist() == expected
+    assert backend.to_numpy(loss(Tensor([2.0, 1.0]), Tensor([0.0, 0.0]))).tolist() == expected
     assert loss.get_axis(ones(2, 3, 4)) == (0, 1, 2)
     assert (loss.average, loss.reduce) == (reduction != "sum", reduction != "none")
 

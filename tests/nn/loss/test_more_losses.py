@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mixtrain import engine, nn
+from mixtrain import backend, nn
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16, float32
 from tests.nn.by_case import build
@@ -25,7 +25,7 @@ def ones(*shape: int) -> Any:
 def test_soft_margin_is_its_formula(reduction: str) -> None:
     expected = np.log1p(np.exp(-SIGN * X))
     expected = expected if reduction == "none" else getattr(expected, reduction)()
-    assert engine.to_numpy(nn.SoftMarginLoss(reduction)(Tensor(X), Tensor(SIGN))) == pytest.approx(expected, abs=1e-5)
+    assert backend.to_numpy(nn.SoftMarginLoss(reduction)(Tensor(X), Tensor(SIGN))) == pytest.approx(expected, abs=1e-5)
 
 
 def test_soft_margin_does_not_overflow() -> None:
@@ -36,11 +36,11 @@ def test_soft_margin_does_not_overflow() -> None:
 @pytest.mark.parametrize("half", [float16, bfloat16])
 def test_half_predictions_give_a_float32_loss_computed_in_float32(name: str, half: Any) -> None:
     loss, (x, *rest), _ = build(name, LOSSES[name])
-    x = Tensor(engine.to_numpy(x), half)
+    x = Tensor(backend.to_numpy(x), half)
     value = loss(x, *rest)
     assert value.dtype == float32
-    wide = Tensor(engine.to_numpy(x).astype(np.float32))
-    assert (engine.to_numpy(value) == engine.to_numpy(loss(wide, *rest))).all()
+    wide = Tensor(backend.to_numpy(x).astype(np.float32))
+    assert (backend.to_numpy(value) == backend.to_numpy(loss(wide, *rest))).all()
 
 
 def test_weights_of_classes_count_in_the_mean() -> None:
@@ -53,8 +53,8 @@ def test_weights_of_classes_count_in_the_mean() -> None:
 def test_zero_probabilities_count_for_nothing() -> None:
     x, label = Tensor([-1.0, -2.0]), Tensor([0.0, 1.0])
     value = nn.KLDivLoss("sum")(x, label)
-    _, _, (gradient,) = engine.value_and_gradient(lambda x: (nn.KLDivLoss("sum")(x, label), None), [], [x])
-    assert (float(value), engine.to_numpy(gradient).tolist()) == (2.0, [0.0, -1.0])
+    _, _, (gradient,) = backend.value_and_gradient(lambda x: (nn.KLDivLoss("sum")(x, label), None), [], [x])
+    assert (float(value), backend.to_numpy(gradient).tolist()) == (2.0, [0.0, -1.0])
 
 
 def test_defaults_are_the_references() -> None:

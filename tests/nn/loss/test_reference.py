@@ -9,10 +9,10 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import engine
+from mixtrain import backend
+from mixtrain.backend.facts import JitChoice
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16, float32
-from mixtrain.engine.facts import JitChoice
 from mixtrain.nn.loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -50,7 +50,7 @@ CASES: dict[str, Make] = {
 
 
 def numpy_of(value: Any) -> np.ndarray:
-    return engine.to_numpy(value)
+    return backend.to_numpy(value)
 
 
 def test_no_case_is_left_out() -> None:
@@ -66,10 +66,10 @@ def test_value_and_gradient_are_the_references(name: str, reduction: str, mode: 
     label = Tensor(known["label"])
 
     def both(x: Any) -> tuple[Any, Any]:
-        _, value, (gradient,) = engine.value_and_gradient(lambda x: ((v := loss(x, label)) + 0.0, v), [], [x])
+        _, value, (gradient,) = backend.value_and_gradient(lambda x: ((v := loss(x, label)) + 0.0, v), [], [x])
         return value, gradient
 
-    run = both if mode == "eager" else engine.compile_function(both, choice=JitChoice(False, "test"))
+    run = both if mode == "eager" else backend.compile_function(both, choice=JitChoice(False, "test"))
     value, gradient = run(Tensor(known["x"]))
     assert np.abs(numpy_of(value) - known[reduction]).max() < 1e-5
     assert np.abs(numpy_of(gradient) - known[f"g_{reduction}"]).max() < 1e-5

@@ -8,12 +8,12 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.nn.optim import SGD, Momentum
 from mixtrain.nn.optim.adapter import drive
 from tests.nn.optim.setting import parameter, tensors, values
 
-PLAIN = engine.JitChoice(False, "test")
+PLAIN = backend.JitChoice(False, "test")
 
 
 def variable(name: str, *numbers: float) -> keras.Variable:
@@ -27,7 +27,7 @@ def test_both_kinds_train_through_the_same_calls(kind: str) -> None:
     chosen = driver.select([w])
     assert chosen == [w]
     driver.build(chosen)
-    step = engine.compile_function(lambda gradients: driver.apply(gradients, chosen), choice=PLAIN)
+    step = backend.compile_function(lambda gradients: driver.apply(gradients, chosen), choice=PLAIN)
     for _ in range(2):
         step(tensors([1.0]))
     assert values(w) == [-0.25]

@@ -10,12 +10,12 @@ import pytest
 import mixtrain
 import mixtrain.nn as nn
 import mixtrain.ops as ops
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
 from tests.nn.optim.setting import parameter, tensors, values
 
-PLAIN = engine.JitChoice(False, "test")
+PLAIN = backend.JitChoice(False, "test")
 
 adam_update = ops.MultitypeFuncGraph("adam_update")
 
@@ -100,7 +100,7 @@ def test_the_zoos_adam_moves_as_ours(groups: Any, compiled: bool) -> None:
         for kind, parameters in ((ZooAdam, mine), (nn.AdamWeightDecay, ours))
     ]
     if compiled:
-        steps = [engine.compile_function(step, choice=PLAIN) for step in steps]
+        steps = [backend.compile_function(step, choice=PLAIN) for step in steps]
     for number in range(3):
         for step in steps:
             step(tensors([1.0 + number, 0.5], [-1.0]))

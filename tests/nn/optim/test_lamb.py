@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import mixtrain.nn as nn
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
 from tests.nn.optim.setting import parameter, tensors, values
 from tests.nn.reference import case
 
-PLAIN = engine.JitChoice(False, "test")
+PLAIN = backend.JitChoice(False, "test")
 
 
 def by_formula(weight: Any, gradients: Any, rate: float, decay: float) -> Any:
@@ -34,7 +34,7 @@ def test_five_compiled_steps_follow_the_formula(decay: float) -> None:
     given = case("optim", "optim_reference")
     start, gradients = given["start_fc.weight"], given["grad_fc.weight"]
     w = Parameter(start, "fc.weight")
-    step = engine.compile_function(nn.Lamb([w], 0.1, weight_decay=decay), choice=PLAIN)
+    step = backend.compile_function(nn.Lamb([w], 0.1, weight_decay=decay), choice=PLAIN)
     for gradient in gradients:
         step((Tensor(gradient),))
     np.testing.assert_allclose(w.asnumpy(), by_formula(start, gradients, 0.1, decay), rtol=1e-4)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import mixtrain.nn as nn
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
 from tests.nn.optim.setting import parameter, tensors, values
 
-PLAIN = engine.JitChoice(False, "test")
+PLAIN = backend.JitChoice(False, "test")
 
 
 def test_the_reference_documents_these_gradients() -> None:
@@ -66,7 +66,7 @@ def test_clipping_takes_the_smaller_of_the_layers_rate_and_the_optimizers(coeffi
 def test_compiled_steps_follow_the_schedule_inside_and_count_once() -> None:
     w = parameter("bias", 1.0)
     optimizer = nn.LARS(nn.SGD([w], [0.5, 0.25, 0.125]), use_clip=True)
-    step = engine.compile_function(optimizer, choice=PLAIN)
+    step = backend.compile_function(optimizer, choice=PLAIN)
     for _ in range(3):
         step(tensors([1.0]))
     assert (values(w), values(optimizer.global_step), float(optimizer.get_lr())) == ([0.125], [3], 0.125)

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import mixtrain.nn as nn
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
 from tests.nn.reference import case, cases
 
 FILE = "optim_reference"
 NAMES = ("fc.weight", "bn.gamma")
-PLAIN = engine.JitChoice(False, "test")
-XLA = engine.JitChoice(True, "test")
+PLAIN = backend.JitChoice(False, "test")
+XLA = backend.JitChoice(True, "test")
 
 
 class Warm(nn.LearningRateSchedule):
@@ -133,13 +133,13 @@ def test_documented_rules_are_kept_where_the_reference_parts_from_them(name: str
      "optim_momentum_schedule", "optim_momentum_mixed"],
 )
 def test_compiled_steps_give_the_reference_numbers(name: str) -> None:
-    assert errors(name, lambda optimizer: engine.compile_function(optimizer, choice=PLAIN)) < 2e-6
+    assert errors(name, lambda optimizer: backend.compile_function(optimizer, choice=PLAIN)) < 2e-6
 
 
 @pytest.mark.parametrize("name", ["optim_rmsprop_full_groups", "optim_ftrl_l2", "optim_adam_fallinggroup"])
 def test_xla_steps_give_the_reference_numbers(name: str) -> None:
     # XLA's square root on CPU is a little rougher.
-    assert errors(name, lambda optimizer: engine.compile_function(optimizer, choice=XLA)) < 1e-5
+    assert errors(name, lambda optimizer: backend.compile_function(optimizer, choice=XLA)) < 1e-5
 
 
 SLOTS: dict[str, tuple[Any, dict[str, Any]]] = {

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
 from mixtrain.nn.optim import SGD, Adam, AdamWeightDecay, Momentum
-from tests.engines import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW
 from tests.nn.reference import case, cases
 
 NAMES = ("fc.weight", "bn.gamma")
 RULES = {"momentum": Momentum, "sgd": SGD, "adam": Adam, "adamw": AdamWeightDecay}
-PLAIN = engine.JitChoice(False, "test")
-XLA = engine.JitChoice(True, "test")
+PLAIN = backend.JitChoice(False, "test")
+XLA = backend.JitChoice(True, "test")
 # The reference's CPU kernel of Momentum ignores use_nesterov; test_momentum.py has the documented rule.
 REFERENCE_CASES = [name for name in cases("optim_") if name != "optim_momentum_nesterov"]
 
@@ -81,7 +81,7 @@ def test_eager_steps_give_the_reference_numbers(name: str) -> None:
 def test_compiled_steps_give_the_reference_numbers(name: str) -> None:
     # JAX compiles by XLA alone, whose square root on CPU is a little rougher.
     limit = 1e-6 if ON_TENSORFLOW else 4e-6
-    assert errors(name, lambda optimizer: engine.compile_function(optimizer, choice=PLAIN)) < limit
+    assert errors(name, lambda optimizer: backend.compile_function(optimizer, choice=PLAIN)) < limit
 
 
 @pytest.mark.parametrize(
@@ -89,19 +89,19 @@ def test_compiled_steps_give_the_reference_numbers(name: str) -> None:
 )
 def test_xla_steps_give_the_reference_numbers(name: str) -> None:
     # XLA's square root on CPU is a little rougher.
-    assert errors(name, lambda optimizer: engine.compile_function(optimizer, choice=XLA)) < 1e-5
+    assert errors(name, lambda optimizer: backend.compile_function(optimizer, choice=XLA)) < 1e-5
 
 
 @pytest.mark.parametrize("name", ["optim_momentum", "optim_sgd_m_damp", "optim_adam_amsgrad", "optim_adamw_groups"])
 def test_steps_inside_a_branch_give_the_reference_numbers(name: str) -> None:
     def branching(optimizer: Any) -> Any:
         def step(gradients: Any) -> Any:
-            finite = engine.all_finite(gradients)
+            finite = backend.all_finite(gradients)
             writes = [*optimizer.parameters, *optimizer.state_variables()]
-            engine.cond(finite, lambda: optimizer(gradients), lambda: None, writes=writes)
+            backend.cond(finite, lambda: optimizer(gradients), lambda: None, writes=writes)
             return finite
 
-        return engine.compile_function(step, choice=PLAIN)
+        return backend.compile_function(step, choice=PLAIN)
 
     assert errors(name, branching) < 1e-6
 
@@ -115,10 +115,10 @@ def test_a_branch_not_taken_leaves_parameters_and_state(rule: str) -> None:
     before = [np.array(variable.numpy()) for variable in everything]
 
     def step(gradients: Any) -> Any:
-        engine.cond(engine.all_finite(gradients), lambda: optimizer(gradients), lambda: None, writes=everything)
+        backend.cond(backend.all_finite(gradients), lambda: optimizer(gradients), lambda: None, writes=everything)
         return ()
 
     infinite = tuple(Tensor(np.full(parameter.shape, np.inf, np.float32)) for parameter in parameters)
-    engine.compile_function(step, choice=PLAIN)(infinite)
+    backend.compile_function(step, choice=PLAIN)(infinite)
     for variable, value in zip(everything, before, strict=True):
         np.testing.assert_array_equal(variable.numpy(), value)

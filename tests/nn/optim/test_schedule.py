@@ -9,13 +9,13 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.tensor import Tensor
 from mixtrain.nn.optim import SGD, LearningRateSchedule
 from tests.nn.optim.setting import parameter, tensors, values
 
-PLAIN = engine.JitChoice(False, "test")
+PLAIN = backend.JitChoice(False, "test")
 
 
 def moved(learning_rate: Any, steps: int, *, compiled: bool = False) -> list[float]:
@@ -23,7 +23,7 @@ def moved(learning_rate: Any, steps: int, *, compiled: bool = False) -> list[flo
     w = parameter("w", 0.0)
     optimizer: Any = SGD([w], learning_rate)
     if compiled:
-        optimizer = engine.compile_function(optimizer, choice=PLAIN)
+        optimizer = backend.compile_function(optimizer, choice=PLAIN)
     places = [0.0]
     for _ in range(steps):
         optimizer(tensors([1.0]))
@@ -73,14 +73,14 @@ def test_plain_arithmetic_with_the_step_works_in_schedules() -> None:
 def test_the_rate_can_be_changed_between_compiled_steps() -> None:
     w = parameter("w", 0.0)
     optimizer = SGD([w], 0.5)
-    step = engine.compile_function(optimizer, choice=PLAIN)
+    step = backend.compile_function(optimizer, choice=PLAIN)
     step(tensors([1.0]))
     optimizer.learning_rate.set_data(Tensor(0.25))
     step(tensors([1.0]))
     optimizer.learning_rate = 0.125
     step(tensors([1.0]))
     assert values(w) == [-0.875]
-    assert engine.trace_count(step) == 1
+    assert backend.trace_count(step) == 1
 
 
 def test_the_coming_rate_can_be_read() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import mixtrain
 import mixtrain.nn as nn
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.nn.step.compiled_call import CompiledCall
 from mixtrain.precision.apply import apply_plan
 from mixtrain.precision.planner import plan_precision
@@ -21,9 +21,9 @@ def _call(net: Any) -> tuple[CompiledCall, list[str]]:
     """Return a network's compiled call, and the formats of the choices that were asked for."""
     asked: list[str] = []
 
-    def choice() -> engine.JitChoice:
+    def choice() -> backend.JitChoice:
         asked.append(str(net(X).dtype))
-        return engine.JitChoice(False, "a test")
+        return backend.JitChoice(False, "a test")
 
     return CompiledCall(net, net, choice), asked
 
@@ -31,7 +31,7 @@ def _call(net: Any) -> tuple[CompiledCall, list[str]]:
 def test_calls_of_one_form_are_traced_once_and_the_choice_is_asked_for_once() -> None:
     net = nn.Dense(3, 1)
     call, asked = _call(net)
-    found = [engine.to_numpy(call(X)) for _ in range(3)]
+    found = [backend.to_numpy(call(X)) for _ in range(3)]
     assert (call.traces(), len(asked)) == (1, 1)
     assert all((one == found[0]).all() for one in found)
     assert np.abs(found[0] - net(X).asnumpy()).max() < 1e-6
@@ -59,9 +59,9 @@ def test_what_it_was_compiled_for_may_change_and_it_is_compiled_anew_once(change
 
 
 def test_a_failure_to_choose_leaves_the_next_call_to_choose_again() -> None:
-    answers: list[Any] = [ValueError("no"), engine.JitChoice(False, "a test")]
+    answers: list[Any] = [ValueError("no"), backend.JitChoice(False, "a test")]
 
-    def choice() -> engine.JitChoice:
+    def choice() -> backend.JitChoice:
         answer = answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -70,20 +70,20 @@ def test_a_failure_to_choose_leaves_the_next_call_to_choose_again() -> None:
     call = CompiledCall(lambda x: x + 1.0, nn.Identity(), choice)
     with pytest.raises(ValueError, match="no"):
         call(X)
-    assert (engine.to_numpy(call(X)) == 2).all()
+    assert (backend.to_numpy(call(X)) == 2).all()
 
 
 def test_another_way_to_compile_may_be_given() -> None:
     given = []
 
-    def compile_function(function: Any, *, choice: engine.JitChoice) -> Any:
+    def compile_function(function: Any, *, choice: backend.JitChoice) -> Any:
         given.append(choice.reason)
         return function
 
     call = CompiledCall(
-        lambda x: x * 3.0, nn.Identity(), lambda: engine.JitChoice(False, "a test"), compile_function=compile_function
+        lambda x: x * 3.0, nn.Identity(), lambda: backend.JitChoice(False, "a test"), compile_function=compile_function
     )
-    assert (engine.to_numpy(call(X)) == 3).all() and given == ["a test"]
+    assert (backend.to_numpy(call(X)) == 3).all() and given == ["a test"]
 
 
 def test_plans_of_other_networks_cause_no_trace() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import engine, nn, ops
+from mixtrain import backend, nn, ops
 
 X, Y = mixtrain.Tensor([1.0, 2.0]), mixtrain.Tensor([3.0, 4.0])
 
@@ -27,7 +27,7 @@ class Net(nn.Cell):
 def plain(values: Any) -> Any:
     if isinstance(values, tuple):
         return tuple(map(plain, values))
-    return engine.to_numpy(values).tolist()
+    return backend.to_numpy(values).tolist()
 
 
 @pytest.mark.parametrize(

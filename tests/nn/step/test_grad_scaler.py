@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import Parameter, Tensor, engine, nn, ops
+from mixtrain import Parameter, Tensor, backend, nn, ops
 from mixtrain.amp import GradScaler
 from mixtrain.precision.loss_scale import LossScaleRule
-from tests.engines import MODES, gradient_of
+from tests.backends import MODES, gradient_of
 
 
 def weight(*values: float, name: str = "w") -> Parameter:
@@ -26,12 +26,12 @@ def momentum(*weights: Any) -> nn.Momentum:
 
 def gradients(scaler: GradScaler, variable: Any, slope: Any) -> list[Any]:
     """Return the gradient of the scaled loss ``slope * variable`` in a list: the slope, scaled."""
-    slope = engine.to_tensor(slope, "float32")
+    slope = backend.to_tensor(slope, "float32")
     return gradient_of(lambda: scaler.scale(keras.ops.sum(slope * variable.value)), variable)
 
 
 def numbers(variables: Any) -> list[Any]:
-    return [engine.to_numpy(variable).tolist() for variable in variables]
+    return [backend.to_numpy(variable).tolist() for variable in variables]
 
 
 # ---- the scale ------------------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ def test_sparse_gradients_stay_sparse_and_a_bad_row_skips(mode: str) -> None:
         with tf.GradientTape() as tape:
             loss = scaler.scale(tf.reduce_sum(slope * tf.gather(table.value, [2, 2])))
         grads = scaler.unscale_([tape.gradient(loss, table.value)], optimizer)
-        kinds.append(engine.is_sparse(grads[0]))
+        kinds.append(backend.is_sparse(grads[0]))
         applied = scaler.step(optimizer, grads, [table])
         scaler.update()
         return applied

@@ -11,11 +11,11 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import Parameter, Tensor, engine, nn
+from mixtrain import Parameter, Tensor, backend, nn
 from mixtrain.amp import GradScaler
 from mixtrain.precision.loss_scale import SMALLEST_NORMAL, LossScaleState
 from mixtrain.precision.scale_arguments import checked_growth
-from tests.engines import MODES, gradient_of, on_jax_only_some
+from tests.backends import MODES, gradient_of, on_jax_only_some
 
 REFERENCE = dict(np.load(pathlib.Path(__file__).parents[2] / "data" / "grad_scaler_reference.npz"))
 CASES = range(len(REFERENCE["settings"]))
@@ -61,7 +61,7 @@ class Pair:
         momentum, moment = self.optimizers[0].moments[0], self.optimizers[1]._momentums[0]
         state = (self.scaler.state.loss_scale, self.scaler.state.good_steps)
         values = (*state, keras.ops.stack([weight.value for weight in self.weights]), momentum, moment)
-        return [engine.to_tensor(value) for value in values]
+        return [backend.to_tensor(value) for value in values]
 
     def scaled_loss(self, weight: Any, target: Any) -> Any:
         return self.scaler.scale(0.5 * keras.ops.sum((weight.value - target) ** 2) / self.micro)
@@ -78,7 +78,7 @@ def check(case: int, pair: Pair, iteration: Callable[..., Any], steps: int) -> N
     """Compare a run with the recorded one."""
     pair.start(case)
     rows = [
-        [engine.to_numpy(value) for value in iteration(Tensor(row))] for row in REFERENCE["targets"][case][:steps]
+        [backend.to_numpy(value) for value in iteration(Tensor(row))] for row in REFERENCE["targets"][case][:steps]
     ]
     names = ("scale", "tracker", "weight", "momentum", "moment")
     for name, column in zip(names, zip(*rows, strict=True), strict=True):
@@ -103,7 +103,7 @@ def test_a_compiled_loop_equals_pytorch_after_every_iteration(case: int) -> None
 def test_a_loop_was_traced_once() -> None:
     pair, iteration = compiled(*settings_of(0), "compiled")
     check(0, pair, iteration, steps=3)
-    assert engine.trace_count(iteration) == 1
+    assert backend.trace_count(iteration) == 1
 
 
 @pytest.mark.tensorflow  # JAX has XLA alone.
@@ -134,7 +134,7 @@ def scales(bad: bool, count: int, growth: float = 2.0, interval: int = 2000) -> 
     seen = []
     for _ in range(count):
         state.advance(not bad)
-        seen.append(engine.to_numpy(state.loss_scale))
+        seen.append(backend.to_numpy(state.loss_scale))
     return np.float32(seen)
 
 

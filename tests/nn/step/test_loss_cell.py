@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import amp, engine, nn
+from mixtrain import amp, backend, nn
 
 X = mixtrain.Tensor([[1.0, 2.0], [3.0, 5.0]])
 LABEL = mixtrain.Tensor([[1.0], [2.0]])
@@ -92,8 +92,8 @@ def test_parameters_keep_the_networks_names() -> None:
 def test_an_eval_cell_returns_loss_outputs_and_label() -> None:
     loss, outputs, label = nn.WithEvalCell(_summing().to_float(mixtrain.float16), nn.MSELoss())(X, LABEL)
     assert (float(loss), outputs.dtype.name) == (20.0, "float32")
-    assert engine.to_numpy(outputs).tolist() == [[3.0], [8.0]]
-    assert engine.to_numpy(label).tolist() == [[1.0], [2.0]]
+    assert backend.to_numpy(outputs).tolist() == [[3.0], [8.0]]
+    assert backend.to_numpy(label).tolist() == [[1.0], [2.0]]
 
 
 def test_an_eval_cell_without_a_loss_gives_zero() -> None:

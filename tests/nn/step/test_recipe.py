@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.nn.step.recipe import Scaling, run_step
 
 
@@ -27,7 +27,7 @@ def test_without_scaling_the_gradients_are_applied_as_they_are() -> None:
     weight, seen = _parameter(1.0, 2.0), []
     result = run_step(lambda x: keras.ops.sum(weight * x), [mixtrain.Tensor([3.0, 4.0])], [weight], apply=seen.extend)
     assert (float(result.loss), result.overflow, result.loss_scale) == (11.0, None, None)
-    assert engine.to_numpy(seen[0]).tolist() == [3.0, 4.0]
+    assert backend.to_numpy(seen[0]).tolist() == [3.0, 4.0]
 
 
 @pytest.mark.parametrize("scale", [2.0, 3.0, 1000.0, 2.0**24])
@@ -119,7 +119,7 @@ def test_sparse_gradients_are_unscaled_and_checked() -> None:
         result = run_step(loss, [rows, mixtrain.Tensor(factor)], [table], apply=seen.extend, scaling=_scaling(8.0))
         assert bool(result.overflow) is overflow
     assert len(seen) == 1
-    assert engine.to_numpy(keras.ops.convert_to_tensor(seen[0])).tolist() == [[0, 0], [2, 2], [0, 0], [2, 2]]
+    assert backend.to_numpy(keras.ops.convert_to_tensor(seen[0])).tolist() == [[0, 0], [2, 2], [0, 0], [2, 2]]
 
 
 def test_a_loss_that_depends_on_no_weight_is_refused() -> None:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import Parameter, Tensor, engine, nn
+from mixtrain import Parameter, Tensor, backend, nn
 from mixtrain.amp import GradScaler
-from tests.engines import MODES, compiled
+from tests.backends import MODES, compiled
 
 
 class Loop:
@@ -116,7 +116,7 @@ def test_a_trace_that_failed_leaves_no_stage_behind_and_its_graph_can_go() -> No
     loop = Loop()
 
     def fails() -> Any:
-        graphs.append(weakref.ref(engine.traces()[0]))
+        graphs.append(weakref.ref(backend.traces()[0]))
         loop.unscale()
         raise KeyError("a slip between unscale_ and step")
 
@@ -179,7 +179,7 @@ def test_a_step_and_an_update_in_a_branch_accumulate_over_calls(kind: str) -> No
     def run(slope: Any, last: Any) -> None:
         total.assign_add(loop.gradient(slope)[0])
         if last:
-            loop.step([engine.snapshot(total)])
+            loop.step([backend.snapshot(total)])
             loop.update()
             total.assign([0.0])
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import engine, nn
+from mixtrain import backend, nn
 from tests.train.planted import GOLDEN, Chain, batches
 
 X, LABEL = mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([[0.0]])
@@ -27,7 +27,7 @@ def _step(cell: Any = nn.TrainOneStepCell, *options: Any, loss_scale: float = 1.
 
 
 def _weight(step: Any) -> list[list[float]]:
-    return engine.to_numpy(step.weights[0]).tolist()
+    return backend.to_numpy(step.weights[0]).tolist()
 
 
 @MODES
@@ -63,7 +63,7 @@ def test_set_sens_changes_the_next_step() -> None:
 def test_gradients_are_returned_by_name_where_they_are_asked_for() -> None:
     loss, gradients = _step(nn.TrainOneStepCell, None, True)(X, LABEL)
     assert float(loss) == 9.0
-    assert {name: engine.to_numpy(value).tolist() for name, value in gradients.items()} == {"weight": [[6.0, 12.0]]}
+    assert {name: backend.to_numpy(value).tolist() for name, value in gradients.items()} == {"weight": [[6.0, 12.0]]}
 
 
 def test_only_the_parameters_of_the_optimizer_move() -> None:
@@ -108,7 +108,7 @@ def test_a_scaled_step_follows_a_golden_sequence(mode: int, case: int) -> None:
         overflows.append(bool(overflow))
     assert used == [first, *expected[:-1]]
     assert overflows == [flag == "1" for flag in flags]
-    assert float(engine.to_numpy(step.scale_sense)) == expected[-1]
+    assert float(backend.to_numpy(step.scale_sense)) == expected[-1]
 
 
 @pytest.mark.parametrize("shape", [(), (1,)])
@@ -160,9 +160,9 @@ def test_an_update_cell_of_ones_own_moves_the_scale(mode: int) -> None:
     )
     used = [float(step(mixtrain.Tensor(x), mixtrain.Tensor(y))[2]) for x, y in batches("00100")]
     assert used == [64, 65, 66, 16.5, 17.5]
-    assert float(engine.to_numpy(step.state.skipped_steps)) == 1
+    assert float(backend.to_numpy(step.state.skipped_steps)) == 1
     # The counts at the smallest scale go by this scale, not by the one of the start.
-    assert float(engine.to_numpy(step.state.loss_scale)) == 17.5
+    assert float(backend.to_numpy(step.state.loss_scale)) == 17.5
 
 
 class OwnStep(nn.TrainOneStepWithLossScaleCell):
@@ -174,7 +174,7 @@ class OwnStep(nn.TrainOneStepWithLossScaleCell):
         start = keras.ops.ones(loss.shape, loss.dtype) * scale
         gradients = [gradient / scale for gradient in self.grad(self.network, self.weights)(*inputs, start)]
         overflow = self.process_loss_scale(self.get_overflow_status(status, gradients))
-        engine.cond(overflow, lambda: None, lambda: self.optimizer(gradients))
+        backend.cond(overflow, lambda: None, lambda: self.optimizer(gradients))
         return loss, overflow, scale
 
 
@@ -198,7 +198,7 @@ def test_a_step_is_compiled_anew_only_when_its_precision_or_mode_changes() -> No
         step(X, LABEL)
     (call,) = step._compiled.values()
     compiled = call.compiled()
-    assert engine.trace_count(compiled) == 1
+    assert backend.trace_count(compiled) == 1
     step.network.backbone_network.to_float(mixtrain.bfloat16)
     step(X, LABEL)
     assert call.compiled() is not compiled and call.traces() == 1

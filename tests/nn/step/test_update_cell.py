@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import engine, nn
+from mixtrain import backend, nn
 from tests.train.planted import GOLDEN
 
 
@@ -22,14 +22,14 @@ def test_the_update_cell_follows_every_golden_sequence(
     mixtrain.set_context(mode=mode)
     cell = nn.DynamicLossScaleUpdateCell(first, factor, window)
     scale = mixtrain.Parameter(np.float32(first), name="scale", requires_grad=False)
-    update = engine.compile_function(lambda overflow: cell(scale, overflow), choice=engine.JitChoice(False, "test"))
+    update = backend.compile_function(lambda overflow: cell(scale, overflow), choice=backend.JitChoice(False, "test"))
     seen = []
     for flag in flags:
         overflow = mixtrain.Tensor(flag == "1")
         assert bool(update(overflow)) == (flag == "1")
         seen.append(float(scale.asnumpy()))
     assert seen == expected
-    assert float(engine.to_numpy(cell.state.loss_scale)) == expected[-1]
+    assert float(backend.to_numpy(cell.state.loss_scale)) == expected[-1]
 
 
 def test_5000_good_and_5000_bad_steps_stay_finite() -> None:
@@ -40,9 +40,9 @@ def test_5000_good_and_5000_bad_steps_stay_finite() -> None:
         cell(scale, overflow)
         return (keras.ops.convert_to_tensor(scale),)
 
-    loop = engine.CompiledSteps(step, choice=engine.JitChoice(False, "test")).streamed
-    flags = engine.pipeline_from_arrays([np.repeat([False, True], 5000)])
-    scales = engine.to_numpy(loop(flags.graph_iterator(), 10_000)[0])
+    loop = backend.CompiledSteps(step, choice=backend.JitChoice(False, "test")).streamed
+    flags = backend.pipeline_from_arrays([np.repeat([False, True], 5000)])
+    scales = backend.to_numpy(loop(flags.graph_iterator(), 10_000)[0])
     assert np.isfinite(scales).all() and scales.min() >= 1
     assert (scales[4999], scales[9999]) == (2.0**127, 1.0)
 

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mixtrain import Model, engine, nn, train
+from mixtrain import Model, backend, nn, train
 from mixtrain.train import callback as room
 from mixtrain.train.callback import Callback, CallbackList
 from mixtrain.train.callback.callback import HOOKS
 from mixtrain.train.callback.keras_adapter import KerasCallbackAdapter
 from mixtrain.train.run_context import CallbackArguments, RunContext
-from tests.engines import on_jax_only_some
+from tests.backends import on_jax_only_some
 
 Make = Callable[[pathlib.Path], Callback]
 
@@ -75,7 +75,7 @@ def _run(callback: Any, folder: pathlib.Path, mode: str, sink: bool) -> tuple[An
     else:
         result = model.eval(BATCHES, told, dataset_sink_mode=sink)
     variables = [*net.get_parameters(), *model.train_network.driver.state_variables()]
-    return dict(result), [engine.to_numpy(variable).tobytes() for variable in variables]
+    return dict(result), [backend.to_numpy(variable).tobytes() for variable in variables]
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import Model, engine, nn
+from mixtrain import Model, backend, nn
 from mixtrain.train.callback import EarlyStopping, History, LambdaCallback, LearningRateScheduler, ReduceLROnPlateau
 from mixtrain.train.run_context import RunContext
 from tests.nn.optim.setting import parameter
@@ -37,7 +37,7 @@ def test_the_values_of_the_best_epoch_are_put_back_with_the_optimizer(
     once = _model(kind, rate=8.0)
     once.train(1, BATCHES, verbose=0)
     found, expected = (
-        [engine.to_numpy(v) for v in one.train_network.driver.state_variables()] for one in (model, once)
+        [backend.to_numpy(v) for v in one.train_network.driver.state_variables()] for one in (model, once)
     )
     np.testing.assert_equal(found, expected)
     assert model.predict_network.weight.asnumpy().tolist() == once.predict_network.weight.asnumpy().tolist()

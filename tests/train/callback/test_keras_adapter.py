@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import engine
+from mixtrain import backend
 from mixtrain.nn.cell import Cell
 from mixtrain.nn.optim import SGD
 from mixtrain.train.callback import CallbackList
@@ -214,7 +214,7 @@ def test_early_stopping_puts_back_the_best_weights(cell: bool) -> None:
     context = tell_run([Move(), stopping], [[1.0]] * 5, metrics=values, network=network)
     assert context.original_args().cur_epoch_num == 4
     assert stopping.stopped_epoch == 3
-    np.testing.assert_array_equal(engine.to_numpy(variable), np.ones(variable.shape))
+    np.testing.assert_array_equal(backend.to_numpy(variable), np.ones(variable.shape))
 
 
 def test_a_watched_loss_is_better_when_lower() -> None:
@@ -295,7 +295,7 @@ def test_a_cell_is_called_and_its_weights_are_read_and_set() -> None:
 
     class Use(keras.callbacks.Callback):
         def on_train_begin(self, logs: Any = None) -> None:
-            seen.append(engine.to_numpy(self.model(np.array([2.0, 2.0], np.float32))).tolist())
+            seen.append(backend.to_numpy(self.model(np.array([2.0, 2.0], np.float32))).tolist())
             self.model.set_weights([2 * value for value in self.model.get_weights()])
 
     tell_run(Use(), [[1.0]], network=network)

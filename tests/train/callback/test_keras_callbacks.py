@@ -13,9 +13,9 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import DynamicLossScaleManager, Model, engine, nn, train
+from mixtrain import DynamicLossScaleManager, Model, backend, nn, train
 from mixtrain.serialization.run_state import take_run_state
-from tests.engines import on_jax_only_some
+from tests.backends import on_jax_only_some
 from tests.train.events import numbers
 
 # Keras's TensorBoard writes by TensorFlow, whatever the backend.
@@ -125,7 +125,7 @@ def _state(model: Model) -> list[np.ndarray]:
     """Return the optimizer's slots, the counts of loss scaling and the states of random numbers."""
     cell = model.train_network
     counts = take_run_state(cell, {}).arrays
-    return [*map(engine.to_numpy, cell.driver.state_variables()), *(counts[name] for name in sorted(counts))]
+    return [*map(backend.to_numpy, cell.driver.state_variables()), *(counts[name] for name in sorted(counts))]
 
 
 class BreakOff(keras.callbacks.Callback):

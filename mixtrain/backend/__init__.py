@@ -1,0 +1,291 @@
+"""The backend interface: what mixtrain needs of the array library under Keras, from the backend that Keras runs on.
+
+Every name below means the same on every backend; the files of a backend carry the same names. Packages above use
+`keras.ops`, `keras.Variable` and this interface, nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mixtrain.backend.supported import check_asked_backend, check_backend
+
+check_asked_backend()
+
+import keras
+
+check_backend(keras.backend.backend())
+
+from mixtrain.backend.class_labels import (
+    ClassLabels,
+    LabelOutOfRange,
+    first_outside,
+    note_class_labels,
+    telling_place,
+)
+from mixtrain.backend.example_columns import ExampleColumn, UnreadableRecord
+from mixtrain.backend.facts import DeviceFacts, GroupFacts, JitChoice
+from mixtrain.backend.layout import cast_keeping_layout, elementwise, join_along, nhwc_of, reduce_axes, to_channels_last
+from mixtrain.backend.tensor_base import TensorBase, backend_value, public_tensor, wrap_with
+
+if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
+    from mixtrain.backend.tensorflow import chance, colours, images, warp
+    from mixtrain.backend.tensorflow.branches import branching, call_with_branches, tensor_decided, with_branches
+    from mixtrain.backend.tensorflow.compile import (
+        choose_jit,
+        compile_function,
+        is_tracing,
+        outside_graph,
+        trace_count,
+        trace_for,
+    )
+    from mixtrain.backend.tensorflow.control import call_python, cond
+    from mixtrain.backend.tensorflow.cross_entropy import (
+        softmax_cross_entropy,
+        sparse_softmax_cross_entropy,
+    )
+    from mixtrain.backend.tensorflow.device import describe_device
+    from mixtrain.backend.tensorflow.export import write_onnx, write_saved_model
+    from mixtrain.backend.tensorflow.failure import naming_layers
+    from mixtrain.backend.tensorflow.gradient import (
+        all_finite,
+        densified,
+        global_norm,
+        is_sparse,
+        map_values,
+        value_and_gradient,
+        with_backward_hook,
+    )
+    from mixtrain.backend.tensorflow.gather import choose_marked, gather_in_batches, gather_places, unique_with_places
+    from mixtrain.backend.tensorflow.held import HeldValue
+    from mixtrain.backend.tensorflow.image_files import ImageFiles, UnreadableFile
+    from mixtrain.backend.tensorflow.jit import compile_once
+    from mixtrain.backend.tensorflow.normalise import fused_batch_norm, normalise_axes
+    from mixtrain.backend.tensorflow.pooling import pool
+    from mixtrain.backend.tensorflow.products import product, times_transposed
+    from mixtrain.backend.tensorflow.records import Examples, first_example
+    from mixtrain.backend.tensorflow.requirements import require, speaking_of
+    from mixtrain.backend.tensorflow.row_function import RowFunction, RowPart, call_row, processors
+    from mixtrain.backend.tensorflow.scan import scan
+    from mixtrain.backend.tensorflow.steps import GROUPS, CompiledSteps
+    from mixtrain.backend.tensorflow.storage import exchange_storage, read_storage, storage_in
+    from mixtrain.backend.tensorflow.stream import (
+        EndOfStream,
+        Pipeline,
+        is_pipeline_source,
+        pipeline_from_arrays,
+        pipeline_from_batches,
+        pipeline_from_rows,
+        wrap_pipeline,
+    )
+    from mixtrain.backend.tensorflow.summary import EventWriter
+    from mixtrain.backend.tensorflow.tensor import (
+        BACKEND_TENSORS,
+        TENSOR_TYPES,
+        byte_count,
+        bytes_of,
+        double_precision,
+        from_channels_last,
+        give_mask,
+        held_format,
+        is_open_size,
+        is_symbolic,
+        is_tensor,
+        known_value,
+        mask_of,
+        name_scope,
+        register_tensor,
+        snapshot,
+        to_numpy,
+        to_tensor,
+        truth,
+        wait_for,
+    )
+    from mixtrain.backend.tensorflow.trace import as_written, has_results, traces
+    from mixtrain.backend.tensorflow.variables import store
+else:
+    from mixtrain.backend.jax import chance, colours, images, warp
+    from mixtrain.backend.jax.branches import branching, call_with_branches, tensor_decided, with_branches
+    from mixtrain.backend.jax.compile import (
+        choose_jit,
+        compile_function,
+        is_tracing,
+        outside_graph,
+        trace_count,
+        trace_for,
+    )
+    from mixtrain.backend.jax.control import call_python, cond
+    from mixtrain.backend.jax.cross_entropy import (
+        softmax_cross_entropy,
+        sparse_softmax_cross_entropy,
+    )
+    from mixtrain.backend.jax.device import describe_device
+    from mixtrain.backend.jax.export import write_onnx, write_saved_model
+    from mixtrain.backend.jax.failure import naming_layers
+    from mixtrain.backend.jax.gradient import (
+        all_finite,
+        densified,
+        global_norm,
+        is_sparse,
+        map_values,
+        value_and_gradient,
+        with_backward_hook,
+    )
+    from mixtrain.backend.jax.gather import choose_marked, gather_in_batches, gather_places, unique_with_places
+    from mixtrain.backend.jax.held import HeldValue
+    from mixtrain.backend.jax.image_files import ImageFiles, UnreadableFile
+    from mixtrain.backend.jax.jit import compile_once
+    from mixtrain.backend.jax.normalise import fused_batch_norm, normalise_axes
+    from mixtrain.backend.jax.pooling import pool
+    from mixtrain.backend.jax.products import product, times_transposed
+    from mixtrain.backend.jax.records import Examples, first_example
+    from mixtrain.backend.jax.requirements import require, speaking_of
+    from mixtrain.backend.jax.row_function import RowFunction, RowPart, call_row, processors
+    from mixtrain.backend.jax.scan import scan
+    from mixtrain.backend.jax.steps import GROUPS, CompiledSteps
+    from mixtrain.backend.jax.storage import exchange_storage, read_storage, storage_in
+    from mixtrain.backend.jax.stream import (
+        EndOfStream,
+        Pipeline,
+        is_pipeline_source,
+        pipeline_from_arrays,
+        pipeline_from_batches,
+        pipeline_from_rows,
+        wrap_pipeline,
+    )
+    from mixtrain.backend.jax.summary import EventWriter
+    from mixtrain.backend.jax.tensor import (
+        BACKEND_TENSORS,
+        TENSOR_TYPES,
+        byte_count,
+        bytes_of,
+        double_precision,
+        from_channels_last,
+        give_mask,
+        held_format,
+        is_open_size,
+        is_symbolic,
+        is_tensor,
+        known_value,
+        mask_of,
+        name_scope,
+        register_tensor,
+        snapshot,
+        to_numpy,
+        to_tensor,
+        truth,
+        wait_for,
+    )
+    from mixtrain.backend.jax.trace import as_written, has_results, traces
+    from mixtrain.backend.jax.variables import store
+
+__all__ = [
+    "GROUPS",
+    "BACKEND_TENSORS",
+    "TENSOR_TYPES",
+    "ClassLabels",
+    "CompiledSteps",
+    "DeviceFacts",
+    "EndOfStream",
+    "EventWriter",
+    "ExampleColumn",
+    "Examples",
+    "GroupFacts",
+    "HeldValue",
+    "ImageFiles",
+    "JitChoice",
+    "LabelOutOfRange",
+    "Pipeline",
+    "RowFunction",
+    "RowPart",
+    "TensorBase",
+    "UnreadableFile",
+    "UnreadableRecord",
+    "all_finite",
+    "as_written",
+    "backend_value",
+    "byte_count",
+    "bytes_of",
+    "call_python",
+    "call_row",
+    "branching",
+    "call_with_branches",
+    "cast_keeping_layout",
+    "chance",
+    "choose_jit",
+    "choose_marked",
+    "colours",
+    "compile_function",
+    "compile_once",
+    "cond",
+    "densified",
+    "describe_device",
+    "double_precision",
+    "elementwise",
+    "exchange_storage",
+    "first_example",
+    "first_outside",
+    "from_channels_last",
+    "fused_batch_norm",
+    "gather_in_batches",
+    "gather_places",
+    "give_mask",
+    "global_norm",
+    "has_results",
+    "held_format",
+    "images",
+    "is_pipeline_source",
+    "is_sparse",
+    "is_open_size",
+    "is_symbolic",
+    "is_tensor",
+    "is_tracing",
+    "join_along",
+    "known_value",
+    "map_values",
+    "mask_of",
+    "name_scope",
+    "naming_layers",
+    "nhwc_of",
+    "normalise_axes",
+    "note_class_labels",
+    "outside_graph",
+    "pipeline_from_arrays",
+    "pipeline_from_batches",
+    "pipeline_from_rows",
+    "pool",
+    "processors",
+    "public_tensor",
+    "product",
+    "read_storage",
+    "reduce_axes",
+    "register_tensor",
+    "require",
+    "scan",
+    "snapshot",
+    "softmax_cross_entropy",
+    "sparse_softmax_cross_entropy",
+    "speaking_of",
+    "storage_in",
+    "store",
+    "telling_place",
+    "tensor_decided",
+    "times_transposed",
+    "to_channels_last",
+    "to_numpy",
+    "to_tensor",
+    "trace_count",
+    "trace_for",
+    "traces",
+    "truth",
+    "unique_with_places",
+    "value_and_gradient",
+    "warp",
+    "with_backward_hook",
+    "with_branches",
+    "wait_for",
+    "wrap_with",
+    "wrap_pipeline",
+    "write_onnx",
+    "write_saved_model",
+]

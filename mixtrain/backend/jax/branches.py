@@ -1,0 +1,86 @@
+"""Tensors that decide an ``if`` or ``while`` of a compiled call: what cannot be traced in all ways is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import keras
+
+from mixtrain.backend.deciding import deciding_code
+from mixtrain.backend.jax.ways import decisions
+
+
+def with_branches(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function: it is traced in all ways, as it is."""
+    return function
+
+
+def branching(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the method: it is traced in all ways, as it is."""
+    return method
+
+
+def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
+    """Call a compiled function.
+
+    Args:
+        compiled: The compiled function.
+        *args: Its arguments.
+
+    Returns:
+        Its results.
+
+    Raises:
+        TypeError: A tensor decides a branch, or a layer needs the value of a tensor in Python; the message says where
+            and what to write.
+    """
+    try:
+        return compiled(*args)
+    except (jax.errors.ConcretizationTypeError, AttributeError, IndexError) as caught:
+        # Keras, adding a layer's arguments to an error of JAX's, fails with an AttributeError.
+        error = _jax_error(caught)
+        if not isinstance(error, jax.errors.TracerBoolConversionError):
+            refusal = None if error is None else _value_needed(error)
+            if refusal is None:
+                raise
+            raise refusal from error
+        code = deciding_code(error, jax.__file__)
+        where = code.co_qualname if code is not None else "a compiled call"
+        raise TypeError(
+            f"{where}: with the JAX backend, expected a Python value to decide a while of a compiled call, the last of "
+            "many ifs, or one inside a loop of JAX's; got a tensor. Write ops.select(condition, one, other), run in "
+            "PYNATIVE_MODE, or set KERAS_BACKEND=tensorflow."
+        ) from error
+
+
+def _jax_error(error: BaseException | None) -> BaseException | None:
+    """Return JAX's error that a tensor has no value yet, where an error comes from one."""
+    found = None
+    while error is not None:
+        no_index = isinstance(error, IndexError) and "static integers" in str(error)
+        found = error if isinstance(error, jax.errors.ConcretizationTypeError) or no_index else found
+        error = error.__context__
+    return found
+
+
+def _value_needed(error: BaseException) -> TypeError | None:
+    """Return what to say of the innermost Keras layer that asked a tensor for its value; None where there is none."""
+    layer, trace = None, error.__traceback__
+    while trace is not None:
+        caller = trace.tb_frame.f_locals.get("self")
+        layer = caller if isinstance(caller, keras.Layer) else layer
+        trace = trace.tb_next
+    if layer is None:
+        return None
+    return TypeError(
+        f"{layer.name} ({type(layer).__name__}): with the JAX backend, expected a layer that computes without the "
+        "values of tensors in Python while a step is compiled; got one that asks for them, as int(tensor) does. Write "
+        "its work into the data set, run in PYNATIVE_MODE, or set KERAS_BACKEND=tensorflow."
+    )
+
+
+def tensor_decided() -> bool:
+    """Say whether results of Python's own may differ with what a tensor decided, and must become tensors."""
+    return bool(decisions())

@@ -1,0 +1,83 @@
+"""Random numbers of a row: drawn from a seed alone, so that the same seed gives the same numbers on any thread."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mixtrain.backend.jax.requirements import gathered_in_branches
+from mixtrain.backend.jax.space import is_traced, space
+
+_FAN = 8  # As a power of two.
+
+
+def fold(seed: Any, number: int) -> Any:
+    """Return the seed of the part `number` (below 255) of what `seed` stands for."""
+    xp, seed = space(seed)
+    low, high = seed[2:3], seed[3:4]
+    shift, rest = np.uint32(_FAN), np.uint32(32 - _FAN)
+    return xp.concatenate([seed[:2], (low << shift) | np.uint32(number + 1), (high << shift) | (low >> rest)])
+
+
+def uniform(seed: Any, low: float = 0.0, high: float = 1.0, shape: tuple[int, ...] = ()) -> Any:
+    """Return float32 numbers from `low` to below `high`; `low` itself where they are equal."""
+    (_, drawn) = space(_uniform(seed, shape))
+    return drawn * np.float32(high - low) + np.float32(low)
+
+
+def integer(seed: Any, bound: Any) -> Any:
+    """Return an int32 from 0 to below `bound`, which is at least 1 and may be a tensor."""
+    xp, drawn, bound = space(_uniform(seed, ()), bound)
+    bound = xp.asarray(bound, np.int32)
+    return xp.minimum((drawn * bound.astype(np.float32)).astype(np.int32), bound - 1)
+
+
+def happens(seed: Any, probability: float) -> Any:
+    """Return True with the given probability: never for 0, always for 1."""
+    return uniform(seed) < probability
+
+
+def permutation(seed: Any, count: int) -> Any:
+    """Return the numbers 0 to `count` - 1 in random order."""
+    xp, drawn = space(_uniform(seed, (count,)))
+    return xp.argsort(drawn).astype(np.int32)
+
+
+def normal(seed: Any, deviation: float, shape: tuple[int, ...]) -> Any:
+    """Return normally distributed float32 numbers around 0."""
+    return _normal(seed, tuple(shape)) * deviation
+
+
+def either(condition: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
+    """Return what one of two functions without arguments makes; sizes of the two may differ."""
+    if not is_traced(condition):
+        return yes() if condition else no()
+    return gathered_in_branches(lambda branches: jax.lax.cond(condition, *branches), [yes, no])
+
+
+def one_of(index: Any, branches: Sequence[Callable[[], Any]]) -> Any:
+    """Return what the function number `index` makes; sizes may differ, dtypes and ranks may not."""
+    if not is_traced(index):
+        return branches[int(index)]()
+    return gathered_in_branches(lambda branches: jax.lax.switch(index, branches), branches)
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _uniform(seed: Any, shape: tuple[int, ...]) -> Any:
+    return jax.random.uniform(_key(seed), shape, jnp.float32)
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def _normal(seed: Any, shape: tuple[int, ...]) -> Any:
+    return jax.random.normal(_key(seed), shape, jnp.float32)
+
+
+def _key(seed: Any) -> Any:
+    seed = jnp.asarray(seed, jnp.uint32)
+    key = jax.random.wrap_key_data(seed[:2], impl="threefry2x32")
+    return jax.random.fold_in(jax.random.fold_in(key, seed[2]), seed[3])

@@ -1,0 +1,217 @@
+"""Images as tensors (..., height, width, channels): decoding, resizing, cropping, padding and flipping."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from mixtrain.backend.jax.space import exact, known_size, space
+
+Method = Literal["nearest", "linear", "cubic", "area", "pil_nearest", "pil_linear", "pil_cubic", "pil_lanczos"]
+Border = Literal["constant", "edge", "reflect", "symmetric"]
+
+
+def decode(contents: Any) -> Any:
+    """Return the image, uint8 (H, W, 3), of an encoded file, a vector of uint8; needs Pillow.
+
+    Raises:
+        ImportError: Pillow is not installed.
+        ValueError: The bytes are no image that Pillow knows.
+    """
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ImportError as error:
+        raise ImportError(
+            "Decode: expected Pillow, which decodes images where TensorFlow does not; got none. "
+            "Write pip install pillow, or set KERAS_BACKEND=tensorflow."
+        ) from error
+    known_size(contents[0] if len(contents) else 0)  # Only values that are there can be decoded.
+    try:
+        with Image.open(io.BytesIO(np.asarray(contents).tobytes())) as image:
+            return np.array(image.convert("RGB"))
+    except UnidentifiedImageError as error:
+        raise ValueError("Unknown image file format. One of JPEG, PNG, GIF, BMP required") from error
+    except OSError as error:
+        raise ValueError(str(error)) from error
+
+
+def decode_part(contents: Any, choose: Callable[[Any, Any], tuple[Any, Any, Any, Any]]) -> Any:
+    """Return a part of the image of an encoded file.
+
+    Args:
+        contents: A vector of uint8.
+        choose: From the image's height and width to the part's top, left, height and width.
+    """
+    image = decode(contents)
+    return crop(image, *choose(*size_of(image)))
+
+
+def size_of(image: Any) -> tuple[Any, Any]:
+    """Return height and width."""
+    return image.shape[-3], image.shape[-2]
+
+
+def saturate(values: Any, dtype: Any) -> Any:
+    """Return float values as `dtype`; an integer one has them rounded to the nearest and kept within its range."""
+    xp, values = space(values)
+    if not np.issubdtype(dtype, np.integer):
+        return values.astype(dtype)
+    bounds = np.iinfo(dtype)
+    if bounds.bits > 16:
+        values = values.astype(np.float64)
+    rounded = xp.clip(xp.round(values), float(bounds.min), float(bounds.max))
+    with np.errstate(invalid="ignore"):
+        return rounded.astype(dtype)
+
+
+def resize(image: Any, height: Any, width: Any, method: Method) -> Any:
+    """Return the image at another size, of the same dtype.
+
+    Args:
+        image: (..., H, W, C).
+        height: The new height, an int or a tensor; `width` likewise.
+        width: The new width.
+        method: OpenCV's meaning of the word, or Pillow's, which averages where it shrinks.
+    """
+    xp, image = space(image)
+    height, width = known_size(height), known_size(width)
+    rows, columns = size_of(image)
+    if method in ("nearest", "pil_nearest"):
+        shift = np.float32(0.5 if method == "pil_nearest" else 0.0)
+        down, across = (_nearest(new, old, shift) for new, old in ((height, rows), (width, columns)))
+        return xp.take(xp.take(image, down, axis=-3), across, axis=-2)
+    values = image.astype(np.float32)
+    if method == "linear":
+        result = _between(xp, _between(xp, values, width, columns, -2), height, rows, -3)
+        if image.dtype in (np.uint8, np.uint16):
+            return (result + np.float32(0.5)).astype(image.dtype)  # A mean is in range; half a level goes up.
+        return saturate(result, image.dtype)
+    across = exact(_weights(method, width, columns, height, rows))
+    down = exact(_weights(method, height, rows, width, columns))
+    result = xp.einsum("ow,...hwc->...hoc", across, exact(values), optimize=True).astype(np.float32)
+    if method.startswith("pil_"):  # Pillow rounds after each axis.
+        result = saturate(result, image.dtype)
+    result = xp.einsum("oh,...hwc->...owc", down, exact(result), optimize=True).astype(np.float32)
+    return saturate(result, image.dtype)
+
+
+def _nearest(new: int, old: int, shift: np.float32) -> np.ndarray:
+    scale = np.float32(old) / np.float32(new)
+    return np.minimum(np.floor((np.arange(new, dtype=np.float32) + shift) * scale), old - 1).astype(np.int32)
+
+
+def _between(xp: Any, values: Any, new: int, old: int, axis: int) -> Any:
+    """Return one axis at another size, each value between the two nearest."""
+    place = (np.arange(new, dtype=np.float32) + np.float32(0.5)) * (np.float32(old) / np.float32(new)) - np.float32(0.5)
+    below = np.floor(place)
+    share = (place - below).reshape((-1,) + (1,) * (-1 - axis))
+    first = xp.take(values, np.maximum(below, 0).astype(np.int32), axis=axis)
+    second = xp.take(values, np.minimum(np.ceil(place), old - 1).astype(np.int32), axis=axis)
+    return (first + exact(second - first) * share).astype(np.float32)
+
+
+def _weights(method: Method, new: int, old: int, other_new: int, other_old: int) -> np.ndarray:
+    """Return the matrix (new, old) that resizes one axis."""
+    scale = np.float32(old) / np.float32(new)
+    if method == "area":
+        shrinks = scale >= 1.0 and np.float32(other_old) / np.float32(other_new) >= 1.0
+        return (_area_weights if shrinks else _stretched_weights)(new, old, scale)
+    if method == "cubic":
+        return _cubic_weights(new, old, scale)
+    kernel, support = _KERNELS[method]
+    stretch = np.maximum(scale, np.float32(1.0))
+    centre = (_range(new) + np.float32(0.5))[:, None] * scale
+    distance = (_range(old)[None, :] + np.float32(0.5) - centre) / stretch
+    raw = np.where(np.abs(distance) < support, kernel(distance), np.float32(0.0))
+    return raw / np.sum(raw, axis=1, keepdims=True)
+
+
+def _range(count: int) -> np.ndarray:
+    return np.arange(count, dtype=np.float32)
+
+
+def _area_weights(new: int, old: int, scale: np.float32) -> np.ndarray:
+    start = _range(new)[:, None] * scale
+    place = _range(old)[None, :]
+    overlap = np.minimum(start + scale, place + np.float32(1.0)) - np.maximum(start, place)
+    return np.maximum(overlap, np.float32(0.0)) / scale
+
+
+def _stretched_weights(new: int, old: int, scale: np.float32) -> np.ndarray:
+    """Return OpenCV's area weights for enlarging: between two pixels only where the new pixel covers both."""
+    index = _range(new)
+    first = np.floor(index * scale)
+    share = (index + np.float32(1.0)) - (first + np.float32(1.0)) / scale
+    share = np.where(share <= 0.0, np.float32(0.0), share - np.floor(share))
+    places = first.astype(np.int32)
+    second = np.minimum(places + 1, old - 1)
+    return (np.float32(1.0) - share)[:, None] * _one_hot(places, old) + share[:, None] * _one_hot(second, old)
+
+
+def _one_hot(places: np.ndarray, count: int) -> np.ndarray:
+    return (places[:, None] == np.arange(count)).astype(np.float32)
+
+
+def _cubic_weights(new: int, old: int, scale: np.float32) -> np.ndarray:
+    """Return OpenCV's cubic weights (a = -0.75), pixels beyond the border being the border's."""
+    centre = (_range(new) + np.float32(0.5)) * scale - np.float32(0.5)
+    first = np.floor(centre)
+    share = centre - first
+    total = np.zeros((new, old), np.float32)
+    for step in (-1, 0, 1, 2):
+        place = np.clip(first.astype(np.int32) + step, 0, old - 1)
+        total += _cubic(share - np.float32(step), -0.75)[:, None] * _one_hot(place, old)
+    return total
+
+
+def _cubic(distance: np.ndarray, a: float) -> np.ndarray:
+    x = np.abs(distance)
+    near = ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
+    far = ((x - 5.0) * x + 8.0) * x * a - 4.0 * a
+    return np.where(x < 1.0, near, np.where(x < 2.0, far, np.float32(0.0)))
+
+
+_KERNELS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
+    "pil_linear": (lambda x: np.maximum(np.float32(0.0), 1.0 - np.abs(x)), 1.0),
+    "pil_cubic": (lambda x: _cubic(x, -0.5), 2.0),
+    "pil_lanczos": (lambda x: (np.sinc(x) * np.sinc(x / 3.0)).astype(np.float32), 3.0),
+}
+
+
+def crop(image: Any, top: Any, left: Any, height: Any, width: Any) -> Any:
+    """Return the part of (..., H, W, C) that starts at (top, left), of the given size."""
+    _, image, top, left = space(image, top, left)
+    height, width = known_size(height), known_size(width)
+    if isinstance(image, np.ndarray) or (isinstance(top, int) and isinstance(left, int)):
+        return image[..., int(top) : int(top) + height, int(left) : int(left) + width, :]
+    image = _part(image, top, height, -3)
+    return _part(image, left, width, -2)
+
+
+def _part(image: Any, start: Any, size: int, axis: int) -> Any:
+    xp, image, start = space(image, start)
+    return xp.take(image, start + np.arange(size, dtype=np.int32), axis=axis)
+
+
+def pad(
+    image: Any, left: Any, top: Any, right: Any, bottom: Any, border: Border, fill: tuple[float, ...] = (0,)
+) -> Any:
+    """Return (..., H, W, C) with a border, which has one value, or one per channel, where it is "constant"."""
+    xp, image = space(image)
+    left, top, right, bottom = map(known_size, (left, top, right, bottom))
+    widths = [*[(0, 0)] * (image.ndim - 3), (top, bottom), (left, right), (0, 0)]
+    if border != "constant":
+        return xp.pad(image, widths, mode=border)
+    colours = np.asarray(fill).astype(image.dtype)
+    if len(set(fill)) == 1:
+        return xp.pad(image, widths, constant_values=colours[0])
+    inside = np.pad(np.ones(image.shape[-3:], bool), widths[-3:])
+    return xp.where(inside, xp.pad(image, widths), colours)
+
+
+def flip(image: Any, axis: Literal["horizontal", "vertical"]) -> Any:
+    """Return (..., H, W, C) mirrored from left to right, or from top to bottom."""
+    return image[..., ::-1, :] if axis == "horizontal" else image[..., ::-1, :, :]

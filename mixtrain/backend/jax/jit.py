@@ -1,0 +1,23 @@
+"""Functions that users write become compiled calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mixtrain.backend.jax.branches import call_with_branches
+from mixtrain.backend.jax.state import Stateful
+
+
+def compile_once(function: Callable[..., Any], *, jit: bool | None = None) -> Callable[..., Any]:
+    """Return a function of tensors of fixed shapes as one compiled call, in every mode.
+
+    Args:
+        function: Takes tensors, returns a structure of tensors.
+        jit: Whether XLA compiles it; on JAX it always does.
+
+    Returns:
+        The compiled function; traced at its first call.
+    """
+    compiled = Stateful(function)
+    return lambda *tensors: call_with_branches(compiled, *tensors)

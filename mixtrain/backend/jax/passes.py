@@ -1,0 +1,279 @@
+"""One pass over a stream: its elements one by one, or several stacked, made and put on the device ahead of time."""
+
+from __future__ import annotations
+
+import atexit
+import collections
+import contextlib
+import dataclasses
+import math
+import queue
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import jax
+import keras
+import numpy as np
+
+from mixtrain.backend.ahead import THREAD_NAME, read_ahead
+from mixtrain.backend.jax.rows import Source, bytes_of, gathered
+from mixtrain.backend.rows import Failure
+
+Row = tuple[Any, ...]
+
+# What lies stacked on the device at a time, while as much is prepared.
+MOST_BYTES: Final = 2**26
+_SINGLES: Final = 8
+_FEWEST_SINGLES: Final = 2
+_SECONDS_TO_END: Final = 2.0
+
+
+class Stacked(Sequence[Row]):
+    """Several elements alike, kept as columns that are stacked; a single one is cut out when it is asked for.
+
+    Args:
+        columns: The columns, in the structure of an element, each with one row for each element.
+    """
+
+    def __init__(self, columns: Row) -> None:
+        self.columns = columns
+
+    def __len__(self) -> int:
+        return len(keras.tree.flatten(self.columns)[0])
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[place] for place in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        place = np.int32(index % len(self))
+        columns = keras.tree.flatten(self.columns)
+        numeric = all(isinstance(column, jax.Array) for column in columns)
+        found = _row(columns, place) if numeric else [column[place] for column in columns]
+        return keras.tree.pack_sequence_as(self.columns, found)
+
+
+@jax.jit
+def _row(columns: list[Any], place: Any) -> list[Any]:
+    return [jax.lax.dynamic_index_in_dim(column, place, keepdims=False) for column in columns]
+
+
+@dataclasses.dataclass
+class _Chunk:
+    """Elements that are ready: stacked on the host, and on the device; there, one alone has no axis for it.
+
+    Attributes:
+        used: How many of them were given out.
+    """
+
+    host: tuple[np.ndarray, ...]
+    device: Row
+    stacked: bool
+    used: int = 0
+
+    @property
+    def left(self) -> int:
+        """How many are left."""
+        return len(self.host[0]) - self.used
+
+    def one(self) -> Row:
+        """Give out an element."""
+        self.used += 1
+        return self.device if not self.stacked else on_device(tuple(column[self.used - 1] for column in self.host))
+
+    def several(self, count: int) -> Row:
+        """Give out elements, stacked."""
+        whole = self.stacked and count == len(self.host[0])
+        start, self.used = self.used, self.used + count
+        return self.device if whole else on_device(tuple(column[start : self.used] for column in self.host))
+
+
+class Pass(Iterator[Row]):
+    """The elements of one pass, in any mixture of one by one and several at once.
+
+    A thread makes them. While the reader works on what it got, the thread prepares as much again: what the reader is
+    thought to ask for next.
+
+    Args:
+        source: Makes the elements.
+        like: An element in the structure in which elements come out; by default a tuple of columns.
+        failure: Where an exception of the source is left too when it is raised.
+        singles: How many single elements are made ahead at most; fewer where they are large.
+
+    Attributes:
+        element_bytes: Size of an element in memory; None where it is not known. Elements may differ.
+    """
+
+    def __init__(
+        self, source: Source, *, like: Row | None = None, failure: Failure | None = None, singles: int = _SINGLES
+    ) -> None:
+        self.element_bytes = self._known_bytes = source.element_bytes
+        self._like = like
+        self._failure = failure
+        self._singles = singles
+        self._requests: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+        self._waiting: collections.deque[int] = collections.deque()
+        self._held: _Chunk | None = None
+        self._asked = self._missing = 0
+        self._chunks = read_ahead(_producer(source, self._requests, jax.config.jax_default_device), depth=singles + 1)
+        self._end = weakref.finalize(self, self._requests.put, None)
+        _open.add(self)
+
+    def __next__(self) -> Row:
+        chunk = self._front(0)
+        element = chunk.one()
+        self._held = chunk if chunk.left else None
+        return self._arranged(element)
+
+    def take(self, count: int) -> Row:
+        """Return the next elements stacked on a new first axis.
+
+        Args:
+            count: How many at most; fewer come at the end, before one of another shape, and where `count` would need
+                much memory.
+
+        Raises:
+            StopIteration: There are no more.
+            Exception: What making the next element raised.
+        """
+        if count != self._missing:
+            self._asked = count
+        given = min(self._front(self._fitting(count)).left, count)
+        self._missing = count - given
+        return self._give(given, following=self._missing or self._asked)
+
+    def together(self, count: int) -> Stacked | None:
+        """Return the next elements, at most `count`; None where there are no more.
+
+        Their number is a power of two, so that what is compiled for a number of them is compiled for few.
+        """
+        most = _power(count)
+        try:
+            chunk = self._front(self._fitting(most))
+        except StopIteration:
+            return None
+        given = 1 if chunk.used else _power(min(most, chunk.left))
+        return Stacked(self._give(given, following=most))
+
+    def close(self) -> None:
+        """End the pass and what it reads from."""
+        self._end()
+        self._chunks.close()  # type: ignore[attr-defined]
+
+    def _front(self, count: int) -> _Chunk:
+        """Return what is given out next; where nothing is ready, ask for `count` elements stacked, 0 for single ones.
+        """
+        if self._held is not None:
+            return self._held
+        for _ in range(int(not self._waiting) if count else self._missing_singles()):
+            self._request(count)
+        try:
+            host, device = next(self._chunks)
+        except StopIteration:
+            raise
+        except BaseException as error:
+            if self._failure is not None:
+                self._failure.error = error
+            raise
+        self._known_bytes = bytes_of(host) // len(host[0])
+        self._held = _Chunk(host, device, stacked=bool(self._waiting.popleft()))
+        return self._held
+
+    def _give(self, count: int, *, following: int) -> Row:
+        """Return `count` elements of those that are ready; have `following` more made ready where they are the last."""
+        chunk = self._front(count)
+        columns = chunk.several(count)
+        if not chunk.left:
+            self._held = None
+            if not self._waiting:
+                self._request(self._fitting(following))
+        return self._arranged(columns)
+
+    def _request(self, count: int) -> None:
+        self._waiting.append(count)
+        self._requests.put(count)
+
+    def _missing_singles(self) -> int:
+        """Return how many single elements to ask for: several at once, for waking the thread costs more than one."""
+        ahead = self._singles
+        if self._known_bytes is not None:
+            ahead = min(ahead, max(_FEWEST_SINGLES, MOST_BYTES // max(1, self._known_bytes)))
+        return ahead - len(self._waiting) if len(self._waiting) <= ahead // 2 else 0
+
+    def _fitting(self, count: int) -> int:
+        """Return how many elements come at once where `count` are to come: parts of one length where that can be."""
+        if self._known_bytes is None:
+            return 1
+        most = max(1, MOST_BYTES // max(1, self._known_bytes))
+        parts = math.ceil(count / most)
+        even = (count // number for number in range(parts, 2 * parts) if count % number == 0)
+        return next(even, math.ceil(count / parts))
+
+    def _arranged(self, columns: Row) -> Row:
+        return columns if self._like is None else keras.tree.pack_sequence_as(self._like, list(columns))
+
+
+def on_device(columns: tuple[np.ndarray, ...]) -> Row:
+    """Return columns as arrays of the device; text stays as it is."""
+    if all(column.dtype.kind not in "USO" for column in columns):
+        return jax.device_put(columns)  # type: ignore[no-any-return]
+    return tuple(column if column.dtype.kind in "USO" else jax.device_put(column) for column in columns)
+
+
+class _Single:
+    """Puts single elements on the device: those alike by a compiled copy, which takes a quarter of `device_put`'s time.
+
+    It is compiled for each form of an element, so it waits for two alike in a row.
+    """
+
+    def __init__(self) -> None:
+        self._before: tuple[Any, ...] | None = None
+
+    def __call__(self, columns: tuple[np.ndarray, ...]) -> Row:
+        form = tuple((column.shape, column.dtype) for column in columns)
+        numeric = all(column.dtype.kind not in "USO" for column in columns)
+        known, self._before = numeric and form == self._before, form
+        return _copied(columns) if known else on_device(columns)
+
+
+@jax.jit
+def _copied(columns: Row) -> Row:
+    return columns
+
+
+def _producer(
+    source: Source, requests: queue.SimpleQueue[int | None], device: Any
+) -> Callable[[], Iterator[tuple[tuple[np.ndarray, ...], Row]]]:
+    """Return what makes, in a thread, for each request elements on the host and on the device."""
+
+    def produce() -> Iterator[tuple[tuple[np.ndarray, ...], Row]]:
+        with contextlib.ExitStack() as closing:
+            if device is not None:
+                closing.enter_context(jax.default_device(device))  # A thread begins without the device that was chosen.
+            read, put = gathered(source.open(closing)), _Single()
+            for count in iter(requests.get, None):
+                host = read(count or 1)
+                if host is None:
+                    return
+                yield host, on_device(host) if count else put(tuple(column[0] for column in host))
+
+    return produce
+
+
+def _power(count: int) -> int:
+    return 1 << (count.bit_length() - 1)
+
+
+_open: weakref.WeakSet[Pass] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """End the threads before Python takes down what they use: one inside JAX would bring down the process."""
+    for one in list(_open):
+        one.close()
+    for thread in threading.enumerate():
+        if thread.name == THREAD_NAME:
+            thread.join(_SECONDS_TO_END)

@@ -1,0 +1,166 @@
+"""A function of one row, compiled once and run over blocks of rows: the transforms of a data pipeline."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import jax
+import jax.experimental
+import jax.numpy as jnp
+import numpy as np
+
+from mixtrain.backend.jax.requirements import gathering, raise_found
+from mixtrain.backend.jax.space import SizeUnknown, seed_words
+
+Columns = tuple[np.ndarray, ...]
+
+_ROOMS: Final = (1, 8)  # Rows that a compiled function is made for; above, powers of two.
+_MOST_FORMS: Final = 32  # Sizes of rows that it is compiled for.
+_BY_HAND: Final = (
+    SizeUnknown,
+    jax.errors.ConcretizationTypeError,
+    jax.errors.NonConcreteBooleanIndexError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+)
+_with_64_bits: Final = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
+
+
+@dataclasses.dataclass(frozen=True)
+class RowPart:
+    """A part of a `RowFunction`.
+
+    Attributes:
+        function: From a seed and one tensor per column to a tuple of tensors; without the seed, and with rows along a
+            first axis of each tensor, where it is for blocks.
+        by_block: Whether it takes whole blocks, which costs less than row by row.
+    """
+
+    function: Callable[..., tuple[Any, ...]]
+    by_block: bool
+
+
+class RowFunction:
+    """A function of a row's seed and columns, in parts.
+
+    A block of rows is one call of a compiled function. A part that takes single rows is a loop in it. It is compiled
+    for each size that rows have; where there are many, or where the size of a result depends on a row's values, rows
+    are run by hand.
+
+    Args:
+        parts: One after the other.
+        parallel: Without effect: rows of a block are run one by one, blocks at the same time.
+    """
+
+    def __init__(self, parts: Sequence[RowPart], *, parallel: int) -> None:
+        del parallel
+        self._parts = tuple(parts)
+        self._forms: set[Any] = set()
+        self._by_hand = False
+        self._sentences: list[str] = []
+        self._lock = threading.Lock()
+        self._compiled = jax.jit(self._run)
+
+    def __call__(self, keys: np.ndarray, block: Sequence[np.ndarray]) -> Columns:
+        """Return the results for the rows of a block, stacked.
+
+        Args:
+            keys: One int64 per row, from which its random numbers come.
+            block: One array per column, rows along the first axis.
+
+        Raises:
+            ValueError: A row does not fit the function, which says so; see `require`.
+        """
+        seeds = seed_words(np.stack([keys, np.zeros_like(keys)], axis=1))
+        form = tuple((array.dtype, array.shape[1:]) for array in block)
+        with on_processor():
+            if not self._by_hand and self._may_compile(form):
+                try:
+                    return self._call_compiled(seeds, block)
+                except _BY_HAND:
+                    self._by_hand = True
+            return self._call_by_hand(seeds, block)
+
+    def _may_compile(self, form: Any) -> bool:
+        with self._lock:
+            if form not in self._forms and len(self._forms) < _MOST_FORMS:
+                self._forms.add(form)
+            return form in self._forms
+
+    def _call_compiled(self, seeds: np.ndarray, block: Sequence[np.ndarray]) -> Columns:
+        count = len(seeds)
+        room = next((room for room in _ROOMS if count <= room), 1 << (count - 1).bit_length())
+        results, found = self._compiled(np.int32(count), *(_padded(array, room) for array in (seeds, *block)))
+        for numbers, values in found:
+            raise_found(self._sentences, np.asarray(numbers), np.asarray(values))
+        return tuple(np.asarray(result)[:count] for result in results)
+
+    def _call_by_hand(self, seeds: np.ndarray, block: Sequence[np.ndarray]) -> Columns:
+        for part in self._parts:
+            if part.by_block:
+                block = tuple(map(np.asarray, part.function(*map(jnp.asarray, block))))
+                continue
+            rows = [
+                tuple(map(np.asarray, part.function(seed, *map(jnp.asarray, row))))
+                for seed, *row in zip(seeds, *block, strict=True)
+            ]
+            block = tuple(map(np.stack, zip(*rows, strict=True)))
+        return tuple(block)
+
+    # ---- what is compiled -------------------------------------------------------------------------------------
+    def _run(self, count: Any, seeds: Any, *block: Any) -> tuple[tuple[Any, ...], list[Any]]:
+        found = []
+        for part in self._parts:
+            if part.by_block:
+                with gathering(self._sentences) as scope:
+                    block = tuple(map(jnp.asarray, part.function(*block)))
+                found.append(scope.found)
+            else:
+                block, wrong = self._loop(part, count, seeds, block)
+                found.append(wrong)
+        return block, found
+
+    def _loop(self, part: RowPart, count: Any, seeds: Any, block: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
+        def one(index: Any) -> Any:
+            row = [jax.lax.dynamic_index_in_dim(column, index, keepdims=False) for column in (seeds, *block)]
+            with gathering(self._sentences) as scope:
+                result = tuple(map(jnp.asarray, part.function(*row)))
+            return result, scope.found
+
+        def body(index: Any, rows: Any) -> Any:
+            return jax.tree.map(lambda column, value: column.at[index].set(value), rows, one(index))
+
+        shapes = jax.eval_shape(one, jnp.int32(0))
+        rows = jax.tree.map(lambda shape: jnp.zeros((len(seeds), *shape.shape), shape.dtype), shapes)
+        found: tuple[tuple[Any, ...], Any] = jax.lax.fori_loop(jnp.int32(0), count, body, rows)
+        return found
+
+
+def call_row(function: Callable[..., Any], seed: Sequence[int], *columns: Any) -> Any:
+    """Return, as NumPy arrays, what a function of a seed and tensors makes of one row at once, uncompiled."""
+    words = seed_words(np.array([number & (2**64 - 1) for number in seed], np.uint64).view(np.int64))
+    with on_processor():
+        return tuple(map(np.asarray, function(words, *map(jnp.asarray, columns))))
+
+
+@contextlib.contextmanager
+def on_processor() -> Iterator[None]:
+    """Compute on the CPU, in all formats that NumPy has: JAX leaves out 64 bits elsewhere."""
+    with jax.default_device(jax.local_devices(backend="cpu")[0]), _with_64_bits(True):
+        yield
+
+
+def processors() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _padded(array: np.ndarray, room: int) -> np.ndarray:
+    """Return rows with the last repeated, so that there are `room`."""
+    missing = room - len(array)
+    return np.concatenate([array, np.repeat(array[-1:], missing, axis=0)]) if missing else array

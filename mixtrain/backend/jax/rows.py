@@ -1,0 +1,159 @@
+"""Where the elements of a stream come from: NumPy rows, read several at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from mixtrain.backend.rows import CheckedRows, Row, same_shapes
+
+# Returns the next elements alike, stacked on a new first axis, at most as many as asked for; None at the end.
+Read = Callable[[int], Row | None]
+
+_LINE = 64  # What JAX on a CPU takes over as it is begins at a multiple of it.
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Source:
+    """Elements, of which each pass makes anew.
+
+    Attributes:
+        open: Begins a pass; what must be closed after it is left on the stack.
+        size: How many elements a pass has: None where it is unknown, `math.inf` where it does not end.
+        example: An element, where one is known without reading.
+        element_bytes: How much memory an element takes, as far as is known; others may take more or less.
+    """
+
+    open: Callable[[contextlib.ExitStack], Read]
+    size: float | None = None
+    example: Row | None = None
+    element_bytes: int | None = None
+
+
+def from_arrays(arrays: Sequence[np.ndarray]) -> Source:
+    """Return the rows of equally long arrays: parts of them, nothing is copied."""
+    columns = tuple(map(np.asarray, arrays))
+    size = len(columns[0])
+
+    def begin(closing: contextlib.ExitStack) -> Read:
+        place = 0
+
+        def read(count: int) -> Row | None:
+            nonlocal place
+            start, place = place, min(place + count, size)
+            return tuple(column[start:place] for column in columns) if start < place else None
+
+        return read
+
+    example = tuple(column[0] for column in columns) if size else None
+    return Source(begin, size, example, None if example is None else bytes_of(example))
+
+
+def from_python(rows: CheckedRows) -> Source:
+    """Return the rows that Python code makes, copied as they come: the code may write into its arrays again."""
+
+    def begin(closing: contextlib.ExitStack) -> Read:
+        opened = rows.rows()
+        closing.callback(opened.close)  # type: ignore[attr-defined]
+        waiting: list[Row | BaseException | None] = []
+
+        def following() -> Row | None:
+            found = waiting.pop() if waiting else next(opened, None)
+            if isinstance(found, BaseException):
+                raise found
+            return found
+
+        def read(count: int) -> Row | None:
+            row = following()
+            if row is None:
+                return None
+            found = tuple(_room(count, value) for value in row)
+            filled = 0
+            first = row
+            while row is not None and alike(first, row):
+                for column, value in zip(found, row, strict=True):
+                    column[filled] = value
+                filled += 1
+                if filled == count:
+                    return found
+                try:
+                    row = next(opened, None)
+                except Exception as error:  # It comes after the rows before it.
+                    waiting.append(error)
+                    break
+            else:
+                waiting.append(row)
+            return tuple(column[:filled] for column in found)
+
+        return read
+
+    return Source(begin, rows.size, rows.example, bytes_of(rows.example))
+
+
+def gathered(read: Read) -> Read:
+    """Return what reads exactly as many elements as asked for, if so many alike follow each other."""
+    waiting: list[Row | Exception | None] = []
+
+    def following(count: int) -> Row | None:
+        if not waiting:
+            return read(count)
+        found = waiting.pop()
+        if isinstance(found, Exception):
+            raise found
+        if found is not None and len(found[0]) > count:
+            waiting.append(tuple(column[count:] for column in found))
+            found = tuple(column[:count] for column in found)
+        return found
+
+    def gather(count: int) -> Row | None:
+        block = following(count)
+        if block is None:
+            return None
+        blocks, missing = [block], count - len(block[0])
+        while missing:
+            try:
+                part = following(missing)
+            except Exception as error:
+                waiting.append(error)
+                break
+            if part is None or not alike(first_of(block), first_of(part)):
+                waiting.append(part)
+                break
+            blocks.append(part)
+            missing -= len(part[0])
+        return block if len(blocks) == 1 else tuple(map(_joined, zip(*blocks, strict=True)))
+
+    return gather
+
+
+def bytes_of(row: Sequence[np.ndarray]) -> int:
+    """Return how much memory a row takes."""
+    return sum(np.asarray(value).nbytes for value in row)
+
+
+def first_of(block: Row) -> Row:
+    """Return the first of elements that are stacked."""
+    return tuple(column[0] for column in block)
+
+
+def alike(first: Row, row: Row) -> bool:
+    """Say whether two elements can be stacked."""
+    return same_shapes(first, row) and all(one.dtype == two.dtype for one, two in zip(first, row, strict=True))
+
+
+def _joined(parts: tuple[np.ndarray, ...]) -> np.ndarray:
+    whole = _room(sum(map(len, parts)), parts[0][0])
+    return np.concatenate(parts, out=whole) if whole.dtype.kind not in "USO" else np.concatenate(parts)
+
+
+def _room(count: int, value: np.ndarray) -> np.ndarray:
+    """Return an array for `count` values like one, at a place in memory that needs no further copy on a CPU."""
+    if value.dtype.kind in "USO":
+        return np.empty((count, *value.shape), value.dtype)
+    size = count * value.nbytes
+    memory = np.empty(size + _LINE, np.uint8)
+    start = -memory.ctypes.data % _LINE
+    return memory[start : start + size].view(value.dtype).reshape(count, *value.shape)

@@ -1,0 +1,177 @@
+"""Channels-last views: a tensor in the layout that convolutions compute in, kept between neighboring cells.
+
+Networks here are channels first, the libraries' convolutions channels last, and a transpose into and out of every cell
+costs half a step again. So while a function is compiled, what a convolution gives back is a `ChannelsFirstView`: it
+holds the channels-last result, on which the next cell computes, beside the channels-first tensor; a transpose that
+nobody reads is pruned from the program. Eager tensors have no views: nothing would be pruned there.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import keras
+
+from mixtrain.backend.tensor_base import TensorBase, backend_value
+
+# Where the axes N, C, H and W are in a channels-last tensor.
+_POSITIONS: Final = (0, 3, 1, 2)
+
+
+class ChannelsFirstView(TensorBase):
+    """A tensor (N, C, H, W) with the channels-last tensor (N, H, W, C) that it was made of.
+
+    Attributes that it lacks are those of the backend tensor.
+
+    Args:
+        nhwc: The channels-last backend tensor.
+    """
+
+    __slots__ = ("_nchw", "_nhwc")
+
+    def __init__(self, nhwc: Any) -> None:
+        self._nhwc = nhwc
+        # Here, not when it is read: that may be inside a branch or loop, whose tensors must not get out.
+        self._nchw = keras.ops.transpose(nhwc, (0, 3, 1, 2))
+
+    def backend_tensor(self) -> Any:
+        """Return the channels-first backend tensor."""
+        return self._nchw
+
+    @property
+    def nhwc(self) -> Any:
+        """The channels-last backend tensor."""
+        return self._nhwc
+
+    @property
+    def dtype(self) -> Any:
+        """The backend's dtype."""
+        return self._nhwc.dtype
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The shape (N, C, H, W)."""
+        return tuple(self._nchw.shape)
+
+    @property
+    def ndim(self) -> int:
+        """4."""
+        return 4
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._nchw, name)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._nchw[index]
+
+    def __len__(self) -> int:
+        return len(self._nchw)
+
+    def __neg__(self) -> Any:
+        return elementwise(operator.neg, self)
+
+    def __abs__(self) -> Any:
+        return elementwise(operator.abs, self)
+
+    def __matmul__(self, other: Any) -> Any:
+        return self._nchw @ other
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return other @ self._nchw
+
+
+def _binary(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def apply(self: Any, other: Any) -> Any:
+        if isinstance(other, (bool, int, float)):
+            return elementwise(lambda value: compute(value, other), self)
+        return elementwise(compute, self, _value_of(other))
+
+    return apply
+
+
+def _reflected(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return _binary(lambda value, other: compute(other, value))
+
+
+def _value_of(value: Any) -> Any:
+    return value.value if isinstance(value, keras.Variable) else value
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
+    setattr(ChannelsFirstView, f"__{_name}__", _binary(getattr(operator, _name)))
+    setattr(ChannelsFirstView, f"__r{_name}__", _reflected(getattr(operator, _name)))
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(ChannelsFirstView, f"__{_name}__", _binary(getattr(operator, _name)))
+ChannelsFirstView.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+
+def nhwc_of(tensor: Any) -> Any:
+    """Return the channels-last tensor that a channels-first tensor is a view of; None where it is no view."""
+    return tensor.nhwc if isinstance(tensor, TensorBase) else None
+
+
+def to_channels_last(tensor: Any) -> Any:
+    """Return a tensor (N, C, H, W) as (N, H, W, C): what it is a view of, or else a transpose."""
+    nhwc = nhwc_of(tensor)
+    return keras.ops.transpose(tensor, (0, 2, 3, 1)) if nhwc is None else nhwc
+
+
+def channels_first(nhwc: Any, *, view: bool) -> Any:
+    """Return a tensor (N, H, W, C) as (N, C, H, W): a view that remembers it, or a plain transpose."""
+    return ChannelsFirstView(nhwc) if view else keras.ops.transpose(nhwc, (0, 3, 1, 2))
+
+
+def elementwise(function: Callable[..., Any], *tensors: Any) -> Any:
+    """Apply a function that treats every element alike, to channels-last tensors where they can stand for all."""
+    if not any(isinstance(tensor, TensorBase) for tensor in tensors):
+        return function(*tensors)
+    views = [nhwc_of(tensor) for tensor in tensors]
+    if any(view is not None for view in views):
+        pairs = zip(tensors, views, strict=True)
+        views = [_beside_views(tensor) if view is None else view for tensor, view in pairs]
+        if all(view is not None for view in views):
+            return ChannelsFirstView(function(*views))
+    return function(*map(backend_value, tensors))
+
+
+def _beside_views(tensor: Any) -> Any:
+    """Return a scalar, or one number for each channel (N, C, 1, 1), as it broadcasts to views; None for others."""
+    shape = getattr(tensor, "shape", None)
+    # TensorFlow has tensors whose number of axes nobody knows.
+    if shape is None or getattr(shape, "rank", 0) is None:
+        return None
+    if len(shape) == 0:
+        return tensor
+    return to_channels_last(tensor) if len(shape) == 4 and tuple(shape[2:]) == (1, 1) else None
+
+
+def reduce_axes(function: Callable[..., Any], tensor: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """Apply ``function(tensor, axis=axes, keepdims=keepdims)``, for which the order of elements does not matter.
+
+    Args:
+        function: A reduction such as `keras.ops.mean`.
+        tensor: Any tensor.
+        axes: Axes counted from the front.
+        keepdims: Whether they stay, with size 1.
+    """
+    nhwc = nhwc_of(tensor)
+    kept = [axis for axis in (0, 2, 3, 1) if axis not in axes]
+    if nhwc is None or not (keepdims or kept == sorted(kept)):
+        return function(backend_value(tensor), axis=axes, keepdims=keepdims)
+    reduced = function(nhwc, axis=tuple(sorted(_POSITIONS[axis] for axis in axes)), keepdims=keepdims)
+    return ChannelsFirstView(reduced) if keepdims else reduced
+
+
+def join_along(function: Callable[..., Any], tensors: Sequence[Any], axis: int) -> Any:
+    """Apply ``function(tensors, axis=axis)``, which joins tensors, to channels-last tensors where all are views."""
+    views = [nhwc_of(tensor) for tensor in tensors]
+    if any(view is None for view in views):
+        return function([*map(backend_value, tensors)], axis=axis)
+    return ChannelsFirstView(function(views, axis=_POSITIONS[axis]))
+
+
+def cast_keeping_layout(tensor: Any, dtype: str) -> Any:
+    """Cast a tensor, or what it is a view of."""
+    return tensor if tensor.dtype == dtype else elementwise(lambda x: keras.ops.cast(x, dtype), tensor)

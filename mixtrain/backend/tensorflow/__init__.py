@@ -1,0 +1,1 @@
+"""The backend on TensorFlow: graphs by `tf.function`, data by `tf.data`."""

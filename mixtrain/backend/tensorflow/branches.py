@@ -1,0 +1,202 @@
+"""Tensors that decide an ``if`` or ``while`` of a compiled call: their lines are rewritten for the graph."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from mixtrain.backend.deciding import users_code
+from mixtrain.backend.tensor_base import backend_value, public_tensor
+
+# Rewriting everything would slow compilation down and change what a traceback shows, so only methods in which a
+# tensor was seen to decide are rewritten; `_needed` remembers them.
+_needed: set[types.CodeType] = set()
+_rewritten: dict[Callable[..., Any], Callable[..., Any]] = {}
+
+
+def with_branches(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose ``if``, ``while`` and ``for`` may depend on tensors when it is compiled.
+
+    Args:
+        function: A plain Python function or method; only its own lines are rewritten, not those of what it calls.
+
+    Returns:
+        The rewritten function, or `function` itself where its source cannot be read.
+    """
+    if isinstance(function, types.MethodType):
+        return types.MethodType(with_branches(function.__func__), function.__self__)
+    if not isinstance(function, types.FunctionType) or inspect.isgeneratorfunction(function):
+        return function
+    try:
+        inspect.getsource(function)
+        return _with_tensors(tf.autograph.to_graph(function, recursive=False))
+    except Exception:  # AutoGraph's own errors have no public class.
+        return function
+
+
+class _Operators:
+    """AutoGraph's operators, for code whose values are Tensors: they decide by what Tensors hold.
+
+    Args:
+        own: AutoGraph's module.
+    """
+
+    def __init__(self, own: Any) -> None:
+        self._own = own
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
+
+    def if_stmt(self, cond: Any, body: Any, orelse: Any, get_state: Any, set_state: Any, *rest: Any) -> None:
+        """Run an ``if``."""
+        self._own.if_stmt(_value(cond), body, orelse, _read(get_state), _write(set_state), *rest)
+
+    def while_stmt(self, test: Any, body: Any, get_state: Any, set_state: Any, *rest: Any) -> None:
+        """Run a ``while``."""
+        self._own.while_stmt(lambda: _value(test()), body, _read(get_state), _write(set_state), *rest)
+
+    def for_stmt(
+        self, iter_: Any, extra_test: Any, body: Any, get_state: Any, set_state: Any, *rest: Any
+    ) -> None:
+        """Run a ``for``; over the rows of a Tensor it is written out, unless a tensor may end it early."""
+        rows = iter_ if extra_test is None else _value(iter_)
+        test = extra_test if extra_test is None else lambda: _value(extra_test())
+        self._own.for_stmt(
+            rows, test, lambda row: body(_public(row)), _read(get_state), _write(set_state), *rest
+        )
+
+    def if_exp(self, cond: Any, if_true: Any, if_false: Any, *rest: Any) -> Any:
+        """Return the value of ``a if cond else b``."""
+        if not tf.is_tensor(_value(cond)):
+            return self._own.if_exp(cond, if_true, if_false, *rest)
+        return _public(self._own.if_exp(_value(cond), _read(if_true), _read(if_false), *rest))
+
+    def and_(self, a: Any, b: Any) -> Any:
+        """Return ``a and b``."""
+        return _public(self._own.and_(_read(a), _read(b)))
+
+    def or_(self, a: Any, b: Any) -> Any:
+        """Return ``a or b``."""
+        return _public(self._own.or_(_read(a), _read(b)))
+
+    def not_(self, a: Any) -> Any:
+        """Return ``not a``."""
+        return _public(self._own.not_(_value(a)))
+
+    def assert_stmt(self, expression1: Any, expression2: Any) -> Any:
+        """Run an ``assert``."""
+        return self._own.assert_stmt(_value(expression1), expression2)
+
+    def converted_call(self, f: Any, args: Any, *rest: Any) -> Any:
+        """Call a function; those of Python's that need a number take a tensor that has none yet."""
+        if f in (range, int, float) and args:
+            return self._own.converted_call(f, tuple(map(_value, args)), *rest)
+        return self._own.converted_call(_branching_call(f), args, *rest)
+
+
+def _branching_call(function: Any) -> Any:
+    """Return what a user's code calls, rewritten if a tensor was seen to decide a branch in it."""
+    if isinstance(function, types.FunctionType):
+        return _rewritten_once(function) if function.__code__ in _needed else function
+    if isinstance(function, types.MethodType):
+        return branching(function)
+    call = vars(type(function)).get("__call__")
+    found = isinstance(call, types.FunctionType) and call.__code__ in _needed
+    return branching(function.__call__) if found else function
+
+
+def _value(value: Any) -> Any:
+    """Return a structure with backend tensors in place of what users see."""
+    return tf.nest.map_structure(backend_value, value)
+
+
+def _public(value: Any) -> Any:
+    """Return a structure with what users see in place of backend tensors."""
+    return tf.nest.map_structure(lambda part: public_tensor(part) if tf.is_tensor(part) else part, value)
+
+
+def _read(get: Callable[[], Any]) -> Callable[[], Any]:
+    return lambda: _value(get())
+
+
+def _write(set_: Callable[[Any], None]) -> Callable[[Any], None]:
+    return lambda values: set_(_public(values))
+
+
+def _with_tensors(function: Any) -> Any:
+    """Return a function that AutoGraph has rewritten, with operators that know Tensors.
+
+    AutoGraph hands its operators to the code it writes in a closure, under a name that has no public home;
+    tests/backend/test_branches.py fails if it moves.
+    """
+    names = function.__code__.co_freevars
+    cells = [
+        types.CellType(_Operators(cell.cell_contents)) if name == "ag__" else cell
+        for name, cell in zip(names, function.__closure__ or (), strict=True)
+    ]
+    made = types.FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, tuple(cells)
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    return functools.update_wrapper(made, function)
+
+
+def branching(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method, rewritten if a tensor was seen to decide a branch in it and the call is being compiled."""
+    if not _needed or tf.executing_eagerly():
+        return method
+    function = getattr(method, "__func__", None)
+    if function is None or function.__code__ not in _needed:
+        return method
+    return types.MethodType(_rewritten_once(function), method.__self__)  # type: ignore[attr-defined]
+
+
+def _rewritten_once(function: Callable[..., Any]) -> Callable[..., Any]:
+    if function not in _rewritten:
+        _rewritten[function] = with_branches(function)
+    return _rewritten[function]
+
+
+def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
+    """Call a compiled function; where a tensor decides a branch in a method of the user's, rewrite it and try again.
+
+    A call that fails so has only been traced: nothing has run.
+
+    Args:
+        compiled: The compiled function.
+        *args: Its arguments.
+
+    Returns:
+        Its results.
+
+    Raises:
+        TypeError: A tensor decides a branch that cannot be rewritten; the message says where and what to write.
+    """
+    while True:
+        try:
+            return compiled(*args)
+        except tf.errors.OperatorNotAllowedInGraphError as error:
+            # All that led there: a function is rewritten where what calls it is.
+            codes = users_code(error, tf.__file__)
+            if _needed.issuperset(codes):
+                raise _cannot(codes[-1] if codes else None) from error
+            _needed.update(codes)
+
+
+def tensor_decided() -> bool:
+    """Say whether results of Python's own may differ with what a tensor decides: here they have become tensors."""
+    return False
+
+
+def _cannot(code: types.CodeType | None) -> TypeError:
+    where = code.co_qualname if code is not None else "a compiled call"
+    return TypeError(
+        f"{where}: expected a Python value to decide an if or while of a compiled call; got a tensor, in code that "
+        "is not rewritten. Write the branch in construct or in a function under @mixtrain.jit, whose source can be "
+        "read, or ops.select(condition, one, other), or run in PYNATIVE_MODE."
+    )

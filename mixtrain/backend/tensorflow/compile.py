@@ -1,0 +1,195 @@
+"""How a function becomes one compiled call: plain graph or XLA."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+from collections.abc import Callable, Collection
+from typing import Any, Final
+
+import tensorflow as tf
+
+from mixtrain import context
+from mixtrain.backend.facts import DeviceFacts, JitChoice
+from mixtrain.backend.tensorflow.failure import explain_refusal
+from mixtrain.dtype import DType, bfloat16, float16
+
+_log = logging.getLogger("mixtrain")
+# What TensorFlow raises for a function that XLA cannot compile, and for much else too.
+_REFUSALS: Final = (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError, tf.errors.InternalError)
+
+
+def choose_jit(
+    dtypes: Collection[DType], device: DeviceFacts, compilable: bool = True, products: bool = False
+) -> JitChoice:
+    """Decide between XLA and the plain graph.
+
+    The rule is from measurements on CPU: TensorFlow has no float16 convolution or matmul kernels of its own there and
+    emulates them (118-140 ms a LeNet-5 step, 5 ms with XLA), while float32 and bfloat16 have oneDNN kernels that XLA
+    does not use (3.2 ms against 7.3). Where all products go through `product`, those kernels serve float16 too.
+
+    Args:
+        dtypes: The formats that layers compute in.
+        device: The device in use.
+        compilable: Whether XLA has every operation of the layers.
+        products: Whether the layers multiply by `product` alone.
+
+    Returns:
+        The choice and its reason; `set_context(jit_level=...)` overrides it.
+    """
+    level = context.get_context("jit_level")
+    if level != "auto":
+        return JitChoice(level != "O0", f'set_context(jit_level="{level}")')
+    if device.kind == "TPU":
+        return JitChoice(True, "a TPU runs only XLA programs")
+    if not compilable:
+        return JitChoice(False, "a layer has operations that XLA lacks")
+    if device.kind == "CPU" and float16 in dtypes and products:
+        return JitChoice(False, "float16 on CPU is multiplied by the float32 kernels of the plain graph")
+    if device.kind == "CPU" and float16 in dtypes:
+        return JitChoice(True, "float16 on CPU has fast kernels only in XLA", may_fall_back=True)
+    if device.kind == "CPU" and bfloat16 in dtypes:
+        return JitChoice(False, "bfloat16 on CPU has oneDNN kernels in the plain graph")
+    return JitChoice(False, f"the plain graph suits {', '.join(sorted(dtypes)) or 'float32'} on {device.kind}")
+
+
+def is_tracing() -> bool:
+    """Say whether the code that asks runs inside a function that is being compiled."""
+    return not tf.executing_eagerly()
+
+
+def outside_graph() -> contextlib.AbstractContextManager[Any]:
+    """Run what is inside at once, even while a function is compiled: to make variables that outlive the trace."""
+    return tf.init_scope()  # type: ignore[no-any-return]
+
+
+def compile_function(function: Callable[..., Any], *, choice: JitChoice) -> Callable[..., Any]:
+    """Return `function` as one compiled call, or as it is in PYNATIVE_MODE.
+
+    Args:
+        function: Takes and returns structures of tensors; writes variables by `assign`.
+        choice: Whether to use XLA.
+
+    Returns:
+        The compiled function; `trace_count` tells how often it was traced.
+    """
+    if not context.graph_mode():
+        return function
+    log_choice(choice)
+    if not choice.jit:
+        return graph_function(function)
+    return _CompiledByXla(function, choice)
+
+
+def log_choice(choice: JitChoice) -> None:
+    """Say in the log how a function is compiled, and why."""
+    _log.info("compile: XLA %s (%s)", "on" if choice.jit else "off", choice.reason)
+
+
+class Compilation:
+    """What a function was compiled to: by XLA where that was chosen, by the plain graph once XLA has refused it.
+
+    Args:
+        make: Takes whether XLA compiles; returns what is called.
+        choice: How to compile.
+
+    Attributes:
+        compiled: What `make` returned.
+        untried: Whether XLA is to compile the function and has neither done so nor refused it yet.
+
+    Example:
+        >>> compilation = Compilation(lambda jit: graph_function(lambda x: x + 1, jit=jit), JitChoice(False, "example"))
+        >>> compilation.run(lambda compiled: compiled(tf.constant(1))).numpy().item()
+        2
+    """
+
+    def __init__(self, make: Callable[[bool], Any], choice: JitChoice) -> None:
+        self._make = make
+        self._choice = choice
+        self.compiled = make(choice.jit)
+        self.untried = choice.jit
+
+    def run(self, call: Callable[[Any], Any]) -> Any:
+        """Return what `call` returns for what is compiled, in the plain graph from the moment that XLA refuses it.
+
+        XLA refuses a function before anything of it has run.
+
+        Args:
+            call: Takes what is compiled, and calls it once; where it fails, it has written nothing.
+
+        Returns:
+            What `call` returned.
+
+        Raises:
+            ValueError: XLA refused what somebody has asked it to compile.
+        """
+        try:
+            result = call(self.compiled)
+            self.untried = False
+            return result
+        except _REFUSALS as error:
+            if not self._choice.jit or is_tracing():
+                raise
+            layer, why = explain_refusal(error.message)
+            refused = f"XLA does not compile {layer or 'the function'}: {why}"
+            if not self._choice.may_fall_back:
+                raise ValueError(
+                    f"{self._choice.reason}: expected operations that XLA compiles; got, from TensorFlow: {refused}. "
+                    'Write set_context(jit_level="auto"), and jit without jit_level: the plain graph is then taken '
+                    "where XLA has no way."
+                ) from error
+        plain = self._make(False)
+        result = call(plain)  # Raises what is wrong with the function or its arguments, should it be that.
+        self.compiled, self._choice, self.untried = plain, JitChoice(False, refused), False
+        log_choice(self._choice)
+        return result
+
+
+class _CompiledByXla:
+    """A function compiled by XLA, or in the plain graph where XLA refuses it."""
+
+    def __init__(self, function: Callable[..., Any], choice: JitChoice) -> None:
+        self._compilation = Compilation(functools.partial(_graph_of, function), choice)
+
+    def __call__(self, *args: Any) -> Any:
+        return self._compilation.run(lambda compiled: compiled(*args))
+
+    def get_concrete_function(self, *args: Any) -> Any:
+        """Trace the present compiled function for arguments, as a `tf.function` does."""
+        return self._compilation.compiled.get_concrete_function(*args)
+
+    def experimental_get_tracing_count(self) -> int:
+        """Return how often the present compiled function was traced, as a `tf.function` does."""
+        return trace_count(self._compilation.compiled)
+
+
+def _graph_of(function: Callable[..., Any], jit: bool) -> Callable[..., Any]:
+    return graph_function(function, jit=jit)
+
+
+def graph_function(function: Callable[..., Any], *, jit: bool = False) -> Callable[..., Any]:
+    """Return `function` as a compiled call of the backend, with or without XLA."""
+    # TensorFlow counts traces by a function's code and warns of many; the same lines serve every Model of a process.
+    # A partial has no code of its own, and is counted by itself.
+    return tf.function(
+        functools.partial(function),
+        jit_compile=jit,
+        autograph=False,
+        # Called by another, as a step is by a loop, it is optimised by itself: else which operations are fused, and so
+        # the last bit of its numbers, would depend on where it is called from.
+        experimental_attributes={"_noinline": True},
+    )
+
+
+def trace_for(compiled: Callable[..., Any], *args: Any) -> None:
+    """Trace a compiled function for arguments, as a call with them would, without running it."""
+    trace = getattr(compiled, "get_concrete_function", None)
+    if trace is not None:
+        trace(*args)
+
+
+def trace_count(compiled: Callable[..., Any]) -> int:
+    """Return how often a compiled function was traced; 0 for one that runs eagerly."""
+    counter = getattr(compiled, "experimental_get_tracing_count", None)
+    return int(counter()) if counter is not None else 0

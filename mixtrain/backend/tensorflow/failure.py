@@ -1,0 +1,63 @@
+"""What fails inside a compiled call, said in one sentence that names the layer."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+
+import tensorflow as tf
+
+# The operation's path as the graph knows it, with one or two pairs of braces.
+_NODE = re.compile(r"\{\{(?:function_)?node ([^}]*)\}\}")
+# What XLA says of an operation that it lacks, and what it says besides the reason in other refusals.
+_LACKING = re.compile(r" on XLA_\w+: (\w+) \(")
+_BESIDES = re.compile(r"during context \[\w+\]: | to node `[^`]*`|, metadata=.*")
+
+
+@contextlib.contextmanager
+def naming_layers(where: str) -> Iterator[None]:
+    """Turn the backend's report of values that do not fit into a ValueError that names the layer.
+
+    Args:
+        where: Who runs the call, for the message.
+
+    Raises:
+        ValueError: Shapes or values inside the call did not fit each other.
+    """
+    try:
+        yield
+    except tf.errors.InvalidArgumentError as error:
+        layer, said = explain(error.message)
+        at = f" in {layer}" if layer else ""
+        raise ValueError(
+            f"{where}: expected columns whose shapes and values fit the network and each other; got, at run time{at}: "
+            f"{said}. Write batches of one shape, or train with dataset_sink_mode=False to see the batch."
+        ) from error
+
+
+def explain(message: str) -> tuple[str, str]:
+    """Return the layer's path and the first sentence of the backend's report.
+
+    Example:
+        >>> explain("sizes differ: [5] [8]\\n\\t [[{{node Net/conv/Conv2D}}]] [Op:__inference_loop_1]")
+        ('Net/conv', 'sizes differ: [5] [8]')
+    """
+    nodes = [node for node in _NODE.findall(message) if "/" in node]
+    lines = [_NODE.sub("", line).strip() for line in message.splitlines()]
+    said = next((line for line in reversed(lines) if line and not line.startswith(("File", "[[", "Detected", "["))), "")
+    return (nodes[-1].rpartition("/")[0] if nodes else ""), said.rstrip(".")
+
+
+def explain_refusal(message: str) -> tuple[str, str]:
+    """Return the layer's path and, in a clause, why XLA does not compile a function.
+
+    Example:
+        >>> message = "unsupported operations on XLA_CPU_JIT: ResizeArea (No registered ...){{node Net/up/Resize}}"
+        >>> explain_refusal(message)
+        ('Net/up', 'it has no ResizeArea')
+    """
+    layer, _ = explain(message)
+    first = message.splitlines()[0]
+    lacking = _LACKING.search(first)
+    return layer, f"it has no {lacking[1]}" if lacking else _BESIDES.sub("", _NODE.sub("", first)).strip().rstrip(".")

@@ -1,0 +1,109 @@
+"""One pass over a stream: its elements one by one, or several at once, which then come to Python in one call."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from mixtrain.backend.tensorflow.compile import graph_function
+from mixtrain.backend.tensorflow.repeat import Row, repeated
+
+
+class Stacked(Sequence[Row]):
+    """Several elements alike, kept as columns that are stacked; a single one is cut out when it is asked for.
+
+    Args:
+        columns: The columns, in the structure of an element, each with one row for each element.
+        last: The last of the elements, which is asked for more than others.
+    """
+
+    def __init__(self, columns: Row, last: Row) -> None:
+        self.columns = columns
+        self._last = last
+
+    def __len__(self) -> int:
+        return int(tf.nest.flatten(self.columns)[0].shape[0])
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[place] for place in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        place = index % len(self)
+        if place == len(self) - 1:
+            return self._last
+        return tf.nest.map_structure(lambda column: column[place], self.columns)
+
+    def __iter__(self) -> Iterator[Row]:
+        for parts in zip(*map(tf.unstack, tf.nest.flatten(self.columns)), strict=True):
+            yield tf.nest.pack_sequence_as(self.columns, parts)
+
+
+def element_bytes(spec: Any) -> int | None:
+    """Return the size in memory of an element of some kind; None where shapes are open, so that elements may differ."""
+    specs = tf.nest.flatten(spec)
+    closed = all(isinstance(part, tf.TensorSpec) and part.shape.is_fully_defined() for part in specs)
+    return sum(math.prod(part.shape) * part.dtype.size for part in specs) if closed else None
+
+
+class Pass(Iterator[Row]):
+    """The elements of one pass.
+
+    Args:
+        iterator: The backend's own iterator.
+        left: Number of elements, or None where it is unknown.
+        raise_pending: Raises what Python code below the stream raised, if anything.
+
+    Attributes:
+        element_bytes: Size of an element in memory; None where shapes are open, so that elements may differ.
+    """
+
+    def __init__(self, iterator: Any, left: int | None, raise_pending: Callable[[], None]) -> None:
+        self._iterator = iterator
+        self._left = left
+        self._raise_pending = raise_pending
+        self.element_bytes = element_bytes(iterator.element_spec)
+
+    def __next__(self) -> Row:
+        element: Row = self._read(lambda: next(self._iterator))
+        if self._left is not None:
+            self._left -= 1
+        return element
+
+    def together(self, count: int) -> Stacked | None:
+        """Return the next `count` elements, fewer at the end; None where that cannot be, or none are left.
+
+        Raises:
+            Exception: What making one of them raised; those before it are lost.
+        """
+        if self.element_bytes is None or not self._left:
+            return None
+        count = min(count, self._left)
+        gather = _gather_of(str(self._iterator.element_spec))
+        found = self._read(lambda: gather(self._iterator, tf.constant(count)))
+        self._left -= count
+        return Stacked(*found)
+
+    def _read(self, read: Callable[[], Any]) -> Any:
+        try:
+            return read()
+        except tf.errors.OpError:
+            self._raise_pending()
+            raise
+
+
+@functools.cache
+def _gather_of(spec: str) -> Callable[..., Row]:
+    """Return the compiled gathering of elements of one kind: passes come and go."""
+    del spec
+    return graph_function(_gather)
+
+
+def _gather(iterator: Any, count: Any) -> tuple[Row, Row]:
+    columns = repeated(lambda index: tuple(tf.nest.flatten(next(iterator))), count)
+    last = [column[-1] for column in columns]
+    return tuple(tf.nest.pack_sequence_as(iterator.element_spec, list(parts)) for parts in (columns, last))

@@ -1,0 +1,72 @@
+"""Rows that Python code makes, and their crossing into `tf.data` in blocks."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from mixtrain.backend.rows import CheckedRows, Row, same_shapes
+
+_MOST_ROWS = 64
+_MOST_BYTES = 1 << 20
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PythonRows(CheckedRows):
+    """Rows from Python, which can be read as they are or as TensorFlow's own stream."""
+
+    @functools.cached_property
+    def specs(self) -> tuple[tf.TensorSpec, ...]:
+        """What stays the same from row to row."""
+        return row_specs(self.example)
+
+    @functools.cached_property
+    def dataset(self) -> tf.data.Dataset:
+        """The rows as TensorFlow's own stream."""
+        blocks = tuple(tf.TensorSpec([None, *spec.shape], spec.dtype) for spec in self.specs)
+        dataset = tf.data.Dataset.from_generator(self.blocks, output_signature=blocks).unbatch()
+        if self.size is None:
+            return dataset
+        count = tf.data.INFINITE_CARDINALITY if self.size == math.inf else int(self.size)
+        return dataset.apply(tf.data.experimental.assert_cardinality(count))
+
+    def blocks(self) -> Iterator[Row]:
+        """Yield the rows stacked, 1, 2, 4, ... of the same shapes at a time, so that the first comes at once."""
+        self.failure.error = None
+        block: list[Row] = []
+        limit = 1
+        with self.failure.keeping():
+            try:
+                for row in self.rows():
+                    if block and (len(block) >= limit or not same_shapes(block[0], row)):
+                        yield _stack(block)
+                        block = []
+                        limit = min(2 * limit, _limit(row))
+                    block.append(row)
+            except Exception:
+                if block:
+                    yield _stack(block)  # The rows before the one that failed.
+                raise
+            if block:
+                yield _stack(block)
+
+
+def row_specs(example: Sequence[np.ndarray]) -> tuple[tf.TensorSpec, ...]:
+    """Return what stays the same from row to row: dtypes and ranks, not sizes."""
+    return tuple(tf.TensorSpec([None] * np.ndim(value), np.asarray(value).dtype) for value in example)
+
+
+def _limit(row: Row) -> int:
+    size = max(1, sum(value.nbytes for value in row))
+    return max(1, min(_MOST_ROWS, _MOST_BYTES // size))
+
+
+def _stack(block: list[Row]) -> Row:
+    if len(block) == 1:
+        return tuple(value[np.newaxis] for value in block[0])
+    return tuple(map(np.stack, zip(*block, strict=True)))

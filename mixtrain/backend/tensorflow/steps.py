@@ -1,0 +1,208 @@
+"""A step compiled once, and run on a batch a call, on several batches given together, or on those of an iterator."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import tensorflow as tf
+
+from mixtrain import context
+from mixtrain.backend.class_labels import ClassLabels
+from mixtrain.backend.facts import GroupFacts, JitChoice
+from mixtrain.backend.tensorflow.compile import Compilation, graph_function, log_choice, trace_count
+from mixtrain.backend.tensorflow.direct import DirectCall
+from mixtrain.backend.tensorflow.label_check import label_assertions, read_label
+from mixtrain.backend.tensorflow.passes import Stacked
+from mixtrain.backend.tensorflow.repeat import Row, repeated
+
+# A group calls the step that is compiled already; the first call of all compiles that.
+GROUPS: Final = GroupFacts(after=2)
+
+
+class CompiledSteps:
+    """One step of training in its three ways of being called; they share one compiled step.
+
+    Args:
+        function: Takes the columns of a batch, tensors, and returns a tuple of tensors of fixed shapes; it writes
+            variables by `assign`.
+        choice: Whether the step is compiled with XLA.
+
+    Attributes:
+        sizes: Of each batch of the last call of `streamed` how many rows it had, int (n,); None where the function must
+            tell, because it may be compiled for batches of any size.
+
+    Example:
+        >>> steps = CompiledSteps(lambda x: (2 * x,), choice=JitChoice(False, "an example"))
+        >>> (rows,), _ = steps.several([(tf.constant([x]),) for x in (1.0, 2.0, 3.0)])
+        >>> steps.one(tf.constant([4.0]))[0].numpy().tolist(), rows.numpy().ravel().tolist(), steps.traces()
+        ([8.0], [2.0, 4.0, 6.0], 1)
+    """
+
+    sizes: Any = None
+
+    def __init__(self, function: Callable[..., Row], *, choice: JitChoice) -> None:
+        graph = context.graph_mode()
+        if graph:
+            log_choice(choice)
+        jit = choice.jit and graph
+        labels = function if isinstance(function, ClassLabels) else ClassLabels(function)
+        self._compilation = Compilation(functools.partial(_Steps, labels), dataclasses.replace(choice, jit=jit))
+        self._may_be_refused = jit
+
+    def one(self, *batch: Any) -> Row:
+        """Run the step on a batch; return its results.
+
+        Raises:
+            LabelOutOfRange: A label is no class number; nothing has run.
+        """
+        if self._may_be_refused:
+            return self._compilation.run(lambda steps: steps.one(*batch))  # type: ignore[no-any-return]
+        return self._compilation.compiled.one(*batch)  # type: ignore[no-any-return]
+
+    def streamed(self, iterator: Any, count: int) -> Row:
+        """Run `count` steps on batches that are read from a backend's iterator.
+
+        Returns:
+            The results of the steps, stacked on a new first axis of length `count`.
+
+        Raises:
+            LabelOutOfRange: A label is no class number; the steps before its batch have run.
+        """
+        if not self._compilation.untried:
+            return self._compilation.compiled.streamed(iterator, count)  # type: ignore[no-any-return]
+        # By itself: a loop that has read the batch of a step that XLA refuses could not put it back. What fails while
+        # the step is traced does so before the batch is read.
+        spec = iterator.element_spec
+        self._compilation.compiled.traced(spec)
+        batch = iterator.get_next()
+        found = self._compilation.run(lambda steps: steps.first_streamed(spec, batch))
+        first = tuple(value[None] for value in found)
+        if count == 1:
+            return first
+        rest = self._compilation.compiled.streamed(iterator, count - 1)
+        return tuple(tf.concat(pair, 0) for pair in zip(first, rest, strict=True))
+
+    def several(self, batches: Sequence[Row]) -> tuple[Row, Callable[[], None]]:
+        """Run a step on each of several batches.
+
+        Args:
+            batches: Batches of the same structure, shapes and dtypes; at least one.
+
+        Returns:
+            The stacked results, and a function that takes all those steps back.
+
+        Raises:
+            LabelOutOfRange: A label is no class number; nothing has run.
+            Exception: What a step raised; the steps before it are taken back.
+        """
+        return self._compilation.run(lambda steps: steps.several(batches))  # type: ignore[no-any-return]
+
+    def traces(self) -> int:
+        """Return how often the step was traced."""
+        return trace_count(self._compilation.compiled.step)
+
+
+class _Steps:
+    """A step compiled in one way, with XLA or without, or left as it is in PYNATIVE_MODE.
+
+    Args:
+        labels: The step, and what the labels in its batches must be.
+        jit: Whether XLA compiles it.
+
+    Attributes:
+        step: The compiled step.
+        streamed: As in `CompiledSteps`.
+    """
+
+    def __init__(self, labels: ClassLabels, jit: bool) -> None:
+        graph = context.graph_mode()
+        self._labels = labels
+        self._eager = not graph
+        self.step: Any = graph_function(labels, jit=jit) if graph else labels
+        self._one: Any = DirectCall(self.step) if graph else self.step
+        self.streamed: Callable[..., Row] = self._streamed if graph else self._streamed_eagerly
+        self._loop = graph_function(self._stream)
+        self._several: dict[str, tuple[Callable[..., Row], Sequence[Any], Callable[[], Row]]] = {}
+
+    def one(self, *batch: Any) -> Row:
+        """Run the step on a batch, by the quickest call of it."""
+        if not self._eager:
+            self._learn_rules(batch)
+            self._labels.check(batch)
+        return self._one(*batch)  # type: ignore[no-any-return]
+
+    def traced(self, spec: Any) -> Callable[..., Row]:
+        """Return the step as the loop over an iterator calls it, traced for batches of a kind."""
+        return self.step.get_concrete_function(*spec)  # type: ignore[no-any-return]
+
+    def first_streamed(self, spec: Any, batch: Row) -> Row:
+        """Run the step on a batch that was read from an iterator, as the loop over that does."""
+        step = self.traced(spec)
+        self._labels.check(batch)
+        return step(*batch)
+
+    def _learn_rules(self, batch: Row) -> None:
+        """Trace the step, which has not been traced, so that it is known what labels must be."""
+        if self._labels.rules is None:
+            self.step.get_concrete_function(*batch)
+
+    def several(self, batches: Sequence[Row]) -> tuple[Row, Callable[[], None]]:
+        """Run a step on each of several batches, as `CompiledSteps.several` says."""
+        if isinstance(batches, Stacked):
+            columns = batches.columns
+        else:
+            columns = tf.nest.map_structure(lambda *values: tf.stack(values), *batches)
+        self._learn_rules(tf.nest.map_structure(lambda column: column[0], columns))
+        self._labels.check(columns, stacked=True)
+        specs = tf.nest.map_structure(lambda value: tf.TensorSpec((None, *value.shape[1:]), value.dtype), columns)
+        key = str(specs)
+        if key not in self._several:
+            compiled: Any = graph_function(self._run_several)
+            run = compiled.get_concrete_function(*specs)
+            self._several[key] = run, run.variables, _reader(run.variables)
+        run, variables, read = self._several[key]
+        undo = functools.partial(_assign, variables, read())
+        try:
+            return run(*tf.nest.flatten(columns)), undo
+        except BaseException:  # Ctrl-C too: nobody has been told of these steps.
+            undo()
+            raise
+
+    # ---- what is compiled -------------------------------------------------------------------------------------
+    def _streamed(self, iterator: Any, count: int) -> Row:
+        try:
+            return self._loop(iterator, tf.constant(count))  # type: ignore[no-any-return]
+        except tf.errors.InvalidArgumentError as error:
+            found = read_label(error)
+            if found is None:
+                raise
+            raise found from None
+
+    def _stream(self, iterator: Any, count: Any) -> Row:
+        return repeated(lambda index: self._checked(index, next(iterator)), count)
+
+    def _checked(self, index: Any, batch: Row) -> Row:
+        self._learn_rules(batch)
+        with tf.control_dependencies(label_assertions(self._labels.rules or (), batch, index)):
+            return self.step(*batch)  # type: ignore[no-any-return]
+
+    def _streamed_eagerly(self, iterator: Any, count: int) -> Row:
+        rows = [self.one(*next(iterator)) for _ in range(count)]
+        return tuple(tf.stack(column) for column in zip(*rows, strict=True))
+
+    def _run_several(self, *columns: Any) -> Row:
+        count = tf.shape(tf.nest.flatten(columns)[0])[0]
+        return repeated(lambda index: self.step(*tf.nest.map_structure(lambda column: column[index], columns)), count)
+
+
+def _reader(variables: Sequence[Any]) -> Callable[[], Row]:
+    """Return what reads variables in one call; the values share their memory until the next step writes there."""
+    return DirectCall(graph_function(lambda: tuple(variable.read_value() for variable in variables)))
+
+
+def _assign(variables: Sequence[Any], values: Sequence[Any]) -> None:
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)

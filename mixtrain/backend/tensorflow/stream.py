@@ -1,0 +1,268 @@
+"""The data stream: tuples of tensors, one per column, read ahead of the step."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from mixtrain.backend.ahead import read_ahead
+from mixtrain.backend.rows import Failure, Row
+from mixtrain.backend.tensorflow.iterators import kept, opened, settled, started
+from mixtrain.backend.tensorflow.passes import Pass, element_bytes
+from mixtrain.backend.tensorflow.rows import PythonRows, row_specs
+
+# What an iterator raises at its end: the first inside a compiled function, the second outside.
+EndOfStream: tuple[type[Exception], ...] = (tf.errors.OutOfRangeError, StopIteration)
+
+# An element up to this size is kept with its stream, where all others are of its shapes.
+_KEPT_BYTES: Final = 2**22
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Pipeline:
+    """A stream of elements, each a tuple with one tensor per column; every method returns a new pipeline.
+
+    Attributes:
+        source: TensorFlow's own stream, or rows that Python code makes.
+        columns: Names of the columns, or None where they have none.
+        failures: Where Python code below leaves the exception that it raised; see `raise_pending`.
+        even: Whether all elements are known to be as long as the first.
+    """
+
+    source: tf.data.Dataset | PythonRows
+    columns: tuple[str, ...] | None = None
+    failures: tuple[Failure, ...] = ()
+    even: bool = False
+
+    @property
+    def dataset(self) -> tf.data.Dataset:
+        """The stream as TensorFlow's own object."""
+        return self.source.dataset if isinstance(self.source, PythonRows) else self.source
+
+    @property
+    def size(self) -> int | None:
+        """Number of elements, or None where it is unknown or without end."""
+        if isinstance(self.source, PythonRows):
+            size = self.source.size
+            return None if size is None or size == math.inf else int(size)
+        count = int(self.source.cardinality())
+        return count if count >= 0 else None
+
+    @property
+    def infinite(self) -> bool:
+        """Whether the stream is known never to end."""
+        if isinstance(self.source, PythonRows):
+            return self.source.size == math.inf
+        return bool(self.source.cardinality() == tf.data.INFINITE_CARDINALITY)
+
+    def batch(self, size: int, *, drop_remainder: bool = False) -> Pipeline:
+        """Stack every `size` elements on a new first axis."""
+        return dataclasses.replace(self, source=self.dataset.batch(size, drop_remainder=drop_remainder), even=False)
+
+    def repeat(self, count: int | None = None) -> Pipeline:
+        """Go through the stream `count` times; without end where it is None."""
+        return self._with(self.dataset.repeat(count))
+
+    def shuffle(self, buffer: int, seed: int | None = None) -> Pipeline:
+        """Shuffle within a buffer, each pass in another order."""
+        return self._with(self.dataset.shuffle(buffer, seed=seed))
+
+    def take(self, count: int) -> Pipeline:
+        """Keep the first `count` elements."""
+        return self._with(self.dataset.take(count))
+
+    def skip(self, count: int) -> Pipeline:
+        """Drop the first `count` elements."""
+        return self._with(self.dataset.skip(count))
+
+    def prefetch(self, count: int = -1) -> Pipeline:
+        """Prepare `count` elements ahead of the reader; -1 lets the backend choose."""
+        return self._with(self.dataset.prefetch(count))
+
+    def concatenate(self, other: Pipeline) -> Pipeline:
+        """Continue with `other` where this one ends."""
+        joined = self.dataset.concatenate(other.dataset)
+        return dataclasses.replace(self, source=joined, failures=self.failures + other.failures, even=False)
+
+    def map(self, function: Callable[..., Any], *, columns: tuple[str, ...] | None = None) -> Pipeline:
+        """Apply a function of tensors to the columns, compiled and in parallel.
+
+        Args:
+            function: Takes one tensor per column and returns a tensor or a tuple of tensors.
+            columns: Names of the results, by default the same names.
+        """
+        mapped = self.dataset.map(
+            lambda *row: _as_tuple(function(*row)), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
+        )
+        names = self.columns if columns is None else columns
+        return dataclasses.replace(self, source=mapped, columns=names, even=False)
+
+    def map_python(
+        self, function: Callable[..., Any], example: Row, *, columns: tuple[str, ...] | None = None
+    ) -> Pipeline:
+        """Apply a function of NumPy arrays to the columns.
+
+        Args:
+            function: Takes one array per column and returns an array or a tuple of arrays.
+            example: A result of `function`: its dtypes and ranks hold for all.
+            columns: Names of the results, by default the same names.
+        """
+        failure = Failure()
+        specs = row_specs(example)
+
+        def call(*row: np.ndarray) -> list[np.ndarray]:
+            with failure.keeping():
+                results = _as_tuple(function(*row))
+                dtypes = (spec.dtype.as_numpy_dtype for spec in specs)
+                return [np.asarray(value, dtype) for value, dtype in zip(results, dtypes, strict=True)]
+
+        def graph(*row: Any) -> tuple[Any, ...]:
+            results = tf.numpy_function(call, row, [spec.dtype for spec in specs])
+            return tuple(tf.ensure_shape(value, spec.shape) for value, spec in zip(results, specs, strict=True))
+
+        names = self.columns if columns is None else columns
+        return Pipeline(self.dataset.map(graph), names, (*self.failures, failure))
+
+    def first(self) -> tuple[Any, ...]:
+        """Return one element, to learn shapes and dtypes from.
+
+        Rows that Python code makes are not read for it: it is the example that came with them.
+        """
+        if isinstance(self.source, PythonRows):
+            return tuple(map(tf.convert_to_tensor, self.source.example))
+        size = element_bytes(self.source.element_spec)
+        if not self.size or size is None or size > _KEPT_BYTES:
+            return self._first_of(self.source)
+        return kept(self.source, "_mixtrain_first", self._first_of)  # type: ignore[no-any-return]
+
+    def _first_of(self, dataset: tf.data.Dataset) -> tuple[Any, ...]:
+        one = kept(dataset, "_mixtrain_one", lambda dataset: settled(dataset.take(1)))
+        return next(Pass(opened(one), 1, self.raise_pending))
+
+    def iterate(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the elements of one pass as tensors, reading ahead.
+
+        Raises:
+            Exception: Whatever Python code below raised, as itself.
+        """
+        if isinstance(self.source, PythonRows):
+            rows = self.source.rows
+            return read_ahead(lambda: (tuple(map(tf.convert_to_tensor, row)) for row in rows()))
+        return Pass(started(self.source), self.size, self.raise_pending)
+
+    def graph_iterator(
+        self, shapes: Sequence[Sequence[int | None]] | None = None, like: tuple[Any, ...] | None = None
+    ) -> Any:
+        """Return an iterator that a compiled function reads with ``next(iterator)``.
+
+        Args:
+            shapes: The shape of each column in the first batch; every dimension is then fixed, the first only where the
+                pipeline is `even`. Columns of several parts have one shape for each part.
+            like: Where columns have several parts, an element (its tuples and dicts): what is read is so arranged.
+
+        Returns:
+            The iterator. At its end it raises `EndOfStream`; after another error, call `raise_pending`.
+        """
+        dataset = self.dataset
+        if shapes is not None:
+            fixed = [tuple(shape) if self.even or not len(shape) else (None, *shape[1:]) for shape in shapes]
+
+            def arranged(*row: Any) -> tuple[Any, ...]:
+                parts = map(tf.ensure_shape, keras.tree.flatten(row), fixed)
+                return tuple(parts) if like is None else keras.tree.pack_sequence_as(like, list(parts))
+
+            if not _is_arranged(dataset.element_spec, fixed, like):
+                dataset = dataset.map(arranged)
+        return started(dataset)
+
+    def raise_pending(self) -> None:
+        """Raise the exception that stopped Python code below, if there is one."""
+        for failure in self.failures:
+            failure.raise_kept()
+
+    def _with(self, dataset: tf.data.Dataset) -> Pipeline:
+        return dataclasses.replace(self, source=dataset)
+
+
+def _is_arranged(spec: Any, shapes: Sequence[Any], like: tuple[Any, ...] | None) -> bool:
+    """Say whether elements have these shapes and this structure as they come."""
+    parts = keras.tree.flatten(spec)
+    if not all(isinstance(part, tf.TensorSpec) and part.shape.rank is not None for part in parts):
+        return False
+    if not all(_is_within(part.shape, shape) for part, shape in zip(parts, shapes, strict=True)):
+        return False
+    try:
+        keras.tree.assert_same_structure(spec, spec if like is None else like)
+    except (TypeError, ValueError):
+        return False
+    return isinstance(spec, tuple)
+
+
+def _is_within(shape: Sequence[int | None], wanted: Sequence[int | None]) -> bool:
+    """Say whether a shape is as another, or known better."""
+    return len(shape) == len(wanted) and all(want in (None, size) for size, want in zip(shape, wanted, strict=True))
+
+
+def is_pipeline_source(value: Any) -> bool:
+    """Say whether `value` is a dataset of the backend, so that `wrap_pipeline` takes it."""
+    return isinstance(value, tf.data.Dataset)
+
+
+def wrap_pipeline(value: Any) -> Pipeline:
+    """Return a `tf.data.Dataset` as a pipeline; a dict's keys become the columns, a single tensor the one column."""
+    spec = value.element_spec
+    if isinstance(spec, dict):
+        names = tuple(spec)
+        return Pipeline(value.map(lambda row: tuple(row[name] for name in names)), names)
+    if isinstance(spec, tuple):
+        return Pipeline(value, getattr(spec, "_fields", None))
+    return Pipeline(value.map(lambda row: (row,)))
+
+
+def pipeline_from_arrays(arrays: Sequence[np.ndarray], columns: Sequence[str] | None = None) -> Pipeline:
+    """Return the rows of equally long arrays."""
+    return Pipeline(tf.data.Dataset.from_tensor_slices(tuple(arrays)), None if columns is None else tuple(columns))
+
+
+def pipeline_from_rows(
+    factory: Callable[[], Iterable[Row]],
+    example: Row,
+    *,
+    size: float | None = None,
+    columns: Sequence[str] | None = None,
+) -> Pipeline:
+    """Return the rows that Python code makes.
+
+    Args:
+        factory: Called at the start of each pass; returns the rows, tuples of arrays.
+        example: One row: its dtypes and ranks hold for all; sizes may differ from row to row.
+        size: How many rows a pass has, where it is known; `math.inf` where it does not end.
+        columns: Names of the columns.
+
+    Raises:
+        TypeError: On reading: a row has another dtype than `example`.
+        ValueError: On reading: a row has another number of columns or another rank, or `size` was wrong.
+    """
+    rows = PythonRows(factory, example, size, None if columns is None else tuple(columns))
+    return Pipeline(rows, rows.columns, (rows.failure,))
+
+
+def pipeline_from_batches(
+    factory: Callable[[], Iterable[Row]],
+    example: Row,
+    *,
+    size: float | None = None,
+    columns: Sequence[str] | None = None,
+) -> Pipeline:
+    """Return the batches that Python code makes, as `pipeline_from_rows` does for rows; the last may be smaller."""
+    return pipeline_from_rows(factory, example, size=size, columns=columns)
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)

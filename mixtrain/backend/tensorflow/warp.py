@@ -1,0 +1,90 @@
+"""Images (H, W, C) seen through an affine map: rotation, shear, scale and shift."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import tensorflow as tf
+
+from mixtrain.backend.tensorflow.images import saturate, size_of
+
+Sampling = Literal["nearest", "linear"]
+
+
+def rotation(degrees: Any, centre: tuple[Any, Any], shift: tuple[Any, Any] = (0.0, 0.0)) -> Any:
+    """Return the map, from a place in the result to one in the image, of a turn against the clock.
+
+    Args:
+        degrees: The angle.
+        centre: x and y of what stays; `shift` moves it afterwards.
+        shift: By how much the result is moved.
+    """
+    angle = tf.cast(degrees, tf.float32) * (3.141592653589793 / 180.0)
+    cosine, sine = tf.cos(angle), tf.sin(angle)
+    return _around(centre, shift, cosine, -sine, sine, cosine)
+
+
+def affine(degrees: Any, centre: tuple[Any, Any], shift: tuple[Any, Any], scale: Any, shear: tuple[Any, Any]) -> Any:
+    """Return the map, from result to image, of shear, scale, a turn with the clock and a shift."""
+    angle, across, down = (tf.cast(value, tf.float32) * (3.141592653589793 / 180.0) for value in (degrees, *shear))
+    a = tf.cos(angle - down) / tf.cos(down)
+    b = -tf.cos(angle - down) * tf.tan(across) / tf.cos(down) - tf.sin(angle)
+    c = tf.sin(angle - down) / tf.cos(down)
+    d = -tf.sin(angle - down) * tf.tan(across) / tf.cos(down) + tf.cos(angle)
+    # Of determinant 1, so that its inverse needs no division but by the scale.
+    return _around(centre, shift, d / scale, -b / scale, -c / scale, a / scale)
+
+
+def _around(centre: tuple[Any, Any], shift: tuple[Any, Any], a: Any, b: Any, c: Any, d: Any) -> Any:
+    x, y = (tf.cast(value, tf.float32) for value in centre)
+    to_x, to_y = x + tf.cast(shift[0], tf.float32), y + tf.cast(shift[1], tf.float32)
+    return tf.stack([a, b, x - a * to_x - b * to_y, c, d, y - c * to_x - d * to_y])
+
+
+def warp(
+    image: Any, places: Any, sampling: Sampling, fill: tuple[float, ...], size: tuple[Any, Any] | None = None
+) -> Any:
+    """Return the image whose pixel at a place is the given image's at the place that the map gives.
+
+    Places between pixels count in steps of a 32nd of a pixel, as in OpenCV.
+
+    Args:
+        image: (H, W, C).
+        places: What `rotation` or `affine` returned.
+        sampling: The nearest pixel, or a mean of four.
+        fill: What is beyond the border: one value, or one per channel.
+        size: Height and width of the result; by default those of the image.
+    """
+    height, width = size_of(image) if size is None else size
+    x = tf.range(tf.cast(width, tf.float32))[None, :]
+    y = tf.range(tf.cast(height, tf.float32))[:, None]
+    coarse = 1024.0 if sampling == "nearest" else 32.0
+    across = _steps(places[0] * x, places[1] * y + places[2], coarse)
+    down = _steps(places[3] * x, places[4] * y + places[5], coarse)
+    beyond = tf.constant(fill, tf.float32)
+    left, top = tf.floor(across), tf.floor(down)
+    if sampling == "nearest":
+        result = _pixels(image, top, left, beyond)
+    else:
+        right, low = (across - left)[..., None], (down - top)[..., None]
+        upper = _pixels(image, top, left, beyond) * (1 - right) + _pixels(image, top, left + 1, beyond) * right
+        lower = _pixels(image, top + 1, left, beyond) * (1 - right) + _pixels(image, top + 1, left + 1, beyond) * right
+        result = upper * (1 - low) + lower * low
+    sizes = [value if isinstance(value, int) else None for value in (height, width)]
+    return tf.ensure_shape(saturate(result, image.dtype), [*sizes, image.shape[-1]])
+
+
+def _steps(first: Any, second: Any, coarse: float) -> Any:
+    """Return the sum of two numbers that are rounded to 1024ths, in steps of `coarse` 1024ths."""
+    total = tf.round(first * 1024.0) + tf.round(second * 1024.0)
+    return tf.floor((total + coarse / 2.0) / coarse) * coarse / 1024.0
+
+
+def _pixels(image: Any, rows: Any, columns: Any, beyond: Any) -> Any:
+    """Return the pixels at rows and columns, as float32; those outside the image are `beyond`."""
+    height, width = tf.shape(image)[0], tf.shape(image)[1]
+    row, column = tf.cast(rows, tf.int32), tf.cast(columns, tf.int32)
+    inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+    flat = tf.reshape(image, [height * width, tf.shape(image)[2]])
+    index = tf.clip_by_value(row, 0, height - 1) * width + tf.clip_by_value(column, 0, width - 1)
+    return tf.where(inside[..., None], tf.cast(tf.gather(flat, index), tf.float32), beyond)

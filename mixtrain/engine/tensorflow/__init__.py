@@ -1,1 +1,0 @@
-"""The engine on TensorFlow: graphs by `tf.function`, data by `tf.data`."""

@@ -1,0 +1,44 @@
+"""Image files: read in the order that is asked for, and named by what is wrong with them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mixtrain import backend
+from tests.dataset import samples
+
+
+@pytest.fixture
+def paths(tmp_path):
+    for number in range(4):
+        (tmp_path / f"{number}.png").write_bytes(samples.png(samples.picture(number, 3 + number)))
+    return [str(tmp_path / f"{number}.png") for number in range(4)]
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_files_come_in_the_order_of_the_indices_and_as_often(workers, paths):
+    files = backend.ImageFiles(paths, decode=True, workers=workers)
+    images = list(files.read(np.array([2, 0, 2, 3])))
+    for image, number in zip(images, (2, 0, 2, 3), strict=True):
+        assert image.dtype == np.uint8 and np.array_equal(image, samples.picture(number, 3 + number))
+
+
+def test_bytes_are_given_without_decoding(paths):
+    files = backend.ImageFiles(paths, decode=False, workers=2)
+    (data,) = files.read(np.array([1]))
+    with open(paths[1], "rb") as file:
+        assert data.tobytes() == file.read()
+    assert files.decoded(b"any bytes").tobytes() == b"any bytes"
+
+
+@pytest.mark.parametrize(("contents", "message"), [(None, "No such file"), (b"text", "^Unknown image file format")])
+def test_what_is_wrong_is_said_in_one_line(contents, message, paths, tmp_path):
+    bad = tmp_path / "bad.png"
+    if contents is not None:
+        bad.write_bytes(contents)
+    run = backend.ImageFiles([*paths, str(bad)], decode=True, workers=1).read(np.array([0, 4]))
+    assert next(run).shape == (3, 5, 3)
+    with pytest.raises(backend.UnreadableFile, match=message) as caught:
+        next(run)
+    assert "\n" not in str(caught.value) and "{{" not in str(caught.value)

@@ -1,0 +1,188 @@
+"""The stream of JAX's backend: elements stacked for a compiled loop, in chunks that are made ahead and stay small."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from mixtrain import backend
+
+pytestmark = pytest.mark.skipif(keras.backend.backend() != "jax", reason="about the JAX backend")
+if keras.backend.backend() == "jax":
+    from mixtrain.backend.jax import passes
+
+
+def _rows(count: int, width: int = 2) -> list[Any]:
+    return [(np.full(width, number, np.float32), np.array(number, np.int32)) for number in range(count)]
+
+
+def _pipeline(rows: list[Any], **options: Any) -> Any:
+    return backend.pipeline_from_rows(lambda: iter(rows), rows[0], **options)
+
+
+def _labels(columns: Any) -> list[Any]:
+    return np.asarray(columns[-1]).tolist()
+
+
+def _all_taken(iterator: Any, count: int) -> list[Any]:
+    found = []
+    with pytest.raises(StopIteration):
+        while True:
+            found.append(_labels(iterator.take(count)))
+    return found
+
+
+def test_elements_come_stacked_and_fewer_at_the_end() -> None:
+    assert _all_taken(_pipeline(_rows(7)).graph_iterator(), 3) == [[0, 1, 2], [3, 4, 5], [6]]
+
+
+def test_a_chunk_ends_before_an_element_of_another_shape_and_at_the_end_of_nothing_else() -> None:
+    rows = [(np.zeros(size, np.float32), np.array(number)) for number, size in enumerate((2, 2, 1, 2))]
+    assert _all_taken(_pipeline(rows, size=4).repeat(2).graph_iterator(), 5) == [[0, 1], [2], [3, 0, 1], [2], [3]]
+
+
+def test_what_was_prepared_is_given_whatever_is_asked_for_next() -> None:
+    iterator = _pipeline(_rows(12)).graph_iterator()
+    found = [_labels(iterator.take(4)), _labels(iterator.take(2)), int(next(iterator)[1]), int(next(iterator)[1])]
+    assert [*found, _labels(iterator.take(3)), _labels(iterator.take(9))] == [
+        [0, 1, 2, 3], [4, 5], 6, 7, [8, 9, 10], [11]
+    ]
+
+
+def test_chunks_stay_below_a_size_and_have_one_length_where_they_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passes, "MOST_BYTES", 12 * 5)
+    iterator = _pipeline(_rows(12)).repeat().graph_iterator()
+    lengths, left = [], 12
+    while left:
+        lengths.append(len(iterator.take(left)[0]))
+        left -= lengths[-1]
+    assert lengths == [4, 4, 4]
+
+
+def test_batches_of_arrays_are_stacked_in_one_piece() -> None:
+    arrays = [np.arange(40, dtype=np.float32).reshape(20, 2), np.arange(20)]
+    iterator = backend.pipeline_from_arrays(arrays).batch(4).repeat().graph_iterator()
+    x, label = iterator.take(5)
+    assert (x.shape, label.shape) == ((5, 4, 2), (5, 4))
+    np.testing.assert_array_equal(x, arrays[0].reshape(5, 4, 2))
+
+
+def test_the_last_batch_may_be_smaller() -> None:
+    pipeline = backend.pipeline_from_arrays([np.arange(7)]).batch(3)
+    assert _all_taken(pipeline.graph_iterator(), 8) == [[[0, 1, 2], [3, 4, 5]], [[6]]]
+    assert _all_taken(pipeline.repeat(2).graph_iterator(), 8) == [
+        [[0, 1, 2], [3, 4, 5]], [[6]], [[0, 1, 2], [3, 4, 5]], [[6]]
+    ]
+
+
+def test_a_batch_of_rows_of_two_shapes_is_refused_after_the_batches_before_it() -> None:
+    rows = [(np.zeros(size),) for size in (2, 2, 2, 3)]
+    elements = backend.pipeline_from_rows(lambda: iter(rows), rows[0]).batch(2).iterate()
+    assert next(elements)[0].shape == (2, 2)
+    with pytest.raises(ValueError, match="expected rows of one shape in a batch"):
+        next(elements)
+
+
+def test_columns_come_in_the_structure_that_was_asked_for() -> None:
+    columns = _pipeline(_rows(4)).graph_iterator(like=({"x": 0}, 0)).take(4)
+    assert columns[0]["x"].shape == (4, 2) and _labels(columns) == [0, 1, 2, 3]
+
+
+def test_a_group_has_a_power_of_two_elements_and_the_rest_comes_one_by_one() -> None:
+    elements = _pipeline(_rows(13)).iterate()
+    groups = []
+    while (group := elements.together(8)) is not None:
+        assert isinstance(group, passes.Stacked)
+        groups.append([int(label) for _, label in group])
+    assert groups == [list(range(8)), [8, 9, 10, 11], [12]]
+
+
+def test_a_group_is_a_sequence_of_elements() -> None:
+    group = _pipeline(_rows(4)).iterate().together(4)
+    assert [int(label) for _, label in group[1:3]] == [1, 2]
+    assert np.asarray(group[-1][0]).tolist() == [3.0, 3.0]
+    with pytest.raises(IndexError):
+        group[4]
+
+
+def test_what_the_source_raises_comes_after_the_elements_before_it() -> None:
+    def broken() -> Any:
+        yield from _rows(3)
+        raise KeyError("the row is bad")
+
+    pipeline = backend.pipeline_from_rows(broken, _rows(1)[0])
+    iterator = pipeline.graph_iterator()
+    assert _labels(iterator.take(8)) == [0, 1, 2]
+    with pytest.raises(KeyError, match="the row is bad"):
+        iterator.take(8)
+    with pytest.raises(KeyError, match="the row is bad"):
+        pipeline.raise_pending()
+
+
+def test_a_source_may_write_into_its_arrays_again() -> None:
+    def rows() -> Any:
+        memory = np.zeros(64, np.float32)
+        for number in range(6):
+            memory[:] = number
+            yield (memory,)
+
+    pipeline = backend.pipeline_from_rows(rows, (np.zeros(64, np.float32),))
+    assert [float(row[0][0]) for row in pipeline.iterate()] == [0, 1, 2, 3, 4, 5]
+    assert np.asarray(pipeline.graph_iterator().take(6)[0])[:, 0].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_an_iterator_that_nobody_has_any_more_ends_its_source() -> None:
+    closed = threading.Event()
+
+    def endless() -> Any:
+        try:
+            while True:
+                yield _rows(1)[0]
+        finally:
+            closed.set()
+
+    iterator = backend.pipeline_from_rows(endless, _rows(1)[0]).graph_iterator()
+    iterator.take(2)
+    del iterator
+    gc.collect()
+    assert closed.wait(10)
+
+
+def test_no_dataset_is_the_backend_own() -> None:
+    assert not backend.is_pipeline_source([1, 2])
+    with pytest.raises(TypeError, match="got list. Write mixtrain.dataset.GeneratorDataset"):
+        backend.wrap_pipeline([1, 2])
+
+
+def test_single_elements_come_as_they_were_whatever_the_form_of_the_one_before() -> None:
+    rows = [(np.full(size, number, np.float32), np.array(number)) for number, size in enumerate((2, 2, 2, 1, 2, 2))]
+    found = list(_pipeline(rows).iterate())
+    assert [np.asarray(x).tolist() for x, _ in found] == [x.tolist() for x, _ in rows]
+    assert [int(label) for _, label in found] == list(range(6))
+
+
+@pytest.mark.parametrize(("most", "ahead"), [(2**26, 8), (1, 2)], ids=["small", "large"])
+def test_fewer_single_elements_are_made_ahead_where_they_are_large(
+    most: int, ahead: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passes, "MOST_BYTES", most)
+    asked: list[int] = []
+    request = passes.Pass._request
+
+    def noting(self: Any, count: int) -> None:
+        asked.append(count)
+        request(self, count)
+
+    monkeypatch.setattr(passes.Pass, "_request", noting)
+    iterator = _pipeline(_rows(40)).iterate()
+    waiting = []
+    for given in range(20):
+        assert int(next(iterator)[1]) == given
+        waiting.append(len(asked) - given - 1)
+    assert max(waiting) == ahead - 1 and min(waiting) >= ahead // 2 - 1
+    assert set(asked) == {0}

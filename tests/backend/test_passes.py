@@ -1,0 +1,68 @@
+"""A pass over a stream: one by one and several at once give the same elements in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from mixtrain import backend
+from mixtrain.backend.tensorflow.passes import Stacked
+
+pytestmark = pytest.mark.tensorflow
+
+
+def _pass(dataset: Any) -> Any:
+    return backend.wrap_pipeline(dataset).iterate()
+
+
+def _closed(count: int = 7) -> tf.data.Dataset:
+    return tf.data.Dataset.range(count * 2, output_type=tf.float32).batch(2, drop_remainder=True).map(lambda x: (x, -x))
+
+
+def test_elements_come_in_order_however_they_are_read() -> None:
+    elements = _pass(_closed())
+    first = next(elements)
+    group = elements.together(3)
+    rest = [*group, *elements.together(2), *elements]
+    assert isinstance(group, Stacked) and len(group) == 3
+    assert [row[0].numpy().tolist() for row in (first, *rest)] == [[2.0 * i, 2.0 * i + 1] for i in range(7)]
+    assert all(np.array_equal(x, -y) for x, y in (first, *rest))
+    assert elements.together(2) is None and next(elements, None) is None
+
+
+def test_a_group_at_the_end_is_shorter() -> None:
+    elements = _pass(_closed(3))
+    assert len(elements.together(8)) == 3 and elements.together(8) is None
+
+
+def test_a_group_is_a_sequence_of_elements() -> None:
+    group = _pass(_closed(3)).together(3)
+    assert group[-1][0].numpy().tolist() == [4.0, 5.0]
+    assert [row[0].numpy().tolist() for row in group[:2]] == [[0.0, 1.0], [2.0, 3.0]]
+    with pytest.raises(IndexError):
+        group[3]
+
+
+def test_structured_columns_keep_their_structure() -> None:
+    dataset = _closed(3).map(lambda x, y: ({"a": x, "b": (y, y)}, x))
+    inputs, label = _pass(dataset).together(2)[1]
+    assert inputs["b"][1].numpy().tolist() == [-2.0, -3.0] and label.numpy().tolist() == [2.0, 3.0]
+
+
+def test_elements_that_may_differ_in_shape_are_read_one_by_one() -> None:
+    elements = _pass(tf.data.Dataset.range(5).batch(2))
+    assert elements.together(2) is None
+    assert [row[0].shape[0] for row in elements] == [2, 2, 1]
+
+
+def test_what_python_code_below_raised_comes_out_as_itself() -> None:
+    def fail(x: Any) -> Any:
+        raise KeyError("the row is bad")
+
+    example = (np.zeros(2, np.float32),)
+    pipeline = backend.pipeline_from_arrays([np.zeros((4, 2), np.float32)]).map_python(fail, example)
+    with pytest.raises(KeyError, match="the row is bad"):
+        next(pipeline.iterate())

@@ -1,0 +1,75 @@
+"""What tests for every backend share: ways to run a user's function, a gradient, fewer cases on JAX."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import keras
+
+import mixtrain
+from mixtrain import backend, boundary
+
+ON_TENSORFLOW: Final = keras.backend.backend() == "tensorflow"
+
+
+def _modes() -> dict[str, Callable[[Any], Any]]:
+    """Return the ways to run a function of tensors that writes variables, by name.
+
+    "compiled" is what users of the backend write: `tf.function`, or `mixtrain.jit` where variables need it.
+    """
+    eager = {"eager": lambda function: function}
+    if not ON_TENSORFLOW:
+        return eager | {"compiled": mixtrain.jit}
+    import tensorflow as tf
+
+    compiled, xla = tf.function(autograph=False), tf.function(autograph=False, jit_compile=True)
+    return eager | {"compiled": compiled, "xla": xla, "jit": mixtrain.jit}
+
+
+MODES: Final = _modes()
+compiled: Final = MODES["compiled"]
+
+
+def compiled_for_users(function: Callable[..., Any], *, xla: bool = False) -> Callable[..., Any]:
+    """Return a user's function of Tensors as one compiled call of the backend's."""
+
+    def run(*tensors: Any) -> Any:
+        with boundary.running("tensors"):
+            return boundary.settled(function(*boundary.wrapped(tensors)))
+
+    compiled = backend.compile_function(run, choice=backend.JitChoice(xla, "test"))
+    return lambda *tensors: boundary.wrapped(compiled(*boundary.settled(tensors)))
+
+
+# What TensorFlow's C++ libraries log, some of it before any level is read.
+_LOGGED: Final = re.compile(
+    r"[IWE]\d{4} .*|WARNING: All log messages before absl.*|To enable the following instructions.*"
+)
+
+
+def without_logs(text: str) -> list[str]:
+    """Return the lines of a standard error that TensorFlow's C++ libraries did not log."""
+    return [line for line in text.splitlines() if line.strip() and not _LOGGED.fullmatch(line)]
+
+
+def on_jax_only_some(cases: Iterable[Any], some: Sequence[int] = (0,)) -> list[Any]:
+    """Return all cases of a parametrised test, or on JAX, where each is compiled by XLA, those at a few places.
+
+    Example:
+        >>> len(on_jax_only_some(["a", "b", "c"])) in (1, 3)
+        True
+    """
+    found = list(cases)
+    return found if ON_TENSORFLOW else [found[place] for place in some]
+
+
+def held_as(dtype: str) -> str:
+    """Return the format in which tensors of a format are held: JAX has 64 bits only in a mode of its own."""
+    return str(keras.backend.standardize_dtype(mixtrain.Tensor(0, dtype).dtype))
+
+
+def gradient_of(loss: Callable[[], Any], *variables: Any) -> list[Any]:
+    """Return the gradients of a loss with respect to variables."""
+    return list(mixtrain.value_and_grad(loss, None, variables)()[1])
