@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.gpu_ceilings import PRODUCTS
 from mixtrain import FixedLossScaleManager, backend
-from mixtrain.precision.loss_scale import LossScaleRule, next_loss_scale
+from mixtrain.loss_scale.rule import LossScaleRule, next_loss_scale
 from tests.golden.lenet import EPOCHS, TRACES, train
 
 # How far a product may lie from the exact one, against the product of the absolute values: a few roundings.

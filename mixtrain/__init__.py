@@ -48,7 +48,7 @@ from mixtrain.errors import (
     PrecisionRuleError,
     UnsupportedBackendError,
 )
-from mixtrain.homes import install_homes
+from mixtrain.compat.mindspore.module_paths import install_homes
 from mixtrain.nn.metrics import (
     F1,
     MAE,
@@ -74,7 +74,7 @@ from mixtrain.nn.metrics import (
     names,
     rearrange_inputs,
 )
-from mixtrain.nn.step.manager import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
+from mixtrain.loss_scale.manager import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
 from mixtrain.ops import grad, is_tensor, value_and_grad
 from mixtrain.precision.request import to_float
 from mixtrain.seed import get_seed, set_seed

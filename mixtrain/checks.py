@@ -120,11 +120,33 @@ def one_of(where: str, name: str, value: Any, allowed: Collection[Any]) -> Any:
     if known:
         return value
     choices = [str(choice) for choice in allowed]
-    folded = {choice.lower(): choice for choice in choices}
     text = value[:_MAX_CHARACTERS] if isinstance(value, str) else shown(value)
-    near = difflib.get_close_matches(text.lower(), folded, n=1, cutoff=0.0)
-    nearest = folded[near[0]] if near else choices[0]
-    raise fail_value(where, f"{name} must be one of {listed(choices)}", value, f'{name}="{nearest}"')
+    near = nearest(text, choices) or choices
+    raise fail_value(where, f"{name} must be one of {listed(choices)}", value, f'{name}="{near[0]}"')
+
+
+def nearest(name: str, known: Iterable[str], *, count: int = 1, cutoff: float = 0.0) -> list[str]:
+    """Return the names that are most like `name`, the best first.
+
+    Args:
+        name: The name that was written.
+        known: The names that there are.
+        count: Maximum number of names to return.
+        cutoff: Minimum likeness, from 0 (nothing in common) to 1 (equal but for case).
+
+    Example:
+        >>> nearest("adam", ["SGD", "Adam", "AdamW"])
+        ['Adam']
+    """
+    folded: dict[str, list[str]] = {}
+    for one in known:
+        folded.setdefault(one.lower(), []).append(one)
+    matches = difflib.get_close_matches(name.lower(), folded, n=count, cutoff=cutoff)
+
+    def equal_letters(one: str) -> int:  # Case decides only between names that are equal but for it.
+        return sum(a == b for a, b in zip(one, name, strict=False))
+
+    return [max(folded[match], key=equal_letters) for match in matches]
 
 
 def integer(where: str, name: str, value: Any, *, at_least: int, example: int | None = None) -> int:

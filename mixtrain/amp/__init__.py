@@ -1,18 +1,18 @@
 """Mixed precision by hand: plans, rewritten networks, train networks, loss scaling, under MindSpore's names."""
 
-from mixtrain.amp.amp_optimizer import AmpOptimizer
-from mixtrain.amp.autocast import OperatorTable, autocast, is_autocast_enabled, list_operators
-from mixtrain.amp.initialize import initialize, master_params, scale_loss
+from mixtrain.autocast.scope.autocast import OperatorTable, autocast, is_autocast_enabled, list_operators
+from mixtrain.compat.apex.amp_optimizer import AmpOptimizer
+from mixtrain.compat.apex.initialize import initialize, master_params, scale_loss
 from mixtrain.amp.mixed_precision import (
     auto_mixed_precision,
     custom_mixed_precision,
     get_black_list,
     get_white_list,
 )
-from mixtrain.amp.scaler import DynamicLossScaler, LossScaler, StaticLossScaler, all_finite
 from mixtrain.amp.train_network import build_train_network
-from mixtrain.nn.step.grad_scaler import GradScaler
-from mixtrain.nn.step.manager import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
+from mixtrain.loss_scale.grad_scaler import GradScaler
+from mixtrain.loss_scale.manager import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
+from mixtrain.loss_scale.scaler import DynamicLossScaler, LossScaler, StaticLossScaler, all_finite
 from mixtrain.precision.apply import AppliedPlan, applied_plan, apply_plan
 from mixtrain.precision.plan import PlanRow, PrecisionPlan
 from mixtrain.precision.planner import plan_precision

@@ -10,19 +10,19 @@ from typing import Any, Final
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.amp.amp_optimizer import AmpOptimizer
-from mixtrain.amp.initialize import initialized_plan
 from mixtrain.amp.mixed_precision import chosen_planning
+from mixtrain.compat.apex.amp_optimizer import AmpOptimizer
+from mixtrain.compat.apex.initialize import initialized_plan
 from mixtrain.dtype import DType, float16, float32
-from mixtrain.nn.optim.adapter import drive
-from mixtrain.nn.step.loss_cell import WithLossCell
-from mixtrain.nn.step.manager import DynamicLossScaleManager, LossScaleManager
-from mixtrain.nn.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
-from mixtrain.nn.step.update_cell import LossScaleUpdateCell
+from mixtrain.loss_scale.manager import DynamicLossScaleManager, LossScaleManager
+from mixtrain.loss_scale.update_cell import LossScaleUpdateCell
+from mixtrain.optim.adapter import drive
 from mixtrain.precision.apply import apply_plan
 from mixtrain.precision.levels import LEVELS, AmpLevel
 from mixtrain.precision.plan import PlanRow, PrecisionPlan
 from mixtrain.precision.planner import plan_precision
+from mixtrain.step.loss_cell import WithLossCell
+from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 
 
 class _Default(enum.Enum):

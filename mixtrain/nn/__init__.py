@@ -1,12 +1,10 @@
 """Cells, losses, optimizers and train steps, under MindSpore's names."""
 
-from mixtrain.nn.cell import Cell, KerasCell
-from mixtrain.nn.cell_layer import CellLayer
-from mixtrain.nn.dynamic_lr import (
-    cosine_decay_lr, exponential_decay_lr, inverse_decay_lr, natural_exp_decay_lr, piecewise_constant_lr,
-    polynomial_decay_lr, warmup_lr,
-)
-from mixtrain.nn.graph import Graph
+from mixtrain.cell.cell import Cell, KerasCell
+from mixtrain.cell.layer import CellLayer
+from mixtrain.compat.mindspore.unsupported import GraphCell, MicroBatchInterleaved, PipelineCell
+from mixtrain.compat.oneflow.graph import Graph
+from mixtrain.loss_scale.update_cell import DynamicLossScaleUpdateCell, FixedLossScaleUpdateCell
 from mixtrain.nn.layer import (
     CELU, ELU, GELU, GLU, GRU, LSTM, RNN, AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveMaxPool1d, AvgPool1d,
     AvgPool2d, BatchNorm1d, BatchNorm2d, BatchNorm3d, CellList, ClipByNorm, Conv1d, Conv1dTranspose, Conv2d,
@@ -16,10 +14,6 @@ from mixtrain.nn.layer import (
     LogSoftmax, MatMul, MaxPool1d, MaxPool2d, Mish, Norm, OneHot, PReLU, Pad, PixelShuffle, PixelUnshuffle, RNNCell,
     RReLU, Range, ReLU, ReLU6, ResizeBilinear, SeLU, SequentialCell, SiLU, Sigmoid, SoftShrink, Softmax, Softmax2d,
     Softmin, Softsign, SyncBatchNorm, Tanh, Tanhshrink, Threshold, Upsample, get_activation,
-)
-from mixtrain.nn.learning_rate_schedule import (
-    CosineDecayLR, ExponentialDecayLR, InverseDecayLR, LearningRateSchedule, NaturalExpDecayLR, PolynomialDecayLR,
-    WarmUpLR,
 )
 from mixtrain.nn.loss import (
     BCELoss,
@@ -49,16 +43,22 @@ from mixtrain.nn.metrics import (
     Loss, Metric, Perplexity, Precision, Recall, Top1CategoricalAccuracy, Top5CategoricalAccuracy,
     TopKCategoricalAccuracy, auc, get_metric_fn, names, rearrange_inputs,
 )
-from mixtrain.nn.optim import (
+from mixtrain.optim import (
     FTRL, LARS, SGD, Adagrad, Adam, AdamWeightDecay, Lamb, Momentum, Optimizer, RMSProp, opt_init_args_register,
     thor,
 )
-from mixtrain.nn.step.forward_value_and_grad import ForwardValueAndGrad
-from mixtrain.nn.step.grad_reducer import DistributedGradReducer
-from mixtrain.nn.step.loss_cell import WithEvalCell, WithLossCell
-from mixtrain.nn.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
-from mixtrain.nn.step.update_cell import DynamicLossScaleUpdateCell, FixedLossScaleUpdateCell
-from mixtrain.nn.unsupported import GraphCell, MicroBatchInterleaved, PipelineCell
+from mixtrain.optim.dynamic_lr import (
+    cosine_decay_lr, exponential_decay_lr, inverse_decay_lr, natural_exp_decay_lr, piecewise_constant_lr,
+    polynomial_decay_lr, warmup_lr,
+)
+from mixtrain.optim.learning_rate_schedule import (
+    CosineDecayLR, ExponentialDecayLR, InverseDecayLR, LearningRateSchedule, NaturalExpDecayLR, PolynomialDecayLR,
+    WarmUpLR,
+)
+from mixtrain.step.forward_value_and_grad import ForwardValueAndGrad
+from mixtrain.step.grad_reducer import DistributedGradReducer
+from mixtrain.step.loss_cell import WithEvalCell, WithLossCell
+from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 
 __all__ = [
     "CELU",

@@ -96,8 +96,8 @@ from mixtrain.ops.unary import (
     logical_not, nan_to_num, neg, negative, reciprocal, round, rsqrt, sign, sin, sinc, sinh, sqrt, square, tan,
     trunc,
 )
-from mixtrain.ops.value_and_grad import grad, stop_gradient, value_and_grad
 from mixtrain.ops.operator import make_operators as _make_operators
+from mixtrain.ops.value_and_grad import grad, stop_gradient, value_and_grad
 
 __all__ = [
     "IOU", "ACos", "Abs", "Acosh", "Add", "AddN", "AllGather", "AllReduce", "ApproximateEqual", "ArgMaxWithValue",

@@ -8,8 +8,8 @@ import keras
 
 from mixtrain import checks
 from mixtrain.boundary import is_any_tensor
-from mixtrain.summaries import put_aside
 from mixtrain.ops.primitive import Primitive
+from mixtrain.summaries import put_aside
 
 
 class _Summary(Primitive):

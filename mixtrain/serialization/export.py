@@ -10,9 +10,9 @@ from typing import Any, Final, NoReturn
 import keras
 
 from mixtrain import backend, checks
+from mixtrain.cell.cell import Cell
 from mixtrain.changes import mode_changed
 from mixtrain.dtype import float32
-from mixtrain.nn.cell import Cell
 from mixtrain.precision.apply import applied_plan, apply_plan
 from mixtrain.precision.cast import cast_floats
 

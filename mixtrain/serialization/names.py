@@ -10,11 +10,11 @@ from typing import Any
 import keras
 
 from mixtrain import checks
+from mixtrain.cell.cell import Cell, KerasCell
 from mixtrain.common.parameter import Parameter
 from mixtrain.network.walk import children_of, is_cell
-from mixtrain.nn.cell import Cell, KerasCell
-from mixtrain.nn.optim.optimizer import Optimizer
-from mixtrain.nn.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
+from mixtrain.optim.optimizer import Optimizer
+from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 
 Named = Iterator[tuple[str, Any]]
 

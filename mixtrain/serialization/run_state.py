@@ -8,17 +8,17 @@ from typing import Any
 
 import keras
 
+from mixtrain.cell.cell import Cell
 from mixtrain.dtype import DType
-from mixtrain.seed import restore_seed_state, seed_state
 from mixtrain.network.walk import is_cell, tree_of
-from mixtrain.nn.cell import Cell
-from mixtrain.nn.optim.optimizer import Optimizer
-from mixtrain.nn.step.train_cell import TrainOneStepCell
+from mixtrain.optim.optimizer import Optimizer
 from mixtrain.precision.apply import applied_plan
 from mixtrain.precision.plan import PrecisionPlan
+from mixtrain.seed import restore_seed_state, seed_state
 from mixtrain.serialization.checkpoint import RunState
 from mixtrain.serialization.names import states_by_name
 from mixtrain.serialization.values import stored
+from mixtrain.step.train_cell import TrainOneStepCell
 
 
 def trains(network: Any) -> bool:

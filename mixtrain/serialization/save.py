@@ -11,8 +11,8 @@ import numpy as np
 
 from mixtrain import checks
 from mixtrain.boundary import is_any_tensor
+from mixtrain.cell.cell import Cell
 from mixtrain.dtype import as_dtype
-from mixtrain.nn.cell import Cell
 from mixtrain.serialization.background import finish_writing, in_background
 from mixtrain.serialization.checkpoint import Checkpoint, RunState
 from mixtrain.serialization.names import parameters_by_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mixtrain import checks
-from mixtrain.nn.step.own_loss import inputs_of
+from mixtrain.step.own_loss import inputs_of
 
 
 def check_columns_of_loss(where: str, columns: int, *, weighted: bool, training: bool) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from mixtrain import backend, boundary, checks
 from mixtrain.nn.metrics import KerasMetric, Loss, Metric, MetricLike
-from mixtrain.nn.step.compiled_call import CompiledCall
+from mixtrain.step.compiled_call import CompiledCall
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.feed import Feed
 from mixtrain.train.keras_metrics import CompileMetric, DeviceMetrics, masks_of

@@ -13,7 +13,7 @@ from mixtrain.backend import JitChoice
 from mixtrain.nn.metrics import KerasMetric, Metric
 from mixtrain.nn.metrics.keras_metric import SPARSE_METRICS
 from mixtrain.nn.metrics.metric import SparseLabels, class_numbers
-from mixtrain.nn.step.output_losses import one_of_outputs, outputs_by_name
+from mixtrain.step.output_losses import one_of_outputs, outputs_by_name
 
 _PLAIN: Final = JitChoice(False, "a user's metric may have operations that XLA lacks")
 # What a metric raises while it is compiled that looks at values: `if tensor`, `np.asarray(tensor)`, `tensor.numpy()`.

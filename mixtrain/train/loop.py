@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from mixtrain import backend, context
-from mixtrain.nn.step.manager import LossScaleManager
+from mixtrain.loss_scale.guard import OverflowGuard
+from mixtrain.loss_scale.manager import LossScaleManager
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.feed import Feed
-from mixtrain.train.guard import OverflowGuard
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.records import StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext

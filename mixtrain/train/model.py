@@ -10,12 +10,12 @@ import keras
 from mixtrain import backend, boundary, checks
 from mixtrain.amp.train_network import LEVEL_DEFAULT
 from mixtrain.dtype import DType, float32
-from mixtrain.nn.step.manager import LossScaleManager
-from mixtrain.nn.step.own_loss import refuse_overridden
+from mixtrain.loss_scale.manager import LossScaleManager
+from mixtrain.loss_scale.rule import BAD_STEP_MAX
 from mixtrain.precision.cast import cast_floats
 from mixtrain.precision.levels import LEVEL_NAMES, AmpLevel
-from mixtrain.precision.loss_scale import BAD_STEP_MAX
 from mixtrain.precision.plan import PrecisionPlan
+from mixtrain.step.own_loss import refuse_overridden
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.compiled import brought_by, is_compiled
 from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, evaluate, output_indexes

@@ -17,14 +17,14 @@ from mixtrain.amp.train_network import (
     make_train_cell,
     warn_unscaled,
 )
+from mixtrain.cell.cell import Cell, KerasCell
+from mixtrain.loss_scale.manager import LossScaleManager
 from mixtrain.network.walk import is_cell, tree_of
-from mixtrain.nn.cell import Cell, KerasCell
-from mixtrain.nn.step.compiled_call import CompiledCall
-from mixtrain.nn.step.loss_cell import WithEvalCell, WithLossCell
-from mixtrain.nn.step.manager import LossScaleManager
-from mixtrain.nn.step.output_losses import is_keras_loss
-from mixtrain.nn.step.own_loss import computes_loss, inputs_of, refuse_overridden
-from mixtrain.nn.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
+from mixtrain.step.compiled_call import CompiledCall
+from mixtrain.step.loss_cell import WithEvalCell, WithLossCell
+from mixtrain.step.output_losses import is_keras_loss
+from mixtrain.step.own_loss import computes_loss, inputs_of, refuse_overridden
+from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.train.columns import check_columns_of_loss, check_columns_of_own_loss
 from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, with_masks
 from mixtrain.train.feed import Feed

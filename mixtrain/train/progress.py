@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend
-from mixtrain.nn.step.train_cell import TrainOneStepWithLossScaleCell
+from mixtrain.step.train_cell import TrainOneStepWithLossScaleCell
 from mixtrain.train.callback import Callback, LossMonitor
 from mixtrain.train.records import StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext

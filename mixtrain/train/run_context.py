@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NoReturn
 
@@ -124,8 +123,8 @@ class CallbackArguments:
         object.__setattr__(self, name, value)
 
     def _unknown(self, name: str) -> NoReturn:
-        nearest = difflib.get_close_matches(name, [*_FIELDS, *self.__dict__], n=1, cutoff=0.0)[0]
-        raise AttributeError(f"cb_params.{name}: there is no such value. Write cb_params.{nearest}.")
+        (near,) = checks.nearest(name, [*_FIELDS, *self.__dict__])
+        raise AttributeError(f"cb_params.{name}: there is no such value. Write cb_params.{near}.")
 
     def _set(self, **fields: Any) -> None:
         """Write fields; for the loop alone."""

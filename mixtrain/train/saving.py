@@ -11,8 +11,8 @@ import keras
 
 from mixtrain import checks
 from mixtrain.network.walk import tree_of
-from mixtrain.precision.own_policy import OWN_POLICY
 from mixtrain.precision.master_weights import masters_shown, updating_masters
+from mixtrain.precision.own_policy import OWN_POLICY
 
 if TYPE_CHECKING:
     from mixtrain.train.networks import Networks

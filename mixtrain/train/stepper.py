@@ -11,8 +11,8 @@ import keras
 import numpy as np
 
 from mixtrain import backend, boundary
-from mixtrain.nn.step.compiled_call import CompiledCall
-from mixtrain.nn.step.train_cell import TrainOneStepCell
+from mixtrain.step.compiled_call import CompiledCall
+from mixtrain.step.train_cell import TrainOneStepCell
 from mixtrain.train.pace import Pace
 from mixtrain.train.records import StepRecords
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from mixtrain import backend, checks, context
 from mixtrain.diagnostics.non_finite import Finding, find_non_finite
-from mixtrain.nn.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
+from mixtrain.loss_scale.guard import OverflowGuard
+from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.evaluation import Evaluation, evaluate
 from mixtrain.train.feed import Feed
-from mixtrain.train.guard import OverflowGuard
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.loop import TrainingRun, run_epochs
 from mixtrain.train.networks import Networks

@@ -16,7 +16,7 @@ import mixtrain.common.initializer
 import mixtrain.dataset.transforms
 import mixtrain.dataset.vision
 from mixtrain import nn, ops
-from mixtrain.nn.optim import Optimizer
+from mixtrain.optim import Optimizer
 
 COUNTED: Final = json.loads((pathlib.Path(__file__).parent / "surface.json").read_text())
 _MAKES: Final = mixtrain.common.initializer.Initializer

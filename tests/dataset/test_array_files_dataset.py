@@ -7,8 +7,8 @@ import gzip
 import numpy as np
 import pytest
 
-from mixtrain.seed import set_seed
 from mixtrain.dataset import Cifar10Dataset, Cifar100Dataset, DatasetCache, FashionMnistDataset, MnistDataset
+from mixtrain.seed import set_seed
 from tests.dataset import samples
 
 SOURCES = [MnistDataset, FashionMnistDataset, Cifar10Dataset, Cifar100Dataset]

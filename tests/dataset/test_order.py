@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mixtrain.seed import set_seed
 from mixtrain.dataset import GeneratorDataset, NumpySlicesDataset
+from mixtrain.seed import set_seed
 
 
 def permutation(seed, *path, size=7):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mixtrain.seed import set_seed
 from mixtrain.dataset import GeneratorDataset
+from mixtrain.seed import set_seed
 
 
 def test_in_order_parts_follow_each_other(seven, values):

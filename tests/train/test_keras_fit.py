@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mixtrain import Model, backend
-from mixtrain.nn.step.loss_cell import WithLossCell
+from mixtrain.step.loss_cell import WithLossCell
 from tests.backends import on_jax_only_some
 
 layers, optimizers = keras.layers, keras.optimizers

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, backend, nn
-from mixtrain.nn.step.output_losses import loss_caller
+from mixtrain.step.output_losses import loss_caller
 from tests.train.planted import Trace
 
 layers = keras.layers

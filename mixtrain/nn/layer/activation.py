@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from mixtrain import checks
-from mixtrain.nn.cell import Cell
+from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.elementwise import (
     ELU,
     GELU,

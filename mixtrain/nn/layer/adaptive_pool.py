@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import keras
 
 from mixtrain import checks
-from mixtrain.nn.cell import Cell
+from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.inputs import channels_first, channels_last, check_rank, float_tensor, name_of
 from mixtrain.ops.adaptive import pool_to
 

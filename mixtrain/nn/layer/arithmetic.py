@@ -8,8 +8,8 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
+from mixtrain.cell.cell import Cell
 from mixtrain.dtype import as_dtype, float32
-from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.inputs import float_tensor, promote
 from mixtrain.nn.layer.windows import is_integral
 from mixtrain.precision.families import Family

@@ -8,10 +8,10 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.autocast.casting import parameters_read_as
+from mixtrain.cell.cell import Cell
 from mixtrain.common.initializer import initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import as_dtype, float32, is_half
-from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor
 from mixtrain.precision.families import Family
 

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import keras
 
+from mixtrain.cell.cell import Cell
 from mixtrain.dtype import float32
-from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.batch_norm import BatchNorm2d
 from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor
 from mixtrain.precision.families import Family

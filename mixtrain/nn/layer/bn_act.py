@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mixtrain import checks
-from mixtrain.nn.cell import Cell
+from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.activation import activation_of
 from mixtrain.nn.layer.batch_norm import BatchNorm1d, BatchNorm2d
 from mixtrain.nn.layer.conv import Conv2d

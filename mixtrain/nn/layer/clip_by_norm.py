@@ -7,8 +7,8 @@ from typing import Any
 import keras
 
 from mixtrain import checks
+from mixtrain.cell.cell import Cell
 from mixtrain.dtype import as_dtype, float32
-from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.inputs import float_tensor
 from mixtrain.nn.layer.windows import is_integral
 

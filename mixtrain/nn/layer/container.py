@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import keras
 
 from mixtrain import checks
-from mixtrain.nn.cell import Cell
+from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.windows import is_integral
 
 _CellsT = TypeVar("_CellsT", bound="_Cells")

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Final
 import keras
 
 from mixtrain import backend, checks
+from mixtrain.cell.cell import Cell
 from mixtrain.common.initializer import HeUniform, Uniform, fans, initializer
 from mixtrain.common.parameter import Parameter
-from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.inputs import (
     channels_first,
     channels_last,

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import keras
 
 from mixtrain import backend, checks
+from mixtrain.cell.cell import Cell
 from mixtrain.common.initializer import HeUniform, Uniform, initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import float32
-from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.activation import activation_of
 from mixtrain.nn.layer.inputs import check_width, float_tensor, name_of, promote
 from mixtrain.precision.families import Family

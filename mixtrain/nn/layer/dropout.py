@@ -7,8 +7,8 @@ from typing import Any
 import keras
 
 from mixtrain import backend, checks
+from mixtrain.cell.cell import Cell
 from mixtrain.dtype import float32
-from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.inputs import float_tensor
 from mixtrain.seed import next_seed
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.nn.cell import Cell
+from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.inputs import float_tensor
 from mixtrain.seed import next_seed
 

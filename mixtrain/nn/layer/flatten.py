@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.nn.cell import Cell
+from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.inputs import name_of
 from mixtrain.nn.layer.windows import is_integral
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mixtrain.nn.cell import Cell
+from mixtrain.cell.cell import Cell
 
 
 class Identity(Cell):

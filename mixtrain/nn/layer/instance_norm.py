@@ -9,10 +9,10 @@ import keras
 
 from mixtrain import checks
 from mixtrain.autocast.casting import parameters_read_as
+from mixtrain.cell.cell import Cell
 from mixtrain.common.initializer import initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import float32
-from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.group_norm import normalise_groups
 from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor
 from mixtrain.precision.families import Family

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import keras
 
 from mixtrain import backend, checks
+from mixtrain.cell.cell import Cell
 from mixtrain.common.initializer import initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import as_dtype, float32, is_half
-from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.inputs import float_tensor, name_of
 from mixtrain.nn.layer.windows import is_integral
 from mixtrain.precision.families import Family

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.nn.cell import Cell
+from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.inputs import check_fits, check_rank, float_tensor, name_of
 from mixtrain.nn.layer.windows import pair, pool_sides
 from mixtrain.ops.windows import NO_SIDES, Pair, Sides

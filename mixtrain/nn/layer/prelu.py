@@ -9,9 +9,9 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.boundary import is_any_tensor
+from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import float32, is_float
-from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.inputs import check_width, float_tensor, promote
 
 

@@ -8,8 +8,8 @@ import keras
 import numpy as np
 
 from mixtrain import checks
+from mixtrain.cell.cell import Cell
 from mixtrain.dtype import float32
-from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer.inputs import channels_first, channels_last, check_rank, float_tensor, name_of
 
 _Rule = Literal["corners", "centres", "edges"]

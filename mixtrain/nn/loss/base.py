@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal
 import keras
 
 from mixtrain import backend, checks
+from mixtrain.cell.cell import Cell
 from mixtrain.dtype import as_dtype, float32
-from mixtrain.nn.cell import Cell
 
 Reduction = Literal["mean", "sum", "none"]
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import keras
 
 from mixtrain import checks
-from mixtrain.nn.cell import Cell
+from mixtrain.cell.cell import Cell
 from mixtrain.serialization.save import check_append_dict, check_async_save, check_encryption, check_options
 
 _COUNTED: Final = ("epoch_num", "step_num")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mixtrain import backend, checks
-from mixtrain.nn.step.train_cell import TrainOneStepCell
+from mixtrain.step.train_cell import TrainOneStepCell
 from mixtrain.train.callback.callback import Callback
 from mixtrain.train.callback.monitored import Mode, direction, monitored_value
 from mixtrain.train.run_context import RunContext

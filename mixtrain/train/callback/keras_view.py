@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.nn.optim.optimizer import Optimizer
+from mixtrain.optim.optimizer import Optimizer
 from mixtrain.serialization.read import load_checkpoint
 from mixtrain.serialization.save import write_checkpoint
 from mixtrain.train.callback.keras_optimizer_view import OptimizerView

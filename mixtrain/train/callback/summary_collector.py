@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, TypeVar
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.nn.optim.optimizer import Optimizer
+from mixtrain.optim.optimizer import Optimizer
 from mixtrain.train.callback.callback import Callback
 from mixtrain.train.callback.checkpoint_files import make_folder
 from mixtrain.train.callback.steps import steps_of

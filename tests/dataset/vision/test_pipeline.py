@@ -7,9 +7,9 @@ import io
 import numpy as np
 import pytest
 
-from mixtrain.seed import set_seed
 from mixtrain.dataset import GeneratorDataset, NumpySlicesDataset, transforms, vision
 from mixtrain.dataset.vision import Inter
+from mixtrain.seed import set_seed
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (40, 12, 10, 3), dtype=np.uint8)
 LABELS = np.arange(40, dtype=np.uint8)

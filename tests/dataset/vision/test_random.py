@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mixtrain.seed import set_seed
 from mixtrain.dataset import NumpySlicesDataset, transforms, vision
 from mixtrain.dataset.vision import Border
+from mixtrain.seed import set_seed
 
 IMAGE = np.random.default_rng(1).integers(0, 256, (10, 12, 3), dtype=np.uint8)
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from mixtrain import backend
+from mixtrain.cell.cell import Cell
 from mixtrain.common.tensor import Tensor
-from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer import CellList, Dense, Flatten, ReLU, SequentialCell
 
 

@@ -12,9 +12,9 @@ import tensorflow as tf
 
 from mixtrain import amp, backend, ops
 from mixtrain.backend.facts import JitChoice
+from mixtrain.cell.cell import Cell
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16
-from mixtrain.nn.cell import Cell
 from mixtrain.nn.layer import (
     AvgPool2d,
     BatchNorm2d,

@@ -12,7 +12,7 @@ import pytest
 from mixtrain import Model, backend, nn
 from mixtrain.train.callback import EarlyStopping, History, LambdaCallback, LearningRateScheduler, ReduceLROnPlateau
 from mixtrain.train.run_context import RunContext
-from tests.nn.optim.setting import parameter
+from tests.optim.setting import parameter
 from tests.train.callback.run import tell_run
 
 DATA = np.array([[1.0, 2.0], [0.5, -1.0], [2.0, 0.25], [1.0, 1.0]], np.float32)

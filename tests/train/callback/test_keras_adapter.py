@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from mixtrain import backend
-from mixtrain.nn.cell import Cell
-from mixtrain.nn.optim import SGD
+from mixtrain.cell.cell import Cell
+from mixtrain.optim import SGD
 from mixtrain.train.callback import CallbackList
 from mixtrain.train.run_context import CallbackArguments, RunContext
-from tests.nn.optim.setting import parameter
+from tests.optim.setting import parameter
 from tests.train.callback.run import tell_run
 
 

@@ -13,7 +13,7 @@ from mixtrain import nn
 from mixtrain.train.callback import Callback, EarlyStopping, LearningRateScheduler, ReduceLROnPlateau
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from tests.data.callback_cases import FUNCTIONS, REDUCING, SCHEDULED_STEPS, STOPPING
-from tests.nn.optim.setting import parameter
+from tests.optim.setting import parameter
 
 REFERENCE = np.load(pathlib.Path(__file__).parents[2] / "data/callback_reference.npz")
 # MindSpore 2.10 reads min_delta in place of baseline, so that it never matters there.

@@ -1,0 +1,160 @@
+"""Standing between users and Keras while somebody is inside an autocast, and only then.
+
+Keras has no hook for its operators and layers that is limited to a scope, so what it shows to the public is replaced
+while at least one thread is inside an autocast: the functions in `keras.ops`, `keras.activations` and `keras.losses`,
+the calls of `keras.Layer` and `keras.Operation`, and the operators of `keras.Variable`. The first to enter installs,
+the last to leave puts back the very objects that were there. Each replacement asks first whether the thread that runs
+it is inside; all other threads get what was there.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any, Final
+
+import keras
+
+from mixtrain.autocast.scope.keras_layers import compute_dtype_of, layer_call, operation_call, operator_call, takes_all
+from mixtrain.autocast.operator_lists import normal, rows
+from mixtrain.autocast.state import autocast_in_force, is_symbolic
+
+# Operators of variables that do not promote alone, as the table calls them.
+_VARIABLE_OPERATORS: Final = {"__matmul__": "matmul", "__rmatmul__": "matmul", "__pow__": "pow", "__rpow__": "pow"}
+_CAST: Final = tuple(name for name, kind in rows() if kind != "inputs")
+_ABSENT: Final = object()
+_PLACES: Final = ("ops", "ops.nn", "ops.numpy", "ops.linalg", "ops.math", "activations", "losses")
+
+
+class Interposition:
+    """What is in place, and for how many."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._undo: list[tuple[Any, str, Any]] = []
+        self._names: set[str] = set()
+
+    def enter(self, names: Iterable[str] = ()) -> None:
+        """Count one more inside.
+
+        Args:
+            names: Operators without a row of their own in the table that are cast all the same.
+        """
+        with self._lock:
+            try:
+                if not self._inside:
+                    self._replace_classes()
+                    self._replace_functions(_CAST)
+                self._replace_functions(_as_shown(tuple(names)) - self._names)
+            except BaseException:
+                if not self._inside:
+                    self._restore()
+                raise
+            self._inside += 1
+
+    def leave(self) -> None:
+        """Count one less inside; the last puts everything back."""
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._restore()
+
+    def _restore(self) -> None:
+        self._names.clear()
+        while self._undo:
+            owner, name, value = self._undo.pop()
+            if value is _ABSENT:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, value)
+
+    def _replace_functions(self, names: Iterable[str]) -> None:
+        new = tuple(names)
+        if not new:
+            return
+        self._names.update(new)
+        for place in _places():
+            present = vars(place)
+            for name in new:
+                function = present.get(name)
+                if function is not None and not isinstance(function, type):
+                    self._replace(place, name, _behind(name, function))
+
+    def _replace_classes(self) -> None:
+        self._replace(keras.Layer, "__call__", layer_call(keras.Layer.__call__))
+        self._replace(keras.Layer, "compute_dtype", _compute_dtype(vars(keras.Layer)["compute_dtype"]))
+        self._replace(keras.Layer, "autocast", _autocast())
+        self._replace(keras.Operation, "__call__", operation_call(keras.Operation.__call__))
+        for name in _VARIABLE_OPERATORS:
+            self._replace(keras.Variable, name, _variable_operator(name, getattr(keras.Variable, name)))
+
+    def _replace(self, owner: Any, name: str, value: Any) -> None:
+        self._undo.append((owner, name, vars(owner).get(name, _ABSENT)))
+        setattr(owner, name, value)
+
+
+def _places() -> list[ModuleType]:
+    """Return the public modules that hold Keras's operators: also those of `tensorflow.keras`, which are others."""
+    names = (f"{root}.{place}" for root in ("keras", "keras._tf_keras.keras") for place in _PLACES)
+    return [sys.modules[name] for name in names if name in sys.modules]
+
+
+@functools.cache
+def _as_shown(names: tuple[str, ...]) -> frozenset[str]:
+    """Return how operators, given in any spelling, are spelled where Keras shows them."""
+    wanted = set(map(normal, names))
+    return frozenset(shown for place in _places() for shown in vars(place) if normal(shown) in wanted)
+
+
+@functools.cache
+def _behind(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the replacement of a function: always the same one, so that entering is cheap."""
+    return operator_call(name, function)
+
+
+def _cast_operands(row: str, first: Any, other: Any) -> tuple[Any, Any]:
+    """Return the operands of an operator, cast as its row of the table says."""
+    state = autocast_in_force()
+    if state is not None and not is_symbolic((first, other)):
+        (first, other), _ = state.cast(row, (first, other), {})
+    return first, other
+
+
+def _variable_operator(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an operator of `keras.Variable`; of a variable that is cast it is the one of the tensor it becomes."""
+
+    @functools.wraps(original)
+    def call(self: Any, other: Any) -> Any:
+        first, second = _cast_operands(_VARIABLE_OPERATORS[name], self, other)
+        return original(self, second) if first is self else getattr(first, name)(second)
+
+    return call
+
+
+def _compute_dtype(original: property) -> property:
+    def compute_dtype(self: Any) -> Any:
+        dtype = compute_dtype_of(self)
+        return original.fget(self) if dtype is None else dtype.name  # type: ignore[misc]
+
+    return property(compute_dtype, doc=original.__doc__)
+
+
+def _autocast() -> property:
+    """Return what stands before the attribute `autocast` of layers: no, for a call that takes all as it is."""
+
+    def read(self: Any) -> Any:
+        if "autocast" not in vars(self):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute 'autocast'")
+        return vars(self)["autocast"] and not takes_all(self)
+
+    def write(self: Any, value: Any) -> None:
+        vars(self)["autocast"] = value
+
+    return property(read, write)
+
+
+INTERPOSITION: Final = Interposition()

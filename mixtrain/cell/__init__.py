@@ -1,0 +1,1 @@
+"""Cells: networks and layers as MindSpore writes them."""

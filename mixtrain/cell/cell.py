@@ -1,0 +1,244 @@
+"""`Cell`: what MindSpore users subclass; `construct` is its forward pass, run under its cast rule."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from functools import partial
+from typing import Any, ClassVar, TypeVar
+
+import keras
+import numpy as np
+
+from mixtrain import backend, checks
+from mixtrain.autocast.state import autocast_in_force
+from mixtrain.boundary import mode, run_library, run_users, settled, wrapped
+from mixtrain.cell.autocast import rule_of_class, under_autocast
+from mixtrain.cell.hooks import CellHooks
+from mixtrain.cell.layer import CellLayer
+from mixtrain.cell.setup import CellSetup
+from mixtrain.cell.state import CellState
+from mixtrain.cell.tree import CellTree
+from mixtrain.changes import mode_changed
+from mixtrain.precision.cast import CastRule, run_under
+from mixtrain.precision.families import Family
+from mixtrain.precision.request import request_of, to_float
+
+_CellT = TypeVar("_CellT", bound="Cell")
+_UNCHANGED = CastRule()
+_LIBRARY = "mixtrain."
+
+
+def _as_tensor(array: np.ndarray) -> Any:
+    tensor = backend.to_tensor(array)
+    return wrapped(tensor) if mode() == "tensors" else tensor
+
+
+@functools.cache
+def _of_library(kind: type) -> bool:
+    """Whether a class's `construct` is mixtrain's own, which computes on backend tensors."""
+    return kind.construct.__module__.startswith(_LIBRARY)  # type: ignore[attr-defined]
+
+
+class Cell(CellState, CellHooks, CellSetup):
+    """A layer or network: assign cells and Parameters as attributes, and define `construct`.
+
+    Parameters exist as soon as the constructor returns. A Cell may hold Keras layers, and called with a Keras input
+    it becomes a layer of a Keras model. Any attribute name may be used.
+
+    Args:
+        auto_prefix: Whether the names of parameters below start with their cells' attribute names.
+        flags: Attributes to set, as `add_flags` does.
+
+    Example:
+        >>> import mixtrain.nn as nn
+        >>> class Net(nn.Cell):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.fc = nn.Dense(4, 2)
+        ...     def construct(self, x):
+        ...         return self.fc(x)
+        >>> [parameter.name for parameter in Net().trainable_params()]
+        ['fc.weight', 'fc.bias']
+
+    Source: MindSpore, `mindspore.nn.Cell`.
+    """
+
+    precision_family: ClassVar[Family] = "other"
+    # A cell whose call from outside any other is one compiled step (a train step).
+    compiles_itself: ClassVar[bool] = False
+
+    def __init__(self, auto_prefix: bool = True, flags: dict[str, Any] | None = None) -> None:
+        super().__init__()
+        object.__setattr__(self, "_auto_prefix", checks.boolean("Cell", "auto_prefix", auto_prefix))
+        object.__setattr__(self, "training", False)
+        object.__setattr__(self, "requires_grad", False)
+        object.__setattr__(self, "_planned_cast", None)
+        object.__setattr__(self, "_as_keras_layer", None)
+        object.__setattr__(self, "cell_type", None)
+        if flags:
+            self.add_flags(**flags)
+
+    # ---- computation ------------------------------------------------------------------------------------------
+    def construct(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute the outputs; a subclass defines it.
+
+        Raises:
+            NotImplementedError: It does not.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__}: a Cell must define its forward pass. Write def construct(self, x): ..."
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if "_params" not in self.__dict__:
+            raise AttributeError(
+                f"{type(self).__name__}: a Cell must be initialised before it is called. "
+                f"Write super().__init__() as the first line of {type(self).__name__}.__init__."
+            )
+        if any(isinstance(value, keras.KerasTensor) for value in keras.tree.flatten((args, kwargs))):
+            return self.as_keras_layer()(*args, **kwargs)
+        run = run_library if _of_library(type(self)) else run_users  # type: ignore[arg-type]
+        return run(self._call, args, kwargs)
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        args = tuple(_as_tensor(value) if isinstance(value, np.ndarray) else value for value in args)
+        rule, state = self.cast_rule, autocast_in_force()
+        inside: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+        if state is not None:
+            rule, inside = under_autocast(self, state, rule, args, kwargs)
+        with backend.name_scope(self._scope_name()), inside:
+            return self._call_hooked(partial(run_under, rule, backend.branching(self.construct)), args, kwargs)
+
+    def _scope_name(self) -> str:
+        return self.param_prefix.rstrip(".").rpartition(".")[2] or self.cls_name
+
+    @property
+    def cast_rule(self) -> CastRule:
+        """What is cast when the cell is called: by the plan in force, else the user's `to_float`, else autocast."""
+        if self._planned_cast is not None:
+            return self._planned_cast  # type: ignore[no-any-return]
+        request = request_of(self)
+        if request is not None:
+            return CastRule(inputs=request.dtype, parameters=request.dtype)
+        state = autocast_in_force()
+        return _UNCHANGED if state is None else rule_of_class(self, state)
+
+    def to_float(self: _CellT, dst_type: Any) -> _CellT:
+        """Make this cell and all below it compute in `dst_type`, whatever the level says.
+
+        Args:
+            dst_type: float16, bfloat16 or float32.
+
+        Returns:
+            The cell.
+
+        Raises:
+            ValueError: Another format.
+        """
+        return to_float(self, dst_type)
+
+    def as_keras_layer(self) -> CellLayer:
+        """Return the Keras layer that runs this cell, always the same one; a Keras model can hold it."""
+        if self._as_keras_layer is None:
+            object.__setattr__(self, "_as_keras_layer", CellLayer(self))
+        return self._as_keras_layer  # type: ignore[no-any-return]
+
+    # ---- modes and flags --------------------------------------------------------------------------------------
+    def set_train(self: _CellT, mode: bool = True) -> _CellT:
+        """Switch this cell and all below it to training (True) or inference (False); return the cell."""
+        checks.boolean(f"{type(self).__name__}.set_train", "mode", mode)
+        switched = [cell for _, cell in self.cells_and_names() if cell.training is not mode]
+        for cell in switched:
+            object.__setattr__(cell, "training", mode)
+        if switched:
+            mode_changed()
+        return self
+
+    @property
+    def phase(self) -> str:
+        """ "train" or "predict"."""
+        return "train" if self.training else "predict"
+
+    def set_grad(self: _CellT, requires_grad: bool = True) -> _CellT:
+        """Say that gradients will be taken of this cell; kept for MindSpore scripts. Return the cell."""
+        object.__setattr__(
+            self, "requires_grad", checks.boolean(f"{type(self).__name__}.set_grad", "requires_grad", requires_grad)
+        )
+        return self
+
+    def add_flags(self: _CellT, **flags: Any) -> _CellT:
+        """Set attributes and remember them as flags; return the cell."""
+        object.__setattr__(self, "_flags", {**self.get_flags(), **flags})
+        for name, value in flags.items():
+            setattr(self, name, value)
+        return self
+
+    def add_flags_recursive(self: _CellT, **flags: Any) -> _CellT:
+        """Do `add_flags` on this cell and all below it; return the cell."""
+        for _, cell in self.cells_and_names():
+            cell.add_flags(**flags)
+        return self
+
+    def get_flags(self) -> dict[str, Any]:
+        """Return the flags set by `add_flags`."""
+        return dict(self.__dict__.get("_flags", {}))
+
+    # ---- representation ---------------------------------------------------------------------------------------
+    @property
+    def cls_name(self) -> str:
+        """The class's name."""
+        return type(self).__name__
+
+    def extend_repr(self) -> str:
+        """Return what a subclass wants shown between the parentheses of its representation."""
+        return ""
+
+    def __repr__(self) -> str:
+        lines = [f"({name}): {cell!r}".replace("\n", "\n  ") for name, cell in self._cells.items()]
+        extra = self.extend_repr()
+        if not lines:
+            return f"{self.cls_name}({extra})"
+        return "\n  ".join([f"{self.cls_name}({extra}", *lines]) + "\n)"
+
+
+class KerasCell(Cell):
+    """A Keras layer as a cell: made when a Keras layer is assigned to a Cell's attribute.
+
+    Attributes that a Cell does not have are the layer's (``cell.dense.kernel``).
+
+    Args:
+        layer: Any `keras.Layer`; its variables are the cell's parameters once it is built.
+
+    Example:
+        >>> import keras
+        >>> KerasCell(keras.layers.Dense(3)).units
+        3
+    """
+
+    def __init__(self, layer: keras.Layer) -> None:
+        super().__init__()
+        object.__setattr__(self, "keras_layer", layer)
+
+    def construct(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the layer in this cell's mode."""
+        return self.keras_layer(*settled(args), training=self.training, **settled(kwargs))
+
+    def child_layers(self) -> dict[str, Any]:
+        """Return the layer, by its name."""
+        return {self.keras_layer.name: self.keras_layer}
+
+    def own_parameters(self) -> dict[str, Any]:
+        """Return the layer's weights by their paths (not its random-number state)."""
+        return {variable.path: variable for variable in self.keras_layer.weights}
+
+    def __getattr__(self, name: str) -> Any:
+        if "keras_layer" in self.__dict__ and not name.startswith("_"):
+            return getattr(self.keras_layer, name)
+        return super().__getattr__(name)
+
+    def __repr__(self) -> str:
+        return repr(self.keras_layer)
+
+
+CellTree.wrap_keras_layer = KerasCell

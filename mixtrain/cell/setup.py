@@ -1,0 +1,80 @@
+"""What MindSpore scripts say to a Cell about graphs and several devices: accepted, and mostly without effect."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Final, TypeVar
+
+from mixtrain import checks
+from mixtrain.cell.tree import CellTree
+
+_CellT = TypeVar("_CellT", bound="CellSetup")
+_RECOMPUTE: Final = (
+    "use_reentrant", "output_recompute", "early_stop", "context_fn", "mp_comm_recompute",
+    "parallel_optimizer_comm_recompute", "recompute_slice_activation",
+)
+
+
+class CellSetup(CellTree):
+    """The part of a Cell that is told about compilation and distribution."""
+
+    def set_inputs(self, *inputs: Any, **kwargs: Any) -> None:
+        """Remember example inputs; shapes may vary all the same.
+
+        Args:
+            *inputs: By position, or
+            **kwargs: by name.
+
+        Raises:
+            ValueError: Both are given.
+        """
+        if inputs and kwargs:
+            raise checks.fail_value(
+                f"{type(self).__name__}.set_inputs", "inputs must be given by position or by name, not both",
+                tuple(kwargs), "set_inputs(x)",
+            )
+        object.__setattr__(self, "_example_inputs", inputs or tuple(kwargs.values()))
+
+    def get_inputs(self) -> tuple[Any, ...] | None:
+        """Return what `set_inputs` was given; None before."""
+        return self.__dict__.get("_example_inputs")
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Do nothing: what is compiled is the step that calls the cell, when it first runs."""
+
+    def shard(self: _CellT, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> _CellT:
+        """Return the cell: on one device there is nothing to share out.
+
+        Args:
+            in_strategy: How devices would share the inputs.
+            out_strategy: How they would share the outputs.
+            parameter_plan: How they would share the parameters.
+        """
+        return self
+
+    def set_comm_fusion(self: _CellT, fusion_type: int, recurse: bool = True) -> _CellT:
+        """Return the cell: on one device no gradients are sent.
+
+        Args:
+            fusion_type: At least 0; which gradients would be sent together.
+            recurse: Whether cells below are meant too.
+        """
+        checks.integer(f"{type(self).__name__}.set_comm_fusion", "fusion_type", fusion_type, at_least=0)
+        return self
+
+    def recompute(self, **kwargs: Any) -> None:
+        """Warn that activations are kept: gradients are the same, memory is not saved.
+
+        Args:
+            **kwargs: MindSpore's options.
+
+        Raises:
+            ValueError: An option is unknown.
+        """
+        where = f"{type(self).__name__}.recompute"
+        for name in kwargs:
+            checks.one_of(where, "each option", name, _RECOMPUTE)
+        warnings.warn(
+            f"{where}: activations are kept rather than computed again; gradients are the same, memory is not saved.",
+            stacklevel=2,
+        )

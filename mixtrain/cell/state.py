@@ -1,0 +1,124 @@
+"""A Cell's parameters as one mapping, out and in, and its parts by their paths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from mixtrain import backend, checks
+from mixtrain.cell.tree import CellTree
+
+
+class KeysLeft(NamedTuple):
+    """What `load_state_dict` could not match.
+
+    Attributes:
+        missing_keys: Parameters of the cell that the mapping lacks.
+        unexpected_keys: Keys of the mapping that the cell lacks.
+    """
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+class CellState(CellTree):
+    """The part of a Cell that gives its parameters out and takes them in."""
+
+    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
+        """Return the parameters by their paths, those of shared cells under each of their paths.
+
+        Args:
+            destination: A dict to add to; None for a new one.
+            prefix: Put before each path.
+            keep_vars: Accepted for MindSpore scripts; the values are the parameters themselves either way.
+
+        Raises:
+            TypeError: `destination` is no dict, or `prefix` no str.
+        """
+        where = f"{type(self).__name__}.state_dict"
+        found = {} if destination is None else checks.instance(where, "destination", destination, dict, "a dict")
+        checks.instance(where, "prefix", prefix, str, 'prefix="net."')
+        for name, parameter in self.own_parameters().items():
+            found[prefix + name] = parameter
+        for name, cell in self._cells.items():
+            if cell is not None:
+                cell.state_dict(destination=found, prefix=f"{prefix}{name}.")
+        return found  # type: ignore[no-any-return]
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> KeysLeft:
+        """Set the parameters from a mapping such as `state_dict` returns; where that fails, none is changed.
+
+        Args:
+            state_dict: Values by path: Parameters, tensors or arrays.
+            strict: Whether both must have the same paths.
+
+        Returns:
+            The paths that were not matched.
+
+        Raises:
+            TypeError: `state_dict` is no mapping.
+            RuntimeError: A shape differs; or, where `strict`, a path is missing or unexpected.
+        """
+        where = f"{type(self).__name__}.load_state_dict"
+        checks.instance(where, "state_dict", state_dict, Mapping, "the result of state_dict()")
+        own = self.state_dict()
+        left = KeysLeft([key for key in own if key not in state_dict], [key for key in state_dict if key not in own])
+        values = {key: backend.to_tensor(state_dict[key]) for key in own if key in state_dict}
+        errors = [
+            f"{key} has shape {tuple(own[key].shape)} here and {tuple(value.shape)} in the mapping"
+            for key, value in values.items() if tuple(value.shape) != tuple(own[key].shape)
+        ]
+        if strict and left.missing_keys:
+            errors.append(f"missing: {checks.listed(left.missing_keys)}")
+        if strict and left.unexpected_keys:
+            errors.append(f"unexpected: {checks.listed(left.unexpected_keys)}")
+        if errors:
+            raise RuntimeError(
+                f"{where}: expected the cell's own paths and shapes; got {'; '.join(errors[:4])}. "
+                "Write strict=False to load what matches."
+            )
+        for key, value in values.items():
+            own[key].assign(value)
+        return left
+
+    def get_sub_cell(self, target: str) -> Any:
+        """Return the cell at a path ("block.conv1"); "" is this cell.
+
+        Raises:
+            AttributeError: There is none.
+        """
+        cell: Any = self
+        for name in filter(None, target.split(".")):
+            cell = getattr(cell, name)
+            if not isinstance(cell, CellTree):
+                where = f"{type(self).__name__}.get_sub_cell"
+                raise AttributeError(f"{where}: {checks.shown(target)} is no path of a cell.")
+        return cell
+
+    def check_names(self) -> None:
+        """Raise a ValueError where two parameters have one name."""
+        seen: set[str] = set()
+        for path, parameter in self.parameters_and_names():
+            if parameter.name in seen:
+                raise ValueError(
+                    f"{type(self).__name__}.check_names: expected each parameter to have its own name; got "
+                    f"{parameter.name!r} again at {path}. Write name=... with another name."
+                )
+            seen.add(parameter.name)
+
+    def parameters_broadcast_dict(self, recurse: bool = True) -> dict[str, Any] | None:
+        """Return the parameters that all devices would share, by name; None where there are none."""
+        shared = {
+            name: parameter for name, parameter in self.parameters_dict(recurse).items()
+            if not getattr(parameter, "layerwise_parallel", False)
+        }
+        return shared or None
+
+    def update_cell_prefix(self) -> None:
+        """Take the paths of the cells below, as seen from here, for their prefixes."""
+        for path, cell in self.cells_and_names():
+            object.__setattr__(cell, "param_prefix", f"{path}." if path else "")
+
+    def update_cell_type(self, cell_type: str) -> None:
+        """Note what kind of network this is, in `cell_type`."""
+        object.__setattr__(self, "cell_type", cell_type)

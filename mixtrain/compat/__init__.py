@@ -1,0 +1,1 @@
+"""The words of other libraries, thin over the rest."""

@@ -1,0 +1,1 @@
+"""apex's words: `initialize`, `scale_loss` and the optimizer between them."""

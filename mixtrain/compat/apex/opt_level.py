@@ -1,0 +1,158 @@
+"""apex's levels O0 to O3 as rows, and a call's options checked against them; contradictory ones are refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Final, Literal
+
+from mixtrain import checks
+from mixtrain.dtype import DType, as_dtype, bfloat16, float16, float32
+from mixtrain.loss_scale.arguments import checked_scale
+from mixtrain.loss_scale.rule import SMALLEST_NORMAL
+
+OptLevel = Literal["O0", "O1", "O2", "O3"]
+_WHERE: Final = "amp.initialize"
+DYNAMIC: Final = "dynamic"
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How a network and its optimizer train.
+
+    Attributes:
+        opt_level: "O0" to "O3".
+        cast_model_type: The half format of layers or operators; float32 at O0.
+        patch_torch_functions: Whether operators are cast one by one (autocast).
+        keep_batchnorm_fp32: Whether normalisation is kept in float32; None where no layer is cast.
+        master_weights: Whether parameters are kept in half with float32 copies.
+        loss_scale: "dynamic" or a number; 1.0 for none.
+    """
+
+    opt_level: str
+    cast_model_type: DType
+    patch_torch_functions: bool
+    keep_batchnorm_fp32: bool | None
+    master_weights: bool
+    loss_scale: float | str
+
+    @property
+    def casts_layers(self) -> bool:
+        """Whether parameters are kept in half, and layers compute in it."""
+        return self.opt_level in ("O2", "O3")
+
+
+LEVELS: Final = {
+    level.opt_level: level
+    for level in (
+        Options("O0", float32, False, None, False, 1.0),
+        Options("O1", float16, True, None, False, DYNAMIC),
+        Options("O2", float16, False, True, True, DYNAMIC),
+        Options("O3", float16, False, False, False, 1.0),
+    )
+}
+# An option that a level has no place for, and why.
+_CONTRADICTIONS: Final = {
+    ("O0", "cast_model_type"): "nothing is cast",
+    ("O0", "keep_batchnorm_fp32"): "everything is in float32",
+    ("O0", "master_weights"): "the parameters are float32 themselves",
+    ("O1", "keep_batchnorm_fp32"): "operators are cast, not layers, and normalisation is on the float32 list",
+    ("O1", "master_weights"): "the parameters are float32 themselves",
+}
+
+
+def resolve_options(opt_level: str, **given: Any) -> Options:
+    """Return the options of a level with what the caller said in place of its defaults.
+
+    Args:
+        opt_level: "O0" to "O3".
+        **given: The other fields of `Options`; None for the level's own.
+
+    Raises:
+        TypeError: An option of the wrong type.
+        ValueError: One out of range, or one that contradicts the level.
+    """
+    if opt_level in ("o0", "o1", "o2", "o3", 0, 1, 2, 3):
+        raise checks.fail_value(
+            _WHERE, 'opt_level must be "O0", "O1", "O2" or "O3", the letter O and a digit', opt_level,
+            f'opt_level="O{opt_level[-1] if isinstance(opt_level, str) else int(opt_level)}"',
+        )
+    checks.one_of(_WHERE, "opt_level", opt_level, tuple(LEVELS))
+    level = LEVELS[opt_level]
+    said = {name: _CHECKS[name](value) for name, value in given.items() if value is not None}
+    for name, value in said.items():
+        why = _CONTRADICTIONS.get((opt_level, name))
+        if name == "patch_torch_functions" and value and not level.patch_torch_functions:
+            why = "layers are cast or nothing is, and operators only at O1"
+        elif name == "patch_torch_functions" and not value and level.patch_torch_functions:
+            why = "its operators are cast"
+        elif name == "cast_model_type" and opt_level != "O0" and value == float32:
+            why = f"{'layers' if level.casts_layers else 'operators'} compute in half"
+        if why is not None:
+            raise ValueError(
+                f"{_WHERE}: expected options that go together; got "
+                f'opt_level="{opt_level}" with {name}={checks.shown(given[name])}, '
+                f"but at {opt_level} {why}. Write it without {name}, or {_other_level(name, value)}."
+            )
+    return dataclasses.replace(level, **said)
+
+
+def _other_level(name: str, value: Any) -> str:
+    """Return the level that an option and its value belong to."""
+    if name == "cast_model_type" and value == float32:
+        return 'opt_level="O0"'
+    return 'opt_level="O1"' if name == "patch_torch_functions" else 'opt_level="O2"'
+
+
+def _half(value: Any) -> DType:
+    dtype = as_dtype(value)
+    if dtype not in (float16, bfloat16, float32):
+        raise checks.fail_value(
+            _WHERE, "cast_model_type must be float16 or bfloat16", dtype.name, "cast_model_type=mixtrain.float16"
+        )
+    return dtype
+
+
+def _boolean(name: str) -> Any:
+    """Return the check of a bool, which apex's command lines also write as a str."""
+
+    def check(value: Any) -> bool:
+        return checks.boolean(_WHERE, name, {"True": True, "False": False}.get(value, value))
+
+    return check
+
+
+def _loss_scale(value: Any) -> float | str:
+    if isinstance(value, str):
+        try:
+            value = value if value == DYNAMIC else float(value)
+        except ValueError:
+            raise checks.fail_value(
+                _WHERE, 'loss_scale must be "dynamic" or a number', value, 'loss_scale="dynamic"'
+            ) from None
+    if isinstance(value, str):
+        return value
+    return checked_scale(_WHERE, "loss_scale", value, example=128.0, floor=SMALLEST_NORMAL)
+
+
+_CHECKS: Final = {
+    "cast_model_type": _half,
+    "patch_torch_functions": _boolean("patch_torch_functions"),
+    "keep_batchnorm_fp32": _boolean("keep_batchnorm_fp32"),
+    "master_weights": _boolean("master_weights"),
+    "loss_scale": _loss_scale,
+}
+
+
+def options_table(options: Options) -> str:
+    """Return the options in force as a table: each with its value, and the level's where the caller said otherwise."""
+    level = LEVELS[options.opt_level]
+    lines = []
+    for field in dataclasses.fields(options):
+        value, default = getattr(options, field.name), getattr(level, field.name)
+        told = "" if value == default else f"  (given; {options.opt_level} has {_shown(default)})"
+        lines.append(f"{field.name:<22}: {_shown(value)}{told}")
+    return "\n".join(lines)
+
+
+def _shown(value: Any) -> Any:
+    return "-" if value is None else value.name if isinstance(value, DType) else value

@@ -1,0 +1,1 @@
+"""MindSpore's old module paths, and cells that have no meaning here."""

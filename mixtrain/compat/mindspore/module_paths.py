@@ -1,0 +1,114 @@
+"""The modules that MindSpore scripts import from, and the nearest name where a module lacks one."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from mixtrain import checks
+
+# Modules that MindSpore has, or had, and where their names are here. Where the module exists here too, it keeps its
+# own names and also gives those.
+HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
+    "mixtrain.common": ("mixtrain", "mixtrain.common.initializer"),
+    "mixtrain.common.api": ("mixtrain",),
+    "mixtrain.common.dtype": ("mixtrain.dtype",),
+    "mixtrain.common.seed": ("mixtrain.seed",),
+    "mixtrain.communication.management": ("mixtrain.communication",),
+    "mixtrain.dataset.core": ("mixtrain.dataset",),
+    "mixtrain.dataset.engine": ("mixtrain.dataset",),
+    "mixtrain.dataset.engine.datasets": ("mixtrain.dataset",),
+    "mixtrain.dataset.engine.samplers": ("mixtrain.dataset",),
+    "mixtrain.dataset.transforms.c_transforms": ("mixtrain.dataset.transforms",),
+    "mixtrain.dataset.transforms.py_transforms": ("mixtrain.dataset.transforms",),
+    "mixtrain.dataset.transforms.transforms": ("mixtrain.dataset.transforms",),
+    "mixtrain.dataset.transforms.vision": ("mixtrain.dataset.vision",),
+    "mixtrain.dataset.transforms.vision.c_transforms": (
+        "mixtrain.dataset.vision.c_transforms", "mixtrain.dataset.vision",
+    ),
+    "mixtrain.dataset.transforms.vision.py_transforms": (
+        "mixtrain.dataset.vision.py_transforms", "mixtrain.dataset.vision",
+    ),
+    "mixtrain.dataset.vision.c_transforms": ("mixtrain.dataset.vision",),
+    "mixtrain.dataset.vision.py_transforms": ("mixtrain.dataset.vision", "mixtrain.dataset.transforms"),
+    "mixtrain.dataset.vision.transforms": ("mixtrain.dataset.vision",),
+    "mixtrain.dataset.vision.utils": ("mixtrain.dataset.vision",),
+    "mixtrain.nn.cell": ("mixtrain.nn",),
+    "mixtrain.nn.dynamic_lr": ("mixtrain.nn",),
+    "mixtrain.nn.layer": ("mixtrain.nn",),
+    "mixtrain.nn.layer.basic": ("mixtrain.nn",),
+    "mixtrain.nn.layer.normalization": ("mixtrain.nn",),
+    "mixtrain.nn.learning_rate_schedule": ("mixtrain.nn",),
+    "mixtrain.nn.loss": ("mixtrain.nn",),
+    "mixtrain.nn.loss.loss": ("mixtrain.nn",),
+    "mixtrain.nn.optim": ("mixtrain.nn",),
+    "mixtrain.nn.optim.ada_grad": ("mixtrain.nn",),
+    "mixtrain.nn.optim.adam": ("mixtrain.nn",),
+    "mixtrain.nn.optim.ftrl": ("mixtrain.nn",),
+    "mixtrain.nn.optim.lamb": ("mixtrain.nn",),
+    "mixtrain.nn.optim.lars": ("mixtrain.nn",),
+    "mixtrain.nn.optim.momentum": ("mixtrain.nn",),
+    "mixtrain.nn.optim.optimizer": ("mixtrain.nn",),
+    "mixtrain.nn.optim.rmsprop": ("mixtrain.nn",),
+    "mixtrain.nn.optim.sgd": ("mixtrain.nn",),
+    "mixtrain.nn.optim.thor": ("mixtrain.nn",),
+    "mixtrain.nn.wrap": ("mixtrain.nn",),
+    "mixtrain.nn.wrap.cell_wrapper": ("mixtrain.nn",),
+    "mixtrain.nn.wrap.grad_reducer": ("mixtrain.nn",),
+    "mixtrain.nn.wrap.loss_scale": ("mixtrain.nn",),
+    "mixtrain.ops.composite": ("mixtrain.ops",),
+    "mixtrain.ops.functional": ("mixtrain.ops",),
+    "mixtrain.ops.operations": ("mixtrain.ops",),
+    "mixtrain.ops.primitive": ("mixtrain.ops",),
+    "mixtrain.nn.metrics": ("mixtrain.nn",),
+    "mixtrain.train": ("mixtrain.amp", "mixtrain.serialization"),
+    "mixtrain.train.amp": ("mixtrain.amp",),
+    "mixtrain.train.loss_scale_manager": ("mixtrain.amp",),
+    "mixtrain.train.metrics": ("mixtrain.nn.metrics",),
+    "mixtrain.train.metrics.metric": ("mixtrain.nn.metrics",),
+    "mixtrain.train.model": ("mixtrain.train", "mixtrain.context"),
+    "mixtrain.train.serialization": ("mixtrain",),
+    "mixtrain.train.summary": ("mixtrain.train",),
+})
+
+
+def install_homes() -> None:
+    """Make the modules of `HOMES` importable, and let every public module name the nearest to a name it lacks."""
+    for path in sorted({*HOMES, *(home for homes in HOMES.values() for home in homes)}):
+        module = sys.modules.get(path)
+        if module is None:
+            module = types.ModuleType(path, f"The names of {' and '.join(HOMES[path])}, where MindSpore has them.")
+            module.__path__ = []  # A package, so that modules below it can be imported.
+            sys.modules[path] = module
+            parent, _, name = path.rpartition(".")
+            if name not in vars(sys.modules[parent]):
+                setattr(sys.modules[parent], name, module)
+        homes = [sys.modules[home] for home in HOMES.get(path, ())]
+        module.__getattr__ = _finder(module, homes)  # type: ignore[method-assign]
+        if homes and "__all__" not in vars(module):
+            names = {name for home in homes for name in public_names(home)}
+            module.__all__ = sorted(names)  # type: ignore[attr-defined]
+
+
+def public_names(module: types.ModuleType) -> list[str]:
+    """Return the names that a module is meant to give."""
+    names: Iterable[str] = vars(module).get("__all__") or (name for name in vars(module) if not name.startswith("_"))
+    return list(names)
+
+
+def _finder(module: types.ModuleType, homes: list[types.ModuleType]) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a module: names of its other homes, else an error with the nearest name."""
+
+    def find(name: str) -> Any:
+        if not name.startswith("__"):
+            for home in homes:
+                if name in vars(home):
+                    return vars(home)[name]
+        names = (other for place in (module, *homes) for other in public_names(place))
+        near = [] if name.startswith("_") else checks.nearest(name, sorted(set(names)), cutoff=0.6)
+        advice = f"Write {module.__name__}.{near[0]}" if near else "docs/from_mindspore.md lists what there is"
+        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}. {advice}.", name=name, obj=module)
+
+    return find

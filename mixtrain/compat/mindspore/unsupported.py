@@ -1,0 +1,46 @@
+"""MindSpore's cells that have no meaning here, each with an error that says what to use instead."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from mixtrain.cell.cell import Cell
+
+
+class _Unsupported(Cell):
+    """A cell that cannot be made."""
+
+    _why: ClassVar[str]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(f"{type(self).__name__}: {self._why}")
+
+
+class GraphCell(_Unsupported):
+    """Refused: MindSpore's compiled graphs (MINDIR) cannot be run. Example: write a Cell, then `load_checkpoint`.
+
+    Source: MindSpore, `mindspore.nn.GraphCell`.
+    """
+
+    _why = (
+        "a MINDIR graph holds MindSpore's own operations, which cannot be run here. Write the network as a Cell and "
+        "load its parameters with mixtrain.load_checkpoint and mixtrain.load_param_into_net."
+    )
+
+
+class PipelineCell(_Unsupported):
+    """Refused: one device has no pipeline. Example: train the network itself, with a smaller batch.
+
+    Source: MindSpore, `mindspore.nn.PipelineCell`.
+    """
+
+    _why = "a pipeline needs several devices, and there is one. Write the network itself, and a smaller batch."
+
+
+class MicroBatchInterleaved(_Unsupported):
+    """Refused: one device has nothing to interleave. Example: train the network itself.
+
+    Source: MindSpore, `mindspore.nn.MicroBatchInterleaved`.
+    """
+
+    _why = "micro-batches hide communication between devices, and there is one. Write the network itself."

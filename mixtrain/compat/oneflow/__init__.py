@@ -1,0 +1,1 @@
+"""OneFlow's words: `nn.Graph` and its configuration."""

@@ -1,0 +1,57 @@
+"""`Adagrad`: steps divided by the root of the sum of all squared gradients so far."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from mixtrain import checks
+from mixtrain.optim.optimizer import Optimizer
+
+
+class Adagrad(Optimizer):
+    """Adagrad: ``s = s + g²``, ``w = w - lr * g / sqrt(s)``.
+
+    Args:
+        params: Parameters or groups; see `Optimizer`.
+        accum: What s starts with, at least 0.
+        learning_rate: A number, list or schedule; see `Optimizer`.
+        update_slots: Whether s grows; False leaves it at `accum`.
+        loss_scale: What the gradients are divided by.
+        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn, numpy as np
+        >>> w = mixtrain.Parameter(np.zeros(1, np.float32), name="w")
+        >>> done = nn.Adagrad([w], accum=0.0, learning_rate=0.5)((mixtrain.Tensor([3.0]),))
+        >>> w.asnumpy().tolist()
+        [-0.5]
+
+    Source: Duchi et al., 2011; MindSpore, `mindspore.nn.Adagrad`.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        accum: float = 0.1,
+        learning_rate: Any = 0.001,
+        update_slots: bool = True,
+        loss_scale: float = 1.0,
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        start = checks.number("Adagrad", "accum", accum, at_least=0.0, example=0.1)
+        self.update_slots = checks.boolean("Adagrad", "update_slots", update_slots)
+        self.accum = self.parameters.clone("accum", start)
+
+    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+        """Return the weight after the step."""
+        accum = self.accum[index]
+        if self.update_slots:
+            accum.assign(accum.value + gradient * gradient)
+        return weight - rate * gradient / keras.ops.sqrt(accum.value)

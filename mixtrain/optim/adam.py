@@ -1,0 +1,124 @@
+"""`Adam`: steps scaled by running means of the gradient and of its square."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.common.parameter import Parameter
+from mixtrain.optim.optimizer import Optimizer
+from mixtrain.optim.optimizer_cell import each_once
+
+
+class Adam(Optimizer):
+    """Adam: ``m = b1 * m + (1 - b1) * g``, ``v = b2 * v + (1 - b2) * g²``, ``w = w - lr_t * m / (sqrt(v) + eps)``.
+
+    ``lr_t = lr * sqrt(1 - b2^t) / (1 - b1^t)`` at step t = 1, 2, ...: eps stands outside the correction.
+
+    Args:
+        params: Parameters or groups; see `Optimizer`.
+        learning_rate: A number, list or schedule; see `Optimizer`.
+        beta1: Decay of the mean, between 0 and 1.
+        beta2: Decay of the mean square, between 0 and 1.
+        eps: Added to the denominator, above 0.
+        use_locking: Accepted for MindSpore scripts; without effect.
+        use_nesterov: Whether ``b1 * m + (1 - b1) * g`` replaces m in the step.
+        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
+        loss_scale: What the gradients are divided by.
+        use_amsgrad: Whether the greatest v so far replaces v in the step; `use_nesterov` is then without effect.
+        use_lazy: Accepted for MindSpore scripts; without effect, as gradients are made dense.
+        use_offload: Accepted for MindSpore scripts; without effect.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn, numpy as np
+        >>> w = mixtrain.Parameter(np.zeros(1, np.float32), name="w")
+        >>> done = nn.Adam([w], learning_rate=0.5)((mixtrain.Tensor([3.0]),))
+        >>> round(float(w.asnumpy()[0]), 4)
+        -0.5
+
+    Source: Kingma and Ba, "Adam: a method for stochastic optimization", 2015; MindSpore, `mindspore.nn.Adam`.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 1e-3,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        eps: float = 1e-8,
+        use_locking: bool = False,
+        use_nesterov: bool = False,
+        weight_decay: Any = 0.0,
+        loss_scale: float = 1.0,
+        use_amsgrad: bool = False,
+        *,
+        use_lazy: bool = False,
+        use_offload: bool = False,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        self.beta1, self.beta2 = decay_rate("Adam", "beta1", beta1), decay_rate("Adam", "beta2", beta2)
+        self.eps = checks.number("Adam", "eps", eps, above=0.0, example=1e-8)
+        self.use_nesterov = checks.boolean("Adam", "use_nesterov", use_nesterov)
+        self.use_amsgrad = checks.boolean("Adam", "use_amsgrad", use_amsgrad)
+        for name, value in (("use_locking", use_locking), ("use_lazy", use_lazy), ("use_offload", use_offload)):
+            checks.boolean("Adam", name, value)
+        self.beta1_power = Parameter(np.float32(1.0), "beta1_power", requires_grad=False)
+        self.beta2_power = Parameter(np.float32(1.0), "beta2_power", requires_grad=False)
+        self.moment1 = self.parameters.clone("moment1", "zeros")
+        self.moment2 = self.parameters.clone("moment2", "zeros")
+        if self.use_amsgrad:
+            self.vhat = self.parameters.clone("vhat", "zeros")
+
+    def step_sizes(self) -> list[Any]:
+        """Return the learning rate of each parameter, corrected for means that start at zero."""
+        rates = super().step_sizes()
+        power1 = self.beta1_power.value * self.beta1
+        power2 = self.beta2_power.value * self.beta2
+        self.beta1_power.assign(power1)
+        self.beta2_power.assign(power2)
+        correction = keras.ops.sqrt(1.0 - power2) / (1.0 - power1)
+        return each_once(lambda rate: rate * correction, rates)
+
+    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+        """Return the weight after the step."""
+        mean = running_mean(self.moment1[index], gradient, self.beta1)
+        square = running_mean(self.moment2[index], gradient * gradient, self.beta2)
+        if self.use_amsgrad:
+            square = keras.ops.maximum(self.vhat[index].value, square)
+            self.vhat[index].assign(square)
+        elif self.use_nesterov:
+            mean = mean * self.beta1 + gradient * rest(self.beta1)
+        return weight - mean * rate / (keras.ops.sqrt(square) + self.eps)
+
+
+def decay_rate(where: str, name: str, value: Any) -> float:
+    """Return a decay rate strictly between 0 and 1.
+
+    Raises:
+        TypeError: It is not a number.
+        ValueError: It is not between 0 and 1.
+    """
+    rate = checks.number(where, name, value, above=0.0, example=0.9)
+    if rate >= 1.0:
+        raise checks.fail_value(where, f"{name} must be below 1", value, f"{name}=0.9")
+    return rate
+
+
+def rest(beta: float) -> float:
+    """Return 1 - beta as float32 arithmetic gives it."""
+    return float(np.float32(1.0) - np.float32(beta))
+
+
+def running_mean(slot: Parameter, value: Any, beta: float) -> Any:
+    """Move a slot towards `value` by the share 1 - beta, and return it."""
+    old = keras.ops.convert_to_tensor(slot.value)
+    new = old * beta + value * rest(beta)
+    slot.assign(new)
+    return new

@@ -1,0 +1,67 @@
+"""`AdamWeightDecay`: Adam without bias correction, its weight decay apart from the gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from mixtrain import checks
+from mixtrain.optim.adam import decay_rate, running_mean
+from mixtrain.optim.optimizer import Optimizer
+
+
+class AdamWeightDecay(Optimizer):
+    """Adam as BERT uses it: ``w = w - lr * (m / (sqrt(v) + eps) + weight_decay * w)``, means not corrected.
+
+    Args:
+        params: Parameters or groups; see `Optimizer`.
+        learning_rate: A number, list or schedule; see `Optimizer`.
+        beta1: Decay of the mean m, between 0 and 1.
+        beta2: Decay of the mean square v, between 0 and 1.
+        eps: Added to the denominator, above 0.
+        weight_decay: Share of the weight that a step of rate 1 takes off; a number or a Cell of the step.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn, numpy as np
+        >>> w = mixtrain.Parameter(np.ones(1, np.float32), name="w")
+        >>> done = nn.AdamWeightDecay([w], learning_rate=0.5, weight_decay=0.5)((mixtrain.Tensor([0.0]),))
+        >>> w.asnumpy().tolist()
+        [0.75]
+
+    Source: Loshchilov and Hutter, "Decoupled weight decay regularization", 2019; MindSpore,
+    `mindspore.nn.AdamWeightDecay`.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 1e-3,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        eps: float = 1e-6,
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay)
+        where = "AdamWeightDecay"
+        self.beta1, self.beta2 = decay_rate(where, "beta1", beta1), decay_rate(where, "beta2", beta2)
+        self.eps = checks.number(where, "eps", eps, above=0.0, example=1e-6)
+        self.moments1 = self.parameters.clone("adam_m", "zeros")
+        self.moments2 = self.parameters.clone("adam_v", "zeros")
+
+    def construct(self, gradients: Any) -> Any:
+        """Apply the rule to each parameter; the gradients are taken as they come."""
+        return self.apply_updates(gradients)
+
+    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+        """Return the weight after the step."""
+        mean = running_mean(self.moments1[index], gradient, self.beta1)
+        square = running_mean(self.moments2[index], gradient * gradient, self.beta2)
+        direction = mean / (keras.ops.sqrt(square) + self.eps)
+        if self.decay_flags[index]:
+            direction = direction + weight * self._decay(self._decays[index])
+        return weight - direction * rate

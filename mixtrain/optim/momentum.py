@@ -1,0 +1,62 @@
+"""`Momentum`: gradient descent with a moving sum of gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mixtrain import checks
+from mixtrain.optim.optimizer import Optimizer
+
+
+class Momentum(Optimizer):
+    """Gradient descent with momentum: ``v = momentum * v + g``, ``w = w - lr * v``.
+
+    With `use_nesterov`, ``w = w - lr * (g + momentum * v)`` with the new v. (MindSpore documents the same; its CPU
+    kernel takes the old v there, which is plain momentum.)
+
+    Args:
+        params: Parameters or groups; see `Optimizer`.
+        learning_rate: A number, list or schedule; see `Optimizer`.
+        momentum: At least 0.
+        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
+        loss_scale: What the gradients are divided by.
+        use_nesterov: Whether to look ahead.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn, numpy as np
+        >>> w = mixtrain.Parameter(np.ones(1, np.float32), name="w")
+        >>> optimizer = nn.Momentum([w], learning_rate=0.5, momentum=0.5)
+        >>> for _ in range(2):
+        ...     done = optimizer((mixtrain.Tensor([1.0]),))
+        >>> w.asnumpy().tolist()
+        [-0.25]
+
+    Source: Sutskever et al., "On the importance of initialization and momentum in deep learning", 2013; MindSpore,
+    `mindspore.nn.Momentum`.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any,
+        momentum: float,
+        weight_decay: Any = 0.0,
+        loss_scale: float = 1.0,
+        use_nesterov: bool = False,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        self.momentum = checks.number("Momentum", "momentum", momentum, at_least=0.0, example=0.9)
+        self.use_nesterov = checks.boolean("Momentum", "use_nesterov", use_nesterov)
+        self.moments = self.parameters.clone("moments", "zeros")
+
+    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+        """Return the weight after the step."""
+        moment = self.moments[index]
+        new = moment.value * self.momentum + gradient
+        moment.assign(new)
+        direction = gradient + new * self.momentum if self.use_nesterov else new
+        return weight - direction * rate

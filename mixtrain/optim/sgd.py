@@ -1,0 +1,83 @@
+"""`SGD`: gradient descent, with momentum where it is asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from mixtrain import checks
+from mixtrain.cell.cell import Cell
+from mixtrain.common.parameter import ParameterTuple
+from mixtrain.optim.optimizer import Optimizer
+
+
+class SGD(Optimizer):
+    """Gradient descent: ``w = w - lr * g``; with momentum, ``w = w - lr * v``.
+
+    ``v = g`` in the first step and ``v = momentum * v + (1 - dampening) * g`` after it; with `nesterov`,
+    ``w = w - lr * (g + momentum * v)``.
+
+    Args:
+        params: Parameters or groups; see `Optimizer`.
+        learning_rate: A number, list or schedule; see `Optimizer`.
+        momentum: At least 0.
+        dampening: At least 0; without effect where `momentum` is 0.
+        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``; a number.
+        nesterov: Whether to look ahead; needs a momentum, and no dampening.
+        loss_scale: What the gradients are divided by.
+
+    Raises:
+        TypeError: An argument has the wrong type, or `weight_decay` is a Cell.
+        ValueError: An argument is out of range, or `nesterov` comes without momentum or with dampening.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn, numpy as np
+        >>> w = mixtrain.Parameter(np.ones(2, np.float32), name="w")
+        >>> done = nn.SGD([w], learning_rate=0.5)((mixtrain.Tensor([1.0, 0.5]),))
+        >>> w.asnumpy().tolist()
+        [0.5, 0.75]
+
+    Source: MindSpore, `mindspore.nn.SGD`.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 0.1,
+        momentum: float = 0.0,
+        dampening: float = 0.0,
+        weight_decay: Any = 0.0,
+        nesterov: bool = False,
+        loss_scale: float = 1.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        self.momentum = checks.number("SGD", "momentum", momentum, at_least=0.0, example=0.9)
+        self.dampening = checks.number("SGD", "dampening", dampening, at_least=0.0)
+        self.nesterov = checks.boolean("SGD", "nesterov", nesterov)
+        if self.nesterov and (self.momentum == 0.0 or self.dampening != 0.0):
+            raise checks.fail_value(
+                "SGD", "nesterov needs a momentum above 0 and a dampening of 0",
+                f"momentum={self.momentum}, dampening={self.dampening}",
+                "SGD(params, 0.1, momentum=0.9, nesterov=True)",
+            )
+        if any(isinstance(decay, Cell) for decay in self._decays):
+            raise checks.fail_type("SGD", "weight_decay must be a number", weight_decay, "weight_decay=1e-4")
+        self.accum = self.parameters.clone("accum", "zeros") if self.momentum else ParameterTuple()
+
+    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+        """Return the weight after the step."""
+        if not self.momentum:
+            return weight - gradient * rate
+        accum = self.accum[index]
+        new = accum.value * self.momentum + self._dampened(gradient)
+        accum.assign(new)
+        direction = gradient + new * self.momentum if self.nesterov else new
+        return weight - direction * rate
+
+    def _dampened(self, gradient: Any) -> Any:
+        """Return what is added to the sum: in the first step the whole gradient."""
+        if not self.dampening:
+            return gradient
+        first = keras.ops.equal(keras.ops.reshape(self.global_step, ()), 0)
+        return gradient * keras.ops.where(first, 1.0, 1.0 - self.dampening)

@@ -1,0 +1,70 @@
+"""`ForwardValueAndGrad`: a network as a cell that returns its outputs and their gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mixtrain import checks
+from mixtrain.cell.cell import Cell
+from mixtrain.common.parameter import ParameterTuple
+from mixtrain.ops.gradient import as_given, check_function, differentiate, split_sens, tensor_positions, weights_of
+
+
+class ForwardValueAndGrad(Cell):
+    """A cell whose call returns ``(outputs of the network, gradients)``.
+
+    Args:
+        network: A Cell or a function.
+        weights: With `get_by_list`: a Parameter or a list of them that gradients are taken of.
+        get_all: Whether gradients are taken of all tensors among the inputs; else of the first.
+        get_by_list: Whether gradients are taken of the weights (in place of the first input, or beside all).
+        sens_param: Whether calls end with one more argument: the gradient of the output, of its shape.
+
+    Raises:
+        TypeError: `network` is neither, `get_by_list` goes without `weights`, or another argument has the wrong type.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> net = nn.Dense(2, 1, weight_init="ones", has_bias=False)
+        >>> step = ForwardValueAndGrad(net, weights=net.trainable_params(), get_by_list=True)
+        >>> output, (gradient,) = step(mixtrain.Tensor([[3.0, 4.0]]))
+        >>> output.numpy().tolist(), gradient.numpy().tolist()
+        ([[7.0]], [[3.0, 4.0]])
+
+    Source: MindSpore, `mindspore.nn.ForwardValueAndGrad`.
+    """
+
+    def __init__(
+        self,
+        network: Any,
+        weights: Any = None,
+        get_all: bool = False,
+        get_by_list: bool = False,
+        sens_param: bool = False,
+    ) -> None:
+        super().__init__(auto_prefix=False)
+        where = self.cls_name
+        check_function(where, network)
+        self.network = network
+        self.get_all = checks.boolean(where, "get_all", get_all)
+        self.get_by_list = checks.boolean(where, "get_by_list", get_by_list)
+        self.sens_param = checks.boolean(where, "sens_param", sens_param)
+        if get_by_list and weights is None:
+            raise checks.fail_type(
+                where, "weights must be Parameters with get_by_list=True", weights, "weights=net.trainable_params()"
+            )
+        held = weights_of(where, weights)
+        object.__setattr__(self, "weights", ParameterTuple(weights) if isinstance(weights, (list, tuple)) else weights)
+        object.__setattr__(self, "_held", held if get_by_list else None)
+
+    def construct(self, *inputs: Any, **named: Any) -> tuple[Any, Any]:
+        """Return the outputs of the network and their gradients."""
+        inputs, named, sens = split_sens(self.cls_name, inputs, named, self.sens_param)
+        positions = tensor_positions(inputs) if self.get_all else () if self.get_by_list else (0,)
+        outputs, of_inputs, found = differentiate(
+            self.cls_name, self.network, inputs, named, positions, self._held, sens
+        )
+        of_weights = as_given(self.weights, found)
+        if self.get_all:
+            return outputs, (of_inputs, of_weights) if self.get_by_list else of_inputs
+        return outputs, of_weights if self.get_by_list else of_inputs[0]

@@ -1,0 +1,157 @@
+"""`WithLossCell` and `WithEvalCell`: a network with its loss, for training and for evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+
+from mixtrain import checks
+from mixtrain.cell.cell import Cell, KerasCell
+from mixtrain.dtype import float32
+from mixtrain.network.walk import tree_of
+from mixtrain.precision.cast import cast_floats
+from mixtrain.step.output_losses import LossCall, loss_caller
+from mixtrain.step.own_loss import added_loss, computed_loss, computes_loss, inputs_of, no_loss
+
+
+def extra_losses(network: Any) -> list[Any]:
+    """Return the losses that Keras layers of a network add by themselves (`add_loss`, regularisers), float32 scalars.
+
+    A layer that is held twice is counted once, and so is one inside another that is held.
+    """
+    if not isinstance(network, Cell):
+        return []
+    held: list[KerasCell] = [cell for _, cell in network.cells_and_names() if isinstance(cell, KerasCell)]
+    layers = {id(cell.keras_layer): cell.keras_layer for cell in held}
+    inside = {id(node.layer) for layer in layers.values() for node in tree_of(layer).walk() if node.layer is not layer}
+    found = {id(loss): loss for key, layer in layers.items() if key not in inside for loss in layer.losses}
+    return [keras.ops.sum(keras.ops.cast(loss, float32)) for loss in found.values()]
+
+
+def output_names(network: Any) -> list[str]:
+    """Return the names of a Keras functional model's outputs; [] for what has none."""
+    names = getattr(getattr(network, "keras_layer", network), "output_names", None)
+    return list(names) if isinstance(names, (list, tuple)) else []
+
+
+class NetworkLoss:
+    """How the loss of a network comes about, for training and for evaluation.
+
+    A Keras model's own `compute_loss` comes first, then a loss function and what Keras layers add; a Keras network
+    without a loss function has what its layers add.
+
+    Args:
+        network: The network as a cell.
+        loss_fn: As in `WithLossCell`; None for a Keras network's own loss, and for no loss of a Cell.
+        loss_weights: As in `WithLossCell`.
+    """
+
+    def __init__(self, network: Any, loss_fn: Any, loss_weights: Any) -> None:
+        self._network = network
+        self._layer = getattr(network, "keras_layer", network)
+        self._in_keras = isinstance(self._layer, keras.Layer)
+        self._computes = computes_loss(self._layer)
+        self._loss: LossCall | None = None
+        if loss_fn is not None:
+            names = output_names(network)
+            self._loss = loss_caller(loss_fn, loss_weights, names, keras_network=self._in_keras)
+
+    def __call__(self, columns: Sequence[Any], *, training: bool) -> tuple[Any, Any, Any]:
+        """Return ``(loss, outputs, label)`` of a batch, float32; the loss is 0 where there is none.
+
+        Args:
+            columns: Of the batch: data, label and, with a Keras loss, sample weights.
+            training: Whether the loss is differentiated.
+        """
+        data, label, weights = columns[0], columns[1] if len(columns) > 1 else None, columns[2:]
+        own = self._in_keras and self._loss is None
+        outputs = cast_floats(self._network(*(inputs_of(self._layer, columns) if own else (data,))), float32)
+        if self._computes:
+            loss = computed_loss(self._layer, self._loss, columns, outputs, training=training)
+            return keras.ops.cast(loss, float32), outputs, label
+        if own:
+            loss = added_loss(self._layer, outputs, extra_losses(self._network))
+            if loss is None and training:
+                raise no_loss(self._layer, outputs)
+            return keras.ops.zeros(()) if loss is None else loss, outputs, label
+        if self._loss is None:
+            return keras.ops.zeros(()), outputs, label
+        loss = self._loss(outputs, label, *weights)
+        for extra in extra_losses(self._network):
+            loss = loss + extra
+        return loss, outputs, label
+
+
+class WithLossCell(Cell):
+    """A network with its loss; the loss is computed in float32 whatever the network returns.
+
+    Args:
+        backbone: The network, a Cell or Keras layer; takes the data.
+        loss_fn: A Cell, a Keras loss or its name, or a function of ``(outputs, label)`` or ``(y_true, y_pred)``; for
+            several outputs a dict of these by output name, or a list. None for a Keras network that has its own loss.
+        loss_weights: What the losses are multiplied by, in the form of `loss_fn`; None for 1.
+
+    Raises:
+        TypeError: `loss_fn` is not one of these, or the names of a function's parameters contradict each other.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> net = WithLossCell(nn.Dense(2, 1, weight_init="ones", has_bias=False), nn.MSELoss())
+        >>> float(net(mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([[1.0]])))
+        4.0
+
+    Source: MindSpore, `mindspore.nn.WithLossCell`.
+    """
+
+    def __init__(self, backbone: Any, loss_fn: Any, *, loss_weights: Any = None) -> None:
+        super().__init__(auto_prefix=False)
+        if loss_fn is None and not isinstance(backbone, (keras.Layer, KerasCell)):
+            raise checks.fail_type(
+                "WithLossCell", "loss_fn must be a Cell, a Keras loss or a function", loss_fn, "loss_fn=nn.MSELoss()"
+            )
+        self._backbone = backbone
+        self._loss_fn = loss_fn
+        object.__setattr__(self, "_loss", NetworkLoss(self._backbone, loss_fn, loss_weights))
+
+    def construct(self, *columns: Any) -> Any:
+        """Return the loss of ``(data, label)``, or of ``(data, label, sample_weight)`` with a Keras loss."""
+        return self._loss(columns, training=self.training)[0]
+
+    @property
+    def backbone_network(self) -> Any:
+        """The network."""
+        return getattr(self._backbone, "keras_layer", self._backbone)
+
+
+class WithEvalCell(Cell):
+    """A network with its loss for evaluation.
+
+    Args:
+        network: The network, a Cell or Keras layer.
+        loss_fn: As in `WithLossCell`; None for no loss of a Cell, and for a Keras network's own.
+        add_cast_fp32: Accepted for MindSpore scripts; outputs are float32 in any case.
+        loss_weights: As in `WithLossCell`.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> net = WithEvalCell(nn.Dense(2, 1, weight_init="ones", has_bias=False), nn.MSELoss())
+        >>> loss, outputs, label = net(mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([[1.0]]))
+        >>> float(loss)
+        4.0
+
+    Source: MindSpore, `mindspore.nn.WithEvalCell`.
+    """
+
+    def __init__(
+        self, network: Any, loss_fn: Any, add_cast_fp32: bool = False, *, loss_weights: Any = None
+    ) -> None:
+        super().__init__(auto_prefix=False)
+        self._network = network
+        self._loss_fn = loss_fn
+        object.__setattr__(self, "_loss", NetworkLoss(self._network, loss_fn, loss_weights))
+
+    def construct(self, *columns: Any) -> tuple[Any, Any, Any]:
+        """Return ``(loss, outputs, label)``; the loss of a Cell without a loss function is 0."""
+        return self._loss(columns, training=self.training)  # type: ignore[no-any-return]

@@ -1,0 +1,257 @@
+"""What `Model(loss_fn=...)` takes made into one callable: a loss, or a loss for each output, weighted and added."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import keras
+
+from mixtrain import backend, checks
+from mixtrain.boundary import run_users
+from mixtrain.ops.labels import require_classes
+from mixtrain.step.loss_order import loss_order
+
+LossCall = Callable[..., Any]
+# Keras's losses by the name of the function that computes them, without underscores and in lower case.
+_KERAS_CLASSES: Final[dict[str, type[keras.losses.Loss]]] = {
+    name.lower(): kind
+    for name, kind in vars(keras.losses).items()
+    if inspect.isclass(kind) and issubclass(kind, keras.losses.Loss) and kind is not keras.losses.Loss
+}
+
+
+class _FunctionLoss(keras.losses.Loss):
+    """A function ``(label, outputs)`` as Keras's `compile` takes it: ranks aligned, values weighted and averaged."""
+
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        if not keras.tree.is_nested(y_true) and not keras.tree.is_nested(y_pred):
+            y_true, y_pred = _same_rank(y_true, y_pred)
+        return self.function(y_true, y_pred)
+
+
+def _same_rank(label: Any, output: Any) -> tuple[Any, Any]:
+    """Align shapes that differ by a last axis of size 1, so that (N,) labels and (N, 1) outputs do not broadcast.
+
+    Vectors become columns; of higher ranks the axis is dropped.
+    """
+    ranks = len(label.shape), len(output.shape)
+    if ranks[0] == ranks[1] + 1 and label.shape[-1] == 1:
+        if ranks[1] == 1:
+            return label, keras.ops.expand_dims(output, -1)
+        return keras.ops.squeeze(label, -1), output
+    if ranks[1] == ranks[0] + 1 and output.shape[-1] == 1:
+        if ranks[0] == 1:
+            return keras.ops.expand_dims(label, -1), output
+        return label, keras.ops.squeeze(output, -1)
+    return label, output
+
+
+def loss_caller(
+    loss_fn: Any, loss_weights: Any = None, output_names: Sequence[str] = (), *, keras_network: bool = False
+) -> LossCall:
+    """Return ``loss(outputs, label, sample_weight=None)`` for a loss, or for a loss of each output.
+
+    Args:
+        loss_fn: A loss Cell, a Keras loss (object, function or name) or a function, whose arguments come in the order
+            of `loss_order`; or a dict by output name, or a list in the order of the outputs, of these, None for an
+            output without a loss.
+        loss_weights: A number; or a number for each output, a dict or list as `loss_fn`; None for 1.
+        output_names: Names of outputs that come as a list.
+        keras_network: Whether the network is a Keras layer or model.
+
+    Raises:
+        TypeError: `loss_fn` cannot be called, a weight is not a number, or the names of a function's parameters
+            contradict each other.
+        ValueError: No Keras loss has this name.
+    """
+    several = isinstance(loss_fn, (dict, list, tuple))
+    by_output = _is_keras(loss_fn) or keras_network and is_keras_loss(loss_fn, keras_network=True)
+    if not several and loss_weights is None and not by_output:
+        return _needed(loss_fn, keras_network)
+    _check_weights(loss_weights)
+    if not several and isinstance(loss_weights, (int, float)):
+        unweighted = loss_caller(loss_fn, None, output_names, keras_network=keras_network)
+        return _scaled(unweighted, float(loss_weights))
+    return OutputLosses(loss_fn, loss_weights, output_names, keras_network=keras_network)
+
+
+class OutputLosses:
+    """The sum of the losses of a network's outputs, each times its weight.
+
+    Args:
+        losses: A dict or list of losses, or one Keras loss for every output.
+        weights: A number for each output, a dict or list; one for all; None for 1.
+        names: Names of outputs that come as a list.
+        keras_network: Whether the outputs are a Keras network's.
+    """
+
+    def __init__(self, losses: Any, weights: Any, names: Sequence[str], *, keras_network: bool) -> None:
+        self._weights = weights
+        self._names = list(names)
+        self._losses: Any
+        if isinstance(losses, dict):
+            self._losses = {name: _one_loss(loss, keras_network) for name, loss in losses.items()}
+        elif isinstance(losses, (list, tuple)):
+            self._losses = [_one_loss(loss, keras_network) for loss in losses]
+        else:
+            self._losses = _one_loss(losses, keras_network)
+
+    def __call__(self, outputs: Any, label: Any, sample_weight: Any = None) -> Any:
+        """Return the weighted sum of the losses."""
+        named = outputs_by_name(outputs, self._names)
+        if len(named) == 1 and isinstance(label, (list, tuple)) and len(label) > 1 and callable(self._losses):
+            label = [label]  # the one loss takes a label of several parts
+        losses, weights = _for_each("loss_fn", self._losses, named), _for_each("loss_weights", self._weights, named)
+        samples = _for_each("sample_weight", sample_weight, named)
+        used = [name for name in named if losses.get(name) is not None]
+        terms = []
+        for name in used:
+            wanted = one_of_outputs("label", label, name, list(named))
+            term = losses[name](named[name], wanted, samples.get(name))
+            weight = weights.get(name)
+            terms.append(term if weight is None else term * weight)
+        if not terms:
+            raise checks.fail_value("Model", "loss_fn must have a loss for an output", None, "loss_fn={'name': 'mse'}")
+        return sum(terms[1:], start=terms[0])
+
+
+def outputs_by_name(outputs: Any, names: Sequence[str]) -> dict[Any, Any]:
+    """Return a network's outputs by name, or by index where they have none."""
+    if isinstance(outputs, dict):
+        return dict(outputs)
+    listed = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+    keys = names if len(names) == len(listed) else range(len(listed))
+    return dict(zip(keys, listed, strict=True))
+
+
+def one_of_outputs(what: str, values: Any, name: Any, names: Sequence[Any]) -> Any:
+    """Return what belongs to one output, of a dict by name, a list in order, or the single value of a single output.
+
+    Raises:
+        ValueError: There is none for this output.
+    """
+    if isinstance(values, dict) and name in values:
+        return values[name]
+    if isinstance(values, (list, tuple)) and len(values) == len(names):
+        return values[list(names).index(name)]
+    if len(names) == 1 and not isinstance(values, (dict, list, tuple)):
+        return values
+    got = list(values) if isinstance(values, dict) else len(values) if isinstance(values, (list, tuple)) else 1
+    raise checks.fail_value(
+        "Model", f"there must be a {what} for output {name!r} of {list(names)}", got,
+        f"a dict of {what}s by output name, or a list of them in the order of the outputs",
+    )
+
+
+def _for_each(what: str, values: Any, named: dict[Any, Any]) -> dict[Any, Any]:
+    """Return one value for each output; what is no dict or list goes to every output."""
+    if isinstance(values, dict):
+        unknown = [name for name in values if name not in named]
+        if unknown:
+            raise checks.fail_value(
+                "Model", f"{what} must name outputs of the network, {list(named)}", unknown, f"{what} by those names"
+            )
+        return values
+    if isinstance(values, (list, tuple)):
+        return {name: one_of_outputs(what, values, name, list(named)) for name in named}
+    return dict.fromkeys(named, values)
+
+
+def _one_loss(loss_fn: Any, keras_network: bool) -> LossCall | None:
+    return None if loss_fn is None else _needed(loss_fn, keras_network)
+
+
+def _needed(loss_fn: Any, keras_network: bool) -> LossCall:
+    given = loss_fn
+    if isinstance(given, str) and given.lower() in ("crossentropy", "ce"):
+        return _shaped_crossentropy
+    if isinstance(given, str):
+        loss_fn = keras.losses.get(given)
+    if isinstance(loss_fn, type) or not callable(loss_fn):
+        raise checks.fail_type(
+            "WithLossCell", "loss_fn must be a Cell, a Keras loss or a function", loss_fn, "loss_fn=nn.MSELoss()"
+        )
+    if not isinstance(loss_fn, keras.losses.Loss) and is_keras_loss(given, keras_network=keras_network):
+        named = _is_keras(given) and _KERAS_CLASSES.get(getattr(loss_fn, "__name__", "").replace("_", "").lower())
+        loss_fn = named() if named else _FunctionLoss(loss_fn)
+    if isinstance(loss_fn, keras.losses.Loss):
+        return _keras_call(loss_fn)
+
+    def call(outputs: Any, label: Any, sample_weight: Any = None) -> Any:
+        if sample_weight is not None:
+            raise checks.fail_type(
+                "Model", "sample_weight needs a Keras loss", loss_fn, 'loss_fn="mse" or keras.losses.MeanSquaredError()'
+            )
+        # What a user writes for a Cell is MindSpore code; a Cell sees to itself.
+        plain = not keras_network and not hasattr(loss_fn, "construct")
+        return run_users(loss_fn, (outputs, label), {}) if plain else loss_fn(outputs, label)
+
+    return call
+
+
+def _keras_call(loss: keras.losses.Loss) -> LossCall:
+    """Return a Keras loss with its arguments in our order; a sparse one refuses labels that are no class numbers."""
+    sparse = isinstance(loss, keras.losses.SparseCategoricalCrossentropy)
+    settings = loss.get_config() if sparse else {}
+
+    def call(outputs: Any, label: Any, sample_weight: Any = None) -> Any:
+        # Keras lets a masked label count for nothing, whatever it is.
+        if sparse and backend.mask_of(outputs) is None:
+            classes = outputs.shape[settings.get("axis", -1)]
+            require_classes("Model", label, classes, settings.get("ignore_class"), sample_weight)
+        return loss(label, outputs, sample_weight)
+
+    return call
+
+
+def _shaped_crossentropy(outputs: Any, label: Any, sample_weight: Any = None) -> Any:
+    """Return the cross entropy of the kind that suits the shapes, as Keras chooses it for the name "crossentropy"."""
+    if outputs.shape[-1] == 1:
+        name = "binary_crossentropy"
+    elif len(label.shape) < len(outputs.shape) or label.shape[-1] == 1:
+        name = "sparse_categorical_crossentropy"
+    else:
+        name = "categorical_crossentropy"
+    return _needed(name, True)(outputs, label, sample_weight)
+
+
+def is_keras_loss(loss_fn: Any, *, keras_network: bool) -> bool:
+    """Whether a Model's loss, or the loss of each of its outputs, is Keras's or a function as Keras takes it.
+
+    Args:
+        loss_fn: As `loss_caller` takes it; None is a loss that is not there.
+        keras_network: Whether the network is a Keras layer or model.
+    """
+    if isinstance(loss_fn, (dict, list, tuple)):
+        listed = loss_fn.values() if isinstance(loss_fn, dict) else loss_fn
+        return all(is_keras_loss(loss, keras_network=keras_network) for loss in listed)
+    if loss_fn is None or _is_keras(loss_fn):
+        return True
+    plain = callable(loss_fn) and not isinstance(loss_fn, type)
+    return plain and loss_order(loss_fn, keras_network=keras_network) == "label_first"
+
+
+def _is_keras(loss_fn: Any) -> bool:
+    if isinstance(loss_fn, (str, keras.losses.Loss)):
+        return True
+    return getattr(keras.losses, getattr(loss_fn, "__name__", ""), None) is loss_fn and not isinstance(loss_fn, type)
+
+
+def _scaled(loss: LossCall, weight: float) -> LossCall:
+    return lambda outputs, label, sample_weight=None: loss(outputs, label, sample_weight) * weight
+
+
+def _check_weights(weights: Any) -> None:
+    if isinstance(weights, (list, tuple)):
+        listed = list(weights)
+    else:
+        listed = list(weights.values()) if isinstance(weights, dict) else [weights]
+    for weight in listed:
+        if weight is not None:
+            checks.number("Model", "loss_weights", weight)

@@ -1,0 +1,153 @@
+"""The loss that a Keras network brings itself: its `compute_loss`, what its layers add, or a scalar output."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import keras
+
+from mixtrain import checks
+from mixtrain.step.output_losses import LossCall
+
+# What a subclass of keras.Model may override that a step of mixtrain's never calls, and what to write instead.
+_NOT_CALLED: Final = {
+    "train_step": "compute_loss(self, x, y, y_pred, sample_weight, training), which mixtrain calls, or a train step of "
+    "your own: a mixtrain.nn.TrainOneStepCell, or keras.Model.fit with amp.GradScaler in train_step",
+    "test_step": "compute_loss and Model(..., metrics=[...]), or Model(..., eval_network=...)",
+    "predict_step": "call(self, x, training=False), which computes what is predicted",
+}
+
+
+def refuse_overridden(network: Any, method: str) -> None:
+    """Refuse a Keras model that overrides a step which mixtrain would not call.
+
+    Args:
+        network: A network of either kind.
+        method: "train_step", "test_step" or "predict_step".
+
+    Raises:
+        TypeError: It does.
+    """
+    if isinstance(network, keras.Model) and _overrides(network, method):
+        raise TypeError(
+            f"Model: {method} of {type(network).__name__} is overridden, and mixtrain's own step would ignore it. "
+            f"Write {_NOT_CALLED[method]}."
+        )
+
+
+def computes_loss(network: Any) -> bool:
+    """Whether a network of either kind is a Keras model that overrides `compute_loss`."""
+    return isinstance(network, keras.Model) and _overrides(network, "compute_loss")
+
+
+def computed_loss(
+    network: keras.Model, loss: LossCall | None, columns: Sequence[Any], outputs: Any, *, training: bool
+) -> Any:
+    """Return what a Keras model's `compute_loss` returns.
+
+    Args:
+        network: The model.
+        loss: What the method inherited from Keras computes and adds ``self.losses`` to, or None.
+        columns: The batch: data, label, sample weights; the last two may be missing.
+        outputs: What the model returned for the data.
+        training: Whether the loss is differentiated.
+
+    Raises:
+        ValueError: It returned None.
+    """
+    data, label, weight = [*columns, None, None][:3]
+    accepted = inspect.signature(network.compute_loss).parameters.values()
+    knows_mode = any(item.name == "training" or item.kind is inspect.Parameter.VAR_KEYWORD for item in accepted)
+    with _compiled_with(network, loss):
+        found = network.compute_loss(data, label, outputs, weight, **({"training": training} if knows_mode else {}))
+    if found is None:
+        raise checks.fail_value(
+            "Model", f"{type(network).__name__}.compute_loss must return a scalar", None, "return loss as its last line"
+        )
+    return found
+
+
+def added_loss(network: Any, outputs: Any, losses: Sequence[Any]) -> Any:
+    """Return the loss of a Keras network without a loss function, None where it has none.
+
+    Args:
+        network: The Keras layer or model, for errors.
+        outputs: What it returned.
+        losses: What its layers added, scalars.
+
+    Returns:
+        The sum of the losses; without any, the output itself where it is one scalar, else None.
+
+    Raises:
+        ValueError: There are losses, and the output is a scalar too.
+    """
+    scalar = not keras.tree.is_nested(outputs) and tuple(outputs.shape) == ()
+    if scalar and losses:
+        raise checks.fail_value(
+            "Model", "a Keras network without a loss_fn must either return its loss or add it",
+            f"a scalar output and {len(losses)} losses of layers of {type(network).__name__}",
+            "self.add_loss(loss) in call for each term, or Model(network, loss_fn, optimizer)",
+        )
+    if losses:
+        return sum(losses[1:], start=losses[0])
+    return outputs if scalar else None
+
+
+def no_loss(network: Any, outputs: Any) -> ValueError:
+    """Return the error of a network that is to be trained and has no loss.
+
+    Args:
+        network: The Keras layer or model.
+        outputs: What it returned.
+    """
+    shapes = ", ".join(str(tuple(output.shape)) for output in keras.tree.flatten(outputs))
+    return checks.fail_value(
+        "Model", "a Keras network without a loss_fn must add losses (add_loss, regularizers) or return a scalar loss",
+        f"{type(network).__name__} with outputs of shape {shapes} and no losses",
+        "Model(network, loss_fn, optimizer)",
+    )
+
+
+def inputs_of(network: Any, columns: Sequence[Any]) -> Sequence[Any]:
+    """Return the columns of a batch that a Keras network without a loss function is called with.
+
+    As in Keras the first is the data and the label is no input, unless `call` requires several tensors: a network
+    that returns its own loss takes the label too.
+
+    Args:
+        network: A Keras layer or model.
+        columns: The columns of a batch.
+    """
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    required, several = 0, False
+    for parameter in inspect.signature(network.call).parameters.values():
+        several |= parameter.kind is inspect.Parameter.VAR_POSITIONAL
+        empty = parameter.default is inspect.Parameter.empty
+        required += parameter.kind in positional and empty and parameter.name not in ("training", "mask")
+    return columns if several or required > 1 else columns[:1]
+
+
+def _overrides(network: keras.Model, method: str) -> bool:
+    return method in vars(network) or getattr(type(network), method) is not getattr(keras.Model, method)
+
+
+@contextlib.contextmanager
+def _compiled_with(network: keras.Model, loss: LossCall | None) -> Iterator[None]:
+    """Let Keras's own `compute_loss` find a loss as if the model were compiled with it, until the end.
+
+    `Model.compile` would do so in public, but would replace the user's own optimizer, metrics and loss for good;
+    tests/step/test_own_loss.py fails if the private name moves.
+    """
+
+    def compiled(label: Any, outputs: Any, sample_weight: Any = None) -> Any:
+        return loss and loss(outputs, label, *(() if sample_weight is None else (sample_weight,)))
+
+    before = network._compile_loss
+    object.__setattr__(network, "_compile_loss", None if loss is None else compiled)
+    try:
+        yield
+    finally:
+        object.__setattr__(network, "_compile_loss", before)

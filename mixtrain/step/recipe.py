@@ -1,0 +1,134 @@
+"""The recipe of one training step, read top to bottom; every train network runs this one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+
+from mixtrain import backend
+from mixtrain.dtype import float32
+from mixtrain.loss_scale.scaling import scaled, unscaled
+
+
+@dataclasses.dataclass(frozen=True)
+class StepResult:
+    """What a step reports.
+
+    Attributes:
+        loss: The unscaled loss, float32.
+        overflow: bool scalar: whether the gradients were not finite; None without loss scaling.
+        loss_scale: The scale that the step used, float32 scalar; None without loss scaling.
+        grad_norm: The L2 norm of all unscaled gradients as one vector, float32 scalar.
+        auxiliary: What the loss function returned beside the loss, where it was asked to.
+    """
+
+    loss: Any
+    overflow: Any = None
+    loss_scale: Any = None
+    grad_norm: Any = None
+    auxiliary: Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Scaling:
+    """How a step scales its loss.
+
+    Attributes:
+        loss_scale: Returns the scale of this step.
+        divides: Whether the step divides the gradients; otherwise the optimizer does.
+        drops: Whether a step whose gradients are not finite is skipped.
+        advance: Called last, with whether the gradients were finite.
+    """
+
+    loss_scale: Callable[[], Any]
+    divides: bool
+    drops: bool
+    advance: Callable[[Any], None]
+
+
+def run_step(
+    loss_of: Callable[..., Any],
+    inputs: Sequence[Any],
+    weights: Sequence[Any],
+    *,
+    apply: Callable[[list[Any]], None],
+    state: Sequence[keras.Variable] = (),
+    written: Sequence[keras.Variable] = (),
+    scaling: Scaling | None = None,
+    auxiliary: bool = False,
+) -> StepResult:
+    """Train on one batch.
+
+    Args:
+        loss_of: The network with its loss: takes `inputs`, returns the loss (any shape; its sum is differentiated).
+        inputs: The columns of the batch.
+        weights: The variables that gradients are taken of.
+        apply: Changes the weights by a list of gradients, in their order; an entry may be None.
+        state: The network's other variables (moving statistics); a skipped step puts them back.
+        written: The variables that `apply` writes.
+        scaling: How the loss is scaled; None for not at all.
+        auxiliary: Whether `loss_of` returns ``(loss, auxiliary)``.
+
+    Returns:
+        The step's result.
+
+    Raises:
+        ValueError: The loss depends on none of the weights.
+    """
+    scale = None if scaling is None else backend.to_tensor(scaling.loss_scale())
+    before = [backend.snapshot(variable) for variable in state] if scaling is not None and scaling.drops else []
+
+    def forward() -> tuple[Any, Any]:
+        found = loss_of(*inputs)
+        value, more = found if auxiliary else (found, None)
+        loss = keras.ops.cast(value, float32)
+        return (loss if scale is None else scaled(loss, scale)), (loss, more)
+
+    _, (loss, more), gradients = backend.value_and_gradient(forward, weights)
+    if all(gradient is None for gradient in gradients):
+        raise ValueError(
+            "train step: the loss must depend on parameters that the optimizer holds; got one that depends on none. "
+            "Write the optimizer with the trainable parameters of the network that is trained."
+        )
+    gradients = [to_float32(gradient) for gradient in gradients]
+    if scaling is None:
+        norm = backend.global_norm(gradients)
+        apply(gradients)
+        return StepResult(loss, grad_norm=norm, auxiliary=more)
+    if scaling.divides:
+        gradients = [unscaled(gradient, scale) for gradient in gradients]
+    # The norm does not decide: of finite gradients the sum of squares may be infinite.
+    finite, norm = backend.all_finite(gradients), backend.global_norm(gradients)
+
+    # In a branch it is known whether the step is good: most of the rule's operations fall away.
+    def good() -> None:
+        apply(gradients)
+        scaling.advance(True)
+
+    def overflowed() -> None:
+        restore(state, before)
+        scaling.advance(False)
+
+    if scaling.drops:
+        backend.cond(finite, good, overflowed, writes=[*weights, *state, *written])
+    else:
+        apply(gradients)
+        scaling.advance(finite)
+    norm = norm if scaling.divides else norm / scale
+    return StepResult(loss, keras.ops.logical_not(finite), scale, norm, more)
+
+
+def to_float32(gradient: Any) -> Any:
+    """Return a gradient in float32; None stays None."""
+    if gradient is None or gradient.dtype == float32:
+        return gradient
+    return backend.map_values(lambda values: keras.ops.cast(values, float32), gradient)
+
+
+def restore(variables: Sequence[keras.Variable], values: Sequence[Any]) -> None:
+    """Put variables back to the values they had."""
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)

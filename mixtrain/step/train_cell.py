@@ -1,0 +1,301 @@
+"""The train cells: a network with its loss and its optimizer, one call a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import keras
+
+from mixtrain import backend, checks, context
+from mixtrain.boundary import is_any_tensor, library
+from mixtrain.cell.cell import Cell
+from mixtrain.common.parameter import Parameter
+from mixtrain.loss_scale.arguments import STAYING
+from mixtrain.loss_scale.rule import LossScaleState
+from mixtrain.loss_scale.update_cell import LossScaleUpdateCell
+from mixtrain.ops.gradient import GradOperation
+from mixtrain.optim.adapter import drive
+from mixtrain.step.compiled_call import CompiledCall
+from mixtrain.step.recipe import Scaling, StepResult, run_step
+
+
+class TrainOneStepCell(Cell):
+    """A network with its loss and its optimizer: a call trains on one batch and returns the loss.
+
+    Called from outside any other cell in GRAPH_MODE, a step is compiled. Subclasses may define `construct` anew with
+    ``self.network, self.optimizer, self.weights, self.grad, self.grad_reducer, self.sens``.
+
+    Args:
+        network: Returns the loss; a Cell.
+        optimizer: A mixtrain or Keras optimizer.
+        sens: What the loss is multiplied by before gradients are taken; the optimizer divides (``loss_scale=sens``;
+            a Keras optimizer is given divided gradients). None for 1, or a Keras optimizer's `loss_scale_factor`.
+        return_grad: Whether a call returns ``(loss, {name: gradient})``.
+
+    Raises:
+        TypeError: `optimizer` is no optimizer.
+        ValueError: `sens` is 0, or there is no parameter to train.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> net = nn.Dense(1, 1, weight_init="zeros", has_bias=False)
+        >>> step = TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.5))
+        >>> float(step(mixtrain.Tensor([[1.0]]), mixtrain.Tensor([[2.0]]))), net.weight.asnumpy().tolist()
+        (4.0, [[2.0]])
+
+    Source: MindSpore, `mindspore.nn.TrainOneStepCell`.
+    """
+
+    compiles_itself: ClassVar[bool] = True
+
+    def __init__(self, network: Any, optimizer: Any, sens: float | None = None, return_grad: bool = False) -> None:
+        super().__init__(auto_prefix=False)
+        self.network = network
+        self.network.set_grad()
+        self.optimizer = optimizer
+        driver = drive(optimizer)
+        object.__setattr__(self, "driver", driver)
+        if sens == 0:
+            raise checks.fail_value("TrainOneStepCell", "sens must not be 0", sens, "sens=1.0")
+        if sens is None:
+            sens = driver.own_scale
+        self.sens = 1.0 if sens is None else sens
+        self.return_grad = return_grad
+        object.__setattr__(self, "weights", driver.select(network.trainable_params()))
+        if not self.weights:
+            raise checks.fail_value(
+                type(self).__name__, "there must be parameters to train", "none",
+                "requires_grad=True for some, and build a Keras network first",
+            )
+        driver.build(self.weights)
+        self.grad = GradOperation(get_by_list=True, sens_param=True)
+        self.grad_reducer = lambda gradients: gradients
+        self.reducer_flag = False
+        self.sense_flag = sens is not None
+        object.__setattr__(self, "_compiled", {})
+        object.__setattr__(self, "_reports", None)
+
+    # ---- calling ----------------------------------------------------------------------------------------------
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if backend.is_tracing() or not context.graph_mode() or kwargs:
+            return super().__call__(*args, **kwargs)
+        if self.training not in self._compiled:
+            step = super().__call__
+            self._compiled[self.training] = CompiledCall(step, self.network)
+        return self._compiled[self.training](*args)
+
+    def construct(self, *inputs: Any) -> Any:
+        """Train on one batch; return the loss, or with `return_grad` also the gradients by name."""
+        found: list[Any] = []
+        result = self._reported(self.step(inputs, self.scaling(), watch=found.extend if self.return_grad else None))
+        if not self.return_grad:
+            return result.loss
+        names = [weight.name for weight in self.weights]
+        return result.loss, dict(zip(names, found, strict=True))
+
+    def scaling(self) -> Scaling | None:
+        """Return how the loss is scaled: by `sens`, which the optimizer takes out again."""
+        if not self.sense_flag:
+            return None
+        return Scaling(
+            loss_scale=lambda: keras.ops.cast(self.sens, "float32"),
+            divides=not self.driver.divides_by_loss_scale,
+            drops=False,
+            advance=lambda finite: None,
+        )
+
+    def step(
+        self, inputs: Sequence[Any], scaling: Scaling | None, watch: Callable[[list[Any]], None] | None = None
+    ) -> StepResult:
+        """Run the recipe on one batch.
+
+        Args:
+            inputs: The columns of the batch.
+            scaling: How the loss is scaled.
+            watch: Shown the gradients that the optimizer gets.
+
+        Returns:
+            The `StepResult`.
+        """
+
+        def apply(gradients: list[Any]) -> None:
+            if watch is not None:
+                watch(gradients)
+            self.driver.apply(gradients, self.weights)
+
+        return run_step(
+            self.network,
+            inputs,
+            self.weights,
+            apply=apply,
+            state=self.network_state(),
+            written=self.driver.state_variables(),
+            scaling=scaling,
+        )
+
+    def run_with_report(self, *inputs: Any) -> tuple[Any, dict[str, Any]]:
+        """Train on one batch, inside a function that is being compiled.
+
+        Args:
+            *inputs: The columns of the batch.
+
+        Returns:
+            What a call returns; and scalar tensors by name, which it leaves out: "learning_rate" that the step was made
+            with, where the optimizer has one; "counter", what `driver.counter` holds after it; "grad_norm", where the
+            step is not a subclass's own.
+        """
+        found: dict[str, Any] = {}
+        rate = self.driver.learning_rate
+        if rate is not None:
+            found["learning_rate"] = keras.ops.reshape(keras.ops.cast(rate, "float32"), ())
+        object.__setattr__(self, "_reports", [])
+        try:
+            outputs = self(*inputs)
+            found |= {"grad_norm": result.grad_norm for result in self._reports}
+        finally:
+            object.__setattr__(self, "_reports", None)
+        return outputs, {**found, "counter": backend.snapshot(self.driver.counter)}
+
+    def _reported(self, result: StepResult) -> StepResult:
+        """Let `run_with_report` know a result of the library's own step.
+
+        A subclass's `construct` may call this one in a branch, whose tensors cannot leave it.
+        """
+        own = type(self).construct in (TrainOneStepCell.construct, TrainOneStepWithLossScaleCell.construct)
+        if self._reports is not None and own:
+            self._reports.append(result)
+        return result
+
+    def network_state(self) -> list[keras.Variable]:
+        """Return the network's variables that no gradient is taken of; a skipped step leaves them as they were."""
+        trained = {id(weight) for weight in self.weights}
+        return [variable for variable in self.network.get_parameters() if id(variable) not in trained]
+
+    def set_sens(self, value: float) -> None:
+        """Change what the loss is multiplied by."""
+        self.sens = value
+        self.sense_flag = True
+        self._compiled.clear()
+
+
+class TrainOneStepWithLossScaleCell(TrainOneStepCell):
+    """As `TrainOneStepCell`, with loss scaling: overflowing steps are skipped, and the scale moves.
+
+    Args:
+        network: Returns the loss; a Cell.
+        optimizer: A mixtrain or Keras optimizer.
+        scale_sense: A loss-scale update cell, or a scalar tensor for a scale that stays.
+
+    Raises:
+        TypeError: `scale_sense` is neither.
+        ValueError: A tensor that is not a scalar; an optimizer with a `loss_scale_factor`.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> net = nn.Dense(1, 1, weight_init="zeros", has_bias=False)
+        >>> step = TrainOneStepWithLossScaleCell(
+        ...     nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.5),
+        ...     nn.DynamicLossScaleUpdateCell(1024, 2, 2000))
+        >>> loss, overflow, scale = step(mixtrain.Tensor([[1.0]]), mixtrain.Tensor([[2.0]]))
+        >>> float(loss), bool(overflow), float(scale), net.weight.asnumpy().tolist()
+        (4.0, False, 1024.0, [[2.0]])
+
+    Source: MindSpore, `mindspore.nn.TrainOneStepWithLossScaleCell`.
+    """
+
+    def __init__(self, network: Any, optimizer: Any, scale_sense: Any) -> None:
+        super().__init__(network, optimizer)
+        if self.driver.own_scale not in (None, 1.0):
+            raise checks.fail_value(
+                type(self).__name__, "the loss must be scaled once, by scale_sense",
+                f"loss_scale_factor={self.driver.own_scale:g} in the optimizer",
+                f"{type(optimizer).__name__}(...) without it",
+            )
+        update: Any = None
+        if isinstance(scale_sense, LossScaleUpdateCell):
+            state, variable = scale_sense.state, scale_sense.state.loss_scale
+        elif isinstance(scale_sense, Cell):
+            start = float(scale_sense.get_loss_scale())  # type: ignore[attr-defined]
+            state, update = LossScaleState(start, STAYING), scale_sense
+            variable = Parameter(start, name="scale_sense", requires_grad=False)
+        elif is_any_tensor(scale_sense):
+            start = float(_scalar(scale_sense))
+            state = LossScaleState(start, STAYING)
+            variable = state.loss_scale
+        else:
+            raise checks.fail_type(
+                "TrainOneStepWithLossScaleCell",
+                "scale_sense must be an update cell or a scalar tensor",
+                scale_sense,
+                "nn.DynamicLossScaleUpdateCell(2**24, 2, 2000)",
+            )
+        object.__setattr__(self, "state", state)
+        object.__setattr__(self, "scale_sense", variable)
+        object.__setattr__(self, "_user_update", update)
+
+    def construct(self, *inputs: Any) -> tuple[Any, Any, Any]:
+        """Train on one batch; return ``(loss, overflow, loss_scale)``, the scale being the one that was used."""
+        result = self._reported(self.step(inputs, self.scaling()))
+        return result.loss, result.overflow, result.loss_scale
+
+    def scaling(self) -> Scaling:
+        """Return how the loss is scaled: by the live scale, skipping steps that overflow."""
+        return Scaling(
+            loss_scale=lambda: backend.snapshot(self.scale_sense), divides=True, drops=True, advance=self.advance
+        )
+
+    def advance(self, finite: Any) -> None:
+        """Move the loss scale and the counts by one step."""
+        if self._user_update is not None:
+            # The counts of overflows at the smallest scale go by the user's scale.
+            self.state.loss_scale.assign(keras.ops.cast(_scalar(self.scale_sense), "float32"))
+        self.state.advance(finite)
+        if self._user_update is not None:
+            self._user_update(self.scale_sense, keras.ops.logical_not(finite))
+
+    def set_sense_scale(self, sens: Any) -> None:
+        """Set the loss scale of the next step.
+
+        Args:
+            sens: A scalar tensor.
+
+        Raises:
+            TypeError: `sens` is no tensor.
+            ValueError: It is no scalar.
+        """
+        if not is_any_tensor(sens):
+            raise checks.fail_type("set_sense_scale", "sens must be a scalar tensor", sens, "mixtrain.Tensor(1024.0)")
+        self.scale_sense.assign(keras.ops.cast(_scalar(sens), "float32"))
+
+    # ---- for subclasses that write their own construct ----------------------------------------------------------
+    @library
+    def start_overflow_check(self, pre_cond: Any, compute_input: Any) -> tuple[Any, Any]:
+        """Return ``(status, compute_input)``; nothing needs to start here, the gradients themselves tell.
+
+        A variable, such as `scale_sense`, is returned as the value that it has now.
+        """
+        return pre_cond, backend.snapshot(compute_input) if isinstance(compute_input, keras.Variable) else compute_input
+
+    @library
+    def get_overflow_status(self, status: Any, compute_output: Any) -> Any:
+        """Return a bool scalar: whether some gradient of `compute_output` is not finite."""
+        return keras.ops.logical_not(backend.all_finite(keras.tree.flatten(compute_output)))
+
+    @library
+    def process_loss_scale(self, overflow: Any) -> Any:
+        """Move the loss scale by one step; return `overflow`."""
+        self.advance(keras.ops.logical_not(overflow))
+        return overflow
+
+
+def _scalar(value: Any) -> Any:
+    """Return a tensor of shape () or (1,) as a scalar."""
+    if tuple(value.shape) not in ((), (1,)):
+        raise checks.fail_value(
+            "TrainOneStepWithLossScaleCell",
+            "scale_sense must have shape () or (1,)",
+            tuple(value.shape),
+            "mixtrain.Tensor(1024.0)",
+        )
+    return keras.ops.reshape(value, ())

@@ -1,0 +1,131 @@
+"""Old homes of names can be imported from, and a name that is nowhere comes with the nearest one that is."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+
+import numpy as np
+import pytest
+
+import mixtrain
+from mixtrain.compat.mindspore.module_paths import HOMES
+
+IMPORTS = """
+import mixtrain.common.dtype as mstype
+import mixtrain.dataset as ds
+import mixtrain.dataset.transforms.c_transforms as C
+import mixtrain.dataset.transforms.vision.c_transforms as old_vision
+import mixtrain.dataset.vision.c_transforms as CV
+import mixtrain.ops.functional as F
+from mixtrain import Model, Tensor, context, log as logger, nn
+from mixtrain.common import dtype, set_seed
+from mixtrain.common.api import ms_function
+from mixtrain.common.initializer import Normal, TruncatedNormal, initializer
+from mixtrain.common.parameter import Parameter, ParameterTuple
+from mixtrain.common.tensor import Tensor
+from mixtrain.communication.management import get_group_size, get_rank, init
+from mixtrain.context import ParallelMode
+from mixtrain.dataset.vision import Inter
+from mixtrain.dataset.vision.utils import Inter
+from mixtrain.nn.loss import SoftmaxCrossEntropyWithLogits
+from mixtrain.nn.loss.loss import LossBase, _Loss
+from mixtrain.nn.metrics import Accuracy
+from mixtrain.nn.wrap.cell_wrapper import TrainOneStepCell, WithLossCell
+from mixtrain.nn.wrap.grad_reducer import DistributedGradReducer
+from mixtrain.nn.wrap.loss_scale import DynamicLossScaleUpdateCell, TrainOneStepWithLossScaleCell
+from mixtrain.ops import composite, functional, operations
+from mixtrain.ops import operations as P
+from mixtrain.ops.composite import GradOperation
+from mixtrain.ops.primitive import Primitive
+from mixtrain.nn.optim import Momentum
+from mixtrain.nn.dynamic_lr import cosine_decay_lr, piecewise_constant_lr
+from mixtrain.nn.learning_rate_schedule import LearningRateSchedule, PolynomialDecayLR, WarmUpLR
+from mixtrain.nn.optim.momentum import Momentum
+from mixtrain.nn.optim.optimizer import Optimizer
+from mixtrain.train import Model, build_train_network, load_checkpoint
+from mixtrain.train.amp import auto_mixed_precision
+from mixtrain.train.callback import CheckpointConfig, LossMonitor, ModelCheckpoint, TimeMonitor
+from mixtrain.train.loss_scale_manager import DynamicLossScaleManager, FixedLossScaleManager
+from mixtrain.train.model import Model, ParallelMode
+from mixtrain.train.serialization import load_checkpoint, load_param_into_net, save_checkpoint
+"""
+
+
+@pytest.mark.parametrize("line", IMPORTS.strip().splitlines())
+def test_the_imports_of_scripts_work_with_the_name_swapped(line: str) -> None:
+    namespace: dict[str, object] = {}
+    exec(line, namespace)
+    assert len(namespace) > 1
+
+
+def test_old_homes_give_the_very_objects() -> None:
+    assert importlib.import_module("mixtrain.ops.operations").ReduceMean is mixtrain.ops.ReduceMean
+    assert importlib.import_module("mixtrain.train.serialization").load_checkpoint is mixtrain.load_checkpoint
+    assert importlib.import_module("mixtrain.dataset.vision.c_transforms").Resize is mixtrain.dataset.vision.Resize
+
+
+@pytest.mark.parametrize("path", sorted(HOMES))
+def test_every_home_is_a_module_with_names(path: str) -> None:
+    assert importlib.import_module(path).__all__ or not path
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "near"),
+    [
+        ("mixtrain.nn", "Conv2D", "mixtrain.nn.Conv2d"), ("mixtrain.ops", "reducemean", "mixtrain.ops.ReduceMean"),
+        ("mixtrain.dataset", "MNISTDataset", "mixtrain.dataset.MnistDataset"), ("mixtrain", "model", "mixtrain.Model"),
+        ("mixtrain.dataset.vision", "RandomHorizontalFlips", "mixtrain.dataset.vision.RandomHorizontalFlip"),
+        ("mixtrain.ops.operations", "Conv2d", "mixtrain.ops.operations.Conv2D"),
+        ("mixtrain.amp", "DynamicLossScalar", "mixtrain.amp.DynamicLossScaler"),
+    ],
+)
+def test_a_name_that_is_not_there_is_an_attribute_error_with_the_nearest(module: str, name: str, near: str) -> None:
+    with pytest.raises(AttributeError, match=f"has no attribute {name!r}. Write {near}"):
+        getattr(importlib.import_module(module), name)
+
+
+def test_a_name_like_no_other_points_to_the_page_of_names() -> None:
+    with pytest.raises(AttributeError, match="docs/from_mindspore.md lists what there is"):
+        mixtrain.nn.Zzyzx  # noqa: B018
+    assert not hasattr(mixtrain, "__wrapped__")
+
+
+# ---- one device -----------------------------------------------------------------------------------------------------
+def test_one_process_is_rank_0_of_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK_SIZE", "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    mixtrain.communication.init("nccl")
+    assert (mixtrain.communication.get_rank(), mixtrain.communication.get_group_size()) == (0, 1)
+    monkeypatch.setenv("RANK_SIZE", "8")
+    with pytest.raises(RuntimeError, match="got RANK_SIZE=8 in the environment, and each process would train alone"):
+        mixtrain.communication.init()
+
+
+def test_parallel_settings_of_one_device_are_kept_and_others_refused() -> None:
+    try:
+        mixtrain.set_auto_parallel_context(
+            device_num=1, parallel_mode=mixtrain.ParallelMode.DATA_PARALLEL, gradients_mean=True
+        )
+        assert mixtrain.get_auto_parallel_context("parallel_mode") == "data_parallel"
+        with pytest.raises(ValueError, match="device_num must be 1: training runs on one device; got 8"):
+            mixtrain.set_auto_parallel_context(device_num=8, parallel_mode="auto_parallel")
+        assert mixtrain.get_auto_parallel_context("parallel_mode") == "data_parallel"
+    finally:
+        mixtrain.reset_auto_parallel_context()
+    assert mixtrain.get_auto_parallel_context("parallel_mode") == "stand_alone"
+    with pytest.raises(ValueError, match="enable_ps must be False"):
+        mixtrain.context.set_ps_context(enable_ps=True)
+
+
+@pytest.mark.parametrize("target", ["Ascend", "Davinci"])
+def test_ascend_warns_once_and_what_is_here_is_used(target: str) -> None:
+    mixtrain.set_context(device_target=target)
+    net = mixtrain.nn.Dense(2, 1)
+    model = mixtrain.Model(net, mixtrain.nn.MSELoss(), mixtrain.nn.SGD(net.trainable_params(), 0.1))
+    data = [(np.ones((4, 2), np.float32), np.ones((4, 1), np.float32))]
+    with pytest.warns(UserWarning, match='device_target="Ascend" is not on this machine; .* is used instead'):
+        model.train(1, data, verbose=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.train(1, data, verbose=0)

@@ -1,0 +1,50 @@
+"""Momentum: the rule by hand, its slots and its arguments."""
+
+from __future__ import annotations
+
+import pytest
+
+from mixtrain.optim import Momentum
+from tests.optim.setting import parameter, tensors, values
+
+
+def test_two_steps_by_hand() -> None:
+    w = parameter("w", 1.0, -2.0)
+    optimizer = Momentum([w], 0.5, 0.5)
+    assert optimizer(tensors([1.0, 2.0])) == (True,)
+    assert values(w) == [0.5, -3.0]
+    optimizer(tensors([1.0, 2.0]))
+    assert values(w) == [-0.25, -4.5]
+    assert values(optimizer.moments[0]) == [1.5, 3.0]
+
+
+def test_nesterov_looks_ahead_with_the_new_moment() -> None:
+    w = parameter("w", 0.0)
+    optimizer = Momentum([w], 1.0, 0.5, use_nesterov=True)
+    optimizer(tensors([1.0]))
+    assert values(w) == [-1.5]
+    optimizer(tensors([1.0]))
+    assert values(w) == [-1.5 - (1.0 + 0.5 * 1.5)]
+
+
+def test_the_slots_are_named_after_the_parameters_and_start_at_zero() -> None:
+    optimizer = Momentum([parameter("conv.weight", 1.0), parameter("conv.bias", 1.0)], 0.1, 0.9)
+    assert [slot.name for slot in optimizer.moments] == ["moments.conv.weight", "moments.conv.bias"]
+    assert [values(slot) for slot in optimizer.moments] == [[0.0], [0.0]]
+    assert not any(slot.requires_grad for slot in optimizer.moments)
+
+
+def test_an_int_momentum_is_taken() -> None:
+    assert Momentum([parameter("w", 1.0)], 0.1, 1).momentum == 1.0
+
+
+def test_bad_arguments_are_refused() -> None:
+    w = parameter("w", 1.0)
+    with pytest.raises(ValueError, match=r"^Momentum: momentum must be at least 0; got -0.9. Write momentum=0.9.$"):
+        Momentum([w], 0.1, -0.9)
+    with pytest.raises(TypeError, match="momentum must be a number"):
+        Momentum([w], 0.1, "0.9")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="use_nesterov must be True or False"):
+        Momentum([w], 0.1, 0.9, use_nesterov=1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="momentum"):
+        Momentum([w], 0.1)  # type: ignore[call-arg]
