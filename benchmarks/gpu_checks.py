@@ -1,4 +1,4 @@
-"""Numbers first: products, normalisation and the loss-scale rule against float64, LeNet-5 against golden traces."""
+"""Numbers first: products, normalization and the loss-scale rule against float64, LeNet-5 against golden traces."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def answer(told: Mapping[str, Any]) -> dict[str, Any]:
         told: "traces", the golden traces to train, names of `TRACED`.
     """
     rows = [*map(product_row, PRODUCTS), *map(convolution_row, PRODUCTS)]
-    rows += [normalisation_row(dtype) for dtype in ("float32", "float16", "bfloat16")]
+    rows += [normalization_row(dtype) for dtype in ("float32", "float16", "bfloat16")]
     rows.append(rule_row())
     for name in told["traces"]:
         rows += trace_rows(name)
@@ -79,8 +79,8 @@ def convolved(x: np.ndarray, kernel: np.ndarray) -> np.ndarray:
     return np.einsum("nhwcij,ijco->nhwo", windows, kernel)
 
 
-def normalisation_row(dtype: str) -> dict[str, Any]:
-    """Check batch normalisation with float32 statistics of activations of a format."""
+def normalization_row(dtype: str) -> dict[str, Any]:
+    """Check batch normalization with float32 statistics of activations of a format."""
     random = np.random.default_rng(2)
     x = jnp.asarray(random.standard_normal((4, 8, 8, 12), np.float32) * 3 + 2, dtype)
     gamma, beta = (random.standard_normal(12, np.float32) for _ in range(2))
@@ -97,12 +97,12 @@ def normalisation_row(dtype: str) -> dict[str, Any]:
     step = {"float32": 2.0**-18, "float16": 2.0**-10, "bfloat16": 2.0**-7}[dtype]
     error = (np.abs(np.asarray(y, np.float64) - exact) / (1 + np.abs(exact))).max()
     worst = max(error / step, *(value / 2.0**-18 for value in statistics))
-    return row(f"batch normalisation, {dtype}, float32 statistics, in roundings", worst, 1.0)
+    return row(f"batch normalization, {dtype}, float32 statistics, in roundings", worst, 1.0)
 
 
 def rule_row() -> dict[str, Any]:
     """Check the compiled loss-scale rule against exact arithmetic over 600 steps."""
-    rule = LossScaleRule(2.0, 7, floor=1.0)
+    rule = LossScaleRule(2.0, 7, minimum=1.0)
     finite = np.random.default_rng(3).random(600) > 0.15
 
     @jax.jit

@@ -168,7 +168,7 @@ SETS: Final[dict[str, Set]] = {
         Set("mlp", "overhead of a step, where the network costs next to nothing", (_MLP,)),
         Set("lenet", "LeNet-5 in float32 beside every peer", (_LENET,)),
         Set("lenet_half", "LeNet-5 in bfloat16 and float16", (_LENET_HALF,)),
-        Set("cifar", "six convolutions with batch normalisation, float32 and bfloat16", (_CIFAR,)),
+        Set("cifar", "six convolutions with batch normalization, float32 and bfloat16", (_CIFAR,)),
         Set("resnet", "ResNet-20, float32 and bfloat16", (_RESNET,)),
         Set("transformer", "an encoder of two blocks, float32 and bfloat16", (_TRANSFORMER,)),
         Set("memory", "peak memory of training above that before it", (_MEMORY,)),

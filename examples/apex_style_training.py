@@ -16,7 +16,7 @@ from mixtrain import amp
 
 
 class Network(nn.Cell):
-    """Two layers with batch normalisation between them."""
+    """Two layers with batch normalization between them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,11 +31,11 @@ class Network(nn.Cell):
 
 
 def make_data(rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return points (rows, 16), float32, around four centres, and the number of the centre of each, int32."""
+    """Return points (rows, 16), float32, around four centers, and the number of the center of each, int32."""
     random = np.random.default_rng(0)
-    centres = random.standard_normal((4, 16))
+    centers = random.standard_normal((4, 16))
     labels = random.integers(0, 4, rows)
-    return (centres[labels] + 0.7 * random.standard_normal((rows, 16))).astype(np.float32), labels.astype(np.int32)
+    return (centers[labels] + 0.7 * random.standard_normal((rows, 16))).astype(np.float32), labels.astype(np.int32)
 
 
 def parse_arguments() -> argparse.Namespace:

@@ -60,21 +60,21 @@ def find_pictures(data_dir: str | None, *, download: bool, limit: int | None) ->
 
 
 def keras_has_it() -> bool:
-    """Say whether Keras's cache holds all of CIFAR-10."""
+    """Whether Keras's cache holds all of CIFAR-10."""
     home = pathlib.Path(os.environ.get("KERAS_HOME") or pathlib.Path.home() / ".keras")
     archive = home.joinpath(*KERAS_ARCHIVE)
     return archive.is_file() and archive.stat().st_size == KERAS_ARCHIVE_BYTES
 
 
 def synthetic(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return pictures, uint8 (rows, 32, 32, 3), of ten kinds of coloured stripes under noise, and their kinds."""
+    """Return pictures, uint8 (rows, 32, 32, 3), of ten kinds of colored stripes under noise, and their kinds."""
     draw = np.random.default_rng(seed)
     labels = draw.integers(0, 10, rows)
     down, across = np.mgrid[0:32, 0:32] / 32.0
     angle = np.pi * labels[:, None, None] / 10.0
     wave = np.sin(2 * np.pi * (3.0 * (down * np.cos(angle) + across * np.sin(angle)) + draw.random((rows, 1, 1))))
-    colour = np.stack([np.cos(labels), np.sin(labels), np.cos(2.0 * labels)], -1)[:, None, None]
-    images = 128.0 + 50.0 * wave[..., None] + 30.0 * colour + draw.normal(0.0, 20.0, (rows, 32, 32, 3))
+    color = np.stack([np.cos(labels), np.sin(labels), np.cos(2.0 * labels)], -1)[:, None, None]
+    images = 128.0 + 50.0 * wave[..., None] + 30.0 * color + draw.normal(0.0, 20.0, (rows, 32, 32, 3))
     return images.clip(0, 255).astype(np.uint8), labels.astype(np.int32)
 
 

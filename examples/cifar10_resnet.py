@@ -1,7 +1,7 @@
 """ResNet-20 learns CIFAR-10 in mixed precision, as a Cell or as a Keras functional model.
 
 It prints which layer computes in which dtype and why, each epoch's summary, the test accuracy, and how the loss scale
-moved; a run that was broken off goes on from its last checkpoint.
+moved; a run that was interrupted goes on from its last checkpoint.
 
     python examples/cifar10_resnet.py --data-dir cifar-10-batches-bin --frontend cell --amp-level O2 --epochs 100
     python examples/cifar10_resnet.py --frontend keras --dtype float16 --checkpoint-dir run --resume

@@ -1,7 +1,7 @@
 """A transformer with attention written by hand, trained under autocast with a GradScaler.
 
 It learns, offline, to say a sequence of symbols backwards. Nothing in the network speaks of precision: under autocast
-its matrix products are computed in half, also those between its layers; softmax, layer normalisation and the loss in
+its matrix products are computed in half, also those between its layers; softmax, layer normalization and the loss in
 float32. The script prints in which format the parts of an attention were computed.
 
     python examples/transformer_autocast.py --dtype bfloat16 --steps 150

@@ -116,7 +116,7 @@ def set_device(device_target: str, device_id: int | None = None) -> None:
         device_id: Number of the device; without effect.
 
     Raises:
-        TypeError: `device_id` is no int.
+        TypeError: `device_id` is not an int.
         ValueError: Another target, or a negative number.
 
     Example:
@@ -131,7 +131,7 @@ def set_device(device_target: str, device_id: int | None = None) -> None:
 
 
 def graph_mode() -> bool:
-    """Say whether steps are compiled (True) or run eagerly (False)."""
+    """Whether steps are compiled (True) or run eagerly (False)."""
     return bool(_settings.mode == GRAPH_MODE)
 
 

@@ -103,12 +103,12 @@ def as_dtype(value: Any) -> DType:
 
 
 def is_float(dtype: Any) -> bool:
-    """Say whether `dtype` is a floating-point format (half, float32 or float64)."""
+    """Whether `dtype` is a floating-point format (half, float32 or float64)."""
     return "float" in as_dtype(dtype)
 
 
 def is_half(dtype: Any) -> bool:
-    """Say whether `dtype` is one of the two half formats, float16 and bfloat16."""
+    """Whether `dtype` is one of the two half formats, float16 and bfloat16."""
     return as_dtype(dtype) in HALF_DTYPES
 
 

@@ -37,7 +37,7 @@ def put_aside(plugin: str, tag: str, value: Any) -> None:
 
 
 def begin_recording() -> None:
-    """Note that somebody records from here on; steps compiled before are compiled anew."""
+    """Note that somebody records from here on; steps compiled before are recompiled."""
     if not _Held.recorders:
         take_values()  # What an earlier recorder left.
     _Held.recorders += 1
@@ -46,7 +46,7 @@ def begin_recording() -> None:
 
 
 def end_recording() -> None:
-    """Note that somebody stopped; steps compiled before are compiled anew, without the operations."""
+    """Note that somebody stopped; steps compiled before are recompiled, without the operations."""
     _Held.recorders -= 1
     if _Held.asked:
         precision_changed()

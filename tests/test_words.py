@@ -1,4 +1,4 @@
-"""The words on the ground floor: number formats, argument checks, settings."""
+"""The modules at the bottom layer: dtypes, argument checks, settings."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def lenet(nn: Any, workload: Workload) -> Any:
 
 
 def cifar_cnn(nn: Any, workload: Workload) -> Any:
-    """Return six convolutions, each with batch normalisation."""
+    """Return six convolutions, each with batch normalization."""
     stack, channels = [], workload.shape[-1]
     for filters in (32, 64, 128):
         for _ in range(2):

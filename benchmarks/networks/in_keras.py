@@ -33,7 +33,7 @@ def lenet(workload: Workload) -> keras.Model:
 
 
 def cifar_cnn(workload: Workload) -> keras.Model:
-    """Return six convolutions, each with batch normalisation."""
+    """Return six convolutions, each with batch normalization."""
     stack: list[Any] = [keras.Input(workload.shape)]
     for filters in (32, 64, 128):
         for _ in range(2):

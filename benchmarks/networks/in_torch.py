@@ -27,7 +27,7 @@ def lenet(workload: Workload) -> Any:
 
 
 def cifar_cnn(workload: Workload) -> Any:
-    """Return six convolutions, each with batch normalisation."""
+    """Return six convolutions, each with batch normalization."""
     stack: list[Any] = []
     channels = workload.shape[-1]
     for filters in (32, 64, 128):

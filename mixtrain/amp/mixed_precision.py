@@ -33,7 +33,7 @@ def auto_mixed_precision(
         network: A Cell, Keras layer or Keras model (built).
         amp_level: "O0", "O1", "O2", "O3" or "auto".
         dtype: The half format, float16 or bfloat16; float16 by default.
-        keep_batchnorm_fp32: Whether normalisation is kept in float32; None for the level's rule.
+        keep_batchnorm_fp32: Whether normalization is kept in float32; None for the level's rule.
         cast_model_type: Another name of `dtype`.
 
     Returns:
@@ -143,7 +143,7 @@ def get_black_list() -> list[type]:
 
     Source: MindSpore, `mindspore.amp.get_black_list`.
     """
-    return _classes("normalisation")
+    return _classes("normalization")
 
 
 def _classes(*families: Family) -> list[type]:

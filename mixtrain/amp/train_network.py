@@ -100,7 +100,7 @@ def build_train_network(
         level: "O0", "O1", "O2", "O3" or "auto".
         boost_level: "O0"; the reference's boost mode is not offered.
         cast_model_type: float16 or bfloat16; None for float16.
-        keep_batchnorm_fp32: Whether normalisation is kept in float32; None for the level's rule.
+        keep_batchnorm_fp32: Whether normalization is kept in float32; None for the level's rule.
         loss_scale_manager: A manager, None for no loss scaling; by default a new dynamic one for O2 in float16, and
             for layers whose own policy is "mixed_float16". Other float16 without a manager is warned of.
 
@@ -174,7 +174,7 @@ def make_train_cell(with_loss: Any, optimizer: Any, manager: LossScaleManager | 
 
 
 def host_driven(manager: LossScaleManager) -> bool:
-    """Say whether a manager's scale must be moved from Python after every step.
+    """Whether a manager's scale must be moved from Python after every step.
 
     So it is where no update cell is offered, and where a subclass overrides `update_loss_scale` or `get_loss_scale`
     of a class whose update cell would then not do what the subclass says.

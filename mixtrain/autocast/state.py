@@ -24,7 +24,7 @@ class Autocast:
 
     Attributes:
         dtype: The half format.
-        own_rows: The user's rows, which come before the table's: normalised names and their classes.
+        own_rows: The user's rows, which come before the table's: normalized names and their classes.
         covering: Whether all that is computed is in half already, as inside a recurrent layer.
     """
 
@@ -42,7 +42,7 @@ class Autocast:
         return "inputs" if self.covering else self.listed(name) or "inputs"
 
     def is_recurrent(self, name: str) -> bool:
-        """Say whether a layer computes wholly in half, with all that is inside it."""
+        """Whether a layer computes wholly in half, with all that is inside it."""
         return normal(name) in RECURRENT_ROWS and self.listed(name) == "half"
 
     def target(self, kind: OperatorClass, formats: set[DType]) -> DType | None:
@@ -120,7 +120,7 @@ def float_formats(values: Any, numpy_as_float32: bool = False) -> set[DType]:
 
 
 def is_symbolic(values: Any) -> bool:
-    """Say whether a structure holds Keras's symbols: a model is being built, nothing is computed."""
+    """Whether a structure holds Keras's symbols: a model is being built, nothing is computed."""
     return any(isinstance(value, keras.KerasTensor) for value in _leaves(values))
 
 

@@ -29,7 +29,7 @@ from mixtrain.backend.layout import cast_keeping_layout, elementwise, join_along
 from mixtrain.backend.tensor_base import TensorBase, backend_value, public_tensor, wrap_with
 
 if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
-    from mixtrain.backend.tensorflow import chance, colours, images, warp
+    from mixtrain.backend.tensorflow import chance, colors, images, warp
     from mixtrain.backend.tensorflow.branches import branching, call_with_branches, tensor_decided, with_branches
     from mixtrain.backend.tensorflow.compile import (
         choose_jit,
@@ -60,7 +60,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow.held import HeldValue
     from mixtrain.backend.tensorflow.image_files import ImageFiles, UnreadableFile
     from mixtrain.backend.tensorflow.jit import compile_once
-    from mixtrain.backend.tensorflow.normalise import fused_batch_norm, normalise_axes
+    from mixtrain.backend.tensorflow.normalize import fused_batch_norm, normalize_axes
     from mixtrain.backend.tensorflow.pooling import pool
     from mixtrain.backend.tensorflow.products import product, times_transposed
     from mixtrain.backend.tensorflow.records import Examples, first_example
@@ -104,7 +104,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow.trace import as_written, has_results, traces
     from mixtrain.backend.tensorflow.variables import store
 else:
-    from mixtrain.backend.jax import chance, colours, images, warp
+    from mixtrain.backend.jax import chance, colors, images, warp
     from mixtrain.backend.jax.branches import branching, call_with_branches, tensor_decided, with_branches
     from mixtrain.backend.jax.compile import (
         choose_jit,
@@ -135,7 +135,7 @@ else:
     from mixtrain.backend.jax.held import HeldValue
     from mixtrain.backend.jax.image_files import ImageFiles, UnreadableFile
     from mixtrain.backend.jax.jit import compile_once
-    from mixtrain.backend.jax.normalise import fused_batch_norm, normalise_axes
+    from mixtrain.backend.jax.normalize import fused_batch_norm, normalize_axes
     from mixtrain.backend.jax.pooling import pool
     from mixtrain.backend.jax.products import product, times_transposed
     from mixtrain.backend.jax.records import Examples, first_example
@@ -214,7 +214,7 @@ __all__ = [
     "chance",
     "choose_jit",
     "choose_marked",
-    "colours",
+    "colors",
     "compile_function",
     "compile_once",
     "cond",
@@ -247,7 +247,7 @@ __all__ = [
     "name_scope",
     "naming_layers",
     "nhwc_of",
-    "normalise_axes",
+    "normalize_axes",
     "note_class_labels",
     "outside_graph",
     "pipeline_from_arrays",

@@ -107,5 +107,5 @@ def format_name(value: np.ndarray) -> str:
 
 
 def same_shapes(first: Row, row: Row) -> bool:
-    """Say whether two rows can be stacked."""
+    """Whether two rows can be stacked."""
     return all(one.shape == other.shape for one, other in zip(first, row, strict=True))

@@ -67,7 +67,7 @@ def under_autocast(
 
 
 def _is_leaf(cell: Any) -> bool:
-    """Say whether a cell is one of mixtrain's own that holds no other: its operators are its own affair."""
+    """Whether a cell is one of mixtrain's own that holds no other: its operators are its own affair."""
     return type(cell).__module__.startswith(_LIBRARY) and not cell.child_layers()
 
 

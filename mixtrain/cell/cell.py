@@ -93,7 +93,7 @@ class Cell(CellState, CellHooks, CellSetup):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if "_params" not in self.__dict__:
             raise AttributeError(
-                f"{type(self).__name__}: a Cell must be initialised before it is called. "
+                f"{type(self).__name__}: a Cell must be initialized before it is called. "
                 f"Write super().__init__() as the first line of {type(self).__name__}.__init__."
             )
         if any(isinstance(value, keras.KerasTensor) for value in keras.tree.flatten((args, kwargs))):

@@ -104,7 +104,7 @@ class CellHooks(CellTree):
         ]
         hooks.clear()
         hooks.update(entries)
-        # What was compiled without the hook is compiled anew.
+        # What was compiled without the hook is recompiled.
         precision_changed()
         return HookHandle(hooks, number, precision_changed)
 

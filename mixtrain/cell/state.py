@@ -33,7 +33,7 @@ class CellState(CellTree):
             keep_vars: Accepted for MindSpore scripts; the values are the parameters themselves either way.
 
         Raises:
-            TypeError: `destination` is no dict, or `prefix` no str.
+            TypeError: `destination` is not a dict, or `prefix` no str.
         """
         where = f"{type(self).__name__}.state_dict"
         found = {} if destination is None else checks.instance(where, "destination", destination, dict, "a dict")

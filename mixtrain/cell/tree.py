@@ -64,7 +64,7 @@ class CellTree:
         """Make room for a parameter or cell called `name`."""
         if "_params" not in self.__dict__:
             raise AttributeError(
-                f"{type(self).__name__}: a Cell must be initialised before it is given cells or parameters. "
+                f"{type(self).__name__}: a Cell must be initialized before it is given cells or parameters. "
                 f"Write super().__init__() as the first line of {type(self).__name__}.__init__."
             )
         self.__dict__.pop(name, None)

@@ -48,7 +48,7 @@ class BatchSteps(OrderSteps):
             column_order: Which columns to keep, in that order (older MindSpore); all by default.
 
         Raises:
-            TypeError: `batch_size` is no int; on reading, rows of one column differ in dtype.
+            TypeError: `batch_size` is not an int; on reading, rows of one column differ in dtype.
             ValueError: `batch_size` is below 1, a column is unknown; on reading, rows of one column differ in shape.
         """
         check_batch_size("batch", batch_size, drop_remainder)

@@ -18,8 +18,8 @@ from mixtrain.dataset.stage import Row
 from mixtrain.dataset.transforms.operation import TensorOperation
 
 _PLACE = 1 << 20  # Beyond the places that stages below give out.
-_MOST_ROWS = 64
-_MOST_BYTES = 1 << 20
+_MAX_ROWS = 64
+_MAX_BYTES = 1 << 20
 _STEPS = tuple(np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
@@ -77,7 +77,7 @@ class Chain:
         return kept, self._compiled(keys, block)
 
     def _parts(self) -> list[backend.RowPart]:
-        """Return the transforms as functions of rows and, where neighbours take them, of blocks."""
+        """Return the transforms as functions of rows and, where neighbors take them, of blocks."""
         moves = [(operation, step) for step in self.steps for operation in step.operations]
         numbered = [_Move(number, *move) for number, move in enumerate(moves)]
         return [
@@ -140,7 +140,7 @@ def _grouped(items: Iterator[tuple[Any, Row]], *, together: bool) -> Iterator[tu
             if group and (len(group) >= limit or not _alike(group[0][1], item[1])):
                 yield _stacked(group)
                 size = max(1, sum(value.nbytes for value in item[1]))
-                limit = max(1, min(2 * limit, _MOST_ROWS, _MOST_BYTES // size)) if together else 1
+                limit = max(1, min(2 * limit, _MAX_ROWS, _MAX_BYTES // size)) if together else 1
                 group = []
             group.append(item)
     except Exception:

@@ -1,4 +1,4 @@
-"""Cifar10Dataset and Cifar100Dataset: small colour pictures in binary files of rows of equal length."""
+"""Cifar10Dataset and Cifar100Dataset: small color pictures in binary files of rows of equal length."""
 
 from __future__ import annotations
 

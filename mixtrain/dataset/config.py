@@ -1,4 +1,4 @@
-"""The settings of the data room: the seed of its shuffles, and MindSpore's settings for workers."""
+"""The settings of datasets: the seed of its shuffles, and MindSpore's settings for workers."""
 
 from __future__ import annotations
 

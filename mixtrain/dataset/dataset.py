@@ -57,7 +57,7 @@ class Dataset(BatchSteps):
         Args:
             operations: A transform or a function, or several applied one after the other. A function takes one NumPy
                 array per column and returns an array, or a tuple of arrays for several columns. A transform does the
-                same to each column. Neighbouring transforms run compiled, several rows at a time.
+                same to each column. Neighboring transforms run compiled, several rows at a time.
             input_columns: What the first operation takes; the first column by default.
             output_columns: Names of the last one's results; those of the input columns by default. As many as the
                 input columns: they take their places; otherwise they come first, the other columns after them.

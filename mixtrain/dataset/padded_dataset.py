@@ -21,7 +21,7 @@ class PaddedDataset(Dataset):
         padded_samples: One dict per row, from column name to value; all have the same names.
 
     Raises:
-        TypeError: `padded_samples` is no list of dicts.
+        TypeError: `padded_samples` is not a list of dicts.
         ValueError: It is empty, or a row has other names.
 
     Example:

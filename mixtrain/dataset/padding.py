@@ -24,7 +24,7 @@ class Padding:
             shape, and for a whole one, None means the longest row of the batch.
 
     Raises:
-        TypeError: `pad_info` is no dict of such pairs.
+        TypeError: `pad_info` is not a dict of such pairs.
         ValueError: A column is unknown or a size negative.
     """
 
@@ -55,13 +55,13 @@ class Padding:
 
     def at_most(self, size: int) -> Padding:
         """Return the same with `size` for each None in a shape."""
-        twin = object.__new__(Padding)
-        twin._where = self._where
-        twin._rules = {
+        copied = object.__new__(Padding)
+        copied._where = self._where
+        copied._rules = {
             name: (shape if shape is None else tuple(size if one is None else one for one in shape), value)
             for name, (shape, value) in self._rules.items()
         }
-        return twin
+        return copied
 
 
 def _pad(array: np.ndarray, shape: tuple[int, ...], value: Any) -> np.ndarray:

@@ -70,9 +70,9 @@ class IndexedSource(Stage):
         return self._labels
 
     def with_sampler(self, sampler: BuiltinSampler) -> Stage:
-        twin = copy.copy(self)
-        twin._sampler = sampler
-        return twin
+        copied = copy.copy(self)
+        copied._sampler = sampler
+        return copied
 
     def indices(self, draw: Draw) -> np.ndarray:
         """Return the indices of a pass, in order."""

@@ -27,7 +27,7 @@ def split_stage(stage: Stage, size: int, sizes: Sequence[Any], randomize: bool) 
     in each epoch or not. Any other stage is divided by the position of the row in one fixed pass.
 
     Raises:
-        TypeError: `sizes` is no list of numbers.
+        TypeError: `sizes` is not a list of numbers.
         ValueError: The sizes do not add up, or the source is sharded.
     """
     counts = _read_sizes(sizes, size)

@@ -82,9 +82,9 @@ class Stage(abc.ABC):
                 f"sampler: expected a source that is read by index; got {type(self).__name__}. Write the sampler in "
                 "the source, before other steps."
             )
-        twin = copy.copy(self)
-        twin.parents = (self.parents[0].with_sampler(sampler),)
-        return twin
+        copied = copy.copy(self)
+        copied.parents = (self.parents[0].with_sampler(sampler),)
+        return copied
 
     @property
     def reads_blocks(self) -> bool:

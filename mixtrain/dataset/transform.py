@@ -25,7 +25,7 @@ class Map(Stage):
     """Functions applied one after the other to some columns; the last one's results replace these columns.
 
     An operation takes one array per input column and returns an array, or a tuple of them for several columns.
-    Neighbouring transforms that have a graph form run compiled, the others as Python, row by row.
+    Neighboring transforms that have a graph form run compiled, the others as Python, row by row.
     """
 
     row_by_row = True
@@ -129,7 +129,7 @@ def _as_array(value: Any) -> np.ndarray:
 
 
 def has_graph(operation: Operation) -> bool:
-    """Say whether an operation is a transform that may run compiled."""
+    """Whether an operation is a transform that may run compiled."""
     return isinstance(operation, TensorOperation) and operation.has_graph
 
 

@@ -7,26 +7,26 @@ from typing import Any, Final
 from mixtrain import checks
 from mixtrain.loss_scale.rule import LARGEST_SCALE, SMALLEST_NORMAL, SMALLEST_SCALE, LossScaleRule
 
-STAYING: Final = LossScaleRule(1.0, 1)
+STATIC: Final = LossScaleRule(1.0, 1)
 
 
 def checked_scale(
-    where: str, name: str, value: Any, *, example: float = 1024.0, floor: float = SMALLEST_SCALE
+    where: str, name: str, value: Any, *, example: float = 1024.0, minimum: float = SMALLEST_SCALE
 ) -> float:
-    """Return a loss scale: at least `floor`, and finite in float32; errors offer `example`.
+    """Return a loss scale: at least `minimum`, and finite in float32; errors offer `example`.
 
     Raises:
-        TypeError: It is no number.
+        TypeError: It is not a number.
         ValueError: It is out of range.
     """
-    return checks.number(where, name, value, at_least=floor, at_most=LARGEST_SCALE, example=example)
+    return checks.number(where, name, value, at_least=minimum, at_most=LARGEST_SCALE, example=example)
 
 
 def checked_rule(where: str, scale_factor: Any, scale_window: Any) -> LossScaleRule:
     """Return the rule of a scale that moves: a factor above 1, and a window of at least one step.
 
     Raises:
-        TypeError: The factor is no number, or the window no int.
+        TypeError: The factor is not a number, or the window no int.
         ValueError: One is out of range.
     """
     factor = checks.number(where, "scale_factor", scale_factor, above=1.0, at_most=LARGEST_SCALE, example=2)
@@ -37,10 +37,10 @@ def checked_growth(where: str, growth_factor: Any, backoff_factor: Any, growth_i
     """Return the rule of a scale that grows and backs off by two factors: one above 1, one between 0 and 1.
 
     Raises:
-        TypeError: A factor is no number, or the interval no int.
+        TypeError: A factor is not a number, or the interval no int.
         ValueError: One is out of range.
     """
     growth = checks.number(where, "growth_factor", growth_factor, above=1.0, at_most=LARGEST_SCALE, example=2.0)
     backoff = checks.number(where, "backoff_factor", backoff_factor, above=0.0, below=1.0, example=0.5)
     interval = checks.integer(where, "growth_interval", growth_interval, at_least=1, example=2000)
-    return LossScaleRule(growth, interval, backoff=backoff, floor=SMALLEST_NORMAL)
+    return LossScaleRule(growth, interval, backoff=backoff, minimum=SMALLEST_NORMAL)

@@ -61,7 +61,7 @@ class GradScaler:
         enabled: bool = True,
     ) -> None:
         where = "GradScaler"
-        start = checked_scale(where, "init_scale", init_scale, example=2.0**16, floor=SMALLEST_NORMAL)
+        start = checked_scale(where, "init_scale", init_scale, example=2.0**16, minimum=SMALLEST_NORMAL)
         rule = checked_growth(where, growth_factor, backoff_factor, growth_interval)
         self._enabled = checks.boolean(where, "enabled", enabled)
         self.state = LossScaleState(start, rule, changeable=True)
@@ -170,7 +170,7 @@ class GradScaler:
 
         Raises:
             RuntimeError: There was no `unscale_` or `step` since the last `update`.
-            TypeError: `new_scale` is no number.
+            TypeError: `new_scale` is not a number.
             ValueError: It is out of range.
         """
         if not self._enabled:
@@ -246,7 +246,7 @@ class GradScaler:
 
         Raises:
             RuntimeError: It is empty, so it was saved by a disabled scaler.
-            TypeError: It is no dict, or a value no number.
+            TypeError: It is not a dict, or a value no number.
             ValueError: A key is missing, or a value out of range.
         """
         where = "GradScaler.load_state_dict"
@@ -262,10 +262,10 @@ class GradScaler:
         if missing:
             write = "scaler.load_state_dict(other.state_dict())"
             raise checks.fail_value(where, f"state_dict must hold {sorted(missing)}", sorted(state_dict), write)
-        scale = checked_scale(where, "scale", state_dict["scale"], example=2.0**16, floor=SMALLEST_NORMAL)
+        scale = checked_scale(where, "scale", state_dict["scale"], example=2.0**16, minimum=SMALLEST_NORMAL)
         tracker = checks.integer(where, "_growth_tracker", state_dict["_growth_tracker"], at_least=0)
         settings = {name: state_dict[name] for name in self._settings()}
-        if settings != self._settings():  # They may be those of a scale that stays.
+        if settings != self._settings():  # They may be those of a constant loss scale.
             self._change(**settings)
         self.state.loss_scale.assign(scale)
         self.state.counts.assign([tracker, *backend.to_numpy(self.state.counts)[1:].tolist()])

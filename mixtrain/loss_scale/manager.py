@@ -47,7 +47,7 @@ class LossScaleManager(abc.ABC):
 
 
 class FixedLossScaleManager(LossScaleManager):
-    """A loss scale that stays.
+    """A constant loss scale.
 
     Args:
         loss_scale: The scale, at least 1.
@@ -55,7 +55,7 @@ class FixedLossScaleManager(LossScaleManager):
             give it ``loss_scale=`` the same number (a Keras optimizer needs none, mixtrain divides for it).
 
     Raises:
-        TypeError: `loss_scale` is no number, or `drop_overflow_update` no bool.
+        TypeError: `loss_scale` is not a number, or `drop_overflow_update` no bool.
         ValueError: `loss_scale` is under 1 or not finite in float32.
 
     Example:

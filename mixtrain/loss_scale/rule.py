@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 from typing import Any, Final
 
 import keras
@@ -16,11 +17,36 @@ LARGEST_SCALE: Final = float(np.finfo(np.float32).max)
 LARGEST_COUNT: Final = int(np.iinfo(np.int32).max)
 BAD_STEP_MAX: Final = 1000
 
-# Of the counts (see LossScaleState), which a step adds to, and which it leaves as they are and not at 0.
-_GOOD_STEP, _OVERFLOW = np.array([[1, 0, 0, 1, 0], [0, 1, 1, 0, 1]], np.int32)
-_KEPT_BY_WINDOW = np.array([0, 0, 0, 1, 1], np.int32)
-_KEPT_BY_GOOD_STEP, _KEPT_BY_OVERFLOW = np.array([[1, 0, 1, 1, 1], [0, 1, 1, 1, 1]], np.int32)
-_KEPT_ABOVE_FLOOR = np.array([1, 1, 0, 1, 1], np.int32)
+
+class Count(enum.IntEnum):
+    """The columns of `LossScaleState.counts`."""
+
+    GOOD_STEPS = 0
+    OVERFLOWS_IN_A_ROW = 1
+    OVERFLOWS_AT_MINIMUM = 2
+    APPLIED_STEPS = 3
+    SKIPPED_STEPS = 4
+
+
+def _only(*counts: Count) -> np.ndarray:
+    """Return 1 in these columns and 0 in the others."""
+    return np.array([count in counts for count in Count], np.int32)
+
+
+def _all_but(*counts: Count) -> np.ndarray:
+    """Return 0 in these columns and 1 in the others."""
+    return 1 - _only(*counts)
+
+
+# A step adds 1 to some counts and sets others to 0. All are moved by one addition and one multiplication, for on a
+# device a small operation costs as much as a larger one.
+_ADDED_BY_GOOD_STEP = _only(Count.GOOD_STEPS, Count.APPLIED_STEPS)
+_ADDED_BY_OVERFLOW = _only(Count.OVERFLOWS_IN_A_ROW, Count.OVERFLOWS_AT_MINIMUM, Count.SKIPPED_STEPS)
+_KEPT_BY_GOOD_STEP = _all_but(Count.OVERFLOWS_IN_A_ROW)
+_KEPT_BY_OVERFLOW = _all_but(Count.GOOD_STEPS)
+_KEPT_BY_FULL_WINDOW = _only(Count.APPLIED_STEPS, Count.SKIPPED_STEPS)
+_KEPT_ABOVE_MINIMUM = _all_but(Count.OVERFLOWS_AT_MINIMUM)
+_KEPT_BY_FORGETTING = _all_but(Count.OVERFLOWS_IN_A_ROW, Count.OVERFLOWS_AT_MINIMUM)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,31 +54,31 @@ class LossScaleRule:
     """How a loss scale moves.
 
     Attributes:
-        factor: What the scale is multiplied by after `window` good steps; 1 for a scale that stays. A number, or in a
-            compiled graph a float64 scalar.
+        factor: What the scale is multiplied by after `window` good steps; 1 for a constant loss scale. A number, or in
+            a compiled graph a float64 scalar.
         window: Good steps in a row before the scale grows; likewise, int32.
         backoff: What it is multiplied by after an overflow; None for 1 / factor.
-        floor: What it does not fall below.
-        ceiling: What it does not rise above.
+        minimum: The smallest scale.
+        maximum: The largest scale.
     """
 
     factor: Any
     window: Any
     backoff: Any = None
-    floor: float = SMALLEST_SCALE
-    ceiling: float = LARGEST_SCALE
+    minimum: float = SMALLEST_SCALE
+    maximum: float = LARGEST_SCALE
 
 
 def next_loss_scale(rule: LossScaleRule, loss_scale: Any, good_steps: Any, finite: Any) -> tuple[Any, Any]:
     """Return the loss scale and the count of good steps after one step.
 
-    Overflow: the scale is divided by the factor (or multiplied by the backoff), not below the floor, and the count
+    Overflow: the scale is divided by the factor (or multiplied by the backoff), not below the minimum, and the count
     restarts. Otherwise the count grows; once it reaches the window the scale is multiplied by the factor (left alone
-    where that is not finite in float32, and not above the ceiling) and the count restarts. Products are rounded to
+    where that is not finite in float32, and not above the maximum) and the count restarts. Products are rounded to
     float32 once.
 
     Args:
-        rule: Factors, window, floor and ceiling.
+        rule: Factors, window, minimum and maximum.
         loss_scale: float32 scalar, a NumPy one or a tensor.
         good_steps: int32 scalar of the same kind.
         finite: bool scalar of the same kind, or Python's own: whether the step's gradients were finite.
@@ -77,7 +103,7 @@ def next_loss_scale(rule: LossScaleRule, loss_scale: Any, good_steps: Any, finit
 
 
 def _fills(rule: LossScaleRule, good_steps: Any) -> Any:
-    """Say whether one more good step fills the window."""
+    """Whether one more good step fills the window."""
     window = np.int32(min(rule.window, LARGEST_COUNT)) if isinstance(rule.window, int) else rule.window
     return good_steps >= window - np.int32(1)
 
@@ -88,8 +114,8 @@ def _moved(xp: Any, rule: LossScaleRule, before: Any, full: Any, finite: Any) ->
     moved = before * _chosen(xp, finite, xp.where(full, factor, np.float64(1)), backoff)
     moved = xp.where(moved <= np.float64(LARGEST_SCALE), moved, before)
     if finite is not True:
-        moved = xp.maximum(moved, _chosen(xp, finite, np.float64(0), np.float64(rule.floor)))
-    return xp.minimum(moved, np.float64(rule.ceiling)) if rule.ceiling < LARGEST_SCALE else moved
+        moved = xp.maximum(moved, _chosen(xp, finite, np.float64(0), np.float64(rule.minimum)))
+    return xp.minimum(moved, np.float64(rule.maximum)) if rule.maximum < LARGEST_SCALE else moved
 
 
 def _chosen(xp: Any, finite: Any, one: Any, other: Any) -> Any:
@@ -110,9 +136,7 @@ class LossScaleState:
     Attributes:
         rule: How the scale moves; `change_rule` changes it.
         loss_scale: float32 variable.
-        counts: int32 variable (5,), one for all counts, for a small operation costs as much as a larger one: good
-            steps since the scale last moved or a step overflowed; overflows in a row; overflows at the smallest scale
-            since it was last larger, or good for a window; steps applied; steps skipped.
+        counts: int32 variable, one number for each `Count`.
     """
 
     def __init__(self, loss_scale: float, rule: LossScaleRule, *, changeable: bool = False) -> None:
@@ -120,32 +144,32 @@ class LossScaleState:
         # Compiled steps read a changeable rule from here.
         self._live = _variable(_numbers(rule), "rule") if changeable else None
         self.loss_scale = _variable(np.float32(loss_scale), "loss_scale")
-        self.counts = _variable(np.zeros(5, np.int32), "counts")
+        self.counts = _variable(np.zeros(len(Count), np.int32), "counts")
 
     @property
     def good_steps(self) -> Any:
         """Good steps since the scale last moved or a step overflowed, an int32 scalar."""
-        return self.counts[0]
+        return self.counts[Count.GOOD_STEPS]
 
     @property
     def overflows_in_a_row(self) -> Any:
         """Overflows since the last good step, an int32 scalar."""
-        return self.counts[1]
+        return self.counts[Count.OVERFLOWS_IN_A_ROW]
 
     @property
-    def overflows_at_floor(self) -> Any:
+    def overflows_at_minimum(self) -> Any:
         """Overflows at the smallest scale since it was last larger, or good for a window, an int32 scalar."""
-        return self.counts[2]
+        return self.counts[Count.OVERFLOWS_AT_MINIMUM]
 
     @property
     def applied_steps(self) -> Any:
         """Steps whose update was applied, an int32 scalar."""
-        return self.counts[3]
+        return self.counts[Count.APPLIED_STEPS]
 
     @property
     def skipped_steps(self) -> Any:
         """Steps that overflowed, an int32 scalar."""
-        return self.counts[4]
+        return self.counts[Count.SKIPPED_STEPS]
 
     def variables(self) -> list[keras.Variable]:
         """Return everything that a step moves; a checkpoint holds these."""
@@ -174,28 +198,30 @@ class LossScaleState:
 
         Its bounds stay what they were.
         """
-        self.rule = dataclasses.replace(rule, floor=self.rule.floor, ceiling=self.rule.ceiling)
+        self.rule = dataclasses.replace(rule, minimum=self.rule.minimum, maximum=self.rule.maximum)
         if self._live is not None:
             self._live.assign(_numbers(rule))
 
     def forget_overflows(self) -> None:
         """Let the counts that end a run start again."""
-        self.counts.assign(backend.to_numpy(self.counts) * np.array([1, 0, 0, 1, 1], np.int32))
+        self.counts.assign(backend.to_numpy(self.counts) * _KEPT_BY_FORGETTING)
 
     def overflow_count(self) -> int:
         """Return the larger of the two overflow counts that end a run; it grows by at most 1 a step."""
-        return int(backend.to_numpy(self.counts)[1:3].max())
+        counts = backend.to_numpy(self.counts)
+        return int(max(counts[Count.OVERFLOWS_IN_A_ROW], counts[Count.OVERFLOWS_AT_MINIMUM]))
 
 
 def _advanced(xp: Any, rule: LossScaleRule, loss_scale: Any, counts: Any, finite: Any) -> tuple[Any, Any]:
     """Return the loss scale and the counts after one step, all at once, by NumPy's or Keras's operations."""
-    scale, _ = next_loss_scale(rule, loss_scale, counts[0], finite)
-    at_floor = loss_scale <= np.float32(rule.floor)
+    good_steps = counts[Count.GOOD_STEPS]
+    scale, _ = next_loss_scale(rule, loss_scale, good_steps, finite)
+    at_minimum = loss_scale <= np.float32(rule.minimum)
     good, overflowed = (
-        xp.where(at_floor, kept, kept * _KEPT_ABOVE_FLOOR) for kept in (_KEPT_BY_GOOD_STEP, _KEPT_BY_OVERFLOW)
+        xp.where(at_minimum, kept, kept * _KEPT_ABOVE_MINIMUM) for kept in (_KEPT_BY_GOOD_STEP, _KEPT_BY_OVERFLOW)
     )
-    kept = _chosen(xp, finite, xp.where(_fills(rule, counts[0]), _KEPT_BY_WINDOW, good), overflowed)
-    return scale, (counts + _chosen(xp, finite, _GOOD_STEP, _OVERFLOW)) * kept
+    kept = _chosen(xp, finite, xp.where(_fills(rule, good_steps), _KEPT_BY_FULL_WINDOW, good), overflowed)
+    return scale, (counts + _chosen(xp, finite, _ADDED_BY_GOOD_STEP, _ADDED_BY_OVERFLOW)) * kept
 
 
 def _numbers(rule: LossScaleRule) -> np.ndarray:

@@ -10,14 +10,14 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.boundary import library, run_library, settled
-from mixtrain.loss_scale.arguments import STAYING, checked_rule, checked_scale
+from mixtrain.loss_scale.arguments import STATIC, checked_rule, checked_scale
 from mixtrain.loss_scale.rule import LossScaleState
 from mixtrain.loss_scale.scaling import scaled, unscaled
 
 
 @library
 def all_finite(inputs: Any) -> Any:
-    """Say whether every value of every tensor is finite.
+    """Whether every value of every tensor is finite.
 
     Args:
         inputs: A tuple or list of tensors (nested, or with None entries).
@@ -86,7 +86,7 @@ class StaticLossScaler(_StateScaler):
         scale_value: The scale, at least 1.
 
     Raises:
-        TypeError: `scale_value` is no number.
+        TypeError: `scale_value` is not a number.
         ValueError: It is under 1 or not finite in float32.
 
     Example:
@@ -98,7 +98,7 @@ class StaticLossScaler(_StateScaler):
     """
 
     def __init__(self, scale_value: float) -> None:
-        super().__init__(LossScaleState(checked_scale("StaticLossScaler", "scale_value", scale_value), STAYING))
+        super().__init__(LossScaleState(checked_scale("StaticLossScaler", "scale_value", scale_value), STATIC))
 
     def adjust(self, grads_finite: Any) -> bool:
         """Do nothing and return False: the scale stays."""

@@ -103,7 +103,7 @@ def new_scale(where: str, value: Any) -> Any:
         if backend.is_tracing():
             return keras.ops.clip(keras.ops.nan_to_num(value, nan=1.0), SMALLEST_NORMAL, LARGEST_SCALE)
         value = float(value)
-    return checked_scale(where, "new_scale", value, example=2.0**16, floor=SMALLEST_NORMAL)
+    return checked_scale(where, "new_scale", value, example=2.0**16, minimum=SMALLEST_NORMAL)
 
 
 def reading(variable: Any, kind: type) -> Any:

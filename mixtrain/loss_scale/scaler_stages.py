@@ -98,11 +98,11 @@ class ScalerStages:
         self._noted += 1
 
     def some_here(self) -> bool:
-        """Say whether an optimizer's gradients were looked at in the present trace since the last update."""
+        """Whether an optimizer's gradients were looked at in the present trace since the last update."""
         return any(self._by_trace.get(trace) for trace in self._around())
 
     def none_anywhere(self) -> bool:
-        """Say whether, for all that a trace can tell, no gradients were looked at since the last update."""
+        """Whether, for all that a trace can tell, no gradients were looked at since the last update."""
         updated_here = self._updated_in is not None and self._updated_in() is self._around()[0]
         return not self._noted or (updated_here and self._noted == self._noted_at_update)
 

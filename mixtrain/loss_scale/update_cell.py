@@ -7,7 +7,7 @@ from typing import Any
 import keras
 
 from mixtrain.cell.cell import Cell
-from mixtrain.loss_scale.arguments import STAYING, checked_rule, checked_scale
+from mixtrain.loss_scale.arguments import STATIC, checked_rule, checked_scale
 from mixtrain.loss_scale.rule import LossScaleState
 
 
@@ -91,7 +91,7 @@ class FixedLossScaleUpdateCell(LossScaleUpdateCell):
         loss_scale_value: The scale, at least 1.
 
     Raises:
-        TypeError: `loss_scale_value` is no number.
+        TypeError: `loss_scale_value` is not a number.
         ValueError: It is under 1 or not finite in float32.
 
     Example:
@@ -103,6 +103,6 @@ class FixedLossScaleUpdateCell(LossScaleUpdateCell):
 
     def __init__(self, loss_scale_value: float) -> None:
         start = checked_scale(type(self).__name__, "loss_scale_value", loss_scale_value, example=128.0)
-        super().__init__(LossScaleState(start, STAYING))
+        super().__init__(LossScaleState(start, STATIC))
         self._start = start
         self.loss_scale_value = start

@@ -21,14 +21,14 @@ _NAMES: Final = frozenset({
 
 
 def passes_on(layer: Any) -> bool:
-    """Say whether what a layer gives is, number by number, what it is given, save for order, choice and averages."""
+    """Whether what a layer gives is, number by number, what it is given, save for order, choice and averages."""
     if isinstance(layer, keras.layers.Activation):
         return name_of(layer.activation) in ("linear", "identity")
     return not _NAMES.isdisjoint(names_of(layer.__class__))
 
 
 def name_passes_on(name: str) -> bool:
-    """Say whether a function of this name passes numbers on so."""
+    """Whether a function of this name passes numbers on so."""
     return plain(name) in _NAMES
 
 

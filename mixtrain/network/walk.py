@@ -31,7 +31,7 @@ class Node:
 
 
 def is_cell(layer: Any) -> bool:
-    """Say whether `layer` is a Cell (rather than a Keras layer): what has direct children, and computes outputs."""
+    """Whether `layer` is a Cell (rather than a Keras layer): what has direct children, and computes outputs."""
     # By what it offers: this package lies below that of Cells.
     return not isinstance(layer, keras.Operation) and hasattr(layer, "child_layers") and hasattr(layer, "construct")
 
@@ -63,7 +63,7 @@ def _keras_children(layer: keras.Operation) -> dict[str, Any]:
         while name in children:
             name, number = f"{child.name}#{number}", number + 1
         children[name] = child
-    # A Sequential model keeps a functional twin of itself, whose layers are its own.
+    # A Sequential model keeps a functional copy of itself, whose layers are its own.
     return {name: child for name, child in children.items() if not _is_twin(layer, child)}
 
 

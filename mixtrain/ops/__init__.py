@@ -56,7 +56,7 @@ from mixtrain.ops.loss import (
 )
 from mixtrain.ops.loss_primitives import BCEWithLogitsLoss, BinaryCrossEntropy, KLDivLoss, L2Loss, NLLLoss
 from mixtrain.ops.multitype import MultitypeFuncGraph
-from mixtrain.ops.normalise import L2Normalize
+from mixtrain.ops.normalize import L2Normalize
 from mixtrain.ops.ordering import (
     Diag, OneHot, ScatterNd, Sort, TopK, Tril, Triu, Unique, argsort, diag, one_hot, scatter_nd, sort, topk, tril,
     triu, unique,

@@ -158,7 +158,7 @@ def unsqueeze(input: Any, dim: int) -> Any:
 
 
 def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Any:
-    """Join neighbouring axes into one; all but the first without arguments.
+    """Join neighboring axes into one; all but the first without arguments.
 
     Args:
         input: Tensor.

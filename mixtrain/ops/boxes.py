@@ -106,7 +106,7 @@ class BoundingBoxEncode(_Offsets):
         stds: What they are divided by then.
 
     Raises:
-        TypeError: An entry is no number.
+        TypeError: An entry is not a number.
         ValueError: There are not four.
 
     Example:
@@ -145,7 +145,7 @@ class BoundingBoxDecode(_Offsets):
         wh_ratio_clip: The least ratio of a size to the anchor's; its inverse is the greatest.
 
     Raises:
-        TypeError: An entry is no number.
+        TypeError: An entry is not a number.
         ValueError: There are not four, or `wh_ratio_clip` is not positive.
 
     Example:

@@ -24,7 +24,7 @@ def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: Any = None) ->
         A tuple of tensors of the shapes and formats of `x`; one tensor for one tensor.
 
     Raises:
-        TypeError: `clip_norm` is no number.
+        TypeError: `clip_norm` is not a number.
         ValueError: It is not greater than 0, or `x` is empty.
 
     Example:

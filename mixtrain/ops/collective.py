@@ -79,7 +79,7 @@ class Broadcast(_Collective):
         group: Name of the group.
 
     Raises:
-        TypeError: `root_rank` is no int.
+        TypeError: `root_rank` is not an int.
         ValueError: There is no such device.
 
     Example:

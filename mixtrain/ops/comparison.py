@@ -86,7 +86,7 @@ def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, eq
     checks.boolean("ops.isclose", "equal_nan", equal_nan)
 
     def compute(x: Any, y: Any) -> Any:
-        # The difference of two infinities is no number.
+        # The difference of two infinities is not a number.
         near = keras.ops.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan)
         return keras.ops.logical_or(near, keras.ops.equal(x, y))
 

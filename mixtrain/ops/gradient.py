@@ -259,5 +259,5 @@ def split_sens(
 
 
 def is_position(value: Any) -> bool:
-    """Say whether `value` is an int."""
+    """Whether `value` is an int."""
     return isinstance(value, numbers.Integral)

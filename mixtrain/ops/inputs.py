@@ -36,7 +36,7 @@ def tensor(where: str, value: Any) -> Any:
 
 
 def is_number(value: Any) -> bool:
-    """Say whether `value` is a Python or NumPy number, which does not widen a tensor."""
+    """Whether `value` is a Python or NumPy number, which does not widen a tensor."""
     return isinstance(value, numbers.Real) and not isinstance(value, np.ndarray) or isinstance(value, np.bool_)
 
 
@@ -137,7 +137,7 @@ def axis_of(where: str, axis: Any, rank: int, *, name: str = "axis") -> int:
     """Return an axis counted from the front.
 
     Raises:
-        TypeError: `axis` is no int.
+        TypeError: `axis` is not an int.
         ValueError: There is no such axis.
     """
     if isinstance(axis, bool) or not isinstance(axis, numbers.Integral):
@@ -174,7 +174,7 @@ def sizes_of(where: str, shape: Any, *, name: str = "shape") -> tuple[Any, ...]:
     """Return a shape as a tuple; its entries are ints, or what the backend has for sizes that are not known yet.
 
     Raises:
-        TypeError: It is no int, and no tuple, list or tensor of them.
+        TypeError: It is not an int, and no tuple, list or tensor of them.
     """
     if backend.is_tensor(shape):
         known = backend.known_value(shape)

@@ -31,7 +31,7 @@ def shape_of(value: Any) -> Shape:
 
 
 def fits(one: Shape, other: Shape) -> bool:
-    """Say whether two shapes can be equal, as far as they are known."""
+    """Whether two shapes can be equal, as far as they are known."""
     return len(one) == len(other) and all(
         first == second or first is None or second is None for first, second in zip(one, other, strict=True)
     )

@@ -45,7 +45,7 @@ def smooth_l1_loss(input: Any, target: Any, beta: float = 1.0, reduction: str = 
         float32: the shape of `input`, or a scalar.
 
     Raises:
-        TypeError: `beta` is no number.
+        TypeError: `beta` is not a number.
         ValueError: The shapes differ, or an argument is out of range.
 
     Example:
@@ -199,7 +199,7 @@ class SmoothL1Loss(Primitive):
         reduction: "none", "mean" or "sum".
 
     Raises:
-        TypeError: `beta` is no number.
+        TypeError: `beta` is not a number.
         ValueError: An argument is out of range.
 
     Example:

@@ -59,7 +59,7 @@ class MultitypeFuncGraph(Primitive):
         read_value: Accepted for MindSpore scripts; Parameters are passed as they are.
 
     Raises:
-        TypeError: `name` is no string. In a call: no definition is for the types of the arguments.
+        TypeError: `name` is not a string. In a call: no definition is for the types of the arguments.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -91,7 +91,7 @@ class MultitypeFuncGraph(Primitive):
 
         Raises:
             ValueError: A name is unknown.
-            TypeError: A name is no string.
+            TypeError: A name is not a string.
         """
         for name in type_names:
             _meaning(name)
@@ -118,7 +118,7 @@ class MultitypeFuncGraph(Primitive):
         )
 
     def _nearly(self, args: tuple[Any, ...]) -> bool:
-        """Say whether the only definition fits but for numbers that stand where it has tensors, or the reverse."""
+        """Whether the only definition fits but for numbers that stand where it has tensors, or the reverse."""
         names = self.entries[0][0]
         near = ("Tensor", "Number")
         return len(names) == len(args) and all(

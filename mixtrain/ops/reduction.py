@@ -135,8 +135,8 @@ def var(input: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = Fal
     """
     x = as_floats("ops.var", input)
     axes = axes_of("ops.var", axis, rank_of(x))
-    centred = keras.ops.square(x - keras.ops.mean(x, axis=axes, keepdims=True))
-    total = reduce("ops.var", keras.ops.sum, centred, axes or None, keepdims)
+    centered = keras.ops.square(x - keras.ops.mean(x, axis=axes, keepdims=True))
+    total = reduce("ops.var", keras.ops.sum, centered, axes or None, keepdims)
     sizes = [keras.ops.shape(x)[number] for number in axes]
     return total / keras.ops.cast(math.prod(sizes) - int(ddof), x.dtype)
 

@@ -20,7 +20,7 @@ class NMSWithMask(Primitive):
         iou_threshold: The overlap, shared area over that of both together, that is just allowed; from 0 to 1.
 
     Raises:
-        TypeError: `iou_threshold` is no number.
+        TypeError: `iou_threshold` is not a number.
         ValueError: It is out of range; in a call: the boxes have another shape.
 
     Example:

@@ -15,7 +15,7 @@ from mixtrain.ops.adaptive import pool_to
 from mixtrain.ops.inputs import rank_of, tensor
 from mixtrain.ops.primitive import Primitive
 
-Grid = Literal["corners", "centres", "starts"]
+Grid = Literal["corners", "centers", "starts"]
 _MODES: Final = ("nearest", "nearest-exact", "linear", "bilinear", "area")
 
 
@@ -34,7 +34,7 @@ def interpolate(
         size: New size: an int or a tuple, one for each axis that is resized.
         scale_factor: In place of `size`: what sizes are multiplied by; the result is rounded down.
         mode: "nearest", "nearest-exact", "area", and "bilinear" for images, "linear" for sequences.
-        align_corners: With "bilinear" and "linear": whether the outermost pixels' centres stay in place.
+        align_corners: With "bilinear" and "linear": whether the outermost pixels' centers stay in place.
         recompute_scale_factor: Accepted for MindSpore scripts; the scale is always that of the sizes.
 
     Returns:
@@ -68,8 +68,8 @@ def _resized(where: str, x: Any, sizes: tuple[int, ...], mode: str, align_corner
     if mode == "area":
         return backend.from_channels_last(pool_to(backend.to_channels_last(x), sizes, keras.ops.mean))
     if mode in ("linear", "bilinear"):
-        return bilinear(where, x, sizes, "corners" if align_corners else "centres")
-    return nearest(where, x, sizes, "centres" if mode == "nearest-exact" else "starts")
+        return bilinear(where, x, sizes, "corners" if align_corners else "centers")
+    return nearest(where, x, sizes, "centers" if mode == "nearest-exact" else "starts")
 
 
 def _sizes(where: str, x: Any, size: Any, scale: Any) -> tuple[int, ...]:
@@ -107,7 +107,7 @@ def nearest(where: str, x: Any, sizes: tuple[int, ...], grid: Grid) -> Any:
     """Resize (N, C, H, W), each new pixel a copy of one old pixel."""
 
     def along(value: Any, axis: int, places: np.ndarray) -> Any:
-        shift = {"corners": 0.5, "centres": 0.5, "starts": 0.0}[grid]
+        shift = {"corners": 0.5, "centers": 0.5, "starts": 0.0}[grid]
         index = np.minimum(np.floor(places + np.float32(shift)), value.shape[axis] - 1).astype(np.int32)
         return keras.ops.take(value, index, axis=axis)
 
@@ -148,7 +148,7 @@ class _Resize(Primitive):
             raise checks.fail_value(
                 self.name, "half_pixel_centers must be False with align_corners=True", True, "half_pixel_centers=False"
             )
-        self._grid: Grid = "corners" if align_corners else "centres" if half_pixel_centers else "starts"
+        self._grid: Grid = "corners" if align_corners else "centers" if half_pixel_centers else "starts"
 
     def _checked(self, value: Any) -> Any:
         x = tensor(self.name, value)
@@ -160,7 +160,7 @@ class _Resize(Primitive):
 class ResizeBilinear(_Resize):
     """Resize images (N, C, H, W) to `size` (height, width), linearly between pixels.
 
-    With `align_corners` the outermost pixels' centres stay in place, with `half_pixel_centers` the images' edges do.
+    With `align_corners` the outermost pixels' centers stay in place, with `half_pixel_centers` the images' edges do.
 
     Example: ``ops.ResizeBilinear((32, 32))(x)``. Source: MindSpore 1, `mindspore.ops.ResizeBilinear`.
     """
@@ -173,7 +173,7 @@ class ResizeBilinear(_Resize):
 class ResizeNearestNeighbor(_Resize):
     """Resize images (N, C, H, W) to `size` (height, width), copying the nearest pixel.
 
-    With `align_corners` the outermost pixels' centres stay in place, with `half_pixel_centers` the images' edges do.
+    With `align_corners` the outermost pixels' centers stay in place, with `half_pixel_centers` the images' edges do.
 
     Example: ``ops.ResizeNearestNeighbor((32, 32))(x)``. Source: MindSpore, `mindspore.ops.ResizeNearestNeighbor`.
     """

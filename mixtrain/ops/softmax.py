@@ -25,7 +25,7 @@ def softmax(input: Any, axis: int = -1, *, dtype: Any = None) -> Any:
         Tensor of the shape of `input`.
 
     Raises:
-        TypeError: `axis` is no int.
+        TypeError: `axis` is not an int.
         ValueError: There is no such axis.
 
     Example:
@@ -94,7 +94,7 @@ class Softmax(Primitive):
         self.axis: Any = axis
 
     def __call__(self, logits: Any) -> Any:
-        """Normalise `logits`."""
+        """Normalize `logits`."""
         x = as_floats(self.name, logits)
         axes = axes_of(self.name, self.axis, rank_of(x))
         # The oldest Keras that is supported cannot compile a tuple of axes.
@@ -111,5 +111,5 @@ class LogSoftmax(Primitive):
         self.axis: int = axis
 
     def __call__(self, logits: Any) -> Any:
-        """Normalise `logits` and take the logarithm."""
+        """Normalize `logits` and take the logarithm."""
         return log_softmax(logits, self.axis)

@@ -72,7 +72,7 @@ logical_not: Final = unary_function(
 
 
 def round(input: Any, *, decimals: int = 0) -> Any:
-    """Round each element to the nearest number of so many decimals; halves go to the even neighbour.
+    """Round each element to the nearest number of so many decimals; halves go to the even neighbor.
 
     Args:
         input: Tensor.
@@ -82,7 +82,7 @@ def round(input: Any, *, decimals: int = 0) -> Any:
         Tensor of the same shape and format; integers stay as they are.
 
     Raises:
-        TypeError: `decimals` is no int.
+        TypeError: `decimals` is not an int.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops

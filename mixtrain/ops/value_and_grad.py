@@ -150,7 +150,7 @@ def _positions(where: str, grad_position: Any, weights: Any) -> Sequence[int]:
     """Return the positions as a tuple.
 
     Raises:
-        TypeError: One is no int.
+        TypeError: One is not an int.
         ValueError: One is negative or comes twice, or there is neither a position nor a weight.
     """
     if grad_position is None:

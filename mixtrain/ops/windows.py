@@ -60,7 +60,7 @@ def same_sides(sizes: Window, window: Window, stride: Window) -> Sides:
 
 
 def is_same(around: Sides, window: Window, stride: Window, dilation: Window) -> bool:
-    """Say whether explicit padding is what the backend's "same" does, whatever the input's size."""
+    """Whether explicit padding is what the backend's "same" does, whatever the input's size."""
     if any(step != 1 for step in stride):
         return False
     totals = [(size - 1) * step for size, step in zip(window, dilation, strict=True)]

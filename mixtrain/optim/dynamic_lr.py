@@ -19,7 +19,7 @@ def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[flo
         One rate a step.
 
     Raises:
-        TypeError: An argument is no list, or holds something else.
+        TypeError: An argument is not a list, or holds something else.
         ValueError: Their lengths differ, or the milestones fall.
 
     Example:

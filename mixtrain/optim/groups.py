@@ -92,7 +92,7 @@ def _as_list(where: str, name: str, value: Any) -> list[Any]:
 
 
 def _decayed_by_name(parameter: Any) -> bool:
-    """Say whether a parameter outside groups is decayed: not where its name holds "beta" or "gamma"."""
+    """Whether a parameter outside groups is decayed: not where its name holds "beta" or "gamma"."""
     name = getattr(parameter, "name", "")
     return not any(word in name for word in _NOT_DECAYED)
 

@@ -136,7 +136,7 @@ def applied_plan(network: Any) -> AppliedPlan | None:
 
 @contextlib.contextmanager
 def under_plan(network: Any, plan: PrecisionPlan) -> Iterator[None]:
-    """Let a network compute as a plan says until the end; then all is as it was, and nothing is compiled anew.
+    """Let a network compute as a plan says until the end; then all is as it was, and nothing is recompiled.
 
     Args:
         network: The network that `plan` was made for.

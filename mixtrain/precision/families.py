@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, get_args
 
 import keras
 
-Family = Literal["matmul", "recurrent", "normalisation", "other"]
+Family = Literal["matmul", "recurrent", "normalization", "other"]
 FAMILIES: Final = get_args(Family)
 
 _layers = keras.layers
@@ -27,7 +27,7 @@ KERAS_FAMILIES: Final[dict[Family, tuple[type, ...]]] = {
         "RNN", "LSTM", "GRU", "SimpleRNN", "StackedRNNCells", "LSTMCell", "GRUCell", "SimpleRNNCell", "ConvLSTM1D",
         "ConvLSTM2D", "ConvLSTM3D",
     ),
-    "normalisation": _known(
+    "normalization": _known(
         "BatchNormalization", "LayerNormalization", "GroupNormalization", "RMSNormalization", "UnitNormalization",
         "Normalization", "SpectralNormalization",
     ),

@@ -52,7 +52,7 @@ def choose_step_jit(network: Any) -> backend.JitChoice:
 
 
 def multiplies_by_backend(layer: Any) -> bool:
-    """Say whether a layer's own half products, if it has any, are the backend's.
+    """Whether a layer's own half products, if it has any, are the backend's.
 
     A Cell's are, by `mixtrain.ops`; of a Keras layer that is not Keras's own nothing is known.
     """
@@ -64,7 +64,7 @@ def multiplies_by_backend(layer: Any) -> bool:
 
 
 def compilable(network: Any) -> bool:
-    """Say whether XLA has every operation of a network's layers; some of Keras's image layers say no.
+    """Whether XLA has every operation of a network's layers; some of Keras's image layers say no.
 
     Recurrent layers say no for the sake of cuDNN alone, and compile.
     """

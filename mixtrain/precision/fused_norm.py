@@ -14,7 +14,7 @@ _FORMATS: Final = (float32, float16, bfloat16)
 
 
 def reason_not_fused(layer: Any) -> str | None:
-    """Return why a batch normalisation computes in separate operations; None where the kernel can do it.
+    """Return why a batch normalization computes in separate operations; None where the kernel can do it.
 
     Args:
         layer: A `keras.layers.BatchNormalization`, built or not.

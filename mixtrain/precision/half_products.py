@@ -36,7 +36,7 @@ def by_backend_products(layer: Any) -> Callable[[], None] | None:
 
 
 def covered(layer: Any) -> bool:
-    """Say whether a Keras layer's product can be the backend's: that of Keras's own dense and convolution layers."""
+    """Whether a Keras layer's product can be the backend's: that of Keras's own dense and convolution layers."""
     kind = type(layer)
     if isinstance(layer, _CONVOLUTIONS):
         return kind.call in _CONVOLUTION_CALLS and kind.convolution_op in _CONVOLUTION_OPS

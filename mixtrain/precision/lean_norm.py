@@ -1,4 +1,4 @@
-"""Keras's layer and group normalisation through the backend's own gradient: float32 inside, only the input is held."""
+"""Keras's layer and group normalization through the backend's own gradient: float32 inside, only the input is held."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FORMATS: Final = (float32, float16, bfloat16)
 
 
 def is_lean(layer: Any) -> bool:
-    """Whether a layer is a normalisation of Keras's that `lean` can compute."""
+    """Whether a layer is a normalization of Keras's that `lean` can compute."""
     return getattr(type(layer), "call", None) in _LEAN and not getattr(layer, "rms_scaling", False)
 
 
@@ -25,16 +25,16 @@ def lean(layer: keras.Layer, forward: Forward, output: DType) -> Forward:
     Formats other than float32 and half go through the layer's own `call`.
 
     Args:
-        layer: A layer or group normalisation; its parameters are float32.
+        layer: A layer or group normalization; its parameters are float32.
         forward: Its own `call`.
         output: The format that it gives.
     """
-    normalise = _LEAN[type(layer).call]
+    normalize = _LEAN[type(layer).call]
 
     def call(inputs: Any) -> Any:
         if as_dtype(inputs.dtype) not in _FORMATS:
             return forward(inputs)
-        return keras.ops.cast(normalise(layer, inputs), output)
+        return keras.ops.cast(normalize(layer, inputs), output)
 
     return call
 
@@ -42,7 +42,7 @@ def lean(layer: keras.Layer, forward: Forward, output: DType) -> Forward:
 def _by_layer(layer: keras.layers.LayerNormalization, inputs: Any) -> Any:
     rank = len(inputs.shape)
     axes = tuple(sorted(axis % rank for axis in layer.axis))
-    return _normalised(layer, inputs, axes, [inputs.shape[axis] if axis in axes else 1 for axis in range(rank)])
+    return _normalized(layer, inputs, axes, [inputs.shape[axis] if axis in axes else 1 for axis in range(rank)])
 
 
 def _by_group(layer: keras.layers.GroupNormalization, inputs: Any) -> Any:
@@ -51,17 +51,17 @@ def _by_group(layer: keras.layers.GroupNormalization, inputs: Any) -> Any:
     split = keras.ops.reshape(inputs, (*shape[:axis], *groups, *shape[axis + 1 :]))
     axes = tuple(place for place in range(1, rank + 1) if place != axis)
     parameters = [1] * axis + [*groups] + [1] * (rank - axis - 1)
-    return keras.ops.reshape(_normalised(layer, split, axes, parameters), shape)
+    return keras.ops.reshape(_normalized(layer, split, axes, parameters), shape)
 
 
-def _normalised(layer: Any, inputs: Any, axes: tuple[int, ...], shape: list[int]) -> Any:
-    """Normalise over axes; `shape` is what the parameters are reshaped to."""
+def _normalized(layer: Any, inputs: Any, axes: tuple[int, ...], shape: list[int]) -> Any:
+    """Normalize over axes; `shape` is what the parameters are reshaped to."""
     gamma, beta = (
         empty(shape, float32) if parameter is None
         else keras.ops.reshape(keras.ops.cast(backend.to_tensor(parameter), float32), shape)
         for parameter, empty in ((layer.gamma, keras.ops.ones), (layer.beta, keras.ops.zeros))
     )
-    return backend.normalise_axes(inputs, gamma, beta, axes=axes, epsilon=layer.epsilon)[0]
+    return backend.normalize_axes(inputs, gamma, beta, axes=axes, epsilon=layer.epsilon)[0]
 
 
 _LEAN: Final[dict[Any, Callable[[Any, Any], Any]]] = {

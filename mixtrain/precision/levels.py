@@ -41,7 +41,7 @@ LEVELS: Final = {
     for level in (
         Level("O0", "unchanged"),
         Level("O1", "float32", in_half=frozenset({"matmul", "recurrent"}), keeps_probabilities=True),
-        Level("O2", "half", in_float32=frozenset({"normalisation"}), keeps_probabilities=True, scales_loss=True),
+        Level("O2", "half", in_float32=frozenset({"normalization"}), keeps_probabilities=True, scales_loss=True),
         Level("O3", "half", keeps_probabilities=True),
     )
 }

@@ -20,7 +20,7 @@ _SCRATCH: Final = "_mixtrain_scratch"
 def keep_in_half(network: Any, plan: PrecisionPlan, *, masters: bool) -> list[keras.Variable]:
     """Keep a network's parameters in half from now on.
 
-    Kept so are the trainable float32 parameters of layers that compute in half. Those of other layers (normalisation),
+    Kept so are the trainable float32 parameters of layers that compute in half. Those of other layers (normalization),
     frozen ones and moving statistics stay as they are. Every holder of a variable goes on holding it.
 
     Args:
@@ -75,7 +75,7 @@ def updating_masters(variables: Sequence[Any]) -> Iterator[None]:
 
 
 def has_master(variable: Any) -> bool:
-    """Say whether a parameter is kept in half with a float32 copy."""
+    """Whether a parameter is kept in half with a float32 copy."""
     return hasattr(variable, _ATTRIBUTE)
 
 

@@ -107,7 +107,7 @@ def _former_defaults(layers: Sequence[keras.Layer]) -> Iterator[int]:
 
 
 def _made_of_config(layer: keras.Layer) -> bool:
-    """Say whether a layer was given what its configuration holds besides the dtype, as `from_config` does."""
+    """Whether a layer was given what its configuration holds besides the dtype, as `from_config` does."""
     record = _record(layer)
     if record is None or record.get("dtype") is None:
         return False
@@ -116,5 +116,5 @@ def _made_of_config(layer: keras.Layer) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _names_a_dtype(kind: Any) -> bool:
-    """Say whether a class is one of Keras's few that name a dtype, and write nothing else that users leave out."""
+    """Whether a class is one of Keras's few that name a dtype, and write nothing else that users leave out."""
     return kind.__module__.startswith("keras.") and "dtype" in inspect.signature(kind).parameters

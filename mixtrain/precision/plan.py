@@ -47,7 +47,7 @@ class PlanRow:
         output_dtype: The format of its float outputs.
         cast: What is cast when it is called; None where the layer is left as it is.
         target: The layer itself.
-        fused: Whether a batch normalisation of Keras's runs in the backend's fused kernel.
+        fused: Whether a batch normalization of Keras's runs in the backend's fused kernel.
     """
 
     path: str

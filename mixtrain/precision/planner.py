@@ -50,9 +50,9 @@ def plan_precision(
     Args:
         network: A Cell, Keras layer or Keras model; a Keras one must be built.
         amp_level: "O0" leaves the network as it is; "O1" computes matrix products, convolutions and recurrent cells in
-            half; "O2" all but normalisation; "O3" everything; "auto" what suits the device. A softmax, sigmoid or the
+            half; "O2" all but normalization; "O3" everything; "auto" what suits the device. A softmax, sigmoid or the
             like that ends the network stays in float32, and a Keras layer's own dtype beats the level.
-        keep_batchnorm_fp32: Whether normalisation is kept in float32; None for the level's rule.
+        keep_batchnorm_fp32: Whether normalization is kept in float32; None for the level's rule.
         cast_model_type: float16 or bfloat16; None for the level's (float16).
         white_list: Instead of a level: compute only these in half (see `custom_mixed_precision`).
         black_list: Instead of a level: compute all but these in half.
@@ -194,8 +194,8 @@ class _Planner:
         final = self._final.reason(node.layer) if level.keeps_probabilities else None
         if final is not None:
             return _Decision(float32, level.name, final, covers_below=True)
-        if family == "normalisation" and level.default == "half":
-            return self._normalisation(level)
+        if family == "normalization" and level.default == "half":
+            return self._normalization(level)
         if family in level.in_half:
             why = "recurrent layers compute in half" if family == "recurrent" else "matrix products compute in half"
             return _Decision(self._half, level.name, why, returns_float32=True, covers_below=family == "recurrent")
@@ -203,13 +203,13 @@ class _Planner:
             return _Decision(self._half, level.name, "the level's default")
         return _Decision(float32, level.name, "the level's default")
 
-    def _normalisation(self, level: Level) -> _Decision:
+    def _normalization(self, level: Level) -> _Decision:
         if self._keep_norm is not None:
             rule, kept = f"keep_batchnorm_fp32={self._keep_norm}", self._keep_norm
         else:
-            rule, kept = level.name, "normalisation" in level.in_float32
+            rule, kept = level.name, "normalization" in level.in_float32
         if kept:
-            return _Decision(float32, rule, "normalisation is kept in float32")
+            return _Decision(float32, rule, "normalization is kept in float32")
         return _Decision(float32, rule, "half in and out; its kernels compute in float32 all the same")
 
     def _row(self, node: Node, decision: _Decision) -> PlanRow:
@@ -261,9 +261,9 @@ class _Planner:
         return _one(given) if given else None
 
     def _is_half_norm(self, layer: Any, decision: _Decision) -> bool:
-        """Whether a layer normalises in float32 between neighbours that compute in half."""
+        """Whether a layer normalizes in float32 between neighbors that compute in half."""
         in_half_network = self._level.default == "half" and self._lists is None
-        return in_half_network and family_of(layer) == "normalisation" and decision.rule not in (TO_FLOAT, DTYPE_POLICY)
+        return in_half_network and family_of(layer) == "normalization" and decision.rule not in (TO_FLOAT, DTYPE_POLICY)
 
 
 def _one(formats: set[DType]) -> DType:
@@ -272,7 +272,7 @@ def _one(formats: set[DType]) -> DType:
 
 
 def _kernel(layer: Any) -> str | None:
-    """Return "" for a batch normalisation that the fused kernel computes, else why not; None for other layers."""
+    """Return "" for a batch normalization that the fused kernel computes, else why not; None for other layers."""
     if not isinstance(layer, keras.layers.BatchNormalization):
         return None
     return reason_not_fused(layer) or ""

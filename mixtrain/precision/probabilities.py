@@ -60,7 +60,7 @@ class FinalProbabilities:
         self._given_by(network)
 
     def computed_by(self, layer: Any) -> bool:
-        """Say whether a layer computes such probabilities."""
+        """Whether a layer computes such probabilities."""
         return id(layer) in self._computed
 
     def reason(self, layer: Any) -> str | None:

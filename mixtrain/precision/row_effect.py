@@ -63,7 +63,7 @@ def _apply_to_layer(row: PlanRow, cast: CastRule, done: list[Undo]) -> None:
     object.__setattr__(layer, OWN_POLICY, before)
     done.append(lambda: object.__delattr__(layer, OWN_POLICY))
     done.append(keep_own_config(layer, before))
-    # Batch normalisation takes half as it comes, and computes in float32 by itself.
+    # Batch normalization takes half as it comes, and computes in float32 by itself.
     reads = row.output_dtype if row.fused else row.compute_dtype
     policy = "float32" if reads == float32 else f"mixed_{reads.name}"
     if before.name != policy:

@@ -73,7 +73,7 @@ class LayerList:
 
 
 def matches(name: str, entry: Entry, node: Node) -> bool:
-    """Say whether an entry of a list matches a node."""
+    """Whether an entry of a list matches a node."""
     if isinstance(entry, type):
         return isinstance(node.layer, entry)
     if isinstance(entry, str):

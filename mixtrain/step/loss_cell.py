@@ -17,7 +17,7 @@ from mixtrain.step.own_loss import added_loss, computed_loss, computes_loss, inp
 
 
 def extra_losses(network: Any) -> list[Any]:
-    """Return the losses that Keras layers of a network add by themselves (`add_loss`, regularisers), float32 scalars.
+    """Return the losses that Keras layers of a network add by themselves (`add_loss`, regularizers), float32 scalars.
 
     A layer that is held twice is counted once, and so is one inside another that is held.
     """

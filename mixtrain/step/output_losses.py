@@ -150,7 +150,7 @@ def one_of_outputs(what: str, values: Any, name: Any, names: Sequence[Any]) -> A
 
 
 def _for_each(what: str, values: Any, named: dict[Any, Any]) -> dict[Any, Any]:
-    """Return one value for each output; what is no dict or list goes to every output."""
+    """Return one value for each output; what is not a dict or list goes to every output."""
     if isinstance(values, dict):
         unknown = [name for name in values if name not in named]
         if unknown:

@@ -11,7 +11,7 @@ from mixtrain import backend, checks, context
 from mixtrain.boundary import is_any_tensor, library
 from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import Parameter
-from mixtrain.loss_scale.arguments import STAYING
+from mixtrain.loss_scale.arguments import STATIC
 from mixtrain.loss_scale.rule import LossScaleState
 from mixtrain.loss_scale.update_cell import LossScaleUpdateCell
 from mixtrain.ops.gradient import GradOperation
@@ -185,7 +185,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
     Args:
         network: Returns the loss; a Cell.
         optimizer: A mixtrain or Keras optimizer.
-        scale_sense: A loss-scale update cell, or a scalar tensor for a scale that stays.
+        scale_sense: A loss-scale update cell, or a scalar tensor for a constant loss scale.
 
     Raises:
         TypeError: `scale_sense` is neither.
@@ -217,11 +217,11 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
             state, variable = scale_sense.state, scale_sense.state.loss_scale
         elif isinstance(scale_sense, Cell):
             start = float(scale_sense.get_loss_scale())  # type: ignore[attr-defined]
-            state, update = LossScaleState(start, STAYING), scale_sense
+            state, update = LossScaleState(start, STATIC), scale_sense
             variable = Parameter(start, name="scale_sense", requires_grad=False)
         elif is_any_tensor(scale_sense):
             start = float(_scalar(scale_sense))
-            state = LossScaleState(start, STAYING)
+            state = LossScaleState(start, STATIC)
             variable = state.loss_scale
         else:
             raise checks.fail_type(
@@ -261,8 +261,8 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
             sens: A scalar tensor.
 
         Raises:
-            TypeError: `sens` is no tensor.
-            ValueError: It is no scalar.
+            TypeError: `sens` is not a tensor.
+            ValueError: It is not a scalar.
         """
         if not is_any_tensor(sens):
             raise checks.fail_type("set_sense_scale", "sens must be a scalar tensor", sens, "mixtrain.Tensor(1024.0)")

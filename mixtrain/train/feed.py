@@ -141,7 +141,7 @@ class Feed:
         return self._graph.repeat().graph_iterator([part.shape for part in keras.tree.flatten(like)], like)
 
     def _even(self) -> bool:
-        """Say whether all batches are known to be as long as the first: a list of them can be looked through."""
+        """Whether all batches are known to be as long as the first: a list of them can be looked through."""
         if not isinstance(self.dataset, (list, tuple)):
             return False
         return len({tuple(map(np.shape, keras.tree.flatten(as_batch(batch)))) for batch in self.dataset}) == 1

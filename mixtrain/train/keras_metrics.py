@@ -127,7 +127,7 @@ def metric_name(given: Any) -> str:
 
 
 def is_keras_metric(given: Any) -> bool:
-    """Say whether Keras's `compile` would take it as a metric: an object, a name that it knows, a function."""
+    """Whether Keras's `compile` would take it as a metric: an object, a name that it knows, a function."""
     if isinstance(given, str):
         try:
             return given.lower() in ("accuracy", "acc") or keras.metrics.get(given) is not None

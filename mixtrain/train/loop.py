@@ -48,7 +48,7 @@ class TrainingRun:
         host_manager: A manager that is moved from Python after every step, with how to set the scale.
         evaluate: Evaluates after an epoch where one is due, and returns the values; else None.
         finish: Called once after the last step: what the optimizer does at the end of training.
-        take_up: Called with the run and a number of epochs where a callback has put back a run that was broken off
+        take_up: Called with the run and a number of epochs where a callback has put back a run that was interrupted
             after them (``arguments.epochs_done``): moves the data to that place.
     """
 
@@ -106,7 +106,7 @@ def run_epochs(run: TrainingRun) -> EpochHistory:
 
 
 def _first_epoch(run: TrainingRun) -> int:
-    """Return the number of the first epoch; a later one where a callback took up a run that was broken off."""
+    """Return the number of the first epoch; a later one where a callback took up a run that was interrupted."""
     done = run.arguments.get("epochs_done", 0)
     if done < run.first_epoch:
         return run.first_epoch

@@ -44,13 +44,13 @@ class Model(KerasSaving):
         metrics: A dict of metrics by name, or a set or list of names and metrics.
         eval_network: Returns what metrics are computed from; by default ``(loss, outputs, label)``.
         eval_indexes: Which outputs of `eval_network` are the loss, the prediction and the label.
-        amp_level: "O0" (as it is), "O1" (matrix products in half), "O2" (all but normalisation in half), "O3" (all in
+        amp_level: "O0" (as it is), "O1" (matrix products in half), "O2" (all but normalization in half), "O3" (all in
             half) or "auto" (what suits the device).
         loss_scale_manager: A manager, None for no loss scaling; by default a dynamic one for O2 in float16.
-        keep_batchnorm_fp32: Whether normalisation is kept in float32; None for the level's rule.
+        keep_batchnorm_fp32: Whether normalization is kept in float32; None for the level's rule.
         cast_model_type: The half format, float16 or bfloat16; None for float16.
         boost_level: "O0"; the reference's boost mode is not offered.
-        bad_step_max: Overflows in a row that are borne before training stops.
+        bad_step_max: Maximum number of consecutive overflows before training stops.
         loss_weights: What the loss, or the loss of each output, is multiplied by.
         sample_weight: Whether a batch's third column weighs its samples.
         weighted_metrics: Keras metrics that weigh samples so too, in the forms of `metrics`.

@@ -12,8 +12,8 @@ from mixtrain.backend import GroupFacts
 
 # A call's own cost is under a millisecond, so a tenth of a second of steps hides it; progress and Ctrl-C stay prompt.
 SECONDS_A_CALL: Final = 0.1
-MOST_STEPS: Final = 32
-MOST_BYTES: Final = 2**26
+MAX_STEPS: Final = 32
+MAX_BYTES: Final = 2**26
 _WAITED_FOR: Final = 4
 
 
@@ -49,7 +49,7 @@ class Pace:
         return self._groups.early and self._learns()
 
     def _learns(self) -> bool:
-        """Say whether the next call is learned from: not the first of all, which compiles; and few to be waited for."""
+        """Whether the next call is learned from: not the first of all, which compiles; and few to be waited for."""
         few = range(self._groups.after - _WAITED_FOR, self._groups.after)
         return self._calls > 0 and (not self._groups.early or self._calls in few)
 
@@ -74,8 +74,8 @@ class Pace:
         """
         if self._alone or self._calls < self._groups.after:
             return 1
-        fit = SECONDS_A_CALL / max(self._seconds, SECONDS_A_CALL / MOST_STEPS)
+        fit = SECONDS_A_CALL / max(self._seconds, SECONDS_A_CALL / MAX_STEPS)
         # Rounded first: 0.1 / 0.01 is a little under 10.
-        most = max(1, min(int(round(fit, 6)), MOST_BYTES // max(batch_bytes, 1)))
+        most = max(1, min(int(round(fit, 6)), MAX_BYTES // max(batch_bytes, 1)))
         size = self._groups.size
         return most if size is None else size if most >= size else 1

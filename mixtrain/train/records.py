@@ -17,7 +17,7 @@ class StepRecords:
     """The results of the steps of one call, oldest first.
 
     Args:
-        loss: A tensor of shape (n, ...) or a list of n tensors; a loss that is no scalar counts by its mean.
+        loss: A tensor of shape (n, ...) or a list of n tensors; a loss that is not a scalar counts by its mean.
         overflow: Likewise, bool; None without loss scaling.
         loss_scale: Likewise, float32; None without loss scaling.
         rows: Likewise, int: rows of each step's batch; None where all have as many.

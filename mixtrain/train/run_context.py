@@ -192,5 +192,5 @@ class RunContext:
         self._stop_requested = True
 
     def get_stop_requested(self) -> bool:
-        """Say whether somebody asked."""
+        """Whether somebody asked."""
         return self._stop_requested

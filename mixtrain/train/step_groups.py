@@ -16,7 +16,7 @@ Call = Callable[[], StepRecords]
 
 
 def grouped(batches: Iterator[Batch], limit: Callable[[int], int]) -> Iterator[Sequence[Batch]]:
-    """Yield the batches in groups of neighbours that are alike.
+    """Yield the batches in groups of neighbors that are alike.
 
     Args:
         batches: The batches of a pass; the backend's are read several at once where it can.

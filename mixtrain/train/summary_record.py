@@ -91,7 +91,7 @@ class SummaryRecord:
         return str(self._writer.path)
 
     def set_mode(self, mode: Literal["train", "eval"]) -> None:
-        """Say whether the network trains: in "eval" the values of summary operations are left out."""
+        """Whether the network trains: in "eval" the values of summary operations are left out."""
         self._mode = str(checks.one_of(f"{_WHERE}.set_mode", "mode", mode, ("train", "eval")))
 
     def add_value(self, plugin: str, name: str, value: Any) -> None:
@@ -103,7 +103,7 @@ class SummaryRecord:
             value: A tensor.
 
         Raises:
-            TypeError: `value` is no tensor.
+            TypeError: `value` is not a tensor.
             ValueError: There is no such plugin, `name` is empty, or `value` has another shape than the plugin's.
         """
         where = f"{_WHERE}.add_value"
@@ -128,7 +128,7 @@ class SummaryRecord:
             Whether they were written: not so where it is closed or the file is full.
 
         Raises:
-            TypeError: `step` is no int.
+            TypeError: `step` is not an int.
         """
         checks.integer(f"{_WHERE}.record", "step", step, at_least=0, example=1)
         aside = {(plugin, tag): _shaped(tag, plugin, value) for plugin, tag, value in take_values()}
@@ -204,7 +204,7 @@ def check_export_options(where: str, options: Any) -> bool:
     """Return whether tensors are written as ``.npy`` files too.
 
     Raises:
-        TypeError: `options` is no dict.
+        TypeError: `options` is not a dict.
         ValueError: An option is unknown.
     """
     if options is None:

@@ -83,7 +83,7 @@ def run_training(
         call: What the user asked for.
         feed: Its dataset.
         networks: The Model's networks.
-        bad_step_max: Overflows in a row that are borne.
+        bad_step_max: Maximum number of consecutive overflows.
         evaluation: What is evaluated between epochs, or None.
         due: Says whether it is evaluated after an epoch, by its number.
 

@@ -15,7 +15,7 @@ X = mixtrain.Tensor(np.random.default_rng(0).standard_normal((2, 4)).astype(np.f
 
 
 class Net(nn.Cell):
-    """Two dense layers around a normalisation."""
+    """Two dense layers around a normalization."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -23,7 +23,7 @@ SHAPES: dict[str, tuple[int, ...]] = {
 
 
 def is_known(expression: str) -> bool:
-    """Say whether the installed Keras has what an expression speaks of; the oldest supported one lacks some."""
+    """Whether the installed Keras has what an expression speaks of; the oldest supported one lacks some."""
     homes = {"K": keras.ops, "L": keras.layers, "losses": keras.losses, "activations": keras.activations}
     found = re.findall(r"\b(K|L|losses|activations)\.(\w+)", expression)
     return all(hasattr(homes[home], name) for home, name in found)

@@ -1,4 +1,4 @@
-"""The examples in the docstrings of JAX's rooms run; pytest collects those of all other files itself."""
+"""The examples in the docstrings of JAX's backend run; pytest collects those of all other files itself."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 
 import mixtrain.backend
 
-ROOMS = sorted(path.stem for path in (pathlib.Path(mixtrain.backend.__file__).parent / "jax").glob("*.py"))
+MODULES = sorted(path.stem for path in (pathlib.Path(mixtrain.backend.__file__).parent / "jax").glob("*.py"))
 
 
 @pytest.mark.skipif(keras.backend.backend() != "jax", reason="about the JAX backend")
-@pytest.mark.parametrize("room", ROOMS)
-def test_the_examples_of_a_room_run(room: str) -> None:
-    module = importlib.import_module(f"mixtrain.backend.jax.{room}")
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_a_module_run(name: str) -> None:
+    module = importlib.import_module(f"mixtrain.backend.jax.{name}")
     assert doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0

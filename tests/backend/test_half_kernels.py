@@ -1,4 +1,4 @@
-"""Half pooling and batch normalisation without half kernels: the half kernels' numbers, and half tensors held."""
+"""Half pooling and batch normalization without half kernels: the half kernels' numbers, and half tensors held."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def on(monkeypatch: pytest.MonkeyPatch) -> Callable[[DeviceFacts], None]:
     """Return a function that puts the tests on a device."""
 
     def put(device: DeviceFacts) -> None:
-        for file in ("pooling", "normalise"):
+        for file in ("pooling", "normalize"):
             monkeypatch.setattr(f"mixtrain.backend.tensorflow.{file}.describe_device", lambda: device)
 
     return put
@@ -76,16 +76,16 @@ def test_a_mean_is_rounded_once(on: Any) -> None:
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_batch_normalisation_has_the_half_kernels_numbers(training: bool, on: Any) -> None:
+def test_batch_normalization_has_the_half_kernels_numbers(training: bool, on: Any) -> None:
     parameters = [tf.constant(np.random.default_rng(2).uniform(0.5, 2, 3), tf.float32) for _ in range(4)]
 
-    def normalised(*arguments: Any) -> Any:
+    def normalized(*arguments: Any) -> Any:
         return backend.fused_batch_norm(*arguments, *parameters[2:], epsilon=1e-3, training=training)
 
     found = {}
     for device in (CPU, GPU):
         on(device)
-        found[device.kind] = gradients(normalised, draw(4, 5, 6, 3), *parameters[:2])
+        found[device.kind] = gradients(normalized, draw(4, 5, 6, 3), *parameters[:2])
     for one, other in zip(found["CPU"], found["GPU"], strict=True):
         assert one.dtype == other.dtype
         # Half a unit in the last place, where sums in another order fall on the other side.
@@ -93,7 +93,7 @@ def test_batch_normalisation_has_the_half_kernels_numbers(training: bool, on: An
         np.testing.assert_allclose(one, other, rtol=unit, atol=unit)
 
 
-def test_second_derivatives_of_a_batch_normalisation_pass_through(on: Any) -> None:
+def test_second_derivatives_of_a_batch_normalization_pass_through(on: Any) -> None:
     found = {}
     for device in (CPU, GPU):
         on(device)

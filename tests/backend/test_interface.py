@@ -18,8 +18,8 @@ NEUTRAL = {
     "TensorBase", "backend_value", "cast_keeping_layout", "elementwise", "first_outside", "join_along", "nhwc_of",
     "note_class_labels", "public_tensor", "reduce_axes", "telling_place", "to_channels_last", "wrap_with",
 }
-MODULES = {"chance", "colours", "images", "warp"}
-# What the rooms of one backend know of each other.
+MODULES = {"chance", "colors", "images", "warp"}
+# What the files of one backend know of each other.
 OWN = {"Pipeline": ("dataset",), "chance": ("seed_words",)}
 Definition = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
 
@@ -121,9 +121,9 @@ def test_a_module_has_the_same_functions_in_both(module: str) -> None:
 
 
 def test_a_difference_would_be_seen() -> None:
-    one, other, twin = (
+    one, other, copied = (
         ast.parse(text).body[0] for text in (
             "def f(a: int, *, b: bool = True): ...", "def f(a, *, b=False): ...", "def f(a: str, *, b=True) -> int: 1",
         )
     )
-    assert form(one) != form(other) and form(one) == form(twin)
+    assert form(one) != form(other) and form(one) == form(copied)

@@ -55,7 +55,7 @@ def test_what_was_prepared_is_given_whatever_is_asked_for_next() -> None:
 
 
 def test_chunks_stay_below_a_size_and_have_one_length_where_they_can(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passes, "MOST_BYTES", 12 * 5)
+    monkeypatch.setattr(passes, "MAX_BYTES", 12 * 5)
     iterator = _pipeline(_rows(12)).repeat().graph_iterator()
     lengths, left = [], 12
     while left:
@@ -170,7 +170,7 @@ def test_single_elements_come_as_they_were_whatever_the_form_of_the_one_before()
 def test_fewer_single_elements_are_made_ahead_where_they_are_large(
     most: int, ahead: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passes, "MOST_BYTES", most)
+    monkeypatch.setattr(passes, "MAX_BYTES", most)
     asked: list[int] = []
     request = passes.Pass._request
 

@@ -41,7 +41,7 @@ def test_a_cell_and_a_keras_network_have_the_same_trainable_parameters(workload:
     assert sizes == sorted(int(np.prod(weight.shape)) for weight in network.trainable_variables)
 
 
-# ResNet-20 has 269,722 with bare shortcuts; the two projections and their normalisation add 2,752.
+# ResNet-20 has 269,722 with bare shortcuts; the two projections and their normalization add 2,752.
 @pytest.mark.parametrize(("workload", "count"), [(RESNET, 272_474), (TRANSFORMER, 525_834)], ids=["resnet", "encoder"])
 def test_deep_keras_networks_have_as_many_trainable_parameters_as_counted(workload: Workload, count: int) -> None:
     network = in_keras.network(workload)

@@ -1,4 +1,4 @@
-"""`jit`: what compiles, what is traced anew, and that compiled and eager runs give the same."""
+"""`jit`: what compiles, what is retraced, and that compiled and eager runs give the same."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def _code_length(lines: list[str]) -> int:
 
 
 def parses(source: str) -> bool:
-    """Say whether a text is Python, once it is dedented."""
+    """Whether a text is Python, once it is dedented."""
     try:
         return bool(ast.parse(textwrap.dedent(source)).body)
     except SyntaxError:

@@ -16,7 +16,7 @@ ROWS = 8
 
 
 class Net(nn.Cell):
-    """A convolution, batch normalisation and a dense layer on images of one channel."""
+    """A convolution, batch normalization and a dense layer on images of one channel."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ import pytest
 
 import mixtrain
 from tests.conformance.documents import SEEDS, Block, blocks_of, swap_import
-from tests.conformance.mends import OTHER_FRAMEWORKS, mended
+from tests.conformance.patches import OTHER_FRAMEWORKS, patched
 from tests.conformance.table import KEY
 
 DOCUMENTS = {path.name[:3]: path for path in sorted(SEEDS.glob("*.txt"))}
@@ -32,14 +32,14 @@ def run_document(name: str, mode: str, record: Record, replaced: dict[str, str])
     """Run the blocks of a document one after the other in one namespace; return the namespace and what was printed."""
     namespace: dict[str, Any] = {"__name__": "__seed__"}
     printed = io.StringIO()
-    for number, block, mend in mended(name, blocks_of(DOCUMENTS[name].read_text())):
+    for number, block, patch in patched(name, blocks_of(DOCUMENTS[name].read_text())):
         try:
             with contextlib.redirect_stdout(printed):
                 exec(_compile(name, number, block, replaced), namespace)
         except Exception as error:
             record(KEY, (name, mode, number, block.line, f"FAILED {type(error).__name__}: {error}"))
             raise
-        record(KEY, (name, mode, number, block.line, "ran" + (f" (mended: {mend})" if mend else "")))
+        record(KEY, (name, mode, number, block.line, "ran" + (f" (patched: {patch})" if patch else "")))
     return namespace, printed.getvalue()
 
 
@@ -100,7 +100,7 @@ net_loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MINDSPORE)
 def test_the_dataset_of_a_document_trains_with_sparse_labels_too(name: str) -> None:
-    blocks = mended(name, blocks_of(DOCUMENTS[name].read_text()))
+    blocks = patched(name, blocks_of(DOCUMENTS[name].read_text()))
     namespace: dict[str, Any] = {"__name__": "__seed__"}
     for number, block, _ in blocks[:2]:
         exec(_compile(name, number, block, {}), namespace)
@@ -124,7 +124,7 @@ def test_blocks_of_other_frameworks_are_listed_with_the_reason(name: str, record
 
 def test_every_mended_block_is_python_and_says_what_was_lost() -> None:
     for name in MINDSPORE:
-        blocks = mended(name, blocks_of(pathlib.Path(DOCUMENTS[name]).read_text()))
+        blocks = patched(name, blocks_of(pathlib.Path(DOCUMENTS[name]).read_text()))
         assert len(blocks) >= 6
         assert all("mindspore" not in swap_import(block.source).replace("as mindspore", "").replace("mindspore.", "")
                    for _, block, _ in blocks)

@@ -90,7 +90,7 @@ def run(name, case):
 def resize(rng):
     """ResizeBilinear left nn with MindSpore 2.0; the operation of its place stayed."""
     x = rng.standard_normal((1, 2, 3, 4)).astype(np.float32)
-    for name, options in {"edges": (False, False), "corners": (True, False), "centres": (False, True)}.items():
+    for name, options in {"edges": (False, False), "corners": (True, False), "centers": (False, True)}.items():
         for size in ((5, 7), (2, 3)):
             y = ops.ResizeBilinearV2(*options)(Tensor(x), size)
             store[f"resize_{name}_{size[0]}/x0"], store[f"resize_{name}_{size[0]}/y0"] = x, y.asnumpy()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.docs.pages import PAGES, ROOT, anchors_of, blocks_of, links_of, prose_of, rows_of
-from tests.structure.test_floors import FLOORS
+from tests.structure.test_layers import LAYERS
 
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 NOT_RUN = re.compile(r"^not run\b:?\s*(.*)$")
@@ -134,13 +134,13 @@ def test_every_name_in_the_word_table_exists() -> None:
             resolve(name)
 
 
-def test_the_architecture_page_draws_the_floors_that_the_structure_test_checks() -> None:
+def test_the_architecture_page_draws_the_layers_that_the_structure_test_checks() -> None:
     drawing = next(block.text for block in blocks_of((ROOT / "docs/architecture.md").read_text()))
-    for number, rooms in enumerate(FLOORS):
+    for number, packages in enumerate(LAYERS):
         line = re.search(rf"^\s*{number}\s.*$", drawing, flags=re.MULTILINE)
-        assert line is not None, f"floor {number} is not drawn"
-        for room in rooms:
-            assert re.search(rf"\b{room}\b", line[0]), f"{room} is not drawn on floor {number}"
+        assert line is not None, f"layer {number} is not drawn"
+        for package in packages:
+            assert re.search(rf"\b{re.escape(package)}\b", line[0]), f"{package} is not drawn on layer {number}"
 
 
 def test_a_block_that_is_not_run_must_say_why() -> None:

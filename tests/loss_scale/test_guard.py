@@ -46,7 +46,7 @@ def test_1000_overflows_in_a_row_are_borne(sink: bool) -> None:
     [
         ("00" + "1" * 20, 8, 2.0**19),  # ends within a call of sink feed
         ("00" + "1" * 6 + "0" * 20, 8, 2.0**19),  # good steps follow in the same call
-        ("11111011111" + "0" + "1" * 6, 18, 2.0**9),  # rows of five are borne
+        ("11111011111" + "0" + "1" * 6, 18, 2.0**9),  # rows of five are tolerated
         ("1" * 6, 6, 2.0**19),
     ],
 )

@@ -122,7 +122,7 @@ def test_lowering_is_float32_division_by_the_factor() -> None:
 
 @pytest.mark.parametrize("tensors", [False, True], ids=["numpy", "tensors"])
 def test_a_rule_may_back_off_by_a_factor_of_its_own_down_to_a_floor_of_its_own(tensors: bool) -> None:
-    rule = LossScaleRule(16.0, 1, backoff=0.3, floor=0.25)
+    rule = LossScaleRule(16.0, 1, backoff=0.3, minimum=0.25)
     scale: Any = np.float32(10)
     seen = []
     for finite in (False, False, False, False, False, True):
@@ -133,8 +133,8 @@ def test_a_rule_may_back_off_by_a_factor_of_its_own_down_to_a_floor_of_its_own(t
 
 
 @pytest.mark.parametrize("tensors", [False, True], ids=["numpy", "tensors"])
-def test_a_rule_may_end_at_a_ceiling_of_its_own(tensors: bool) -> None:
-    rule = LossScaleRule(4.0, 1, ceiling=24.0)
+def test_a_rule_may_end_at_a_maximum_of_its_own(tensors: bool) -> None:
+    rule = LossScaleRule(4.0, 1, maximum=24.0)
     scale: Any = np.float32(2)
     seen = []
     for finite in (True, True, True, False, True):
@@ -174,7 +174,7 @@ def test_overflows_at_the_smallest_scale_are_counted_over_good_steps_between_the
     state = _state(2, 2.0, 3)
     for finite in (False, False, True, False, True, True, False):  # the first one is at scale 2
         state.advance(finite)
-    assert _value(state.overflows_at_floor) == 3
+    assert _value(state.overflows_at_minimum) == 3
     assert state.overflow_count() == 3
 
 
@@ -182,7 +182,7 @@ def test_a_full_window_of_good_steps_forgives_the_overflows_at_the_smallest_scal
     state = _state(1, 2.0, 2)
     for finite in (False, False, True, True):
         state.advance(finite)
-    assert (_value(state.loss_scale), _value(state.overflows_at_floor)) == (2.0, 0)
+    assert (_value(state.loss_scale), _value(state.overflows_at_minimum)) == (2.0, 0)
 
 
 def test_a_scale_that_stays_at_one_is_forgiven_by_every_good_step() -> None:

@@ -48,10 +48,10 @@ def test_compiled_outputs_are_the_references(name: str, jit: bool) -> None:
     assert worst(run(*inputs), known, "y") < TOLERANCE.get(name, 1e-5)
 
 
-@pytest.mark.parametrize("rule", ["edges", "corners", "centres"])
+@pytest.mark.parametrize("rule", ["edges", "corners", "centers"])
 @pytest.mark.parametrize("size", [(5, 7), (2, 3)])
 def test_resized_images_are_the_references(rule: str, size: tuple[int, int]) -> None:
     known = case(f"resize_{rule}_{size[0]}")
-    resize = nn.ResizeBilinear(half_pixel_centers=rule == "centres")
+    resize = nn.ResizeBilinear(half_pixel_centers=rule == "centers")
     y = resize(Tensor(known["x0"]), size=size, align_corners=rule == "corners")
     assert worst(y, known, "y") < 1e-5

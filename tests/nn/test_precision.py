@@ -54,7 +54,7 @@ EXPECTED = {
     "matmul": {
         "O0": ("float32", "float32"), "O1": ("half", "float32"), "O2": ("half", "half"), "O3": ("half", "half"),
     },
-    "normalisation": {
+    "normalization": {
         "O0": ("float32", "float32"), "O1": ("float32", "float32"),
         "O2": ("float32", "half"), "O3": ("float32", "half"),
     },
@@ -64,7 +64,7 @@ EXPECTED = {
 }
 LAYERS = [
     (family, name, make, shape)
-    for family, table in (("matmul", MATMUL), ("normalisation", NORMALISATION), ("other", OTHER))
+    for family, table in (("matmul", MATMUL), ("normalization", NORMALISATION), ("other", OTHER))
     for name, (make, shape) in table.items()
     # On JAX, where XLA compiles each, some of each family.
     if ON_TENSORFLOW or name in ("Conv2d", "Conv1dTranspose", "GRU", "GroupNorm", "InstanceNorm1d", *list(OTHER)[:3])
@@ -125,7 +125,7 @@ def test_gradients_in_half_are_float32_and_finite(
     for gradient in gradients:
         assert gradient.dtype == "float32"
         assert np.isfinite(backend.to_numpy(gradient)).all()
-        if family != "normalisation":
+        if family != "normalization":
             assert np.abs(backend.to_numpy(gradient)).max() > 0
 
 
@@ -136,7 +136,7 @@ def test_all_of_a_recurrent_layer_is_planned_through() -> None:
     assert plan.row("layer").output_dtype == float32
 
 
-def test_keep_batchnorm_fp32_false_lets_every_normalisation_return_half() -> None:
+def test_keep_batchnorm_fp32_false_lets_every_normalization_return_half() -> None:
     for make, _ in NORMALISATION.values():
         net = Holder(make())
         assert plan_precision(net, "O2", keep_batchnorm_fp32=False).row("layer").output_dtype == float16

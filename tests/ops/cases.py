@@ -230,5 +230,5 @@ def parts(value: Any) -> list[np.ndarray]:
 
 
 def is_shape(value: Any) -> bool:
-    """Say whether a result is a shape of the backend's own type."""
+    """Whether a result is a shape of the backend's own type."""
     return type(value).__name__ == "TensorShape"

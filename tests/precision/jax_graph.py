@@ -59,7 +59,7 @@ def arithmetic_of(node: Any) -> tuple[str, str, str] | None:
 
 
 def is_cast(node: Any) -> bool:
-    """Say whether a node casts from one float format to another."""
+    """Whether a node casts from one float format to another."""
     _, equation = node
     ends = [*equation.invars, *equation.outvars]
     if equation.primitive.name != "convert_element_type" or not all(map(_is_float, ends)):

@@ -18,7 +18,7 @@ HALF = {"float16": 2e-3, "bfloat16": 2e-2}
 
 
 def network(shape: tuple[int, ...], **options: Any) -> keras.Model:
-    """Return a network of one batch normalisation with parameters and statistics that are not the first ones."""
+    """Return a network of one batch normalization with parameters and statistics that are not the first ones."""
     layer = keras.layers.BatchNormalization(name="norm", **options)
     model = keras.Sequential([keras.Input(shape[1:]), layer])
     rng = np.random.default_rng(3)

@@ -76,7 +76,7 @@ def test_a_stateful_rnn_keeps_its_state_between_batches_and_resets() -> None:
 
 
 class Inferring(keras.layers.Layer):
-    """A normalisation that is told that it does not train, whatever the network does."""
+    """A normalization that is told that it does not train, whatever the network does."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -89,7 +89,7 @@ class Inferring(keras.layers.Layer):
         return self.norm(inputs, training=False)
 
 
-def test_a_normalisation_called_with_training_false_keeps_its_statistics_in_a_training_step() -> None:
+def test_a_normalization_called_with_training_false_keeps_its_statistics_in_a_training_step() -> None:
     network = keras.Sequential([keras.Input((2,)), Inferring(name="held"), L.Dense(3, name="head")])
     norm = network.get_layer("held").norm
     norm.moving_mean.assign([0.5, -0.5])

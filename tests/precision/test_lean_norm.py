@@ -1,4 +1,4 @@
-"""Keras's layer and group normalisation in a planned network: the numbers of their own call, undone later."""
+"""Keras's layer and group normalization in a planned network: the numbers of their own call, undone later."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ L = keras.layers
 
 
 def network(kind: Any = L.LayerNormalization, **options: Any) -> keras.Model:
-    """Return a network of one normalisation with parameters that are not the first ones."""
+    """Return a network of one normalization with parameters that are not the first ones."""
     model = keras.Sequential([keras.Input(SHAPE[1:]), kind(name="norm", **options)])
     rng = np.random.default_rng(3)
     for weight in model.weights:

@@ -94,7 +94,7 @@ def test_a_later_to_float_beats_a_dtype() -> None:
     assert (row.rule, row.compute_dtype) == ("to_float", "float16")
 
 
-def test_a_normalisation_with_a_dtype_gives_it_too() -> None:
+def test_a_normalization_with_a_dtype_gives_it_too() -> None:
     net = keras.Sequential([keras.Input((6,)), L.BatchNormalization(name="norm", dtype="float32"), L.Dense(3)])
     row = amp.plan_precision(net, "O2").row("norm")
     assert (row.rule, row.output_dtype) == ("dtype policy", "float32")

@@ -101,7 +101,7 @@ def test_to_float_refuses_other_formats(bad: Any) -> None:
 
 
 @pytest.mark.parametrize("make", [Net, keras_net])
-def test_keep_batchnorm_fp32_concerns_normalisation_alone_and_the_table_names_it(make: Any) -> None:
+def test_keep_batchnorm_fp32_concerns_normalization_alone_and_the_table_names_it(make: Any) -> None:
     for value in (True, False):
         plain, kept = amp.plan_precision(make(), "O2"), amp.plan_precision(make(), "O2", keep_batchnorm_fp32=value)
         for before, after in zip(plain.rows, kept.rows, strict=True):

@@ -23,7 +23,7 @@ from tests.precision.zoo_trace import contradicted, recording, stray_products, u
 ON_JAX = {
     "sequential": ["O2"], "several_ends": ["O0"], "subclassed": ["O2 bfloat16"], "shared": ["O3"],
     "recurrent": ["O2"], "attention": ["O2 bfloat16"], "custom": ["O2"],
-    "regularised": ["O1"], "operations": ["O3"],
+    "regularized": ["O1"], "operations": ["O3"],
 }
 CASES = [
     pytest.param(entry, column, marks=pytest.mark.slow if entry.large or ON_TENSORFLOW and column == "O2" else ())
@@ -39,10 +39,10 @@ def _name(value: Any) -> str:
 
 
 def layers_of(network: Any) -> list[Any]:
-    """Return every layer of a network once, as Keras lists them, without input layers and Sequential's twins."""
+    """Return every layer of a network once, as Keras lists them, without input layers and Sequential's copies."""
     found = [layer for layer in network._flatten_layers() if not isinstance(layer, keras.layers.InputLayer)]
-    twins = [layer._functional for layer in found if isinstance(layer, keras.Sequential)]
-    return [layer for layer in found if all(layer is not twin for twin in twins)]
+    copies = [layer._functional for layer in found if isinstance(layer, keras.Sequential)]
+    return [layer for layer in found if all(layer is not copied for copied in copies)]
 
 
 def state_of(network: Any) -> list[tuple[Any, ...]]:

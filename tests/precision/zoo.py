@@ -121,7 +121,7 @@ ZOO = [
         "attention": "ffhh", "attention/query": "fhhh", "attention/attention_output": "fhhh", "grouped": "ffhh",
         "grouped/key": "fhhh", "norm": "ffff", "mixed": "fhhh", "words": "ffhh", "head": "fhhh",
     }, words=7, uncalled=frozenset({"attention/softmax", "grouped/softmax_1", "grouped/dropout_1"})),
-    Entry(networks.normalisations, _s(4, 6), _CLASSES, {
+    Entry(networks.normalizations, _s(4, 6), _CLASSES, {
         "features": "ffff", "batch": "ffff", "layer": "ffff", "group": "ffff", "rms": "ffff", "unit": "ffff",
         "spectral": "ffff", "spectral/fc": "fhhh", "head": "fhhh",
     }),
@@ -139,10 +139,10 @@ ZOO = [
     Entry(more.plain_attention, _s(4, 6), _CLASSES, {
         "scaled": "ffhh", "value": "fhhh", "added": "ffhh", "dot": "fhhh",
     }),
-    Entry(more.image_normalisations, _s(6, 6, 3), _CLASSES, {
+    Entry(more.image_normalizations, _s(6, 6, 3), _CLASSES, {
         "conv": "fhhh", "fused": "ffff", "by_row": "ffff", "instance": "ffff", "layer": "ffff",
     }),
-    Entry(more.regularised, _s(6), _CLASSES, {
+    Entry(more.regularized, _s(6), _CLASSES, {
         "holder": "ffhh", "holder/fc": "fhhh", "holder/inner": "ffhh", "holder/inner/deep": "fhhh",
         "holder/activity": "ffhh",
     }),

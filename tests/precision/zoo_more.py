@@ -36,7 +36,7 @@ def plain_attention() -> Any:
     return keras.Model(inputs, L.Dense(5, name="head")(L.GlobalAveragePooling1D(name="pool")(x)))
 
 
-def image_normalisations() -> Any:
+def image_normalizations() -> Any:
     inputs = keras.Input((6, 6, 3))
     x = L.Conv2D(4, 3, use_bias=False, name="conv")(inputs)
     x = L.BatchNormalization(axis=1, name="by_row")(L.BatchNormalization(scale=False, name="fused")(x))
@@ -45,7 +45,7 @@ def image_normalisations() -> Any:
 
 
 class Holder(keras.Layer):
-    """Layers in a dict and a list, with regularisers, and a loss that the layer adds itself."""
+    """Layers in a dict and a list, with regularizers, and a loss that the layer adds itself."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -79,12 +79,12 @@ class Inner(keras.Layer):
         return self.deep(inputs)
 
 
-def regularised() -> Any:
+def regularized() -> Any:
     return keras.Sequential([keras.Input((6,)), Holder(name="holder"), L.Dense(5, name="head")])
 
 
 class Raw(keras.Layer):
-    """Variables of its own, multiplied by operations; regularised, and one that is not trained."""
+    """Variables of its own, multiplied by operations; regularized, and one that is not trained."""
 
     def build(self, shape: Any) -> None:
         self.kernel = self.add_weight(shape=(shape[-1], 6), regularizer="l2", name="kernel")

@@ -107,7 +107,7 @@ def attention() -> Any:
     return keras.Model(inputs, L.Dense(5, name="head")(L.GlobalAveragePooling1D(name="pool")(x)))
 
 
-def normalisations() -> Any:
+def normalizations() -> Any:
     inputs = keras.Input((4, 6))
     x = L.Normalization(mean=[0.5] * 6, variance=[0.1] * 6, name="features")(inputs)
     x = L.BatchNormalization(name="batch")(L.Dense(6, name="fc")(x))

@@ -67,7 +67,7 @@ def contradicted(plan: amp.PrecisionPlan, seen: dict[str, Seen]) -> list[str]:
         found = seen[row.path]
         if found.outputs - {row.output_dtype.name}:
             wrong.append(f"{row.path}: the plan gives {row.output_dtype}, given {sorted(found.outputs)}")
-        # A fused normalisation takes half as it comes.
+        # A fused normalization takes half as it comes.
         takes = {row.compute_dtype.name, row.output_dtype.name} if row.fused else {row.compute_dtype.name}
         if _casts_inputs(row.target) and found.inputs - takes:
             wrong.append(f"{row.path}: the plan computes in {row.compute_dtype}, taken {sorted(found.inputs)}")

@@ -174,7 +174,7 @@ class Drawing:
         return kind(dtype=self.dtype())  # type: ignore[no-any-return]
 
     def small(self) -> keras.Layer:
-        """Return a layer without weights, or one that normalises."""
+        """Return a layer without weights, or one that normalizes."""
         return pick(  # type: ignore[no-any-return]
             self.draw, self.norm, self.norm, lambda: layers.Dropout(0.0), lambda: layers.Activation("relu"),
             lambda: layers.LeakyReLU(negative_slope=0.1), lambda: layers.GaussianNoise(0.0),

@@ -97,7 +97,7 @@ def _norm(tensors: list[np.ndarray]) -> float:
 def rounding(case: Case, theirs: Any, start: list[np.ndarray]) -> float:
     """Return how far Keras's own run comes from itself with first weights that differ by a rounding.
 
-    Where gradients cancel out, as those of a bias before normalisation do, only the order of operations is left.
+    Where gradients cancel out, as those of a bias before normalization do, only the order of operations is left.
     """
     size = {None: 2.0**-24, "float16": 2.0**-12, "bfloat16": 2.0**-9}[case.half]
     signs = np.random.default_rng(case.seed)

@@ -39,7 +39,7 @@ def two_inputs() -> Any:
     return keras.Model([left, right], layers.Dense(3)(joined))
 
 
-def normalised() -> Any:
+def normalized() -> Any:
     convolution = layers.Conv2D(4, 3, use_bias=False)
     norm, last = layers.BatchNormalization(), layers.Dense(3)
     return keras.Sequential(
@@ -70,7 +70,7 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
 RUNS = [
     *((cnn, IMAGES, name) for name in ("momentum", "clipnorm", "global-clipnorm")),
     *((two_inputs, (LEFT, RIGHT), name) for name in ("adam", "clipvalue", "global-clipnorm")),
-    *((normalised, IMAGES, name) for name in ("momentum", "adamw")),
+    *((normalized, IMAGES, name) for name in ("momentum", "adamw")),
     *((recurrent, SERIES, name) for name in ("momentum", "adam", "clipvalue")),
     *((attention, SERIES, name) for name in ("adamw", "clipnorm")),
 ]

@@ -97,7 +97,7 @@ def test_losses_that_layers_add_are_counted_and_scaled_as_in_keras(manager: Any)
 
 
 class Holding(nn.Cell):
-    """A cell that holds one regularised Keras layer under two names."""
+    """A cell that holds one regularized Keras layer under two names."""
 
     def __init__(self, layer: Any) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ def test_the_regulariser_of_a_keras_layer_in_a_cell_counts_once_and_in_float32(l
 
 
 class Nested(nn.Cell):
-    """A cell that holds a regularised Keras model, and beside it the layer inside that model."""
+    """A cell that holds a regularized Keras model, and beside it the layer inside that model."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()

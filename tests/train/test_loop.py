@@ -24,7 +24,7 @@ DATA = [(X[start:start + 8], Y[start:start + 8]) for start in range(0, 40, 8)]
 
 
 class Small(nn.Cell):
-    """A convolution, batch normalisation and a dense layer."""
+    """A convolution, batch normalization and a dense layer."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -25,7 +25,7 @@ CLASSES = {
 }
 NAMES = ["sequential", "several_ends", "subclassed", "nested", "recurrent", "custom", "raw_variables"]
 ENTRIES = [entry for entry in ZOO if entry.name in NAMES]
-EXPORTED = [entry for entry in ZOO if entry.name in ("nested", "recurrent", "image_normalisations")]
+EXPORTED = [entry for entry in ZOO if entry.name in ("nested", "recurrent", "image_normalizations")]
 CASES = [(entry, *pair) for entry in ENTRIES for pair in (("O0", "O2 bfloat16"), ("O2 bfloat16", "O0"))]
 
 

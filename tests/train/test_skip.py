@@ -24,8 +24,8 @@ BAD = (DATA * np.float32(1e38), LABEL)  # in float32 the loss is finite and a gr
 INFINITE = (DATA * np.float32(np.inf), LABEL)
 
 
-class Normalised(nn.Cell):
-    """Two dense layers with batch normalisation between them, a Cell or Keras's."""
+class Normalized(nn.Cell):
+    """Two dense layers with batch normalization between them, a Cell or Keras's."""
 
     def __init__(self, norm: Any) -> None:
         super().__init__()
@@ -38,13 +38,13 @@ class Normalised(nn.Cell):
 
 
 def _cells() -> Any:
-    return Normalised(nn.BatchNorm1d(4))
+    return Normalized(nn.BatchNorm1d(4))
 
 
 def _mixed() -> Any:
     norm = keras.layers.BatchNormalization()
     norm.build((None, 4))
-    return Normalised(norm)
+    return Normalized(norm)
 
 
 def _keras() -> Any:

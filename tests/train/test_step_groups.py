@@ -73,7 +73,7 @@ def trained(
 
 
 def same(one: list[np.ndarray], other: list[np.ndarray]) -> bool:
-    """Say whether two runs left the same, bit for bit."""
+    """Whether two runs left the same, bit for bit."""
     return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 

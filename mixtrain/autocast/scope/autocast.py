@@ -35,7 +35,7 @@ class autocast:
     autocast decides for all else, also for operators between the layers of a planned network.
 
     What is traced keeps the casts of its trace: write ``with autocast():`` inside a `tf.function`. Functions that
-    `mixtrain.jit` and `Model` compile are compiled anew under another autocast.
+    `mixtrain.jit` and `Model` compile are recompiled under another autocast.
 
     Args:
         dtype: float16 or bfloat16.
@@ -121,7 +121,7 @@ def _inside(scope: autocast, function: Callable[..., Any]) -> Callable[..., Any]
 
 
 def is_autocast_enabled() -> bool:
-    """Say whether an `autocast` is in force here.
+    """Whether an `autocast` is in force here.
 
     Example:
         >>> import mixtrain

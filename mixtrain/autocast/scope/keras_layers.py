@@ -59,7 +59,7 @@ def compute_dtype_of(layer: Any) -> DType | None:
 
 
 def takes_all(layer: Any) -> bool:
-    """Say whether the call of a layer that is running takes inputs and variables as they are."""
+    """Whether the call of a layer that is running takes inputs and variables as they are."""
     call = _calling.get()
     return call is not None and call.layer is layer and call.takes_all
 
@@ -167,7 +167,7 @@ def _is_recurrent(layer: Any, state: Autocast) -> bool:
 
 
 def _ends_in_float32(layer: Any, state: Autocast) -> bool:
-    """Say whether a layer ends in a function of Keras's that computes in float32, a softmax say; then all of it does.
+    """Whether a layer ends in a function of Keras's that computes in float32, a softmax say; then all of it does.
 
     A layer has one format, and Keras's layers hold the function itself, which nothing can stand before.
     """
@@ -183,7 +183,7 @@ def _returns(layer: Any, dtype: DType) -> DType | None:
 
 
 def _has_own_format(layer: Any) -> bool:
-    """Say whether a layer was given a dtype policy of its own, which stands, or computes no floats."""
+    """Whether a layer was given a dtype policy of its own, which stands, or computes no floats."""
     if isinstance(layer, CellLayer) or reason_to_stay(layer) is not None:
         return True
     return bool(layer.dtype_policy.compute_dtype != float32)

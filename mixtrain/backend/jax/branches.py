@@ -82,5 +82,5 @@ def _value_needed(error: BaseException) -> TypeError | None:
 
 
 def tensor_decided() -> bool:
-    """Say whether results of Python's own may differ with what a tensor decided, and must become tensors."""
+    """Whether results of Python's own may differ with what a tensor decided, and must become tensors."""
     return bool(decisions())

@@ -33,7 +33,7 @@ def choose_jit(
 
 
 def is_tracing() -> bool:
-    """Say whether the code that asks runs inside a function that is being compiled."""
+    """Whether the code that asks runs inside a function that is being compiled."""
     return is_being_traced()
 
 

@@ -75,7 +75,7 @@ def with_backward_hook(values: Sequence[Any], hook: Callable[[tuple[Any, ...]], 
 
 
 def is_sparse(gradient: Any) -> bool:
-    """Say whether a gradient is sparse: values with the rows that they belong to."""
+    """Whether a gradient is sparse: values with the rows that they belong to."""
     return isinstance(gradient, JAXSparse)
 
 

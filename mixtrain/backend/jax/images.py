@@ -123,8 +123,8 @@ def _weights(method: Method, new: int, old: int, other_new: int, other_old: int)
         return _cubic_weights(new, old, scale)
     kernel, support = _KERNELS[method]
     stretch = np.maximum(scale, np.float32(1.0))
-    centre = (_range(new) + np.float32(0.5))[:, None] * scale
-    distance = (_range(old)[None, :] + np.float32(0.5) - centre) / stretch
+    center = (_range(new) + np.float32(0.5))[:, None] * scale
+    distance = (_range(old)[None, :] + np.float32(0.5) - center) / stretch
     raw = np.where(np.abs(distance) < support, kernel(distance), np.float32(0.0))
     return raw / np.sum(raw, axis=1, keepdims=True)
 
@@ -157,9 +157,9 @@ def _one_hot(places: np.ndarray, count: int) -> np.ndarray:
 
 def _cubic_weights(new: int, old: int, scale: np.float32) -> np.ndarray:
     """Return OpenCV's cubic weights (a = -0.75), pixels beyond the border being the border's."""
-    centre = (_range(new) + np.float32(0.5)) * scale - np.float32(0.5)
-    first = np.floor(centre)
-    share = centre - first
+    center = (_range(new) + np.float32(0.5)) * scale - np.float32(0.5)
+    first = np.floor(center)
+    share = center - first
     total = np.zeros((new, old), np.float32)
     for step in (-1, 0, 1, 2):
         place = np.clip(first.astype(np.int32) + step, 0, old - 1)
@@ -205,11 +205,11 @@ def pad(
     widths = [*[(0, 0)] * (image.ndim - 3), (top, bottom), (left, right), (0, 0)]
     if border != "constant":
         return xp.pad(image, widths, mode=border)
-    colours = np.asarray(fill).astype(image.dtype)
+    colors = np.asarray(fill).astype(image.dtype)
     if len(set(fill)) == 1:
-        return xp.pad(image, widths, constant_values=colours[0])
+        return xp.pad(image, widths, constant_values=colors[0])
     inside = np.pad(np.ones(image.shape[-3:], bool), widths[-3:])
-    return xp.where(inside, xp.pad(image, widths), colours)
+    return xp.where(inside, xp.pad(image, widths), colors)
 
 
 def flip(image: Any, axis: Literal["horizontal", "vertical"]) -> Any:

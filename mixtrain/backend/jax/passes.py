@@ -24,7 +24,7 @@ from mixtrain.backend.rows import Failure
 Row = tuple[Any, ...]
 
 # What lies stacked on the device at a time, while as much is prepared.
-MOST_BYTES: Final = 2**26
+MAX_BYTES: Final = 2**26
 _SINGLES: Final = 8
 _FEWEST_SINGLES: Final = 2
 _SECONDS_TO_END: Final = 2.0
@@ -199,14 +199,14 @@ class Pass(Iterator[Row]):
         """Return how many single elements to ask for: several at once, for waking the thread costs more than one."""
         ahead = self._singles
         if self._known_bytes is not None:
-            ahead = min(ahead, max(_FEWEST_SINGLES, MOST_BYTES // max(1, self._known_bytes)))
+            ahead = min(ahead, max(_FEWEST_SINGLES, MAX_BYTES // max(1, self._known_bytes)))
         return ahead - len(self._waiting) if len(self._waiting) <= ahead // 2 else 0
 
     def _fitting(self, count: int) -> int:
         """Return how many elements come at once where `count` are to come: parts of one length where that can be."""
         if self._known_bytes is None:
             return 1
-        most = max(1, MOST_BYTES // max(1, self._known_bytes))
+        most = max(1, MAX_BYTES // max(1, self._known_bytes))
         parts = math.ceil(count / most)
         even = (count // number for number in range(parts, 2 * parts) if count % number == 0)
         return next(even, math.ceil(count / parts))

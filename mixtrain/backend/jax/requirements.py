@@ -13,7 +13,7 @@ import numpy as np
 
 from mixtrain.backend.jax.space import SizeUnknown, is_traced
 
-_MOST_VALUES = 8
+_MAX_VALUES = 8
 # The number of the first sentence that does not hold, 0 for none, and the values in it.
 Found = tuple[Any, Any]
 
@@ -32,7 +32,7 @@ class _Scope:
 
     def __init__(self, sentences: list[str]) -> None:
         self.sentences = sentences
-        self.found: Found = (jnp.int32(0), jnp.zeros(_MOST_VALUES, jnp.int32))
+        self.found: Found = (jnp.int32(0), jnp.zeros(_MAX_VALUES, jnp.int32))
 
     def add(self, found: Found) -> None:
         """Take in what was found after all before."""
@@ -89,7 +89,7 @@ def require(condition: Any, message: str, *values: Any) -> None:
         scope.sentences.append(message)
         number = len(scope.sentences)
     numbers = [jnp.asarray(value).astype(jnp.int32) for value in values]
-    numbers += [jnp.int32(0)] * (_MOST_VALUES - len(numbers))
+    numbers += [jnp.int32(0)] * (_MAX_VALUES - len(numbers))
     scope.add((jnp.where(condition, 0, number).astype(jnp.int32), jnp.stack(numbers)))
 
 
@@ -132,4 +132,4 @@ def raise_found(sentences: Sequence[str], numbers: np.ndarray, values: np.ndarra
     wrong = np.flatnonzero(numbers)
     if len(wrong):
         sentence = sentences[int(np.ravel(numbers)[wrong[0]]) - 1]
-        raise ValueError(sentence.format(*np.reshape(values, (-1, _MOST_VALUES))[wrong[0]].tolist()))
+        raise ValueError(sentence.format(*np.reshape(values, (-1, _MAX_VALUES))[wrong[0]].tolist()))

@@ -19,8 +19,8 @@ from mixtrain.backend.jax.space import SizeUnknown, seed_words
 
 Columns = tuple[np.ndarray, ...]
 
-_ROOMS: Final = (1, 8)  # Rows that a compiled function is made for; above, powers of two.
-_MOST_FORMS: Final = 32  # Sizes of rows that it is compiled for.
+_SIZES: Final = (1, 8)  # Rows that a compiled function is made for; above, powers of two.
+_MAX_FORMS: Final = 32  # Sizes of rows that it is compiled for.
 _BY_HAND: Final = (
     SizeUnknown,
     jax.errors.ConcretizationTypeError,
@@ -88,14 +88,14 @@ class RowFunction:
 
     def _may_compile(self, form: Any) -> bool:
         with self._lock:
-            if form not in self._forms and len(self._forms) < _MOST_FORMS:
+            if form not in self._forms and len(self._forms) < _MAX_FORMS:
                 self._forms.add(form)
             return form in self._forms
 
     def _call_compiled(self, seeds: np.ndarray, block: Sequence[np.ndarray]) -> Columns:
         count = len(seeds)
-        room = next((room for room in _ROOMS if count <= room), 1 << (count - 1).bit_length())
-        results, found = self._compiled(np.int32(count), *(_padded(array, room) for array in (seeds, *block)))
+        size = next((size for size in _SIZES if count <= size), 1 << (count - 1).bit_length())
+        results, found = self._compiled(np.int32(count), *(_padded(array, size) for array in (seeds, *block)))
         for numbers, values in found:
             raise_found(self._sentences, np.asarray(numbers), np.asarray(values))
         return tuple(np.asarray(result)[:count] for result in results)
@@ -160,7 +160,7 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _padded(array: np.ndarray, room: int) -> np.ndarray:
-    """Return rows with the last repeated, so that there are `room`."""
-    missing = room - len(array)
+def _padded(array: np.ndarray, size: int) -> np.ndarray:
+    """Return rows with the last repeated, so that there are `size`."""
+    missing = size - len(array)
     return np.concatenate([array, np.repeat(array[-1:], missing, axis=0)]) if missing else array

@@ -140,7 +140,7 @@ def first_of(block: Row) -> Row:
 
 
 def alike(first: Row, row: Row) -> bool:
-    """Say whether two elements can be stacked."""
+    """Whether two elements can be stacked."""
     return same_shapes(first, row) and all(one.dtype == two.dtype for one, two in zip(first, row, strict=True))
 
 

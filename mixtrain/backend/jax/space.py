@@ -30,7 +30,7 @@ def exact(values: Any) -> Any:
 
 
 def is_traced(*values: Any) -> bool:
-    """Say whether one of the values is being traced."""
+    """Whether one of the values is being traced."""
     return any(isinstance(value, jax.core.Tracer) for value in values)
 
 

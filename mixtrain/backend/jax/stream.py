@@ -156,7 +156,7 @@ class Pipeline:
 
 
 def is_pipeline_source(value: Any) -> bool:
-    """Say whether `value` is a dataset of the backend, so that `wrap_pipeline` takes it: JAX has none of its own."""
+    """Whether `value` is a dataset of the backend, so that `wrap_pipeline` takes it: JAX has none of its own."""
     del value
     return False
 

@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def is_being_traced() -> bool:
-    """Say whether JAX traces the code that asks, be it for mixtrain, for Keras or for the user.
+    """Whether JAX traces the code that asks, be it for mixtrain, for Keras or for the user.
 
     JAX has no public word for this that costs no operation; tests/backend/test_trace.py fails if the name moves.
     """
@@ -29,7 +29,7 @@ def traces() -> tuple[Any, ...]:
 
 
 def has_results(trace: Any) -> bool:
-    """Say whether a function of `traces` was compiled to its end."""
+    """Whether a function of `traces` was compiled to its end."""
     return bool(trace.finished)
 
 

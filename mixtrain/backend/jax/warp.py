@@ -12,20 +12,20 @@ from mixtrain.backend.jax.space import exact, known_size, space
 Sampling = Literal["nearest", "linear"]
 
 
-def rotation(degrees: Any, centre: tuple[Any, Any], shift: tuple[Any, Any] = (0.0, 0.0)) -> Any:
+def rotation(degrees: Any, center: tuple[Any, Any], shift: tuple[Any, Any] = (0.0, 0.0)) -> Any:
     """Return the map, from a place in the result to one in the image, of a turn against the clock.
 
     Args:
         degrees: The angle.
-        centre: x and y of what stays; `shift` moves it afterwards.
+        center: x and y of what stays; `shift` moves it afterwards.
         shift: By how much the result is moved.
     """
     xp, (angle,) = _angles(degrees)
     cosine, sine = xp.cos(angle), xp.sin(angle)
-    return _around(centre, shift, cosine, -sine, sine, cosine)
+    return _around(center, shift, cosine, -sine, sine, cosine)
 
 
-def affine(degrees: Any, centre: tuple[Any, Any], shift: tuple[Any, Any], scale: Any, shear: tuple[Any, Any]) -> Any:
+def affine(degrees: Any, center: tuple[Any, Any], shift: tuple[Any, Any], scale: Any, shear: tuple[Any, Any]) -> Any:
     """Return the map, from result to image, of shear, scale, a turn with the clock and a shift."""
     xp, (angle, across, down) = _angles(degrees, *shear)
     a = xp.cos(angle - down) / xp.cos(down)
@@ -33,7 +33,7 @@ def affine(degrees: Any, centre: tuple[Any, Any], shift: tuple[Any, Any], scale:
     c = xp.sin(angle - down) / xp.cos(down)
     d = -xp.sin(angle - down) * xp.tan(across) / xp.cos(down) + xp.cos(angle)
     # Of determinant 1, so that its inverse needs no division but by the scale.
-    return _around(centre, shift, d / scale, -b / scale, -c / scale, a / scale)
+    return _around(center, shift, d / scale, -b / scale, -c / scale, a / scale)
 
 
 def _angles(*degrees: Any) -> tuple[Any, list[Any]]:
@@ -41,8 +41,8 @@ def _angles(*degrees: Any) -> tuple[Any, list[Any]]:
     return xp, [xp.asarray(value, np.float32) * np.float32(3.141592653589793 / 180.0) for value in values]
 
 
-def _around(centre: tuple[Any, Any], shift: tuple[Any, Any], a: Any, b: Any, c: Any, d: Any) -> Any:
-    xp, *values = space(*centre, *shift, a, b, c, d)
+def _around(center: tuple[Any, Any], shift: tuple[Any, Any], a: Any, b: Any, c: Any, d: Any) -> Any:
+    xp, *values = space(*center, *shift, a, b, c, d)
     x, y, to_x, to_y, a, b, c, d = (xp.asarray(value, np.float32) for value in values)
     to_x, to_y = x + to_x, y + to_y
     return xp.stack([a, b, x - a * to_x - b * to_y, c, d, y - c * to_x - d * to_y])

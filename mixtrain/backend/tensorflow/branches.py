@@ -189,7 +189,7 @@ def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
 
 
 def tensor_decided() -> bool:
-    """Say whether results of Python's own may differ with what a tensor decides: here they have become tensors."""
+    """Whether results of Python's own may differ with what a tensor decides: here they have become tensors."""
     return False
 
 

@@ -12,7 +12,7 @@ from mixtrain.dtype import float16
 
 
 def has_kernels(dtype: str, device: DeviceFacts) -> bool:
-    """Say whether a device has fast kernels of a format for what is no product: oneDNN has no float16 on CPU."""
+    """Whether a device has fast kernels of a format for what is no product: oneDNN has no float16 on CPU."""
     return device.kind != "CPU" or dtype != float16
 
 

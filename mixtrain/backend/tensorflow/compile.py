@@ -55,7 +55,7 @@ def choose_jit(
 
 
 def is_tracing() -> bool:
-    """Say whether the code that asks runs inside a function that is being compiled."""
+    """Whether the code that asks runs inside a function that is being compiled."""
     return not tf.executing_eagerly()
 
 
@@ -176,7 +176,7 @@ def graph_function(function: Callable[..., Any], *, jit: bool = False) -> Callab
         functools.partial(function),
         jit_compile=jit,
         autograph=False,
-        # Called by another, as a step is by a loop, it is optimised by itself: else which operations are fused, and so
+        # Called by another, as a step is by a loop, it is optimized by itself: else which operations are fused, and so
         # the last bit of its numbers, would depend on where it is called from.
         experimental_attributes={"_noinline": True},
     )

@@ -113,9 +113,9 @@ def _weights(method: Method, new: Any, old: Any, other_new: Any, other_old: Any)
         return _cubic_weights(new, old, scale)
     kernel, support = _KERNELS[method]
     stretch = tf.maximum(scale, 1.0)
-    centre = (tf.range(tf.cast(new, tf.float32)) + 0.5)[:, None] * scale
+    center = (tf.range(tf.cast(new, tf.float32)) + 0.5)[:, None] * scale
     place = tf.range(tf.cast(old, tf.float32))[None, :] + 0.5
-    distance = (place - centre) / stretch
+    distance = (place - center) / stretch
     raw = tf.where(tf.abs(distance) < support, kernel(distance), 0.0)
     return raw / tf.reduce_sum(raw, axis=1, keepdims=True)
 
@@ -144,9 +144,9 @@ def _two_taps(first: Any, share: Any, old: Any) -> Any:
 
 def _cubic_weights(new: Any, old: Any, scale: Any) -> Any:
     """Return OpenCV's cubic weights (a = -0.75), pixels beyond the border being the border's."""
-    centre = (tf.range(tf.cast(new, tf.float32)) + 0.5) * scale - 0.5
-    first = tf.floor(centre)
-    share = centre - first
+    center = (tf.range(tf.cast(new, tf.float32)) + 0.5) * scale - 0.5
+    first = tf.floor(center)
+    share = center - first
     total = tf.zeros(tf.stack([new, old]))
     for step in (-1, 0, 1, 2):
         place = tf.clip_by_value(tf.cast(first, tf.int32) + step, 0, old - 1)

@@ -17,7 +17,7 @@ def product(function: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
     """Return ``function(x, y)``, a function that is linear in each of two tensors (a convolution, a matrix product).
 
     Units for half arithmetic multiply half numbers, sum in float32 and round the sum. Where the device has none, its
-    emulated kernels do the same many times slower than its float32 kernels (six convolutions with batch normalisation,
+    emulated kernels do the same many times slower than its float32 kernels (six convolutions with batch normalization,
     a step on a CPU of 2 cores, against float32: bfloat16 3.2 times, by way of here 0.7; float16 compiled by XLA 2.7
     times, by way of here 1.2). So the float32 kernels are given the half values. The backward pass does the same, from
     the half tensors: no float32 copy is held for it.
@@ -39,7 +39,7 @@ def times_transposed(x: Any, weight: Any) -> Any:
 
 
 def multiplies(dtype: str, device: DeviceFacts) -> bool:
-    """Say whether a device has fast kernels for products of a format."""
+    """Whether a device has fast kernels for products of a format."""
     if device.kind != "CPU" or dtype not in (float16, bfloat16):
         return True
     return dtype == bfloat16 and device.fast_bfloat16

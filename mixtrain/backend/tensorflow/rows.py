@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from mixtrain.backend.rows import CheckedRows, Row, same_shapes
 
-_MOST_ROWS = 64
-_MOST_BYTES = 1 << 20
+_MAX_ROWS = 64
+_MAX_BYTES = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ def row_specs(example: Sequence[np.ndarray]) -> tuple[tf.TensorSpec, ...]:
 
 def _limit(row: Row) -> int:
     size = max(1, sum(value.nbytes for value in row))
-    return max(1, min(_MOST_ROWS, _MOST_BYTES // size))
+    return max(1, min(_MAX_ROWS, _MAX_BYTES // size))
 
 
 def _stack(block: list[Row]) -> Row:

@@ -191,7 +191,7 @@ class Pipeline:
 
 
 def _is_arranged(spec: Any, shapes: Sequence[Any], like: tuple[Any, ...] | None) -> bool:
-    """Say whether elements have these shapes and this structure as they come."""
+    """Whether elements have these shapes and this structure as they come."""
     parts = keras.tree.flatten(spec)
     if not all(isinstance(part, tf.TensorSpec) and part.shape.rank is not None for part in parts):
         return False
@@ -205,12 +205,12 @@ def _is_arranged(spec: Any, shapes: Sequence[Any], like: tuple[Any, ...] | None)
 
 
 def _is_within(shape: Sequence[int | None], wanted: Sequence[int | None]) -> bool:
-    """Say whether a shape is as another, or known better."""
+    """Whether a shape is as another, or known better."""
     return len(shape) == len(wanted) and all(want in (None, size) for size, want in zip(shape, wanted, strict=True))
 
 
 def is_pipeline_source(value: Any) -> bool:
-    """Say whether `value` is a dataset of the backend, so that `wrap_pipeline` takes it."""
+    """Whether `value` is a dataset of the backend, so that `wrap_pipeline` takes it."""
     return isinstance(value, tf.data.Dataset)
 
 

@@ -19,12 +19,12 @@ TENSOR_TYPES: tuple[type, ...] = (*BACKEND_TENSORS, TensorBase)
 
 
 def is_tensor(value: Any) -> bool:
-    """Say whether `value` is a tensor: of the backend, an object that stands for one, or Keras's symbol."""
+    """Whether `value` is a tensor: of the backend, an object that stands for one, or Keras's symbol."""
     return isinstance(value, TENSOR_TYPES)
 
 
 def is_open_size(value: Any) -> bool:
-    """Say whether `value` is a size, or a part of a shape, that is known only when a function runs."""
+    """Whether `value` is a size, or a part of a shape, that is known only when a function runs."""
     return is_tensor(value)
 
 
@@ -35,7 +35,7 @@ def byte_count(value: Any) -> int:
 
 
 def is_symbolic(value: Any) -> bool:
-    """Say whether a tensor belongs to a function that is being compiled and has no values yet."""
+    """Whether a tensor belongs to a function that is being compiled and has no values yet."""
     return not hasattr(backend_value(value), "numpy")
 
 

@@ -25,7 +25,7 @@ def traces() -> tuple[Any, ...]:
 
 
 def has_results(trace: Any) -> bool:
-    """Say whether a function of `traces` was compiled to its end, and returns something."""
+    """Whether a function of `traces` was compiled to its end, and returns something."""
     return bool(trace.outputs)
 
 

@@ -11,20 +11,20 @@ from mixtrain.backend.tensorflow.images import saturate, size_of
 Sampling = Literal["nearest", "linear"]
 
 
-def rotation(degrees: Any, centre: tuple[Any, Any], shift: tuple[Any, Any] = (0.0, 0.0)) -> Any:
+def rotation(degrees: Any, center: tuple[Any, Any], shift: tuple[Any, Any] = (0.0, 0.0)) -> Any:
     """Return the map, from a place in the result to one in the image, of a turn against the clock.
 
     Args:
         degrees: The angle.
-        centre: x and y of what stays; `shift` moves it afterwards.
+        center: x and y of what stays; `shift` moves it afterwards.
         shift: By how much the result is moved.
     """
     angle = tf.cast(degrees, tf.float32) * (3.141592653589793 / 180.0)
     cosine, sine = tf.cos(angle), tf.sin(angle)
-    return _around(centre, shift, cosine, -sine, sine, cosine)
+    return _around(center, shift, cosine, -sine, sine, cosine)
 
 
-def affine(degrees: Any, centre: tuple[Any, Any], shift: tuple[Any, Any], scale: Any, shear: tuple[Any, Any]) -> Any:
+def affine(degrees: Any, center: tuple[Any, Any], shift: tuple[Any, Any], scale: Any, shear: tuple[Any, Any]) -> Any:
     """Return the map, from result to image, of shear, scale, a turn with the clock and a shift."""
     angle, across, down = (tf.cast(value, tf.float32) * (3.141592653589793 / 180.0) for value in (degrees, *shear))
     a = tf.cos(angle - down) / tf.cos(down)
@@ -32,11 +32,11 @@ def affine(degrees: Any, centre: tuple[Any, Any], shift: tuple[Any, Any], scale:
     c = tf.sin(angle - down) / tf.cos(down)
     d = -tf.sin(angle - down) * tf.tan(across) / tf.cos(down) + tf.cos(angle)
     # Of determinant 1, so that its inverse needs no division but by the scale.
-    return _around(centre, shift, d / scale, -b / scale, -c / scale, a / scale)
+    return _around(center, shift, d / scale, -b / scale, -c / scale, a / scale)
 
 
-def _around(centre: tuple[Any, Any], shift: tuple[Any, Any], a: Any, b: Any, c: Any, d: Any) -> Any:
-    x, y = (tf.cast(value, tf.float32) for value in centre)
+def _around(center: tuple[Any, Any], shift: tuple[Any, Any], a: Any, b: Any, c: Any, d: Any) -> Any:
+    x, y = (tf.cast(value, tf.float32) for value in center)
     to_x, to_y = x + tf.cast(shift[0], tf.float32), y + tf.cast(shift[1], tf.float32)
     return tf.stack([a, b, x - a * to_x - b * to_y, c, d, y - c * to_x - d * to_y])
 

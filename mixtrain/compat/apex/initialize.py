@@ -48,7 +48,7 @@ def initialize(
     """Make a network and its optimizer train as one of apex's levels says; call it once, after loading weights.
 
     O0 trains in float32. O1 runs the network's calls under `autocast`. O2 keeps parameters in half, computes all but
-    normalisation in half, and updates float32 copies of the parameters. O3 keeps no copies. Outputs are float32.
+    normalization in half, and updates float32 copies of the parameters. O3 keeps no copies. Outputs are float32.
 
     Args:
         models: A Cell or built Keras model, or a list of them.
@@ -57,9 +57,9 @@ def initialize(
         opt_level: "O0", "O1", "O2" or "O3".
         cast_model_type: The half format, float16 or bfloat16; None for float16.
         patch_torch_functions: Whether operators are cast one by one; it follows from the level.
-        keep_batchnorm_fp32: At O2 and O3, whether normalisation keeps float32 inputs and outputs.
+        keep_batchnorm_fp32: At O2 and O3, whether normalization keeps float32 inputs and outputs.
         master_weights: At O2 and O3, whether float32 copies of the parameters are updated.
-        loss_scale: "dynamic", or a number for a scale that stays; None for the level's: dynamic at O1 and O2.
+        loss_scale: "dynamic", or a number for a constant loss scale; None for the level's: dynamic at O1 and O2.
         cast_model_outputs: float32, which outputs are in any case.
         num_losses: 1; several losses of one optimizer are summed, or scaled with `amp.GradScaler`.
         verbosity: 0 prints nothing; above, the options in force.

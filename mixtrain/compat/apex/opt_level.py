@@ -23,7 +23,7 @@ class Options:
         opt_level: "O0" to "O3".
         cast_model_type: The half format of layers or operators; float32 at O0.
         patch_torch_functions: Whether operators are cast one by one (autocast).
-        keep_batchnorm_fp32: Whether normalisation is kept in float32; None where no layer is cast.
+        keep_batchnorm_fp32: Whether normalization is kept in float32; None where no layer is cast.
         master_weights: Whether parameters are kept in half with float32 copies.
         loss_scale: "dynamic" or a number; 1.0 for none.
     """
@@ -55,7 +55,7 @@ _CONTRADICTIONS: Final = {
     ("O0", "cast_model_type"): "nothing is cast",
     ("O0", "keep_batchnorm_fp32"): "everything is in float32",
     ("O0", "master_weights"): "the parameters are float32 themselves",
-    ("O1", "keep_batchnorm_fp32"): "operators are cast, not layers, and normalisation is on the float32 list",
+    ("O1", "keep_batchnorm_fp32"): "operators are cast, not layers, and normalization is on the float32 list",
     ("O1", "master_weights"): "the parameters are float32 themselves",
 }
 
@@ -131,7 +131,7 @@ def _loss_scale(value: Any) -> float | str:
             ) from None
     if isinstance(value, str):
         return value
-    return checked_scale(_WHERE, "loss_scale", value, example=128.0, floor=SMALLEST_NORMAL)
+    return checked_scale(_WHERE, "loss_scale", value, example=128.0, minimum=SMALLEST_NORMAL)
 
 
 _CHECKS: Final = {

@@ -122,7 +122,7 @@ class Graph(Cell):
 
         Raises:
             RuntimeError: Outside of `build`, a second time, or without an optimizer.
-            ValueError: `loss` is no scalar tensor.
+            ValueError: `loss` is not a scalar tensor.
         """
         if self._losses is None:
             self._refuse("a call inside build", "one outside of it", "self.backward(loss) in build")

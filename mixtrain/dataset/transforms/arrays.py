@@ -69,7 +69,7 @@ class PadEnd:
         pad_value: What it is filled with: 0, or the empty string, by default.
 
     Raises:
-        TypeError: `pad_shape` is no list.
+        TypeError: `pad_shape` is not a list.
         ValueError: On use: the array has another number of dimensions.
 
     Example:

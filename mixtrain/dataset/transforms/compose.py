@@ -54,7 +54,7 @@ class Compose(Compound):
         transforms: A list of them. A `Compose` among them counts as what it holds.
 
     Raises:
-        TypeError: `transforms` is no list of functions.
+        TypeError: `transforms` is not a list of functions.
         ValueError: It is empty.
 
     Example:

@@ -21,7 +21,7 @@ class OneHot(TensorOperation):
         Shape (num_classes,), or (n, num_classes) for n labels, in the labels' dtype; float64 with smoothing.
 
     Raises:
-        TypeError: An argument is no number; on use, labels are not integers.
+        TypeError: An argument is not a number; on use, labels are not integers.
         ValueError: An argument is out of range; on use, a label is.
 
     Example:

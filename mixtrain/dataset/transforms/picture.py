@@ -8,7 +8,7 @@ import numpy as np
 
 
 def is_picture(value: Any) -> bool:
-    """Say whether `value` is one of Pillow's images."""
+    """Whether `value` is one of Pillow's images."""
     return any(kind.__module__ == "PIL.Image" and kind.__name__ == "Image" for kind in type(value).__mro__)
 
 

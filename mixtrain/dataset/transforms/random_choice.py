@@ -20,7 +20,7 @@ class RandomApply(Compound):
         prob: With which probability they are applied.
 
     Raises:
-        TypeError: `transforms` is no list of functions.
+        TypeError: `transforms` is not a list of functions.
         ValueError: It is empty, or `prob` is not from 0 to 1.
 
     Example:
@@ -55,7 +55,7 @@ class RandomChoice(Compound):
         transforms: A list of transforms and functions, whose results have the same dtype and rank.
 
     Raises:
-        TypeError: `transforms` is no list of functions.
+        TypeError: `transforms` is not a list of functions.
         ValueError: It is empty.
 
     Example:
@@ -85,7 +85,7 @@ class RandomOrder(Compound):
         transforms: A list of transforms and functions, each of which takes what any other gives.
 
     Raises:
-        TypeError: `transforms` is no list of functions.
+        TypeError: `transforms` is not a list of functions.
         ValueError: It is empty.
 
     Example:

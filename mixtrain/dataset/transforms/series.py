@@ -51,7 +51,7 @@ def read_operations(where: str, argument: str, operations: Any) -> list[Any]:
     """Return a list of transforms and functions.
 
     Raises:
-        TypeError: It is no list, or one of them cannot be called or is a class.
+        TypeError: It is not a list, or one of them cannot be called or is a class.
         ValueError: It is empty.
     """
     write = f"{argument}=[vision.HWC2CHW()]"

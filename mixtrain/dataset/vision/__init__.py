@@ -2,7 +2,7 @@
 
 from mixtrain.dataset.vision import c_transforms, py_transforms
 from mixtrain.dataset.vision.blur import AdjustSharpness, GaussianBlur, RandomAdjustSharpness, RandomSharpness
-from mixtrain.dataset.vision.colour import (
+from mixtrain.dataset.vision.color import (
     AdjustBrightness,
     AdjustContrast,
     AdjustHue,

@@ -1,4 +1,4 @@
-"""Arguments that many image transforms share: sizes, ranges, paddings, colours and words."""
+"""Arguments that many image transforms share: sizes, ranges, paddings, colors and words."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def degrees_range(where: str, value: Any) -> tuple[float, float]:
     return -most, most
 
 
-def colour(where: str, value: Any) -> tuple[int, ...]:
+def color(where: str, value: Any) -> tuple[int, ...]:
     """Return a fill value: one number from 0 to 255, or three."""
     values: Sequence[Any] = value if isinstance(value, (list, tuple)) else (value,)
     if len(values) not in (1, 3):

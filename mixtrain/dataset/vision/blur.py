@@ -50,7 +50,7 @@ class GaussianBlur(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
-        return backend.colours.blur(image, *self.weights)
+        return backend.colors.blur(image, *self.weights)
 
 
 def _bell(size: int, deviation: float) -> list[float]:
@@ -84,7 +84,7 @@ class AdjustSharpness(ImageOperation):
 
 def sharpen(image: Any, factor: Any) -> Any:
     """Return the image beyond its blurred self by a factor."""
-    return backend.colours.blend(image, backend.colours.smooth(image), factor)
+    return backend.colors.blend(image, backend.colors.smooth(image), factor)
 
 
 class RandomSharpness(ImageOperation):

@@ -1,4 +1,4 @@
-"""Colours in other terms: channels exchanged, greys, hue and saturation."""
+"""Colors in other terms: channels exchanged, greys, hue and saturation."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ConvertColor(TensorOperation):
         )
         check_channels("ConvertColor", image, count)
         if chosen is None:
-            return backend.colours.grey(image[..., 2::-1] if self.convert_mode in _BLUE_FIRST else image)[..., 0]
+            return backend.colors.grey(image[..., 2::-1] if self.convert_mode in _BLUE_FIRST else image)[..., 0]
         opaque = keras.ops.full_like(image[..., :1], 255 if "int" in str(image.dtype.name) else 1)
         return keras.ops.concatenate([opaque if one < 0 else image[..., one : one + 1] for one in chosen], axis=-1)
 
@@ -84,14 +84,14 @@ class Grayscale(ImageOperation):
     Source: MindSpore, `mindspore.dataset.vision.Grayscale`.
     """
 
-    colours: ClassVar[bool] = True
+    colors: ClassVar[bool] = True
 
     def __init__(self, num_output_channels: int = 1) -> None:
         self.num_output_channels = checks.one_of("Grayscale", "num_output_channels", num_output_channels, (1, 3))
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, 3)."""
-        grey = backend.colours.grey(image)
+        grey = backend.colors.grey(image)
         return grey[..., 0] if self.num_output_channels == 1 else keras.ops.repeat(grey, 3, axis=-1)
 
 
@@ -109,7 +109,7 @@ class RandomGrayscale(ImageOperation):
     Source: MindSpore, `mindspore.dataset.vision.RandomGrayscale`.
     """
 
-    colours: ClassVar[bool] = True
+    colors: ClassVar[bool] = True
     random = True
 
     def __init__(self, prob: float = 0.1) -> None:
@@ -149,7 +149,7 @@ class HsvToRgb(TensorOperation):
         )
         image = value if self.is_hwc else keras.ops.moveaxis(value, -3, -1)
         check_channels(type(self).__name__, image, 3)
-        turn = backend.colours.hsv_to_rgb if self._to_rgb else backend.colours.rgb_to_hsv
+        turn = backend.colors.hsv_to_rgb if self._to_rgb else backend.colors.rgb_to_hsv
         result = turn(keras.ops.cast(image, "float64"))
         return result if self.is_hwc else keras.ops.moveaxis(result, -1, -3)
 

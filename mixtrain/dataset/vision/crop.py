@@ -1,4 +1,4 @@
-"""Parts of images: at the centre, at a place, at random places."""
+"""Parts of images: at the center, at a place, at random places."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import PictureHabit, Seed
-from mixtrain.dataset.vision.arguments import border, colour, margins, pair
+from mixtrain.dataset.vision.arguments import border, color, margins, pair
 from mixtrain.dataset.vision.enums import Border
 from mixtrain.dataset.vision.operation import ImageOperation, TwofoldOperation
 
@@ -50,7 +50,7 @@ class CenterCrop(TwofoldOperation):
         size: (height, width), or one int for both.
 
     Raises:
-        TypeError: `size` is no int or pair.
+        TypeError: `size` is not an int or pair.
         ValueError: It is below 1.
 
     Example:
@@ -87,7 +87,7 @@ class Crop(ImageOperation):
         size: (height, width), or one int for both.
 
     Raises:
-        TypeError: An argument is no int or pair.
+        TypeError: An argument is not an int or pair.
         ValueError: An argument is out of range; on use, the part is not inside the image.
 
     Example:
@@ -147,7 +147,7 @@ class RandomCrop(ImageOperation):
         self.size = pair("RandomCrop", "size", size)
         self.padding = (0, 0, 0, 0) if padding is None else margins("RandomCrop", padding)
         self.pad_if_needed = checks.boolean("RandomCrop", "pad_if_needed", pad_if_needed)
-        self.fill_value = colour("RandomCrop", fill_value)
+        self.fill_value = color("RandomCrop", fill_value)
         self.padding_mode = border("RandomCrop", padding_mode)
 
     def image(self, image: Any, seed: Seed) -> Any:

@@ -23,7 +23,7 @@ class CutOut(TensorOperation):
         is_hwc: Whether images are (H, W, C); otherwise (C, H, W).
 
     Raises:
-        TypeError: A number is no int.
+        TypeError: A number is not an int.
         ValueError: It is below 1; on use, the value has not three dimensions.
 
     Example:
@@ -51,7 +51,7 @@ class CutOut(TensorOperation):
             own = backend.chance.fold(seed, number)
             top = backend.chance.integer(backend.chance.fold(own, 0), rows) - self.length // 2
             left = backend.chance.integer(backend.chance.fold(own, 1), columns) - self.length // 2
-            image = backend.colours.fill_box(image, top, left, top + self.length, left + self.length, 0)
+            image = backend.colors.fill_box(image, top, left, top + self.length, left + self.length, 0)
         return image if self.is_hwc else keras.ops.transpose(image, (2, 0, 1))
 
 
@@ -116,7 +116,7 @@ class RandomErasing(TensorOperation):
         height, width = ops.minimum(height[first], rows), ops.minimum(width[first], columns)
         top = chance.integer(chance.fold(seed, 3), rows - height + 1)
         left = chance.integer(chance.fold(seed, 4), columns - width + 1)
-        erased = backend.colours.fill_box(
+        erased = backend.colors.fill_box(
             image, top, left, top + height, left + width, self._filling(image, chance.fold(seed, 5))
         )
         done = chance.happens(chance.fold(seed, 0), self.prob) & ops.any(fits)
@@ -170,4 +170,4 @@ class Erase(ImageOperation):
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
         top, left, height, width = self.box
-        return backend.colours.fill_box(image, top, left, top + height, left + width, self.value)
+        return backend.colors.fill_box(image, top, left, top + height, left + width, self.value)

@@ -46,7 +46,7 @@ class RandomHorizontalFlip(ImageOperation):
         prob: With which probability.
 
     Raises:
-        TypeError: `prob` is no number.
+        TypeError: `prob` is not a number.
         ValueError: It is not from 0 to 1.
 
     Example:

@@ -17,13 +17,13 @@ class ImageOperation(TensorOperation):
     Attributes:
         batched: Whether axes before these are fine too.
         random: Whether it draws random numbers, so that each row needs its own.
-        colours: Whether there must be three channels.
+        colors: Whether there must be three channels.
         whole: Whether values must be uint8.
     """
 
     batched: ClassVar[bool] = False
     random: ClassVar[bool] = False
-    colours: ClassVar[bool] = False
+    colors: ClassVar[bool] = False
     whole: ClassVar[bool] = False
     pictures: ClassVar[PictureHabit] = "keeps"
 
@@ -63,7 +63,7 @@ class ImageOperation(TensorOperation):
                 f"{self.name}: expected an image of dtype uint8; got {dtype}. Write it before Rescale and Normalize.",
             )
         image = value if rank > 2 else value[..., None]
-        if self.colours:
+        if self.colors:
             check_channels(self.name, image, 3)
         result = self.image(image, seed)
         return result[..., 0] if rank == 2 else result
@@ -80,9 +80,9 @@ class TwofoldOperation(ImageOperation):
 
     def for_pictures(self) -> TensorOperation:
         """Return the transform with Pillow's meaning."""
-        twin = copy.copy(self)
-        twin.on_pictures = True
-        return twin
+        copied = copy.copy(self)
+        copied.on_pictures = True
+        return copied
 
 
 def check_channels(name: str, image: Any, count: int, axis: int = -1) -> None:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from mixtrain import backend
 from mixtrain.dataset.transforms.operation import PictureHabit, Seed
-from mixtrain.dataset.vision.arguments import border, colour, margins, pair
+from mixtrain.dataset.vision.arguments import border, color, margins, pair
 from mixtrain.dataset.vision.crop import both
 from mixtrain.dataset.vision.enums import Border
 from mixtrain.dataset.vision.operation import ImageOperation
@@ -42,7 +42,7 @@ class Pad(ImageOperation):
         padding_mode: Border = Border.CONSTANT,
     ) -> None:
         self.padding = margins("Pad", padding)
-        self.fill_value = colour("Pad", fill_value)
+        self.fill_value = color("Pad", fill_value)
         self.padding_mode = border("Pad", padding_mode)
 
     def image(self, image: Any, seed: Seed) -> Any:
@@ -82,7 +82,7 @@ class PadToSize(ImageOperation):
     ) -> None:
         self.size = pair("PadToSize", "size", size)
         self.offset = None if offset is None or offset == [] else pair("PadToSize", "offset", offset, at_least=0)
-        self.fill_value = colour("PadToSize", fill_value)
+        self.fill_value = color("PadToSize", fill_value)
         self.padding_mode = border("PadToSize", padding_mode)
 
     def image(self, image: Any, seed: Seed) -> Any:

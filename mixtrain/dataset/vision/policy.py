@@ -21,7 +21,7 @@ class RandomSelectSubpolicy(Compound):
         policy: The lists, of pairs (transform, probability).
 
     Raises:
-        TypeError: `policy` is no list of lists of pairs.
+        TypeError: `policy` is not a list of lists of pairs.
         ValueError: A list is empty, or a probability is not from 0 to 1.
 
     Example:
@@ -84,7 +84,7 @@ class UniformAugment(Compound):
         num_ops: How many are picked; one may be picked twice.
 
     Raises:
-        TypeError: `transforms` is no list of functions.
+        TypeError: `transforms` is not a list of functions.
         ValueError: It is empty, or `num_ops` is below 1.
 
     Example:

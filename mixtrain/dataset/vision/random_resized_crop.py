@@ -100,7 +100,7 @@ class RandomCropDecodeResize(RandomResizedCrop):
         max_attempts: How often a part is drawn that may not fit into the image; then the middle is taken.
 
     Raises:
-        ValueError: On use: the value is no file of a known kind.
+        ValueError: On use: the value is not a file of a known kind.
 
     Example:
         >>> RandomCropDecodeResize(224).size

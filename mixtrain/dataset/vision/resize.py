@@ -32,7 +32,7 @@ class Resize(Resizing):
         interpolation: How pixels are made.
 
     Raises:
-        TypeError: `size` is no int or pair, or `interpolation` no member of `Inter`.
+        TypeError: `size` is not an int or pair, or `interpolation` no member of `Inter`.
         ValueError: `size` is below 1.
 
     Example:

@@ -10,7 +10,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import PictureHabit, Seed
-from mixtrain.dataset.vision.arguments import colour, degrees_range, limits, word
+from mixtrain.dataset.vision.arguments import color, degrees_range, limits, word
 from mixtrain.dataset.vision.enums import Inter
 from mixtrain.dataset.vision.operation import ImageOperation
 
@@ -36,7 +36,7 @@ class _Turn(ImageOperation):
             checks.instance(self.name, "center", center, (tuple, list), "center=(16, 16)")
             if len(center) != 2:
                 raise checks.fail_value(self.name, "center must be (x, y)", center, "center=(16, 16)")
-        self.fill_value = colour(self.name, fill_value)
+        self.fill_value = color(self.name, fill_value)
 
     def _turned(self, image: Any, degrees: Any) -> Any:
         rows, columns = backend.images.size_of(image)
@@ -54,7 +54,7 @@ class _Turn(ImageOperation):
 
 
 def _middle(image: Any) -> tuple[Any, Any]:
-    """Return x and y of the image's centre."""
+    """Return x and y of the image's center."""
     rows, columns = (keras.ops.cast(size, "float32") for size in backend.images.size_of(image))
     return (columns - 1.0) / 2.0, (rows - 1.0) / 2.0
 
@@ -184,7 +184,7 @@ class RandomAffine(ImageOperation):
             shear = (-most, most)
         self.shear = _two_ranges(where, "shear", shear, (-180.0, 180.0))
         self.sampling = sampling(where, resample)
-        self.fill_value = colour(where, fill_value)
+        self.fill_value = color(where, fill_value)
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
@@ -234,7 +234,7 @@ class Affine(ImageOperation):
         both = shear if isinstance(shear, (list, tuple)) else (shear, 0.0)
         self.shear = tuple(checks.number("Affine", "shear", value, at_least=-180.0, at_most=180.0) for value in both)
         self.sampling = sampling("Affine", resample)
-        self.fill_value = colour("Affine", fill_value)
+        self.fill_value = color("Affine", fill_value)
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""

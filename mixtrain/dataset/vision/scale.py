@@ -22,7 +22,7 @@ class Rescale(TensorOperation):
         shift: What is added.
 
     Raises:
-        TypeError: An argument is no number.
+        TypeError: An argument is not a number.
 
     Example:
         >>> import numpy as np
@@ -40,11 +40,11 @@ class Rescale(TensorOperation):
 
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
-        return backend.colours.scale_values(value, self.rescale, self.shift)
+        return backend.colors.scale_values(value, self.rescale, self.shift)
 
     def block(self, values: Any) -> Any:
         """Return the results for a block of rows."""
-        return backend.colours.scale_values(values, self.rescale, self.shift)
+        return backend.colors.scale_values(values, self.rescale, self.shift)
 
 
 class Normalize(TensorOperation):
@@ -56,7 +56,7 @@ class Normalize(TensorOperation):
         is_hwc: Whether images are (H, W, C); otherwise (C, H, W).
 
     Raises:
-        TypeError: `mean` or `std` is no list of numbers.
+        TypeError: `mean` or `std` is not a list of numbers.
         ValueError: They differ in length or are out of range; on use, images have another number of channels.
 
     Example:

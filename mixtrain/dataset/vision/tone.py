@@ -23,7 +23,7 @@ class Invert(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (..., H, W, C)."""
-        return backend.colours.invert(image)
+        return backend.colors.invert(image)
 
 
 class Equalize(TwofoldOperation):
@@ -36,7 +36,7 @@ class Equalize(TwofoldOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
-        return backend.colours.equalize(image, like_pillow=self.on_pictures)
+        return backend.colors.equalize(image, like_pillow=self.on_pictures)
 
 
 class AutoContrast(ImageOperation):
@@ -67,7 +67,7 @@ class AutoContrast(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
-        return backend.colours.auto_contrast(image, self.cutoff, self.ignore)
+        return backend.colors.auto_contrast(image, self.cutoff, self.ignore)
 
 
 class Solarize(ImageOperation):
@@ -94,7 +94,7 @@ class Solarize(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (..., H, W, C)."""
-        return backend.colours.solarize(image, *self.threshold)
+        return backend.colors.solarize(image, *self.threshold)
 
 
 class RandomSolarize(ImageOperation):
@@ -122,12 +122,12 @@ class RandomSolarize(ImageOperation):
         """Return the result for a tensor (H, W, C)."""
         low, high = self.threshold
         if low == high:
-            return backend.colours.solarize(image, low, 255)
+            return backend.colors.solarize(image, low, 255)
         one, other = (
             low + backend.chance.integer(backend.chance.fold(seed, number), high - low + 1) for number in (0, 1)
         )
         start, end = keras.ops.minimum(one, other), keras.ops.maximum(one, other)
-        return backend.colours.solarize(image, start, keras.ops.where(start == end, 255, end))
+        return backend.colors.solarize(image, start, keras.ops.where(start == end, 255, end))
 
 
 class Posterize(ImageOperation):
@@ -154,7 +154,7 @@ class Posterize(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (..., H, W, C)."""
-        return backend.colours.posterize(image, self.bits)
+        return backend.colors.posterize(image, self.bits)
 
 
 class RandomPosterize(ImageOperation):
@@ -181,7 +181,7 @@ class RandomPosterize(ImageOperation):
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
         low, high = self.bits
-        return backend.colours.posterize(image, low + backend.chance.integer(seed, high - low + 1))
+        return backend.colors.posterize(image, low + backend.chance.integer(seed, high - low + 1))
 
 
 class _Perhaps(ImageOperation):

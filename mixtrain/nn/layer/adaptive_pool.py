@@ -61,7 +61,7 @@ class AdaptiveAvgPool1d(_AdaptivePool):
         (N, C, output_size) or (C, output_size), format of `x`.
 
     Raises:
-        TypeError: `output_size` is no int.
+        TypeError: `output_size` is not an int.
         ValueError: It is out of range, or `x` has another number of axes.
 
     Example:
@@ -116,7 +116,7 @@ class AdaptiveMaxPool1d(_AdaptivePool):
         (N, C, output_size) or (C, output_size), format of `x`.
 
     Raises:
-        TypeError: `output_size` is no int.
+        TypeError: `output_size` is not an int.
         ValueError: It is out of range, or `x` has another number of axes.
 
     Example:

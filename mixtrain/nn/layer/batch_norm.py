@@ -1,4 +1,4 @@
-"""`BatchNorm1d` and `BatchNorm2d`: each channel normalised over the batch, arithmetic always in float32."""
+"""`BatchNorm1d` and `BatchNorm2d`: each channel normalized over the batch, arithmetic always in float32."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from mixtrain.precision.families import Family
 
 
 class BatchNorm(Cell):
-    """What the batch normalisations share: parameters, which statistics are used, and how the moving ones move."""
+    """What the batch normalizations share: parameters, which statistics are used, and how the moving ones move."""
 
-    precision_family: ClassVar[Family] = "normalisation"
+    precision_family: ClassVar[Family] = "normalization"
     _ranks: ClassVar[tuple[int, ...]]
     _axes: ClassVar[str]
 
@@ -55,27 +55,27 @@ class BatchNorm(Cell):
         self.beta = Parameter(initializer(beta_init, shape, dtype), name="beta", requires_grad=affine)
 
     def construct(self, x: Any) -> Any:
-        """Normalise `x`; in training also move the moving statistics."""
+        """Normalize `x`; in training also move the moving statistics."""
         x = float_tensor(self, x)
         check_rank(self, x, self._ranks, self._axes)
         check_width(self, x, 1, self.num_features, noun="channels", argument="num_features")
         dtype = as_dtype(x.dtype)
         if dtype != float32 and not is_half(dtype):
-            return keras.ops.cast(self._normalise(keras.ops.cast(x, float32)), dtype)
-        return self._normalise(x)
+            return keras.ops.cast(self._normalize(keras.ops.cast(x, float32)), dtype)
+        return self._normalize(x)
 
-    def _normalise(self, x: Any) -> Any:
-        """Normalise a half or float32 tensor whose channels are on axis 1."""
+    def _normalize(self, x: Any) -> Any:
+        """Normalize a half or float32 tensor whose channels are on axis 1."""
         ops = keras.ops
         if len(x.shape) == 4:
-            return backend.from_channels_last(self._normalise_channels_last(backend.to_channels_last(x)))
+            return backend.from_channels_last(self._normalize_channels_last(backend.to_channels_last(x)))
         if len(x.shape) == 2:
-            return ops.squeeze(self._normalise_channels_last(x[:, None, None, :]), (1, 2))
-        y = self._normalise_channels_last(ops.transpose(x, (0, 2, 1))[:, None])
+            return ops.squeeze(self._normalize_channels_last(x[:, None, None, :]), (1, 2))
+        y = self._normalize_channels_last(ops.transpose(x, (0, 2, 1))[:, None])
         return ops.transpose(ops.squeeze(y, 1), (0, 2, 1))
 
-    def _normalise_channels_last(self, x: Any) -> Any:
-        """Normalise a tensor (N, H, W, C), half or float32."""
+    def _normalize_channels_last(self, x: Any) -> Any:
+        """Normalize a tensor (N, H, W, C), half or float32."""
         gamma, beta = (keras.ops.cast(parameter.value, float32) for parameter in (self.gamma, self.beta))
         of_batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics
         # The statistics are float32 even where parameters are read as half.
@@ -98,7 +98,7 @@ class BatchNorm(Cell):
 
 
 class BatchNorm2d(BatchNorm):
-    """Normalise each channel of images over the batch, height and width, then scale and shift it.
+    """Normalize each channel of images over the batch, height and width, then scale and shift it.
 
     Args:
         num_features: Channels of the input.
@@ -118,7 +118,7 @@ class BatchNorm2d(BatchNorm):
         x (N, num_features, H, W), floating point.
 
     Returns:
-        Shape and format of `x`. Arithmetic is float32. The batch's variance divides by n to normalise and by n - 1
+        Shape and format of `x`. Arithmetic is float32. The batch's variance divides by n to normalize and by n - 1
         where the moving variance takes it up.
 
     Raises:
@@ -138,7 +138,7 @@ class BatchNorm2d(BatchNorm):
 
 
 class BatchNorm1d(BatchNorm):
-    """Normalise each channel of vectors or sequences over the batch, then scale and shift it.
+    """Normalize each channel of vectors or sequences over the batch, then scale and shift it.
 
     Args:
         num_features: Channels of the input.

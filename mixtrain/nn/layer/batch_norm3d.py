@@ -1,4 +1,4 @@
-"""`BatchNorm3d`: each channel of volumes normalised over the batch, arithmetic always in float32."""
+"""`BatchNorm3d`: each channel of volumes normalized over the batch, arithmetic always in float32."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mixtrain.precision.families import Family
 
 
 class BatchNorm3d(Cell):
-    """Normalise each channel of volumes over the batch, depth, height and width, then scale and shift it.
+    """Normalize each channel of volumes over the batch, depth, height and width, then scale and shift it.
 
     Args:
         num_features: Channels of the input.
@@ -46,7 +46,7 @@ class BatchNorm3d(Cell):
     Source: MindSpore, `mindspore.nn.BatchNorm3d`.
     """
 
-    precision_family: ClassVar[Family] = "normalisation"
+    precision_family: ClassVar[Family] = "normalization"
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class BatchNorm3d(Cell):
         )
 
     def construct(self, x: Any) -> Any:
-        """Normalise `x` with depth and height seen as one axis."""
+        """Normalize `x` with depth and height seen as one axis."""
         x = float_tensor(self, x)
         check_rank(self, x, (5,), "(N, C, D, H, W)")
         check_width(self, x, 1, self.bn2d.num_features, noun="channels", argument="num_features")

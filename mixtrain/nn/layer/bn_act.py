@@ -1,4 +1,4 @@
-"""`Conv2dBnAct` and `DenseBnAct`: a layer, a normalisation and an activation as one cell."""
+"""`Conv2dBnAct` and `DenseBnAct`: a layer, a normalization and an activation as one cell."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Conv2dBnAct(_BnAct):
         has_bias: Whether a bias is added.
         weight_init: What `initializer` accepts.
         bias_init: Likewise.
-        has_bn: Whether the output is normalised.
+        has_bn: Whether the output is normalized.
         momentum: `BatchNorm2d`'s.
         eps: `BatchNorm2d`'s.
         activation: A name, a Cell, a Keras layer or a function of a tensor; None for none.
@@ -100,7 +100,7 @@ class Conv2dBnAct(_BnAct):
         self._follow(BatchNorm2d(out_channels, eps, momentum), has_bn, activation, alpha, after_fake)
 
     def construct(self, x: Any) -> Any:
-        """Convolve, normalise and activate `x`."""
+        """Convolve, normalize and activate `x`."""
         return self._followed(self.conv(x))
 
 
@@ -113,7 +113,7 @@ class DenseBnAct(_BnAct):
         weight_init: What `initializer` accepts.
         bias_init: Likewise.
         has_bias: Whether a bias is added.
-        has_bn: Whether the output is normalised.
+        has_bn: Whether the output is normalized.
         momentum: `BatchNorm1d`'s.
         eps: `BatchNorm1d`'s.
         activation: A name, a Cell, a Keras layer or a function of a tensor; None for none.
@@ -157,5 +157,5 @@ class DenseBnAct(_BnAct):
         self._follow(BatchNorm1d(out_channels, eps, momentum), has_bn, activation, alpha, after_fake)
 
     def construct(self, x: Any) -> Any:
-        """Map, normalise and activate `x`."""
+        """Map, normalize and activate `x`."""
         return self._followed(self.dense(x))

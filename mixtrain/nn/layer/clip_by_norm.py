@@ -26,7 +26,7 @@ class ClipByNorm(Cell):
         Shape and format of `x`; the norm is computed in float32.
 
     Raises:
-        TypeError: `axis` is no int, tuple or None.
+        TypeError: `axis` is not an int, tuple or None.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

@@ -173,7 +173,7 @@ class CellList(_Cells):
         """Add all cells of a list at the end; return this one.
 
         Raises:
-            TypeError: `cells` is no list, tuple or CellList.
+            TypeError: `cells` is not a list, tuple or CellList.
         """
         checks.instance("CellList.extend", "cells", cells, (list, tuple, CellList), "extend([first, second])")
         for cell in list(cells):

@@ -28,7 +28,7 @@ class Dropout(Cell):
         Shape and format of `x`; outside training `x` itself.
 
     Raises:
-        TypeError: A probability is no number.
+        TypeError: A probability is not a number.
         ValueError: A probability is out of range.
 
     Example:

@@ -93,7 +93,7 @@ class Mish(Elementwise):
 
 
 class SeLU(Elementwise):
-    """The self-normalising ELU. Example: ``nn.SeLU()(x)``. Source: MindSpore, `mindspore.nn.SeLU`."""
+    """The self-normalizing ELU. Example: ``nn.SeLU()(x)``. Source: MindSpore, `mindspore.nn.SeLU`."""
 
     _of = staticmethod(_ops.selu)
 
@@ -167,7 +167,7 @@ class LeakyReLU(_Sloped):
         alpha: Slope of the negative side.
 
     Raises:
-        TypeError: `alpha` is no number.
+        TypeError: `alpha` is not a number.
 
     Example:
         >>> import mixtrain.nn as nn
@@ -269,7 +269,7 @@ class RReLU(Cell):
         upper: Largest slope.
 
     Raises:
-        TypeError: A slope is no number.
+        TypeError: A slope is not a number.
         ValueError: `upper` is less than `lower`.
 
     Example:

@@ -27,7 +27,7 @@ class Flatten(Cell):
         The same numbers in the same (channels-first) order; axes outside the range stay.
 
     Raises:
-        TypeError: An argument is no int.
+        TypeError: An argument is not an int.
         ValueError: An axis is out of range for `x`, or the first comes after the last.
 
     Example:

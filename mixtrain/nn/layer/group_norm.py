@@ -1,4 +1,4 @@
-"""`GroupNorm`: the channels of each sample normalised group by group, arithmetic always in float32."""
+"""`GroupNorm`: the channels of each sample normalized group by group, arithmetic always in float32."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mixtrain.precision.families import Family
 
 
 class GroupNorm(Cell):
-    """Split the channels into groups, normalise each group of each sample, then scale and shift each channel.
+    """Split the channels into groups, normalize each group of each sample, then scale and shift each channel.
 
     Args:
         num_groups: Number of groups; divides `num_channels`.
@@ -51,7 +51,7 @@ class GroupNorm(Cell):
     Source: Wu and He, 2018; MindSpore, `mindspore.nn.GroupNorm`.
     """
 
-    precision_family: ClassVar[Family] = "normalisation"
+    precision_family: ClassVar[Family] = "normalization"
 
     def __init__(
         self,
@@ -78,11 +78,11 @@ class GroupNorm(Cell):
         self.beta = Parameter(initializer(beta_init, shape, dtype), name="beta", requires_grad=affine)
 
     def construct(self, x: Any) -> Any:
-        """Normalise `x`."""
+        """Normalize `x`."""
         x = float_tensor(self, x)
         check_rank(self, x, (2, 3, 4, 5), "(N, C, ...)")
         check_width(self, x, 1, self.num_channels, noun="channels", argument="num_groups=..., num_channels")
-        y, _, _ = normalise_groups(x, self.num_groups, self.gamma.value, self.beta.value, self.eps)
+        y, _, _ = normalize_groups(x, self.num_groups, self.gamma.value, self.beta.value, self.eps)
         return y
 
     def extend_repr(self) -> str:
@@ -90,8 +90,8 @@ class GroupNorm(Cell):
         return f"num_groups={self.num_groups}, num_channels={self.num_channels}"
 
 
-def normalise_groups(x: Any, groups: int, gamma: Any, beta: Any, eps: float) -> tuple[Any, Any, Any]:
-    """Normalise each group of channels of each sample, in float32.
+def normalize_groups(x: Any, groups: int, gamma: Any, beta: Any, eps: float) -> tuple[Any, Any, Any]:
+    """Normalize each group of channels of each sample, in float32.
 
     Args:
         x: A tensor (N, C, ...).
@@ -110,6 +110,6 @@ def normalise_groups(x: Any, groups: int, gamma: Any, beta: Any, eps: float) -> 
         ops.reshape(ops.cast(parameter, float32), (groups, x.shape[1] // groups)) for parameter in (gamma, beta)
     )
     narrow = split if is_half(dtype) else ops.cast(split, float32)
-    y, mean, variance = backend.normalise_axes(narrow, scale, shift, axes=(1, 3), epsilon=eps)
+    y, mean, variance = backend.normalize_axes(narrow, scale, shift, axes=(1, 3), epsilon=eps)
     y = channels_first(ops.reshape(ops.cast(y, dtype), ops.shape(last)))
     return y, mean[:, 0, :, 0], variance[:, 0, :, 0]

@@ -19,7 +19,7 @@ def float_tensor(cell: Any, x: Any) -> Any:
     """Return an input as a tensor.
 
     Raises:
-        TypeError: It is no tensor, or holds no floating-point numbers.
+        TypeError: It is not a tensor, or holds no floating-point numbers.
     """
     if isinstance(x, keras.Variable):
         x = backend.to_tensor(x)

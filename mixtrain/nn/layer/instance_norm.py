@@ -1,4 +1,4 @@
-"""`InstanceNorm1d`, `2d` and `3d`: each channel of each sample normalised by itself, arithmetic in float32."""
+"""`InstanceNorm1d`, `2d` and `3d`: each channel of each sample normalized by itself, arithmetic in float32."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mixtrain.cell.cell import Cell
 from mixtrain.common.initializer import initializer
 from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import float32
-from mixtrain.nn.layer.group_norm import normalise_groups
+from mixtrain.nn.layer.group_norm import normalize_groups
 from mixtrain.nn.layer.inputs import check_rank, check_width, float_tensor
 from mixtrain.precision.families import Family
 
@@ -21,7 +21,7 @@ from mixtrain.precision.families import Family
 class _InstanceNorm(Cell):
     """What they share; a subclass says how many axes the input has."""
 
-    precision_family: ClassVar[Family] = "normalisation"
+    precision_family: ClassVar[Family] = "normalization"
     _axes: ClassVar[str]
 
     def __init__(
@@ -47,11 +47,11 @@ class _InstanceNorm(Cell):
         self.beta = Parameter(initializer(beta_init, shape, dtype), name="beta", requires_grad=affine)
 
     def construct(self, x: Any) -> Any:
-        """Normalise `x` by its own statistics in every mode; in training also move the moving ones."""
+        """Normalize `x` by its own statistics in every mode; in training also move the moving ones."""
         x = float_tensor(self, x)
         check_rank(self, x, (self._axes.count(",") + 1,), self._axes)
         check_width(self, x, 1, self.num_features, noun="channels", argument="num_features")
-        y, mean, variance = normalise_groups(x, self.num_features, self.gamma.value, self.beta.value, self.eps)
+        y, mean, variance = normalize_groups(x, self.num_features, self.gamma.value, self.beta.value, self.eps)
         if self.training:
             self._move(x, mean, variance)
         return y
@@ -73,7 +73,7 @@ class _InstanceNorm(Cell):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Normalise each channel of each sequence by itself, then scale and shift it.
+    """Normalize each channel of each sequence by itself, then scale and shift it.
 
     Args:
         num_features: Channels of the input.
@@ -106,7 +106,7 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Normalise each channel of each image by itself, then scale and shift it.
+    """Normalize each channel of each image by itself, then scale and shift it.
 
     Args:
         num_features: Channels of the input.
@@ -139,7 +139,7 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Normalise each channel of each volume by itself, then scale and shift it.
+    """Normalize each channel of each volume by itself, then scale and shift it.
 
     Args:
         num_features: Channels of the input.

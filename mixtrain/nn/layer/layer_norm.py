@@ -1,4 +1,4 @@
-"""`LayerNorm`: each sample normalised by its own statistics, arithmetic always in float32."""
+"""`LayerNorm`: each sample normalized by its own statistics, arithmetic always in float32."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from mixtrain.precision.families import Family
 
 
 class LayerNorm(Cell):
-    """Normalise the last axes of each sample, then scale and shift them.
+    """Normalize the last axes of each sample, then scale and shift them.
 
     Args:
         normalized_shape: Shape of `gamma` and `beta`, a tuple or list.
-        begin_norm_axis: First axis that is normalised over.
+        begin_norm_axis: First axis that is normalized over.
         begin_params_axis: First axis that `gamma` and `beta` belong to.
         gamma_init: What `initializer` accepts: the scale.
         beta_init: Likewise: the shift.
@@ -47,7 +47,7 @@ class LayerNorm(Cell):
     Source: Ba et al., 2016; MindSpore, `mindspore.nn.LayerNorm`.
     """
 
-    precision_family: ClassVar[Family] = "normalisation"
+    precision_family: ClassVar[Family] = "normalization"
 
     def __init__(
         self,
@@ -76,17 +76,17 @@ class LayerNorm(Cell):
         self.beta = Parameter(initializer(beta_init, self.normalized_shape, dtype), name="beta")
 
     def construct(self, x: Any) -> Any:
-        """Normalise `x`."""
+        """Normalize `x`."""
         x = float_tensor(self, x)
         axes = self._norm_axes(x)
         dtype = as_dtype(x.dtype)
         gamma, beta = (keras.ops.cast(parameter.value, float32) for parameter in (self.gamma, self.beta))
         narrow = x if is_half(dtype) else keras.ops.cast(x, float32)
-        y, _, _ = backend.normalise_axes(narrow, gamma, beta, axes=axes, epsilon=self.epsilon)
+        y, _, _ = backend.normalize_axes(narrow, gamma, beta, axes=axes, epsilon=self.epsilon)
         return keras.ops.cast(y, dtype)
 
     def _norm_axes(self, x: Any) -> tuple[int, ...]:
-        """Return the axes to normalise over, and check the shape against that of the parameters."""
+        """Return the axes to normalize over, and check the shape against that of the parameters."""
         shape, rank = tuple(x.shape), len(x.shape)
         for name in ("begin_norm_axis", "begin_params_axis"):
             if not -rank <= getattr(self, name) < rank:

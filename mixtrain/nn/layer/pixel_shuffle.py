@@ -24,7 +24,7 @@ class PixelShuffle(Cell):
         (N, C, H * upscale_factor, W * upscale_factor).
 
     Raises:
-        TypeError: `upscale_factor` is no int.
+        TypeError: `upscale_factor` is not an int.
         ValueError: It is less than 1, or the channels are no multiple of its square.
 
     Example:

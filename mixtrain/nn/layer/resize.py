@@ -12,7 +12,7 @@ from mixtrain.cell.cell import Cell
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.inputs import channels_first, channels_last, check_rank, float_tensor, name_of
 
-_Rule = Literal["corners", "centres", "edges"]
+_Rule = Literal["corners", "centers", "edges"]
 _LINEAR: Final = {"linear": 3, "bilinear": 4, "trilinear": 5}
 
 
@@ -20,7 +20,7 @@ class ResizeBilinear(Cell):
     """Resize images, each new pixel a mean of the nearest four old ones.
 
     Args:
-        half_pixel_centers: Whether a pixel's place is its centre (else its corner); not with `align_corners`.
+        half_pixel_centers: Whether a pixel's place is its center (else its corner); not with `align_corners`.
 
     Inputs:
         x (N, C, H, W), floating point. size: None, or the new (height, width). scale_factor: None, or an int that
@@ -55,7 +55,7 @@ class ResizeBilinear(Cell):
                 self.cls_name, "align_corners must be False with half_pixel_centers", align_corners,
                 "align_corners=False",
             )
-        rule: _Rule = "corners" if align_corners else "centres" if self.half_pixel_centers else "edges"
+        rule: _Rule = "corners" if align_corners else "centers" if self.half_pixel_centers else "edges"
         return _interpolated(x, _new_sizes(self, x, size, scale_factor), rule)
 
 
@@ -106,7 +106,7 @@ class Upsample(Cell):
         check_rank(self, x, (_LINEAR[self.mode],) if self.mode in _LINEAR else (3, 4, 5), "(N, C, ...)")
         sizes = _new_sizes(self, x, self.size, self.scale_factor)
         if self.mode != "nearest":
-            return _interpolated(x, sizes, "corners" if self.align_corners else "centres")
+            return _interpolated(x, sizes, "corners" if self.align_corners else "centers")
         y = channels_last(x)
         for axis, new in enumerate(sizes, start=1):
             places = np.arange(new) * y.shape[axis] // new

@@ -41,7 +41,7 @@ class Softmax(_AlongAxis):
         axis: The axis.
 
     Raises:
-        TypeError: `axis` is no int.
+        TypeError: `axis` is not an int.
         ValueError: `x` has no such axis.
 
     Example:
@@ -62,7 +62,7 @@ class LogSoftmax(_AlongAxis):
         axis: The axis.
 
     Raises:
-        TypeError: `axis` is no int.
+        TypeError: `axis` is not an int.
         ValueError: `x` has no such axis.
 
     Example:
@@ -101,7 +101,7 @@ class Softmax2d(Cell):
         super().__init__()
 
     def construct(self, x: Any) -> Any:
-        """Normalise `x` over its channels."""
+        """Normalize `x` over its channels."""
         x = float_tensor(self, x)
         check_rank(self, x, (3, 4), "(N, C, H, W) or (C, H, W)")
         return keras.ops.softmax(x, axis=-3)

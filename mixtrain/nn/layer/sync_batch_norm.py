@@ -1,4 +1,4 @@
-"""`SyncBatchNorm`: batch normalisation over all devices, of which there is one."""
+"""`SyncBatchNorm`: batch normalization over all devices, of which there is one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mixtrain.nn.layer.batch_norm import BatchNorm
 
 
 class SyncBatchNorm(BatchNorm):
-    """Normalise as `BatchNorm1d` and `BatchNorm2d` do: the one device's batch is the whole batch.
+    """Normalize as `BatchNorm1d` and `BatchNorm2d` do: the one device's batch is the whole batch.
 
     Args:
         num_features: Channels of the input.

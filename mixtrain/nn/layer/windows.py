@@ -74,5 +74,5 @@ def pool_sides(where: str, pad_mode: str, padding: Any, kernel: Pair) -> Sides:
 
 
 def is_integral(value: Any) -> bool:
-    """Say whether `value` is an int and no bool."""
+    """Whether `value` is an int and no bool."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)

@@ -55,7 +55,7 @@ class HingeEmbeddingLoss(LossBase):
         float32: the shape of the inputs, or a scalar.
 
     Raises:
-        TypeError: `margin` is no number.
+        TypeError: `margin` is not a number.
         ValueError: The shapes differ.
 
     Example:
@@ -93,7 +93,7 @@ class CosineEmbeddingLoss(LossBase):
         float32: (N,), or a scalar.
 
     Raises:
-        TypeError: `margin` is no number.
+        TypeError: `margin` is not a number.
         ValueError: `margin` is out of range, or the shapes do not fit.
 
     Example:
@@ -139,7 +139,7 @@ class MarginRankingLoss(LossBase):
         float32: the shape of the inputs, or a scalar.
 
     Raises:
-        TypeError: `margin` is no number.
+        TypeError: `margin` is not a number.
         ValueError: The shapes differ.
 
     Example:

@@ -133,7 +133,7 @@ class Fbeta(_ClassCounts):
         beta: How many times recall weighs as much as precision, above 0.
 
     Raises:
-        TypeError: `beta` is no number.
+        TypeError: `beta` is not a number.
         ValueError: `beta` is not above 0.
 
     Example:

@@ -202,6 +202,6 @@ def class_numbers(predictions: Any, labels: Any, axis: int = 1) -> SparseLabels 
 
 
 def is_one_hot(labels: np.ndarray) -> bool:
-    """Say whether labels (N, C, ...) hold one 1 among zeros along axis 1."""
+    """Whether labels (N, C, ...) hold one 1 among zeros along axis 1."""
     zeros_and_ones = labels.ndim > 1 and bool(np.all((labels == 0) | (labels == 1)))
     return zeros_and_ones and bool(np.all(labels.sum(axis=1) == 1))

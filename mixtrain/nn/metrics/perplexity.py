@@ -18,7 +18,7 @@ class Perplexity(Metric):
         ignore_label: Rows with this label are left out; None for none.
 
     Raises:
-        TypeError: `ignore_label` is no int.
+        TypeError: `ignore_label` is not an int.
 
     Example:
         >>> round(Perplexity()([[0.25, 0.75], [0.5, 0.5]], [0, 1]), 4)

@@ -20,7 +20,7 @@ class ROC(Metric):
         pos_label: The label that counts as positive with one class; None for 1.
 
     Raises:
-        TypeError: An argument is no int.
+        TypeError: An argument is not an int.
 
     Example:
         >>> fpr, tpr, thresholds = ROC(pos_label=1)([0.1, 0.4, 0.8], [0, 1, 1])

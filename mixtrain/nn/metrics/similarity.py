@@ -81,7 +81,7 @@ class Dice(Metric):
         smooth: Added to the denominator, above 0.
 
     Raises:
-        TypeError: `smooth` is no number.
+        TypeError: `smooth` is not a number.
         ValueError: `smooth` is not above 0.
 
     Example:

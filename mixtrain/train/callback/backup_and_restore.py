@@ -1,4 +1,4 @@
-"""`BackupAndRestore`: keeps one file from which a run that was broken off goes on."""
+"""`BackupAndRestore`: keeps one file from which a run that was interrupted goes on."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ _STEP_HOOKS: Final = ("on_train_step_begin", "on_train_step_end", "step_begin", 
 
 
 def declares_observing(callback: Callback) -> bool:
-    """Say whether a callback observes only, by the word of the class that wrote its step hooks, or of a subclass."""
+    """Whether a callback observes only, by the word of the class that wrote its step hooks, or of a subclass."""
     if not callback.observes_only:
         return False
     if "observes_only" in vars(callback):

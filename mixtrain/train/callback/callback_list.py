@@ -118,7 +118,7 @@ class CallbackList:
         return self._look_beyond
 
     def listens(self, hook: str) -> bool:
-        """Say whether somebody listens to a hook, by its name (``"on_train_step_end"``)."""
+        """Whether somebody listens to a hook, by its name (``"on_train_step_end"``)."""
         return bool(self._listeners[hook])
 
     def evaluating(

@@ -33,7 +33,7 @@ class EarlyStopping(Callback):
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range; the value is no scalar.
+        ValueError: An argument is out of range; the value is not a scalar.
 
     Example:
         >>> stopping = EarlyStopping("loss", patience=1)

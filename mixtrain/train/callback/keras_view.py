@@ -57,7 +57,7 @@ class ModelView:
 
     @property
     def epochs_done(self) -> int:
-        """How many epochs a callback of Keras's says were trained before: it has put back a run broken off then."""
+        """How many epochs a callback of Keras's says were trained before: it has put back a run interrupted then."""
         return int(getattr(self.model, "_initial_epoch", None) or 0)
 
 

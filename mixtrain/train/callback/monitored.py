@@ -44,7 +44,7 @@ class Direction:
         return math.inf if self.lower else -math.inf
 
     def better(self, value: float, than: float) -> bool:
-        """Say whether a value is an improvement; NaN never is."""
+        """Whether a value is an improvement; NaN never is."""
         return value < than - self.min_delta if self.lower else value > than + self.min_delta
 
 
@@ -85,7 +85,7 @@ def monitored_value(where: str, monitor: str, arguments: CallbackArguments) -> f
         where there is none by that name.
 
     Raises:
-        ValueError: It is no scalar.
+        ValueError: It is not a scalar.
     """
     if "epoch_results" in arguments and not any_applied(arguments.epoch_results):
         return None

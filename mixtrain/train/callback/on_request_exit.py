@@ -155,7 +155,7 @@ class OnRequestExit(Callback):
         self.exit = True
 
     def _asked(self) -> bool:
-        """Say whether the signal has come, or the file asks."""
+        """Whether the signal has come, or the file asks."""
         self.exit = self.exit or (self.config_file is not None and _asks(self.config_file))
         return self.exit
 
@@ -183,7 +183,7 @@ class OnRequestExit(Callback):
 
 
 def _asks(path: str | os.PathLike[str]) -> bool:
-    """Say whether a file asks to exit; one that is missing, or only half written, does not."""
+    """Whether a file asks to exit; one that is missing, or only half written, does not."""
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)

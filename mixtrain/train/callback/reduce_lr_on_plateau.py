@@ -33,7 +33,7 @@ class ReduceLROnPlateau(Callback):
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range; the value is no scalar; the rate is a schedule.
+        ValueError: An argument is out of range; the value is not a scalar; the rate is a schedule.
 
     Example:
         >>> import keras

@@ -48,5 +48,5 @@ def any_applied(records: StepRecords) -> bool:
 
 
 def returns_tuple(arguments: CallbackArguments) -> bool:
-    """Say whether the train network returned more than the loss."""
+    """Whether the train network returned more than the loss."""
     return isinstance(arguments.get("net_outputs"), (tuple, list))

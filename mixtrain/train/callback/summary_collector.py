@@ -24,7 +24,7 @@ _SWITCHES: Final = (
     "collect_dataset_graph",
 )
 _NAMES: Final = (*_SWITCHES, "histogram_regular", "collect_landscape")
-_MOST_TENSORS: Final = 20
+_MAX_TENSORS: Final = 20
 _PARAMETERS: Final = 5
 
 
@@ -132,7 +132,7 @@ class SummaryCollector(Callback):
                 numbers["skipped_steps"] = float(before + records.overflow[: row + 1].sum())
             record.write_numbers(int(steps[row]), numbers)
         self._add_rest(record, arguments)
-        freq = self._tensor_freq or max(self._freq, _total_steps(arguments) // _MOST_TENSORS)
+        freq = self._tensor_freq or max(self._freq, _total_steps(arguments) // _MAX_TENSORS)
         tensors_due = bool(np.any((steps == 1) | (steps % freq == 0)))
         # Of a call of many steps, what is taken here is the last one's.
         record.record(last, plugin_filter=None if tensors_due else lambda plugin: plugin != "tensor")

@@ -95,7 +95,7 @@ def test_o1_casts_operators_inside_the_network_alone() -> None:
     assert mixtrain.ops.matmul(mixtrain.Tensor(X), mixtrain.Tensor(X.T)).dtype.name == "float32"
 
 
-def test_keep_batchnorm_fp32_says_what_normalisation_gives() -> None:
+def test_keep_batchnorm_fp32_says_what_normalization_gives() -> None:
     given = {}
     for keep in ("True", "False"):
         network, _ = make_pair(opt_level="O3", keep_batchnorm_fp32=keep)

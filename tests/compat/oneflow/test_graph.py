@@ -110,14 +110,14 @@ def test_a_graph_is_compiled_once_and_anew_for_a_changed_precision() -> None:
 
 
 def test_amp_is_the_plan_of_o2_in_the_graph_alone() -> None:
-    network, twin = dense_network(), dense_network()
+    network, copied = dense_network(), dense_network()
     graph = TrainGraph(network, nn.SGD(network.trainable_params(), 0.1), amp_mode=True)
     seen = []
     network[1].register_forward_hook(lambda cell, inputs, output: seen.append(output.dtype.name))
     logits, loss = graph(X, Y)
     assert set(seen) == {"float16"} and logits.dtype.name == "float32" and loss.dtype.name == "float32"
-    amp.auto_mixed_precision(twin, "O2")
-    step = nn.TrainOneStepCell(nn.WithLossCell(twin, nn.CrossEntropyLoss()), nn.SGD(twin.trainable_params(), 0.1))
+    amp.auto_mixed_precision(copied, "O2")
+    step = nn.TrainOneStepCell(nn.WithLossCell(copied, nn.CrossEntropyLoss()), nn.SGD(copied.trainable_params(), 0.1))
     assert float(step.set_train()(mixtrain.Tensor(X), mixtrain.Tensor(Y))) == float(loss)
     assert computed_dtypes(network) == {"float32"} and network.training is False
     assert list(graph.precision_report()) == ["network"]

@@ -103,7 +103,7 @@ assert scales == [1024.0, 1024.0, 2048.0, 1024.0, 1024.0, 1024.0, 2048.0]
 good = losses[:3] + losses[4:]
 np.testing.assert_allclose(good, [1.122108, 1.107379, 1.093710, 1.081089, 1.069222, 1.058040], rtol=3e-3)
 
-# ---- a scale that stays ----
+# ---- a constant loss scale ----
 static = StaticLossScaler(128)
 assert float(static.scale(Tensor(2.0, ms.float32))) == 256.0
 one, other = static.unscale((Tensor([128.0]), Tensor([64.0, 32.0])))

@@ -1,4 +1,4 @@
-"""Normalisations over groups, instances, volumes and all devices: statistics, names, and what they refuse."""
+"""Normalizations over groups, instances, volumes and all devices: statistics, names, and what they refuse."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_instances_are_groups_of_one_channel() -> None:
 @pytest.mark.parametrize(("make", "shape"), [
     (nn.InstanceNorm1d, (2, 3, 7)), (nn.InstanceNorm2d, (2, 3, 4, 5)), (nn.InstanceNorm3d, (2, 3, 2, 3, 4)),
 ])
-def test_each_channel_of_each_sample_is_normalised_by_itself(make: Any, shape: tuple[int, ...]) -> None:
+def test_each_channel_of_each_sample_is_normalized_by_itself(make: Any, shape: tuple[int, ...]) -> None:
     x = np.random.default_rng(0).standard_normal(shape).astype(np.float32) * 3 - 2
     norm = make(3)
     axes = tuple(range(2, len(shape)))
@@ -50,7 +50,7 @@ def test_names_shapes_and_what_is_learned_are_the_references() -> None:
     assert repr(nn.GroupNorm(2, 4)) == "GroupNorm(num_groups=2, num_channels=4)"
 
 
-def test_on_one_device_sync_is_plain_batch_normalisation() -> None:
+def test_on_one_device_sync_is_plain_batch_normalization() -> None:
     one, other = nn.SyncBatchNorm(4).set_train(), nn.BatchNorm2d(4).set_train()
     assert (backend.to_numpy(one(Tensor(X))) == backend.to_numpy(other(Tensor(X)))).all()
     assert (one.moving_variance.asnumpy() == other.moving_variance.asnumpy()).all()
@@ -60,7 +60,7 @@ def test_on_one_device_sync_is_plain_batch_normalisation() -> None:
 
 
 @pytest.mark.parametrize("make", [lambda: nn.GroupNorm(2, 4), lambda: nn.InstanceNorm2d(4)])
-def test_half_is_normalised_in_float32(make: Any) -> None:
+def test_half_is_normalized_in_float32(make: Any) -> None:
     x = Tensor(X * 200, float16)
     y = make()(x)
     assert y.dtype == float16

@@ -19,7 +19,7 @@ SHAPE = (64, 3, 16, 16)
 
 
 def convolutional() -> Cell:
-    """Return four convolutions, each with batch normalisation."""
+    """Return four convolutions, each with batch normalization."""
     channels = (3, 8, 8, 16, 16)
     stack: list[Cell] = []
     for place, (before, after) in enumerate(zip(channels, channels[1:], strict=False)):
@@ -29,7 +29,7 @@ def convolutional() -> Cell:
 
 
 def various() -> Cell:
-    """Return the other normalisations, activations and poolings between convolutions."""
+    """Return the other normalizations, activations and poolings between convolutions."""
     return nn.SequentialCell(
         nn.Conv2d(3, 8, 3, has_bias=True), nn.GroupNorm(2, 8), nn.GELU(), Residual(8), nn.InstanceNorm2d(8),
         nn.LeakyReLU(), nn.Conv2d(8, 8, 3, group=8), nn.HSwish(), nn.AvgPool2d(2, 2), nn.Conv2dTranspose(8, 8, 3),
@@ -39,7 +39,7 @@ def various() -> Cell:
 
 
 def keras_convolutional() -> Any:
-    """Return a Keras network of convolutions with its normalisations, for images that come channels first."""
+    """Return a Keras network of convolutions with its normalizations, for images that come channels first."""
     layers = keras.layers
     return keras.Sequential([
         keras.Input(SHAPE[1:]), layers.Permute((2, 3, 1)),
@@ -92,7 +92,7 @@ def test_mixed_precision_holds_half_the_bytes_and_hardly_any_float32(make: Any) 
 
 
 @pytest.mark.parametrize("norm", [lambda: nn.GroupNorm(2, 8), lambda: nn.LayerNorm((16, 16), -2, -2)])
-def test_a_normalisation_holds_its_input_once(norm: Any) -> None:
+def test_a_normalization_holds_its_input_once(norm: Any) -> None:
     def network(*between: Cell) -> Cell:
         stack = [nn.Conv2d(3, 8, 3), *between, nn.Conv2d(8, 8, 3), nn.Flatten(), nn.Dense(2048, 10)]
         return nn.SequentialCell(*stack)

@@ -1,4 +1,4 @@
-"""Neighbouring cells hand channels-last tensors on, with the numbers and gradients of cells called one by one."""
+"""Neighboring cells hand channels-last tensors on, with the numbers and gradients of cells called one by one."""
 
 from __future__ import annotations
 

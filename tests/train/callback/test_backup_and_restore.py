@@ -1,4 +1,4 @@
-"""`BackupAndRestore`: a run that was broken off goes on, bit for bit, from the epoch after its file."""
+"""`BackupAndRestore`: a run that was interrupted goes on, bit for bit, from the epoch after its file."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from mixtrain import Model, backend, nn, train
-from mixtrain.train import callback as room
+from mixtrain.train import callback
 from mixtrain.train.callback import Callback, CallbackList
 from mixtrain.train.callback.callback import HOOKS
 from mixtrain.train.callback.keras_adapter import KerasCallbackAdapter
@@ -26,19 +26,19 @@ Make = Callable[[pathlib.Path], Callback]
 
 # How each callback is made; a class that is not here fails the first test.
 MAKE: dict[str, Make] = {
-    "BackupAndRestore": lambda folder: room.BackupAndRestore(folder / "backup"),
+    "BackupAndRestore": lambda folder: callback.BackupAndRestore(folder / "backup"),
     "Callback": lambda folder: Callback(),
-    "EarlyStopping": lambda folder: room.EarlyStopping("loss"),
-    "History": lambda folder: room.History(),
-    "LambdaCallback": lambda folder: room.LambdaCallback(on_train_step_end=lambda context: None),
-    "LearningRateScheduler": lambda folder: room.LearningRateScheduler(lambda rate, step: rate / 2),
-    "LossMonitor": lambda folder: room.LossMonitor(),
-    "LossScaleMonitor": lambda folder: room.LossScaleMonitor(),
-    "ModelCheckpoint": lambda folder: room.ModelCheckpoint("net", folder),
-    "OnRequestExit": lambda folder: room.OnRequestExit(directory=folder / "exit"),
-    "ReduceLROnPlateau": lambda folder: room.ReduceLROnPlateau("loss", patience=0),
-    "SummaryCollector": lambda folder: room.SummaryCollector(folder / "summary", collect_freq=1),
-    "TimeMonitor": lambda folder: room.TimeMonitor(),
+    "EarlyStopping": lambda folder: callback.EarlyStopping("loss"),
+    "History": lambda folder: callback.History(),
+    "LambdaCallback": lambda folder: callback.LambdaCallback(on_train_step_end=lambda context: None),
+    "LearningRateScheduler": lambda folder: callback.LearningRateScheduler(lambda rate, step: rate / 2),
+    "LossMonitor": lambda folder: callback.LossMonitor(),
+    "LossScaleMonitor": lambda folder: callback.LossScaleMonitor(),
+    "ModelCheckpoint": lambda folder: callback.ModelCheckpoint("net", folder),
+    "OnRequestExit": lambda folder: callback.OnRequestExit(directory=folder / "exit"),
+    "ReduceLROnPlateau": lambda folder: callback.ReduceLROnPlateau("loss", patience=0),
+    "SummaryCollector": lambda folder: callback.SummaryCollector(folder / "summary", collect_freq=1),
+    "TimeMonitor": lambda folder: callback.TimeMonitor(),
     "ProgressMonitor": lambda folder: train.progress.ProgressMonitor(3, bar=False),
 }
 DATA = np.array([[1.0, 2.0], [0.5, -1.0], [2.0, 0.25], [1.0, 1.0]], np.float32)
@@ -87,8 +87,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, boo
 
 def test_every_callback_of_the_package_is_held_to_the_contract() -> None:
     assert set(_classes()) == set(MAKE)
-    assert {name for name in MAKE if name != "ProgressMonitor"} <= set(room.__all__)
-    assert all(getattr(train, name) is getattr(room, name) for name in MAKE if name != "ProgressMonitor")
+    assert {name for name in MAKE if name != "ProgressMonitor"} <= set(callback.__all__)
+    assert all(getattr(train, name) is getattr(callback, name) for name in MAKE if name != "ProgressMonitor")
 
 
 @CALLBACKS

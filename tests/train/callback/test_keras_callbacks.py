@@ -144,7 +144,7 @@ class BreakOff(keras.callbacks.Callback):
 def test_a_run_that_broke_off_goes_on_from_keras_backup(
     cell: bool, own: bool, sink: bool, tmp_path: pathlib.Path
 ) -> None:
-    """At O2 in float16, broken off where one step of the three was good after which the scale grows."""
+    """At O2 in float16, interrupted where one step of the three was good after which the scale grows."""
 
     def model() -> Model:
         network = _network(cell)

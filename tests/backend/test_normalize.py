@@ -1,4 +1,4 @@
-"""Normalisation over axes: the numbers of the plain formula and of float64, and its gradients twice over."""
+"""Normalization over axes: the numbers of the plain formula and of float64, and its gradients twice over."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ ops = keras.ops
 
 
 def plain(x: Any, gamma: Any, beta: Any, axes: tuple[int, ...]) -> Any:
-    centred = x - ops.mean(x, axes, keepdims=True)
-    variance = ops.mean(ops.square(centred), axes, keepdims=True)
-    return centred / ops.sqrt(variance + 1e-3) * gamma + beta
+    centered = x - ops.mean(x, axes, keepdims=True)
+    variance = ops.mean(ops.square(centered), axes, keepdims=True)
+    return centered / ops.sqrt(variance + 1e-3) * gamma + beta
 
 
 def ours(x: Any, gamma: Any, beta: Any, axes: tuple[int, ...]) -> Any:
-    return backend.normalise_axes(x, gamma, beta, axes=axes, epsilon=1e-3)[0]
+    return backend.normalize_axes(x, gamma, beta, axes=axes, epsilon=1e-3)[0]
 
 
 def values_and_gradients(function: Callable[..., Any], axes: tuple[int, ...], *arguments: Any) -> list[Any]:
@@ -104,14 +104,14 @@ def gradient_in_float64(x: Any, gamma: Any, upstream: Any, epsilon: float) -> An
 @pytest.mark.parametrize("mode", on_jax_only_some(["compiled", "eager", "xla"]))
 @pytest.mark.parametrize("dtype", ROUNDING)
 def test_the_gradient_of_any_rows_is_that_of_float64(dtype: str, mode: str) -> None:
-    def gradient(normalise: Callable[..., Any], x: Any, gamma: Any, upstream: Any) -> Any:
+    def gradient(normalize: Callable[..., Any], x: Any, gamma: Any, upstream: Any) -> Any:
         def loss(x: Any) -> tuple[Any, Any]:
-            return ops.sum(ops.cast(normalise(x, gamma), "float32") * upstream), None
+            return ops.sum(ops.cast(normalize(x, gamma), "float32") * upstream), None
 
         return backend.value_and_gradient(loss, [], [x])[2][0]
 
     def own(x: Any, gamma: Any) -> Any:
-        return backend.normalise_axes(x, gamma, ops.zeros(300), axes=(1,), epsilon=1e-3)[0]
+        return backend.normalize_axes(x, gamma, ops.zeros(300), axes=(1,), epsilon=1e-3)[0]
 
     def of_keras(x: Any, gamma: Any) -> Any:
         return ops.layer_normalization(x, gamma, ops.zeros(300), axis=-1, epsilon=1e-3)
@@ -133,11 +133,11 @@ def test_the_gradient_of_any_rows_is_that_of_float64(dtype: str, mode: str) -> N
 
 
 @pytest.mark.parametrize("half", ["float16", "bfloat16"])
-def test_half_is_normalised_in_float32_and_its_gradient_is_half(half: str) -> None:
+def test_half_is_normalized_in_float32_and_its_gradient_is_half(half: str) -> None:
     x, gamma, beta = backend.to_tensor(400 * X, half), ops.ones(5), ops.zeros(5)
 
     def loss(x: Any, gamma: Any) -> Any:
-        y, *statistics = backend.normalise_axes(x, gamma, beta, axes=(3,), epsilon=1e-3)
+        y, *statistics = backend.normalize_axes(x, gamma, beta, axes=(3,), epsilon=1e-3)
         return ops.sum(ops.cast(ops.square(y), "float32")), (y, *statistics)
 
     _, (y, mean, variance), (of_x, of_gamma) = backend.value_and_gradient(loss, [], [x, gamma])
@@ -151,7 +151,7 @@ def test_half_is_normalised_in_float32_and_its_gradient_is_half(half: str) -> No
 
 def test_statistics_are_the_formulas_and_have_no_gradient() -> None:
     def total(x: Any) -> Any:
-        _, mean, variance = backend.normalise_axes(x, ops.ones(5), ops.zeros(5), axes=(0, 2), epsilon=1e-3)
+        _, mean, variance = backend.normalize_axes(x, ops.ones(5), ops.zeros(5), axes=(0, 2), epsilon=1e-3)
         return ops.sum(mean + variance), (mean, variance)
 
     _, (mean, variance), (gradient,) = backend.value_and_gradient(total, [], [backend.to_tensor(X)])

@@ -1,4 +1,4 @@
-"""Normalisation of vectors to length 1."""
+"""Normalization of vectors to length 1."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class L2Normalize(Primitive):
         self.epsilon = checks.number(self.name, "epsilon", epsilon, at_least=0, example=1e-4)
 
     def __call__(self, input_x: Any) -> Any:
-        """Normalise `input_x`; its shape and format stay."""
+        """Normalize `input_x`; its shape and format stay."""
         x = as_floats(self.name, input_x)
         axes = axes_of(self.name, self.axis, rank_of(x))
         squares = keras.ops.sum(keras.ops.square(keras.ops.cast(x, float32)), axis=axes, keepdims=True)

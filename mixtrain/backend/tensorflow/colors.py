@@ -1,4 +1,4 @@
-"""Colours of images (H, W, C): brightness, contrast, saturation, hue, tone curves, blurs, with OpenCV's rounding."""
+"""Colors of images (H, W, C): brightness, contrast, saturation, hue, tone curves, blurs, with OpenCV's rounding."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def contrast(image: Any, factor: Any) -> Any:
 
 
 def saturation(image: Any, factor: Any) -> Any:
-    """Return the image with its colours stronger by `factor`; 0 leaves greys."""
+    """Return the image with its colors stronger by `factor`; 0 leaves greys."""
     return blend(image, grey(image), factor)
 
 
@@ -186,12 +186,12 @@ def _inside(image: Any, top: Any, left: Any, bottom: Any, right: Any) -> Any:
     return (rows >= top) & (rows < bottom) & (columns >= left) & (columns < right)
 
 
-# The directions in which the colours of photographs differ, and by how much (ImageNet's principal components).
+# The directions in which the colors of photographs differ, and by how much (ImageNet's principal components).
 _DIRECTIONS = ((-0.5675, 0.7192, 0.4009), (-0.5808, -0.0045, -0.8140), (-0.5836, -0.6948, 0.4203))
 _LENGTHS = (55.46, 4.794, 1.148)
 
 
 def light(image: Any, amounts: Any) -> Any:
-    """Return the image with an amount of each of three colours added."""
+    """Return the image with an amount of each of three colors added."""
     added = tf.linalg.matvec(tf.constant(_DIRECTIONS), amounts * tf.constant(_LENGTHS))
     return saturate(tf.cast(image, tf.float32) + added, image.dtype)

@@ -1,4 +1,4 @@
-"""Normalisation in float32 of half or float32 tensors, which holds no float32 copy of them for the backward pass."""
+"""Normalization in float32 of half or float32 tensors, which holds no float32 copy of them for the backward pass."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mixtrain.backend.tensorflow.device import describe_device
 def fused_batch_norm(
     x: Any, gamma: Any, beta: Any, mean: Any, variance: Any, *, epsilon: float, training: bool
 ) -> tuple[Any, Any, Any]:
-    """Normalise a channels-last batch of rank 4.
+    """Normalize a channels-last batch of rank 4.
 
     Args:
         x: Activations (N, H, W, C), float32, float16 or bfloat16.
@@ -23,7 +23,7 @@ def fused_batch_norm(
         mean: Moving mean (C,), float32; used where `training` is False.
         variance: Moving variance (C,), float32; used where `training` is False.
         epsilon: Added to the variance.
-        training: Whether to normalise by the batch's own statistics.
+        training: Whether to normalize by the batch's own statistics.
 
     Returns:
         ``(y, batch_mean, batch_variance)``: `y` has the shape and dtype of `x`; the statistics are float32 (C,), the
@@ -34,7 +34,7 @@ def fused_batch_norm(
     single = x.shape[:3].num_elements() == 1
 
     @tf.custom_gradient  # type: ignore[untyped-decorator]
-    def normalise(x: Any, gamma: Any, beta: Any) -> tuple[Any, Any]:
+    def normalize(x: Any, gamma: Any, beta: Any) -> tuple[Any, Any]:
         y, batch_mean, batch_variance, *held = tf.raw_ops.FusedBatchNormV3(
             x=widened([x])[0] if wide else x, scale=gamma, offset=beta, epsilon=epsilon, is_training=training,
             mean=tf.zeros([0]) if training else mean, variance=tf.zeros([0]) if training else variance,
@@ -57,14 +57,14 @@ def fused_batch_norm(
 
         return (tf.cast(y, x.dtype), batch_mean, batch_variance), gradient
 
-    y, *statistics = normalise(x, gamma, beta)
+    y, *statistics = normalize(x, gamma, beta)
     return (y, *statistics) if training else (y, mean, variance)
 
 
-def normalise_axes(
+def normalize_axes(
     x: Any, gamma: Any, beta: Any, *, axes: tuple[int, ...], epsilon: float
 ) -> tuple[Any, Any, Any]:
-    """Normalise a tensor over some of its axes, by a gradient of its own: held is `x` itself, and one number a mean.
+    """Normalize a tensor over some of its axes, by a gradient of its own: held is `x` itself, and one number a mean.
 
     Args:
         x: Tensor, float32, float16 or bfloat16.
@@ -77,22 +77,22 @@ def normalise_axes(
         ``(y, mean, variance)``: `y` has the shape and dtype of `x`; the statistics are float32, keep the axes with size
         1 and have no gradient.
     """
-    y, mean, variance = _normalised(x, gamma, beta, axes, epsilon)
+    y, mean, variance = _normalized(x, gamma, beta, axes, epsilon)
     return y, tf.stop_gradient(mean), tf.stop_gradient(variance)
 
 
-def _normalised(x: Any, gamma: Any, beta: Any, axes: tuple[int, ...], epsilon: float) -> tuple[Any, Any, Any]:
+def _normalized(x: Any, gamma: Any, beta: Any, axes: tuple[int, ...], epsilon: float) -> tuple[Any, Any, Any]:
     statistics = []
 
     @tf.custom_gradient  # type: ignore[untyped-decorator]
-    def normalise(x: Any, gamma: Any, beta: Any) -> tuple[Any, Any]:
+    def normalize(x: Any, gamma: Any, beta: Any) -> tuple[Any, Any]:
         wide = tf.cast(x, tf.float32)
         mean = tf.reduce_mean(wide, axes, keepdims=True)
         # The rounding errors of the sum, taken out: over equal numbers the mean is then that number, whatever the order
         # in which the device adds. What is left of them is multiplied by up to rsqrt(epsilon), in the gradient by more.
         mean += tf.reduce_mean(wide - mean, axes, keepdims=True)
-        centred = wide - mean
-        variance = tf.reduce_mean(tf.square(centred), axes, keepdims=True)
+        centered = wide - mean
+        variance = tf.reduce_mean(tf.square(centered), axes, keepdims=True)
         scale = tf.math.rsqrt(variance + epsilon)
         statistics.extend([mean, variance])
 
@@ -105,9 +105,9 @@ def _normalised(x: Any, gamma: Any, beta: Any, axes: tuple[int, ...], epsilon: f
             of_x = seen * (of_normal - tf.reduce_mean(of_normal, axes, keepdims=True) - normal * along)
             return tf.cast(of_x, x.dtype), _summed_to(gamma, upstream * normal), _summed_to(beta, upstream)
 
-        return tf.cast(centred * scale * gamma + beta, x.dtype), gradient
+        return tf.cast(centered * scale * gamma + beta, x.dtype), gradient
 
-    return normalise(x, gamma, beta), *statistics
+    return normalize(x, gamma, beta), *statistics
 
 
 def _summed_to(parameter: Any, values: Any) -> Any:

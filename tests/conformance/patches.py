@@ -1,4 +1,4 @@
-"""What a reader mends before the blocks of a seed document run, and the blocks that are no MindSpore code: data."""
+"""What a reader patches before the blocks of a seed document run, and the blocks that are no MindSpore code: data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.conformance.documents import Block, parses
 
 
 @dataclasses.dataclass(frozen=True)
-class Mend:
+class Patch:
     """What was lost when a page became text, for one block, and how a reader puts it back.
 
     Attributes:
@@ -29,19 +29,19 @@ class Mend:
 
 
 # By document (the beginning of its file name) and number of the block, counted from 0.
-MENDS: Final[dict[str, dict[int, Mend]]] = {
+PATCHES: Final[dict[str, dict[int, Patch]]] = {
     "000": {
-        4: Mend("mstype is used before any block imports it", before="from mindspore import dtype as mstype"),
+        4: Patch("mstype is used before any block imports it", before="from mindspore import dtype as mstype"),
     },
     "002": {
-        6: Mend(
+        6: Patch(
             "with block 7: a docstring runs over two fences, and the second part lost four columns",
             joined_with_next=True, indent_next=4,
         ),
     },
     "003": {
-        2: Mend("the compiler's timing report was pasted behind the last line", until="TotalTime = "),
-        4: Mend("loss_scale is used where only its value, 1024.0, was written", before="loss_scale = 1024.0"),
+        2: Patch("the compiler's timing report was pasted behind the last line", until="TotalTime = "),
+        4: Patch("loss_scale is used where only its value, 1024.0, was written", before="loss_scale = 1024.0"),
     },
 }
 
@@ -52,27 +52,27 @@ OTHER_FRAMEWORKS: Final[dict[str, str]] = {
 }
 
 
-def mended(document: str, blocks: list[Block]) -> list[tuple[int, Block, str]]:
-    """Return the blocks ready to run, each with its number and the reason of its mend ("" for none).
+def patched(document: str, blocks: list[Block]) -> list[tuple[int, Block, str]]:
+    """Return the blocks ready to run, each with its number and the reason of its patch ("" for none).
 
     Raises:
         ValueError: A block is no Python even then.
     """
-    mends = MENDS.get(document, {})
+    patches = PATCHES.get(document, {})
     result: list[tuple[int, Block, str]] = []
     numbers = iter(range(len(blocks)))
     for number in numbers:
-        block, mend = blocks[number], mends.get(number)
+        block, patch = blocks[number], patches.get(number)
         source = block.source
-        if mend is not None:
-            if mend.until is not None:
-                source = source[: source.index(mend.until)]
-            if mend.joined_with_next:  # One block in the table, the second part under the first's number.
+        if patch is not None:
+            if patch.until is not None:
+                source = source[: source.index(patch.until)]
+            if patch.joined_with_next:  # One block in the table, the second part under the first's number.
                 following = blocks[next(numbers)].source
-                source = f"{source}\n{textwrap.indent(following, ' ' * mend.indent_next)}"
-            if mend.before:
-                source = f"{mend.before}\n{source}"
+                source = f"{source}\n{textwrap.indent(following, ' ' * patch.indent_next)}"
+            if patch.before:
+                source = f"{patch.before}\n{source}"
         if not parses(source):
             raise ValueError(f"{document}: expected Python in block {number} (line {block.line}); got\n{source}")
-        result.append((number, Block(block.line, source), mend.reason if mend else ""))
+        result.append((number, Block(block.line, source), patch.reason if patch else ""))
     return result

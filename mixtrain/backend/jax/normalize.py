@@ -1,4 +1,4 @@
-"""Normalisation in float32 of half or float32 tensors, which holds no float32 copy of them for the backward pass."""
+"""Normalization in float32 of half or float32 tensors, which holds no float32 copy of them for the backward pass."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 def fused_batch_norm(
     x: Any, gamma: Any, beta: Any, mean: Any, variance: Any, *, epsilon: float, training: bool
 ) -> tuple[Any, Any, Any]:
-    """Normalise a channels-last batch of rank 4.
+    """Normalize a channels-last batch of rank 4.
 
     Args:
         x: Activations (N, H, W, C), float32, float16 or bfloat16.
@@ -21,7 +21,7 @@ def fused_batch_norm(
         mean: Moving mean (C,), float32; used where `training` is False.
         variance: Moving variance (C,), float32; used where `training` is False.
         epsilon: Added to the variance.
-        training: Whether to normalise by the batch's own statistics.
+        training: Whether to normalize by the batch's own statistics.
 
     Returns:
         ``(y, batch_mean, batch_variance)``: `y` has the shape and dtype of `x`; the statistics are float32 (C,), the
@@ -30,16 +30,16 @@ def fused_batch_norm(
     if not training:
         scale = jax.lax.rsqrt(variance + epsilon) * gamma
         return ((x.astype(jnp.float32) - mean) * scale + beta).astype(x.dtype), mean, variance
-    y, batch_mean, batch_variance = normalise_axes(x, gamma, beta, axes=(0, 1, 2), epsilon=epsilon)
+    y, batch_mean, batch_variance = normalize_axes(x, gamma, beta, axes=(0, 1, 2), epsilon=epsilon)
     count = math.prod(x.shape[:3])
     corrected = batch_variance * (count / (count - 1) if count > 1 else 0.0)
     return y, batch_mean.reshape(-1), corrected.reshape(-1)
 
 
-def normalise_axes(
+def normalize_axes(
     x: Any, gamma: Any, beta: Any, *, axes: tuple[int, ...], epsilon: float
 ) -> tuple[Any, Any, Any]:
-    """Normalise a tensor over some of its axes, by a gradient of its own: held is `x` itself, and one number a mean.
+    """Normalize a tensor over some of its axes, by a gradient of its own: held is `x` itself, and one number a mean.
 
     Args:
         x: Tensor, float32, float16 or bfloat16.
@@ -52,7 +52,7 @@ def normalise_axes(
         ``(y, mean, variance)``: `y` has the shape and dtype of `x`; the statistics are float32, keep the axes with size
         1 and have no gradient.
     """
-    y, mean, variance = _normalised(axes, epsilon, x, gamma, beta)
+    y, mean, variance = _normalized(axes, epsilon, x, gamma, beta)
     return y, jax.lax.stop_gradient(mean), jax.lax.stop_gradient(variance)
 
 
@@ -62,9 +62,9 @@ def _formula(axes: tuple[int, ...], epsilon: float, x: Any, gamma: Any, beta: An
     # The rounding errors of the sum, taken out: over equal numbers the mean is then that number, whatever the order in
     # which the device adds. What is left of them is multiplied by up to rsqrt(epsilon), in the gradient by more.
     mean += jnp.mean(wide - mean, axes, keepdims=True)
-    centred = wide - mean
-    variance = jnp.mean(jnp.square(centred), axes, keepdims=True)
-    return (centred * jax.lax.rsqrt(variance + epsilon) * gamma + beta).astype(x.dtype), mean, variance
+    centered = wide - mean
+    variance = jnp.mean(jnp.square(centered), axes, keepdims=True)
+    return (centered * jax.lax.rsqrt(variance + epsilon) * gamma + beta).astype(x.dtype), mean, variance
 
 
 def _forward(axes: tuple[int, ...], epsilon: float, x: Any, gamma: Any, beta: Any) -> tuple[Any, Any]:
@@ -85,8 +85,8 @@ def _backward(axes: tuple[int, ...], epsilon: float, held: Any, upstream: Any) -
     return of_x.astype(x.dtype), _summed_to(gamma, wide * normal), _summed_to(beta, wide)
 
 
-_normalised = jax.custom_vjp(_formula, nondiff_argnums=(0, 1))
-_normalised.defvjp(_forward, _backward)
+_normalized = jax.custom_vjp(_formula, nondiff_argnums=(0, 1))
+_normalized.defvjp(_forward, _backward)
 
 
 def _summed_to(parameter: Any, values: Any) -> Any:

@@ -15,7 +15,7 @@ from mixtrain.dataset.vision.operation import ImageOperation
 class _Adjust(ImageOperation):
     """The base of the four that follow: one number, one function of an image and that number."""
 
-    colours: ClassVar[bool] = True
+    colors: ClassVar[bool] = True
     argument: ClassVar[str]
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, None)
     change: ClassVar[Any]  # A function of an image and the number.
@@ -44,7 +44,7 @@ class AdjustBrightness(_Adjust):
     """
 
     argument = "brightness_factor"
-    change = staticmethod(backend.colours.brighten)
+    change = staticmethod(backend.colors.brighten)
 
     def __init__(self, brightness_factor: float) -> None:
         self._set(brightness_factor)
@@ -65,14 +65,14 @@ class AdjustContrast(_Adjust):
     """
 
     argument = "contrast_factor"
-    change = staticmethod(backend.colours.contrast)
+    change = staticmethod(backend.colors.contrast)
 
     def __init__(self, contrast_factor: float) -> None:
         self._set(contrast_factor)
 
 
 class AdjustSaturation(_Adjust):
-    """The image with stronger or weaker colours.
+    """The image with stronger or weaker colors.
 
     Args:
         saturation_factor: The factor; 0 gives greys.
@@ -86,7 +86,7 @@ class AdjustSaturation(_Adjust):
     """
 
     argument = "saturation_factor"
-    change = staticmethod(backend.colours.saturation)
+    change = staticmethod(backend.colors.saturation)
 
     def __init__(self, saturation_factor: float) -> None:
         self._set(saturation_factor)
@@ -108,7 +108,7 @@ class AdjustHue(_Adjust):
 
     argument = "hue_factor"
     bounds = (-0.5, 0.5)
-    change = staticmethod(backend.colours.hue)
+    change = staticmethod(backend.colors.hue)
 
     def __init__(self, hue_factor: float) -> None:
         self._set(hue_factor)
@@ -124,7 +124,7 @@ class RandomColorAdjust(ImageOperation):
         hue: A range for the share of the circle, from -0.5 to 0.5; or a number h, for (-h, h).
 
     Raises:
-        TypeError: An argument is no number or pair.
+        TypeError: An argument is not a number or pair.
         ValueError: An argument is out of range; on use, images have not three channels.
 
     Example:
@@ -135,7 +135,7 @@ class RandomColorAdjust(ImageOperation):
     Source: MindSpore, `mindspore.dataset.vision.RandomColorAdjust`.
     """
 
-    colours: ClassVar[bool] = True
+    colors: ClassVar[bool] = True
     random = True
 
     def __init__(
@@ -152,12 +152,12 @@ class RandomColorAdjust(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, 3)."""
-        colours = backend.colours
+        colors = backend.colors
         changes = (
-            (colours.brighten, self.brightness, 1.0),
-            (colours.contrast, self.contrast, 1.0),
-            (colours.saturation, self.saturation, 1.0),
-            (colours.hue, self.hue, 0.0),
+            (colors.brighten, self.brightness, 1.0),
+            (colors.contrast, self.contrast, 1.0),
+            (colors.saturation, self.saturation, 1.0),
+            (colors.hue, self.hue, 0.0),
         )
         chance, active = backend.chance, []
         for number, (change, (low, high), nothing) in enumerate(changes):
@@ -183,7 +183,7 @@ class RandomColorAdjust(ImageOperation):
 
 
 class RandomColor(ImageOperation):
-    """Colours stronger or weaker by a random factor.
+    """Colors stronger or weaker by a random factor.
 
     Args:
         degrees: The range (min, max) of the factor; 0 gives greys, 1 the image.
@@ -196,7 +196,7 @@ class RandomColor(ImageOperation):
     Source: MindSpore, `mindspore.dataset.vision.RandomColor`.
     """
 
-    colours: ClassVar[bool] = True
+    colors: ClassVar[bool] = True
     random = True
 
     def __init__(self, degrees: Sequence[float] = (0.1, 1.9)) -> None:
@@ -204,11 +204,11 @@ class RandomColor(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, 3)."""
-        return backend.colours.saturation(image, backend.chance.uniform(seed, *self.degrees))
+        return backend.colors.saturation(image, backend.chance.uniform(seed, *self.degrees))
 
 
 class RandomLighting(ImageOperation):
-    """Random amounts of the colours in which photographs differ most, added.
+    """Random amounts of the colors in which photographs differ most, added.
 
     Args:
         alpha: The standard deviation of the amounts.
@@ -221,7 +221,7 @@ class RandomLighting(ImageOperation):
     Source: MindSpore, `mindspore.dataset.vision.RandomLighting`.
     """
 
-    colours: ClassVar[bool] = True
+    colors: ClassVar[bool] = True
     random = True
     pictures: ClassVar[PictureHabit] = "keeps"
 
@@ -230,4 +230,4 @@ class RandomLighting(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, 3)."""
-        return backend.colours.light(image, backend.chance.normal(seed, self.alpha, (3,)))
+        return backend.colors.light(image, backend.chance.normal(seed, self.alpha, (3,)))
