@@ -95,15 +95,17 @@ def _norm(tensors: list[np.ndarray]) -> float:
 
 
 def rounding(case: Case, theirs: Any, start: list[np.ndarray]) -> float:
-    """Return how far Keras's own run comes from itself with first weights that differ by a rounding.
+    """Return how far Keras's own runs come from each other with first weights that differ by a rounding.
 
     Where gradients cancel out, as those of a bias before normalization do, only the order of operations is left.
     """
     size = {None: 2.0**-24, "float16": 2.0**-12, "bfloat16": 2.0**-9}[case.half]
-    signs = np.random.default_rng(case.seed)
-    near = [(one * (1 + size * np.sign(signs.standard_normal(one.shape)))).astype(one.dtype) for one in start]
-    _, *again = in_keras(case, near)
-    return distance(again, theirs, start, case.half is not None)
+    signs, found = np.random.default_rng(case.seed), []
+    for _ in range(3):
+        near = [(one * (1 + size * np.sign(signs.standard_normal(one.shape)))).astype(one.dtype) for one in start]
+        _, *again = in_keras(case, near)
+        found.append(distance(again, theirs, start, case.half is not None))
+    return max(found)
 
 
 @pytest.mark.parametrize("seed", SEEDS[:COUNT])
