@@ -21,7 +21,7 @@ from mixtrain.train.feed import Feed
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.records import StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
-from mixtrain.train.step_groups import grouped, replayed, untold
+from mixtrain.train.step_groups import group_calls, grouped, run_group
 from mixtrain.train.stepper import Stepper
 
 
@@ -145,26 +145,32 @@ def _run_pass(run: TrainingRun, epoch: int) -> Iterator[StepRecords]:
             run.arguments._set(net_outputs=run.stepper.outputs, step_results=records)
             run.callbacks.on_train_step_end(run.context)
             yield records
-            if run.context.get_stop_requested():
-                return
     size = run.feed.size
-    if not run.sink and size is not None and steps < size:
+    if not run.sink and size is not None and steps < size and not run.context.get_stop_requested():
         _ended_early(steps, size, epoch)
 
 
 def _host_calls(run: TrainingRun, epoch: int) -> _Calls:
-    """Yield (batch, call, 1) for each batch of a pass; calls run several steps where nobody needs control between."""
+    """Yield the calls of a pass, until a stop is requested.
+
+    Where no callback needs control between steps, several run together: a stop that is requested while callbacks are
+    told of them takes effect after the last.
+    """
+    told = run.callbacks.listens("on_train_step_begin") or run.callbacks.listens("on_train_step_end")
     for group in _groups(run, epoch):
         if len(group) == 1:
             yield group[0], functools.partial(_host_call, run, group[0]), 1
-            continue
-        follow = functools.partial(_followed, run, batch=group[-1])
-        if not run.callbacks.listens("on_train_step_begin") and not run.callbacks.listens("on_train_step_end"):
-            yield group[-1], functools.partial(untold, run.stepper, group, follow), len(group)
-            continue
-        with contextlib.closing(replayed(run.stepper, group, follow, show=run.callbacks.look_beyond)) as steps:
-            for batch, call in steps:
-                yield batch, call, 1
+        else:
+            follow = functools.partial(_followed, run, batch=group[-1])
+            if told:
+                calls = group_calls(run.stepper, group, follow, show=run.callbacks.look_beyond)
+                with contextlib.closing(calls):
+                    for batch, call in calls:
+                        yield batch, call, 1
+            else:
+                yield group[-1], functools.partial(run_group, run.stepper, group, follow), len(group)
+        if run.context.get_stop_requested():
+            return
 
 
 def _groups(run: TrainingRun, epoch: int) -> Iterator[Sequence[Any]]:

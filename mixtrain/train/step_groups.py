@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from mixtrain.train.records import StepRecords
 from mixtrain.train.stepper import Batch, Group, Stepper
 
 Call = Callable[[], StepRecords]
+_log = logging.getLogger("mixtrain")
 
 
 def grouped(batches: Iterator[Batch], limit: Callable[[int], int]) -> Iterator[Sequence[Batch]]:
@@ -65,13 +67,13 @@ def _batch_bytes(batch: Batch) -> int:
     return sum(backend.byte_count(column) for column in columns if backend.is_tensor(column))
 
 
-def replayed(
+def group_calls(
     stepper: Stepper, group: Sequence[Batch], follow: Callable[[StepRecords], StepRecords], *, show: bool
 ) -> Generator[tuple[Batch, Call], None, None]:
-    """Yield (batch, call) for each step of a group; the first call runs them all, each returns one step's records.
+    """Run the steps of a group in one call; then yield (batch, call) for each, where a call returns the step's records.
 
-    Where the reader stops in between, the network is put where it was after the steps that were called. A step that
-    fails does so when it is called, with the steps before it done.
+    Where the group fails it is as if it had not run, and each call runs its step, so that the error comes at the step
+    that raises it.
 
     Args:
         stepper: Runs the steps.
@@ -79,71 +81,69 @@ def replayed(
         follow: Called with the records of steps that have just run; returns them.
         show: Whether the optimizer's count of updates, which schedules go by, is each step's own while it is called.
     """
-    results: list[tuple[StepRecords, Any]] = []
-    counts: list[Any] = []
-    undo: Callable[[], None] | None = None
-    called = 0
+    found = _attempt(stepper, group)
+    if found is None:
+        for batch in group:
+            yield batch, functools.partial(_run_step, stepper, batch, follow)
+        return
+    follow(found.records)
+    counts = keras.ops.unstack(found.counts, len(group)) if show and found.counts is not None else []
+    steps = zip(group, found.records.each(), found.outputs, strict=True)
 
-    def call(index: int) -> StepRecords:
-        nonlocal undo, called, counts
-        found = _attempt(stepper, group) if index == 0 else None
-        if found is not None:
-            undo = found.undo
-            follow(found.records)
-            results.extend(zip(found.records.each(), found.outputs, strict=True))
-            if show and found.counts is not None:
-                counts = keras.ops.unstack(found.counts, len(group))
-        called = index + 1
-        if undo is None:
-            return follow(stepper.step(group[index]))
-        if counts:  # After the last step it is what the group left.
+    def call(index: int, records: StepRecords, outputs: Any) -> StepRecords:
+        if counts:
             backend.store(stepper.counter, counts[index])
-        records, stepper.outputs = results[index]
+        stepper.outputs = outputs
         return records
 
     try:
-        for index, batch in enumerate(group):
-            yield batch, functools.partial(call, index)
+        for index, (batch, records, outputs) in enumerate(steps):
+            yield batch, functools.partial(call, index, records, outputs)
     finally:
-        if undo is not None and called < len(group):
-            undo()
-            for batch in group[:called]:
-                stepper.step(batch)
+        if counts:  # A callback may have raised before it was told of the last step.
+            backend.store(stepper.counter, counts[-1])
 
 
-def untold(stepper: Stepper, group: Sequence[Batch], follow: Callable[[StepRecords], StepRecords]) -> StepRecords:
-    """Run the steps of a group that nobody is told of one by one; return their records.
+def run_group(stepper: Stepper, group: Sequence[Batch], follow: Callable[[StepRecords], StepRecords]) -> StepRecords:
+    """Run the steps of a group where no callback listens to steps; return their records.
 
     Args:
         stepper: Runs the steps.
         group: Batches alike.
-        follow: As for `replayed`.
+        follow: As for `group_calls`.
     """
     found = _attempt(stepper, group)
-    if found is None:
-        return StepRecords.joined([follow(_step(stepper, group, index)) for index in range(len(group))])
-    stepper.outputs = found.outputs[-1]
-    return follow(found.records)
+    if found is not None:
+        stepper.outputs = found.outputs[-1]
+        return follow(found.records)
+    parts = []
+    for index, batch in enumerate(group):
+        try:
+            parts.append(_run_step(stepper, batch, follow))
+        except Exception as error:
+            if isinstance(error, backend.LabelOutOfRange):
+                error.index += index
+            elif index:
+                error.add_note(f"Raised {index} steps after the first of the {len(group)} that run together.")
+            raise
+    return StepRecords.joined(parts)
 
 
-def _step(stepper: Stepper, group: Sequence[Batch], index: int) -> StepRecords:
-    """Run one step of a group by itself; an error of its labels knows which it is."""
-    try:
-        return stepper.step(group[index])
-    except backend.LabelOutOfRange as error:
-        error.index += index
-        raise
+def _run_step(stepper: Stepper, batch: Batch, follow: Callable[[StepRecords], StepRecords]) -> StepRecords:
+    return follow(stepper.step(batch))
 
 
 def _attempt(stepper: Stepper, group: Sequence[Batch]) -> Group | None:
     """Run the steps of a group in one call; None, with nothing done, where that fails.
 
-    One of them fails: step by step the error comes where it belongs. If it is the group that does not go, the next
-    need not be tried.
+    Step by step the error comes where it belongs. The steps after it run one a call, for it may be the group that
+    fails and none of its steps, as where memory is short; the log says why.
     """
     try:
         return stepper.several(group)
-    except Exception:
+    except Exception as error:
+        first_line = str(error).partition("\n")[0]
+        _log.info("train: one step a call from here on, for %d steps in one failed (%s)", len(group), first_line)
         stepper.pace.run_alone()
         return None
 

@@ -26,13 +26,11 @@ class Group:
     Attributes:
         records: Their results.
         outputs: The network's outputs at each step.
-        undo: Takes all the steps back.
         counts: The optimizer's count of updates after each step, stacked; None where the network has no optimizer.
     """
 
     records: StepRecords
     outputs: list[Any]
-    undo: Callable[[], None]
     counts: Any
 
 
@@ -79,14 +77,14 @@ class Stepper:
         return self._records(self.outputs, report, np.array([rows_of(batch)]), lambda value: [value])
 
     def several(self, batches: Sequence[Batch]) -> Group:
-        """Train on several batches alike in one call."""
+        """Train on several batches alike in one call; one that fails leaves all as it was."""
         with backend.naming_layers("Model"), self.pace.timed(len(batches)):
-            rows, undo = backend.call_with_branches(self._training.compiled().several, batches)
+            rows = backend.call_with_branches(self._training.compiled().several, batches)
         stacked, report, _ = self._parted(rows)
         parts = zip(*(keras.ops.unstack(row, len(batches)) for row in keras.tree.flatten(stacked)), strict=True)
         outputs = [keras.tree.pack_sequence_as(self._structure, list(values)) for values in parts]
         records = self._records(stacked, report, np.full(len(batches), rows_of(batches[-1])))
-        return Group(records, outputs, undo, report.get("counter"))
+        return Group(records, outputs, report.get("counter"))
 
     def loop(self, iterator: Any, count: int) -> StepRecords:
         """Train on `count` batches of a backend iterator in one call."""

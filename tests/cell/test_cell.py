@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import backend, nn
+from mixtrain import Model, backend, nn
 from mixtrain.common.parameter import Parameter, ParameterTuple
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16, float32
@@ -206,3 +206,18 @@ def test_names_may_be_given_a_prefix_of_the_users() -> None:
     net.update_parameters_name("student.")
     assert [p.name for p in net.trainable_params()][:2] == ["student.scale", "student.block.conv.weight"]
     assert net.init_parameters_data(auto_parallel_mode=False) == {}
+
+
+def test_a_cell_and_its_parts_may_have_any_name_of_python() -> None:
+    class _Größe(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self._innen = nn.Dense(2, 2)
+            self.schön = nn.ReLU()
+
+        def construct(self, x: Any) -> Any:
+            return self.schön(self._innen(x))
+
+    network = _Größe()
+    x = Tensor(np.ones((1, 2), np.float32))
+    np.testing.assert_array_equal(Model(network).predict(x).asnumpy(), network(x).asnumpy())

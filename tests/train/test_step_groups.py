@@ -1,4 +1,4 @@
-"""Steps that run together in one call look, to everybody, as if they had run one by one."""
+"""Steps that run together in one call have the numbers of steps that run one by one; observers hear of each."""
 
 from __future__ import annotations
 
@@ -121,21 +121,25 @@ def test_monitors_print_the_same_lines(groups: list[int], capsys: pytest.Capture
 
 
 @pytest.mark.parametrize("last", [1, 2, 5, 8])
-def test_a_stop_that_an_observer_asks_for_leaves_the_weights_of_its_step(groups: list[int], last: int) -> None:
+def test_a_stop_that_an_observer_requests_takes_effect_after_its_group(groups: list[int], last: int) -> None:
     class Stopping(mixtrain.Callback):
-        def __init__(self, observes: bool) -> None:
-            self.observes_only = observes  # type: ignore[misc]
+        def __init__(self, step: int, observes: bool) -> None:
+            self.step, self.observes_only, self.told = step, observes, 0  # type: ignore[misc]
 
         def on_train_step_end(self, run_context: Any) -> None:
-            if run_context.original_args().cur_step_num == last:
+            self.told = run_context.original_args().cur_step_num
+            if self.told == self.step:
                 run_context.request_stop()
 
-    stopped, one_by_one = trained(Stopping(True))[1], trained(Stopping(False))[1]
-    assert groups == [4] * -(-last // 4)
+    end_of_group = -(-last // 4) * 4
+    observing, controlling = Stopping(last, True), Stopping(end_of_group, False)
+    stopped, one_by_one = trained(observing)[1], trained(controlling)[1]
+    assert groups == [4] * (end_of_group // 4)
+    assert observing.told == controlling.told == end_of_group
     assert same(stopped, one_by_one)
 
 
-def test_an_observer_that_raises_leaves_the_weights_of_its_step(groups: list[int]) -> None:
+def test_an_observer_that_raises_leaves_the_weights_of_its_group(groups: list[int]) -> None:
     class Raising(mixtrain.Callback):
         observes_only = True
 
@@ -146,7 +150,7 @@ def test_an_observer_that_raises_leaves_the_weights_of_its_step(groups: list[int
     model, expected = (chain_model(DynamicLossScaleManager(16, 2, 3)) for _ in range(2))
     with pytest.raises(KeyError, match="six"):
         model.train(1, batches("0010000000"), callbacks=Raising(), verbose=0)
-    expected.train(1, batches("001000"), callbacks=Controlling(), verbose=0)
+    expected.train(1, batches("00100000"), callbacks=Controlling(), verbose=0)
     assert groups == [4, 4]
     networks = (model.predict_network, expected.predict_network)
     for one, other in zip(*(network.get_parameters() for network in networks), strict=True):

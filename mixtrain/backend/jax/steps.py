@@ -41,7 +41,7 @@ class CompiledSteps:
 
     Example:
         >>> steps = CompiledSteps(lambda x: (2 * x,), choice=JitChoice(True, "an example"))
-        >>> (rows,), _ = steps.several([(jnp.array([x]),) for x in (1.0, 2.0, 3.0)])
+        >>> (rows,) = steps.several([(jnp.array([x]),) for x in (1.0, 2.0, 3.0)])
         >>> steps.one(jnp.array([4.0]))[0].tolist(), rows.ravel().tolist()
         ([8.0], [2.0, 4.0, 6.0])
     """
@@ -90,18 +90,18 @@ class CompiledSteps:
         self.sizes = np.array(sizes)
         return _joined(parts)
 
-    def several(self, batches: Sequence[Row]) -> tuple[Row, Callable[[], None]]:
+    def several(self, batches: Sequence[Row]) -> Row:
         """Run a step on each of several batches.
 
         Args:
             batches: Batches of the same structure, shapes and dtypes; at least one.
 
         Returns:
-            The stacked results, and a function that takes all those steps back.
+            The results of the steps, stacked on a new first axis.
 
         Raises:
             LabelOutOfRange: A label is no class number; nothing has run.
-            Exception: What a step raised; the steps before it are taken back.
+            Exception: What a step raised; all variables are as they were.
         """
         if isinstance(batches, Stacked):
             columns = batches.columns
@@ -110,11 +110,10 @@ class CompiledSteps:
         # Held here, these arrays are not given away.
         before = self._one.values_before(np.int32(1), *_at(columns, 0))
         self._labels.check(columns, stacked=True)
-        undo = functools.partial(_put_back, before)
         try:
-            return _joined(list(self._in_groups(columns))), undo
+            return _joined(list(self._in_groups(columns)))
         except BaseException:  # Ctrl-C too: nobody has been told of these steps.
-            undo()
+            _put_back(before)
             raise
 
     def _in_groups(self, columns: Row) -> Iterator[Row]:

@@ -36,7 +36,7 @@ class CompiledSteps:
 
     Example:
         >>> steps = CompiledSteps(lambda x: (2 * x,), choice=JitChoice(False, "an example"))
-        >>> (rows,), _ = steps.several([(tf.constant([x]),) for x in (1.0, 2.0, 3.0)])
+        >>> (rows,) = steps.several([(tf.constant([x]),) for x in (1.0, 2.0, 3.0)])
         >>> steps.one(tf.constant([4.0]))[0].numpy().tolist(), rows.numpy().ravel().tolist(), steps.traces()
         ([8.0], [2.0, 4.0, 6.0], 1)
     """
@@ -85,18 +85,18 @@ class CompiledSteps:
         rest = self._compilation.compiled.streamed(iterator, count - 1)
         return tuple(tf.concat(pair, 0) for pair in zip(first, rest, strict=True))
 
-    def several(self, batches: Sequence[Row]) -> tuple[Row, Callable[[], None]]:
+    def several(self, batches: Sequence[Row]) -> Row:
         """Run a step on each of several batches.
 
         Args:
             batches: Batches of the same structure, shapes and dtypes; at least one.
 
         Returns:
-            The stacked results, and a function that takes all those steps back.
+            The results of the steps, stacked on a new first axis.
 
         Raises:
             LabelOutOfRange: A label is no class number; nothing has run.
-            Exception: What a step raised; the steps before it are taken back.
+            Exception: What a step raised; all variables are as they were.
         """
         return self._compilation.run(lambda steps: steps.several(batches))  # type: ignore[no-any-return]
 
@@ -149,7 +149,7 @@ class _Steps:
         if self._labels.rules is None:
             self.step.get_concrete_function(*batch)
 
-    def several(self, batches: Sequence[Row]) -> tuple[Row, Callable[[], None]]:
+    def several(self, batches: Sequence[Row]) -> Row:
         """Run a step on each of several batches, as `CompiledSteps.several` says."""
         if isinstance(batches, Stacked):
             columns = batches.columns
@@ -164,11 +164,11 @@ class _Steps:
             run = compiled.get_concrete_function(*specs)
             self._several[key] = run, run.variables, _reader(run.variables)
         run, variables, read = self._several[key]
-        undo = functools.partial(_assign, variables, read())
+        before = read()
         try:
-            return run(*tf.nest.flatten(columns)), undo
+            return run(*tf.nest.flatten(columns))
         except BaseException:  # Ctrl-C too: nobody has been told of these steps.
-            undo()
+            _assign(variables, before)
             raise
 
     # ---- what is compiled -------------------------------------------------------------------------------------

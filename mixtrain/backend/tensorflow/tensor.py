@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -87,7 +88,8 @@ def wait_for(tensors: Sequence[Any]) -> None:
 
 def name_scope(name: str) -> Any:
     """Name what is computed inside after a layer, so that a compiled step can be read and profiled."""
-    return tf.name_scope(name)
+    # TensorFlow's names are of ASCII letters and begin with one; Python's need not.
+    return tf.name_scope(re.sub(r"[^A-Za-z0-9_.-]", "_", name).lstrip("_-") or "layer")
 
 
 def double_precision() -> contextlib.AbstractContextManager[Any]:
