@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 
@@ -16,7 +17,9 @@ def product(function: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
         x: A tensor.
         y: A tensor of the same format.
     """
-    return function(jnp.asarray(x), jnp.asarray(y))
+    # In eager code `asarray` of an array would cost as much as a small product.
+    x, y = (value if isinstance(value, jax.Array) else jnp.asarray(value) for value in (x, y))
+    return function(x, y)
 
 
 def times_transposed(x: Any, weight: Any) -> Any:

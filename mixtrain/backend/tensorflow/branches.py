@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from mixtrain.backend.deciding import users_code
 from mixtrain.backend.tensor_base import backend_value, public_tensor
+from mixtrain.backend.tensorflow.returns import returning_in_branches
 
 # Rewriting everything would slow compilation down and change what a traceback shows, so only methods in which a
 # tensor was seen to decide are rewritten; `_needed` remembers them.
@@ -33,8 +34,7 @@ def with_branches(function: Callable[..., Any]) -> Callable[..., Any]:
     if not isinstance(function, types.FunctionType) or inspect.isgeneratorfunction(function):
         return function
     try:
-        inspect.getsource(function)
-        return _with_tensors(tf.autograph.to_graph(function, recursive=False))
+        return _with_tensors(tf.autograph.to_graph(returning_in_branches(function), recursive=False))
     except Exception:  # AutoGraph's own errors have no public class.
         return function
 
@@ -63,12 +63,21 @@ class _Operators:
     def for_stmt(
         self, iter_: Any, extra_test: Any, body: Any, get_state: Any, set_state: Any, *rest: Any
     ) -> None:
-        """Run a ``for``; over the rows of a Tensor it is written out, unless a tensor may end it early."""
+        """Run a ``for``; over the rows of a Tensor or a range it is written out, unless a tensor may end it early."""
         rows = iter_ if extra_test is None else _value(iter_)
         test = extra_test if extra_test is None else lambda: _value(extra_test())
-        self._own.for_stmt(
-            rows, test, lambda row: body(_public(row)), _read(get_state), _write(set_state), *rest
-        )
+        before = get_state()
+
+        def run(rows: Any) -> None:
+            self._own.for_stmt(rows, test, lambda row: body(_public(row)), _read(get_state), _write(set_state), *rest)
+
+        try:
+            run(rows)
+        except NotImplementedError:  # A tensor decides a `break` or `return` of a loop that is written out.
+            if not isinstance(iter_, range):
+                raise
+            set_state(before)
+            run(tf.range(iter_.start, iter_.stop, iter_.step))
 
     def if_exp(self, cond: Any, if_true: Any, if_false: Any, *rest: Any) -> Any:
         """Return the value of ``a if cond else b``."""

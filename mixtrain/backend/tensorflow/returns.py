@@ -1,0 +1,91 @@
+"""Functions that return from some branches of an ``if``, written so that every branch returns, as AutoGraph needs."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import functools
+import inspect
+import linecache
+import textwrap
+import types
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+# What follows an `if` is copied into each branch that goes on there; in a long chain of them that could be much.
+_MAX_STATEMENTS: Final = 200
+_SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+def returning_in_branches(function: types.FunctionType) -> Callable[..., Any]:
+    """Return a function with what follows an ``if`` that returns moved into its branches.
+
+    AutoGraph refuses ``if a: return x`` and ``elif b: return y`` followed by ``return z``, where a tensor decides: "the
+    else branch must also have a return statement". With ``else: return z`` it takes them.
+
+    Args:
+        function: Its source can be read.
+
+    Returns:
+        The rewritten function, with the same globals, defaults and closure; or `function`, where there is no such
+        ``if``, or where it has names that mean something else outside of its class (``self.__x``).
+    """
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    definition = tree.body[0]
+    if not isinstance(definition, ast.FunctionDef) or any(map(_is_private, ast.walk(definition))):
+        return function
+    if not any(isinstance(one, ast.If) and _returns_somewhere(one) for one in definition.body):
+        return function
+    definition.body = _in_branches(definition.body)
+    if sum(isinstance(node, ast.stmt) for node in ast.walk(definition)) > _MAX_STATEMENTS:
+        return function
+    definition.decorator_list = []
+    return _compiled(definition, function)
+
+
+def _in_branches(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """Return statements, the last of a function, of which an ``if`` that returns is the last."""
+    for index, statement in enumerate(statements):
+        if isinstance(statement, ast.Return):
+            return list(statements[: index + 1])
+        if isinstance(statement, ast.If) and _returns_somewhere(statement):
+            rest = statements[index + 1 :]
+            branches = ([*branch, *copy.deepcopy(rest)] for branch in (statement.body, statement.orelse))
+            body, orelse = map(_in_branches, branches)
+            return [*statements[:index], ast.If(statement.test, body, orelse)]
+    return list(statements)
+
+
+def _returns_somewhere(node: ast.AST) -> bool:
+    """Whether a statement holds a ``return`` of the function that it is in; those in loops are AutoGraph's affair."""
+    if isinstance(node, ast.Return):
+        return True
+    if isinstance(node, (*_SCOPES, ast.For, ast.While, ast.With, ast.Try)):
+        return False
+    return any(map(_returns_somewhere, ast.iter_child_nodes(node)))
+
+
+def _is_private(node: ast.AST) -> bool:
+    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return name.startswith("__") and not name.endswith("__")
+
+
+def _compiled(definition: ast.FunctionDef, function: types.FunctionType) -> Callable[..., Any]:
+    """Return the function of a definition, with all else of another one; its source can be read as that one's could."""
+    free = function.__code__.co_freevars
+    arguments = ast.arguments([], [ast.arg(name) for name in free], None, [], [], None, [])
+    returned = ast.Return(ast.Name(definition.name, ast.Load()))
+    outer = ast.FunctionDef("outer", arguments, [definition, returned], [])
+    text = ast.unparse(ast.fix_missing_locations(ast.Module([outer], [])))
+    filename = f"<{function.__module__}.{function.__qualname__}, with its returns in branches>"
+    linecache.cache[filename] = len(text), None, text.splitlines(keepends=True), filename
+    namespace: dict[str, Any] = {}
+    exec(compile(text, filename, "exec"), namespace)
+    code = namespace["outer"](*free).__code__
+    cells = dict(zip(free, function.__closure__ or (), strict=True))
+    closure = tuple(cells[name] for name in code.co_freevars)
+    made = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
+    made.__kwdefaults__ = function.__kwdefaults__
+    made = functools.update_wrapper(made, function)  # type: ignore[assignment]
+    del made.__wrapped__  # Its source is its own.
+    return made
