@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 import sys
 import zlib
 from typing import Any
@@ -33,11 +34,13 @@ def limit(size: int) -> None:
         resource.RLIMIT_NOFILE: 0,
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: 0,
-        resource.RLIMIT_CPU: 10 + size // 2**22,
         resource.RLIMIT_AS: 2**30 + 6 * size,
     }
     for kind, value in limits.items():
         resource.setrlimit(kind, (value, value))
+    # Processor time, at the end of which the signal ends the process: the library may loop forever. Ten thousand small
+    # values, 5 MB, take some 5 seconds.
+    signal.setitimer(signal.ITIMER_PROF, min(0.5 + 5 * size / 2**20, 120.0))
 
 
 def converted(data: bytes) -> bytes:
@@ -52,6 +55,7 @@ def converted(data: bytes) -> bytes:
     tensors: dict[str, np.ndarray] = {}
     description: dict[str, Any] = {"parameters": [], "strings": [], "states": []}
     left = len(data)
+    seen: set[int] = set()
     with h5py.File(io.BytesIO(data), "r") as file:
         if file.attrs["format"] != "mixtrain.checkpoint" or int(file.attrs["version"]) != 1:
             raise ValueError("another format or version")
@@ -62,6 +66,7 @@ def converted(data: bytes) -> bytes:
             for key in items:
                 array, kind = _value(items, key, left)
                 left -= array.nbytes
+                seen.add(h5py.h5o.get_info(items[key].id).addr)
                 name = items[key].attrs.get("name", key)
                 if not isinstance(name, str) or name.startswith("mixtrain:") or name == "__metadata__":
                     raise ValueError("a name that was never written")
@@ -70,8 +75,8 @@ def converted(data: bytes) -> bytes:
                     description["strings"].append(name)
                 stored = array.view(ml_dtypes.bfloat16) if kind == "bfloat16" else array
                 tensors[name if group == "parameters" else f"mixtrain:state:{name}"] = stored
-    if len(tensors) != len(description["parameters"]) + len(description["states"]):
-        raise ValueError("two values of one name")
+    if not len(tensors) == len(seen) == len(description["parameters"]) + len(description["states"]):
+        raise ValueError("two values of one name, or two names of one value")
     tensors["mixtrain:description"] = np.frombuffer(json.dumps(description).encode(), np.uint8)
     return safetensors.numpy.save(tensors)
 

@@ -139,6 +139,8 @@ def _description(path: str, tensor: Stored | None) -> dict[str, Any]:
             raise not_a_checkpoint(path, f"whose description's {part} are not a list of names")
         if len(set(names)) < len(names):
             raise not_a_checkpoint(path, f"whose description's {part} name one twice")
+    if not set(found["strings"]) <= set(found["parameters"]):
+        raise not_a_checkpoint(path, "whose description names a string that it does not have")
     return found
 
 
