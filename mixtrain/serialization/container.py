@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Final
+from typing import BinaryIO, Final
 
 import numpy as np
 from safetensors import SafetensorError, deserialize
@@ -27,6 +27,7 @@ _SEAL: Final = MAGIC + f"{VERSION}, sha256 ".encode()
 _LENGTH: Final = 8
 _DIGEST_START: Final = _LENGTH + len(_SEAL)
 _DIGEST_END: Final = _DIGEST_START + 64
+_BLOCK: Final = 2**20
 # About 60,000 tensors. Parsed, a header takes up to some ten times its length.
 MAX_HEADER: Final = 8 * 2**20
 
@@ -103,17 +104,23 @@ def check_start(path: str, start: bytes, size: int) -> None:
         )
 
 
-def check_digest(path: str, data: bytes) -> None:
-    """Compare the digest of a file's whole content, whose start `check_start` has checked.
+def check_digest(path: str, file: BinaryIO) -> None:
+    """Compare the digest of a file whose start `check_start` has checked, in constant memory.
+
+    Args:
+        path: The file, for errors.
+        file: The open file, at its start; afterwards at its end.
 
     Raises:
         CheckpointError: It differs.
     """
-    content = memoryview(data)
-    digest = hashlib.sha256(content[:_DIGEST_START])
+    digest = hashlib.sha256(file.read(_DIGEST_START))
+    expected = file.read(64)
     digest.update(b"0" * 64)
-    digest.update(content[_DIGEST_END:])
-    if digest.hexdigest().encode() != data[_DIGEST_START:_DIGEST_END]:
+    buffer = bytearray(_BLOCK)
+    while length := file.readinto(buffer):  # type: ignore[attr-defined]
+        digest.update(memoryview(buffer)[:length])
+    if digest.hexdigest().encode() != expected:
         raise not_a_checkpoint(path, "a damaged one: its SHA-256 differs from the one it holds")
 
 

@@ -7,6 +7,7 @@ safetensors find it; the tensors that only mixtrain reads have names that begin 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -89,12 +90,16 @@ def read_file(path: str, wanted: Callable[[str], bool]) -> tuple[dict[str, Store
         else:
             _refuse_foreign(path, start)
             check_start(path, start, size)
+            written = os.fstat(file.fileno()).st_mtime_ns
+            check_digest(path, file)
+            file.seek(0)
             try:
                 data = file.read(size)
             except MemoryError as error:
                 raise not_a_checkpoint(path, f"of {size} bytes, more than there is memory for") from error
-            check_start(path, data, len(data))
-            check_digest(path, data)
+            # Only another program writes into a file in place: mixtrain replaces it.
+            if len(data) != size or os.fstat(file.fileno()).st_mtime_ns != written:
+                raise not_a_checkpoint(path, "which another program changed while it was read")
     tensors = unpacked(path, data)
     del data
     description = _description(path, tensors.pop(DESCRIPTION, None))

@@ -14,11 +14,14 @@ import dataclasses
 import json
 import os
 import pathlib
+import random
 import resource
 import sys
 import time
 import types
 from typing import Any
+
+import h5py
 
 from tests.serialization.mutations import changed_bytes, mutant
 
@@ -35,10 +38,8 @@ def _without_backend() -> None:
         sys.modules[name] = package
 
 
-_without_backend()
-
-import h5py  # noqa: E402
-import random  # noqa: E402
+if __name__ == "__main__":
+    _without_backend()
 
 from mixtrain.errors import CheckpointError  # noqa: E402
 from mixtrain.serialization import hdf5_worker, store  # noqa: E402
@@ -122,9 +123,10 @@ def main() -> None:
         outcome = _outcome(path, whole, hdf5)
         opened.listening = False
         seconds = time.perf_counter() - start
-        most = max([_resident("VmHWM"), *_in_children])
+        # Of a child all of its memory is counted, the libraries that it has from this process too.
+        most = max([_resident("VmHWM") - before, *_in_children])
         report = {
-            "number": number, "outcome": outcome, "seconds": seconds, "mib": (most - before) / 1024,
+            "number": number, "outcome": outcome, "seconds": seconds, "mib": most / 1024,
             "opened": [name for name in opened.paths if name != path and not name.isdigit()],
         }
         print(json.dumps(report), flush=True)
