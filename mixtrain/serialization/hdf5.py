@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import threading
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, cast
 
 from mixtrain.serialization.files import not_a_checkpoint
 
@@ -44,8 +44,7 @@ def as_container(path: str, file: BinaryIO, size: int) -> bytes:
     alarm = threading.Timer(_START_SECONDS + size / _BYTES_PER_SECOND, worker.kill)
     alarm.start()
     try:
-        assert worker.stdout is not None
-        with worker.stdout as output:
+        with cast(BinaryIO, worker.stdout) as output:
             data = output.read(size + _MARGIN + 1)
         if len(data) > size + _MARGIN:
             worker.kill()

@@ -40,7 +40,7 @@ def limit(size: int) -> None:
         resource.setrlimit(kind, (value, value))
     # Processor time, at the end of which the signal ends the process: the library may loop forever. Ten thousand small
     # values, 5 MB, take some 5 seconds.
-    signal.setitimer(signal.ITIMER_PROF, min(0.5 + 5 * size / 2**20, 120.0))
+    signal.setitimer(signal.ITIMER_PROF, min(0.3 + 5 * size / 2**20, 120.0))
 
 
 def converted(data: bytes) -> bytes:

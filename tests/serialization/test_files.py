@@ -7,12 +7,13 @@ import pathlib
 import socket
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from mixtrain.errors import CheckpointError
-from mixtrain.serialization import load_checkpoint, save_checkpoint
+from mixtrain.serialization import load_checkpoint, save_checkpoint, store
 
 
 def as_loop(path: pathlib.Path) -> None:
@@ -75,6 +76,23 @@ def test_reading_a_file_opens_no_descriptor_that_stays(tmp_path: pathlib.Path) -
         with pytest.raises(CheckpointError):
             load_checkpoint(path.with_name("empty.ckpt"))
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_file_that_another_program_writes_into_while_it_is_read_is_refused(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, compare = tmp_path / "a.ckpt", store.check_digest
+    save_checkpoint({"x": np.ones(2)}, path)
+
+    def writing_then(*args: Any) -> None:
+        compare(*args)
+        with open(path, "r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            file.write(b"?")
+
+    monkeypatch.setattr(store, "check_digest", writing_then)
+    with pytest.raises(CheckpointError, match="which another program changed while it was read"):
+        load_checkpoint(path)
 
 
 def test_a_file_that_is_replaced_while_it_is_read_gives_one_of_the_two(tmp_path: pathlib.Path) -> None:
