@@ -5,9 +5,9 @@
     python -m benchmarks.gpu --torch-python PATH
 
 Beside a CUDA JAX (`jax[cuda12]` or `jax[cuda13]`, with its jaxlib, ml_dtypes, opt_einsum, numpy and scipy) it wants the
-wheels of keras, h5py, absl-py, rich, markdown-it-py, mdurl, pygments, namex, optree, typing_extensions and packaging,
-and a checkout of this repository; no network and no TensorFlow. PyTorch takes part where this Python has it, or the one
-that is named. On a CPU it runs reduced sizes, and says so.
+wheels of keras, safetensors, h5py, absl-py, rich, markdown-it-py, mdurl, pygments, namex, optree, typing_extensions and
+packaging, and a checkout of this repository; no network and no TensorFlow. PyTorch takes part where this Python has it,
+or the one that is named. On a CPU it runs reduced sizes, and says so.
 """
 
 from __future__ import annotations

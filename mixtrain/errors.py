@@ -37,4 +37,4 @@ class UnsupportedBackendError(MixtrainError, ImportError):
 
 
 class CheckpointError(MixtrainError, ValueError):
-    """A file is not a checkpoint of mixtrain's, or is damaged; the message names it."""
+    """A file is not a checkpoint of mixtrain's, is damaged, or is malformed; the message names it."""

@@ -6,19 +6,17 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 
 @dataclasses.dataclass(frozen=True)
 class RunState:
     """What a run needs beside parameters to go on as if it had never stopped.
 
     Attributes:
-        arrays: Counts of loss scaling and states of random-number generators, by name.
+        arrays: Counts of loss scaling and states of random-number generators by name, as `values.stored` makes them.
         facts: Plain values: "plan", "seed", and where a run wrote the file "epoch", "step" and "batch_num".
     """
 
-    arrays: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    arrays: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
@@ -30,14 +28,22 @@ class Checkpoint(dict[str, Any]):
     Args:
         parameters: The parameters by name.
         run_state: Loss-scale counts, random states, precision plan, place in the run.
+        file: The file that it was read from, for errors.
 
     Example:
         >>> Checkpoint(run_state=RunState(facts={"epoch": 3, "step": 12, "batch_num": 4})).initial_epoch
         3
     """
 
-    def __init__(self, parameters: Mapping[str, Any] | None = None, *, run_state: RunState | None = None) -> None:
+    def __init__(
+        self,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        run_state: RunState | None = None,
+        file: str = "a Checkpoint of no file",
+    ) -> None:
         super().__init__(parameters or {})
+        self.file = file
         self.run_state = RunState() if run_state is None else run_state
 
     @property

@@ -12,11 +12,14 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.boundary import is_any_tensor
 from mixtrain.dtype import as_dtype, is_float
+from mixtrain.errors import CheckpointError
 from mixtrain.precision.master_weights import updating_masters
+from mixtrain.seed import restore_seed_state
 from mixtrain.serialization.checkpoint import Checkpoint
+from mixtrain.serialization.facts import check_facts
 from mixtrain.serialization.names import parameters_by_name, states_by_name
-from mixtrain.serialization.run_state import put_run_facts, trains
-from mixtrain.serialization.values import dtype_of
+from mixtrain.serialization.run_state import check_loss_scale, trains, warn_of_another_plan
+from mixtrain.serialization.values import dtype_of, restored
 
 _WHERE: Final = "load_param_into_net"
 Assignment = tuple[Any, Any]
@@ -29,7 +32,7 @@ def load_param_into_net(
 
     Where names agree but for a prefix that the dict's have (``backbone.conv.weight``), it is cut off. Into a train cell
     (``model.train_network``) the rest of a checkpoint of one is loaded too: loss-scale counts, random states and the
-    seed. Everything is checked first; an error leaves the network as it was.
+    seed. Everything is checked before anything is written; an error leaves the network as it was.
 
     Args:
         net: A Cell (also an optimizer or a train cell), or a built Keras model.
@@ -44,6 +47,7 @@ def load_param_into_net(
     Raises:
         TypeError: An argument has the wrong type.
         RuntimeError: A shape or format does not fit.
+        CheckpointError: The loss scale, its counts, a random state or a fact of a checkpoint is malformed.
 
     Example:
         >>> import mixtrain.nn as nn, mixtrain
@@ -62,16 +66,21 @@ def load_param_into_net(
     given = _given(parameter_dict)
     pairs = _pairs(own, given, strict_load)
     plan, converted = _planned(own, given, pairs, strict_load)
-    resumes = isinstance(parameter_dict, Checkpoint) and trains(net)
-    if resumes:
-        plan += _planned_states(net, parameter_dict.run_state.arrays)  # type: ignore[attr-defined]
+    checkpoint = parameter_dict if isinstance(parameter_dict, Checkpoint) and trains(net) else None
+    if checkpoint is not None:
+        check_facts(_WHERE, checkpoint.file, checkpoint.run_state.facts)
+        plan += _planned_states(net, checkpoint)
+    check_loss_scale(net, plan, parameter_dict.file if isinstance(parameter_dict, Checkpoint) else "parameter_dict")
+    # Warnings may be errors of their user's, so they too come before the first value is written.
+    missing = [name for name in own if name not in pairs and name not in parameter_dict]
+    _warn(missing, converted, len(own))
+    if checkpoint is not None:
+        warn_of_another_plan(net, checkpoint.run_state.facts)
     with updating_masters([variable for variable, _ in plan]):
         for variable, value in plan:
             variable.assign(value)
-    if resumes:
-        put_run_facts(net, parameter_dict.run_state.facts)  # type: ignore[attr-defined]
-    missing = [name for name in own if name not in pairs and name not in parameter_dict]
-    _warn(missing, converted, len(own))
+    if checkpoint is not None and checkpoint.run_state.facts.get("seed") is not None:
+        restore_seed_state(checkpoint.run_state.facts["seed"])
     used = set(pairs.values())
     return missing, [name for name in parameter_dict if name not in used]
 
@@ -155,8 +164,13 @@ def _convertible(dtype: Any, kept: Any) -> bool:
     return as_dtype(dtype).startswith("int") and as_dtype(kept).startswith("int")
 
 
-def _planned_states(net: Any, arrays: Mapping[str, Any]) -> list[Assignment]:
-    """Return the assignments of loss-scale counts and random states that a checkpoint has."""
+def _planned_states(net: Any, checkpoint: Checkpoint) -> list[Assignment]:
+    """Return the assignments of loss-scale counts and random states that a checkpoint has.
+
+    Raises:
+        CheckpointError: One has values of another kind.
+    """
+    arrays = {name: restored(value) for name, value in checkpoint.run_state.arrays.items()}
     states = states_by_name(net)
     fitting = {name for name in states if name in arrays and tuple(states[name].shape) == tuple(arrays[name].shape)}
     if arrays and len(fitting) < len(states):
@@ -165,7 +179,14 @@ def _planned_states(net: Any, arrays: Mapping[str, Any]) -> list[Assignment]:
             f"{_WHERE}: the checkpoint has no state for {lacking}; a resumed run differs there from the one before.",
             stacklevel=3,
         )
-    return [(states[name], keras.ops.cast(backend.to_tensor(arrays[name]), dtype_of(states[name]))) for name in fitting]
+    for name in fitting:
+        dtype, kept = dtype_of(states[name]), dtype_of(arrays[name])
+        if dtype != kept and not _convertible(dtype, kept):
+            raise CheckpointError(
+                f"{_WHERE}: expected the state {name} of {checkpoint.file!r} to be {dtype.name} as in the network; "
+                f"got {kept.name}. Write a file of save_checkpoint or ModelCheckpoint, as it was written."
+            )
+    return [(states[name], keras.ops.cast(arrays[name], dtype_of(states[name]))) for name in fitting]
 
 
 def _warn(missing: list[str], converted: list[str], count: int) -> None:

@@ -41,14 +41,15 @@ def load_checkpoint(
         dec_mode: Accepted for MindSpore scripts.
         specify_prefix: Names that begin otherwise are left out; one or several.
         choice_func: Says of a name whether it is read; without effect beside the two before it.
-        **kwargs: ``crc_check`` (checksums are always compared), ``format`` ("ckpt" alone), ``remove_redundancy`` (False
-            alone).
+        **kwargs: ``crc_check`` (the file's SHA-256 is always compared), ``format`` ("ckpt" alone),
+            ``remove_redundancy`` (False alone).
 
     Returns:
         A dict from name to Parameter, or to str for a string; its `run_state` holds what else a resumed run needs.
 
     Raises:
-        CheckpointError: The file is no checkpoint of mixtrain's, or damaged.
+        CheckpointError: The file is not a checkpoint of mixtrain's or is damaged, or it is a directory, a device or a
+            pipe.
         TypeError: An argument has the wrong type.
         ValueError: The file is missing, its name does not end with ``ckpt``, or no parameter is left.
 
@@ -66,25 +67,40 @@ def load_checkpoint(
     check_encryption(_WHERE, dec_key, dec_mode, "dec_key")
     check_options(_WHERE, kwargs)
     only, without = _prefixes("specify_prefix", specify_prefix), _prefixes("filter_prefix", filter_prefix)
-    path = _existing(ckpt_file_name)
+    path = _checked_name(ckpt_file_name)
 
     def wanted(name: str) -> bool:
         if only is None and without is None:
             return choice_func is None or bool(choice_func(name))
         return (only is None or name.startswith(only)) and not (without is not None and name.startswith(without))
 
-    values, state = read_file(path, wanted)
-    if not values:
+    checkpoint = read_checkpoint(path, wanted)
+    if not checkpoint:
         raise ValueError(
             f"{_WHERE}: expected a parameter that the arguments let through; got none of {path!r}. "
             "Write another filter_prefix, specify_prefix or choice_func."
         )
-    found = {name: restored(value) for name, value in values.items()}
-    parameters = {name: value if isinstance(value, str) else Parameter(value, name) for name, value in found.items()}
-    checkpoint = Checkpoint(parameters, run_state=state)
     if net is not None:
         load_param_into_net(net, checkpoint, strict_load)
     return checkpoint
+
+
+def read_checkpoint(path: str, wanted: Callable[[str], bool] = lambda name: True) -> Checkpoint:
+    """Read a checkpoint of any name, after the files that are being written.
+
+    Args:
+        path: The file.
+        wanted: Whether the parameter of a name is read.
+
+    Raises:
+        CheckpointError: The file is not a checkpoint of mixtrain's, or is damaged.
+        ValueError: The file is missing.
+    """
+    finish_writing()
+    values, state = read_file(path, wanted)
+    found = {name: restored(value) for name, value in values.items()}
+    parameters = {name: value if isinstance(value, str) else Parameter(value, name) for name, value in found.items()}
+    return Checkpoint(parameters, run_state=state, file=path)
 
 
 def _prefixes(name: str, given: Any) -> tuple[str, ...] | None:
@@ -99,14 +115,10 @@ def _prefixes(name: str, given: Any) -> tuple[str, ...] | None:
     return tuple(listed)
 
 
-def _existing(file_name: Any) -> str:
+def _checked_name(file_name: Any) -> str:
     if not isinstance(file_name, (str, os.PathLike)):
         raise checks.fail_type(_WHERE, "ckpt_file_name must be a str", file_name, 'ckpt_file_name="lenet.ckpt"')
     name = os.fspath(file_name)
     if not name.endswith("ckpt"):
         raise checks.fail_value(_WHERE, "ckpt_file_name must end with ckpt", name, f'ckpt_file_name="{name}.ckpt"')
-    path = os.path.realpath(name)
-    finish_writing()
-    if not os.path.exists(path):
-        raise checks.fail_value(_WHERE, "ckpt_file_name must be a file that exists", path, "the path of a checkpoint")
-    return path
+    return name

@@ -1,24 +1,27 @@
-"""What a resumed run needs beside parameters: taken from a train cell, and put back into one."""
+"""What a resumed run needs beside parameters: taken from a train cell, and checked before it is put into one."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 
+from mixtrain import backend
 from mixtrain.cell.cell import Cell
 from mixtrain.dtype import DType
+from mixtrain.errors import CheckpointError
 from mixtrain.network.walk import is_cell, tree_of
 from mixtrain.optim.optimizer import Optimizer
 from mixtrain.precision.apply import applied_plan
 from mixtrain.precision.plan import PrecisionPlan
-from mixtrain.seed import restore_seed_state, seed_state
+from mixtrain.seed import seed_state
 from mixtrain.serialization.checkpoint import RunState
 from mixtrain.serialization.names import states_by_name
 from mixtrain.serialization.values import stored
-from mixtrain.step.train_cell import TrainOneStepCell
+from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 
 
 def trains(network: Any) -> bool:
@@ -43,10 +46,37 @@ def take_run_state(network: Any, place: Mapping[str, int]) -> RunState:
     return RunState(arrays, facts)
 
 
-def put_run_facts(network: Any, facts: Mapping[str, Any]) -> None:
-    """Put back what is no variable, the seed, and warn where the network is planned otherwise than it was."""
-    if facts.get("seed") is not None:
-        restore_seed_state(facts["seed"])
+def check_loss_scale(network: Any, values: Sequence[tuple[Any, Any]], file: str) -> None:
+    """Check the loss scales and their counts among the values that are to be assigned.
+
+    Args:
+        network: The network that they are for.
+        values: Variables, each with its value to be.
+        file: Where the values are from, for errors.
+
+    Raises:
+        CheckpointError: A scale is not a finite number above 0, or a count is less than 0.
+    """
+    if not isinstance(network, Cell):
+        return
+    planned = {id(variable): value for variable, value in values}
+    for _, cell in network.cells_and_names():
+        if isinstance(cell, TrainOneStepWithLossScaleCell):
+            scale, counts = planned.get(id(cell.scale_sense)), planned.get(id(cell.state.counts))
+            for name, value, expected, fits in (
+                ("scale_sense", scale, "a finite number above 0", lambda array: np.isfinite(array) & (array > 0)),
+                ("loss_scale.counts", counts, "at least 0", lambda array: array >= 0),
+            ):
+                array = None if value is None else backend.to_numpy(value)
+                if array is not None and not fits(array).all():
+                    raise CheckpointError(
+                        f"load_param_into_net: expected {name} of {file!r} to be {expected}; got {array.tolist()}. "
+                        "Write a file of save_checkpoint or ModelCheckpoint, as it was written."
+                    )
+
+
+def warn_of_another_plan(network: Any, facts: Mapping[str, Any]) -> None:
+    """Warn where the network is planned otherwise than it was when the checkpoint was written."""
     plan, before = plan_in_force(network), facts.get("plan")
     if plan is None or before is None or (plan.level, plan.half.name) == (before["level"], before["half"]):
         return

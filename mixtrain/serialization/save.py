@@ -37,8 +37,8 @@ def save_checkpoint(
 ) -> None:
     """Write the parameters of a network to a file.
 
-    Of a train cell (``model.train_network``) the file holds all that a resumed run needs. The file is HDF5; it
-    appears only when it is complete.
+    Of a train cell (``model.train_network``) the file holds all that a resumed run needs. The file is a
+    safetensors file that holds its own SHA-256; it appears only when it is complete.
 
     Args:
         save_obj: A Cell (also an optimizer or a train cell) or built Keras model; a dict from name to parameter,
@@ -50,12 +50,12 @@ def save_checkpoint(
         enc_key: None: files are not encrypted.
         enc_mode: Accepted for MindSpore scripts.
         choice_func: Says of a name whether its parameter is written; by default all are.
-        **kwargs: ``crc_check`` (checksums are always written), ``format`` ("ckpt" alone), ``incremental`` and
+        **kwargs: ``crc_check`` (a SHA-256 is always written), ``format`` ("ckpt" alone), ``incremental`` and
             ``remove_redundancy`` (False alone).
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: `enc_key` is given, or an argument is out of range.
+        ValueError: `enc_key` is given, an argument is out of range, or there are too many names for one file.
         FileNotFoundError: The folder is missing.
         IsADirectoryError: `ckpt_file_name` is a folder.
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 ROOT = pathlib.Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 _FENCE = re.compile(r"^(`{3,})(\w*)\s*$")
 _COMMENT = re.compile(r"^<!--\s*(.*?)\s*-->$")

@@ -6,10 +6,10 @@ import os
 import pathlib
 from typing import Any
 
-import h5py
 import keras
 import numpy as np
 import pytest
+import safetensors
 
 import mixtrain
 import mixtrain.nn as nn
@@ -129,11 +129,21 @@ def test_a_thread_writes_the_values_of_the_call(folder: pathlib.Path) -> None:
     assert load_checkpoint(file(folder))["weight"].asnumpy().tolist() == [[1.0]]
 
 
-def test_the_file_is_plain_hdf5(folder: pathlib.Path) -> None:
+def test_the_file_is_plain_safetensors_with_the_names_of_the_parameters(folder: pathlib.Path) -> None:
     save_checkpoint(nn.Dense(2, 1, weight_init="ones"), file(folder))
-    with h5py.File(file(folder)) as read:
-        assert (read.attrs["format"], int(read.attrs["version"])) == ("mixtrain.checkpoint", 1)
-        assert read["parameters"]["weight"][()].tolist() == [[1.0, 1.0]]
+    with safetensors.safe_open(file(folder), "np") as read:
+        assert set(read.keys()) == {"weight", "bias", "mixtrain:description"}
+        assert read.get_tensor("weight").tolist() == [[1.0, 1.0]]
+        assert read.metadata()["mixtrain.checkpoint"].startswith("version 2, sha256 ")
+
+
+def test_names_that_mean_something_in_the_file_are_kept(folder: pathlib.Path) -> None:
+    names = ["__metadata__", "mixtrain:description", "mixtrain:state:x", "", "dé\n\0", "x" * 70000]
+    save_checkpoint({name: np.full(2, number) for number, name in enumerate(names)}, file(folder))
+    loaded = load_checkpoint(file(folder))
+    assert {name: value.asnumpy().tolist() for name, value in loaded.items()} == {
+        name: [number, number] for number, name in enumerate(names)
+    }
 
 
 # ---- names ----------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import pytest
 import mixtrain
 import mixtrain.nn as nn
 from mixtrain.errors import CheckpointError
-from mixtrain.serialization import load_checkpoint, save_checkpoint, store
+from mixtrain.serialization import files, load_checkpoint, save_checkpoint
 
 
 def written(path: pathlib.Path, value: float = 1.0) -> bytes:
@@ -34,9 +34,7 @@ def as_hdf5(path: pathlib.Path) -> None:
 
 
 def as_newer(path: pathlib.Path) -> None:
-    written(path)
-    with h5py.File(path, "r+") as file:
-        file.attrs["version"] = 2
+    path.write_bytes(written(path).replace(b"version 2", b"version 3"))
 
 
 FOREIGN: dict[str, tuple[Callable[[pathlib.Path], object], str]] = {
@@ -44,6 +42,7 @@ FOREIGN: dict[str, tuple[Callable[[pathlib.Path], object], str]] = {
     "pickle": (lambda path: path.write_bytes(pickle.dumps({"x": 1})), "a pickle"),
     "keras": (as_zip, "a zip archive, as .keras"),
     "mindspore": (lambda path: path.write_bytes(b"\n\x19\n\x06weight\x12\x0f\n\x02\x01\x01"), "a MindSpore"),
+    "short": (lambda path: path.write_bytes(written(path)[:100]), "a damaged one of 100 bytes"),
     "hdf5": (as_hdf5, "an HDF5 file of another kind"),
     "text": (lambda path: path.write_text("hello" * 20), "something else"),
     "newer": (as_newer, "of a newer mixtrain"),
@@ -71,19 +70,13 @@ def test_a_truncated_file_is_refused_wherever_it_ends(tmp_path: pathlib.Path) ->
             load_checkpoint(str(path))
 
 
-def test_no_changed_byte_changes_a_value_unnoticed(tmp_path: pathlib.Path) -> None:
+def test_a_changed_byte_is_refused_wherever_it_is(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "a.ckpt"
     whole = written(path)
-    refused = 0
     for place in range(0, len(whole), 13):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1:])
-        try:
-            loaded = load_checkpoint(str(path))
-        except CheckpointError:
-            refused += 1
-        else:
-            assert {name: value.asnumpy().sum() for name, value in loaded.items()} == {"x": 300.0, "y": 3.0}
-    assert refused > 1200 / 13  # the values of x alone
+        with pytest.raises(CheckpointError):
+            load_checkpoint(str(path))
 
 
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
@@ -91,15 +84,12 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_litter(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     path = tmp_path / "a.ckpt"
-    before, put, puts = written(path), store._put, []
+    before = written(path)
 
     def failing(*args: object) -> None:
-        puts.append(args)
-        if len(puts) == 3:
-            raise error
-        put(*args)
+        raise error
 
-    monkeypatch.setattr(store, "_put", failing)
+    monkeypatch.setattr(files.os, "fsync", failing)
     with pytest.raises(type(error)):
         written(path, 2.0)
     assert path.read_bytes() == before and os.listdir(tmp_path) == ["a.ckpt"]
@@ -111,7 +101,7 @@ def test_a_thread_that_cannot_write_says_so_at_the_next_call(
     def failing(*args: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(store, "_put", failing)
+    monkeypatch.setattr(files.os, "fsync", failing)
     save_checkpoint(nn.Dense(1, 1), str(tmp_path / "a.ckpt"), async_save=True)
     with pytest.raises(OSError, match="disk full"):
         load_checkpoint(str(tmp_path / "a.ckpt"))

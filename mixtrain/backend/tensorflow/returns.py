@@ -87,5 +87,5 @@ def _compiled(definition: ast.FunctionDef, function: types.FunctionType) -> Call
     made = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
     made.__kwdefaults__ = function.__kwdefaults__
     made = functools.update_wrapper(made, function)  # type: ignore[assignment]
-    del made.__wrapped__  # Its source is its own.
+    del made.__wrapped__  # type: ignore[attr-defined]  # Its source is its own.
     return made

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -12,7 +11,8 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.optim.optimizer import Optimizer
-from mixtrain.serialization.read import load_checkpoint
+from mixtrain.serialization.into_net import load_param_into_net
+from mixtrain.serialization.read import read_checkpoint
 from mixtrain.serialization.save import write_checkpoint
 from mixtrain.train.callback.keras_optimizer_view import OptimizerView
 
@@ -147,7 +147,7 @@ class CellModel:
         )
 
     def save_weights(self, filepath: str | os.PathLike[str], overwrite: bool = True) -> None:
-        """Write a mixtrain checkpoint (HDF5) of the network and what trains it under the name given.
+        """Write a mixtrain checkpoint of the network and what trains it under the name given.
 
         Args:
             filepath: The file.
@@ -167,10 +167,7 @@ class CellModel:
         Args:
             filepath: The file.
         """
-        with tempfile.TemporaryDirectory() as folder:
-            named = os.path.join(folder, "weights.ckpt")
-            os.symlink(os.path.realpath(os.fspath(filepath)), named)
-            load_checkpoint(named, self._saved)
+        load_param_into_net(self._saved, read_checkpoint(os.fspath(filepath)))
 
 
 def model_view(network: Any, optimizer: Any, train_network: Any = None) -> ModelView:

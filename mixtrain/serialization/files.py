@@ -1,0 +1,107 @@
+"""Files: a regular one opened once for reading, and one that is written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO, Final
+
+from mixtrain import checks
+from mixtrain.errors import CheckpointError
+
+# Opening neither waits for the other end of a pipe nor makes a terminal this process's own.
+_FLAGS: Final = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
+_KINDS: Final[tuple[tuple[int, str], ...]] = (
+    (stat.S_IFDIR, "a directory"), (stat.S_IFCHR, "a character device"), (stat.S_IFBLK, "a block device"),
+    (stat.S_IFIFO, "a pipe"), (stat.S_IFSOCK, "a socket"),
+)
+_MISSING: Final = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+
+
+def not_a_checkpoint(path: str, found: str) -> CheckpointError:
+    """Build the error for a file that is not a checkpoint, or not a whole one."""
+    return CheckpointError(
+        "load_checkpoint: expected a checkpoint that mixtrain wrote (safetensors that begins with mixtrain.checkpoint "
+        f"and its SHA-256); got {path!r}, {found}. Write a file of save_checkpoint or ModelCheckpoint; values of other "
+        "frameworks come in as save_checkpoint({name: array}, ...)."
+    )
+
+
+@contextlib.contextmanager
+def opened(path: str) -> Iterator[tuple[BinaryIO, int]]:
+    """Open a regular file, once; everything is read through this descriptor.
+
+    Args:
+        path: The file, or a symbolic link to it.
+
+    Yields:
+        The file and its length.
+
+    Raises:
+        CheckpointError: It is a directory, a device, a pipe, a socket, or a link that leads to itself.
+        ValueError: There is no such file.
+        OSError: It cannot be opened.
+    """
+    try:
+        # Looked at first, for opening a device can have effects; and again once it is open.
+        _check_regular(path, os.stat(path))
+        descriptor = os.open(path, _FLAGS)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise not_a_checkpoint(path, "a symbolic link that leads to itself") from error
+        if error.errno in _MISSING:
+            raise _missing(path) from error
+        raise
+    except ValueError as error:
+        if isinstance(error, CheckpointError):
+            raise
+        raise _missing(path) from error  # A name with a null character.
+    with open(descriptor, "rb") as file:
+        status = os.fstat(file.fileno())
+        _check_regular(path, status)
+        yield file, status.st_size
+
+
+def _check_regular(path: str, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        kind = stat.S_IFMT(status.st_mode)
+        raise not_a_checkpoint(path, next((name for one, name in _KINDS if one == kind), "not a regular file"))
+
+
+def _missing(path: str) -> ValueError:
+    return checks.fail_value(
+        "load_checkpoint", "ckpt_file_name must be a file that exists", path, "the path of a checkpoint"
+    )
+
+
+def write_whole(path: str, buffers: Iterable[bytes | memoryview]) -> None:
+    """Write a file; one that was there stays as it is until the new one is complete and on the disk.
+
+    Args:
+        path: The file.
+        buffers: Its content.
+
+    Raises:
+        OSError: The folder is missing or cannot be written, or the disk is full.
+    """
+    folder, name = os.path.split(path)
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(
+            f"save_checkpoint: expected a folder that exists; got {folder!r}. Write os.makedirs({folder!r}) before."
+        )
+    temporary = os.path.join(folder, f".{name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            for buffer in buffers:
+                file.write(buffer)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        if os.path.exists(temporary):
+            os.remove(temporary)
+        raise

@@ -1,0 +1,60 @@
+"""Checkpoints in HDF5, as mixtrain wrote them before safetensors: a process with limits reads them.
+
+The HDF5 library can be crashed by a damaged file and made to read other files by one that was made for it. So this
+process never gives it a file: `hdf5_worker` reads the bytes in a process of its own and writes them out as safetensors,
+which are checked here like any other file.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from typing import BinaryIO, Final, cast
+
+from mixtrain.serialization.files import not_a_checkpoint
+
+SIGNATURE: Final = b"\x89HDF\r\n\x1a\n"
+_WORKER: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hdf5_worker.py")
+# Seconds to start the process, and bytes a second that it is given time for.
+_START_SECONDS: Final = 60.0
+_BYTES_PER_SECOND: Final = 2**22
+# What names and shapes may add to the length of the values.
+_MARGIN: Final = 16 * 2**20
+
+
+def as_container(path: str, file: BinaryIO, size: int) -> bytes:
+    """Return the content of an HDF5 checkpoint as a safetensors file without a digest.
+
+    Args:
+        path: The file, for errors.
+        file: The open file, which the process inherits.
+        size: Its length.
+
+    Raises:
+        CheckpointError: It is not a checkpoint, or is damaged.
+    """
+    os.lseek(file.fileno(), 0, os.SEEK_SET)
+    # -P: a file h5py.py in the present folder is not taken for the library.
+    worker = subprocess.Popen(
+        [sys.executable, "-P", _WORKER], stdin=file, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+    )
+    alarm = threading.Timer(_START_SECONDS + size / _BYTES_PER_SECOND, worker.kill)
+    alarm.start()
+    try:
+        with cast(BinaryIO, worker.stdout) as output:
+            data = output.read(size + _MARGIN + 1)
+        if len(data) > size + _MARGIN:
+            worker.kill()
+        worker.wait()
+    except BaseException:
+        worker.kill()
+        worker.wait()
+        raise
+    finally:
+        alarm.cancel()
+    if worker.returncode != 0:
+        raise not_a_checkpoint(path, "an HDF5 file of another kind, or a damaged one")
+    return data
