@@ -139,7 +139,7 @@ LAYERS: dict[str, Case] = {
     "pixel_unshuffle": Case("PixelUnshuffle", (2,), {}, ((N, 2, 2, 4, 6),)),
     "upsample": Case("Upsample", (), {"size": (5, 7)}, ((N, 1, 2, 3, 4),)),
     "upsample_corners": Case("Upsample", ((5, 7), None, "bilinear", True), {}, ((N, 1, 2, 3, 4),)),
-    "upsample_centres": Case("Upsample", ((5, 7),), {"mode": "bilinear"}, ((N, 1, 2, 3, 4),)),
+    "upsample_centers": Case("Upsample", ((5, 7),), {"mode": "bilinear"}, ((N, 1, 2, 3, 4),)),
     "conv2d_bn_act": Case("Conv2dBnAct", (2, 3, 3), {"has_bn": True, "activation": "relu"}, ((N, 1, 2, 4, 4),)),
     "dense_bn_act": Case("DenseBnAct", (4, 3), {"has_bn": True, "activation": "leakyrelu"}, ((N, 5, 4),)),
 }

@@ -93,6 +93,7 @@ def by_entry(entries: list[Entry], level: str, half: str) -> dict[str, Any]:
 
 
 @ON_REQUEST
+@pytest.mark.slow
 @pytest.mark.parametrize(("level", "half"), LEVELS)
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_step_is_finite_as_reported_and_undone(group: str, level: str, half: str) -> None:

@@ -18,6 +18,7 @@ from tests.train.random_networks import BATCH, Case, drawn_case
 EPOCHS = 2
 SEEDS = range(int(os.environ.get("MIXTRAIN_DIFFERENTIAL_FIRST", "0")), 10**9)
 COUNT = int(os.environ.get("MIXTRAIN_DIFFERENTIAL_SEEDS", "40"))
+QUICK = min(8, COUNT)
 SCALE = 1024
 EXACT, HALF, ROUNDINGS = 1e-6, 2e-2, 4.0
 
@@ -108,7 +109,9 @@ def rounding(case: Case, theirs: Any, start: list[np.ndarray]) -> float:
     return max(found)
 
 
-@pytest.mark.parametrize("seed", SEEDS[:COUNT])
+@pytest.mark.parametrize(
+    "seed", [*SEEDS[:QUICK], *(pytest.param(seed, marks=pytest.mark.slow) for seed in SEEDS[QUICK:COUNT])]
+)
 def test_a_run_equals_keras(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     case = drawn_case(seed)
     if case.feed == "groups":
