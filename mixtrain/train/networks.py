@@ -17,7 +17,7 @@ from mixtrain.amp.train_network import (
     make_train_cell,
     warn_unscaled,
 )
-from mixtrain.network.walk import is_cell, tree_of
+from mixtrain.network.walk import is_cell
 from mixtrain.nn.cell import Cell, KerasCell
 from mixtrain.nn.step.compiled_call import CompiledCall
 from mixtrain.nn.step.loss_cell import WithEvalCell, WithLossCell
@@ -115,8 +115,7 @@ class Networks:
     @property
     def built(self) -> bool:
         """Whether every Keras layer has its variables."""
-        layers = (node.layer for node in tree_of(self.network).walk())
-        return all(layer.built for layer in layers if isinstance(layer, keras.Layer))
+        return self.precision.built
 
     def build(self, *inputs: Any) -> None:
         """Give every Keras layer its variables by running the network on one sample, and make the cells.

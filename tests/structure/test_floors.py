@@ -17,7 +17,7 @@ FLOORS = [
     {"dtype", "errors", "checks", "context", "auto_parallel", "communication", "homes", "log", "version"},
     {"backend"},
     {"autocast", "boundary", "network", "seed"},
-    {"changes"},
+    {"trace_version"},
     {"summaries"},
     {"ops"},
     {"common"},

@@ -1,0 +1,141 @@
+"""What a compiled call was traced under: a version of each layer that it runs, and what else its trace depends on.
+
+A change belongs to the layer that changed. It retraces the compiled calls that run this layer, and no others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+from mixtrain.network.walk import tree_of
+
+_ATTRIBUTE: Final = "_mixtrain_version"
+_numbers = itertools.count(1)
+
+
+class Version(NamedTuple):
+    """How a layer computes.
+
+    Attributes:
+        stamp: Another number after each change that cannot be taken back: a hook, `to_float`, a child cell.
+        effect: What the plan in force makes of the layer; None where it is as its user left it.
+    """
+
+    stamp: int = 0
+    effect: Hashable = None
+
+
+_UNCHANGED: Final = Version()
+
+
+def version_of(layer: Any) -> Version:
+    """Return the version of a Cell, Keras layer or operation."""
+    return vars(layer).get(_ATTRIBUTE, _UNCHANGED)
+
+
+def layer_changed(layer: Any) -> None:
+    """Note that a layer computes in another way from now on, so that what runs it is retraced."""
+    _set(layer, version_of(layer)._replace(stamp=next(_numbers)))
+
+
+def network_changed(network: Any) -> None:
+    """Note that a network computes in another way from now on, and so does every layer of it."""
+    for node in tree_of(network).walk():
+        layer_changed(node.layer)
+
+
+def effect_changed(layer: Any, effect: Hashable) -> None:
+    """Note what the plan in force makes of a layer; with an earlier effect the layer has an earlier version again."""
+    _set(layer, version_of(layer)._replace(effect=effect))
+
+
+def _set(layer: Any, version: Version) -> None:
+    if version == _UNCHANGED:
+        vars(layer).pop(_ATTRIBUTE, None)
+    else:
+        # Past the attribute tracking of Cells and Keras layers.
+        object.__setattr__(layer, _ATTRIBUTE, version)
+
+
+class _Tracing(threading.local):
+    """The states of the functions that are being traced in this thread, the outermost first."""
+
+    def __init__(self) -> None:
+        self.states: list[TraceState] = []
+
+
+_tracing = _Tracing()
+
+
+class TraceState:
+    """What a function is traced under: the versions of its layers, and what else is noted while it is traced.
+
+    Args:
+        layers: The layers that the function is known to run.
+        modes: Whether the trace depends on which of its cells are in training, too.
+    """
+
+    def __init__(self, layers: Iterable[Any], *, modes: bool = False) -> None:
+        self._modes = modes
+        self._layers = {id(layer): layer for layer in layers}
+        self._conditions: dict[Callable[[], Hashable], Hashable] = {}
+        self._look()
+
+    def _look(self) -> None:
+        """Take the versions as they are now."""
+        layers = list(self._layers.values())
+        self._versions = [(layer, version_of(layer)) for layer in layers]
+        # Keras layers are told by an argument whether they train.
+        trained = [layer for layer in layers if "training" in vars(layer)] if self._modes else []
+        self._trained = [(layer, bool(layer.training)) for layer in trained]
+
+    def holds(self) -> bool:
+        """Whether all is as it was when the function was traced."""
+        for layer, version in self._versions:
+            now = vars(layer).get(_ATTRIBUTE, _UNCHANGED)
+            if now is not version and now != version:
+                return False
+        for layer, training in self._trained:
+            if layer.training is not training:
+                return False
+        for condition, value in self._conditions.items():
+            if condition() != value:
+                return False
+        return True
+
+    def may_hold_again(self) -> bool:
+        """Whether all changes since can be taken back."""
+        return all(version_of(layer).stamp == version.stamp for layer, version in self._versions)
+
+    @contextlib.contextmanager
+    def tracing(self) -> Iterator[None]:
+        """Note the cells and conditions that a function depends on while it is traced."""
+        _tracing.states.append(self)
+        try:
+            yield
+        finally:
+            _tracing.states.pop()
+            self._look()
+
+    def note(self) -> None:
+        """Note for the functions that are being traced that they run what this state is of."""
+        for state in _tracing.states:
+            if state is not self:
+                state._layers.update(self._layers)
+                state._conditions.update(self._conditions)
+
+
+def note_layer(layer: Any) -> None:
+    """Note that the functions that are being traced run a layer."""
+    for state in _tracing.states:
+        state._layers[id(layer)] = layer
+
+
+def note_condition(condition: Callable[[], Hashable]) -> None:
+    """Note that the functions that are being traced depend on what `condition` returns now."""
+    for state in _tracing.states:
+        state._conditions[condition] = condition()
