@@ -61,6 +61,24 @@ def _set(layer: Any, version: Version) -> None:
         object.__setattr__(layer, _ATTRIBUTE, version)
 
 
+class Stamps:
+    """The stamps of layers as they are now, to be compared with those of a later time.
+
+    Args:
+        layers: Cells, Keras layers and operations.
+    """
+
+    def __init__(self, layers: Iterable[Any]) -> None:
+        self._stamps = [(layer, version_of(layer).stamp) for layer in layers]
+
+    def hold(self) -> bool:
+        """Whether no layer has changed since, but for plans."""
+        for layer, stamp in self._stamps:
+            if vars(layer).get(_ATTRIBUTE, _UNCHANGED).stamp != stamp:
+                return False
+        return True
+
+
 class _Tracing(threading.local):
     """The states of the functions that are being traced in this thread, the outermost first."""
 

@@ -8,7 +8,7 @@ import keras
 
 from mixtrain.network.walk import sublayers, tree_of
 from mixtrain.precision.own_policy import own_policy
-from mixtrain.trace_version import version_of
+from mixtrain.trace_version import Stamps
 
 
 class PlanInputs:
@@ -24,24 +24,34 @@ class PlanInputs:
     def __init__(self, network: Any) -> None:
         layers = [node.layer for node in tree_of(network).walk()]
         self._default = keras.config.dtype_policy()
-        self._stamps = [(layer, version_of(layer).stamp) for layer in layers]
+        self._stamps = Stamps(layers)
         in_keras = [layer for layer in layers if isinstance(layer, keras.Layer)]
-        self._layers = [(layer, own_policy(layer), layer.built, list(sublayers(layer))) for layer in in_keras]
+        self._layers = [(layer, _seen(layer), own_policy(layer)) for layer in in_keras]
         self.built = all(layer.built for layer in in_keras)
 
     def hold(self) -> bool:
         """Whether a plan made now would be the same: no layer was added, built, or given another rule or policy."""
-        for layer, stamp in self._stamps:
-            if version_of(layer).stamp != stamp:
-                return False
-        for layer, _, built, _ in self._layers:
-            if layer.built is not built:
-                return False
-        return not self.keras_layers_changed() and keras.config.dtype_policy() is self._default
+        return (
+            self._stamps.hold()
+            and not self._keras_layers_changed(also_built=True)
+            and keras.config.dtype_policy() is self._default
+        )
 
     def keras_layers_changed(self) -> bool:
         """Whether a Keras layer has other layers below it or another policy: unlike a Cell, it does not tell."""
-        for layer, policy, _, below in self._layers:
-            if own_policy(layer) is not policy or sublayers(layer) != below:
+        return self._keras_layers_changed(also_built=False)
+
+    def _keras_layers_changed(self, *, also_built: bool) -> bool:
+        for layer, seen, policy in self._layers:
+            now = (layer.built, layer.dtype_policy, sublayers(layer))
+            # A plan that is put in force, or undone, gives layers other policies, which are not their own.
+            if now != seen and (
+                own_policy(layer) is not policy or now[2] != seen[2] or (also_built and now[0] is not seen[0])
+            ):
                 return True
         return False
+
+
+def _seen(layer: keras.Layer) -> tuple[bool, Any, list[keras.Layer]]:
+    """Return what is looked at of a Keras layer."""
+    return layer.built, layer.dtype_policy, list(sublayers(layer))

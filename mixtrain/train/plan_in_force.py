@@ -51,10 +51,10 @@ class PlanInForce:
         self._inputs = PlanInputs(network)
 
     @property
-    def built(self) -> bool:
-        """Whether every Keras layer has its variables."""
+    def inputs(self) -> PlanInputs:
+        """What the plan was made from; another object after each change of the network."""
         self._look()
-        return self._inputs.built
+        return self._inputs
 
     def enter(self) -> None:
         """Put the plan in force, should another Model, or `to_float`, have changed the network or its layers."""

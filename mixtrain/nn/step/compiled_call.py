@@ -47,8 +47,12 @@ class CompiledCall:
         self._compiled: Any = None
 
     def __call__(self, *inputs: Any) -> Any:
-        results = backend.call_with_branches(self._call, *boundary.settled(inputs))
+        results = self.run(*boundary.settled(inputs))
         return boundary.wrapped(results) if boundary.wants_tensors(inputs) else results
+
+    def run(self, *inputs: Any) -> Any:
+        """Call with backend tensors, and return what the function returns."""
+        return backend.call_with_branches(self._call, *inputs)
 
     def _call(self, *inputs: Any) -> Any:
         """Call, once the labels among the inputs were found to be class numbers."""
