@@ -53,7 +53,17 @@ def effect_changed(layer: Any, effect: Hashable) -> None:
     _set(layer, version_of(layer)._replace(effect=effect))
 
 
+class _Latest:
+    """The number of the latest change of any layer: where it is the same nothing has changed, and nothing is compared.
+
+    It decides no more than that; what is retraced is decided by the versions.
+    """
+
+    number = 0
+
+
 def _set(layer: Any, version: Version) -> None:
+    _Latest.number = next(_numbers)
     if version == _UNCHANGED:
         vars(layer).pop(_ATTRIBUTE, None)
     else:
@@ -61,22 +71,31 @@ def _set(layer: Any, version: Version) -> None:
         object.__setattr__(layer, _ATTRIBUTE, version)
 
 
-class Stamps:
-    """The stamps of layers as they are now, to be compared with those of a later time.
+class Versions:
+    """The versions of layers as they are now, to be compared with those of a later time.
 
     Args:
         layers: Cells, Keras layers and operations.
+        plans: Whether what plans make of the layers is compared, too.
     """
 
-    def __init__(self, layers: Iterable[Any]) -> None:
-        self._stamps = [(layer, version_of(layer).stamp) for layer in layers]
+    def __init__(self, layers: Iterable[Any], *, plans: bool = True) -> None:
+        self._plans = plans
+        self._latest = _Latest.number
+        self._versions = [(layer, version_of(layer)) for layer in layers]
 
     def hold(self) -> bool:
-        """Whether no layer has changed since, but for plans."""
-        for layer, stamp in self._stamps:
-            if vars(layer).get(_ATTRIBUTE, _UNCHANGED).stamp != stamp:
+        """Whether every layer is as it was."""
+        latest = _Latest.number
+        if latest != self._latest:
+            if not self.may_hold_again() or self._plans and any(version_of(one) != was for one, was in self._versions):
                 return False
+            self._latest = latest
         return True
+
+    def may_hold_again(self) -> bool:
+        """Whether every layer is as it was, or will be once plans are put in force or undone."""
+        return all(version_of(layer).stamp == version.stamp for layer, version in self._versions)
 
 
 class _Tracing(threading.local):
@@ -105,18 +124,16 @@ class TraceState:
 
     def _look(self) -> None:
         """Take the versions as they are now."""
-        layers = list(self._layers.values())
-        self._versions = [(layer, version_of(layer)) for layer in layers]
+        layers = self._layers.values()
+        self._versions = Versions(layers)
         # Keras layers are told by an argument whether they train.
         trained = [layer for layer in layers if "training" in vars(layer)] if self._modes else []
         self._trained = [(layer, bool(layer.training)) for layer in trained]
 
     def holds(self) -> bool:
         """Whether all is as it was when the function was traced."""
-        for layer, version in self._versions:
-            now = vars(layer).get(_ATTRIBUTE, _UNCHANGED)
-            if now is not version and now != version:
-                return False
+        if not self._versions.hold():
+            return False
         for layer, training in self._trained:
             if layer.training is not training:
                 return False
@@ -126,8 +143,8 @@ class TraceState:
         return True
 
     def may_hold_again(self) -> bool:
-        """Whether all changes since can be taken back."""
-        return all(version_of(layer).stamp == version.stamp for layer, version in self._versions)
+        """Whether all that has changed since can be taken back."""
+        return self._versions.may_hold_again()
 
     @contextlib.contextmanager
     def tracing(self) -> Iterator[None]:

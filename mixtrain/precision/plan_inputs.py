@@ -8,7 +8,7 @@ import keras
 
 from mixtrain.network.walk import sublayers, tree_of
 from mixtrain.precision.own_policy import own_policy
-from mixtrain.trace_version import Stamps
+from mixtrain.trace_version import Versions
 
 
 class PlanInputs:
@@ -24,15 +24,15 @@ class PlanInputs:
     def __init__(self, network: Any) -> None:
         layers = [node.layer for node in tree_of(network).walk()]
         self._default = keras.config.dtype_policy()
-        self._stamps = Stamps(layers)
+        self._versions = Versions(layers, plans=False)
         in_keras = [layer for layer in layers if isinstance(layer, keras.Layer)]
-        self._layers = [(layer, _seen(layer), own_policy(layer)) for layer in in_keras]
+        self._layers = [[layer, _seen(layer), own_policy(layer)] for layer in in_keras]
         self.built = all(layer.built for layer in in_keras)
 
     def hold(self) -> bool:
         """Whether a plan made now would be the same: no layer was added, built, or given another rule or policy."""
         return (
-            self._stamps.hold()
+            self._versions.hold()
             and not self._keras_layers_changed(also_built=True)
             and keras.config.dtype_policy() is self._default
         )
@@ -42,13 +42,14 @@ class PlanInputs:
         return self._keras_layers_changed(also_built=False)
 
     def _keras_layers_changed(self, *, also_built: bool) -> bool:
-        for layer, seen, policy in self._layers:
-            now = (layer.built, layer.dtype_policy, sublayers(layer))
-            # A plan that is put in force, or undone, gives layers other policies, which are not their own.
-            if now != seen and (
-                own_policy(layer) is not policy or now[2] != seen[2] or (also_built and now[0] is not seen[0])
-            ):
-                return True
+        for entry in self._layers:
+            layer, seen, policy = entry
+            if (layer.built, layer.dtype_policy, sublayers(layer)) != seen:
+                now = _seen(layer)
+                if own_policy(layer) is not policy or now[2] != seen[2] or (also_built and now[0] is not seen[0]):
+                    return True
+                # A plan that was put in force, or undone, gave the layer another policy, which is not its own.
+                entry[1] = (seen[0], *now[1:])
         return False
 
 

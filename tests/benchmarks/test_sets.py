@@ -56,7 +56,8 @@ def test_the_cases_beside_keras_fit_keep_their_goals() -> None:
 
 def test_the_page_has_markers_for_every_set_and_record() -> None:
     begun = re.findall(r"<!-- (\w+): begin -->", PAGE.read_text())
-    assert sorted(begun) == sorted([*SETS, "goals", cpu_ceiling.NAME, *tensor_operators.PAIRS.names, *prediction.PAIRS.names])
+    pairs = [*tensor_operators.PAIRS.names, *prediction.PAIRS.names]
+    assert sorted(begun) == sorted([*SETS, "goals", cpu_ceiling.NAME, *pairs])
 
 
 def test_growth_starts_from_the_mlp_and_enlarges_one_thing_at_a_time() -> None:
