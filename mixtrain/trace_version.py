@@ -63,12 +63,13 @@ class _Latest:
 
 
 def _set(layer: Any, version: Version) -> None:
-    _Latest.number = next(_numbers)
     if version == _UNCHANGED:
         vars(layer).pop(_ATTRIBUTE, None)
     else:
         # Past the attribute tracking of Cells and Keras layers.
         object.__setattr__(layer, _ATTRIBUTE, version)
+    # Last: another thread that sees the number sees the version.
+    _Latest.number = next(_numbers)
 
 
 class Versions:
@@ -113,21 +114,15 @@ class TraceState:
 
     Args:
         layers: The layers that the function is known to run.
-        modes: Whether the trace depends on which of its cells are in training, too.
+        modes: Whether the trace depends on which of these are in training, too.
     """
 
     def __init__(self, layers: Iterable[Any], *, modes: bool = False) -> None:
-        self._modes = modes
         self._layers = {id(layer): layer for layer in layers}
         self._conditions: dict[Callable[[], Hashable], Hashable] = {}
-        self._look()
-
-    def _look(self) -> None:
-        """Take the versions as they are now."""
-        layers = self._layers.values()
-        self._versions = Versions(layers)
-        # Keras layers are told by an argument whether they train.
-        trained = [layer for layer in layers if "training" in vars(layer)] if self._modes else []
+        self._versions = Versions(self._layers.values())
+        # As they are before the function runs, which may switch them. (Keras layers are told by an argument.)
+        trained = [layer for layer in self._layers.values() if "training" in vars(layer)] if modes else []
         self._trained = [(layer, bool(layer.training)) for layer in trained]
 
     def holds(self) -> bool:
@@ -154,7 +149,7 @@ class TraceState:
             yield
         finally:
             _tracing.states.pop()
-            self._look()
+            self._versions = Versions(self._layers.values())
 
     def note(self) -> None:
         """Note for the functions that are being traced that they run what this state is of."""

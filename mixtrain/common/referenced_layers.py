@@ -21,6 +21,7 @@ _LEAVES: Final = (
 )
 # Notes of mixtrain's on a layer, which lead to other networks that share it.
 _NOTES: Final = "_mixtrain_"
+# How many objects that are not layers are looked into.
 _MAX_OBJECTS: Final = 10_000
 
 
@@ -39,7 +40,8 @@ def referenced_layers(roots: Iterable[Any]) -> list[Any]:
     waiting: list[Any] = list(roots)[::-1]
     seen: set[int] = set()
     found: list[Any] = []
-    while waiting and len(seen) < _MAX_OBJECTS:
+    others = 0
+    while waiting:
         value = waiting.pop()
         if id(value) in seen or value is None or isinstance(value, _LEAVES):
             continue
@@ -47,7 +49,8 @@ def referenced_layers(roots: Iterable[Any]) -> list[Any]:
         if _is_layer(value):
             found.append(value)
             waiting.extend(_references_of_layer(value)[::-1])
-        else:
+        elif others < _MAX_OBJECTS:
+            others += 1
             waiting.extend(_references(value)[::-1])
     return found
 
