@@ -57,8 +57,8 @@ class CompiledCall:
     def _call(self, *inputs: Any) -> Any:
         """Call, once the labels among the inputs were found to be class numbers."""
         compiled = self.compiled()
-        # Where nothing is compiled, losses look for themselves.
-        if context.graph_mode() and not backend.is_tracing():
+        # Where nothing is compiled, losses look for themselves; and most functions were seen to have no labels.
+        if self._labels.rules != () and context.graph_mode() and not backend.is_tracing():
             if self._labels.rules is None:
                 backend.trace_for(compiled, *inputs)
             self._labels.check(inputs)
