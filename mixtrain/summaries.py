@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 
 from mixtrain import backend
-from mixtrain.changes import precision_changed
+from mixtrain.trace_version import note_condition
 
 
 class _Held:
-    """The values put aside, by plugin, tag, format and shape; how many record; whether anything asked."""
+    """The values put aside, by plugin, tag, format and shape; how many record."""
 
     values: dict[tuple[Any, ...], backend.HeldValue] = {}
     recorders = 0
-    asked = False
 
 
 def put_aside(plugin: str, tag: str, value: Any) -> None:
@@ -26,8 +25,8 @@ def put_aside(plugin: str, tag: str, value: Any) -> None:
         tag: Its name.
         value: The tensor; of a step that is being compiled, or not.
     """
-    _Held.asked = True
-    if not _Held.recorders:
+    note_condition(_recording)
+    if not _recording():
         return
     key = (plugin, tag, str(value.dtype), tuple(value.shape))
     if key not in _Held.values:
@@ -36,20 +35,20 @@ def put_aside(plugin: str, tag: str, value: Any) -> None:
     _Held.values[key].put(value)
 
 
+def _recording() -> bool:
+    return _Held.recorders > 0
+
+
 def begin_recording() -> None:
-    """Note that somebody records from here on; steps compiled before are recompiled."""
+    """Note that somebody records from here on; compiled steps with summary operations are retraced."""
     if not _Held.recorders:
         take_values()  # What an earlier recorder left.
     _Held.recorders += 1
-    if _Held.asked:
-        precision_changed()
 
 
 def end_recording() -> None:
-    """Note that somebody stopped; steps compiled before are recompiled, without the operations."""
+    """Note that somebody stopped; compiled steps with summary operations are retraced, without them."""
     _Held.recorders -= 1
-    if _Held.asked:
-        precision_changed()
 
 
 def take_values() -> list[tuple[str, str, np.ndarray]]:

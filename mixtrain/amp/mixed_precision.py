@@ -14,6 +14,7 @@ from mixtrain.precision.levels import AmpLevel
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.precision.planner import plan_precision
 from mixtrain.precision.rules import Entry
+from mixtrain.trace_version import layer_changed
 
 _CHOSEN: Final = "_mixtrain_chosen_planning"
 _NetworkT = TypeVar("_NetworkT")
@@ -117,6 +118,7 @@ def _planned_by_user(network: _NetworkT, planning: Callable[[], PrecisionPlan]) 
     """Put a plan in force; a Model that is given no level of its own plans the network so too."""
     apply_plan(network, planning())
     object.__setattr__(network, _CHOSEN, planning)
+    layer_changed(network)
     return network
 
 

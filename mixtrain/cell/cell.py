@@ -19,10 +19,10 @@ from mixtrain.cell.layer import CellLayer
 from mixtrain.cell.setup import CellSetup
 from mixtrain.cell.state import CellState
 from mixtrain.cell.tree import CellTree
-from mixtrain.changes import mode_changed
 from mixtrain.precision.cast import CastRule, run_under
 from mixtrain.precision.families import Family
 from mixtrain.precision.request import request_of, to_float
+from mixtrain.trace_version import note_layer
 
 _CellT = TypeVar("_CellT", bound="Cell")
 _UNCHANGED = CastRule()
@@ -102,6 +102,7 @@ class Cell(CellState, CellHooks, CellSetup):
         return run(self._call, args, kwargs)
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
+        note_layer(self)
         args = tuple(_as_tensor(value) if isinstance(value, np.ndarray) else value for value in args)
         rule, state = self.cast_rule, autocast_in_force()
         inside: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
@@ -148,11 +149,8 @@ class Cell(CellState, CellHooks, CellSetup):
     def set_train(self: _CellT, mode: bool = True) -> _CellT:
         """Switch this cell and all below it to training (True) or inference (False); return the cell."""
         checks.boolean(f"{type(self).__name__}.set_train", "mode", mode)
-        switched = [cell for _, cell in self.cells_and_names() if cell.training is not mode]
-        for cell in switched:
+        for _, cell in self.cells_and_names():
             object.__setattr__(cell, "training", mode)
-        if switched:
-            mode_changed()
         return self
 
     @property

@@ -10,9 +10,9 @@ from typing import Any, Literal, get_args
 from mixtrain import checks
 from mixtrain.boundary import run_users
 from mixtrain.cell.tree import CellTree
-from mixtrain.changes import precision_changed
 from mixtrain.common.gradient_hooks import HookHandle
 from mixtrain.ops.hook_backward import hook_gradients
+from mixtrain.trace_version import layer_changed
 
 _Place = Literal["before", "after", "backward", "backward_pre"]
 _numbers = itertools.count()
@@ -104,9 +104,8 @@ class CellHooks(CellTree):
         ]
         hooks.clear()
         hooks.update(entries)
-        # What was compiled without the hook is recompiled.
-        precision_changed()
-        return HookHandle(hooks, number, precision_changed)
+        layer_changed(self)
+        return HookHandle(hooks, number, partial(layer_changed, self))
 
     def _call_hooked(self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return ``forward(*args, **kwargs)`` with the hooks before and after it."""

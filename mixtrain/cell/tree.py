@@ -9,6 +9,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.common.parameter import Parameter, ParameterTuple
+from mixtrain.trace_version import layer_changed
 
 _CellT = TypeVar("_CellT", bound="CellTree")
 
@@ -54,6 +55,7 @@ class CellTree:
             self._params[name] = None
         elif value is None and name in self.__dict__.get("_cells", ()):
             self._cells[name] = None
+            layer_changed(self)
         else:
             object.__setattr__(self, name, value)
 
@@ -80,6 +82,7 @@ class CellTree:
         if name in self._params:
             raise KeyError(f"{self._where(name)}: the name is taken by a Parameter. Write another name.")
         self._cells[name] = cell
+        layer_changed(self)
         if self._auto_prefix:
             cell.update_parameters_name(f"{self.param_prefix}{name}.")
 
@@ -94,6 +97,7 @@ class CellTree:
         for table in (self._params, self._cells):
             if name in table:
                 del table[name]
+                layer_changed(self)
                 return
         object.__delattr__(self, name)
 
@@ -131,6 +135,7 @@ class CellTree:
             child_cell = type(self).wrap_keras_layer(child_cell)
         checks.instance("insert_child_to_cell", "child_cell", child_cell, CellTree, "a Cell")
         self._cells[child_name] = child_cell
+        layer_changed(self)
 
     def _check_new_name(self, where: str, name: Any, refuse_dot: bool) -> None:
         if not isinstance(name, str):

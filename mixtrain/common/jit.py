@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Final, Literal
 
 import keras
@@ -12,8 +12,9 @@ import numpy as np
 
 from mixtrain import backend, boundary, checks, context
 from mixtrain.autocast.casting import parameter_read_dtype
-from mixtrain.changes import mode_version, precision_version
-from mixtrain.common.reach import training_flags
+from mixtrain.autocast.state import autocast_in_force
+from mixtrain.common.referenced_layers import referenced_layers
+from mixtrain.trace_version import TraceState
 
 JitLevel = Literal["O0", "O1", "O2"]
 
@@ -30,18 +31,34 @@ class _Slot:
 
 
 class _Trace:
-    """One compiled call: for arguments of one structure, with the same constants and tensors of the same shapes."""
+    """One compiled call: for arguments of one structure, with the same constants and tensors of the same shapes.
 
-    def __init__(self, function: Callable[..., Any], arguments: Any, jit: bool | None) -> None:
+    Args:
+        function: The function.
+        arguments: Its arguments, with slots for tensors.
+        jit: Whether XLA compiles it; None for the backend's choice.
+        settings: What it is traced under, besides its layers.
+        layers: The layers that it refers to.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], arguments: Any, jit: bool | None, settings: Hashable, layers: Iterable[Any]
+    ) -> None:
         self._function, self._arguments, self._results = function, arguments, None
         self._compiled = backend.compile_once(self._run, jit=jit)
+        self._settings = settings
+        self.state = TraceState(layers, modes=True)
+
+    def serves(self, settings: Hashable) -> bool:
+        """Whether a trace made now, under these settings, would be the same."""
+        return self._settings == settings and self.state.holds()
 
     def __call__(self, tensors: list[Any]) -> Any:
         return _filled(self._results_of(self._compiled(*tensors)))
 
     def _run(self, *tensors: Any) -> tuple[Any, ...]:
         args, kwargs = boundary.wrapped(_filled((self._arguments, tensors)))
-        with boundary.running("tensors"):
+        with boundary.running("tensors"), self.state.tracing():
             results = boundary.settled(self._function(*args, **kwargs))
         self._results, found = _slotted(results, _as_result)
         return tuple(found)
@@ -62,8 +79,7 @@ class Jitted:
         functools.update_wrapper(self, function, updated=())
         self._function, self._xla = function, xla
         self._rewritten = backend.with_branches(function)
-        self._traces: dict[Any, _Trace] = {}
-        self._modes: dict[Any, tuple[int, tuple[bool, ...]]] = {}
+        self._traces: dict[Any, list[_Trace]] = {}
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -94,19 +110,15 @@ class Jitted:
             tuple(map(_identity, constants)),
             tuple((tuple(value.shape), value.dtype) for value in tensors),
         )
-        flags, level = self._flags(key, constants), context.get_context("jit_level")
-        now = (flags, precision_version(), parameter_read_dtype(), level)
-        if (key, now) not in self._traces:
-            self._traces[key, now] = _Trace(self._rewritten, arguments, self._xla)
-        return self._traces[key, now](tensors)
-
-    def _flags(self, key: Any, constants: list[Any]) -> tuple[bool, ...]:
-        """Return which of the cells that the function reaches are in training; looked up anew after a switch."""
-        version, flags = self._modes.get(key, (-1, ()))
-        if version != mode_version():
-            flags = training_flags([self._function, *constants])
-            self._modes[key] = (mode_version(), flags)
-        return flags
+        settings = autocast_in_force(), parameter_read_dtype(), context.get_context("jit_level")
+        traces = self._traces.get(key, [])
+        trace = next((trace for trace in traces if trace.serves(settings)), None)
+        if trace is None:
+            layers = referenced_layers([self._function, *constants])
+            trace = _Trace(self._rewritten, arguments, self._xla, settings, layers)
+            # A layer's mode and plan come back, and the traces with them; other changes do not.
+            self._traces[key] = [*(other for other in traces if other.state.may_hold_again()), trace]
+        return trace(tensors)
 
 
 def _as_argument(value: Any) -> Any:

@@ -49,9 +49,7 @@ def _keras_children(layer: keras.Operation) -> dict[str, Any]:
         return {wrapped.cls_name: wrapped}
     found: list[Any] = []
     if isinstance(layer, keras.Layer):
-        # Keras has no public list of the layers inside a layer that is not a Model (attention, RNN, wrappers);
-        # tests/network/test_walk.py fails if this name moves.
-        found = list(layer._flatten_layers(include_self=False, recursive=False))
+        found = list(sublayers(layer))
     if isinstance(layer, keras.Model):
         operations = getattr(layer, "operations", ())
         found += [operation for operation in operations if not isinstance(operation, keras.Layer)]
@@ -65,6 +63,13 @@ def _keras_children(layer: keras.Operation) -> dict[str, Any]:
         children[name] = child
     # A Sequential model keeps a functional copy of itself, whose layers are its own.
     return {name: child for name, child in children.items() if not _is_twin(layer, child)}
+
+
+def sublayers(layer: keras.Layer) -> list[keras.Layer]:
+    """Return the list in which a Keras layer keeps the layers directly below it; not to be changed."""
+    # Keras has no public list of the layers inside a layer that is not a Model (attention, RNN, wrappers);
+    # tests/network/test_walk.py fails if this name moves.
+    return layer._layers  # type: ignore[no-any-return]
 
 
 def _is_twin(layer: Any, child: Any) -> bool:

@@ -6,10 +6,9 @@ import copy
 from collections.abc import Hashable
 from typing import Any, Final, Protocol
 
-from mixtrain.changes import layer_changed
-from mixtrain.network.walk import tree_of
 from mixtrain.precision.plan import PlanRow
 from mixtrain.precision.row_effect import AS_IT_IS, Undo, effect_of, put_row, take_back
+from mixtrain.trace_version import effect_changed
 
 _ATTRIBUTE: Final = "_mixtrain_claims"
 
@@ -39,11 +38,6 @@ class Claims:
         self._effect: Hashable = AS_IT_IS
         self._done: list[Undo] = []
 
-    @property
-    def effect(self) -> Hashable:
-        """What the row in force makes of the layer."""
-        return self._effect
-
     def put(self, claimant: Claimant, row: PlanRow) -> bool:
         """Put a plan's row in force, before those of other plans; return whether the layer changed."""
         self._rows = [*(entry for entry in self._rows if entry[0] is not claimant), (claimant, row)]
@@ -70,7 +64,7 @@ class Claims:
             return False
         take_back(self._done)
         self._effect = effect
-        layer_changed(self._layer, before, effect)
+        effect_changed(self._layer, effect)
         if effect != AS_IT_IS:
             put_row(self._rows[-1][1], self._done)
         return True
@@ -90,17 +84,3 @@ def claims_on(layer: Any) -> Claims:
         claims = Claims(layer)
         object.__setattr__(layer, _ATTRIBUTE, claims)
     return claims
-
-
-def effects_in(network: Any) -> tuple[Hashable, ...]:
-    """Return what plans make of each layer of a network; equal results mean the same computation.
-
-    Args:
-        network: A Cell or Keras layer.
-    """
-    return tuple((id(node.layer), _effect_on(node.layer)) for node in tree_of(network).walk())
-
-
-def _effect_on(layer: Any) -> Hashable:
-    claims: Claims | None = vars(layer).get(_ATTRIBUTE)
-    return AS_IT_IS if claims is None else claims.effect

@@ -7,9 +7,9 @@ import itertools
 from typing import Any, Final, TypeVar
 
 from mixtrain import checks
-from mixtrain.changes import precision_changed
 from mixtrain.dtype import DType, as_dtype, bfloat16, float16, float32
 from mixtrain.network.walk import tree_of
+from mixtrain.trace_version import network_changed
 
 _LayerT = TypeVar("_LayerT")
 _ATTRIBUTE: Final = "_mixtrain_request"
@@ -63,7 +63,7 @@ def to_float(layer: _LayerT, dst_type: Any) -> _LayerT:
     request = Request(dtype, next(_stamps))
     for node in tree_of(layer).walk():
         object.__setattr__(node.layer, _ATTRIBUTE, request)
-    precision_changed()
+    network_changed(layer)
     return layer
 
 

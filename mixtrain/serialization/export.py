@@ -11,7 +11,6 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
-from mixtrain.changes import mode_changed
 from mixtrain.dtype import float32
 from mixtrain.precision.apply import applied_plan, apply_plan
 from mixtrain.precision.cast import cast_floats
@@ -105,6 +104,5 @@ def _inferring(net: Any) -> Iterator[Callable[..., Any]]:
     finally:
         for cell, training in modes:
             object.__setattr__(cell, "training", training)
-        mode_changed()
         if applied is not None:
             apply_plan(net, applied.plan)

@@ -158,7 +158,7 @@ def _planned(
 
 
 def _convertible(dtype: Any, kept: Any) -> bool:
-    """Say whether one format may become the other: both floats, or both signed ints."""
+    """Whether one format may become the other: both floats, or both signed ints."""
     if is_float(dtype) or is_float(kept):
         return is_float(dtype) and is_float(kept)
     return as_dtype(dtype).startswith("int") and as_dtype(kept).startswith("int")

@@ -25,7 +25,7 @@ from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScale
 
 
 def trains(network: Any) -> bool:
-    """Say whether a network is a train cell: a cell that has an optimizer inside."""
+    """Whether a network is a train cell: a cell that has an optimizer inside."""
     if not is_cell(network) or isinstance(network, Optimizer):
         return False
     return any(isinstance(cell, (TrainOneStepCell, Optimizer)) for _, cell in network.cells_and_names())

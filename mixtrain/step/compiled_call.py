@@ -6,19 +6,21 @@ from collections.abc import Callable
 from typing import Any
 
 from mixtrain import backend, boundary, context
-from mixtrain.changes import precision_version, settings_version
-from mixtrain.precision.claims import effects_in
+from mixtrain.autocast.state import autocast_in_force
+from mixtrain.common.referenced_layers import referenced_layers
 from mixtrain.precision.formats import choose_step_jit
+from mixtrain.trace_version import TraceState
 
 
 class CompiledCall:
-    """A function as one compiled call, recompiled when the precision of its network, or how to compile, has changed.
+    """A function as one compiled call, recompiled when one of its layers, or how to compile, has changed.
 
-    Plans of other networks come and go without a trace here.
+    Changes of other networks come and go without a trace here. Which cells are in training is not looked at: a call
+    is compiled for one mode, which its caller sets.
 
     Args:
         function: Takes and returns tensors; runs the network.
-        network: The Cell or Keras layer whose precision it depends on.
+        network: The Cell or Keras layer that it runs.
         choice: Returns how it is compiled for the formats it computes in now; by default as the network asks for.
         compile_function: Takes the function and `choice`, returns what is called.
         prepare: Called before each call: puts in force what the function is to be compiled under.
@@ -34,42 +36,51 @@ class CompiledCall:
         compile_function: Callable[..., Any] = backend.compile_function,
         prepare: Callable[[], None] = lambda: None,
     ) -> None:
-        self._labels = backend.ClassLabels(function)
+        self._function = function
+        self._labels = backend.ClassLabels(self._traced)
         self._network = network
         self._choose = choice
         self._compile_function = compile_function
         self._prepare = prepare
-        self._version: tuple[Any, ...] = ()
-        self._compiled_for: tuple[Any, ...] = ()
+        self._settings: tuple[Any, ...] = ()
+        self._state: TraceState | None = None
         self._compiled: Any = None
 
     def __call__(self, *inputs: Any) -> Any:
-        results = backend.call_with_branches(self._call, *boundary.settled(inputs))
+        results = self.run(*boundary.settled(inputs))
         return boundary.wrapped(results) if boundary.wants_tensors(inputs) else results
+
+    def run(self, *inputs: Any) -> Any:
+        """Call with backend tensors, and return what the function returns."""
+        return backend.call_with_branches(self._call, *inputs)
 
     def _call(self, *inputs: Any) -> Any:
         """Call, once the labels among the inputs were found to be class numbers."""
         compiled = self.compiled()
-        # Where nothing is compiled, losses look for themselves.
-        if context.graph_mode() and not backend.is_tracing():
+        # Where nothing is compiled, losses look for themselves; and most functions were seen to have no labels.
+        if self._labels.rules != () and context.graph_mode() and not backend.is_tracing():
             if self._labels.rules is None:
                 backend.trace_for(compiled, *inputs)
             self._labels.check(inputs)
         return compiled(*inputs)
 
+    def _traced(self, *inputs: Any) -> Any:
+        """Run the function; while it is traced, note the cells that it calls, some of which no attribute may name."""
+        if self._state is None or not backend.is_tracing():
+            return self._function(*inputs)
+        with self._state.tracing():
+            return self._function(*inputs)
+
     def compiled(self) -> Any:
-        """Return the compiled call for the precision and the settings that hold now."""
+        """Return the compiled call for the layers and the settings as they are now."""
         self._prepare()
-        settings = context.get_context("mode"), context.get_context("jit_level")
-        version = precision_version(), *settings
-        if self._version != version:
-            # Something has changed; only now is it worth a walk over the layers to see whether it was in this network.
-            asked = settings_version(), effects_in(self._network), *settings
-            if self._compiled_for != asked:
-                self._labels.rules = None
-                self._compiled = self._compile_function(self._labels, choice=self.choice())
-                self._compiled_for = asked
-            self._version = version
+        settings = context.get_context("mode"), context.get_context("jit_level"), autocast_in_force()
+        if self._state is None or self._settings != settings or not self._state.holds():
+            self._labels.rules = None
+            self._state = None
+            self._compiled = self._compile_function(self._labels, choice=self.choice())
+            self._settings, self._state = settings, TraceState(referenced_layers([self._network, self._function]))
+        self._state.note()
         return self._compiled
 
     def choice(self) -> backend.JitChoice:

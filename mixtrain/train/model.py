@@ -6,16 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 
 from mixtrain import backend, boundary, checks
 from mixtrain.amp.train_network import LEVEL_DEFAULT
-from mixtrain.dtype import DType, float32
+from mixtrain.dtype import DType
 from mixtrain.loss_scale.manager import LossScaleManager
 from mixtrain.loss_scale.rule import BAD_STEP_MAX
-from mixtrain.precision.cast import cast_floats
 from mixtrain.precision.levels import LEVEL_NAMES, AmpLevel
 from mixtrain.precision.plan import PrecisionPlan
-from mixtrain.step.own_loss import refuse_overridden
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.compiled import brought_by, is_compiled
 from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, evaluate, output_indexes
@@ -284,15 +283,14 @@ class Model(KerasSaving):
         """
         if not inputs:
             raise checks.fail_type("Model.predict", "an input must be given", inputs, "model.predict(data)")
-        refuse_overridden(self._networks.network, "predict_step")
-        given = keras.tree.flatten(inputs)
-        wants = self._networks.of_cells or any(isinstance(value, boundary.TensorLike) for value in given)
-        tensors = keras.tree.map_structure(backend.to_tensor, inputs)
-        if not self._networks.built:
-            self._networks.build(*tensors)
-        self._networks.enter()
-        self._networks.predict_network.set_train(False)
-        outputs = boundary.settled(cast_floats(self._networks.predicting(*tensors), float32))
+        if len(inputs) == 1 and type(inputs[0]) is np.ndarray:
+            # The common case, spared the ways through a structure.
+            wants, tensors = self._networks.of_cells, (backend.to_tensor(inputs[0]),)
+        else:
+            given = keras.tree.flatten(inputs)
+            wants = self._networks.of_cells or any(isinstance(value, boundary.TensorLike) for value in given)
+            tensors = keras.tree.map_structure(backend.to_tensor, inputs)
+        outputs = self._networks.predict(tensors)
         return boundary.wrapped(outputs) if wants else outputs
 
     def build(

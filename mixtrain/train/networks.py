@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import checks
+from mixtrain import boundary, checks
 from mixtrain.amp.train_network import (
     LEVEL_DEFAULT,
     check_manager,
@@ -18,8 +18,11 @@ from mixtrain.amp.train_network import (
     warn_unscaled,
 )
 from mixtrain.cell.cell import Cell, KerasCell
+from mixtrain.dtype import float32
 from mixtrain.loss_scale.manager import LossScaleManager
-from mixtrain.network.walk import is_cell, tree_of
+from mixtrain.network.walk import is_cell
+from mixtrain.precision.cast import cast_floats
+from mixtrain.precision.plan_inputs import PlanInputs
 from mixtrain.step.compiled_call import CompiledCall
 from mixtrain.step.loss_cell import WithEvalCell, WithLossCell
 from mixtrain.step.output_losses import is_keras_loss
@@ -87,6 +90,9 @@ class Networks:
             refuse_overridden(network, "train_step")
         self._given_eval = eval_network
         self.precision = PlanInForce(network, options)
+        # What `predict` has looked at, and the cells that it tells their mode.
+        self._seen: PlanInputs | None = None
+        self._cells: list[Cell] = []
         self._by_default = manager is LEVEL_DEFAULT
         if manager is LEVEL_DEFAULT:
             manager = default_manager(self.precision.plan, optimizer) if optimizer is not None else None
@@ -115,8 +121,7 @@ class Networks:
     @property
     def built(self) -> bool:
         """Whether every Keras layer has its variables."""
-        layers = (node.layer for node in tree_of(self.network).walk())
-        return all(layer.built for layer in layers if isinstance(layer, keras.Layer))
+        return self.precision.inputs.built
 
     def build(self, *inputs: Any) -> None:
         """Give every Keras layer its variables by running the network on one sample, and make the cells.
@@ -248,9 +253,34 @@ class Networks:
 
     @functools.cached_property
     def predicting(self) -> CompiledCall:
-        """The network, compiled."""
+        """The network with its outputs in float32, compiled."""
         network = self.predict_network
-        return CompiledCall(network, network, prepare=self.precision.hold)
+
+        def predict(*inputs: Any) -> Any:
+            return boundary.settled(cast_floats(network(*inputs), float32))
+
+        return CompiledCall(predict, network, prepare=self.precision.hold)
+
+    def predict(self, inputs: tuple[Any, ...]) -> Any:
+        """Run the network in inference mode.
+
+        Args:
+            inputs: What it takes, backend tensors (N, ...).
+
+        Returns:
+            Its outputs, backend tensors, floats in float32.
+        """
+        found = self.precision.inputs
+        if found is not self._seen:
+            refuse_overridden(self.network, "predict_step")
+            if not found.built:
+                self.build(*inputs)
+            self._seen, self._cells = self.precision.inputs, [cell for _, cell in self._cell.cells_and_names()]
+        for cell in self._cells:
+            if cell.training:
+                self._cell.set_train(False)
+                break
+        return self.predicting.run(*inputs)
 
     @property
     def with_loss(self) -> Any:

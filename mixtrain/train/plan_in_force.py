@@ -9,6 +9,8 @@ from typing import Any
 from mixtrain.amp.train_network import planned
 from mixtrain.precision.apply import AppliedPlan, applied_plan, apply_plan, undo_soon
 from mixtrain.precision.plan import PrecisionPlan
+from mixtrain.precision.plan_inputs import PlanInputs
+from mixtrain.trace_version import layer_changed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,19 +47,34 @@ class PlanInForce:
         self._network = network
         self._options = options
         self._applied: AppliedPlan | None = None
-        self.plan = self.made_now()
+        self.plan = self._planned()
+        self._inputs = PlanInputs(network)
 
-    def made_now(self) -> PrecisionPlan:
-        """Return the plan as the network stands now; `to_float` calls made since the last one count."""
-        asked = self._options
-        return planned("Model", self._network, asked.amp_level, asked.keep_batchnorm_fp32, asked.cast_model_type)
+    @property
+    def inputs(self) -> PlanInputs:
+        """What the plan was made from; another object after each change of the network."""
+        self._look()
+        return self._inputs
 
     def enter(self) -> None:
         """Put the plan in force, should another Model, or `to_float`, have changed the network or its layers."""
-        plan = self.made_now()
+        self._look()
+        self.hold()
+
+    def _look(self) -> None:
+        """Plan again where the network has changed; `to_float` calls made since the last time count."""
+        if self._inputs.hold():
+            return
+        if self._inputs.keras_layers_changed():
+            layer_changed(self._network)
+        plan = self._planned()
+        self._inputs = PlanInputs(self._network)
         if plan != self.plan:
             self.plan = plan
-        self.hold()
+
+    def _planned(self) -> PrecisionPlan:
+        asked = self._options
+        return planned("Model", self._network, asked.amp_level, asked.keep_batchnorm_fp32, asked.cast_model_type)
 
     def hold(self) -> None:
         """Put the plan in force where another was put in force since, on the network or on layers that it shares."""

@@ -204,6 +204,25 @@ def test_a_function_sees_the_modes_of_cells_in_its_closure_in_partials_and_in_ob
         assert dropped == [True, False]
 
 
+def test_functions_that_switch_the_mode_themselves_are_each_traced_once() -> None:
+    net, runs = nn.SequentialCell(nn.Dense(3, 3), nn.Dropout(p=0.5)), []
+
+    def calling(mode: bool) -> Any:
+        def call(x: Any) -> Any:
+            runs.append(mode)
+            return net.set_train(mode)(x)
+
+        return mixtrain.jit(call)
+
+    step, evaluate, x = calling(True), calling(False), mixtrain.Tensor(np.ones((2, 3), np.float32))
+    for _ in range(2):
+        step(x), evaluate(x)
+    traced = len(runs)
+    for _ in range(3):
+        step(x), evaluate(x)
+    assert len(runs) == traced
+
+
 def test_a_jitted_cell_is_still_the_cell() -> None:
     net = nn.Dense(2, 1, weight_init="ones", has_bias=False)
     compiled = mixtrain.jit(net)

@@ -21,7 +21,7 @@ def paths(network: Any) -> list[str]:
 
 def test_keras_still_lists_the_layers_inside_a_layer_under_its_private_name() -> None:
     wrapper = L.Bidirectional(L.LSTM(2, name="lstm"))
-    names = [layer.name for layer in wrapper._flatten_layers(include_self=False, recursive=False)]
+    names = [layer.name for layer in wrapper._layers]
     assert names == ["forward_lstm", "backward_lstm"]
 
 

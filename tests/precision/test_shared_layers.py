@@ -11,7 +11,8 @@ import pytest
 
 import mixtrain
 from mixtrain import amp, backend, nn
-from mixtrain.changes import precision_version
+from mixtrain.network.walk import tree_of
+from mixtrain.trace_version import Version, version_of
 from tests.precision.zoo_trace import contradicted, recording
 
 L = keras.layers
@@ -81,19 +82,24 @@ def test_every_row_of_the_plan_in_force_is_what_its_layer_does() -> None:
             assert contradicted(applied.plan, seen) == []
 
 
+def versions(network: Any) -> list[Version]:
+    """Return what calls of a network are traced under."""
+    return [version_of(node.layer) for node in tree_of(network).walk()]
+
+
 def test_what_was_compiled_is_used_again_once_all_is_as_it_was() -> None:
     encoder, auto = networks()
-    plain = precision_version()
+    plain = versions(auto)
     large = put(auto, "O2")
-    version = precision_version()
+    version = versions(auto)
     small = put(encoder, "O0")
-    assert len({plain, version, precision_version()}) == 3
+    assert plain != version and versions(auto) not in (plain, version)
     small.undo()
-    assert precision_version() == version
+    assert versions(auto) == version
     again = put(auto, "O2")
-    assert precision_version() == version and not large.in_force
+    assert versions(auto) == version and not large.in_force
     again.undo()
-    assert precision_version() == plain
+    assert versions(auto) == plain
 
 
 def test_plans_that_agree_on_shared_layers_change_nothing_there() -> None:
@@ -101,11 +107,11 @@ def test_plans_that_agree_on_shared_layers_change_nothing_there() -> None:
     first = keras.Sequential([keras.Input((6,)), body, L.Dense(1)])
     second = keras.Sequential([keras.Input((6,)), body, L.Dense(2)])
     one, two = put(first, "O2"), put(second, "O2")
-    version = precision_version()
+    version = versions(first) + versions(second)
     for applied in (one, two, one):
         assert applied.in_force
         applied.enforce()
-    assert precision_version() == version
+    assert versions(first) + versions(second) == version
     one.undo()
     assert two.in_force and body.compute_dtype == "bfloat16"
 

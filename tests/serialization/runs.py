@@ -1,4 +1,4 @@
-"""Runs that are broken off and resumed: a network of either kind, data with planted overflows, and every variable."""
+"""Runs that are interrupted and resumed: a network of either kind, data with planted overflows, and every variable."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ LABELS = np.arange(8, dtype=np.int32) % 3
 
 
 def functional() -> keras.Model:
-    """Return a network with a normalisation, which O2 keeps in float32, and a nested model."""
+    """Return a network with a normalization, which O2 keeps in float32, and a nested model."""
     layers = keras.layers
     head = keras.Sequential([keras.Input((4,)), layers.Dense(5, activation="relu"), layers.Dense(3)], name="head")
     images = keras.Input((6, 6, 1))

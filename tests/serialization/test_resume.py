@@ -1,4 +1,4 @@
-"""A run that is broken off and resumed equals the uninterrupted one bit for bit."""
+"""A run that is interrupted and resumed equals the uninterrupted one bit for bit."""
 
 from __future__ import annotations
 

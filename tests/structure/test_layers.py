@@ -19,7 +19,7 @@ LAYERS = [
      "version"},
     {"backend"},
     {"autocast", "boundary", "network", "seed"},
-    {"changes"},
+    {"trace_version"},
     {"summaries"},
     {"ops"},
     {"common"},

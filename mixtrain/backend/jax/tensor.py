@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -64,8 +65,18 @@ def held_format(dtype: str) -> str:
     return str(jax.dtypes.canonicalize_dtype(dtype).name)
 
 
+@functools.lru_cache(maxsize=64)
+def _narrowed(dtype: np.dtype) -> str | None:
+    """Return the format in which an array of a dtype is held where it is another one, else None."""
+    held = held_format(dtype.name)
+    return None if held == dtype.name else held
+
+
 def to_tensor(value: Any, dtype: str | None = None) -> Any:
     """Return `value` as a tensor, of `dtype` where it is given, as such tensors are held."""
+    if dtype is None and type(value) is np.ndarray:
+        # Without a dtype, where it is the array's, JAX takes half the time.
+        return jnp.asarray(value, _narrowed(value.dtype))
     if dtype is None and isinstance(value, ChannelsFirstView):
         return value
     value = backend_value(value)
@@ -74,7 +85,7 @@ def to_tensor(value: Any, dtype: str | None = None) -> Any:
     if dtype is not None:
         dtype = held_format(dtype)
     elif isinstance(value, (np.ndarray, np.generic)):
-        dtype = held_format(value.dtype.name)
+        dtype = _narrowed(value.dtype)
     return keras.ops.convert_to_tensor(value, dtype=dtype)
 
 

@@ -10,7 +10,6 @@ import keras
 
 from mixtrain import checks
 from mixtrain.autocast.scope.autocast import autocast
-from mixtrain.changes import precision_changed
 from mixtrain.compat.apex.amp_optimizer import AmpOptimizer, checked_driver, trained_by
 from mixtrain.compat.apex.opt_level import DYNAMIC, Options, OptLevel, options_table, resolve_options
 from mixtrain.compat.apex.scale_range import scale_in_range
@@ -24,6 +23,7 @@ from mixtrain.precision.cast import cast_floats
 from mixtrain.precision.master_weights import keep_in_half, master_value
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.precision.planner import plan_precision
+from mixtrain.trace_version import network_changed
 
 _WHERE: Final = "amp.initialize"
 _ATTRIBUTE: Final = "_mixtrain_initialized"
@@ -238,7 +238,7 @@ def _put_in_force(network: Any, options: Options) -> None:
     if options.patch_torch_functions:
         interpose(network, lambda forward: _under_autocast(forward, options.cast_model_type))
     object.__setattr__(network, _ATTRIBUTE, plan)
-    precision_changed()
+    network_changed(network)
 
 
 def _under_autocast(forward: Forward, half: DType) -> Forward:

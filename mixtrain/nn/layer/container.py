@@ -11,6 +11,7 @@ import keras
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.windows import is_integral
+from mixtrain.trace_version import layer_changed
 
 _CellsT = TypeVar("_CellsT", bound="_Cells")
 
@@ -38,6 +39,7 @@ class _Cells(Cell):
         """Hold these cells, and name their parameters after their new places."""
         kept = list(named)
         self._cells.clear()
+        layer_changed(self)
         for name, cell in kept:
             self._add_cell(name, cell)
 

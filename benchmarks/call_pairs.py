@@ -1,0 +1,129 @@
+"""Pairs of calls that do the same, timed in turn: the cost of what stands around a small computation."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import gc
+import importlib.metadata
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import keras
+import numpy as np
+
+import mixtrain
+from benchmarks.goals import Goal, judged
+from benchmarks.measure import Series, interleaved
+from benchmarks.surroundings import load_average, surroundings
+from benchmarks.table import PAGE, line, short, surroundings_line, update_section
+from benchmarks.written import RESULTS, rounded, write_json
+
+BACKENDS: Final = ("tensorflow", "jax")
+_PACKAGES: Final = {"tensorflow": ("tensorflow",), "jax": ("jax", "jaxlib")}
+
+Call = Callable[[], Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class CallPairs:
+    """What is timed.
+
+    Attributes:
+        name: Name of the records, each with its backend's name after it.
+        head: What the calls are of, for the table's first column.
+        on: What they compute on, for the text.
+        ours: Name of the first call of each pair.
+        peer: Name of the second.
+        limit: What the ratio of their times may not pass.
+        calls: Returns the pairs by name.
+    """
+
+    name: str
+    head: str
+    on: str
+    ours: str
+    peer: str
+    limit: float
+    calls: Callable[[], dict[str, tuple[Call, Call]]]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the records."""
+        return tuple(f"{self.name}_{backend}" for backend in BACKENDS)
+
+    def measured(self, *, rounds: int = 41, count: int = 200) -> dict[str, Any]:
+        """Return the record: rounds of both calls in turn, and the median of the rounds' ratios."""
+        started, load = time.perf_counter(), load_average()
+        rows = []
+        for name, (ours, peer) in self.calls().items():
+            runs = {self.ours: _timed(ours, count), self.peer: _timed(peer, count)}
+            for run in runs.values():
+                run()
+            gc.collect()
+            gc.disable()
+            try:
+                found = interleaved(runs, rounds=rounds)
+            finally:
+                gc.enable()
+            series = {key: Series(key, "microseconds", tuple(values)) for key, values in found.items()}
+            medians = {key: one.quartiles[1] for key, one in series.items()}
+            rows.append({"median": medians, **judged(Goal(name, self.ours, self.peer, self.limit), series)})
+        backend = keras.backend.backend()
+        packages = ("keras", "mixtrain", "numpy", *_PACKAGES[backend])
+        return rounded({  # type: ignore[no-any-return]
+            "set": f"{self.name}_{backend}",
+            "surroundings": surroundings(),
+            "versions": {name: importlib.metadata.version(name) if name != "mixtrain" else mixtrain.__version__
+                         for name in packages},
+            "load_average": {"before": load, "after": load_average()},
+            "seconds": time.perf_counter() - started,
+            "rounds": rounds,
+            "calls_a_round": count,
+            "rows": rows,
+        })
+
+    def as_text(self, record: Mapping[str, Any]) -> str:
+        """Return a record as text with its table."""
+        head = [self.head, f"{self.peer}, microseconds", f"{self.ours}, microseconds", "ratio", "quartiles", "goal", ""]
+        lines = [line(head), "|---" * len(head) + "|"]
+        for row in record["rows"]:
+            median = row["median"]
+            lines.append(line([
+                row["what"], short(median[self.peer]), short(median[self.ours]), f"{row['seen']:.2f}",
+                f"{row['low']:.2f} to {row['high']:.2f}", f"<= {row['limit']:.2f}", "met" if row["met"] else "not met",
+            ]))
+        rounds = f"{record['rounds']} rounds of {record['calls_a_round']} calls, {self.on}."
+        return "\n\n".join([surroundings_line(record), rounds, "\n".join(lines)])
+
+    def main(self, what: str, arguments: Sequence[str] | None = None) -> None:
+        """Measure, and write what was seen.
+
+        Args:
+            what: What is measured, for the command's help.
+            arguments: The command line; None for the process's.
+        """
+        parser = argparse.ArgumentParser(description=what)
+        parser.add_argument("--rounds", type=int, default=41, help="how often each call is timed")
+        parser.add_argument("--print-only", action="store_true", help="leave the record and the page as they are")
+        options = parser.parse_args(arguments)
+        record = self.measured(rounds=options.rounds)
+        text = self.as_text(record)
+        print(text)
+        if not options.print_only:
+            write_json(record, RESULTS)
+            update_section(record["set"], text, PAGE)
+
+
+def _timed(call: Call, count: int) -> Callable[[], float]:
+    """Return what makes `count` calls and returns the microseconds of one."""
+
+    def run() -> float:
+        started = time.perf_counter()
+        for _ in range(count):
+            result = call()
+        np.asarray(result)  # JAX computes while Python goes on.
+        return 1e6 * (time.perf_counter() - started) / count
+
+    return run

@@ -1,0 +1,118 @@
+"""Which Cells and Keras layers a function or network refers to, through children, closures, globals and attributes."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Iterable
+from typing import Any, Final
+
+import keras
+import numpy as np
+
+from mixtrain import backend
+from mixtrain.network.walk import children_of
+
+# What their objects refer to is their own affair; a user's functions and layers are not found there.
+_LIBRARIES: Final = ("keras", "tensorflow", "jax", "jaxlib", "numpy", "builtins")
+_LEAVES: Final = (
+    type, types.CodeType, str, bytes, int, float, complex, np.ndarray, np.generic, keras.Variable,
+    *backend.TENSOR_TYPES,
+)
+# Notes of mixtrain's on a layer, which lead to other networks that share it.
+_NOTES: Final = "_mixtrain_"
+# How many objects that are not layers are looked into.
+_MAX_OBJECTS: Final = 10_000
+
+
+def referenced_layers(roots: Iterable[Any]) -> list[Any]:
+    """Return the Cells, Keras layers and operations that functions or other objects refer to, each once.
+
+    Args:
+        roots: Functions, methods, layers, and objects that hold them.
+
+    Example:
+        >>> from mixtrain import nn
+        >>> net = nn.SequentialCell(nn.Dense(2, 1))
+        >>> [type(layer).__name__ for layer in referenced_layers([{"net": net}])]
+        ['SequentialCell', 'Dense']
+    """
+    waiting: list[Any] = list(roots)[::-1]
+    seen: set[int] = set()
+    found: list[Any] = []
+    others = 0
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen or value is None or isinstance(value, _LEAVES):
+            continue
+        seen.add(id(value))
+        if _is_layer(value):
+            found.append(value)
+            waiting.extend(_references_of_layer(value)[::-1])
+        elif others < _MAX_OBJECTS:
+            others += 1
+            waiting.extend(_references(value)[::-1])
+    return found
+
+
+def _is_layer(value: Any) -> bool:
+    return isinstance(value, keras.Operation) or hasattr(type(value), "cells_and_names")
+
+
+def _references_of_layer(layer: Any) -> list[Any]:
+    forward = type(layer).call if isinstance(layer, keras.Operation) else type(layer).construct
+    return [*children_of(layer).values(), *_attributes(layer), forward]
+
+
+def _references(value: Any) -> list[Any]:
+    """Return what a value that is not a layer refers to."""
+    if isinstance(value, types.FunctionType):
+        return [*_closed_over(value), *(value.__defaults__ or ()), *_globals_of(value)]
+    if isinstance(value, types.MethodType):
+        return [value.__self__, value.__func__]
+    if isinstance(value, functools.partial):
+        return [value.func, *value.args, *value.keywords.values()]
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return list(value)
+    if isinstance(value, dict):
+        return list(value.values())
+    if isinstance(value, types.ModuleType) or _of(_LIBRARIES, type(value).__module__):
+        return [value.__wrapped__] if "__wrapped__" in getattr(value, "__dict__", {}) else []
+    return _attributes(value)
+
+
+def _attributes(value: Any) -> list[Any]:
+    attributes = getattr(value, "__dict__", {})
+    return [held for name, held in list(attributes.items()) if not str(name).startswith(_NOTES)]
+
+
+def _closed_over(function: types.FunctionType) -> list[Any]:
+    found = []
+    for cell in function.__closure__ or ():
+        try:
+            found.append(cell.cell_contents)
+        except ValueError:  # Not assigned yet.
+            continue
+    return found
+
+
+def _globals_of(function: types.FunctionType) -> list[Any]:
+    """Return the global values that a user's function names, and so do the functions inside it."""
+    if _of((*_LIBRARIES, "mixtrain"), function.__module__):
+        return []
+    names: list[str] = []
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop()
+        names.extend(code.co_names)
+        codes.extend(constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+    names = list(dict.fromkeys(names))
+    found = [function.__globals__[name] for name in names if name in function.__globals__]
+    modules = [value for value in found if isinstance(value, types.ModuleType)]
+    users = [module for module in modules if not _of((*_LIBRARIES, "mixtrain"), module.__name__)]
+    # module.net: both names are in the code, and not which belongs to which.
+    return [*found, *(vars(module)[name] for module in users for name in names if name in vars(module))]
+
+
+def _of(libraries: Iterable[str], module: str | None) -> bool:
+    return (module or "").partition(".")[0] in libraries
