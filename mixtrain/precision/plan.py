@@ -10,13 +10,13 @@ from typing import Any, Final
 from mixtrain import checks
 from mixtrain.dtype import DType
 from mixtrain.precision.cast import CastRule
-from mixtrain.precision.report import as_table
 
 _PLANNED: Final = "_mixtrain_planned_rule"
 _LISTS: Final = ("white_list", "black_list")
 # The rules of a user's, layer by layer: a call of `to_float`, and a Keras layer's own `dtype`.
 TO_FLOAT: Final = "to_float"
 DTYPE_POLICY: Final = "dtype policy"
+_HEAD: Final = ("layer", "class", "computes in", "parameters", "output", "rule", "why")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +84,7 @@ class PrecisionPlan:
     rows: tuple[PlanRow, ...]
 
     def __str__(self) -> str:
-        return as_table(self)
+        return _as_table(self)
 
     def compute_dtypes(self) -> frozenset[DType]:
         """Return the formats that layers compute in."""
@@ -101,6 +101,31 @@ class PrecisionPlan:
                 return row
         paths = checks.listed(row.path for row in self.rows)
         raise KeyError(f"plan: no layer has the path {checks.shown(path)}; there are {paths}.")
+
+
+def _as_table(plan: PrecisionPlan) -> str:
+    """Return the plan as lines of aligned columns, the level first and a count of formats last."""
+    rows = [
+        (
+            row.path or "(network)",
+            row.layer,
+            row.compute_dtype.name,
+            row.parameter_dtype.name if row.parameter_dtype else "-",
+            row.output_dtype.name,
+            row.rule,
+            row.why,
+        )
+        for row in plan.rows
+    ]
+    widths = [max(len(cells[column]) for cells in (_HEAD, *rows)) for column in range(len(_HEAD))]
+    lines = ["  ".join(text.ljust(width) for text, width in zip(cells, widths, strict=True)).rstrip()
+             for cells in (_HEAD, *rows)]
+    rule = "-" * max(len(line) for line in lines)
+    count = {dtype: sum(row.compute_dtype == dtype for row in plan.rows) for dtype in sorted(plan.compute_dtypes())}
+    total = ", ".join(f"{number} in {dtype.name}" for dtype, number in count.items())
+    half = f", half is {plan.half.name}" if plan.half in count else ""
+    title = f"precision plan: {plan.level}{half} ({plan.reason})"
+    return "\n".join([title, rule, lines[0], rule, *lines[1:], rule, f"{len(rows)} layers: {total}"])
 
 
 def planned_rule(layer: Any) -> PlannedRule | None:
