@@ -81,27 +81,31 @@ def group_calls(
         follow: Called with the records of steps that have just run; returns them.
         show: Whether the optimizer's count of updates, which schedules go by, is each step's own while it is called.
     """
+    counter = stepper.counter if show else None
+    before = None if counter is None else backend.snapshot(counter)
     found = _attempt(stepper, group)
     if found is None:
         for batch in group:
             yield batch, functools.partial(_run_step, stepper, batch, follow)
         return
     follow(found.records)
-    counts = keras.ops.unstack(found.counts, len(group)) if show and found.counts is not None else []
+    counts = [] if counter is None or found.counts is None else keras.ops.unstack(found.counts, len(group))
     steps = zip(group, found.records.each(), found.outputs, strict=True)
 
     def call(index: int, records: StepRecords, outputs: Any) -> StepRecords:
         if counts:
-            backend.store(stepper.counter, counts[index])
+            backend.store(counter, counts[index])
         stepper.outputs = outputs
         return records
 
     try:
+        if counts:
+            backend.store(counter, before)
         for index, (batch, records, outputs) in enumerate(steps):
             yield batch, functools.partial(call, index, records, outputs)
     finally:
         if counts:  # A callback may have raised before it was told of the last step.
-            backend.store(stepper.counter, counts[-1])
+            backend.store(counter, counts[-1])
 
 
 def run_group(stepper: Stepper, group: Sequence[Batch], follow: Callable[[StepRecords], StepRecords]) -> StepRecords:

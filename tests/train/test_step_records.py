@@ -186,7 +186,7 @@ def test_the_count_of_batches_is_shown_where_gradients_are_accumulated(groups: N
 
 @pytest.mark.parametrize("how", ["stop", "raise"])
 @pytest.mark.parametrize("last", [1, 2, 4])
-def test_what_an_observer_was_shown_is_what_a_run_that_it_ends_leaves(how: str, last: int, groups: None) -> None:
+def test_a_run_that_an_observer_ends_leaves_the_end_of_its_group(how: str, last: int, groups: None) -> None:
     class Ending(mixtrain.Callback):
         observes_only = True
 
@@ -203,13 +203,14 @@ def test_what_an_observer_was_shown_is_what_a_run_that_it_ends_leaves(how: str, 
         model.train(1, DATA, Ending(), verbose=0)
     except KeyboardInterrupt:
         pass
-    assert int(optimizer.iterations) == last
+    end = 4  # The fixture's groups have four steps.
+    assert int(optimizer.iterations) == end
     other = dense()
     again = Model(other, "mse", keras.optimizers.SGD(schedules.ExponentialDecay(0.125, 1, 0.5)))
-    again.train(1, DATA[:last], Keep(observes=False), verbose=0)
+    again.train(1, DATA[:end], Keep(observes=False), verbose=0)
     assert network.get_weights()[0].tobytes() == other.get_weights()[0].tobytes()
-    rest = model.train(1, DATA[last:], verbose=0)["loss"]
-    assert rest == again.train(1, DATA[last:], verbose=0)["loss"]
+    rest = model.train(1, DATA[end:], verbose=0)["loss"]
+    assert rest == again.train(1, DATA[end:], verbose=0)["loss"]
 
 
 # ---- the norm ------------------------------------------------------------------------------------------------------
