@@ -16,6 +16,11 @@ from tests.backends import ON_TENSORFLOW
 L = keras.layers
 BATCH = 2
 
+
+def _doubled(inputs: Any) -> Any:
+    return 2 * inputs
+
+
 # The inputs by name: shape without the batch, the numbers below which they lie, and their dtype.
 INPUTS: dict[str, tuple[tuple[int, ...], float, str]] = {
     "vector": ((6,), 1, "float32"),
@@ -216,7 +221,7 @@ if ON_TENSORFLOW:
         *(Entry((name,), "picture", apply) for name, apply in REFUSED_ON_JAX.items()),
     ]
 else:
-    ENTRIES += [Entry(("JaxLayer",), "vector", lambda x: L.JaxLayer(lambda inputs: 2 * inputs)(x))]
+    ENTRIES += [Entry(("JaxLayer",), "vector", lambda x: L.JaxLayer(_doubled)(x))]
 
 # What Keras fails with for a layer under one of its own mixed policies: which (None for both), and a part of its words.
 KERAS_FAILS: dict[str, tuple[str | None, str]] = {

@@ -31,7 +31,7 @@ ON_REQUEST = pytest.mark.skipif(
     not ON_TENSORFLOW and not os.environ.get("MIXTRAIN_EVERY_LAYER"), reason="on JAX with MIXTRAIN_EVERY_LAYER=1"
 )
 # One fused operation may compute these; these augmentations call some of theirs by chance.
-AT_TIMES = re.compile(r".*attention.*/(softmax|dropout)\w*|(gru|lstm)/\w+|(aug_mix|rand_augment)/.*")
+AT_TIMES = re.compile(r".*attention.*/(softmax|dropout)\w*|(gru|lstm)(_\d+)?/\w+|(aug_mix|rand_augment)/.*")
 
 
 @functools.cache
