@@ -284,7 +284,7 @@ class Model(KerasSaving):
         if not inputs:
             raise checks.fail_type("Model.predict", "an input must be given", inputs, "model.predict(data)")
         if len(inputs) == 1 and type(inputs[0]) is np.ndarray:
-            # The common case, spared the ways through a structure.
+            # The common case, without a walk through a structure.
             wants, tensors = self._networks.of_cells, (backend.to_tensor(inputs[0]),)
         else:
             given = keras.tree.flatten(inputs)

@@ -64,20 +64,22 @@ class _Operators:
         self, iter_: Any, extra_test: Any, body: Any, get_state: Any, set_state: Any, *rest: Any
     ) -> None:
         """Run a ``for``; over the rows of a Tensor or a range it is written out, unless a tensor may end it early."""
-        rows = iter_ if extra_test is None else _value(iter_)
-        test = extra_test if extra_test is None else lambda: _value(extra_test())
-        before = get_state()
+        test = None if extra_test is None else lambda: _value(extra_test())
 
         def run(rows: Any) -> None:
             self._own.for_stmt(rows, test, lambda row: body(_public(row)), _read(get_state), _write(set_state), *rest)
 
-        try:
-            run(rows)
-        except NotImplementedError:  # A tensor decides a `break` or `return` of a loop that is written out.
-            if not isinstance(iter_, range):
-                raise
-            set_state(before)
-            run(tf.range(iter_.start, iter_.stop, iter_.step))
+        if test is None:
+            run(iter_)
+        elif not isinstance(iter_, range):
+            run(_value(iter_))
+        else:
+            before = get_state()
+            try:
+                run(iter_)
+            except NotImplementedError:  # A tensor decides when the loop ends, which AutoGraph does not write out.
+                set_state(before)
+                run(tf.range(iter_.start, iter_.stop, iter_.step))
 
     def if_exp(self, cond: Any, if_true: Any, if_false: Any, *rest: Any) -> Any:
         """Return the value of ``a if cond else b``."""
