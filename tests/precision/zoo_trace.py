@@ -75,9 +75,12 @@ def contradicted(plan: amp.PrecisionPlan, seen: dict[str, Seen]) -> list[str]:
 
 
 def _casts_inputs(layer: Any) -> bool:
-    """Whether Keras casts what a layer takes before its call; models and pipelines leave that to their layers."""
-    functional = isinstance(layer, (keras.Sequential, keras.layers.Pipeline)) or hasattr(layer, "operations")
-    return isinstance(layer, keras.Layer) and layer.autocast and not functional
+    """Whether Keras casts what a layer takes before its call.
+
+    Models and pipelines leave that to their layers, and `RandomFlip`, on JAX, does it as its first operation.
+    """
+    inside = isinstance(layer, (keras.Sequential, keras.layers.Pipeline, keras.layers.RandomFlip))
+    return isinstance(layer, keras.Layer) and layer.autocast and not inside and not hasattr(layer, "operations")
 
 
 def stray_products(plan: amp.PrecisionPlan, nodes: list[Any]) -> tuple[int, list[str]]:
