@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import operator
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
@@ -102,8 +103,10 @@ def settled(values: Any) -> Any:
 
 def wrapped(values: Any) -> Any:
     """Return a structure with Tensors in place of backend tensors and views."""
+    if isinstance(values, TensorLike):
+        return values
     if isinstance(values, backend.TENSOR_TYPES):
-        return values if isinstance(values, (TensorLike, keras.KerasTensor)) else backend.public_tensor(values)
+        return values if isinstance(values, keras.KerasTensor) else backend.public_tensor(values)
     if isinstance(values, (tuple, list, dict)):
         return _mapped(wrapped, values)
     return values
@@ -117,7 +120,7 @@ def _mapped(function: Callable[[Any], Any], values: Any) -> Any:
             return values
         return items if type(values) is dict else type(values)(items)
     found = [function(value) for value in values]
-    if all(new is old for new, old in zip(found, values, strict=True)):
+    if not any(map(operator.is_not, found, values)):
         return values
     if isinstance(values, list):
         return found
@@ -143,12 +146,12 @@ def library(function: Callable[..., Any]) -> Callable[..., Any]:
 def run_library(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return ``function(*args, **kwargs)``, computed on backend tensors; Tensors where the caller wants them."""
     before = _state.mode
+    # In eager code every microsecond counts, and most calls have one argument or two.
+    held = [*map(unwrapped, args)]
     if before == "backend":
-        return function(*unwrapped(args), **(unwrapped(kwargs) if kwargs else kwargs))
-    # A Tensor before all else is the common case, and in eager code every microsecond counts.
-    first = args[0] if args else None
-    wants = before == "tensors" or isinstance(first, TensorLike) or wants_tensors(args, kwargs)
-    held: tuple[Any, ...] = (unwrapped(first),) if len(args) == 1 else unwrapped(args)
+        return function(*held, **(unwrapped(kwargs) if kwargs else kwargs))
+    takes_tensor = bool(args) and isinstance(args[0], TensorLike)
+    wants = takes_tensor or before == "tensors" or wants_tensors(args, kwargs)
     _state.mode = "backend"
     try:
         result = function(*held, **(unwrapped(kwargs) if kwargs else kwargs))
@@ -157,7 +160,7 @@ def run_library(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     if not wants:
         return result
     # What comes back as it was given is the very Tensor that was given.
-    return args[0] if args and result is held[0] and isinstance(args[0], TensorLike) else wrapped(result)
+    return args[0] if takes_tensor and result is held[0] else wrapped(result)
 
 
 def run_users(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Final
 
 import numpy as np
@@ -88,7 +89,10 @@ def as_dtype(value: Any) -> DType:
     """
     if isinstance(value, type) and value in _PYTHON_TYPES:
         return _PYTHON_TYPES[value]
-    name = value if isinstance(value, str) else getattr(value, "name", None)
+    if isinstance(value, np.dtype):
+        name: str | None = _numpy_name(value)
+    else:
+        name = value if isinstance(value, str) else getattr(value, "name", None)
     if name is None and value is not None:
         try:
             name = np.dtype(value).name
@@ -100,6 +104,12 @@ def as_dtype(value: Any) -> DType:
             "Write, for example, mixtrain.float16."
         )
     return _BY_NAME[name]
+
+
+@functools.cache
+def _numpy_name(dtype: np.dtype[Any]) -> str:
+    # NumPy makes it anew each time, which costs as much as a small product.
+    return dtype.name
 
 
 def is_float(dtype: Any) -> bool:

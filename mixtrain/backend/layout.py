@@ -125,7 +125,10 @@ def channels_first(nhwc: Any, *, view: bool) -> Any:
 
 def elementwise(function: Callable[..., Any], *tensors: Any) -> Any:
     """Apply a function that treats every element alike, to channels-last tensors where they can stand for all."""
-    if not any(isinstance(tensor, TensorBase) for tensor in tensors):
+    for tensor in tensors:
+        if isinstance(tensor, TensorBase):
+            break
+    else:
         return function(*tensors)
     views = [nhwc_of(tensor) for tensor in tensors]
     if any(view is not None for view in views):
@@ -159,7 +162,8 @@ def reduce_axes(function: Callable[..., Any], tensor: Any, axes: tuple[int, ...]
     nhwc = nhwc_of(tensor)
     kept = [axis for axis in (0, 2, 3, 1) if axis not in axes]
     if nhwc is None or not (keepdims or kept == sorted(kept)):
-        return function(backend_value(tensor), axis=axes, keepdims=keepdims)
+        value = backend_value(tensor)
+        return function(value, axis=None if len(axes) == len(value.shape) else axes, keepdims=keepdims)
     reduced = function(nhwc, axis=tuple(sorted(_POSITIONS[axis] for axis in axes)), keepdims=keepdims)
     return ChannelsFirstView(reduced) if keepdims else reduced
 

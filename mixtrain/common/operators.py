@@ -18,6 +18,8 @@ from mixtrain.ops import products
 from mixtrain.ops.inputs import dtype_of, format_of, is_number, tensor
 
 _Operator = Callable[[Any, Any], Any]
+# What a backend's own operator serves: integers, floats and Python numbers; no integers; two tensors of floats alone.
+_Serves = Literal["numbers", "floats", "float tensors"]
 _OPERANDS = (TensorLike, *backend.TENSOR_TYPES, np.ndarray, np.generic, numbers.Number, keras.Variable, list, tuple)
 # A list equals no tensor.
 _COMPARED = _OPERANDS[:-2]
@@ -30,25 +32,25 @@ def is_numeric(dtype: Any) -> bool:
 
 
 @functools.cache
-def _numbers_kept(dtype: Any, floats_only: bool) -> tuple[type, ...]:
+def _numbers_kept(dtype: Any, of: _Serves) -> tuple[type, ...]:
     """Return the Python numbers beside which a tensor of a backend's dtype keeps it."""
     name = dtype_of(dtype)
     if "float" in name:
-        return (float, int)
-    return () if floats_only or name not in ("int32", "int64") else (int,)
+        return () if of == "float tensors" else (float, int)
+    return (int,) if of == "numbers" and name in ("int32", "int64") else ()
 
 
 @functools.cache
-def _stays(dtype: Any, floats_only: bool) -> bool:
+def _stays(dtype: Any, of: _Serves) -> bool:
     """Whether two tensors of a backend's dtype give that dtype, or bools."""
-    return "float" in dtype_of(dtype) or not floats_only and dtype_of(dtype) != "bool"
+    return "float" in dtype_of(dtype) or of == "numbers" and dtype_of(dtype) != "bool"
 
 
 def operators(
     name: str,
     direct: _Operator | None,
     function: _Operator,
-    of: Literal["numbers", "floats"] = "numbers",
+    of: _Serves = "numbers",
     reflected_function: _Operator | None = None,
 ) -> tuple[_Operator, _Operator]:
     """Return an operator and its reflected form.
@@ -58,10 +60,9 @@ def operators(
         direct: The backend's own operator, used where it means what MindSpore's does: for operands of one dtype, and
             beside Python numbers that change no dtype. None where it never does.
         function: The operator of `mixtrain.ops`, which promotes.
-        of: Whether `direct` serves integers too.
+        of: What `direct` serves.
         reflected_function: The operator of `mixtrain.ops` for the reflected form, where it is another.
     """
-    floats_only = of == "floats"
     operands = _COMPARED if name in ("eq", "ne") else _OPERANDS
 
     def compute(x: Any, y: Any, function: _Operator = function) -> Any:
@@ -77,9 +78,9 @@ def operators(
             if kind is type(self):
                 found = other.held
                 plain = not isinstance(found, backend.TensorBase) and not isinstance(mine, backend.TensorBase)
-                if plain and found.dtype == mine.dtype and _stays(mine.dtype, floats_only):
+                if plain and (found.dtype is mine.dtype or found.dtype == mine.dtype) and _stays(mine.dtype, of):
                     theirs = found
-            elif kind in _numbers_kept(mine.dtype, floats_only):
+            elif kind in _numbers_kept(mine.dtype, of):
                 theirs = other
             if theirs is not None:
                 try:
@@ -95,7 +96,7 @@ def operators(
             return NotImplemented
         if direct is not None and autocast_in_force() is None:
             mine = self.held
-            if type(other) in _numbers_kept(mine.dtype, floats_only):
+            if type(other) in _numbers_kept(mine.dtype, of):
                 return wrapped(direct(other, mine))
         return compute(other, self, reflected_function or function)
 

@@ -317,7 +317,7 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     __floordiv__, __rfloordiv__ = operators("floordiv", None, arithmetic.floor_divide)
     __mod__, __rmod__ = operators("mod", None, arithmetic.floor_mod)
     __pow__, __rpow__ = operators("pow", None, arithmetic.pow)
-    __matmul__, __rmatmul__ = operators("matmul", None, matmul_operator)
+    __matmul__, __rmatmul__ = operators("matmul", products.plain_matmul, matmul_operator, of="float tensors")
     __lt__, _ = operators("lt", lambda x, y: x < y, comparison.less)
     __le__, _ = operators("le", lambda x, y: x <= y, comparison.less_equal)
     __gt__, _ = operators("gt", lambda x, y: x > y, comparison.greater)

@@ -35,22 +35,23 @@ def reshape(input: Any, shape: Any) -> Any:
     Source: MindSpore, `mindspore.ops.reshape`.
     """
     x = tensor("ops.reshape", input)
-    sizes = list(sizes_of("ops.reshape", shape))
+    sizes = sizes_of("ops.reshape", shape)
     if None in sizes:
         # An axis of unknown size has None for its size, and stays where its place is kept.
         known = keras.ops.shape(x)
-        sizes = [
+        sizes = tuple(
             (known[place] if place < len(known) else -1) if size is None else size for place, size in enumerate(sizes)
-        ]
+        )
     _check_count(x, sizes)
     return keras.ops.reshape(x, sizes)
 
 
-def _check_count(x: Any, sizes: list[Any]) -> None:
+def _check_count(x: Any, sizes: tuple[Any, ...]) -> None:
     """Raise a ValueError where the elements are known not to fill the shape."""
-    if None in tuple(x.shape) or not all(isinstance(size, int) for size in sizes):
+    shape = tuple(x.shape)
+    if None in shape or not all(isinstance(size, int) for size in sizes):
         return
-    count, rest = math.prod(x.shape), math.prod(size for size in sizes if size != -1)
+    count, rest = math.prod(shape), math.prod(size for size in sizes if size != -1)
     free = sizes.count(-1)
     if free > 1 or min(sizes, default=0) < -1 or (count % rest if free and rest else count != rest):
         raise ValueError(

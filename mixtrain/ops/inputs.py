@@ -176,6 +176,8 @@ def sizes_of(where: str, shape: Any, *, name: str = "shape") -> tuple[Any, ...]:
     Raises:
         TypeError: It is not an int, and no tuple, list or tensor of them.
     """
+    if type(shape) is tuple and all(type(size) is int for size in shape):
+        return shape
     if backend.is_tensor(shape):
         known = backend.known_value(shape)
         shape = keras.ops.unstack(shape) if known is None else known.reshape(-1).tolist()

@@ -28,8 +28,6 @@ _OPEN: Final = frozenset({
 
 def dispatch(name: str, function: _Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return ``function(*args, **kwargs)`` as the operator `name`: unwrapped, cast, computed and wrapped."""
-    if name in _OPEN:
-        return function(*args, **kwargs)
     if autocast_in_force() is None:
         return run_library(function, args, kwargs)
     return run_library(functools.partial(_under_autocast, name, function), args, kwargs)
@@ -70,7 +68,8 @@ def primitive_call(call: Any) -> _Function:
     @functools.wraps(function)
     def operator(self: Any, *args: Any, **kwargs: Any) -> Any:
         compute = functools.partial(function, self) if takes_self else function
-        return dispatch(_class_name(type(self)), compute, args, kwargs)
+        name = _class_name(self.__class__)
+        return compute(*args, **kwargs) if name in _OPEN else dispatch(name, compute, args, kwargs)
 
     return operator
 
@@ -80,6 +79,7 @@ def of_this_package(kind: type) -> bool:
     return kind.__module__.startswith(_PACKAGE)
 
 
+@functools.lru_cache(maxsize=1024)
 def _class_name(kind: type) -> str:
     """Return the name of the first class of this package that a primitive's class comes from."""
     return next(base.__name__ for base in kind.__mro__ if of_this_package(base))

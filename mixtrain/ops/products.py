@@ -58,6 +58,11 @@ def matmul(input: Any, other: Any) -> Any:
     return _matmul("ops.matmul", *_two("ops.matmul", input, other))
 
 
+def plain_matmul(x: Any, y: Any) -> Any:
+    """Do what `matmul` does, for two backend tensors of one dtype."""
+    return _matmul("Tensor", x, y)
+
+
 def _matmul(where: str, x: Any, y: Any) -> Any:
     if not rank_of(x) or not rank_of(y):
         raise ValueError(f"{where}: expected vectors or matrices; got a scalar. Write ops.mul(x, y).")

@@ -77,9 +77,10 @@ def contradicted(plan: amp.PrecisionPlan, seen: dict[str, Seen]) -> list[str]:
 def _casts_inputs(layer: Any) -> bool:
     """Whether Keras casts what a layer takes before its call.
 
-    Models and pipelines leave that to their layers, and `RandomFlip`, on JAX, does it as its first operation.
+    Models and pipelines leave that to their layers, and two augmentations, on JAX, cast as their first operation.
     """
-    inside = isinstance(layer, (keras.Sequential, keras.layers.Pipeline, keras.layers.RandomFlip))
+    augmentations = (keras.layers.RandomFlip, keras.layers.RandomCrop)
+    inside = isinstance(layer, (keras.Sequential, keras.layers.Pipeline, *augmentations))
     return isinstance(layer, keras.Layer) and layer.autocast and not inside and not hasattr(layer, "operations")
 
 

@@ -16,7 +16,7 @@ from mixtrain.backend.layout import ChannelsFirstView, channels_first
 from mixtrain.backend.tensor_base import TensorBase, backend_value
 
 BACKEND_TENSORS: tuple[type, ...] = (tf.Tensor, keras.KerasTensor)
-TENSOR_TYPES: tuple[type, ...] = (*BACKEND_TENSORS, TensorBase)
+TENSOR_TYPES: tuple[type, ...] = (TensorBase, *BACKEND_TENSORS)
 
 
 def is_tensor(value: Any) -> bool:
