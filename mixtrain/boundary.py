@@ -103,10 +103,8 @@ def settled(values: Any) -> Any:
 
 def wrapped(values: Any) -> Any:
     """Return a structure with Tensors in place of backend tensors and views."""
-    if isinstance(values, TensorLike):
-        return values
     if isinstance(values, backend.TENSOR_TYPES):
-        return values if isinstance(values, keras.KerasTensor) else backend.public_tensor(values)
+        return values if isinstance(values, (TensorLike, keras.KerasTensor)) else backend.public_tensor(values)
     if isinstance(values, (tuple, list, dict)):
         return _mapped(wrapped, values)
     return values
@@ -145,18 +143,19 @@ def library(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def run_library(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return ``function(*args, **kwargs)``, computed on backend tensors; Tensors where the caller wants them."""
-    before = _state.mode
+    state = _state
+    before = state.mode
     # In eager code every microsecond counts, and most calls have one argument or two.
     held = [*map(unwrapped, args)]
     if before == "backend":
         return function(*held, **(unwrapped(kwargs) if kwargs else kwargs))
     takes_tensor = bool(args) and isinstance(args[0], TensorLike)
     wants = takes_tensor or before == "tensors" or wants_tensors(args, kwargs)
-    _state.mode = "backend"
+    state.mode = "backend"
     try:
-        result = function(*held, **(unwrapped(kwargs) if kwargs else kwargs))
+        result = function(*held, **unwrapped(kwargs)) if kwargs else function(*held)
     finally:
-        _state.mode = before
+        state.mode = before
     if not wants:
         return result
     # What comes back as it was given is the very Tensor that was given.

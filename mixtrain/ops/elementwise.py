@@ -15,7 +15,8 @@ from mixtrain.ops.inputs import as_floats, format_of, is_number, pair, tensor
 
 def unary(where: str, compute: Callable[[Any], Any], x: Any, *, floats: bool = False) -> Any:
     """Apply `compute` to every element; with `floats`, integers become float32 before."""
-    return backend.elementwise(compute, as_floats(where, x) if floats else tensor(where, x))
+    x = as_floats(where, x) if floats else tensor(where, x)
+    return backend.elementwise(compute, x) if isinstance(x, backend.TensorBase) else compute(x)
 
 
 def binary(

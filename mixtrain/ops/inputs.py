@@ -20,7 +20,7 @@ def tensor(where: str, value: Any) -> Any:
     Raises:
         TypeError: It cannot become one.
     """
-    if backend.is_tensor(value):
+    if isinstance(value, backend.TENSOR_TYPES):
         return value
     if isinstance(value, (np.ndarray, np.generic, keras.Variable)):
         return backend.to_tensor(value)

@@ -55,6 +55,9 @@ def operator(name: str, function: _Function) -> _Function:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        # What `dispatch` does first, a call sooner.
+        if autocast_in_force() is None:
+            return run_library(function, args, kwargs)
         return dispatch(name, function, args, kwargs)
 
     return call
