@@ -114,6 +114,7 @@ class Evaluation:
         feed: The data.
         call: The eval network, compiled.
         network: The eval network.
+        set_train: Switches it to training or inference.
         metrics: The metrics.
         weighted: Whether a batch's third column weighs its samples.
         by_rows: Whether a batch counts in the mean loss by its number of rows, as in Keras; otherwise all are equal.
@@ -122,6 +123,7 @@ class Evaluation:
     feed: Feed
     call: CompiledCall
     network: Any
+    set_train: Callable[[bool], None]
     metrics: EvaluationMetrics
     weighted: bool = False
     by_rows: bool = False
@@ -149,7 +151,7 @@ def evaluate(
     Raises:
         ValueError: The eval network returned fewer outputs than its indexes name.
     """
-    evaluation.network.set_train(False)
+    evaluation.set_train(False)
     metrics = evaluation.metrics
     metrics.clear()
     losses: list[Any] = []
