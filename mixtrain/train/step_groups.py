@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
@@ -11,10 +10,9 @@ import keras
 
 from mixtrain import backend
 from mixtrain.train.records import StepRecords
-from mixtrain.train.stepper import Batch, CallResult, Group, Stepper
+from mixtrain.train.stepper import Batch, CallResult, Stepper
 
 Call = Callable[[], CallResult]
-_log = logging.getLogger("mixtrain")
 
 
 def grouped(batches: Iterator[Batch], limit: Callable[[int], int]) -> Iterator[Sequence[Batch]]:
@@ -80,7 +78,7 @@ def step_calls(stepper: Stepper, group: Sequence[Batch], *, show: bool) -> Gener
     """
     counter = stepper.counter if show else None
     before = None if counter is None else backend.snapshot(counter)
-    found = _attempt(stepper, group)
+    found = stepper.several(group)
     if found is None:
         for batch in group:
             yield batch, functools.partial(stepper.step, batch)
@@ -110,7 +108,7 @@ def run_group(stepper: Stepper, group: Sequence[Batch]) -> CallResult:
         stepper: Runs the steps.
         group: Batches alike.
     """
-    found = _attempt(stepper, group)
+    found = stepper.several(group)
     if found is not None:
         return CallResult(found.records, found.outputs[-1])
     results = []
@@ -124,21 +122,6 @@ def run_group(stepper: Stepper, group: Sequence[Batch]) -> CallResult:
                 error.add_note(f"Raised {index} steps after the first of the {len(group)} that run together.")
             raise
     return CallResult(StepRecords.joined(result.records for result in results), results[-1].outputs)
-
-
-def _attempt(stepper: Stepper, group: Sequence[Batch]) -> Group | None:
-    """Run the steps of a group in one call; None, with nothing done, where that fails.
-
-    Step by step the error comes where it belongs. The steps after it run one a call, for it may be the group that
-    fails and none of its steps, as where memory is short; the log says why.
-    """
-    try:
-        return stepper.several(group)
-    except Exception as error:
-        first_line = str(error).partition("\n")[0]
-        _log.info("train: one step a call from here on, for %d steps in one failed (%s)", len(group), first_line)
-        stepper.pace.run_alone()
-        return None
 
 
 def _read(batches: Iterator[Batch]) -> list[Batch]:

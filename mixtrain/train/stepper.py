@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from mixtrain.train.pace import Pace
 from mixtrain.train.records import StepRecords
 
 Batch = tuple[Any, ...]
+_log = logging.getLogger("mixtrain")
 
 
 class CallResult(NamedTuple):
@@ -88,10 +90,20 @@ class Stepper:
         outputs, report, _ = self._parted(found)
         return CallResult(self._records(outputs, report, np.array([rows_of(batch)]), lambda value: [value]), outputs)
 
-    def several(self, batches: Sequence[Batch]) -> Group:
-        """Train on several batches alike in one call; one that fails leaves all as it was."""
-        with backend.naming_layers("Model"), self.pace.timed(len(batches)):
-            rows = backend.call_with_branches(self._training.compiled().several, batches)
+    def several(self, batches: Sequence[Batch]) -> Group | None:
+        """Train on several batches alike in one call; None, with nothing done, where that fails.
+
+        Step by step the error comes where it belongs. The steps after it run one a call, for it may be the group that
+        fails and none of its steps, as where memory is short; the log says why.
+        """
+        try:
+            with self.pace.timed(len(batches)):
+                rows = self._training.compiled().several(batches)
+        except Exception as error:
+            first_line = str(error).partition("\n")[0]
+            _log.info("train: one step a call from here on, for %d steps in one failed (%s)", len(batches), first_line)
+            self.pace.run_alone()
+            return None
         stacked, report, _ = self._parted(rows)
         parts = zip(*(keras.ops.unstack(row, len(batches)) for row in keras.tree.flatten(stacked)), strict=True)
         outputs = [keras.tree.pack_sequence_as(self._structure, list(values)) for values in parts]

@@ -105,7 +105,14 @@ class CompiledSteps:
             LabelOutOfRange: A label is no class number; nothing has run.
             Exception: What a step raised; all variables are as they were.
         """
-        return self._compilation.run(lambda steps: steps.several(batches))  # type: ignore[no-any-return]
+        compilation = self._compilation
+        try:
+            results = compilation.compiled.several(batches)
+        except REFUSALS as error:
+            with compilation.fallback(error) as plain:
+                return plain.several(batches)  # type: ignore[no-any-return]
+        compilation.untried = False
+        return results  # type: ignore[no-any-return]
 
     def traces(self) -> int:
         """Return how often the step was traced."""
