@@ -25,7 +25,7 @@ def pair_of(network: Any, level: str = "O0") -> tuple[Call, Call]:
     batch = np.random.default_rng(0).standard_normal((MLP.batch, *MLP.shape)).astype(np.float32)
     model = mixtrain.Model(network, amp_level=level, cast_model_type=mixtrain.bfloat16)
     model.predict(batch)
-    compiled = model._networks.predicting.compiled()
+    compiled = model._compiled.predicting.compiled()
     return lambda: model.predict(batch), lambda: compiled(keras.ops.convert_to_tensor(batch))
 
 

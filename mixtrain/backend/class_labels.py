@@ -30,6 +30,10 @@ class LabelOutOfRange(ValueError):
         )
         self.label, self.classes, self.index = label, classes, index
 
+    def told(self, where: str, place: str) -> LabelOutOfRange:
+        """Return the error with who ran the batches, and the place of the batch in words."""
+        return LabelOutOfRange(where, self.label, self.classes, self.index, f" in {place}")
+
 
 @contextlib.contextmanager
 def telling_place(where: str, place: Callable[[int], str]) -> Iterator[None]:
@@ -45,7 +49,7 @@ def telling_place(where: str, place: Callable[[int], str]) -> Iterator[None]:
     try:
         yield
     except LabelOutOfRange as error:
-        raise LabelOutOfRange(where, error.label, error.classes, error.index, f" in {place(error.index)}") from None
+        raise error.told(where, place(error.index)) from None
 
 
 @dataclasses.dataclass(frozen=True)

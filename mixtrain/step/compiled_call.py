@@ -57,6 +57,8 @@ class CompiledCall:
     def _call(self, *inputs: Any) -> Any:
         """Call, once the labels among the inputs were found to be class numbers."""
         compiled = self.compiled()
+        # A function that is being traced calls this one.
+        self._state.note()  # type: ignore[union-attr]
         # Where nothing is compiled, losses look for themselves; and most functions were seen to have no labels.
         if self._labels.rules != () and context.graph_mode() and not backend.is_tracing():
             if self._labels.rules is None:
@@ -80,7 +82,6 @@ class CompiledCall:
             self._state = None
             self._compiled = self._compile_function(self._labels, choice=self.choice())
             self._settings, self._state = settings, TraceState(referenced_layers([self._network, self._function]))
-        self._state.note()
         return self._compiled
 
     def choice(self) -> backend.JitChoice:

@@ -1,4 +1,4 @@
-"""How many columns a batch must have: what a loss function takes, or a Keras network that brings its own loss."""
+"""The columns of a batch: how many a Model's networks take, and which of them are the network's inputs."""
 
 from __future__ import annotations
 
@@ -6,20 +6,36 @@ from typing import Any
 
 from mixtrain import checks
 from mixtrain.step.own_loss import inputs_of
+from mixtrain.train.networks import Networks
 
 
-def check_columns_of_loss(where: str, columns: int, *, weighted: bool, training: bool) -> None:
-    """Check how many columns a batch has, where there is a loss function to give them to.
+def check_columns(where: str, networks: Networks, columns: int, *, training: bool) -> None:
+    """Check how many columns a batch has.
 
     Args:
         where: Who asks, for errors.
+        networks: What takes them.
         columns: How many there are.
-        weighted: Whether the third column weighs the samples.
         training: Whether the batch is trained on; an evaluation may leave the weights out.
 
     Raises:
-        ValueError: Not two, or with weights not three.
+        ValueError: Too few or too many for the loss.
     """
+    if networks.own_loss:
+        _check_columns_of_own_loss(where, columns, networks.network)
+    elif networks.loss_fn is not None:
+        _check_columns_of_loss(where, columns, weighted=networks.sample_weight, training=training)
+
+
+def network_inputs(networks: Networks, batch: tuple[Any, ...], *, training: bool) -> tuple[Any, ...]:
+    """Return the columns of a batch that the network takes: in training all, where a Cell returns its own loss."""
+    if networks.own_loss:
+        return tuple(inputs_of(networks.network, batch))
+    return batch if training and networks.loss_fn is None else batch[:1]
+
+
+def _check_columns_of_loss(where: str, columns: int, *, weighted: bool, training: bool) -> None:
+    """Expect data, label and, where samples are weighted, their weights."""
     if columns == 2 and not (weighted and training) or columns == 3 and weighted:
         return
     if weighted:
@@ -34,17 +50,8 @@ def check_columns_of_loss(where: str, columns: int, *, weighted: bool, training:
     )
 
 
-def check_columns_of_own_loss(where: str, columns: int, network: Any) -> None:
-    """Check how many columns a batch has, where a Keras network brings its loss itself.
-
-    Args:
-        where: Who asks, for errors.
-        columns: How many there are.
-        network: A Keras layer or model; one that takes several tensors takes any number of columns.
-
-    Raises:
-        ValueError: More than data, label and sample weights.
-    """
+def _check_columns_of_own_loss(where: str, columns: int, network: Any) -> None:
+    """Expect at most data, label and weights, of a network that takes one tensor; one of several takes any number."""
     if columns > 3 and len(inputs_of(network, range(columns))) == 1:
         raise checks.fail_value(
             where, "a batch of a Keras network without a loss_fn must have 1 to 3 columns: data, label, sample_weight",

@@ -16,6 +16,7 @@ from mixtrain.step.compiled_call import CompiledCall
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.feed import Feed
 from mixtrain.train.keras_metrics import CompileMetric, DeviceMetrics, masks_of
+from mixtrain.train.records import EpochRecords, StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.stepper import rows_of
 
@@ -114,6 +115,7 @@ class Evaluation:
         feed: The data.
         call: The eval network, compiled.
         network: The eval network.
+        set_train: Switches it to training or inference.
         metrics: The metrics.
         weighted: Whether a batch's third column weighs its samples.
         by_rows: Whether a batch counts in the mean loss by its number of rows, as in Keras; otherwise all are equal.
@@ -122,6 +124,7 @@ class Evaluation:
     feed: Feed
     call: CompiledCall
     network: Any
+    set_train: Callable[[bool], None]
     metrics: EvaluationMetrics
     weighted: bool = False
     by_rows: bool = False
@@ -149,11 +152,10 @@ def evaluate(
     Raises:
         ValueError: The eval network returned fewer outputs than its indexes name.
     """
-    evaluation.network.set_train(False)
+    evaluation.set_train(False)
     metrics = evaluation.metrics
     metrics.clear()
-    losses: list[Any] = []
-    rows: list[int] = []
+    records = EpochRecords()
     waiting: list[tuple[Any, ...]] = []
     wait = 0 if any(map(callbacks.listens, ("on_eval_step_begin", "on_eval_step_end"))) else 1
     callbacks.on_eval_begin(context)
@@ -166,8 +168,8 @@ def evaluate(
         arguments._set(net_outputs=outputs)
         listed = _checked(outputs, metrics.indexes)
         if metrics.indexes is not None:
-            losses.append(keras.ops.mean(listed[metrics.indexes[0]]))
-            rows.append(rows_of(batch) if evaluation.by_rows else 1)
+            loss = keras.ops.mean(listed[metrics.indexes[0]])
+            records.add(StepRecords([loss], rows=np.array([rows_of(batch) if evaluation.by_rows else 1])))
         waiting.append((listed, masks, batch[2] if evaluation.weighted and len(batch) > 2 else None))
         while len(waiting) > wait:
             with _telling_batch(step + 1 - len(waiting)):
@@ -179,7 +181,8 @@ def evaluate(
         with _telling_batch(step + 1 - len(waiting) + index):
             _take_in(evaluation, taken)
     callbacks.on_eval_epoch_end(context)
-    mean = np.average([float(backend.to_numpy(loss)) for loss in losses], weights=rows) if losses else None
+    found = records.joined()
+    mean = np.average(found.loss.astype(np.float64), weights=found.rows) if len(found) else None
     values = metrics.eval() or ({} if mean is None else {"loss": float(mean)})
     arguments._set(metrics=values, eval_results=values if mean is None else {**values, "eval_loss": float(mean)})
     callbacks.on_eval_end(context)

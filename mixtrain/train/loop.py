@@ -3,115 +3,276 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import math
 import sys
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from mixtrain import backend, context
+from mixtrain.diagnostics.non_finite import Finding, find_non_finite
 from mixtrain.loss_scale.guard import OverflowGuard
-from mixtrain.loss_scale.manager import LossScaleManager
+from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.train.callback.callback_list import CallbackList
+from mixtrain.train.compiled_networks import CompiledNetworks
+from mixtrain.train.evaluation import Evaluation, evaluate
 from mixtrain.train.feed import Feed
 from mixtrain.train.history import EpochHistory
-from mixtrain.train.records import StepRecords
+from mixtrain.train.networks import Networks
+from mixtrain.train.progress import as_list, resolved, with_progress
+from mixtrain.train.records import EpochRecords, StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
-from mixtrain.train.step_groups import group_calls, grouped, run_group
-from mixtrain.train.stepper import Stepper
+from mixtrain.train.sink import SinkData
+from mixtrain.train.step_groups import grouped, run_group, step_calls
+from mixtrain.train.stepper import Batch, CallResult
+from mixtrain.train.training import Training
+
+# The calls of an epoch: a batch, what to call, and how many steps that runs.
+_Calls = Generator[tuple[Any, Callable[[], CallResult], int], None, None]
 
 
-# The calls of a pass: a batch, what to call, and how many steps that runs.
-_Calls = Generator[tuple[Any, Callable[[], StepRecords], int], None, None]
+class TrainingLoop:
+    """One run of `Model.train` or `Model.fit`, and all that moves in it.
 
-
-@dataclasses.dataclass
-class TrainingRun:
-    """Everything one call of `train` or `fit` works with.
-
-    Attributes:
-        stepper: Runs the train network.
-        feed: The training data.
-        callbacks: Whom to tell.
-        context: What callbacks see and stop the run by.
-        arguments: The same, for the loop to write.
-        first_epoch: Number of the first epoch, from 1.
-        last_epoch: Number of the last epoch.
-        sink: Whether a call runs many steps.
-        sink_size: Steps in a call of sink feed; -1 for the epoch.
-        sink_skip: Batches that sink feed leaves out at first: those that earlier epochs took of the pass it begins in.
-        guard: Stops endless overflow; None where no step can be skipped.
-        host_manager: A manager that is moved from Python after every step, with how to set the scale.
-        evaluate: Evaluates after an epoch where one is due, and returns the values; else None.
-        finish: Called once after the last step: what the optimizer does at the end of training.
-        take_up: Called with the run and a number of epochs where a callback has put back a run that was interrupted
-            after them (``arguments.epochs_done``): moves the data to that place.
+    Args:
+        training: What was asked for.
+        networks: What is trained, built.
+        compiled: Its compiled calls.
+        feed: The dataset, from where the run begins.
+        skip: Batches of its first pass that sink feed leaves out.
+        bad_step_max: Maximum number of consecutive overflows.
+        evaluation: What is evaluated between epochs, or None.
     """
 
-    stepper: Stepper
-    feed: Feed
-    callbacks: CallbackList
-    context: RunContext
-    arguments: CallbackArguments
-    first_epoch: int
-    last_epoch: int
-    sink: bool
-    sink_size: int
-    guard: OverflowGuard | None
-    host_manager: tuple[LossScaleManager, Callable[[Any], None]] | None
-    evaluate: Callable[[int], Mapping[str, Any] | None]
-    finish: Callable[[], None] = lambda: None
-    take_up: Callable[[TrainingRun, int], None] = lambda run, epochs: None
-    sink_skip: int = 0
-    step: int = 0
-    sink_iterator: Any = None
-    sink_left: int = 0
+    def __init__(
+        self,
+        training: Training,
+        networks: Networks,
+        compiled: CompiledNetworks,
+        feed: Feed,
+        skip: int,
+        *,
+        bad_step_max: int,
+        evaluation: Evaluation | None = None,
+    ) -> None:
+        self._training = training
+        self._train_network = networks.train_network
+        self._stepper, self._mode = compiled.stepper, compiled.train_mode
+        self._guard = make_guard(networks, bad_step_max)
+        self._host_manager = networks.host_manager
+        self._evaluation = evaluation
+        # Where the run is: its data, and the steps that have run.
+        self._feed = feed
+        self._sink = SinkData(feed, skip) if training.sink else None
+        self._step = 0
+        # What callbacks see of it, and stop it by.
+        listed = as_list(training.callbacks)
+        verbose = resolved(training.verbose, listed)
+        self._arguments = CallbackArguments(
+            mode="train",
+            shows_tensors=networks.of_cells,
+            network=networks.network,
+            train_network=self._train_network,
+            loss_fn=networks.loss_fn,
+            optimizer=networks.optimizer,
+            loss_scale_manager=networks.manager,
+            train_dataset=training.dataset,
+            epoch_num=training.epoch - training.initial_epoch,
+            batch_num=(training.sink_size if training.sink and training.sink_size > 0 else feed.size) or 0,
+            cur_step_num=0,
+            dataset_sink_mode=training.sink,
+            verbose=verbose,
+        )
+        self._context = RunContext(self._arguments)
+        shown = with_progress(listed, verbose, training.epoch, feed.size)
+        self._callbacks = CallbackList(shown, self._arguments)
+
+    def run(self) -> EpochHistory:
+        """Train for the epochs of the run.
+
+        Returns:
+            One value an epoch of "loss" (the mean over the rows of applied steps; see `epoch_values`), with loss
+            scaling "loss_scale" and "skipped_steps", and after evaluations "val_...".
+
+        Raises:
+            LossScaleExhausted: Too many steps overflowed.
+            RuntimeError: The dataset ended before its own size.
+        """
+        history = EpochHistory()
+        warned = False
+        self._mode.set(True)
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._close)
+            callbacks = stack.enter_context(self._callbacks)
+            callbacks.on_train_begin(self._context)
+            for epoch in range(self._first_epoch(), self._training.epoch + 1):
+                self._arguments._set(cur_epoch_num=epoch)
+                callbacks.on_train_epoch_begin(self._context)
+                records = self._run_epoch(epoch)
+                warned = warned or _warn_of_forward(epoch, records)
+                values = epoch_values(records) | self._evaluate_after(epoch)
+                history.add(epoch, values)
+                self._arguments._set(epoch_values=values, epoch_results=records)
+                callbacks.on_train_epoch_end(self._context)
+                if self._context.get_stop_requested():
+                    break
+            if isinstance(self._train_network, TrainOneStepCell):
+                # What the optimizer does at the end of training.
+                self._train_network.driver.finish(self._train_network.weights)
+            callbacks.on_train_end(self._context)
+        return history
+
+    def _close(self) -> None:
+        if self._sink is not None:
+            self._sink.close()
+
+    def _first_epoch(self) -> int:
+        """Return the number of the first epoch; a later one where a callback put back a run that was interrupted."""
+        done = int(self._arguments.get("epochs_done", 0))
+        if done <= self._training.initial_epoch:
+            return self._training.initial_epoch + 1
+        self._feed, skip = self._training.feed_after(done)
+        if self._training.sink:
+            self._sink = SinkData(self._feed, skip)
+        return done + 1
+
+    def _run_epoch(self, epoch: int) -> StepRecords:
+        """Run the calls of an epoch; return the records of its steps."""
+        epoch_records, first = EpochRecords(), self._step
+        with contextlib.closing(self._host_calls(epoch) if self._sink is None else self._sink_calls(epoch)) as calls:
+            for batch, call, count in calls:
+                self._arguments._set(cur_step_num=self._step + count, train_dataset_element=batch)
+                self._callbacks.on_train_step_begin(self._context)
+                try:
+                    records, outputs = call()
+                except backend.LabelOutOfRange as error:
+                    raise error.told("Model.train", f"step {self._step + 1 + error.index}, epoch {epoch}") from None
+                if self._sink is None:
+                    self._follow(records, self._step + count, batch)
+                self._step += count
+                self._arguments._set(net_outputs=outputs, step_results=records)
+                self._callbacks.on_train_step_end(self._context)
+                epoch_records.add(records)
+        steps, size = self._step - first, self._feed.size
+        if self._sink is None and size is not None and steps < size and not self._context.get_stop_requested():
+            raise _ended_early(f"after {steps}", size, epoch)
+        return epoch_records.joined()
+
+    # ---- host feed --------------------------------------------------------------------------------------------
+    def _host_calls(self, epoch: int) -> _Calls:
+        """Yield the calls of a pass, until a stop is requested.
+
+        Where no callback needs control between steps, several run together: a stop that is requested while callbacks
+        are told of them takes effect after the last.
+        """
+        stepper, callbacks = self._stepper, self._callbacks
+        told = callbacks.listens("on_train_step_begin") or callbacks.listens("on_train_step_end")
+        for group in self._groups(epoch):
+            if len(group) == 1:
+                yield group[0], functools.partial(stepper.step, group[0]), 1
+            elif told:
+                with contextlib.closing(step_calls(stepper, group, show=callbacks.look_beyond)) as calls:
+                    for batch, call in calls:
+                        yield batch, call, 1
+            else:
+                yield group[-1], functools.partial(run_group, stepper, group), len(group)
+            if self._context.get_stop_requested():
+                return
+
+    def _groups(self, epoch: int) -> Iterator[Sequence[Batch]]:
+        """Yield the batches of a pass in groups that may run together."""
+        groups = grouped(self._feed.batches(), self._steps_together)
+        while True:
+            try:
+                group = next(groups, None)
+            except Exception as error:
+                error.add_note(f"Raised by the training dataset in epoch {epoch}, after step {self._step}.")
+                raise
+            if group is None:
+                return
+            yield group
+
+    def _steps_together(self, size: int) -> int:
+        """Return how many steps of batches of a size in bytes may run in a call, from the present step on."""
+        free = self._callbacks.free_steps(self._context)
+        if free == 1 or not context.graph_mode():
+            return 1
+        return int(min(free, max(self._steps_unwatched(), 1), self._stepper.pace.steps(size)))
+
+    # ---- sink feed --------------------------------------------------------------------------------------------
+    def _sink_calls(self, epoch: int) -> _Calls:
+        """Yield the one call of an epoch in sink feed; its batches never come to the host."""
+        count = self._sink.size if self._training.sink_size == -1 else self._training.sink_size  # type: ignore
+        yield None, functools.partial(self._sink_call, count, epoch), count
+
+    def _sink_call(self, count: int, epoch: int) -> CallResult:
+        """Run `count` steps, with a compiled call for each pass that they touch."""
+        sink: SinkData = self._sink  # type: ignore[assignment]
+        parts: list[StepRecords] = []
+        done = 0
+        while done < count:
+            try:
+                batch, result = sink.run(self._stepper, count - done, self._steps_unwatched(), epoch)
+            except backend.LabelOutOfRange as error:
+                error.index += done
+                raise
+            except backend.EndOfStream:
+                raise _ended_early("before that", sink.size, epoch) from None
+            done += len(result.records)
+            parts.append(result.records)
+            self._follow(result.records, self._step + done, batch)
+        return CallResult(parts[0] if len(parts) == 1 else StepRecords.joined(parts), result.outputs)
+
+    # ---- what follows steps -----------------------------------------------------------------------------------
+    def _steps_unwatched(self) -> int:
+        """Return how many steps may run before something outside the compiled call must see their results."""
+        free = math.inf if self._guard is None else self._guard.free_steps
+        return int(min(free, sys.maxsize if self._host_manager is None else 1))
+
+    def _follow(self, records: StepRecords, step: int, batch: Any) -> None:
+        """Do what must follow steps at once: a user's manager moves the scale, the guard looks.
+
+        Args:
+            records: The steps' results.
+            step: Number of the last of them.
+            batch: The last of their batches; None where none of them can end the run.
+        """
+        if self._host_manager is not None:
+            manager, set_scale = self._host_manager
+            for overflow in records.overflow:
+                manager.update_loss_scale(bool(overflow))
+            set_scale(backend.to_tensor(float(manager.get_loss_scale())))
+        if self._guard is not None:
+            self._guard.after(records, step, self._feed.first() if batch is None else batch)
+
+    def _evaluate_after(self, epoch: int) -> dict[str, Any]:
+        """Evaluate after an epoch of `fit` where that is due; return the values as the history names them."""
+        evaluation, arguments = self._evaluation, self._arguments
+        if evaluation is None or not self._training.evaluates_after(epoch):
+            return {}
+
+        def evaluated(*told: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+            return evaluate(evaluation, *told), dict(arguments.eval_results)
+
+        values, results = self._callbacks.evaluating(evaluated, **evaluation.fields())
+        self._mode.set(True)
+        arguments._set(metrics=values, eval_results=results)
+        return {f"val_{name.removeprefix('eval_')}": value for name, value in results.items()}
 
 
-def run_epochs(run: TrainingRun) -> EpochHistory:
-    """Train for the epochs of a run.
+def make_guard(networks: Networks, limit: int) -> OverflowGuard | None:
+    """Return the guard of a run whose steps may be skipped, else None."""
+    train_network = networks.train_network
+    if not isinstance(train_network, TrainOneStepWithLossScaleCell):
+        return None
 
-    Returns:
-        One value an epoch of "loss" (the mean over the rows of applied steps; see `epoch_values`), with loss scaling
-        "loss_scale" and "skipped_steps", and after evaluations "val_...".
+    def diagnose(batch: Sequence[Any], loss_scale: float) -> Finding:
+        return find_non_finite(networks.examined, networks.with_loss, batch, loss_scale)
 
-    Raises:
-        LossScaleExhausted: Too many steps overflowed.
-        RuntimeError: The dataset ended before its own size.
-    """
-    history = EpochHistory()
-    warned = False
-    run.callbacks.on_train_begin(run.context)
-    for epoch in range(_first_epoch(run), run.last_epoch + 1):
-        run.arguments._set(cur_epoch_num=epoch)
-        run.callbacks.on_train_epoch_begin(run.context)
-        records = StepRecords.joined(list(_run_pass(run, epoch)))
-        warned = warned or _warn_of_forward(epoch, records)
-        values = epoch_values(records)
-        found = run.evaluate(epoch)
-        if found is not None:
-            values |= {f"val_{name.removeprefix('eval_')}": value for name, value in found.items()}
-        history.add(epoch, values)
-        run.arguments._set(epoch_values=values, epoch_results=records)
-        run.callbacks.on_train_epoch_end(run.context)
-        if run.context.get_stop_requested():
-            break
-    run.finish()
-    run.callbacks.on_train_end(run.context)
-    return history
-
-
-def _first_epoch(run: TrainingRun) -> int:
-    """Return the number of the first epoch; a later one where a callback took up a run that was interrupted."""
-    done = run.arguments.get("epochs_done", 0)
-    if done < run.first_epoch:
-        return run.first_epoch
-    run.take_up(run, done)
-    return int(done) + 1
+    return OverflowGuard(train_network.state, diagnose, limit=limit)
 
 
 def epoch_values(records: StepRecords) -> dict[str, float]:
@@ -131,161 +292,11 @@ def epoch_values(records: StepRecords) -> dict[str, float]:
     return values
 
 
-def _run_pass(run: TrainingRun, epoch: int) -> Iterator[StepRecords]:
-    """Run the calls of one epoch; yield each call's records."""
-    steps = 0
-    with contextlib.closing(_sink_calls(run) if run.sink else _host_calls(run, epoch)) as calls:
-        for batch, call, count in calls:
-            run.arguments._set(cur_step_num=run.step + count, train_dataset_element=batch)
-            run.callbacks.on_train_step_begin(run.context)
-            with backend.telling_place("Model.train", lambda index: f"step {run.step + 1 + index}, epoch {epoch}"):
-                records = call()
-            run.step += count
-            steps += count
-            run.arguments._set(net_outputs=run.stepper.outputs, step_results=records)
-            run.callbacks.on_train_step_end(run.context)
-            yield records
-    size = run.feed.size
-    if not run.sink and size is not None and steps < size and not run.context.get_stop_requested():
-        _ended_early(steps, size, epoch)
-
-
-def _host_calls(run: TrainingRun, epoch: int) -> _Calls:
-    """Yield the calls of a pass, until a stop is requested.
-
-    Where no callback needs control between steps, several run together: a stop that is requested while callbacks are
-    told of them takes effect after the last.
-    """
-    told = run.callbacks.listens("on_train_step_begin") or run.callbacks.listens("on_train_step_end")
-    for group in _groups(run, epoch):
-        if len(group) == 1:
-            yield group[0], functools.partial(_host_call, run, group[0]), 1
-        else:
-            follow = functools.partial(_followed, run, batch=group[-1])
-            if told:
-                calls = group_calls(run.stepper, group, follow, show=run.callbacks.look_beyond)
-                with contextlib.closing(calls):
-                    for batch, call in calls:
-                        yield batch, call, 1
-            else:
-                yield group[-1], functools.partial(run_group, run.stepper, group, follow), len(group)
-        if run.context.get_stop_requested():
-            return
-
-
-def _groups(run: TrainingRun, epoch: int) -> Iterator[Sequence[Any]]:
-    """Yield the batches of a pass in groups that may run together."""
-    groups = grouped(run.feed.batches(), functools.partial(_steps_together, run))
-    while True:
-        try:
-            group = next(groups, None)
-        except Exception as error:
-            error.add_note(f"Raised by the training dataset in epoch {epoch}, after step {run.step}.")
-            raise
-        if group is None:
-            return
-        yield group
-
-
-def _host_call(run: TrainingRun, batch: tuple[Any, ...]) -> StepRecords:
-    """Run one step on a batch."""
-    return _followed(run, run.stepper.step(batch), batch=batch)
-
-
-def _steps_together(run: TrainingRun, size: int) -> int:
-    """Return how many steps of batches of a size in bytes may run in a call, from the present step on."""
-    free = run.callbacks.free_steps(run.context)
-    if free == 1 or not context.graph_mode():
-        return 1
-    return int(min(free, max(_steps_unwatched(run), 1), run.stepper.pace.steps(size)))
-
-
-def _sink_calls(run: TrainingRun) -> _Calls:
-    """Yield the one call of an epoch in sink feed; its batches never come to the host."""
-    size = run.feed.size
-    count = size if run.sink_size == -1 else run.sink_size
-    if not size or not count:
-        raise ValueError(
-            "Model.train: with dataset_sink_mode=True the dataset must know its size; got one of unknown size. "
-            "Write dataset_sink_mode=False, or give the dataset a length."
-        )
-    yield None, functools.partial(_sink_call, run, size, count), count
-
-
-def _sink_call(run: TrainingRun, size: int, count: int) -> StepRecords:
-    """Run `count` steps through the backend's iterator, with a compiled call for each pass that they touch.
-
-    A step that may have to end the run is run by itself, so that its number is right and its batch at hand.
-    """
-    parts: list[StepRecords] = []
-    done = 0
-    if run.sink_iterator is None:
-        run.sink_iterator = run.feed.graph_iterator()
-        for _ in range(run.sink_skip):
-            next(run.sink_iterator)
-        run.sink_left = size - run.sink_skip
-    while done < count:
-        run.sink_left = run.sink_left or size
-        steps = min(count - done, run.sink_left, _steps_unwatched(run))
-        try:
-            batch = None if steps else next(run.sink_iterator)
-            records = run.stepper.step(batch) if batch else run.stepper.loop(run.sink_iterator, steps)
-        except backend.LabelOutOfRange as error:
-            error.index += done
-            raise
-        except backend.EndOfStream:
-            _raise_pending(run)
-            _ended_early(None, size, run.arguments.cur_epoch_num)
-        except Exception:
-            _raise_pending(run)
-            raise
-        done += len(records)
-        run.sink_left -= len(records)
-        parts.append(_followed(run, records, batch=batch, before=run.step + done - len(records)))
-    return parts[0] if len(parts) == 1 else StepRecords.joined(parts)
-
-
-def _steps_unwatched(run: TrainingRun) -> int:
-    """Return how many steps may run before something outside the compiled call must see their results."""
-    free = math.inf if run.guard is None else run.guard.free_steps
-    return int(min(free, sys.maxsize if run.host_manager is None else 1))
-
-
-def _raise_pending(run: TrainingRun) -> None:
-    """Raise what the dataset's own code raised, if anything."""
-    try:
-        run.feed.raise_pending()
-    except Exception as error:
-        error.add_note(f"Raised by the training dataset in epoch {run.arguments.cur_epoch_num}.")
-        raise
-
-
-def _ended_early(steps: int | None, size: int, epoch: int) -> None:
-    after = "before that" if steps is None else f"after {steps}"
-    raise RuntimeError(
-        f"Model.train: the dataset must give the {size} batches that it counts; in epoch {epoch} it ended {after}. "
+def _ended_early(when: str, size: int, epoch: int) -> RuntimeError:
+    return RuntimeError(
+        f"Model.train: the dataset must give the {size} batches that it counts; in epoch {epoch} it ended {when}. "
         "Look at its __len__ or its generator."
     )
-
-
-def _followed(run: TrainingRun, records: StepRecords, *, batch: Any, before: int | None = None) -> StepRecords:
-    """Do what must follow steps at once: a user's manager moves the scale, the guard looks; return the records.
-
-    Args:
-        run: The run.
-        records: The steps' results.
-        batch: The last of their batches; None where none of them can end the run.
-        before: Steps run before them; by default those that callbacks were told of.
-    """
-    if run.host_manager is not None:
-        manager, set_scale = run.host_manager
-        for overflow in records.overflow:
-            manager.update_loss_scale(bool(overflow))
-        set_scale(backend.to_tensor(float(manager.get_loss_scale())))
-    if run.guard is not None:
-        step = (run.step if before is None else before) + len(records)
-        run.guard.after(records, step, run.feed.first() if batch is None else batch)
-    return records
 
 
 def _warn_of_forward(epoch: int, records: StepRecords) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 import numpy as np
 
-from mixtrain import backend, boundary, checks
+from mixtrain import backend, boundary, checks, context
 from mixtrain.amp.train_network import LEVEL_DEFAULT
 from mixtrain.dtype import DType
 from mixtrain.loss_scale.manager import LossScaleManager
@@ -16,17 +16,20 @@ from mixtrain.loss_scale.rule import BAD_STEP_MAX
 from mixtrain.precision.levels import LEVEL_NAMES, AmpLevel
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.train.callback.callback_list import CallbackList
+from mixtrain.train.columns import check_columns, network_inputs
 from mixtrain.train.compiled import brought_by, is_compiled
+from mixtrain.train.compiled_networks import CompiledNetworks
 from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, evaluate, output_indexes
 from mixtrain.train.feed import Feed
 from mixtrain.train.history import EpochHistory
+from mixtrain.train.loop import TrainingLoop
 from mixtrain.train.model_metrics import model_metrics
 from mixtrain.train.networks import LossOptions, Networks
 from mixtrain.train.plan_in_force import PrecisionOptions
 from mixtrain.train.progress import Verbose
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.saving import KerasSaving
-from mixtrain.train.training import TrainCall, due_epochs, run_training
+from mixtrain.train.training import Training
 
 
 class Model(KerasSaving):
@@ -113,6 +116,7 @@ class Model(KerasSaving):
         options = PrecisionOptions(amp_level, keep_batchnorm_fp32, cast_model_type)
         loss = LossOptions(loss_weights, sample_weight)
         self._networks = Networks(network, loss_fn, optimizer, eval_network, options, loss_scale_manager, loss)
+        self._compiled = CompiledNetworks(self._networks)
         # A network that outlives its Model is as it was before.
         self._lease = self._networks.precision.lease()
         if self._networks.built:
@@ -183,7 +187,7 @@ class Model(KerasSaving):
             LossScaleExhausted: Steps kept overflowing.
         """
         options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose)
-        return self._train(TrainCall("Model.train", epoch, train_dataset, *options))
+        return self._loop(Training("Model.train", epoch, train_dataset, *options)).run()
 
     def fit(
         self,
@@ -218,24 +222,27 @@ class Model(KerasSaving):
             ValueError: As `train`; or `valid_dataset` with neither metrics nor a loss.
         """
         checks.boolean("Model.fit", "valid_dataset_sink_mode", valid_dataset_sink_mode)
-        due = due_epochs(valid_frequency)
+        options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose, valid_frequency)
+        training = Training("Model.fit", epoch, train_dataset, *options)
         evaluation = None if valid_dataset is None else self._evaluation("Model.fit", valid_dataset)
-        options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose)
-        return self._train(TrainCall("Model.fit", epoch, train_dataset, *options), evaluation=evaluation, due=due)
+        return self._loop(training, evaluation).run()
 
-    def _train(
-        self, call: TrainCall, *, evaluation: Evaluation | None = None, due: Callable[[int], bool] = bool
-    ) -> EpochHistory:
-        call.check()
-        self._networks.check_trains(call.where)
-        feed = self._feed(call.where, call.dataset, call.place_in_data()[0])
-        limit = self._bad_step_max
-        return run_training(call, feed, self._networks, bad_step_max=limit, evaluation=evaluation, due=due)
+    def _loop(self, training: Training, evaluation: Evaluation | None = None) -> TrainingLoop:
+        """Return the loop of a run, its networks ready."""
+        networks = self._networks
+        networks.check_trains(training.where)
+        feed, skip = training.feed_after(training.initial_epoch)
+        self._make_ready(training.where, feed)
+        context.warn_missing_device(backend.describe_device().kind)
+        return TrainingLoop(
+            training, networks, self._compiled, feed, skip, bad_step_max=self._bad_step_max, evaluation=evaluation
+        )
 
-    def _feed(self, where: str, dataset: Any, first_pass: int = 0, *, training: bool = True) -> Feed:
-        feed = Feed(dataset, where, first_pass)
-        self._networks.check_columns(where, len(feed.first()), training=training)
-        return feed
+    def _make_ready(self, where: str, feed: Feed) -> None:
+        """Check the columns of a training dataset, and build the networks for its first batch."""
+        first = feed.first()
+        check_columns(where, self._networks, len(first), training=True)
+        self._networks.build(*network_inputs(self._networks, first, training=True))
 
     # ---- evaluation and prediction ------------------------------------------------------------------------------
     def eval(self, valid_dataset: Any, callbacks: Any = None, dataset_sink_mode: bool = False) -> dict[str, Any]:
@@ -262,7 +269,9 @@ class Model(KerasSaving):
             return evaluate(evaluation, listed, RunContext(arguments), arguments)
 
     def _evaluation(self, where: str, dataset: Any) -> Evaluation:
-        return self._networks.evaluation(where, self._feed(where, dataset, training=False), self._metrics)
+        feed = Feed(dataset, where)
+        check_columns(where, self._networks, len(feed.first()), training=False)
+        return self._compiled.evaluation(where, feed, self._metrics)
 
     def predict(self, *inputs: Any) -> Any:
         """Run the network in inference mode.
@@ -290,7 +299,7 @@ class Model(KerasSaving):
             given = keras.tree.flatten(inputs)
             wants = self._networks.of_cells or any(isinstance(value, boundary.TensorLike) for value in given)
             tensors = keras.tree.map_structure(backend.to_tensor, inputs)
-        outputs = self._networks.predict(tensors)
+        outputs = self._compiled.predict(tensors)
         return boundary.wrapped(outputs) if wants else outputs
 
     def build(
@@ -314,4 +323,4 @@ class Model(KerasSaving):
         dataset = valid_dataset if train_dataset is None else train_dataset
         if dataset is None:
             raise checks.fail_value("Model.build", "a dataset must be given", None, "model.build(train_dataset)")
-        self._networks.build_for(self._feed("Model.build", dataset).first())
+        self._make_ready("Model.build", Feed(dataset, "Model.build"))

@@ -1,4 +1,4 @@
-"""The networks of a Model: its plan applied, its train cell and its eval cell built, Keras layers built first."""
+"""The networks of a Model: its plan applied, its train cell and its eval cell made, Keras layers built first."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import boundary, checks
+from mixtrain import checks
 from mixtrain.amp.train_network import (
     LEVEL_DEFAULT,
     check_manager,
@@ -18,21 +18,12 @@ from mixtrain.amp.train_network import (
     warn_unscaled,
 )
 from mixtrain.cell.cell import Cell, KerasCell
-from mixtrain.dtype import float32
 from mixtrain.loss_scale.manager import LossScaleManager
 from mixtrain.network.walk import is_cell
-from mixtrain.precision.cast import cast_floats
-from mixtrain.precision.plan_inputs import PlanInputs
-from mixtrain.step.compiled_call import CompiledCall
 from mixtrain.step.loss_cell import WithEvalCell, WithLossCell
-from mixtrain.step.output_losses import is_keras_loss
-from mixtrain.step.own_loss import computes_loss, inputs_of, refuse_overridden
+from mixtrain.step.own_loss import computes_loss, refuse_overridden
 from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
-from mixtrain.train.columns import check_columns_of_loss, check_columns_of_own_loss
-from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, with_masks
-from mixtrain.train.feed import Feed
 from mixtrain.train.plan_in_force import PlanInForce, PrecisionOptions
-from mixtrain.train.stepper import Stepper
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +40,7 @@ class LossOptions:
 
 
 class Networks:
-    """What one Model trains, evaluates and predicts with.
+    """The train, eval and predict networks of one Model; `compiled_networks.py` compiles them.
 
     Args:
         network: A Cell or Keras model.
@@ -90,9 +81,6 @@ class Networks:
             refuse_overridden(network, "train_step")
         self._given_eval = eval_network
         self.precision = PlanInForce(network, options)
-        # What `predict` has looked at, and the cells that it tells their mode.
-        self._seen: PlanInputs | None = None
-        self._cells: list[Cell] = []
         self._by_default = manager is LEVEL_DEFAULT
         if manager is LEVEL_DEFAULT:
             manager = default_manager(self.precision.plan, optimizer) if optimizer is not None else None
@@ -134,28 +122,15 @@ class Networks:
         self.enter()
         self.train_network  # noqa: B018  (made now, so that its errors come before any step)
 
-    def check_columns(self, where: str, columns: int, *, training: bool) -> None:
-        """Check how many columns a batch has, in training or in an evaluation.
-
-        Raises:
-            ValueError: Too few or too many for the loss.
-        """
-        if self._own_loss:
-            check_columns_of_own_loss(where, columns, self.network)
-        elif self.loss_fn is not None:
-            check_columns_of_loss(where, columns, weighted=self._loss.sample_weight, training=training)
-
-    def build_for(self, batch: tuple[Any, ...]) -> None:
-        """Do `build` with what the network takes of a training batch: all columns where a Cell returns its own loss."""
-        if self._own_loss:
-            self.build(*inputs_of(self.network, batch))
-        else:
-            self.build(*(batch if self.loss_fn is None else batch[:1]))
-
     @property
-    def _own_loss(self) -> bool:
+    def own_loss(self) -> bool:
         """Whether the network is a Keras one that brings its loss itself."""
         return self.loss_fn is None and isinstance(self.network, keras.Layer)
+
+    @property
+    def sample_weight(self) -> bool:
+        """Whether a batch's third column weighs its samples."""
+        return self._loss.sample_weight
 
     def check_trains(self, where: str) -> None:
         """Check that a call of `train` or `fit` would train something.
@@ -168,7 +143,7 @@ class Networks:
             ValueError: There is no optimizer, and the network is not a Cell that may be its own train step.
         """
         refuse_overridden(self.network, "train_step")
-        if self.optimizer is None and (self.loss_fn is not None or self._own_loss):
+        if self.optimizer is None and (self.loss_fn is not None or self.own_loss):
             raise checks.fail_value(
                 where, "the Model must have an optimizer to train", None, "Model(network, loss_fn, optimizer)"
             )
@@ -176,7 +151,7 @@ class Networks:
     @functools.cached_property
     def train_network(self) -> Cell:
         """The cell that trains on a batch; without an optimizer the network itself."""
-        with_loss = self._cell if self.loss_fn is None and not self._own_loss else self._loss_cell()
+        with_loss = self._cell if self.loss_fn is None and not self.own_loss else self._loss_cell()
         if self.optimizer is None:
             return with_loss
         self.enter()
@@ -198,29 +173,10 @@ class Networks:
             return WithEvalCell(self._cell, self.loss_fn, loss_weights=self._loss.weights)
         return KerasCell(given) if isinstance(given, keras.Layer) else given  # type: ignore[no-any-return]
 
-    def evaluation(self, where: str, feed: Feed, metrics: EvaluationMetrics) -> Evaluation:
-        """Return an evaluation on a dataset, the networks ready for it.
-
-        Raises:
-            ValueError: There are neither metrics nor a loss to evaluate.
-        """
-        own = self._given_eval is None
-        if own:
-            refuse_overridden(self.network, "test_step")
-        no_loss = self.loss_fn is None and own and not self._own_loss
-        if not metrics.named and (metrics.indexes is None or no_loss):
-            raise checks.fail_value(
-                where, "evaluation needs metrics or a loss_fn", None,
-                'Model(network, loss_fn, optimizer, metrics={"accuracy"})',
-            )
-        first = feed.first()
-        self.build(*(inputs_of(self.network, first) if self._own_loss else first[:1]))
-        in_keras = isinstance(self.network, keras.Layer)
-        return Evaluation(
-            feed, self.evaluating, self.eval_network, metrics,
-            weighted=own and (self._loss.sample_weight or self._own_loss),
-            by_rows=own and is_keras_loss(self.loss_fn, keras_network=in_keras),
-        )
+    @property
+    def evaluates_itself(self) -> bool:
+        """Whether it is the network with its loss that is evaluated, not an eval network of the user's."""
+        return self._given_eval is None
 
     @property
     def predict_network(self) -> Cell:
@@ -239,48 +195,6 @@ class Networks:
             return None
         train = self.train_network
         return (self.manager, train.set_sense_scale) if isinstance(train, TrainOneStepWithLossScaleCell) else None
-
-    @functools.cached_property
-    def stepper(self) -> Stepper:
-        """The train network, compiled."""
-        return Stepper(self.train_network, scaled=self.scaled, prepare=self.precision.hold)
-
-    @functools.cached_property
-    def evaluating(self) -> CompiledCall:
-        """The eval network, compiled."""
-        network = self.eval_network
-        return CompiledCall(with_masks(network), network, prepare=self.precision.hold)
-
-    @functools.cached_property
-    def predicting(self) -> CompiledCall:
-        """The network with its outputs in float32, compiled."""
-        network = self.predict_network
-
-        def predict(*inputs: Any) -> Any:
-            return boundary.settled(cast_floats(network(*inputs), float32))
-
-        return CompiledCall(predict, network, prepare=self.precision.hold)
-
-    def predict(self, inputs: tuple[Any, ...]) -> Any:
-        """Run the network in inference mode.
-
-        Args:
-            inputs: What it takes, backend tensors (N, ...).
-
-        Returns:
-            Its outputs, backend tensors, floats in float32.
-        """
-        found = self.precision.inputs
-        if found is not self._seen:
-            refuse_overridden(self.network, "predict_step")
-            if not found.built:
-                self.build(*inputs)
-            self._seen, self._cells = self.precision.inputs, [cell for _, cell in self._cell.cells_and_names()]
-        for cell in self._cells:
-            if cell.training:
-                self._cell.set_train(False)
-                break
-        return self.predicting.run(*inputs)
 
     @property
     def with_loss(self) -> Any:

@@ -1,9 +1,9 @@
-"""`StepRecords`: what each step of a call reports, read from the device only when somebody looks."""
+"""`StepRecords`: what each step of a call reports, read from the device when somebody looks; those of an epoch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,6 +11,10 @@ from mixtrain import backend
 
 _LOSS, _OVERFLOW, _LOSS_SCALE, _ROWS = "loss", "overflow", "loss_scale", "rows"
 _LEARNING_RATE, _GRAD_NORM = "learning_rate", "grad_norm"
+_NAMES: Final = (_LOSS, _OVERFLOW, _LOSS_SCALE, _ROWS, _LEARNING_RATE, _GRAD_NORM)
+# The steps of a long epoch that are kept as they came; older ones are compacted, as many at a time. The device has
+# finished steps that lie so far back, and need not be waited for.
+RECENT_STEPS: Final = 1024
 
 
 class StepRecords:
@@ -111,11 +115,26 @@ class StepRecords:
         """Whether the steps ran with loss scaling that can skip."""
         return self._columns[_OVERFLOW] is not None
 
+    def compacted(self) -> StepRecords:
+        """Return the same records as arrays alone; a column of one value takes no memory."""
+        columns = {name: getattr(self, name) for name in _NAMES}
+        if not self.scaled:
+            columns |= {_OVERFLOW: None, _LOSS_SCALE: None}
+        return StepRecords(**{name: _as_one_value(column) for name, column in columns.items()})
+
     @staticmethod
     def joined(parts: Iterable[StepRecords]) -> StepRecords:
         """Return the records of several calls as one."""
         found = [part for part in parts if len(part)]
         return _Joined(found) if found else StepRecords(np.zeros(0, np.float32))
+
+
+def _as_one_value(column: np.ndarray | None) -> np.ndarray | None:
+    """Return a column whose values are equal as a view of the first; another one as it is."""
+    if column is None:
+        return None
+    one = np.broadcast_to(column[0].copy(), column.shape)
+    return one if np.array_equal(column, one, equal_nan=True) else column
 
 
 class _OneOfMany(StepRecords):
@@ -151,3 +170,41 @@ class _Joined(StepRecords):
     @property
     def scaled(self) -> bool:
         return self._parts[0].scaled
+
+
+class EpochRecords:
+    """The records of an epoch as its calls come in; of all but the latest, arrays alone are kept.
+
+    Example:
+        >>> records = EpochRecords()
+        >>> for loss in range(3):
+        ...     records.add(StepRecords([np.float32(loss)]))
+        >>> records.joined().loss.tolist()
+        [0.0, 1.0, 2.0]
+    """
+
+    def __init__(self) -> None:
+        self._compacted: list[StepRecords] = []
+        self._recent: list[StepRecords] = []
+        self._recent_steps = 0
+
+    def add(self, records: StepRecords) -> None:
+        """Take in the records of a call."""
+        self._recent.append(records)
+        self._recent_steps += len(records)
+        if self._recent_steps >= 2 * RECENT_STEPS:
+            self._compact()
+
+    def _compact(self) -> None:
+        """Compact the oldest of the recent records."""
+        count = steps = 0
+        while self._recent_steps - steps > RECENT_STEPS:
+            steps += len(self._recent[count])
+            count += 1
+        self._compacted.append(StepRecords.joined(self._recent[:count]).compacted())
+        del self._recent[:count]
+        self._recent_steps -= steps
+
+    def joined(self) -> StepRecords:
+        """Return the records of all calls as one."""
+        return StepRecords.joined([*self._compacted, *self._recent])

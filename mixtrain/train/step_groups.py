@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
@@ -11,10 +10,9 @@ import keras
 
 from mixtrain import backend
 from mixtrain.train.records import StepRecords
-from mixtrain.train.stepper import Batch, Group, Stepper
+from mixtrain.train.stepper import Batch, CallResult, Stepper
 
-Call = Callable[[], StepRecords]
-_log = logging.getLogger("mixtrain")
+Call = Callable[[], CallResult]
 
 
 def grouped(batches: Iterator[Batch], limit: Callable[[int], int]) -> Iterator[Sequence[Batch]]:
@@ -67,10 +65,8 @@ def _batch_bytes(batch: Batch) -> int:
     return sum(backend.byte_count(column) for column in columns if backend.is_tensor(column))
 
 
-def group_calls(
-    stepper: Stepper, group: Sequence[Batch], follow: Callable[[StepRecords], StepRecords], *, show: bool
-) -> Generator[tuple[Batch, Call], None, None]:
-    """Run the steps of a group in one call; then yield (batch, call) for each, where a call returns the step's records.
+def step_calls(stepper: Stepper, group: Sequence[Batch], *, show: bool) -> Generator[tuple[Batch, Call], None, None]:
+    """Run the steps of a group in one call; then yield (batch, call) for each, where a call returns the step's result.
 
     Where the group fails it is as if it had not run, and each call runs its step, so that the error comes at the step
     that raises it.
@@ -78,78 +74,54 @@ def group_calls(
     Args:
         stepper: Runs the steps.
         group: Batches alike.
-        follow: Called with the records of steps that have just run; returns them.
         show: Whether the optimizer's count of updates, which schedules go by, is each step's own while it is called.
     """
     counter = stepper.counter if show else None
     before = None if counter is None else backend.snapshot(counter)
-    found = _attempt(stepper, group)
+    found = stepper.several(group)
     if found is None:
         for batch in group:
-            yield batch, functools.partial(_run_step, stepper, batch, follow)
+            yield batch, functools.partial(stepper.step, batch)
         return
-    follow(found.records)
     counts = [] if counter is None or found.counts is None else keras.ops.unstack(found.counts, len(group))
-    steps = zip(group, found.records.each(), found.outputs, strict=True)
 
-    def call(index: int, records: StepRecords, outputs: Any) -> StepRecords:
+    def call(index: int, result: CallResult) -> CallResult:
         if counts:
             backend.store(counter, counts[index])
-        stepper.outputs = outputs
-        return records
+        return result
 
     try:
         if counts:
             backend.store(counter, before)
-        for index, (batch, records, outputs) in enumerate(steps):
-            yield batch, functools.partial(call, index, records, outputs)
+        results = map(CallResult, found.records.each(), found.outputs)
+        for index, (batch, result) in enumerate(zip(group, results, strict=True)):
+            yield batch, functools.partial(call, index, result)
     finally:
         if counts:  # A callback may have raised before it was told of the last step.
             backend.store(counter, counts[-1])
 
 
-def run_group(stepper: Stepper, group: Sequence[Batch], follow: Callable[[StepRecords], StepRecords]) -> StepRecords:
-    """Run the steps of a group where no callback listens to steps; return their records.
+def run_group(stepper: Stepper, group: Sequence[Batch]) -> CallResult:
+    """Run the steps of a group where no callback listens to steps.
 
     Args:
         stepper: Runs the steps.
         group: Batches alike.
-        follow: As for `group_calls`.
     """
-    found = _attempt(stepper, group)
+    found = stepper.several(group)
     if found is not None:
-        stepper.outputs = found.outputs[-1]
-        return follow(found.records)
-    parts = []
+        return CallResult(found.records, found.outputs[-1])
+    results = []
     for index, batch in enumerate(group):
         try:
-            parts.append(_run_step(stepper, batch, follow))
+            results.append(stepper.step(batch))
         except Exception as error:
             if isinstance(error, backend.LabelOutOfRange):
                 error.index += index
             elif index:
                 error.add_note(f"Raised {index} steps after the first of the {len(group)} that run together.")
             raise
-    return StepRecords.joined(parts)
-
-
-def _run_step(stepper: Stepper, batch: Batch, follow: Callable[[StepRecords], StepRecords]) -> StepRecords:
-    return follow(stepper.step(batch))
-
-
-def _attempt(stepper: Stepper, group: Sequence[Batch]) -> Group | None:
-    """Run the steps of a group in one call; None, with nothing done, where that fails.
-
-    Step by step the error comes where it belongs. The steps after it run one a call, for it may be the group that
-    fails and none of its steps, as where memory is short; the log says why.
-    """
-    try:
-        return stepper.several(group)
-    except Exception as error:
-        first_line = str(error).partition("\n")[0]
-        _log.info("train: one step a call from here on, for %d steps in one failed (%s)", len(group), first_line)
-        stepper.pace.run_alone()
-        return None
+    return CallResult(StepRecords.joined(result.records for result in results), results[-1].outputs)
 
 
 def _read(batches: Iterator[Batch]) -> list[Batch]:

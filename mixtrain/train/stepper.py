@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import logging
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -17,6 +18,19 @@ from mixtrain.train.pace import Pace
 from mixtrain.train.records import StepRecords
 
 Batch = tuple[Any, ...]
+_log = logging.getLogger("mixtrain")
+
+
+class CallResult(NamedTuple):
+    """What a call of the compiled step came to.
+
+    Attributes:
+        records: The results of its steps.
+        outputs: The network's outputs at the last of them.
+    """
+
+    records: StepRecords
+    outputs: Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +57,6 @@ class Stepper:
         prepare: Called before each call, as `CompiledCall` does.
 
     Attributes:
-        outputs: The network's outputs at the last step run.
         pace: How many steps a call should run.
     """
 
@@ -55,7 +68,7 @@ class Stepper:
         )
         self._structure: Any = None
         self._reported: list[str] = []
-        self.outputs: Any = None
+        self._outputs_count = 0
         self.pace = Pace(backend.GROUPS)
 
     def _flat(self, *batch: Any) -> tuple[Any, ...]:
@@ -63,36 +76,47 @@ class Stepper:
         outputs, report = self._network.run_with_report(*batch) if own else (self._network(*batch), {})
         outputs = boundary.settled(outputs)
         self._structure, self._reported = outputs, list(report)
-        rows = rows_of(batch)
+        flat, rows = keras.tree.flatten(outputs), rows_of(batch)
+        self._outputs_count = len(flat)
         # A batch whose size is open, as one of an iterator may be, tells it.
-        return (*keras.tree.flatten(outputs), *report.values(), *(() if isinstance(rows, int) else (rows,)))
+        return (*flat, *report.values(), *(() if isinstance(rows, int) else (rows,)))
 
-    def step(self, batch: Batch) -> StepRecords:
+    def step(self, batch: Batch) -> CallResult:
         """Train on one batch."""
         with backend.naming_layers("Model"), self.pace.timed(1):
             found = backend.call_with_branches(self._training.compiled().one, *batch)
             if self.pace.waits:
                 backend.wait_for(found)
-        self.outputs, report, _ = self._parted(found)
-        return self._records(self.outputs, report, np.array([rows_of(batch)]), lambda value: [value])
+        outputs, report, _ = self._parted(found)
+        return CallResult(self._records(outputs, report, np.array([rows_of(batch)]), lambda value: [value]), outputs)
 
-    def several(self, batches: Sequence[Batch]) -> Group:
-        """Train on several batches alike in one call; one that fails leaves all as it was."""
-        with backend.naming_layers("Model"), self.pace.timed(len(batches)):
-            rows = backend.call_with_branches(self._training.compiled().several, batches)
+    def several(self, batches: Sequence[Batch]) -> Group | None:
+        """Train on several batches alike in one call; None, with nothing done, where that fails.
+
+        Step by step the error comes where it belongs. The steps after it run one a call, for it may be the group that
+        fails and none of its steps, as where memory is short; the log says why.
+        """
+        try:
+            with self.pace.timed(len(batches)):
+                rows = self._training.compiled().several(batches)
+        except Exception as error:
+            first_line = str(error).partition("\n")[0]
+            _log.info("train: one step a call from here on, for %d steps in one failed (%s)", len(batches), first_line)
+            self.pace.run_alone()
+            return None
         stacked, report, _ = self._parted(rows)
         parts = zip(*(keras.ops.unstack(row, len(batches)) for row in keras.tree.flatten(stacked)), strict=True)
         outputs = [keras.tree.pack_sequence_as(self._structure, list(values)) for values in parts]
         records = self._records(stacked, report, np.full(len(batches), rows_of(batches[-1])))
         return Group(records, outputs, report.get("counter"))
 
-    def loop(self, iterator: Any, count: int) -> StepRecords:
+    def loop(self, iterator: Any, count: int) -> CallResult:
         """Train on `count` batches of a backend iterator in one call."""
         with backend.naming_layers("Model"), self._state_kept():
             found = backend.call_with_branches(self._training.compiled().streamed, iterator, count)
         stacked, report, sizes = self._parted(found)
-        self.outputs = keras.tree.map_structure(lambda rows: rows[-1], stacked)
-        return self._records(stacked, report, sizes[0] if sizes else self._training.compiled().sizes)
+        records = self._records(stacked, report, sizes[0] if sizes else self._training.compiled().sizes)
+        return CallResult(records, keras.tree.map_structure(lambda rows: rows[-1], stacked))
 
     @property
     def counter(self) -> keras.Variable | None:
@@ -119,7 +143,7 @@ class Stepper:
 
     def _parted(self, values: Sequence[Any]) -> tuple[Any, dict[str, Any], list[Any]]:
         """Return the network's outputs, what was reported besides by name, and what is left: sizes, where they vary."""
-        first = len(keras.tree.flatten(self._structure))
+        first = self._outputs_count
         last = first + len(self._reported)
         outputs = keras.tree.pack_sequence_as(self._structure, list(values[:first]))
         return outputs, dict(zip(self._reported, values[first:last], strict=True)), list(values[last:])

@@ -207,7 +207,7 @@ def model(network: Any, level: str = "O0", rate: float = 0.01, **options: Any) -
 
 
 def steps(of: mixtrain.Model) -> Any:
-    return of._networks.stepper._training
+    return of._compiled.stepper._training
 
 
 @pytest.mark.parametrize("make", [networks, cells])
@@ -229,7 +229,7 @@ def test_the_network_that_runs_last_is_right_and_every_report_is_true(make: Any)
         compiled.append((steps(large)._compiled, steps(small)._compiled))
     # Neither is compiled again for the other's sake.
     assert compiled[0] == compiled[1] == compiled[2]
-    assert large._networks.stepper.traces() == 1
+    assert large._compiled.stepper.traces() == 1
 
 
 def test_a_model_that_runs_inside_another_s_training_leaves_its_steps_as_planned() -> None:
@@ -293,7 +293,7 @@ def test_a_gan_s_two_networks_train_in_turn_as_keras_trains_them(level: str) -> 
     ]
     found = losses(ours[0], *(lambda x, y, m=m: m.train(1, [(x, y)], verbose=0)["loss"][0] for m in models))
     np.testing.assert_allclose(found, expected, rtol=1e-6 if level == "O0" else 2e-2)
-    assert [one._networks.stepper.traces() for one in models] == [1, 1]
+    assert [one._compiled.stepper.traces() for one in models] == [1, 1]
     for one in models:
         with recording(plan := one.precision_report()) as seen:
             one.predict_network(X if one is models[0] else noise)

@@ -56,6 +56,15 @@ def test_a_process_that_imports_mixtrain_first_is_like_one_that_imports_keras() 
     assert _messages(keras.stderr) <= _messages(ours.stderr)
 
 
+def test_importing_mixtrain_loads_little_that_keras_has_not_and_collects_no_garbage() -> None:
+    found = json.loads(_run("import_cost").stdout.splitlines()[-1])
+    # JAX's own `jax.extend` is small, and h5py, SciPy, Pillow and matplotlib wait until they are used.
+    assert set(found["packages"]) <= {"mixtrain", "safetensors", "jax"}
+    # A few before the pause and after; some 50 without it, of which one goes through all of TensorFlow's objects.
+    assert found["collections"] < 10
+    assert found["collects after"]
+
+
 def _messages(text: str) -> set[str]:
     """Return the lines of standard error without times and process numbers."""
     return {re.sub(r"\d+", "0", line) for line in text.splitlines() if line}

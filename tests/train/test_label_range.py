@@ -227,4 +227,4 @@ def test_a_train_step_of_its_own_looks_too() -> None:
 def test_the_rule_is_learned_in_the_only_trace() -> None:
     trained = model()
     trained.train(1, batches(Y), verbose=0)
-    assert trained._networks.stepper.traces() == 1
+    assert trained._compiled.stepper.traces() == 1

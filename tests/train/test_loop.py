@@ -199,7 +199,7 @@ def test_what_a_callback_raises_comes_with_its_name_and_the_weights_stay_usable(
 @pytest.mark.parametrize("level", ["O0", "O2"])
 def test_a_step_is_traced_once_for_each_signature_over_a_run(level: str) -> None:
     model = chain_model(DynamicLossScaleManager(16, 2, 3), amp_level=level)
-    stepper = model._networks.stepper
+    stepper = model._compiled.stepper
     model.train(3, batches("000"), verbose=0)
     model.train(2, batches("00"), verbose=0)
     assert stepper.traces() == 1
@@ -216,8 +216,8 @@ def test_evaluation_and_prediction_are_traced_once_each() -> None:
     model.eval(DATA)
     for _ in range(3):
         model.predict(X[:8])
-    networks = model._networks
-    assert (networks.evaluating.traces(), networks.predicting.traces()) == (1, 1)
+    compiled = model._compiled
+    assert (compiled.evaluating.traces(), compiled.predicting.traces()) == (1, 1)
 
 
 def test_an_eager_run_is_not_compiled_and_gives_the_same_losses() -> None:
@@ -227,12 +227,12 @@ def test_an_eager_run_is_not_compiled_and_gives_the_same_losses() -> None:
     model = _model()
     model.train(1, DATA, callbacks=eager, verbose=0)
     np.testing.assert_allclose(eager.losses, compiled.losses, rtol=1e-5)
-    assert model._networks.stepper.traces() == 0
+    assert model._compiled.stepper.traces() == 0
 
 
 def test_a_change_of_mode_or_jit_level_takes_effect_at_the_next_run() -> None:
     model = _model()
-    stepper = model._networks.stepper
+    stepper = model._compiled.stepper
     model.train(1, DATA, verbose=0)
     assert stepper.traces() == 1
     mixtrain.set_context(mode=mixtrain.PYNATIVE_MODE)

@@ -45,7 +45,7 @@ def _model(net: Any, level: Any = "O0", **options: Any) -> Model:
 
 def _jit(model: Model) -> bool:
     """Return how the step that was compiled was compiled."""
-    return model._networks.stepper._training.choice().jit
+    return model._compiled.stepper._training.choice().jit
 
 
 def test_two_models_on_one_network_each_put_their_own_plan_in_force() -> None:
@@ -95,13 +95,13 @@ def test_a_new_rule_compiles_the_step_anew_and_an_old_one_does_not() -> None:
     net = _cells()
     model = _model(net)
     model.train(2, DATA, verbose=0)
-    compiled = model._networks.stepper._training.compiled()
+    compiled = model._compiled.stepper._training.compiled()
     model.train(2, DATA, verbose=0)
-    assert model._networks.stepper._training.compiled() is compiled
+    assert model._compiled.stepper._training.compiled() is compiled
     net[0].to_float(mixtrain.float16)
     model.train(1, DATA, verbose=0)
-    assert model._networks.stepper._training.compiled() is not compiled
-    assert "float16" in model._networks.stepper._training.choice().reason
+    assert model._compiled.stepper._training.compiled() is not compiled
+    assert "float16" in model._compiled.stepper._training.choice().reason
 
 
 # ---- how long a plan is in force ----------------------------------------------------------------------------------

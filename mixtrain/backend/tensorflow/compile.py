@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final
 
 import tensorflow as tf
@@ -17,7 +17,7 @@ from mixtrain.dtype import DType, bfloat16, float16
 
 _log = logging.getLogger("mixtrain")
 # What TensorFlow raises for a function that XLA cannot compile, and for much else too.
-_REFUSALS: Final = (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError, tf.errors.InternalError)
+REFUSALS: Final = (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError, tf.errors.InternalError)
 
 
 def choose_jit(
@@ -126,24 +126,37 @@ class Compilation:
         """
         try:
             result = call(self.compiled)
-            self.untried = False
-            return result
-        except _REFUSALS as error:
-            if not self._choice.jit or is_tracing():
-                raise
-            layer, why = explain_refusal(error.message)
-            refused = f"XLA does not compile {layer or 'the function'}: {why}"
-            if not self._choice.may_fall_back:
-                raise ValueError(
-                    f"{self._choice.reason}: expected operations that XLA compiles; got, from TensorFlow: {refused}. "
-                    'Write set_context(jit_level="auto"), and jit without jit_level: the plain graph is then taken '
-                    "where XLA has no way."
-                ) from error
+        except REFUSALS as error:
+            with self.fallback(error) as plain:
+                return call(plain)
+        self.untried = False
+        return result
+
+    @contextlib.contextmanager
+    def fallback(self, error: Exception) -> Iterator[Any]:
+        """Yield the plain graph in place of what XLA refused; it stays, unless it fails too.
+
+        Args:
+            error: What a call raised.
+
+        Raises:
+            Exception: The error, where it is not such a refusal.
+            ValueError: XLA refused what somebody has asked it to compile.
+        """
+        if not self._choice.jit or is_tracing():
+            raise error
+        layer, why = explain_refusal(error.message)  # type: ignore[attr-defined]
+        refused = f"XLA does not compile {layer or 'the function'}: {why}"
+        if not self._choice.may_fall_back:
+            raise ValueError(
+                f"{self._choice.reason}: expected operations that XLA compiles; got, from TensorFlow: {refused}. "
+                'Write set_context(jit_level="auto"), and jit without jit_level: the plain graph is then taken '
+                "where XLA has no way."
+            ) from error
         plain = self._make(False)
-        result = call(plain)  # Raises what is wrong with the function or its arguments, should it be that.
+        yield plain  # What is wrong with the function or its arguments, should it be that, is raised here.
         self.compiled, self._choice, self.untried = plain, JitChoice(False, refused), False
         log_choice(self._choice)
-        return result
 
 
 class _CompiledByXla:

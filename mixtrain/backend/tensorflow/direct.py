@@ -7,7 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-_Call = Callable[..., Any]
+# The quickest call of a traced function, and the function, which knows what it takes behind its arguments.
+_Call = tuple[Callable[..., Any], Any]
 
 
 class DirectCall:
@@ -27,7 +28,8 @@ class DirectCall:
 
     def __init__(self, compiled: Any) -> None:
         self.compiled = compiled
-        self._calls: dict[Any, _Call] = {}
+        # By signature; None where TensorFlow's own call is the quickest.
+        self._calls: dict[Any, _Call | None] = {}
 
     def __call__(self, *args: Any) -> Any:
         """Call the function."""
@@ -37,21 +39,24 @@ class DirectCall:
             signature = tuple([(value.dtype, value.shape) for value in args])
         except AttributeError:  # a column of several parts
             return self.compiled(*args)
-        call = self._calls.get(signature)
-        if call is not None:
-            return call(*args)
-        result = self.compiled(*args)
-        self._calls[signature] = self._found(args)
-        return result
+        if signature not in self._calls:
+            result = self.compiled(*args)
+            self._calls[signature] = self._quickest(args)
+            return result
+        found = self._calls[signature]
+        if found is None:
+            return self.compiled(*args)
+        call, traced = found
+        return tuple(call(*args, *traced.captured_inputs))
 
-    def _found(self, args: tuple[Any, ...]) -> _Call:
+    def _quickest(self, args: tuple[Any, ...]) -> _Call | None:
         """Return the quickest call for arguments like some that the function was called with."""
         if not all(isinstance(value, tf.Tensor) for value in args):
-            return self.compiled  # type: ignore[no-any-return]
+            return None
         traced = self.compiled.get_concrete_function(*args)
         results = traced.structured_outputs
         run = getattr(traced.inference_fn, "call_flat", None)
         plain = isinstance(results, tuple) and all(isinstance(value, tf.Tensor) for value in results)
         if run is None or not plain or len(results) != len(traced.outputs):
-            return self.compiled  # type: ignore[no-any-return]
-        return lambda *values: tuple(run(*values, *traced.captured_inputs))
+            return None
+        return run, traced

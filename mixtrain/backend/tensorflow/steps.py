@@ -12,7 +12,7 @@ import tensorflow as tf
 from mixtrain import context
 from mixtrain.backend.class_labels import ClassLabels
 from mixtrain.backend.facts import GroupFacts, JitChoice
-from mixtrain.backend.tensorflow.compile import Compilation, graph_function, log_choice, trace_count
+from mixtrain.backend.tensorflow.compile import REFUSALS, Compilation, graph_function, log_choice, trace_count
 from mixtrain.backend.tensorflow.direct import DirectCall
 from mixtrain.backend.tensorflow.label_check import label_assertions, read_label
 from mixtrain.backend.tensorflow.passes import Stacked
@@ -50,7 +50,6 @@ class CompiledSteps:
         jit = choice.jit and graph
         labels = function if isinstance(function, ClassLabels) else ClassLabels(function)
         self._compilation = Compilation(functools.partial(_Steps, labels), dataclasses.replace(choice, jit=jit))
-        self._may_be_refused = jit
 
     def one(self, *batch: Any) -> Row:
         """Run the step on a batch; return its results.
@@ -58,9 +57,17 @@ class CompiledSteps:
         Raises:
             LabelOutOfRange: A label is no class number; nothing has run.
         """
-        if self._may_be_refused:
-            return self._compilation.run(lambda steps: steps.one(*batch))  # type: ignore[no-any-return]
-        return self._compilation.compiled.one(*batch)  # type: ignore[no-any-return]
+        compilation = self._compilation
+        try:
+            steps = compilation.compiled
+            steps.check(batch)
+            results = steps.call(*batch)
+        except REFUSALS as error:
+            with compilation.fallback(error) as plain:
+                plain.check(batch)
+                return plain.call(*batch)  # type: ignore[no-any-return]
+        compilation.untried = False
+        return results  # type: ignore[no-any-return]
 
     def streamed(self, iterator: Any, count: int) -> Row:
         """Run `count` steps on batches that are read from a backend's iterator.
@@ -98,7 +105,14 @@ class CompiledSteps:
             LabelOutOfRange: A label is no class number; nothing has run.
             Exception: What a step raised; all variables are as they were.
         """
-        return self._compilation.run(lambda steps: steps.several(batches))  # type: ignore[no-any-return]
+        compilation = self._compilation
+        try:
+            results = compilation.compiled.several(batches)
+        except REFUSALS as error:
+            with compilation.fallback(error) as plain:
+                return plain.several(batches)  # type: ignore[no-any-return]
+        compilation.untried = False
+        return results  # type: ignore[no-any-return]
 
     def traces(self) -> int:
         """Return how often the step was traced."""
@@ -114,6 +128,7 @@ class _Steps:
 
     Attributes:
         step: The compiled step.
+        call: The quickest call of it, for a batch whose labels were looked at.
         streamed: As in `CompiledSteps`.
     """
 
@@ -122,17 +137,16 @@ class _Steps:
         self._labels = labels
         self._eager = not graph
         self.step: Any = graph_function(labels, jit=jit) if graph else labels
-        self._one: Any = DirectCall(self.step) if graph else self.step
+        self.call: Any = DirectCall(self.step) if graph else self.step
         self.streamed: Callable[..., Row] = self._streamed if graph else self._streamed_eagerly
         self._loop = graph_function(self._stream)
         self._several: dict[str, tuple[Callable[..., Row], Sequence[Any], Callable[[], Row]]] = {}
 
-    def one(self, *batch: Any) -> Row:
-        """Run the step on a batch, by the quickest call of it."""
+    def check(self, batch: Row) -> None:
+        """Look at the labels of a batch; where nothing is compiled, losses look for themselves."""
         if not self._eager:
             self._learn_rules(batch)
             self._labels.check(batch)
-        return self._one(*batch)  # type: ignore[no-any-return]
 
     def traced(self, spec: Any) -> Callable[..., Row]:
         """Return the step as the loop over an iterator calls it, traced for batches of a kind."""
@@ -190,7 +204,7 @@ class _Steps:
             return self.step(*batch)  # type: ignore[no-any-return]
 
     def _streamed_eagerly(self, iterator: Any, count: int) -> Row:
-        rows = [self.one(*next(iterator)) for _ in range(count)]
+        rows = [self.step(*next(iterator)) for _ in range(count)]
         return tuple(tf.stack(column) for column in zip(*rows, strict=True))
 
     def _run_several(self, *columns: Any) -> Row:

@@ -12,7 +12,7 @@ from mixtrain.train.callback.callback import Callback
 from mixtrain.train.callback.loss_scale_plot import draw_loss_scale
 from mixtrain.train.callback.loss_scale_records import LossScaleRecords
 from mixtrain.train.callback.steps import steps_of
-from mixtrain.train.records import StepRecords
+from mixtrain.train.records import RECENT_STEPS, StepRecords
 from mixtrain.train.run_context import RunContext
 
 
@@ -67,6 +67,8 @@ class LossScaleMonitor(Callback):
         self._manager = arguments.get("loss_scale_manager")
         step = arguments.cur_step_num
         self._pending.append((arguments.get("cur_epoch_num", 1), step, steps_of(arguments)))
+        if len(self._pending) >= 2 * RECENT_STEPS:
+            self._read(leaving=RECENT_STEPS)
         if self._per_print_times and step - self._looked_at >= self._per_print_times:
             self._looked_at = step
             for line in self.records.events(self._rows_told):
@@ -112,12 +114,13 @@ class LossScaleMonitor(Callback):
         """
         return draw_loss_scale(self.records, path)
 
-    def _read(self) -> None:
-        """Move the steps that wait from the device into the records."""
-        if self._pending:
-            parts = [self._part(*pending) for pending in self._pending]
+    def _read(self, leaving: int = 0) -> None:
+        """Move the steps that wait from the device into the records, but for those of the last calls."""
+        count = len(self._pending) - leaving
+        if count > 0:
+            parts = [self._part(*pending) for pending in self._pending[:count]]
             self._joined = LossScaleRecords.joined([self._joined, *parts])
-            self._pending = []
+            del self._pending[:count]
 
     def _part(self, epoch: int, last_step: int, records: StepRecords) -> LossScaleRecords:
         count = len(records)

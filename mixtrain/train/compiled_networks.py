@@ -1,0 +1,145 @@
+"""How a Model's networks are compiled, and made ready to be called: built, and in the mode that a call is for."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import keras
+
+from mixtrain import boundary, checks
+from mixtrain.cell.cell import Cell
+from mixtrain.dtype import float32
+from mixtrain.precision.cast import cast_floats
+from mixtrain.precision.plan_inputs import PlanInputs
+from mixtrain.step.compiled_call import CompiledCall
+from mixtrain.step.output_losses import is_keras_loss
+from mixtrain.step.own_loss import refuse_overridden
+from mixtrain.trace_version import Versions
+from mixtrain.train.columns import network_inputs
+from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, with_masks
+from mixtrain.train.feed import Feed
+from mixtrain.train.networks import Networks
+from mixtrain.train.stepper import Stepper
+
+
+class NetworkMode:
+    """The mode of a network's cells, set where it is another one; the network is walked over only once it has changed.
+
+    Args:
+        network: The network.
+    """
+
+    def __init__(self, network: Cell) -> None:
+        self._network = network
+        self._find_cells()
+
+    def _find_cells(self) -> None:
+        self._cells = [cell for _, cell in self._network.cells_and_names()]
+        self._versions = Versions(self._cells, plans=False)
+
+    def set(self, training: bool) -> None:
+        """Switch all cells to training or inference."""
+        if not self._versions.hold():
+            self._find_cells()
+        for cell in self._cells:
+            if cell.training is not training:
+                self._network.set_train(training)
+                return
+
+
+class CompiledNetworks:
+    """The compiled calls of a Model's networks, each made when it is first used.
+
+    Args:
+        networks: The networks.
+    """
+
+    def __init__(self, networks: Networks) -> None:
+        self._networks = networks
+        # What the plan was made from when a network was last made ready.
+        self._ready_to_evaluate: PlanInputs | None = None
+        self._ready_to_predict: PlanInputs | None = None
+
+    # ---- training ---------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def stepper(self) -> Stepper:
+        """The train network, compiled."""
+        networks = self._networks
+        return Stepper(networks.train_network, scaled=networks.scaled, prepare=networks.precision.hold)
+
+    @functools.cached_property
+    def train_mode(self) -> NetworkMode:
+        """The mode of the train network."""
+        return NetworkMode(self._networks.train_network)
+
+    # ---- evaluation -------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def evaluating(self) -> CompiledCall:
+        """The eval network, compiled."""
+        network = self._networks.eval_network
+        return CompiledCall(with_masks(network), network, prepare=self._networks.precision.hold)
+
+    @functools.cached_property
+    def _eval_mode(self) -> NetworkMode:
+        return NetworkMode(self._networks.eval_network)
+
+    def evaluation(self, where: str, feed: Feed, metrics: EvaluationMetrics) -> Evaluation:
+        """Return an evaluation on a dataset, the networks ready for it.
+
+        Raises:
+            ValueError: There are neither metrics nor a loss to evaluate.
+        """
+        networks = self._networks
+        own = networks.evaluates_itself
+        no_loss = networks.loss_fn is None and own and not networks.own_loss
+        if not metrics.named and (metrics.indexes is None or no_loss):
+            raise checks.fail_value(
+                where, "evaluation needs metrics or a loss_fn", None,
+                'Model(network, loss_fn, optimizer, metrics={"accuracy"})',
+            )
+        if networks.precision.inputs is not self._ready_to_evaluate:
+            if own:
+                refuse_overridden(networks.network, "test_step")
+            networks.build(*network_inputs(networks, feed.first(), training=False))
+            self._ready_to_evaluate = networks.precision.inputs
+        in_keras = isinstance(networks.network, keras.Layer)
+        return Evaluation(
+            feed, self.evaluating, networks.eval_network, self._eval_mode.set, metrics,
+            weighted=own and (networks.sample_weight or networks.own_loss),
+            by_rows=own and is_keras_loss(networks.loss_fn, keras_network=in_keras),
+        )
+
+    # ---- prediction -------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def predicting(self) -> CompiledCall:
+        """The network with its outputs in float32, compiled."""
+        network = self._networks.predict_network
+
+        def predict(*inputs: Any) -> Any:
+            return boundary.settled(cast_floats(network(*inputs), float32))
+
+        return CompiledCall(predict, network, prepare=self._networks.precision.hold)
+
+    @functools.cached_property
+    def _predict_mode(self) -> NetworkMode:
+        return NetworkMode(self._networks.predict_network)
+
+    def predict(self, inputs: tuple[Any, ...]) -> Any:
+        """Run the network in inference mode.
+
+        Args:
+            inputs: What it takes, backend tensors (N, ...).
+
+        Returns:
+            Its outputs, backend tensors, floats in float32.
+        """
+        networks = self._networks
+        found = networks.precision.inputs
+        if found is not self._ready_to_predict:
+            refuse_overridden(networks.network, "predict_step")
+            if not found.built:
+                networks.build(*inputs)
+            self._ready_to_predict = networks.precision.inputs
+        self._predict_mode.set(False)
+        return self.predicting.run(*inputs)

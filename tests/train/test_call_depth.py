@@ -1,0 +1,100 @@
+"""From `model.train` to the compiled call, and to a callback, there are few frames of mixtrain's."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+import mixtrain
+from mixtrain import Model
+from mixtrain.train.stepper import Stepper
+from tests.backends import ON_TENSORFLOW
+
+PACKAGE = str(pathlib.Path(mixtrain.__file__).parent)
+BATCH = (np.ones((4, 3), np.float32), np.ones((4, 1), np.float32))
+MOST_FRAMES = 7
+
+
+def project_frames() -> int:
+    """Return how many functions of mixtrain's are running."""
+    frame: Any = sys._getframe()
+    count = 0
+    while frame is not None:
+        count += frame.f_code.co_filename.startswith(PACKAGE)
+        frame = frame.f_back
+    return count
+
+
+class Controlling(mixtrain.Callback):
+    """Wants a call for each step; notes how deep its hook is called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.depths: list[int] = []
+
+    def on_train_step_end(self, run_context: Any) -> None:
+        self.depths.append(project_frames())
+
+
+class InKeras(keras.callbacks.Callback):
+    """The same for Keras's hook."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.depths: list[int] = []
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.depths.append(project_frames())
+
+
+def model(**options: Any) -> Model:
+    return Model(keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)]), "mse", "sgd", **options)
+
+
+@pytest.fixture
+def depths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How deep the array library is called by steps that were compiled before."""
+    if ON_TENSORFLOW:
+        from mixtrain.backend.tensorflow.direct import DirectCall as Compiled
+    else:
+        from mixtrain.backend.jax.state import Stateful as Compiled  # type: ignore[assignment]
+    call, found = Compiled.__call__, []
+
+    def counted(self: Any, *tensors: Any) -> Any:
+        found.append(project_frames() + 1)
+        return call(self, *tensors)
+
+    monkeypatch.setattr(Compiled, "__call__", counted)
+    return found
+
+
+@pytest.mark.parametrize("options", [{}, {"amp_level": "O2"}, {"amp_level": "O2", "sample_weight": True}])
+def test_a_step_is_at_most_seven_frames_below_train(depths: list[int], options: dict[str, Any]) -> None:
+    batch = (*BATCH, np.ones(4, np.float32)) if "sample_weight" in options else BATCH
+    model(**options).train(1, [batch] * 5, callbacks=Controlling(), verbose=0)
+    assert len(depths) == 5 and max(depths) <= MOST_FRAMES
+
+
+def test_callbacks_are_told_at_most_seven_frames_below_train() -> None:
+    callbacks = Controlling(), InKeras()
+    model(amp_level="O2").fit(1, [BATCH] * 3, [BATCH], callbacks=list(callbacks), verbose=0)
+    assert [max(callback.depths) <= MOST_FRAMES for callback in callbacks] == [True, True]
+
+
+def test_a_group_of_steps_is_one_call_of_the_stepper(depths: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mixtrain.train.pace.Pace.steps", lambda self, batch_bytes: 4)
+    found: list[int] = []
+    several = Stepper.several
+
+    def counted(self: Stepper, group: Any) -> Any:
+        found.append(project_frames() + 1)
+        return several(self, group)
+
+    monkeypatch.setattr(Stepper, "several", counted)
+    model().train(1, [BATCH] * 8, verbose=0)
+    assert found == [5, 5], "train, run, the epoch, the group, the stepper"
