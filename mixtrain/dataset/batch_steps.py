@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from mixtrain import checks
 from mixtrain.dataset.batch import Batch, BatchInfo, FunctionBatch
@@ -13,11 +13,10 @@ from mixtrain.dataset.order_steps import Names, OrderSteps
 from mixtrain.dataset.padding import Padding
 from mixtrain.dataset.sampling import check_workers
 
-if TYPE_CHECKING:
-    from mixtrain.dataset.dataset import Dataset
+_DatasetT = TypeVar("_DatasetT", bound="BatchSteps[Any]")
 
 
-class BatchSteps(OrderSteps):
+class BatchSteps(OrderSteps[_DatasetT]):
     """The steps; `Dataset` adds the rest."""
 
     def batch(
@@ -33,7 +32,7 @@ class BatchSteps(OrderSteps):
         max_rowsize: Any = None,
         pad_info: Mapping[str, Any] | None = None,
         column_order: Names | None = None,
-    ) -> Dataset:
+    ) -> _DatasetT:
         """Stack consecutive rows on a new first axis.
 
         Args:
@@ -81,7 +80,7 @@ class BatchSteps(OrderSteps):
         drop_remainder: bool = False,
         num_parallel_workers: int | None = None,
         pad_info: Mapping[str, Any] | None = None,
-    ) -> Dataset:
+    ) -> _DatasetT:
         """Stack consecutive rows on a new first axis, brought to one shape before.
 
         Args:
@@ -110,7 +109,7 @@ class BatchSteps(OrderSteps):
         pad_info: Mapping[str, Any] | None = None,
         pad_to_bucket_boundary: bool = False,
         drop_remainder: bool = False,
-    ) -> Dataset:
+    ) -> _DatasetT:
         """Stack rows of similar length, padded to one shape.
 
         Args:

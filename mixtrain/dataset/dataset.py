@@ -18,7 +18,7 @@ from mixtrain.dataset.stage import Stage
 from mixtrain.dataset.stream import open_pipeline
 
 
-class Dataset(BatchSteps):
+class Dataset(BatchSteps["Dataset"]):
     """Rows of named columns, and the steps that make new datasets of them.
 
     A dataset comes from a source such as `MnistDataset`, `GeneratorDataset` or `NumpySlicesDataset`, or is a step of

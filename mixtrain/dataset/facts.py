@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import abc
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from mixtrain.dataset.draw import Draw
 from mixtrain.dataset.stage import Row, Stage
 
-if TYPE_CHECKING:
-    from mixtrain.dataset.dataset import Dataset
+# What a step returns: `Dataset`, which is made of these classes and which they therefore do not know.
+_DatasetT = TypeVar("_DatasetT", bound="DatasetFacts[Any]")
 
 
-class DatasetFacts(abc.ABC):
+class DatasetFacts(abc.ABC, Generic[_DatasetT]):
     """The questions; `Dataset` adds the steps.
 
     Args:
@@ -27,7 +27,7 @@ class DatasetFacts(abc.ABC):
         self._input_indexs: Any = ()
 
     @abc.abstractmethod
-    def _with(self, stage: Stage) -> Dataset:
+    def _with(self, stage: Stage) -> _DatasetT:
         """Return the dataset of another stage."""
 
     def _become(self, stage: Stage) -> None:
@@ -37,7 +37,7 @@ class DatasetFacts(abc.ABC):
             self.__dict__.pop(name, None)
 
     @property
-    def children(self) -> list[Dataset]:
+    def children(self) -> list[_DatasetT]:
         """The datasets that this one reads; a source has none."""
         return [self._with(parent) for parent in self._stage.parents]
 

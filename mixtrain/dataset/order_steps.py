@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from mixtrain import checks
 from mixtrain.dataset.columns import find, read_names
@@ -12,16 +12,14 @@ from mixtrain.dataset.order import Filter, Repeat, Shuffle, Skip, Take
 from mixtrain.dataset.sampler import BuiltinSampler
 from mixtrain.dataset.transform import Select
 
-if TYPE_CHECKING:
-    from mixtrain.dataset.dataset import Dataset
-
+_DatasetT = TypeVar("_DatasetT", bound="OrderSteps[Any]")
 Names = str | Sequence[str]
 
 
-class OrderSteps(DatasetFacts):
+class OrderSteps(DatasetFacts[_DatasetT]):
     """The steps; `Dataset` adds the rest."""
 
-    def shuffle(self, buffer_size: int) -> Dataset:
+    def shuffle(self, buffer_size: int) -> _DatasetT:
         """Put rows in random order, each epoch in another.
 
         Args:
@@ -29,19 +27,19 @@ class OrderSteps(DatasetFacts):
         """
         return self._with(Shuffle(self._stage, checks.integer("shuffle", "buffer_size", buffer_size, at_least=2)))
 
-    def repeat(self, count: int | None = None) -> Dataset:
+    def repeat(self, count: int | None = None) -> _DatasetT:
         """Give the rows `count` times in an epoch; without end where it is None or -1."""
         if count is None or count == -1:
             return self._with(Repeat(self._stage, None))
         return self._with(Repeat(self._stage, checks.integer("repeat", "count", count, at_least=1)))
 
-    def take(self, count: int = -1) -> Dataset:
+    def take(self, count: int = -1) -> _DatasetT:
         """Keep the first `count` rows; all where it is -1."""
         if count == -1:
             return self._with(self._stage)
         return self._with(Take(self._stage, checks.integer("take", "count", count, at_least=1)))
 
-    def skip(self, count: int) -> Dataset:
+    def skip(self, count: int) -> _DatasetT:
         """Drop the first `count` rows."""
         return self._with(Skip(self._stage, checks.integer("skip", "count", count, at_least=0)))
 
@@ -50,7 +48,7 @@ class OrderSteps(DatasetFacts):
         predicate: Callable[..., Any],
         input_columns: Names | None = None,
         num_parallel_workers: int | None = None,
-    ) -> Dataset:
+    ) -> _DatasetT:
         """Keep the rows for which a function is true.
 
         Args:
@@ -63,12 +61,12 @@ class OrderSteps(DatasetFacts):
         inputs = self.columns if input_columns is None else read_names("filter", "input_columns", input_columns)
         return self._with(Filter(self._stage, predicate, inputs))
 
-    def project(self, columns: Names) -> Dataset:
+    def project(self, columns: Names) -> _DatasetT:
         """Keep the named columns, in that order."""
         names = read_names("project", "columns", columns)
         return self._with(Select(self._stage, find("project", "columns", self.columns, names), names))
 
-    def rename(self, input_columns: Names, output_columns: Names) -> Dataset:
+    def rename(self, input_columns: Names, output_columns: Names) -> _DatasetT:
         """Give columns other names.
 
         Args:

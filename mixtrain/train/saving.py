@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 
@@ -13,9 +13,7 @@ from mixtrain import checks
 from mixtrain.network.walk import tree_of
 from mixtrain.precision.master_weights import masters_shown, updating_masters
 from mixtrain.precision.own_policy import OWN_POLICY
-
-if TYPE_CHECKING:
-    from mixtrain.train.networks import Networks
+from mixtrain.train.networks import Networks
 
 Path = str | os.PathLike[str]
 

@@ -158,10 +158,10 @@ def module_name(path: pathlib.Path) -> str:
 
 
 def module_imports(path: pathlib.Path) -> set[str]:
-    """Return the files of mixtrain that a file imports when it is loaded."""
+    """Return the files of mixtrain that a file imports, for type checking too."""
     known = {module_name(other) for other in FILES}
     found: set[str] = set()
-    for node in ast.parse(path.read_text()).body:
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mixtrain"):
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"

@@ -14,6 +14,7 @@ import pytest
 
 import mixtrain
 from mixtrain import amp, backend, nn, ops
+from mixtrain.precision import plan_inputs
 from mixtrain.train.pace import Pace
 from tests.backends import on_jax_only_some
 
@@ -333,6 +334,34 @@ def test_a_recorder_retraces_the_steps_that_have_summary_operations(tmp_path: An
         assert net.runs == recorded
     model.predict(X)
     assert net.runs > recorded
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_evaluating_and_predicting_an_unchanged_network_neither_walks_over_it_nor_switches_it(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = Used(kind)
+    walked: list[str] = []
+
+    def noting(name: str, function: Any) -> Any:
+        return lambda *args: walked.append(name) or function(*args)  # type: ignore[func-returns-value]
+
+    for owner, name in ((nn.Cell, "cells_and_names"), (nn.Cell, "set_train"), (plan_inputs, "tree_of")):
+        monkeypatch.setattr(owner, name, noting(name, getattr(owner, name)))
+    used.model.eval(DATA)
+    assert walked
+    walked.clear()
+    used.model.eval(DATA)
+    used.model.predict(X)
+    walked.clear()
+    for _ in range(2):
+        used.model.eval(DATA)
+        used.model.predict(X)
+    assert walked == []
+    used.model.train_network.set_train(True)  # A change that must be seen.
+    walked.clear()
+    used.model.eval(DATA)
+    assert "set_train" in walked and not used.first_cell.training
 
 
 def _table_sizes() -> dict[str, int]:
