@@ -107,15 +107,21 @@ class ClassLabels:
 
     Args:
         function: Takes the columns of a batch.
-
-    Attributes:
-        rules: What the labels must be; None before the first trace.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self._flat = False  # Whether the columns of a batch have no parts.
-        self.rules: tuple[ClassRule, ...] | None = None
+        # By the number of columns: batches with weights, and without, are traced apart.
+        self._rules: dict[int, tuple[ClassRule, ...]] = {}
+
+    def rules_of(self, batch: Sequence[Any]) -> tuple[ClassRule, ...] | None:
+        """Return what the labels in a batch must be; None before the function was traced for one of its kind."""
+        return self._rules.get(len(batch))
+
+    def forget(self) -> None:
+        """Forget what was known, as the function is traced anew."""
+        self._rules.clear()
 
     def __call__(self, *batch: Any) -> Any:
         before = _noting.columns, _noting.rules
@@ -123,14 +129,14 @@ class ClassLabels:
         self._flat = all(one is other for one, other in zip(batch, _noting.columns, strict=False))
         try:
             result = self._function(*batch)
-            self.rules = tuple(dict.fromkeys(_noting.rules))
+            self._rules[len(batch)] = tuple(dict.fromkeys(_noting.rules))
         finally:
             _noting.columns, _noting.rules = before
         return result
 
     def ignored(self) -> set[int]:
         """Return the labels that count for nothing somewhere."""
-        return {rule.ignored for rule in self.rules or () if rule.ignored is not None}
+        return {rule.ignored for rules in self._rules.values() for rule in rules if rule.ignored is not None}
 
     def check(self, batch: Sequence[Any], *, stacked: bool = False) -> None:
         """Look at the labels of a batch.
@@ -142,10 +148,11 @@ class ClassLabels:
         Raises:
             LabelOutOfRange: A label is no class number.
         """
-        if not self.rules:
+        rules = self.rules_of(batch)
+        if not rules:
             return
         columns = batch if self._flat else keras.tree.flatten(batch)
-        for rule in self.rules:
+        for rule in rules:
             weights = None if rule.weights is None else columns[rule.weights]
             ignored = () if rule.ignored is None else (rule.ignored,)
             found = first_outside(columns[rule.column], rule.classes, ignored, weights)

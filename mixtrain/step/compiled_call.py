@@ -60,8 +60,9 @@ class CompiledCall:
         # A function that is being traced calls this one.
         self._state.note()  # type: ignore[union-attr]
         # Where nothing is compiled, losses look for themselves; and most functions were seen to have no labels.
-        if self._labels.rules != () and context.graph_mode() and not backend.is_tracing():
-            if self._labels.rules is None:
+        rules = self._labels.rules_of(inputs)
+        if rules != () and context.graph_mode() and not backend.is_tracing():
+            if rules is None:
                 backend.trace_for(compiled, *inputs)
             self._labels.check(inputs)
         return compiled(*inputs)
@@ -78,7 +79,7 @@ class CompiledCall:
         self._prepare()
         settings = context.get_context("mode"), context.get_context("jit_level"), autocast_in_force()
         if self._state is None or self._settings != settings or not self._state.holds():
-            self._labels.rules = None
+            self._labels.forget()
             self._state = None
             self._compiled = self._compile_function(self._labels, choice=self.choice())
             self._settings, self._state = settings, TraceState(referenced_layers([self._network, self._function]))

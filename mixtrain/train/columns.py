@@ -9,7 +9,9 @@ from mixtrain.step.own_loss import inputs_of
 from mixtrain.train.networks import Networks
 
 
-def check_columns(where: str, networks: Networks, columns: int, *, training: bool) -> None:
+def check_columns(
+    where: str, networks: Networks, columns: int, *, training: bool, in_keras_style: bool = False
+) -> None:
     """Check how many columns a batch has.
 
     Args:
@@ -17,6 +19,7 @@ def check_columns(where: str, networks: Networks, columns: int, *, training: boo
         networks: What takes them.
         columns: How many there are.
         training: Whether the batch is trained on; an evaluation may leave the weights out.
+        in_keras_style: Whether a third column is weights, without a word in the Model.
 
     Raises:
         ValueError: Too few or too many for the loss.
@@ -24,7 +27,8 @@ def check_columns(where: str, networks: Networks, columns: int, *, training: boo
     if networks.own_loss:
         _check_columns_of_own_loss(where, columns, networks.network)
     elif networks.loss_fn is not None:
-        _check_columns_of_loss(where, columns, weighted=networks.sample_weight, training=training)
+        weighted = networks.sample_weight or in_keras_style and columns == 3
+        _check_columns_of_loss(where, columns, weighted=weighted, training=training)
 
 
 def network_inputs(networks: Networks, batch: tuple[Any, ...], *, training: bool) -> tuple[Any, ...]:

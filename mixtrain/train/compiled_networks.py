@@ -84,7 +84,9 @@ class CompiledNetworks:
     def _eval_mode(self) -> NetworkMode:
         return NetworkMode(self._networks.eval_network)
 
-    def evaluation(self, where: str, feed: Feed, metrics: EvaluationMetrics) -> Evaluation:
+    def evaluation(
+        self, where: str, feed: Feed, metrics: EvaluationMetrics, *, weighted: bool = False
+    ) -> Evaluation:
         """Return an evaluation on a dataset, the networks ready for it.
 
         Raises:
@@ -106,7 +108,7 @@ class CompiledNetworks:
         in_keras = isinstance(networks.network, keras.Layer)
         return Evaluation(
             feed, self.evaluating, networks.eval_network, self._eval_mode.set, metrics,
-            weighted=own and (networks.sample_weight or networks.own_loss),
+            weighted=own and (weighted or networks.sample_weight or networks.own_loss),
             by_rows=own and is_keras_loss(networks.loss_fn, keras_network=in_keras),
         )
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
-import numpy as np
 
 from mixtrain import backend, boundary, checks, context
 from mixtrain.amp.train_network import LEVEL_DEFAULT
@@ -22,17 +21,18 @@ from mixtrain.train.compiled_networks import CompiledNetworks
 from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, evaluate, output_indexes
 from mixtrain.train.feed import Feed
 from mixtrain.train.history import EpochHistory
+from mixtrain.train.keras_calls import KerasCalls, as_keras_arguments, epochs_and_data
+from mixtrain.train.keras_data import is_dataset
 from mixtrain.train.loop import TrainingLoop
 from mixtrain.train.model_metrics import model_metrics
 from mixtrain.train.networks import LossOptions, Networks
 from mixtrain.train.plan_in_force import PrecisionOptions
 from mixtrain.train.progress import Verbose
 from mixtrain.train.run_context import CallbackArguments, RunContext
-from mixtrain.train.saving import KerasSaving
 from mixtrain.train.training import Training
 
 
-class Model(KerasSaving):
+class Model(KerasCalls):
     """Trains, evaluates and runs a network in a precision that can be seen and controlled.
 
     Args:
@@ -191,8 +191,8 @@ class Model(KerasSaving):
 
     def fit(
         self,
-        epoch: int,
-        train_dataset: Any,
+        epoch: Any = None,
+        train_dataset: Any = None,
         valid_dataset: Any = None,
         valid_frequency: int | Sequence[int] = 1,
         callbacks: Any = None,
@@ -202,46 +202,97 @@ class Model(KerasSaving):
         initial_epoch: int = 0,
         *,
         verbose: Verbose = "auto",
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int | None = None,
+        validation_split: float | None = None,
+        validation_data: Any = None,
+        validation_batch_size: int | None = None,
+        validation_steps: int | None = None,
+        validation_freq: int | Sequence[int] | None = None,
+        shuffle: bool | None = None,
+        class_weight: Mapping[int, float] | None = None,
+        sample_weight: Any = None,
+        steps_per_epoch: int | None = None,
     ) -> EpochHistory:
-        """Train for some epochs, evaluating in between.
+        """Train for some epochs, evaluating in between: ``fit(epoch, train_dataset)`` or Keras's ``fit(x, y)``.
 
         Args:
-            epoch: As in `train`.
-            train_dataset: As in `train`.
-            valid_dataset: What is evaluated on; None for no evaluation.
-            valid_frequency: Evaluate after every so many epochs, or after the epochs of this list (from 1).
+            epoch: As in `train`; or Keras's x.
+            train_dataset: As in `train`; or Keras's y.
+            valid_dataset: What is evaluated on; None for no evaluation. Or Keras's batch_size.
+            valid_frequency: Evaluate after every so many epochs, or after the epochs of this list (from 1). Or Keras's
+                epochs.
             callbacks: As in `train`; they are told of evaluations too.
             dataset_sink_mode, sink_size, initial_epoch, verbose: As in `train`.
             valid_dataset_sink_mode: Accepted; evaluation is fed from the host in any case.
+            x: An array, a structure of arrays, or a dataset of batches.
+            y: Labels; None where `x` is a dataset.
+            batch_size: Rows of a batch of arrays; None for 32.
+            epochs: Number of the last epoch; None for 1.
+            validation_split: The share of arrays, their last rows, that is validated on; None for none.
+            validation_data: ``(x, y)``, ``(x, y, sample_weight)`` or a dataset.
+            validation_batch_size: Rows of a batch that is validated on; None for `batch_size`.
+            validation_steps: Batches of an evaluation; None for all.
+            validation_freq: As `valid_frequency`.
+            shuffle: Whether the rows of arrays, or the batches of a `PyDataset`, come in another order in each epoch;
+                None for True.
+            class_weight: A weight for the rows of each class.
+            sample_weight: A weight for each row.
+            steps_per_epoch: Batches of an epoch, each going on where the last one ended; None for all.
 
         Returns:
             As `train`, and "val_loss" and "val_..." for each metric.
 
         Raises:
-            TypeError: As `train`.
-            ValueError: As `train`; or `valid_dataset` with neither metrics nor a loss.
+            TypeError: As `train`; or arguments of both styles.
+            ValueError: As `train`; or data to evaluate on with neither metrics nor a loss.
+
+        Example:
+            >>> import numpy as np, mixtrain
+            >>> network = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+            >>> model = mixtrain.Model(network, "mse", "sgd")
+            >>> history = model.fit(np.ones((8, 2)), np.ones((8, 1)), batch_size=4, epochs=2, verbose=0)
+            >>> len(history.history["loss"])
+            2
+
+        Source: MindSpore, `mindspore.train.Model.fit`; Keras, `keras.Model.fit`.
         """
         checks.boolean("Model.fit", "valid_dataset_sink_mode", valid_dataset_sink_mode)
-        options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose, valid_frequency)
-        training = Training("Model.fit", epoch, train_dataset, *options)
-        evaluation = None if valid_dataset is None else self._evaluation("Model.fit", valid_dataset)
-        return self._loop(training, evaluation).run()
+        of_keras = {
+            "x": x, "y": y, "batch_size": batch_size, "epochs": epochs, "validation_split": validation_split,
+            "validation_data": validation_data, "validation_batch_size": validation_batch_size,
+            "validation_steps": validation_steps, "validation_freq": validation_freq, "shuffle": shuffle,
+            "class_weight": class_weight, "sample_weight": sample_weight, "steps_per_epoch": steps_per_epoch,
+        }
+        keras_style = as_keras_arguments((epoch, train_dataset, valid_dataset, valid_frequency), of_keras)
+        if keras_style is not None:
+            epoch, train_dataset, valid_dataset, valid_frequency = epochs_and_data(**keras_style)
+        options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose)
+        training = Training("Model.fit", epoch, train_dataset, *options, valid_frequency)
+        evaluation, style = None, {"in_keras_style": keras_style is not None}
+        if valid_dataset is not None:
+            evaluation = self._evaluation("Model.fit", valid_dataset, **style)
+        return self._loop(training, evaluation, **style).run()
 
-    def _loop(self, training: Training, evaluation: Evaluation | None = None) -> TrainingLoop:
+    def _loop(
+        self, training: Training, evaluation: Evaluation | None = None, *, in_keras_style: bool = False
+    ) -> TrainingLoop:
         """Return the loop of a run, its networks ready."""
         networks = self._networks
         networks.check_trains(training.where)
         feed, skip = training.feed_after(training.initial_epoch)
-        self._make_ready(training.where, feed)
+        self._make_ready(training.where, feed, in_keras_style=in_keras_style)
         context.warn_missing_device(backend.describe_device().kind)
         return TrainingLoop(
             training, networks, self._compiled, feed, skip, bad_step_max=self._bad_step_max, evaluation=evaluation
         )
 
-    def _make_ready(self, where: str, feed: Feed) -> None:
+    def _make_ready(self, where: str, feed: Feed, *, in_keras_style: bool = False) -> None:
         """Check the columns of a training dataset, and build the networks for its first batch."""
         first = feed.first()
-        check_columns(where, self._networks, len(first), training=True)
+        check_columns(where, self._networks, len(first), training=True, in_keras_style=in_keras_style)
         self._networks.build(*network_inputs(self._networks, first, training=True))
 
     # ---- evaluation and prediction ------------------------------------------------------------------------------
@@ -261,29 +312,49 @@ class Model(KerasSaving):
         """
         checks.boolean("Model.eval", "dataset_sink_mode", dataset_sink_mode)
         evaluation = self._evaluation("Model.eval", valid_dataset)
+        return self._evaluated(evaluation, callbacks, dataset_sink_mode=dataset_sink_mode)[0]
+
+    def _evaluation(self, where: str, dataset: Any, *, in_keras_style: bool = False) -> Evaluation:
+        feed = Feed(dataset, where)
+        columns = len(feed.first())
+        check_columns(where, self._networks, columns, training=False, in_keras_style=in_keras_style)
+        return self._compiled.evaluation(where, feed, self._metrics, weighted=in_keras_style and columns == 3)
+
+    def _evaluated(
+        self, evaluation: Evaluation, callbacks: Any, *, dataset_sink_mode: bool = False
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Run an evaluation; return its values, and those that callbacks see."""
         fields = {"network": self._networks.network, "loss_fn": self._networks.loss_fn, **evaluation.fields()}
         arguments = CallbackArguments(
             mode="eval", dataset_sink_mode=dataset_sink_mode, shows_tensors=self._networks.of_cells, **fields
         )
         with CallbackList(callbacks, arguments) as listed:
-            return evaluate(evaluation, listed, RunContext(arguments), arguments)
+            values = evaluate(evaluation, listed, RunContext(arguments), arguments)
+        return values, dict(arguments.eval_results)
 
-    def _evaluation(self, where: str, dataset: Any) -> Evaluation:
-        feed = Feed(dataset, where)
-        check_columns(where, self._networks, len(feed.first()), training=False)
-        return self._compiled.evaluation(where, feed, self._metrics)
+    def _evaluate_all(self, where: str, dataset: Any, callbacks: Any) -> dict[str, Any]:
+        values, results = self._evaluated(self._evaluation(where, dataset, in_keras_style=True), callbacks)
+        loss = results.get("eval_loss", values.get("loss"))
+        rest = {name: value for name, value in values.items() if name != "loss"}
+        return rest if loss is None else {"loss": loss, **rest}
 
-    def predict(self, *inputs: Any) -> Any:
+    def predict(
+        self, *inputs: Any, batch_size: int | None = None, verbose: str | int = "auto", steps: int | None = None
+    ) -> Any:
         """Run the network in inference mode.
 
         Args:
-            *inputs: What the network takes: tensors or arrays, batch axis first.
+            *inputs: What the network takes: tensors or arrays, batch axis first; or for a Keras network one dataset.
+            batch_size: Rows of a batch of a Keras network; None for 32.
+            verbose: Accepted; nothing is shown.
+            steps: Number of batches; None for all.
 
         Returns:
-            The network's outputs, floats in float32.
+            The network's outputs, floats in float32: NumPy arrays for a Keras network with one argument, as in Keras,
+            which is run batch after batch; Tensors for a Cell, and where a Tensor was given; else backend tensors.
 
         Raises:
-            TypeError: No input was given.
+            TypeError: No input was given; or options of batches for a network that is run on all rows at once.
 
         Example:
             >>> import numpy as np, mixtrain.nn as nn
@@ -292,15 +363,20 @@ class Model(KerasSaving):
         """
         if not inputs:
             raise checks.fail_type("Model.predict", "an input must be given", inputs, "model.predict(data)")
-        if len(inputs) == 1 and type(inputs[0]) is np.ndarray:
-            # The common case, without a walk through a structure.
-            wants, tensors = self._networks.of_cells, (backend.to_tensor(inputs[0]),)
-        else:
-            given = keras.tree.flatten(inputs)
-            wants = self._networks.of_cells or any(isinstance(value, boundary.TensorLike) for value in given)
-            tensors = keras.tree.map_structure(backend.to_tensor, inputs)
-        outputs = self._compiled.predict(tensors)
+        given = inputs if is_dataset(inputs[0]) else keras.tree.flatten(inputs)
+        wants = self._networks.of_cells or any(isinstance(value, boundary.TensorLike) for value in given)
+        if len(inputs) == 1 and not wants:
+            return self._predict_batches(inputs[0], batch_size, steps)
+        if batch_size is not None or steps is not None or is_dataset(inputs[0]):
+            raise checks.fail_type(
+                "Model.predict", "batches need a Keras network and one array, structure of arrays or dataset", inputs,
+                "model.predict(data)",
+            )
+        outputs = self._run(keras.tree.map_structure(backend.to_tensor, inputs))
         return boundary.wrapped(outputs) if wants else outputs
+
+    def _run(self, inputs: tuple[Any, ...]) -> Any:
+        return self._compiled.predict(inputs)
 
     def build(
         self,

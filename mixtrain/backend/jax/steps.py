@@ -63,7 +63,7 @@ class CompiledSteps:
         """
         if self._eager:
             return self._function(*batch)  # type: ignore[no-any-return]
-        if self._labels.rules is None:
+        if self._labels.rules_of(batch) is None:
             self._one.values_before(np.int32(1), *batch)
         self._labels.check(batch)
         return self._one(np.int32(1), *batch)  # type: ignore[no-any-return]
@@ -131,7 +131,7 @@ class CompiledSteps:
 
     def _run_together(self, columns: Row) -> Row:
         """Run a step on each of stacked batches; before one with a label that is no class number, and no further."""
-        if self._labels.rules is None:
+        if self._labels.rules_of(columns) is None:
             self._many.values_before(*_counted(columns))
         try:
             self._labels.check(columns, stacked=True)

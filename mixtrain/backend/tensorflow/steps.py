@@ -160,7 +160,7 @@ class _Steps:
 
     def _learn_rules(self, batch: Row) -> None:
         """Trace the step, which has not been traced, so that it is known what labels must be."""
-        if self._labels.rules is None:
+        if self._labels.rules_of(batch) is None:
             self.step.get_concrete_function(*batch)
 
     def several(self, batches: Sequence[Row]) -> Row:
@@ -200,7 +200,7 @@ class _Steps:
 
     def _checked(self, index: Any, batch: Row) -> Row:
         self._learn_rules(batch)
-        with tf.control_dependencies(label_assertions(self._labels.rules or (), batch, index)):
+        with tf.control_dependencies(label_assertions(self._labels.rules_of(batch) or (), batch, index)):
             return self.step(*batch)  # type: ignore[no-any-return]
 
     def _streamed_eagerly(self, iterator: Any, count: int) -> Row:

@@ -1,0 +1,231 @@
+"""`KerasCalls`: what users of `keras.Model` call first, with Keras's arguments and results."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from mixtrain import backend, boundary, checks
+from mixtrain.precision.master_weights import updating_masters
+from mixtrain.train.feed import Feed
+from mixtrain.train.keras_data import BATCH_SIZE, KerasData, is_dataset
+from mixtrain.train.saving import KerasSaving
+
+
+def as_keras_arguments(placed: tuple[Any, Any, Any, Any], named: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the arguments of a call of `fit` in Keras's style by name; None where it is in MindSpore's.
+
+    Args:
+        placed: The first four by position: x, y, batch_size and epochs, or MindSpore's epoch, train_dataset,
+            valid_dataset and valid_frequency, which is 1 where it was not given.
+        named: Keras's arguments by name; None for those that were not given.
+
+    Raises:
+        TypeError: Arguments of both styles, or one that was given twice.
+    """
+    given = [name for name, value in named.items() if value is not None]
+    first = placed[0]
+    if named["x"] is None and (first is None or isinstance(first, (numbers.Number, str))):
+        if given:
+            raise TypeError(
+                f"Model.fit: expected arguments of one style; got epoch={first!r}, MindSpore's, and "
+                f"{checks.listed(given)}, Keras's. Write fit(x, y, epochs=...) or fit(epoch, train_dataset, ...)."
+            )
+        return None
+    by_name = dict(zip(("x", "y", "batch_size", "epochs"), placed, strict=True))
+    if by_name["epochs"] == 1:
+        by_name["epochs"] = None
+    found = {name: value for name, value in by_name.items() if value is not None}
+    twice = [name for name in found if name in given]
+    if twice:
+        raise TypeError(
+            f"Model.fit: expected each argument once; got {checks.listed(twice)} by position and by name. "
+            "Write fit(x, y, batch_size=32, epochs=5)."
+        )
+    return named | found
+
+
+def epochs_and_data(
+    x: Any, y: Any, batch_size: int | None, epochs: int | None, validation_split: float | None, validation_data: Any,
+    validation_batch_size: int | None, validation_steps: int | None, validation_freq: int | Sequence[int] | None,
+    shuffle: bool | None, class_weight: Mapping[int, float] | None, sample_weight: Any, steps_per_epoch: int | None,
+) -> tuple[Any, Any, Any, Any]:
+    """Return what Keras's arguments of `fit` mean: epoch, train_dataset, valid_dataset and valid_frequency."""
+    data = KerasData(
+        "Model.fit", x, y, sample_weight, class_weight, batch_size, steps_per_epoch, shuffle is not False, goes_on=True
+    )
+    data, valid = _validation_of(data, validation_data, validation_split, validation_batch_size, validation_steps)
+    return (
+        1 if epochs is None else epochs, data.dataset(), valid and valid.dataset(),
+        1 if validation_freq is None else validation_freq,
+    )
+
+
+def _validation_of(
+    data: KerasData, given: Any, split: float | None, batch_size: int | None, steps: int | None
+) -> tuple[KerasData, KerasData | None]:
+    """Return what is trained on and what is validated on.
+
+    Args:
+        data: The data given to `fit`.
+        given: `validation_data`: ``(x, y)``, ``(x, y, sample_weight)`` or a dataset; None for none.
+        split: The share of the data that is validated on where `given` is None.
+        batch_size: Rows of a batch of arrays that are validated on; None for that of training.
+        steps: Batches of an evaluation; None for all.
+
+    Raises:
+        TypeError: `given` is neither.
+    """
+    if given is None:
+        if split is None or split == 0:
+            return data, None
+        data, last = data.split(split)
+        x, y, weight = last.x, last.y, last.sample_weight
+    elif is_dataset(given):
+        return data, KerasData(data.where, given, steps=steps)
+    elif isinstance(given, (tuple, list)) and len(given) in (2, 3):
+        x, y, weight = (*given, None)[:3]
+    else:
+        raise checks.fail_type(
+            data.where, "validation_data must be (x, y), (x, y, sample_weight) or a dataset", given,
+            "validation_data=(x_val, y_val)",
+        )
+    return data, KerasData(data.where, x, y, weight, None, batch_size or data.batch_size, steps)
+
+
+class KerasCalls(KerasSaving):
+    """Keras's `evaluate`, `summary` and kin of a `Model`.
+
+    Example:
+        >>> [name for name in vars(KerasCalls) if not name.startswith("_")]
+        ['evaluate', 'summary', 'layers', 'optimizer', 'get_weights', 'set_weights', 'compile']
+    """
+
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: str | int = "auto",
+        sample_weight: Any = None,
+        steps: int | None = None,
+        callbacks: Any = None,
+        return_dict: bool = False,
+    ) -> Any:
+        """Compute the loss and the metrics, with Keras's arguments; `eval` is MindSpore's.
+
+        Args:
+            x: An array, a structure of arrays, or a dataset of batches.
+            y: Labels; None where `x` is a dataset.
+            batch_size: Rows of a batch of arrays; None for 32.
+            verbose: Accepted; nothing is shown.
+            sample_weight: A weight for each row.
+            steps: Number of batches; None for all.
+            callbacks: A callback or a list of them.
+            return_dict: Whether the values come as a dict.
+
+        Returns:
+            The loss; with metrics a list, the loss first, or a dict by name with `return_dict`.
+
+        Raises:
+            TypeError: No data were given.
+            ValueError: The Model has no loss, or the data do not fit together.
+
+        Example:
+            >>> network = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1, kernel_initializer="zeros")])
+            >>> import mixtrain
+            >>> mixtrain.Model(network, "mse").evaluate(np.ones((4, 2)), np.ones((4, 1)))
+            1.0
+
+        Source: Keras, `keras.Model.evaluate`.
+        """
+        data = KerasData("Model.evaluate", x, y, sample_weight, None, batch_size, steps)
+        checks.boolean("Model.evaluate", "return_dict", return_dict)
+        values = self._evaluate_all("Model.evaluate", data.dataset(), callbacks)
+        if "loss" not in values:
+            raise checks.fail_value(
+                "Model.evaluate", "the Model must have a loss", None, "Model(network, loss_fn, optimizer) or model.eval"
+            )
+        if return_dict:
+            return values
+        return list(values.values()) if len(values) > 1 else values["loss"]
+
+    def _evaluate_all(self, where: str, dataset: Any, callbacks: Any) -> dict[str, Any]:
+        """Return the loss and the metrics of a dataset by name, the loss first."""
+        raise NotImplementedError
+
+    def summary(self, *args: Any, **kwargs: Any) -> None:
+        """Print the Keras network's `summary`, with its arguments; `precision_report` shows what computes in what.
+
+        Raises:
+            TypeError: The network is a Cell.
+        """
+        self._keras_network("summary", "print(network)").summary(*args, **kwargs)
+
+    @property
+    def layers(self) -> list[Any]:
+        """The Keras network's layers."""
+        return list(self._keras_network("layers", "network.cells()").layers)
+
+    @property
+    def optimizer(self) -> Any:
+        """The optimizer, as it was given; None where there is none."""
+        return self._networks.optimizer
+
+    def get_weights(self) -> list[np.ndarray]:
+        """Return the values of the Keras network's variables, float32, as `keras.Model.get_weights` does."""
+        network = self._keras_network("get_weights", "network.parameters_dict()")
+        return [backend.to_numpy(variable) for variable in network.weights]
+
+    def set_weights(self, weights: Sequence[Any]) -> None:
+        """Write the values of the Keras network's variables.
+
+        Args:
+            weights: One array for each, in the order of `get_weights`.
+
+        Raises:
+            ValueError: Another number of arrays, or other shapes.
+        """
+        network = self._keras_network("set_weights", "mixtrain.load_param_into_net(network, values)")
+        with updating_masters(network.weights):
+            network.set_weights(weights)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Refuse: what Keras's `compile` takes goes into `Model`.
+
+        Raises:
+            TypeError: Always.
+        """
+        raise TypeError(
+            "Model.compile: expected the loss, optimizer and metrics where the Model is made; got a call of compile. "
+            "Write Model(network, loss_fn, optimizer, metrics=[...])."
+        )
+
+    def _keras_network(self, name: str, instead: str) -> Any:
+        network = self._networks.network
+        if not isinstance(network, keras.Model):
+            raise checks.fail_type(f"Model.{name}", "the network must be a keras.Model", network, instead)
+        return network
+
+    def _predict_batches(self, x: Any, batch_size: int | None, steps: int | None) -> Any:
+        """Return the outputs of a Keras network for all rows, as NumPy arrays; batch after batch."""
+        if type(x) is np.ndarray and len(x) <= (BATCH_SIZE if batch_size is None else batch_size) and steps is None:
+            return self._predicted(x)  # The common case, without a walk through structures.
+        data = KerasData("Model.predict", x, None, None, None, batch_size, steps)
+        found = [self._predicted(batch[0]) for batch in Feed(data.dataset(), "Model.predict").batches()]
+        if not found:
+            raise checks.fail_value("Model.predict", "the data must have rows", 0, "model.predict(x)")
+        return keras.tree.map_structure(lambda *parts: np.concatenate(parts), *found)
+
+    def _predicted(self, rows: Any) -> Any:
+        """Return the outputs for a batch as NumPy arrays."""
+        outputs = self._run((keras.tree.map_structure(backend.to_tensor, rows),))
+        return keras.tree.map_structure(backend.to_numpy, boundary.settled(outputs))
+
+    def _run(self, inputs: tuple[Any, ...]) -> Any:
+        """Run the network in inference mode on backend tensors."""
+        raise NotImplementedError

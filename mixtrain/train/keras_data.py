@@ -1,0 +1,329 @@
+"""Data in Keras's call style: arrays, their batch size, weights and validation split, as datasets of batches."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import keras
+import numpy as np
+
+from mixtrain import backend, checks
+from mixtrain.train.feed import Feed, as_batch
+
+BATCH_SIZE = 32
+
+
+@dataclasses.dataclass(frozen=True)
+class KerasData:
+    """The data arguments of Keras's `fit` and `evaluate`.
+
+    Attributes:
+        where: "Model.fit" or "Model.evaluate", for errors.
+        x: An array, a list, tuple or dict of arrays, or a dataset of batches ``(x, y)`` or ``(x, y, sample_weight)``.
+        y: Labels, shaped as `x`; None where `x` is a dataset, or the network needs none.
+        sample_weight: A weight for each row.
+        class_weight: A weight for the rows of each class.
+        batch_size: Rows of a batch; None for 32. A dataset has its own.
+        steps: Batches of an epoch; None for all.
+        shuffle: Whether the rows of arrays, or the batches of a `PyDataset`, come in another order in each epoch.
+        goes_on: Whether an epoch of `steps` goes on where the last one ended.
+
+    Raises:
+        TypeError: An argument of the wrong kind.
+        ValueError: Arguments that do not go together, or arrays of several lengths.
+
+    Source: Keras, `keras.Model.fit`.
+    """
+
+    where: str
+    x: Any
+    y: Any = None
+    sample_weight: Any = None
+    class_weight: Mapping[int, float] | None = None
+    batch_size: int | None = None
+    steps: int | None = None
+    shuffle: bool = False
+    goes_on: bool = False
+
+    def __post_init__(self) -> None:
+        if self.x is None:
+            raise checks.fail_type(self.where, "data must be given", None, f"{self.where.lower()}(x, y)")
+        for name in ("batch_size", "steps"):
+            if getattr(self, name) is not None:
+                checks.integer(self.where, name, getattr(self, name), at_least=1)
+        checks.boolean(self.where, "shuffle", self.shuffle)
+        if self.class_weight is not None and self.sample_weight is not None:
+            raise checks.fail_value(
+                self.where, "class_weight and sample_weight must not be given both", self.class_weight,
+                "sample_weight=... alone, multiplied by the classes' weights",
+            )
+        if not self.of_arrays:
+            for name in ("y", "sample_weight", "batch_size"):
+                if getattr(self, name) is not None:
+                    raise checks.fail_value(
+                        self.where, f"{name} must not be given beside a dataset, which has its own",
+                        getattr(self, name), f"{self.where.lower()}(dataset)",
+                    )
+
+    @property
+    def of_arrays(self) -> bool:
+        """Whether the data are arrays; else they are a dataset."""
+        return not is_dataset(self.x)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether batches have a third column, the weights of their rows."""
+        return self.sample_weight is not None or self.class_weight is not None
+
+    def arrays(self) -> tuple[Any, ...]:
+        """Return the columns ``(x,)``, ``(x, y)`` or ``(x, y, sample_weight)``, structures of NumPy arrays."""
+        given = [self.x] + [column for column in (self.y, self.sample_weight) if column is not None]
+        columns = [keras.tree.map_structure(_array, _parts(column)) for column in given]
+        sizes = {len(array) if array.ndim else -1 for array in keras.tree.flatten(columns)}
+        if len(sizes) != 1 or -1 in sizes:
+            shapes = checks.listed(str(array.shape) for array in keras.tree.flatten(columns))
+            raise ValueError(
+                f"{self.where}: expected arrays with as many rows as each other; got shapes {shapes}. "
+                "Write x and y of one length."
+            )
+        if self.class_weight is not None:
+            columns.append(class_weights(self.where, self.y, self.class_weight))
+        return tuple(columns)
+
+    def split(self, share: float) -> tuple[KerasData, KerasData]:
+        """Return the first rows, and the last `share` of them, which are validated on.
+
+        Raises:
+            ValueError: The data are a dataset, or `share` leaves one part without rows.
+        """
+        if not self.of_arrays:
+            raise checks.fail_value(
+                self.where, "validation_split needs arrays", type(self.x).__name__, "validation_data=a dataset"
+            )
+        if not isinstance(share, (int, float)) or not 0 < share < 1:
+            raise checks.fail_value(
+                self.where, "validation_split must be above 0 and below 1", share, "validation_split=0.2"
+            )
+        rows = len(keras.tree.flatten(self.x)[0])
+        place = int(rows * (1 - share))
+        if not 0 < place < rows:
+            raise checks.fail_value(
+                self.where, f"validation_split of {rows} rows must leave rows on both sides", share,
+                "validation_data=(x, y)",
+            )
+
+        def part(rows: slice) -> dict[str, Any]:
+            return {
+                name: None if value is None else keras.tree.map_structure(lambda one: one[rows], _parts(value))
+                for name, value in (("x", self.x), ("y", self.y), ("sample_weight", self.sample_weight))
+            }
+
+        first = dataclasses.replace(self, **part(slice(place)))
+        last = dataclasses.replace(self, **part(slice(place, None)), class_weight=None, shuffle=False, steps=None)
+        return first, last
+
+    def dataset(self) -> Any:
+        """Return a dataset of batches that `Model.train` takes."""
+        data: Any = self.x
+        if self.of_arrays:
+            data = ArrayBatches(self.arrays(), self.batch_size or BATCH_SIZE, shuffle=self.shuffle)
+        elif self.shuffle and isinstance(data, keras.utils.PyDataset) and data.num_batches is not None:
+            data = _ShuffledBatches(data)
+        if self.class_weight is not None and not self.of_arrays:
+            data = _WeightedBatches(self.where, data, self.class_weight)
+        if self.steps is None and isinstance(data, Iterator):
+            raise checks.fail_value(
+                self.where, "a generator needs the number of its batches in an epoch", None, "steps_per_epoch=100"
+            )
+        return data if self.steps is None else StepsOfEpoch(self.where, data, self.steps, goes_on=self.goes_on)
+
+
+def is_dataset(value: Any) -> bool:
+    """Whether `value` is a dataset of batches, and not arrays."""
+    if isinstance(value, (np.ndarray, list, tuple, dict, str)) or backend.is_tensor(value):
+        return False
+    if hasattr(value, "__array__"):
+        return False
+    pipeline = hasattr(value, "pipeline_from") or hasattr(value, "pipeline")
+    return pipeline or isinstance(value, (keras.utils.PyDataset, Iterable)) or backend.is_pipeline_source(value)
+
+
+def _parts(column: Any) -> Any:
+    """Return a column with lists of numbers as arrays: a list of arrays is a structure, a list of numbers is one."""
+    if isinstance(column, (list, tuple)) and not any(np.ndim(part) or hasattr(part, "shape") for part in column):
+        return np.asarray(column)
+    if isinstance(column, list) and all(isinstance(part, (list, tuple)) for part in column):
+        return np.asarray(column)
+    return column
+
+
+def class_weights(where: str, labels: Any, weights: Mapping[int, float]) -> np.ndarray:
+    """Return the weight of each row by its class.
+
+    Args:
+        where: Who asks, for errors.
+        labels: Class numbers (N,) or (N, 1), or one-hot rows (N, classes).
+        weights: By class number; classes that it does not name weigh 1.
+
+    Raises:
+        TypeError: `weights` is not a dict of numbers.
+        ValueError: The labels are those of several outputs, or none.
+
+    Example:
+        >>> class_weights("Model.fit", np.array([0, 2]), {2: 5.0}).tolist()
+        [1.0, 5.0]
+    """
+    checks.instance(where, "class_weight", weights, Mapping, "class_weight={0: 1.0, 1: 2.0}")
+    if labels is None or not hasattr(_parts(labels), "shape"):
+        raise checks.fail_value(
+            where, "class_weight needs the labels of one output", type(labels).__name__, "sample_weight=..."
+        )
+    array = _array(_parts(labels))
+    classes = array.argmax(-1) if array.ndim > 1 and array.shape[-1] > 1 else array.reshape(len(array), -1)[:, 0]
+    found = np.ones(classes.shape, np.float32)
+    for number, weight in weights.items():
+        found[classes == number] = weight
+    return found
+
+
+class ArrayBatches(keras.utils.PyDataset):
+    """Batches of the rows of arrays, the last one shorter.
+
+    Args:
+        columns: Structures of arrays, all of one length.
+        batch_size: Rows of a batch.
+        shuffle: Whether each pass has another order, drawn from NumPy's global generator
+            (`keras.utils.set_random_seed` sets it).
+
+    Example:
+        >>> data = ArrayBatches((np.arange(5), np.arange(5)), 2)
+        >>> len(data), data[2][0].tolist()
+        (3, [4])
+    """
+
+    def __init__(self, columns: tuple[Any, ...], batch_size: int, *, shuffle: bool = False) -> None:
+        super().__init__()
+        self._columns, self._batch_size, self._shuffle = columns, batch_size, shuffle
+        self._rows = len(keras.tree.flatten(columns)[0])
+        self._order: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return -(-self._rows // self._batch_size)
+
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
+        begin = index * self._batch_size
+        rows: Any = slice(begin, begin + self._batch_size)
+        if self._order is not None:
+            rows = self._order[rows]
+        found: tuple[Any, ...] = keras.tree.map_structure(lambda array: array[rows], self._columns)
+        return found
+
+    def on_epoch_begin(self) -> None:
+        """Draw the order of a pass."""
+        if self._shuffle:
+            self._order = np.random.permutation(self._rows)
+
+
+class _ShuffledBatches(keras.utils.PyDataset):
+    """The batches of a `PyDataset`, in another order in each pass."""
+
+    def __init__(self, batches: keras.utils.PyDataset) -> None:
+        super().__init__()
+        self._batches = batches
+        self._order = np.arange(batches.num_batches)
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __getitem__(self, index: int) -> Any:
+        return self._batches[int(self._order[index])]
+
+    def on_epoch_begin(self) -> None:
+        """Begin a pass of the batches, and draw its order."""
+        self._batches.on_epoch_begin()
+        self._order = np.random.permutation(self._batches.num_batches)
+
+    def on_epoch_end(self) -> None:
+        """End a pass of the batches."""
+        self._batches.on_epoch_end()
+
+
+class StepsOfEpoch:
+    """Epochs of some batches each.
+
+    Args:
+        where: Who asks, for errors.
+        batches: A dataset, read again from its beginning where it ends, or a generator.
+        steps: Batches of an epoch.
+        goes_on: Whether an epoch goes on where the last one ended; one over a generator does.
+
+    Example:
+        >>> data = StepsOfEpoch("Model.fit", iter(range(4)), 2)
+        >>> list(data), list(data)
+        ([0, 1], [2, 3])
+    """
+
+    def __init__(self, where: str, batches: Any, steps: int, *, goes_on: bool = True) -> None:
+        self._goes_on = goes_on or isinstance(batches, Iterator)
+        self._where, self._batches, self._steps = where, batches, steps
+        self._stream = self._endless()
+        # A batch that was looked at, but not taken: whoever takes it asks for the one after it.
+        self._seen: list[Any] = []
+
+    def __len__(self) -> int:
+        return self._steps
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._goes_on:
+            self._stream, self._seen = self._endless(), []
+        for _ in range(self._steps):
+            if not self._seen:
+                self._seen.append(next(self._stream))
+            yield self._seen[0]
+            self._seen.clear()
+
+    def _endless(self) -> Iterator[Any]:
+        count = 0
+        while True:
+            before = count
+            for batch in _passes(self._where, self._batches):
+                count += 1
+                yield batch
+            if isinstance(self._batches, Iterator) or count == before:
+                raise ValueError(
+                    f"{self._where}: expected data for {self._steps} batches an epoch; they ended after {count}. "
+                    "Write fewer steps or epochs, or data that do not end."
+                )
+
+
+class _WeightedBatches:
+    """The batches of a dataset with the weights of their rows by class."""
+
+    def __init__(self, where: str, batches: Any, weights: Mapping[int, float]) -> None:
+        self._where, self._batches, self._weights = where, batches, weights
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __iter__(self) -> Iterator[Any]:
+        for batch in _passes(self._where, self._batches):
+            columns = as_batch(batch)
+            if len(columns) != 2:
+                raise checks.fail_value(
+                    self._where, "class_weight needs batches of 2 columns, data and label", len(columns),
+                    "class_weight=None",
+                )
+            yield (*columns, class_weights(self._where, columns[1], self._weights))
+
+
+def _passes(where: str, dataset: Any) -> Iterator[Any]:
+    """Yield the batches of one pass over a dataset, or those of a generator."""
+    return dataset if isinstance(dataset, Iterator) else Feed(dataset, where).batches()
+
+
+def _array(value: Any) -> np.ndarray:
+    """Return a NumPy array of an array, tensor or data frame; float64 becomes Keras's float dtype, as in Keras."""
+    array = backend.to_numpy(value) if backend.is_tensor(value) else np.asarray(value)
+    return array.astype(keras.backend.floatx()) if array.dtype == np.float64 else array

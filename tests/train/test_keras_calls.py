@@ -1,0 +1,235 @@
+"""Keras's call style: `fit(x, y, ...)`, `evaluate` and `predict` with Keras's arguments give Keras's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+import mixtrain
+from mixtrain import backend
+
+ROWS = 20
+DRAW = np.random.default_rng(5)
+X = DRAW.normal(size=(ROWS, 3))
+Y = DRAW.integers(0, 4, size=(ROWS,))
+WEIGHTS = DRAW.uniform(0.5, 2.0, size=(ROWS,))
+
+
+def network() -> keras.Model:
+    keras.utils.set_random_seed(3)
+    return keras.Sequential([keras.Input((3,)), keras.layers.Dense(8, activation="relu"), keras.layers.Dense(4)])
+
+
+LOSS = "sparse_categorical_crossentropy"
+
+
+def _loss() -> Any:
+    return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+def pair() -> tuple[mixtrain.Model, keras.Model]:
+    """Return a Model, and a compiled Keras model of the same weights."""
+    peer = network()
+    peer.compile("sgd", _loss(), metrics=["accuracy"])
+    return mixtrain.Model(network(), _loss(), keras.optimizers.SGD(), metrics=["accuracy"]), peer
+
+
+def values(variables: list[Any]) -> list[np.ndarray]:
+    return [backend.to_numpy(variable) for variable in variables]
+
+
+class _Batches(keras.utils.PyDataset):
+    def __len__(self) -> int:
+        return 5
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
+        rows = slice(4 * index, 4 * index + 4)
+        return X[rows].astype("float32"), Y[rows]
+
+
+def _endless() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    batches = _Batches()
+    while True:
+        for index in range(5):
+            yield batches[index]
+
+
+ARGUMENTS: dict[str, Callable[[], dict[str, Any]]] = {
+    "arrays": lambda: {"x": X, "y": Y, "batch_size": 8, "epochs": 3, "shuffle": False},
+    "the default batch size": lambda: {"x": X, "y": Y, "epochs": 2, "shuffle": False},
+    "sample weights": lambda: {"x": X, "y": Y, "sample_weight": WEIGHTS, "batch_size": 8, "shuffle": False},
+    "class weights": lambda: {"x": X, "y": Y, "class_weight": {0: 2.0, 3: 0.5}, "batch_size": 8, "shuffle": False},
+    "class weights of batches": lambda: {"x": _Batches(), "class_weight": {0: 2.0, 3: 0.5}, "shuffle": False},
+    "a validation split": lambda: {
+        "x": X, "y": Y, "validation_split": 0.3, "batch_size": 4, "epochs": 2, "shuffle": False,
+    },
+    "validation data": lambda: {
+        "x": X, "y": Y, "validation_data": (X[:7], Y[:7], WEIGHTS[:7]), "validation_batch_size": 3, "shuffle": False,
+    },
+    "validation at times": lambda: {
+        "x": X, "y": Y, "validation_data": _Batches(), "validation_freq": 2, "epochs": 4, "shuffle": False,
+        "validation_steps": 2,
+    },
+    "a PyDataset": lambda: {"x": _Batches(), "epochs": 2, "shuffle": False},
+    "a generator": lambda: {"x": _endless(), "steps_per_epoch": 3, "epochs": 3, "shuffle": False},
+    "later epochs": lambda: {"x": X, "y": Y, "initial_epoch": 2, "epochs": 4, "shuffle": False},
+}
+
+
+@pytest.mark.parametrize("case", ARGUMENTS)
+def test_fit_gives_the_losses_and_weights_of_keras(case: str) -> None:
+    model, peer = pair()
+    history = model.fit(**ARGUMENTS[case](), verbose=0)
+    expected = peer.fit(**ARGUMENTS[case](), verbose=0)
+    for name in ("loss", "val_loss", "val_accuracy"):
+        assert (name in history) == (name in expected.history)
+        np.testing.assert_allclose(history.get(name, []), expected.history.get(name, []), rtol=2e-6, atol=1e-7)
+    for value, other in zip(model.get_weights(), peer.get_weights(), strict=True):
+        np.testing.assert_allclose(value, other, rtol=2e-6, atol=1e-7)
+
+
+def test_arguments_by_position_are_those_of_keras() -> None:
+    (model, _), (other, _) = pair(), pair()
+    first = model.fit(X, Y, 8, 3, shuffle=False, verbose=0)
+    second = other.fit(x=X, y=Y, batch_size=8, epochs=3, shuffle=False, verbose=0)
+    assert first["loss"] == second["loss"] and len(first["loss"]) == 3
+
+
+def test_sink_feed_takes_arrays_too() -> None:
+    (model, _), (other, _) = pair(), pair()
+    arguments = {"x": X, "y": Y, "batch_size": 4, "epochs": 2, "shuffle": False, "verbose": 0}
+    assert model.fit(**arguments, dataset_sink_mode=True)["loss"] == other.fit(**arguments)["loss"]
+
+
+def test_shuffled_rows_come_in_another_order_in_each_epoch_and_a_seed_repeats_them() -> None:
+    orders = []
+    for _ in range(2):
+        keras.utils.set_random_seed(7)
+        data = mixtrain.train.keras_data.ArrayBatches((np.arange(ROWS),), 6, shuffle=True)
+        passes = []
+        for _ in range(2):
+            data.on_epoch_begin()
+            passes.append(np.concatenate([data[index][0] for index in range(len(data))]).tolist())
+        assert passes[0] != passes[1] and sorted(passes[0]) == sorted(passes[1]) == list(range(ROWS))
+        orders.append(passes)
+    assert orders[0] == orders[1]
+
+
+def test_a_generator_goes_on_where_an_epoch_ended() -> None:
+    taken: list[int] = []
+
+    def batches() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for number, batch in enumerate(_endless()):
+            taken.append(number)
+            yield batch
+
+    model, _ = pair()
+    model.fit(batches(), steps_per_epoch=3, epochs=2, verbose=0)
+    assert taken == list(range(6))
+
+
+def test_a_generator_that_ends_says_after_how_many_batches() -> None:
+    model, _ = pair()
+    few = iter([_Batches()[0]] * 4)
+    with pytest.raises(ValueError, match="data for 3 batches an epoch; they ended after 4"):
+        model.fit(few, steps_per_epoch=3, epochs=2, verbose=0)
+
+
+def test_several_inputs_are_a_dict_or_a_list_of_arrays() -> None:
+    left, right = keras.Input((3,), name="left"), keras.Input((3,), name="right")
+    outputs = keras.layers.Dense(1)(keras.layers.concatenate([left, right]))
+    labels = X.sum(axis=1, keepdims=True)
+    for arrays in ({"left": X, "right": X}, [X, X]):
+        models = []
+        for _ in range(2):
+            keras.utils.set_random_seed(1)
+            models.append(keras.models.clone_model(keras.Model([left, right], outputs)))
+        models[1].set_weights(models[0].get_weights())
+        models[1].compile("sgd", "mse")
+        model = mixtrain.Model(models[0], "mse", "sgd")
+        history = model.fit(arrays, labels, batch_size=8, shuffle=False, verbose=0)
+        expected = models[1].fit(arrays, labels, batch_size=8, shuffle=False, verbose=0)
+        np.testing.assert_allclose(history["loss"], expected.history["loss"], rtol=2e-6)
+        np.testing.assert_allclose(
+            model.predict(arrays, batch_size=6), models[1].predict(arrays, batch_size=6, verbose=0), atol=1e-6
+        )
+
+
+def test_evaluate_returns_the_loss_and_the_metrics_of_keras() -> None:
+    model, peer = pair()
+    for arguments in ({}, {"sample_weight": WEIGHTS}, {"batch_size": 3, "steps": 2}):
+        found = model.evaluate(X, Y, **arguments)
+        np.testing.assert_allclose(found, peer.evaluate(X, Y, verbose=0, **arguments), rtol=1e-6)
+        by_name = model.evaluate(X, Y, **arguments, return_dict=True)
+        assert by_name == dict(zip(("loss", "accuracy"), found, strict=True))
+    np.testing.assert_allclose(model.evaluate(_Batches()), peer.evaluate(_Batches(), verbose=0), rtol=1e-6)
+    assert isinstance(mixtrain.Model(network(), _loss()).evaluate(X, Y), float)
+
+
+def test_predict_of_a_keras_network_gives_numpy_arrays_batch_by_batch() -> None:
+    model, peer = pair()
+    many = np.tile(X, (5, 1))
+    for data, options in ((many, {}), (X, {"batch_size": 3}), (X.tolist(), {}), (_Batches(), {}), (X, {"steps": 1})):
+        data = np.asarray(data) if isinstance(data, list) else data
+        found = model.predict(data, **options)
+        assert type(found) is np.ndarray
+        np.testing.assert_allclose(found, peer.predict(data, verbose=0, **options), rtol=1e-5, atol=1e-6)
+
+
+def test_summary_layers_and_weights_are_those_of_the_network(capsys: pytest.CaptureFixture[str]) -> None:
+    model, peer = pair()
+    model.summary()
+    assert "dense" in capsys.readouterr().out
+    assert [type(layer) for layer in model.layers] == [type(layer) for layer in peer.layers]
+    model.set_weights([np.ones_like(value) for value in peer.get_weights()])
+    assert all((value == 1).all() for value in model.get_weights())
+    assert isinstance(model.optimizer, keras.optimizers.SGD)
+
+
+def test_weights_that_are_set_are_those_of_half_layers_too() -> None:
+    model = mixtrain.Model(
+        network(), _loss(), keras.optimizers.SGD(), amp_level="O3", cast_model_type="float16", loss_scale_manager=None
+    )
+    model.set_weights([np.full_like(value, 0.25) for value in model.get_weights()])
+    model.fit(X, Y, verbose=0, class_weight={0: 0.0, 1: 0.0, 2: 0.0, 3: 0.0})
+    assert all(np.allclose(value, 0.25) for value in model.get_weights())
+
+
+REFUSED: dict[str, tuple[Callable[[mixtrain.Model], Any], type[Exception], str]] = {
+    "both styles": (lambda m: m.fit(2, [], batch_size=4), TypeError, "arguments of one style"),
+    "an argument twice": (lambda m: m.fit(X, Y, x=X), TypeError, "each argument once; got x by position and by name"),
+    "several lengths": (lambda m: m.fit(X, Y[:5]), ValueError, "as many rows as each other"),
+    "labels beside a dataset": (lambda m: m.fit(_Batches(), Y), ValueError, "y must not be given beside a dataset"),
+    "a generator without steps": (lambda m: m.fit(_endless()), ValueError, "needs the number of its batches"),
+    "both weights": (
+        lambda m: m.fit(X, Y, class_weight={0: 1.0}, sample_weight=WEIGHTS), ValueError, "must not be given both"
+    ),
+    "a split of a dataset": (lambda m: m.fit(_Batches(), validation_split=0.2), ValueError, "needs arrays"),
+    "a split of everything": (lambda m: m.fit(X, Y, validation_split=1.5), ValueError, "above 0 and below 1"),
+    "a split of too few": (lambda m: m.fit(X[:1], Y[:1], validation_split=0.1), ValueError, "rows on both sides"),
+    "odd validation data": (lambda m: m.fit(X, Y, validation_data=3), TypeError, "must be \\(x, y\\)"),
+    "a batch size of 0": (lambda m: m.fit(X, Y, batch_size=0), ValueError, "batch_size must be"),
+    "nothing": (lambda m: m.evaluate(), TypeError, "data must be given"),
+    "compile": (lambda m: m.compile("sgd"), TypeError, "Write Model\\(network, loss_fn"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_meant_is_refused_in_a_sentence(case: str) -> None:
+    call, kind, words = REFUSED[case]
+    model, peer = pair()
+    with pytest.raises(kind, match=words):
+        call(model)
+    assert all(map(np.array_equal, model.get_weights(), peer.get_weights()))
+
+
+def test_a_cell_is_asked_for_in_its_own_words() -> None:
+    model = mixtrain.Model(mixtrain.nn.Dense(3, 1), mixtrain.nn.MSELoss())
+    with pytest.raises(TypeError, match="the network must be a keras.Model"):
+        model.summary()
+    with pytest.raises(TypeError, match="batches need a Keras network"):
+        model.predict(np.ones((4, 3), np.float32), batch_size=2)
