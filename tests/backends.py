@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import keras
+import pytest
 
 import mixtrain
 from mixtrain import backend, boundary
@@ -63,6 +64,20 @@ def on_jax_only_some(cases: Iterable[Any], some: Sequence[int] = (0,)) -> list[A
     """
     found = list(cases)
     return found if ON_TENSORFLOW else [found[place] for place in some]
+
+
+def quick_only_some(cases: Iterable[Any], some: Sequence[int] = (0,)) -> list[Any]:
+    """Return all cases of a parametrised test, all but those at a few places slow.
+
+    Example:
+        >>> [case.marks[0].name for case in quick_only_some(["a", "b"])[1:]]
+        ['slow']
+    """
+    found = []
+    for place, case in enumerate(cases):
+        values = case if isinstance(case, tuple) else (case,)
+        found.append(case if place in some else pytest.param(*values, marks=pytest.mark.slow))
+    return found
 
 
 def held_as(dtype: str) -> str:

@@ -16,7 +16,7 @@ import mixtrain
 from mixtrain import amp, backend, nn, ops
 from mixtrain.precision import plan_inputs
 from mixtrain.train.pace import Pace
-from tests.backends import on_jax_only_some
+from tests.backends import ON_TENSORFLOW, on_jax_only_some, quick_only_some
 
 L = keras.layers
 X = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)
@@ -377,7 +377,7 @@ def _table_sizes() -> dict[str, int]:
     return found
 
 
-@pytest.mark.parametrize("kind", on_jax_only_some(KINDS, [1]))
+@pytest.mark.parametrize("kind", quick_only_some(KINDS, ()) if ON_TENSORFLOW else list(KINDS)[1:])
 def test_many_models_in_a_row_leave_nothing_behind(kind: str) -> None:
     def one() -> None:
         used = Used(kind, "O2")
