@@ -69,6 +69,11 @@ def stream_of(name: str, seed: int = 0) -> keras.random.SeedGenerator:
     return _Streams.drawing[name, seed]
 
 
+def stream_states() -> list[keras.Variable]:
+    """Return the variables in which the streams of operations stand."""
+    return [stream.state for stream in _Streams.drawing.values()]
+
+
 def _first_seed(name: str, seed: int) -> int:
     """Return what a stream starts from: by the process's seed, the operation's name and its own seed."""
     process = int(np.random.default_rng().integers(2**31)) if _Streams.seed is None else _Streams.seed

@@ -65,6 +65,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow.products import product, times_transposed
     from mixtrain.backend.tensorflow.records import Examples, first_example
     from mixtrain.backend.tensorflow.requirements import require, speaking_of
+    from mixtrain.backend.tensorflow.rollback import Rollback
     from mixtrain.backend.tensorflow.row_function import RowFunction, RowPart, call_row, processors
     from mixtrain.backend.tensorflow.scan import scan
     from mixtrain.backend.tensorflow.steps import GROUPS, CompiledSteps
@@ -140,6 +141,7 @@ else:
     from mixtrain.backend.jax.products import product, times_transposed
     from mixtrain.backend.jax.records import Examples, first_example
     from mixtrain.backend.jax.requirements import require, speaking_of
+    from mixtrain.backend.jax.rollback import Rollback
     from mixtrain.backend.jax.row_function import RowFunction, RowPart, call_row, processors
     from mixtrain.backend.jax.scan import scan
     from mixtrain.backend.jax.steps import GROUPS, CompiledSteps
@@ -196,6 +198,7 @@ __all__ = [
     "JitChoice",
     "LabelOutOfRange",
     "Pipeline",
+    "Rollback",
     "RowFunction",
     "RowPart",
     "TensorBase",

@@ -1,10 +1,10 @@
-"""Which Cells and Keras layers a function or network refers to, through children, closures, globals and attributes."""
+"""Which layers and variables a function or network refers to, through children, closures, globals and attributes."""
 
 from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import keras
@@ -37,22 +37,52 @@ def referenced_layers(roots: Iterable[Any]) -> list[Any]:
         >>> [type(layer).__name__ for layer in referenced_layers([{"net": net}])]
         ['SequentialCell', 'Dense']
     """
+    return [value for value in _referenced(roots) if _is_layer(value)]
+
+
+def referenced_variables(roots: Iterable[Any]) -> list[keras.Variable]:
+    """Return the variables that functions or other objects refer to, each once: weights, statistics, random states.
+
+    Args:
+        roots: As for `referenced_layers`.
+
+    Example:
+        >>> noise = keras.layers.GaussianNoise(0.1)
+        >>> [tuple(variable.shape) for variable in referenced_variables([noise, {"seen": keras.Variable([1.0])}])]
+        [(2,), (1,)]
+    """
+    found: dict[int, keras.Variable] = {}
+    for value in _referenced(roots):
+        held = [value] if isinstance(value, keras.Variable) else []
+        if isinstance(value, keras.random.SeedGenerator):
+            held = [value.state]
+        elif isinstance(value, (keras.Layer, keras.Metric)):
+            held = value.variables
+        found |= {id(variable): variable for variable in held}
+    return list(found.values())
+
+
+def _referenced(roots: Iterable[Any]) -> Iterator[Any]:
+    """Yield what roots refer to, each once, themselves first."""
     waiting: list[Any] = list(roots)[::-1]
     seen: set[int] = set()
-    found: list[Any] = []
     others = 0
     while waiting:
         value = waiting.pop()
-        if id(value) in seen or value is None or isinstance(value, _LEAVES):
+        if id(value) in seen or value is None:
+            continue
+        if isinstance(value, keras.Variable):
+            seen.add(id(value))
+            yield value
+        if isinstance(value, _LEAVES):
             continue
         seen.add(id(value))
+        yield value
         if _is_layer(value):
-            found.append(value)
             waiting.extend(_references_of_layer(value)[::-1])
         elif others < _MAX_OBJECTS:
             others += 1
             waiting.extend(_references(value)[::-1])
-    return found
 
 
 def _is_layer(value: Any) -> bool:

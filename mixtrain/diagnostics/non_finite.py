@@ -13,8 +13,10 @@ import numpy as np
 
 from mixtrain import backend
 from mixtrain.boundary import settled
+from mixtrain.common.referenced_layers import referenced_variables
 from mixtrain.network.interpose import Forward, interpose
 from mixtrain.network.walk import is_cell, tree_of
+from mixtrain.seed import stream_states
 
 Kind = Literal["input", "forward", "loss", "gradient", "parameter", "none"]
 Outputs = list[tuple[str, list[Any]]]  # the float outputs of each layer call, innermost first
@@ -119,10 +121,8 @@ def _watched(network: Any, run: Callable[[], Any], taps: Any) -> tuple[Outputs, 
     """Run a forward pass; note the float outputs of each layer call, innermost first, adding a tap to each."""
     outputs: Outputs = []
     nodes = list(tree_of(network).walk())
-    variables = {id(v): v for node in nodes for v in getattr(node.layer, "variables", ())}
-    if hasattr(network, "get_parameters"):
-        variables |= {id(p): p for p in network.get_parameters()}
-    before = [(variable, backend.snapshot(variable)) for variable in variables.values()]
+    variables = [*referenced_variables([network, run]), *stream_states()]
+    before = [(variable, backend.snapshot(variable)) for variable in variables]
 
     def watching(path: str) -> Callable[[Forward], Forward]:
         def wrap(forward: Forward) -> Forward:

@@ -39,13 +39,13 @@ class Scaling:
     Attributes:
         loss_scale: Returns the scale of this step.
         divides: Whether the step divides the gradients; otherwise the optimizer does.
-        drops: Whether a step whose gradients are not finite is skipped.
+        rollback: Puts back what a step has written whose gradients are not finite; None where it is not skipped.
         advance: Called last, with whether the gradients were finite.
     """
 
     loss_scale: Callable[[], Any]
     divides: bool
-    drops: bool
+    rollback: backend.Rollback | None
     advance: Callable[[Any], None]
 
 
@@ -55,7 +55,6 @@ def run_step(
     weights: Sequence[Any],
     *,
     apply: Callable[[list[Any]], None],
-    state: Sequence[keras.Variable] = (),
     written: Sequence[keras.Variable] = (),
     scaling: Scaling | None = None,
     auxiliary: bool = False,
@@ -67,7 +66,6 @@ def run_step(
         inputs: The columns of the batch.
         weights: The variables that gradients are taken of.
         apply: Changes the weights by a list of gradients, in their order; an entry may be None.
-        state: The network's other variables (moving statistics); a skipped step puts them back.
         written: The variables that `apply` writes.
         scaling: How the loss is scaled; None for not at all.
         auxiliary: Whether `loss_of` returns ``(loss, auxiliary)``.
@@ -79,7 +77,7 @@ def run_step(
         ValueError: The loss depends on none of the weights.
     """
     scale = None if scaling is None else backend.to_tensor(scaling.loss_scale())
-    before = [backend.snapshot(variable) for variable in state] if scaling is not None and scaling.drops else []
+    rollback = None if scaling is None else scaling.rollback
 
     def forward() -> tuple[Any, Any]:
         found = loss_of(*inputs)
@@ -87,7 +85,11 @@ def run_step(
         loss = keras.ops.cast(value, float32)
         return (loss if scale is None else scaled(loss, scale)), (loss, more)
 
-    _, (loss, more), gradients = backend.value_and_gradient(forward, weights)
+    def differentiated() -> Any:
+        return backend.value_and_gradient(forward, weights)
+
+    found, undo = (differentiated(), None) if rollback is None else rollback.run(differentiated)
+    _, (loss, more), gradients = found
     if all(gradient is None for gradient in gradients):
         raise ValueError(
             "train step: the loss must depend on parameters that the optimizer holds; got one that depends on none. "
@@ -103,20 +105,20 @@ def run_step(
     # The norm does not decide: of finite gradients the sum of squares may be infinite.
     finite, norm = backend.all_finite(gradients), backend.global_norm(gradients)
 
-    # In a branch it is known whether the step is good: most of the rule's operations fall away.
-    def good() -> None:
-        apply(gradients)
-        scaling.advance(True)
-
-    def overflowed() -> None:
-        restore(state, before)
-        scaling.advance(False)
-
-    if scaling.drops:
-        backend.cond(finite, good, overflowed, writes=[*weights, *state, *written])
-    else:
+    if undo is None:
         apply(gradients)
         scaling.advance(finite)
+    else:
+        # In a branch it is known whether the step is good: most of the rule's operations fall away.
+        def good() -> None:
+            apply(gradients)
+            scaling.advance(True)
+
+        def overflowed() -> None:
+            undo()
+            scaling.advance(False)
+
+        backend.cond(finite, good, overflowed, writes=[*weights, *written])
     norm = norm if scaling.divides else norm / scale
     return StepResult(loss, keras.ops.logical_not(finite), scale, norm, more)
 
@@ -126,9 +128,3 @@ def to_float32(gradient: Any) -> Any:
     if gradient is None or gradient.dtype == float32:
         return gradient
     return backend.map_values(lambda values: keras.ops.cast(values, float32), gradient)
-
-
-def restore(variables: Sequence[keras.Variable], values: Sequence[Any]) -> None:
-    """Put variables back to the values they had."""
-    for variable, value in zip(variables, values, strict=True):
-        variable.assign(value)

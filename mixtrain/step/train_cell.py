@@ -11,11 +11,13 @@ from mixtrain import backend, checks, context
 from mixtrain.boundary import is_any_tensor, library
 from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import Parameter
+from mixtrain.common.referenced_layers import referenced_variables
 from mixtrain.loss_scale.arguments import STATIC
 from mixtrain.loss_scale.rule import LossScaleState
 from mixtrain.loss_scale.update_cell import LossScaleUpdateCell
 from mixtrain.ops.gradient import GradOperation
 from mixtrain.optim.adapter import drive
+from mixtrain.seed import stream_states
 from mixtrain.step.compiled_call import CompiledCall
 from mixtrain.step.recipe import Scaling, StepResult, run_step
 
@@ -101,7 +103,7 @@ class TrainOneStepCell(Cell):
         return Scaling(
             loss_scale=lambda: keras.ops.cast(self.sens, "float32"),
             divides=not self.driver.divides_by_loss_scale,
-            drops=False,
+            rollback=None,
             advance=lambda finite: None,
         )
 
@@ -129,7 +131,6 @@ class TrainOneStepCell(Cell):
             inputs,
             self.weights,
             apply=apply,
-            state=self.network_state(),
             written=self.driver.state_variables(),
             scaling=scaling,
         )
@@ -168,9 +169,10 @@ class TrainOneStepCell(Cell):
         return result
 
     def network_state(self) -> list[keras.Variable]:
-        """Return the network's variables that no gradient is taken of; a skipped step leaves them as they were."""
-        trained = {id(weight) for weight in self.weights}
-        return [variable for variable in self.network.get_parameters() if id(variable) not in trained]
+        """Return the variables of the network and its loss that no gradient is taken of, random states among them."""
+        others = {id(variable) for variable in (*self.weights, *self.driver.state_variables())}
+        found = [*referenced_variables([self.network]), *stream_states()]
+        return [variable for variable in found if id(variable) not in others]
 
     def set_sens(self, value: float) -> None:
         """Change what the loss is multiplied by."""
@@ -233,6 +235,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         object.__setattr__(self, "state", state)
         object.__setattr__(self, "scale_sense", variable)
         object.__setattr__(self, "_user_update", update)
+        object.__setattr__(self, "_rollback", backend.Rollback(self._likely_written))
 
     def construct(self, *inputs: Any) -> tuple[Any, Any, Any]:
         """Train on one batch; return ``(loss, overflow, loss_scale)``, the scale being the one that was used."""
@@ -242,8 +245,13 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
     def scaling(self) -> Scaling:
         """Return how the loss is scaled: by the live scale, skipping steps that overflow."""
         return Scaling(
-            loss_scale=lambda: backend.snapshot(self.scale_sense), divides=True, drops=True, advance=self.advance
+            loss_scale=lambda: backend.snapshot(self.scale_sense), divides=True, rollback=self._rollback,
+            advance=self.advance,
         )
+
+    def _likely_written(self) -> list[keras.Variable]:
+        """Return what a forward pass may write; only eagerly it is not seen whether it writes weights (as norms do)."""
+        return self.network_state() if backend.is_tracing() else [*self.network_state(), *self.weights]
 
     def advance(self, finite: Any) -> None:
         """Move the loss scale and the counts by one step."""

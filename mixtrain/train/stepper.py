@@ -66,6 +66,7 @@ class Stepper:
         self._training = CompiledCall(
             self._flat, network, compile_function=backend.CompiledSteps, prepare=prepare
         )
+        self._state_of: tuple[Any, list[keras.Variable]] = None, []
         self._structure: Any = None
         self._reported: list[str] = []
         self._outputs_count = 0
@@ -130,7 +131,7 @@ class Stepper:
         In a graph a layer may write its statistics before a later operation of that step fails; weights are written
         after everything else.
         """
-        variables = self._network.network_state() if isinstance(self._network, TrainOneStepCell) else []
+        variables = self._state()
         values = [backend.snapshot(variable) for variable in variables]
         try:
             yield
@@ -140,6 +141,13 @@ class Stepper:
             for variable, value in zip(variables, values, strict=True):
                 variable.assign(value)
             raise
+
+    def _state(self) -> list[keras.Variable]:
+        """Return the network's state, looked for where the step has been recompiled since the last time."""
+        compiled = self._training.compiled()
+        if self._state_of[0] is not compiled and isinstance(self._network, TrainOneStepCell):
+            self._state_of = compiled, self._network.network_state()
+        return self._state_of[1]
 
     def _parted(self, values: Sequence[Any]) -> tuple[Any, dict[str, Any], list[Any]]:
         """Return the network's outputs, what was reported besides by name, and what is left: sizes, where they vary."""

@@ -19,7 +19,7 @@ def _parameter(*values: float) -> mixtrain.Parameter:
 
 def _scaling(scale: float, calls: list[Any] | None = None, **options: Any) -> Scaling:
     calls = [] if calls is None else calls
-    settings = {"divides": True, "drops": True, **options}
+    settings = {"divides": True, "rollback": backend.Rollback(list), **options}
     return Scaling(loss_scale=lambda: mixtrain.Tensor(scale), advance=calls.append, **settings)
 
 
@@ -46,7 +46,8 @@ def test_the_loss_is_reported_unscaled_and_gradients_are_divided_by_the_scale_th
 def test_the_scale_is_moved_last_and_the_one_that_was_used_is_reported() -> None:
     weight, order = _parameter(1.0), []
     scaling = Scaling(
-        loss_scale=lambda: mixtrain.Tensor(8.0), divides=True, drops=True, advance=lambda finite: order.append("scale")
+        loss_scale=lambda: mixtrain.Tensor(8.0), divides=True, rollback=backend.Rollback(list),
+        advance=lambda finite: order.append("scale"),
     )
     result = run_step(
         lambda: weight * 1.0, [], [weight], apply=lambda gradients: order.append("apply"), scaling=scaling
@@ -74,7 +75,8 @@ def test_a_step_that_drops_puts_the_other_state_back_and_applies_nothing() -> No
         return weight * np.float32(np.inf)
 
     result = run_step(
-        loss, [], [weight], apply=applied.append, state=[statistic], scaling=_scaling(2.0, finite)
+        loss, [], [weight], apply=applied.append,
+        scaling=_scaling(2.0, finite, rollback=backend.Rollback(lambda: [statistic])),
     )
     assert (bool(result.overflow), bool(finite[0]), applied) == (True, False, [])
     assert statistic.asnumpy().tolist() == [0.5]
@@ -82,7 +84,7 @@ def test_a_step_that_drops_puts_the_other_state_back_and_applies_nothing() -> No
 
 def test_a_step_that_does_not_drop_applies_what_is_not_finite_undivided() -> None:
     weight, seen = _parameter(1.0), []
-    scaling = _scaling(4.0, divides=False, drops=False)
+    scaling = _scaling(4.0, divides=False, rollback=None)
     run_step(lambda: weight * 3.0, [], [weight], apply=seen.extend, scaling=scaling)
     run_step(lambda: weight * np.float32(np.inf), [], [weight], apply=seen.extend, scaling=scaling)
     assert [float(gradient[0]) for gradient in seen] == [12.0, np.inf]

@@ -95,6 +95,18 @@ def test_nobody_listening_is_enough(groups: list[int]) -> None:
     assert groups == [4, 4, 3] * 2
 
 
+def test_sums_of_three_are_added_in_the_same_order_alone_and_together(groups: list[int]) -> None:
+    ends = []
+    for callbacks in (None, Controlling()):
+        keras.utils.set_random_seed(5)
+        network = keras.Sequential([keras.Input((6,)), keras.layers.Dense(4), keras.layers.Dense(2)])
+        optimizer = nn.Momentum(network.trainable_variables, 0.01, 0.9, weight_decay=1e-2)
+        Model(network, "mse", optimizer).train(2, DATA, callbacks, verbose=0)
+        ends.append(network.get_weights())
+    assert groups == [4, 4, 3] * 2
+    assert same(*ends)
+
+
 @pytest.mark.parametrize("callbacks", [None, Watching()], ids=["nobody told", "told"])
 def test_batches_of_the_backend_own_are_read_together_too(groups: list[int], callbacks: Any) -> None:
     x, y = (np.concatenate(column) for column in zip(*DATA, strict=True))

@@ -55,7 +55,16 @@ def _clock() -> keras.Variable:
     return _slot((), "int32")
 
 
+class _Slot(keras.Variable):
+    """A place for a value."""
+
+
+def is_held(variable: keras.Variable) -> bool:
+    """Whether a variable is a place of a value that leaves a step, not a part of a network's state."""
+    return isinstance(variable, _Slot)
+
+
 def _slot(shape: Any, dtype: str) -> keras.Variable:
     """Return a new place for a value, outside of the function that is being traced."""
     with outside_scopes():
-        return keras.Variable(np.zeros(shape), dtype=dtype, trainable=False, autocast=False, name="held")
+        return _Slot(np.zeros(shape), dtype=dtype, trainable=False, autocast=False, name="held")

@@ -97,6 +97,11 @@ def current(variable: keras.Variable) -> Any:
     return _open.scopes[-1].get_current_value(variable) if _open.scopes else stored(variable)
 
 
+def tracing() -> bool:
+    """Whether a function is being traced here, whose variables have values of the trace."""
+    return bool(_open.scopes)
+
+
 def put(variable: keras.Variable, value: Any) -> None:
     """Let a variable hold a value of its stored format, for as long as the innermost scope lasts."""
     if _open.scopes:

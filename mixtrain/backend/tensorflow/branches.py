@@ -13,6 +13,7 @@ import tensorflow as tf
 from mixtrain.backend.deciding import users_code
 from mixtrain.backend.tensor_base import backend_value, public_tensor
 from mixtrain.backend.tensorflow.returns import returning_in_branches
+from mixtrain.backend.tensorflow.rollback import TraceAgain
 
 # Rewriting everything would slow compilation down and change what a traceback shows, so only methods in which a
 # tensor was seen to decide are rewritten; `_needed` remembers them.
@@ -176,7 +177,7 @@ def _rewritten_once(function: Callable[..., Any]) -> Callable[..., Any]:
 def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
     """Call a compiled function; where a tensor decides a branch in a method of the user's, rewrite it and try again.
 
-    A call that fails so has only been traced: nothing has run.
+    A call that fails so has only been traced: nothing has run. So has one whose trace met an unexpected write.
 
     Args:
         compiled: The compiled function.
@@ -191,6 +192,8 @@ def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
     while True:
         try:
             return compiled(*args)
+        except TraceAgain:
+            continue
         except tf.errors.OperatorNotAllowedInGraphError as error:
             # All that led there: a function is rewritten where what calls it is.
             codes = users_code(error, tf.__file__)

@@ -13,6 +13,7 @@ import tensorflow as tf
 from mixtrain import context
 from mixtrain.backend.facts import DeviceFacts, JitChoice
 from mixtrain.backend.tensorflow.failure import explain_refusal
+from mixtrain.backend.tensorflow.variables import variables_made_at_once
 from mixtrain.dtype import DType, bfloat16, float16
 
 _log = logging.getLogger("mixtrain")
@@ -59,9 +60,11 @@ def is_tracing() -> bool:
     return not tf.executing_eagerly()
 
 
-def outside_graph() -> contextlib.AbstractContextManager[Any]:
+@contextlib.contextmanager
+def outside_graph() -> Iterator[None]:
     """Run what is inside at once, even while a function is compiled: to make variables that outlive the trace."""
-    return tf.init_scope()  # type: ignore[no-any-return]
+    with tf.init_scope(), variables_made_at_once():
+        yield
 
 
 def compile_function(function: Callable[..., Any], *, choice: JitChoice) -> Callable[..., Any]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 import itertools
+import weakref
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 _numbers = itertools.count()
+# The resources of all slots, for as long as they live.
+_slots: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
 class HeldValue:
@@ -62,7 +65,14 @@ def _clock() -> Any:
 def _slot(dtype: Any, shape: Any) -> Any:
     """Return a new place for a value, outside of the graph that is being made, which may be traced more than once."""
     with tf.init_scope():
-        return tf.raw_ops.VarHandleOp(dtype=dtype, shape=shape, shared_name=f"mixtrain_held_{next(_numbers)}")
+        slot = tf.raw_ops.VarHandleOp(dtype=dtype, shape=shape, shared_name=f"mixtrain_held_{next(_numbers)}")
+    _slots[id(slot)] = slot
+    return slot
+
+
+def is_held(resource: Any) -> bool:
+    """Whether a resource is a place of a value that leaves a step, not a part of a network's state."""
+    return _slots.get(id(resource)) is resource
 
 
 def _read(slot: Any, dtype: Any) -> Any:

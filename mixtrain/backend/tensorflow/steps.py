@@ -137,7 +137,10 @@ class _Steps:
         self._labels = labels
         self._eager = not graph
         self.step: Any = graph_function(labels, jit=jit) if graph else labels
-        self.call: Any = DirectCall(self.step) if graph else self.step
+        # Called by itself, a step is rewritten otherwise than inside a loop (which sums are taken together), and the
+        # last bit of its numbers would depend on how many steps a call runs. XLA compiles it in one way.
+        alone = self.step if jit else graph_function(self._inside)
+        self.call: Any = DirectCall(alone) if graph else self.step
         self.streamed: Callable[..., Row] = self._streamed if graph else self._streamed_eagerly
         self._loop = graph_function(self._stream)
         self._several: dict[str, tuple[Callable[..., Row], Sequence[Any], Callable[[], Row]]] = {}
@@ -186,6 +189,9 @@ class _Steps:
             raise
 
     # ---- what is compiled -------------------------------------------------------------------------------------
+    def _inside(self, *batch: Any) -> Row:
+        return self.step(*batch)  # type: ignore[no-any-return]
+
     def _streamed(self, iterator: Any, count: int) -> Row:
         try:
             return self._loop(iterator, tf.constant(count))  # type: ignore[no-any-return]

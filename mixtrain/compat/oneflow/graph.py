@@ -14,6 +14,7 @@ from mixtrain import backend, boundary, checks, context
 from mixtrain.cell.cell import Cell
 from mixtrain.compat.oneflow.graph_config import GraphConfig
 from mixtrain.compat.oneflow.graph_optimizers import GraphOptimizers
+from mixtrain.common.referenced_layers import referenced_variables
 from mixtrain.loss_scale.grad_scaler import GradScaler
 from mixtrain.network.walk import tree_of
 from mixtrain.optim.optimizer import Optimizer
@@ -21,6 +22,7 @@ from mixtrain.precision.apply import under_plan
 from mixtrain.precision.formats import choose_step_jit
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.precision.planner import plan_precision
+from mixtrain.seed import stream_states
 from mixtrain.step.compiled_call import CompiledCall
 from mixtrain.step.recipe import Scaling, run_step
 
@@ -63,6 +65,7 @@ class Graph(Cell):
         self._scaler: GradScaler | None = None
         self._losses: list[Any] | None = None
         self._compiled: CompiledCall | None = None
+        self._rollback = backend.Rollback(self._state)
 
     # ---- what a subclass writes and calls -----------------------------------------------------------------------
     def build(self, *inputs: Any) -> Any:
@@ -199,7 +202,7 @@ class Graph(Cell):
                 return loss, output
 
             result = run_step(
-                loss_of, inputs, self._optimizers.weights, apply=self._optimizers.apply, state=self._state(),
+                loss_of, inputs, self._optimizers.weights, apply=self._optimizers.apply,
                 written=self._optimizers.state_variables(), scaling=self._scaling(), auxiliary=True,
             )
             return result.auxiliary
@@ -231,7 +234,8 @@ class Graph(Cell):
             return None
         state = self._scaler.state
         return Scaling(
-            loss_scale=lambda: backend.snapshot(state.loss_scale), divides=True, drops=True, advance=state.advance
+            loss_scale=lambda: backend.snapshot(state.loss_scale), divides=True, rollback=self._rollback,
+            advance=state.advance,
         )
 
     # ---- what it holds ------------------------------------------------------------------------------------------
@@ -266,10 +270,10 @@ class Graph(Cell):
         return {name: network for name, network in held.items() if id(network) not in inner}
 
     def _state(self) -> list[keras.Variable]:
-        """Return the networks' variables that no gradient is taken of; a skipped step leaves them as they were."""
-        trained = {id(weight) for weight in self._optimizers.weights}
-        held = [variable for cell in self._trained_cells() for variable in cell.get_parameters()]
-        return [variable for variable in held if id(variable) not in trained]
+        """Return the variables that `build` may write; only eagerly it is not seen whether it writes weights."""
+        found = {id(one): one for one in (*referenced_variables(self._trained_cells()), *stream_states())}
+        others = self._optimizers.weights if backend.is_tracing() else []
+        return [variable for key, variable in found.items() if key not in {id(weight) for weight in others}]
 
     @contextlib.contextmanager
     def _in_force(self) -> Iterator[None]:

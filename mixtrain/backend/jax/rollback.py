@@ -1,0 +1,63 @@
+"""What a step's forward pass writes, and how to put it back where the step is skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import keras
+
+from mixtrain.backend.jax.held import is_held
+from mixtrain.backend.jax.state import StateScope, current, put, tracing
+from mixtrain.backend.jax.tensor import snapshot
+
+
+class Rollback:
+    """Runs a function whose writes can be taken back.
+
+    In a function that is being compiled it is seen what is written.
+
+    Args:
+        likely: Returns the variables that the function is likely to write; outside of a compiled call, all that can be
+            taken back.
+
+    Example:
+        >>> variable = keras.Variable(1.0)
+        >>> _, undo = Rollback(lambda: [variable]).run(lambda: variable.assign(2.0))
+        >>> undo()
+        >>> float(variable)
+        1.0
+    """
+
+    def __init__(self, likely: Callable[[], Iterable[keras.Variable]]) -> None:
+        self._likely = likely
+
+    def run(self, function: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
+        """Run a function.
+
+        Args:
+            function: Reads and writes variables.
+
+        Returns:
+            Its result, and what puts all that it wrote back to the values from before.
+        """
+        if not tracing():
+            before = [(variable, snapshot(variable)) for variable in self._likely()]
+            return function(), lambda: _assign(before)
+        with StateScope() as scope:
+            result = function()
+        written = list(scope.written.values())
+        before = [(variable, current(variable)) for variable in written if not is_held(variable)]
+        for variable in written:
+            put(variable, scope.state_mapping[id(variable)])
+
+        def undo() -> None:
+            for variable, value in before:
+                put(variable, value)
+
+        return result, undo
+
+
+def _assign(values: Iterable[tuple[keras.Variable, Any]]) -> None:
+    for variable, value in values:
+        variable.assign(value)

@@ -1,0 +1,132 @@
+"""What a step's forward pass writes, and how to put it back where the step is skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from mixtrain.backend.tensorflow.held import is_held
+from mixtrain.backend.tensorflow.tensor import snapshot
+from mixtrain.backend.tensorflow.variables import variables_made_at_once
+
+# TensorFlow marks the inputs that an operation only reads by this attribute, and these operations not at all.
+_READ_ONLY: Final = "_read_only_resource_inputs"
+_READERS: Final = frozenset(("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp"))
+
+
+class TraceAgain(Exception):
+    """A function writes variables that its trace did not expect; the next trace does. Nothing has run."""
+
+
+class _Place(NamedTuple):
+    """Where a variable's value is.
+
+    Attributes:
+        handle: The variable's resource.
+        dtype: The format of its value.
+    """
+
+    handle: Any
+    dtype: Any
+
+    def read(self) -> Any:
+        return tf.raw_ops.ReadVariableOp(resource=self.handle, dtype=self.dtype)
+
+    def write(self, value: Any) -> None:
+        tf.raw_ops.AssignVariableOp(resource=self.handle, value=value)
+
+
+class Rollback:
+    """Runs a function whose writes can be taken back.
+
+    In a graph the operations tell what is written. A value must be read before that, so what nobody named (a variable
+    that a layer makes in its first call, a weight that a layer normalizes in place) ends the trace, and the next one
+    knows it: one object serves all traces of a function.
+
+    Args:
+        likely: Returns the variables that the function is likely to write; outside of a compiled call, all that can be
+            taken back.
+
+    Example:
+        >>> variable = keras.Variable(1.0)
+        >>> _, undo = Rollback(lambda: [variable]).run(lambda: variable.assign(2.0))
+        >>> undo()
+        >>> float(variable)
+        1.0
+    """
+
+    def __init__(self, likely: Callable[[], Iterable[keras.Variable]]) -> None:
+        self._likely = likely
+        self._unnamed: dict[int, _Place] = {}
+
+    def run(self, function: Callable[[], Any]) -> tuple[Any, Callable[[], None]]:
+        """Run a function.
+
+        Args:
+            function: Reads and writes variables.
+
+        Returns:
+            Its result, and what puts all that it wrote back to the values from before.
+
+        Raises:
+            TraceAgain: While a graph is made: the function must be traced again.
+        """
+        if tf.executing_eagerly():
+            before = [(variable, snapshot(variable)) for variable in self._likely()]
+            return function(), lambda: _assign(before)
+        graph = tf.compat.v1.get_default_graph()
+        places = {id(place.handle): place for place in map(_place, self._likely())} | self._unnamed
+        values = {key: place.read() for key, place in places.items()}
+        count = len(graph.get_operations())
+        with variables_made_at_once():
+            result = function()
+        written = _written(graph, graph.get_operations()[count:])
+        unnamed = {key: place for key, place in written.items() if key not in places}
+        if unnamed:
+            self._unnamed |= unnamed
+            raise TraceAgain("a step writes variables that its trace did not expect: it is traced again")
+
+        def undo() -> None:
+            for key in written:
+                places[key].write(values[key])
+
+        return result, undo
+
+
+def _assign(values: Iterable[tuple[keras.Variable, Any]]) -> None:
+    for variable, value in values:
+        variable.assign(value)
+
+
+def _place(variable: keras.Variable) -> _Place:
+    return _Place(variable.value.handle, variable.value.dtype)
+
+
+def _written(graph: Any, operations: Iterable[Any]) -> dict[int, _Place]:
+    """Return the variables from outside of a graph that operations write, by the identity of their resource."""
+    inputs: set[int] = set()
+    for operation in operations:
+        if operation.type not in _READERS:
+            kept = _read_only(operation)
+            inputs |= {
+                id(tensor) for place, tensor in enumerate(operation.inputs)
+                if tensor.dtype == tf.resource and place not in kept
+            }
+    found: dict[int, _Place] = {}
+    for outside, inside in graph.captures:
+        if id(inside) in inputs and not is_held(outside):
+            # Of a resource that is not a variable (a lookup table) TensorFlow knows no format.
+            known = outside._handle_data
+            if known is not None and known.is_set and len(known.shape_and_type) == 1:
+                found[id(outside)] = _Place(outside, tf.as_dtype(known.shape_and_type[0].dtype))
+    return found
+
+
+def _read_only(operation: Any) -> Sequence[int]:
+    try:
+        return operation.get_attr(_READ_ONLY)  # type: ignore[no-any-return]
+    except ValueError:
+        return ()

@@ -1,0 +1,41 @@
+"""A run whose batches overflow here and there ends, bit for bit, where the run without those batches ends."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import pytest
+
+from mixtrain.train.pace import Pace
+from tests.backends import ON_TENSORFLOW
+from tests.train.skip_cases import drawn_case, run
+
+FEW = (0, 3, 5, 23) if ON_TENSORFLOW else (0, 3)
+
+
+@pytest.fixture(autouse=True)
+def small_groups(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let a call of the group feed run three steps."""
+    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes: 3)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Model: in epoch .* steps were skipped although")
+        yield
+
+
+def check(seed: int) -> None:
+    case = drawn_case(seed)
+    control, skipping = run(case, faults=False), run(case, faults=True)
+    assert (control.skipped, skipping.skipped) == (0, 2 * len(case.faults)), str(case)
+    assert skipping.difference(control) == [], str(case)
+
+
+@pytest.mark.parametrize("seed", FEW)
+def test_a_run_with_skipped_steps_ends_where_the_run_without_them_ends(seed: int) -> None:
+    check(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(200))
+def test_two_hundred_runs_with_skipped_steps_end_where_those_without_them_end(seed: int) -> None:
+    check(seed)
