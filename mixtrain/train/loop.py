@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import itertools
 import math
 import sys
 import warnings
@@ -48,6 +49,7 @@ class TrainingRun:
         host_manager: A manager that is moved from Python after every step, with how to set the scale.
         evaluate: Evaluates after an epoch where one is due, and returns the values; else None.
         finish: Called once after the last step: what the optimizer does at the end of training.
+        skip: Batches of its first epoch that a run leaves out: those that an interrupted run has trained on.
         take_up: Called with the run and a number of epochs where a callback has put back a run that was interrupted
             after them (``arguments.epochs_done``): moves the data to that place.
     """
@@ -67,6 +69,7 @@ class TrainingRun:
     finish: Callable[[], None] = lambda: None
     take_up: Callable[[TrainingRun, int], None] = lambda run, epochs: None
     sink_skip: int = 0
+    skip: int = 0
     step: int = 0
     sink_iterator: Any = None
     sink_left: int = 0
@@ -107,11 +110,13 @@ def run_epochs(run: TrainingRun) -> EpochHistory:
 
 def _first_epoch(run: TrainingRun) -> int:
     """Return the number of the first epoch; a later one where a callback took up a run that was interrupted."""
-    done = run.arguments.get("epochs_done", 0)
-    if done < run.first_epoch:
+    done, batches = int(run.arguments.get("epochs_done", 0)), int(run.arguments.get("batches_done", 0))
+    if (done, batches) < (run.first_epoch - 1, 1):
         return run.first_epoch
     run.take_up(run, done)
-    return int(done) + 1
+    # A step has the number that it has in a run from the first batch of its epoch on.
+    run.skip = run.step = batches
+    return done + 1
 
 
 def epoch_values(records: StepRecords) -> dict[str, float]:
@@ -133,7 +138,7 @@ def epoch_values(records: StepRecords) -> dict[str, float]:
 
 def _run_pass(run: TrainingRun, epoch: int) -> Iterator[StepRecords]:
     """Run the calls of one epoch; yield each call's records."""
-    steps = 0
+    steps = run.skip
     with contextlib.closing(_sink_calls(run) if run.sink else _host_calls(run, epoch)) as calls:
         for batch, call, count in calls:
             run.arguments._set(cur_step_num=run.step + count, train_dataset_element=batch)
@@ -175,7 +180,8 @@ def _host_calls(run: TrainingRun, epoch: int) -> _Calls:
 
 def _groups(run: TrainingRun, epoch: int) -> Iterator[Sequence[Any]]:
     """Yield the batches of a pass in groups that may run together."""
-    groups = grouped(run.feed.batches(), functools.partial(_steps_together, run))
+    batches, run.skip = itertools.islice(run.feed.batches(), run.skip, None), 0
+    groups = grouped(batches, functools.partial(_steps_together, run))
     while True:
         try:
             group = next(groups, None)

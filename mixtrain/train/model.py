@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -160,6 +161,7 @@ class Model(KerasSaving):
         initial_epoch: int = 0,
         *,
         verbose: Verbose = "auto",
+        resume: str | os.PathLike[str] | None = None,
     ) -> EpochHistory:
         """Train for some epochs.
 
@@ -173,6 +175,8 @@ class Model(KerasSaving):
             initial_epoch: Epochs that were already trained.
             verbose: "auto": a progress bar on a terminal, a line an epoch elsewhere, nothing where a callback prints
                 the loss; 0: nothing; 1: a bar; 2: lines.
+            resume: A folder of checkpoints: the run goes on from the newest whole one, in the middle of an epoch too,
+                as if it had never stopped; from the beginning where there is none. See `load_latest_checkpoint`.
 
         Returns:
             One value an epoch of "loss", and of "loss_scale" and "skipped_steps" with loss scaling.
@@ -182,7 +186,7 @@ class Model(KerasSaving):
             ValueError: A number out of range, a dataset that is empty or has not two columns.
             LossScaleExhausted: Steps kept overflowing.
         """
-        options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose)
+        options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose, resume)
         return self._train(TrainCall("Model.train", epoch, train_dataset, *options))
 
     def fit(
@@ -198,6 +202,7 @@ class Model(KerasSaving):
         initial_epoch: int = 0,
         *,
         verbose: Verbose = "auto",
+        resume: str | os.PathLike[str] | None = None,
     ) -> EpochHistory:
         """Train for some epochs, evaluating in between.
 
@@ -207,7 +212,7 @@ class Model(KerasSaving):
             valid_dataset: What is evaluated on; None for no evaluation.
             valid_frequency: Evaluate after every so many epochs, or after the epochs of this list (from 1).
             callbacks: As in `train`; they are told of evaluations too.
-            dataset_sink_mode, sink_size, initial_epoch, verbose: As in `train`.
+            dataset_sink_mode, sink_size, initial_epoch, verbose, resume: As in `train`.
             valid_dataset_sink_mode: Accepted; evaluation is fed from the host in any case.
 
         Returns:
@@ -220,7 +225,7 @@ class Model(KerasSaving):
         checks.boolean("Model.fit", "valid_dataset_sink_mode", valid_dataset_sink_mode)
         due = due_epochs(valid_frequency)
         evaluation = None if valid_dataset is None else self._evaluation("Model.fit", valid_dataset)
-        options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose)
+        options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose, resume)
         return self._train(TrainCall("Model.fit", epoch, train_dataset, *options), evaluation=evaluation, due=due)
 
     def _train(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from mixtrain import backend, checks, context
 from mixtrain.diagnostics.non_finite import Finding, find_non_finite
 from mixtrain.loss_scale.guard import OverflowGuard
+from mixtrain.serialization.latest import load_latest_checkpoint
 from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.evaluation import Evaluation, evaluate
@@ -37,6 +39,7 @@ class TrainCall:
     sink_size: int
     initial_epoch: int
     verbose: Verbose
+    resume: str | os.PathLike[str] | None = None
 
     def check(self) -> None:
         """Check the numbers and flags.
@@ -131,6 +134,8 @@ def run_training(
         run.evaluate = functools.partial(_evaluate_between, evaluation, run, due, train_network)
     if isinstance(train_network, TrainOneStepCell):
         run.finish = functools.partial(train_network.driver.finish, train_network.weights)
+    if call.resume is not None:
+        _resume(call.where, call.resume, run)
     train_network.set_train(True)
     try:
         with callbacks:
@@ -138,6 +143,23 @@ def run_training(
     finally:
         # Given back now: found by the garbage collector, or at exit, its source in Python may be gone before it.
         run.sink_iterator = None
+
+
+def _resume(where: str, directory: str | os.PathLike[str], run: TrainingRun) -> None:
+    """Load the newest checkpoint of a folder, where it has one, and note how far that run had come."""
+    checkpoint = load_latest_checkpoint(directory, run.arguments.train_network)
+    if checkpoint is None:
+        return
+    if run.feed.size is None:
+        raise checks.fail_value(where, "with resume, the dataset must know its size", None, "a dataset with a length")
+    batches, before = run.arguments.batch_num, checkpoint.run_state.facts.get("batch_num")
+    if batches != before:
+        raise checks.fail_value(
+            where, f"with resume, an epoch must have {before} steps as in {checkpoint.file!r}", batches,
+            "the dataset and the sink_size of that run",
+        )
+    run.arguments.epochs_done = checkpoint.initial_epoch
+    run.arguments.batches_done = checkpoint.initial_step
 
 
 def _take_up(call: TrainCall, run: TrainingRun, epochs: int) -> None:
