@@ -89,7 +89,14 @@ from mixtrain.loss_scale.manager import DynamicLossScaleManager, FixedLossScaleM
 from mixtrain.ops import grad, is_tensor, value_and_grad
 from mixtrain.precision.request import to_float
 from mixtrain.seed import get_seed, set_seed
-from mixtrain.serialization import export, load, load_checkpoint, load_param_into_net, save_checkpoint
+from mixtrain.serialization import (
+    export,
+    load,
+    load_checkpoint,
+    load_latest_checkpoint,
+    load_param_into_net,
+    save_checkpoint,
+)
 from mixtrain.train import SummaryRecord
 from mixtrain.train.callback import (
     BackupAndRestore,
@@ -197,6 +204,7 @@ __all__ = [
     "jit",
     "load",
     "load_checkpoint",
+    "load_latest_checkpoint",
     "load_param_into_net",
     "log",
     "ms_function",

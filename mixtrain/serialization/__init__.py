@@ -3,7 +3,17 @@
 from mixtrain.serialization.checkpoint import Checkpoint, RunState
 from mixtrain.serialization.export import export, load
 from mixtrain.serialization.into_net import load_param_into_net
+from mixtrain.serialization.latest import load_latest_checkpoint
 from mixtrain.serialization.read import load_checkpoint
 from mixtrain.serialization.save import save_checkpoint
 
-__all__ = ["Checkpoint", "RunState", "export", "load", "load_checkpoint", "load_param_into_net", "save_checkpoint"]
+__all__ = [
+    "Checkpoint",
+    "RunState",
+    "export",
+    "load",
+    "load_checkpoint",
+    "load_latest_checkpoint",
+    "load_param_into_net",
+    "save_checkpoint",
+]

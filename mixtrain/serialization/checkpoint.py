@@ -62,3 +62,9 @@ class Checkpoint(dict[str, Any]):
         epoch, batch_num = self.epoch or 0, self.run_state.facts.get("batch_num") or 0
         complete = epoch == 0 or (batch_num > 0 and (self.step or 0) % batch_num == 0)
         return epoch if complete else epoch - 1
+
+    @property
+    def initial_step(self) -> int:
+        """How many batches of the epoch after `initial_epoch` were trained on."""
+        batch_num = self.run_state.facts.get("batch_num") or 0
+        return (self.step or 0) % batch_num if batch_num and self.epoch else 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterable, Iterator
@@ -13,12 +14,18 @@ from typing import BinaryIO, Final
 from mixtrain import checks
 from mixtrain.errors import CheckpointError
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 # Opening neither waits for the other end of a pipe nor makes a terminal this process's own.
 _FLAGS: Final = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
 _KINDS: Final[tuple[tuple[int, str], ...]] = (
     (stat.S_IFDIR, "a directory"), (stat.S_IFCHR, "a character device"), (stat.S_IFBLK, "a block device"),
     (stat.S_IFIFO, "a pipe"), (stat.S_IFSOCK, "a socket"),
 )
+_TEMPORARY: Final = re.compile(r"\..+\.(\d+)\.[0-9a-f]{8}\.tmp")
 _MISSING: Final = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 
@@ -96,6 +103,7 @@ def write_whole(path: str, buffers: Iterable[bytes | memoryview]) -> None:
     temporary = os.path.join(folder, f".{name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
     try:
         with open(temporary, "xb") as file:
+            _lock(file)
             for buffer in buffers:
                 file.write(buffer)
             file.flush()
@@ -105,3 +113,36 @@ def write_whole(path: str, buffers: Iterable[bytes | memoryview]) -> None:
         if os.path.exists(temporary):
             os.remove(temporary)
         raise
+
+
+def remove_leftovers(folder: str) -> None:
+    """Remove what `write_whole` left half written in a folder where its process was killed."""
+    for name in os.listdir(folder):
+        match = _TEMPORARY.fullmatch(name)
+        if match is not None and not _is_alive(int(match.group(1))):
+            path = os.path.join(folder, name)
+            with contextlib.suppress(OSError), open(path, "rb") as file:
+                # A process of another machine holds the lock for as long as it writes.
+                if _lock(file):
+                    os.remove(path)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
+def _lock(file: BinaryIO) -> bool:
+    """Lock a file until it is closed, where the system can; return whether it is locked."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

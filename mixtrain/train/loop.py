@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import math
+import os
 import sys
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -12,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from mixtrain import backend, context
+from mixtrain import backend, checks, context
 from mixtrain.diagnostics.non_finite import Finding, find_non_finite
 from mixtrain.loss_scale.guard import OverflowGuard
+from mixtrain.serialization.latest import load_latest_checkpoint
 from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.compiled_networks import CompiledNetworks
@@ -68,6 +71,8 @@ class TrainingLoop:
         self._feed = feed
         self._sink = SinkData(feed, skip) if training.sink else None
         self._step = 0
+        # Batches of the first epoch that are left out: those that an interrupted run has trained on.
+        self._skip = 0
         # What callbacks see of it, and stop it by.
         listed = as_list(training.callbacks)
         verbose = resolved(training.verbose, listed)
@@ -103,6 +108,8 @@ class TrainingLoop:
         """
         history = EpochHistory()
         warned = False
+        if self._training.resume is not None:
+            self._resume(self._training.where, self._training.resume)
         self._mode.set(True)
         with contextlib.ExitStack() as stack:
             stack.callback(self._close)
@@ -131,17 +138,36 @@ class TrainingLoop:
 
     def _first_epoch(self) -> int:
         """Return the number of the first epoch; a later one where a callback put back a run that was interrupted."""
-        done = int(self._arguments.get("epochs_done", 0))
-        if done <= self._training.initial_epoch:
+        done, batches = int(self._arguments.get("epochs_done", 0)), int(self._arguments.get("batches_done", 0))
+        if (done, batches) < (self._training.initial_epoch, 1):
             return self._training.initial_epoch + 1
         self._feed, skip = self._training.feed_after(done)
         if self._training.sink:
             self._sink = SinkData(self._feed, skip)
+        # A step has the number that it has in a run from the first batch of its epoch on.
+        self._skip = self._step = batches
         return done + 1
+
+    def _resume(self, where: str, directory: str | os.PathLike[str]) -> None:
+        """Load the newest checkpoint of a folder, where it has one, and note how far that run had come."""
+        checkpoint = load_latest_checkpoint(directory, self._train_network)
+        if checkpoint is None:
+            return
+        if self._feed.size is None:
+            raise checks.fail_value(
+                where, "with resume, the dataset must know its size", None, "a dataset with a length"
+            )
+        batches, before = self._arguments.batch_num, checkpoint.run_state.facts.get("batch_num")
+        if batches != before:
+            raise checks.fail_value(
+                where, f"with resume, an epoch must have {before} steps as in {checkpoint.file!r}", batches,
+                "the dataset and the sink_size of that run",
+            )
+        self._arguments._set(epochs_done=checkpoint.initial_epoch, batches_done=checkpoint.initial_step)
 
     def _run_epoch(self, epoch: int) -> StepRecords:
         """Run the calls of an epoch; return the records of its steps."""
-        epoch_records, first = EpochRecords(), self._step
+        epoch_records, first = EpochRecords(), self._step - self._skip
         with contextlib.closing(self._host_calls(epoch) if self._sink is None else self._sink_calls(epoch)) as calls:
             for batch, call, count in calls:
                 self._arguments._set(cur_step_num=self._step + count, train_dataset_element=batch)
@@ -184,7 +210,8 @@ class TrainingLoop:
 
     def _groups(self, epoch: int) -> Iterator[Sequence[Batch]]:
         """Yield the batches of a pass in groups that may run together."""
-        groups = grouped(self._feed.batches(), self._steps_together)
+        batches, self._skip = itertools.islice(self._feed.batches(), self._skip, None), 0
+        groups = grouped(batches, self._steps_together)
         while True:
             try:
                 group = next(groups, None)

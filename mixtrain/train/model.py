@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -164,6 +165,7 @@ class Model(KerasCalls):
         initial_epoch: int = 0,
         *,
         verbose: Verbose = "auto",
+        resume: str | os.PathLike[str] | None = None,
     ) -> EpochHistory:
         """Train for some epochs.
 
@@ -177,6 +179,8 @@ class Model(KerasCalls):
             initial_epoch: Epochs that were already trained.
             verbose: "auto": a progress bar on a terminal, a line an epoch elsewhere, nothing where a callback prints
                 the loss; 0: nothing; 1: a bar; 2: lines.
+            resume: A folder of checkpoints: the run goes on from the newest whole one, in the middle of an epoch too,
+                as if it had never stopped; from the beginning where there is none. See `load_latest_checkpoint`.
 
         Returns:
             One value an epoch of "loss", and of "loss_scale" and "skipped_steps" with loss scaling.
@@ -187,7 +191,7 @@ class Model(KerasCalls):
             LossScaleExhausted: Steps kept overflowing.
         """
         options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose)
-        return self._loop(Training("Model.train", epoch, train_dataset, *options)).run()
+        return self._loop(Training("Model.train", epoch, train_dataset, *options, resume=resume)).run()
 
     def fit(
         self,
@@ -202,6 +206,7 @@ class Model(KerasCalls):
         initial_epoch: int = 0,
         *,
         verbose: Verbose = "auto",
+        resume: str | os.PathLike[str] | None = None,
         x: Any = None,
         y: Any = None,
         batch_size: int | None = None,
@@ -225,7 +230,7 @@ class Model(KerasCalls):
             valid_frequency: Evaluate after every so many epochs, or after the epochs of this list (from 1). Or Keras's
                 epochs.
             callbacks: As in `train`; they are told of evaluations too.
-            dataset_sink_mode, sink_size, initial_epoch, verbose: As in `train`.
+            dataset_sink_mode, sink_size, initial_epoch, verbose, resume: As in `train`.
             valid_dataset_sink_mode: Accepted; evaluation is fed from the host in any case.
             x: An array, a structure of arrays, or a dataset of batches.
             y: Labels; None where `x` is a dataset.
@@ -270,7 +275,7 @@ class Model(KerasCalls):
         if keras_style is not None:
             epoch, train_dataset, valid_dataset, valid_frequency = epochs_and_data(**keras_style)
         options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose)
-        training = Training("Model.fit", epoch, train_dataset, *options, valid_frequency)
+        training = Training("Model.fit", epoch, train_dataset, *options, valid_frequency, resume)
         evaluation, style = None, {"in_keras_style": keras_style is not None}
         if valid_dataset is not None:
             evaluation = self._evaluation("Model.fit", valid_dataset, **style)

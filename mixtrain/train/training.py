@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,6 +33,7 @@ class Training:
     initial_epoch: int
     verbose: Verbose
     valid_frequency: int | Sequence[int] = 1
+    resume: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         checks.integer(self.where, "epoch", self.epoch, at_least=1)

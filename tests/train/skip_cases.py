@@ -257,11 +257,11 @@ def batches_of(case: Case) -> list[tuple[np.ndarray, np.ndarray]]:
         x = draw.standard_normal((ROWS, *shape)).astype(np.float32)
         y = draw.standard_normal((ROWS, 2)).astype(np.float32)
         fault = case.faults.get(number)
-        if fault == "inf label":
-            y[0, 1] = np.inf
-        elif fault == "one inf":
+        if fault == "inf label" or fault and case.kind in ("series", "images"):
+            y[0, 1] = np.inf  # Dropout may leave out all of an input.
+        if fault == "one inf":
             x.reshape(-1)[3] = np.inf
-        elif fault is not None:
+        elif fault in ("inf", "nan"):
             x[:] = np.float32(fault)
         found.append((x, y))
     return found

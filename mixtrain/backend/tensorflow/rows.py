@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from mixtrain.backend.rows import CheckedRows, Row, same_shapes
+from mixtrain.backend.tensorflow.generated import dataset_of
 
 _MAX_ROWS = 64
 _MAX_BYTES = 1 << 20
@@ -29,7 +30,7 @@ class PythonRows(CheckedRows):
     def dataset(self) -> tf.data.Dataset:
         """The rows as TensorFlow's own stream."""
         blocks = tuple(tf.TensorSpec([None, *spec.shape], spec.dtype) for spec in self.specs)
-        dataset = tf.data.Dataset.from_generator(self.blocks, output_signature=blocks).unbatch()
+        dataset = dataset_of(self.blocks, blocks).unbatch()
         if self.size is None:
             return dataset
         count = tf.data.INFINITE_CARDINALITY if self.size == math.inf else int(self.size)

@@ -60,7 +60,7 @@ class BackupAndRestore(Callback):
     def on_train_begin(self, run_context: RunContext) -> None:
         """Load the file, where there is one, and have the loop go on after its epoch."""
         arguments = run_context.original_args()
-        if os.path.exists(self.backup_file):
+        if arguments.get("epochs_done") is None and os.path.exists(self.backup_file):
             checkpoint = load_checkpoint(self.backup_file, arguments.train_network)
             arguments.epochs_done = checkpoint.epoch or 0
 

@@ -28,10 +28,10 @@ class OnRequestExit(Callback):
     """Ends training or an evaluation after the step, or call, during which the process is asked to exit.
 
     The files go to ``rank_0`` in the folder: ``Net_train.ckpt``, with all that a resumed run needs, or
-    ``Net_eval.ckpt``. A run that finds the first goes on from it after the last epoch that was complete; an evaluation
-    by `Model.eval` that finds either evaluates its parameters. While it runs the signal is this callback's, and
-    afterwards whose it was before. (MindSpore heeds the signal before the last step only with
-    ``MS_ENABLE_GRACEFUL_EXIT=1``, and begins again with the first epoch.)
+    ``Net_eval.ckpt``. A run that finds the first goes on from it, in the middle of an epoch too; an evaluation by
+    `Model.eval` that finds either evaluates its parameters. While it runs the signal is this callback's, and afterwards
+    whose it was before: the process exits with the status of its own script. (MindSpore heeds the signal before the
+    last step only with ``MS_ENABLE_GRACEFUL_EXIT=1``, and begins again with the first epoch.)
 
     Args:
         save_ckpt: Whether a checkpoint is written, and read.
@@ -99,8 +99,10 @@ class OnRequestExit(Callback):
         """Listen to the signal, and take up the run whose file is there."""
         self._listen()
         arguments = run_context.original_args()
-        if self.save_ckpt and os.path.isfile(f"{self.train_name}.ckpt"):
-            arguments.epochs_done = load_checkpoint(f"{self.train_name}.ckpt", arguments.train_network).initial_epoch
+        resumed = arguments.get("epochs_done") is not None
+        if self.save_ckpt and not resumed and os.path.isfile(f"{self.train_name}.ckpt"):
+            checkpoint = load_checkpoint(f"{self.train_name}.ckpt", arguments.train_network)
+            arguments.epochs_done, arguments.batches_done = checkpoint.initial_epoch, checkpoint.initial_step
 
     def on_train_step_end(self, run_context: RunContext) -> None:
         """Save and end the run, where that was asked for."""

@@ -69,13 +69,15 @@ def test_a_run_asked_to_exit_at_the_end_of_an_epoch_goes_on_as_if_it_had_not_bee
     assert dict(rest) == {name: values[2:] for name, values in whole.items()}
 
 
-def test_a_run_asked_within_an_epoch_ends_after_the_step_and_repeats_the_epoch(tmp_path: pathlib.Path) -> None:
+def test_a_run_asked_within_an_epoch_ends_after_the_step_and_goes_on_with_the_next(tmp_path: pathlib.Path) -> None:
     asking, stopping = Ask(5), OnRequestExit(save_mindir=False, file_name="dense", directory=tmp_path)
     part = _model().fit(4, BATCHES, BATCHES, callbacks=[asking, stopping], verbose=0)
     assert asking.seen == 1, "the evaluation after it ended with its first batch"
     assert part.epoch == [1, 2]
     assert load_checkpoint(tmp_path / "rank_0" / "dense_train.ckpt").step == 5
-    assert _model().train(4, BATCHES, stopping, verbose=0).epoch == [2, 3, 4]
+    rest, whole = _model().train(4, BATCHES, stopping, verbose=0), _model().train(4, BATCHES, verbose=0)
+    assert rest.epoch == [2, 3, 4]
+    assert rest["loss"][1:] == whole["loss"][2:], "the epoch it broke off in has its last step alone"
 
 
 @pytest.mark.tensorflow

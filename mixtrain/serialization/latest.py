@@ -1,0 +1,78 @@
+"""`load_latest_checkpoint`: the newest whole checkpoint of a folder, whatever ended the process that wrote there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import warnings
+from typing import Any, Final
+
+from mixtrain import checks
+from mixtrain.errors import CheckpointError
+from mixtrain.serialization.checkpoint import Checkpoint
+from mixtrain.serialization.files import remove_leftovers
+from mixtrain.serialization.into_net import load_param_into_net
+from mixtrain.serialization.read import read_checkpoint
+
+_WHERE: Final = "load_latest_checkpoint"
+# `OnRequestExit` writes into a folder of this name.
+_FOLDERS: Final = ("", "rank_0")
+
+
+def load_latest_checkpoint(directory: str | os.PathLike[str], net: Any = None) -> Checkpoint | None:
+    """Read the newest whole checkpoint that a run wrote into a folder.
+
+    Files of `ModelCheckpoint`, `BackupAndRestore` and `OnRequestExit` (in ``rank_0``) are looked at, the newest first.
+    A damaged one is left out with a warning; files that no run wrote, and those that `ModelCheckpoint` leaves after an
+    exception, without one. What a process that was killed left half written is removed.
+
+    Args:
+        directory: The folder.
+        net: A network, or ``model.train_network``, that it is loaded into; None for none.
+
+    Returns:
+        The checkpoint; None where the folder has none, or does not exist yet.
+
+    Raises:
+        TypeError: `directory` is not a path.
+        NotADirectoryError: It is a file.
+        RuntimeError: The checkpoint does not fit `net`.
+
+    Example:
+        >>> import tempfile
+        >>> load_latest_checkpoint(tempfile.mkdtemp()) is None
+        True
+    """
+    checks.instance(_WHERE, "directory", directory, (str, os.PathLike), 'directory="./checkpoints"')
+    root = os.path.realpath(os.fspath(directory))
+    if os.path.exists(root) and not os.path.isdir(root):
+        raise NotADirectoryError(f"{_WHERE}: expected a folder; got the file {root!r}. Write its folder.")
+    for path in _newest_first(root):
+        try:
+            checkpoint = read_checkpoint(path)
+        except (CheckpointError, OSError) as error:
+            warnings.warn(f"{_WHERE}: {path!r} is left out: {error}", stacklevel=2)
+            continue
+        except ValueError:  # Another process has removed it meanwhile.
+            continue
+        if checkpoint.epoch is not None:
+            if net is not None:
+                load_param_into_net(net, checkpoint)
+            return checkpoint
+    return None
+
+
+def _newest_first(root: str) -> list[str]:
+    found: list[tuple[int, list[int], str]] = []
+    for folder in (os.path.join(root, name) for name in _FOLDERS):
+        if not os.path.isdir(folder):
+            continue
+        remove_leftovers(folder)
+        for name in os.listdir(folder):
+            if name.endswith(".ckpt") and not name.endswith("_breakpoint.ckpt"):
+                path = os.path.join(folder, name)
+                with contextlib.suppress(OSError):
+                    # Of files written within one tick of the clock the numbers of epoch and step decide.
+                    found.append((os.stat(path).st_mtime_ns, [int(part) for part in re.findall(r"\d+", name)], path))
+    return [path for *_, path in sorted(found, reverse=True)]
