@@ -78,7 +78,6 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         pipeline_from_rows,
         wrap_pipeline,
     )
-    from mixtrain.backend.tensorflow.summary import EventWriter
     from mixtrain.backend.tensorflow.tensor import (
         BACKEND_TENSORS,
         TENSOR_TYPES,
@@ -153,7 +152,6 @@ else:
         pipeline_from_rows,
         wrap_pipeline,
     )
-    from mixtrain.backend.jax.summary import EventWriter
     from mixtrain.backend.jax.tensor import (
         BACKEND_TENSORS,
         TENSOR_TYPES,
@@ -187,7 +185,6 @@ __all__ = [
     "CompiledSteps",
     "DeviceFacts",
     "EndOfStream",
-    "EventWriter",
     "ExampleColumn",
     "Examples",
     "GroupFacts",
