@@ -135,11 +135,6 @@ def graph_mode() -> bool:
     return bool(_settings.mode == GRAPH_MODE)
 
 
-def requested_device() -> str | None:
-    """Return the device target that a script asked for, or None where it asked for none."""
-    return _settings.device_target
-
-
 def warn_missing_device(used: str) -> None:
     """Warn, once, that the device a script asked for is not here, and name the one in use."""
     target = _settings.device_target

@@ -79,7 +79,6 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         pipeline_from_rows,
         wrap_pipeline,
     )
-    from mixtrain.backend.tensorflow.summary import EventWriter
     from mixtrain.backend.tensorflow.tensor import (
         BACKEND_TENSORS,
         TENSOR_TYPES,
@@ -155,7 +154,6 @@ else:
         pipeline_from_rows,
         wrap_pipeline,
     )
-    from mixtrain.backend.jax.summary import EventWriter
     from mixtrain.backend.jax.tensor import (
         BACKEND_TENSORS,
         TENSOR_TYPES,
@@ -189,7 +187,6 @@ __all__ = [
     "CompiledSteps",
     "DeviceFacts",
     "EndOfStream",
-    "EventWriter",
     "ExampleColumn",
     "Examples",
     "GroupFacts",

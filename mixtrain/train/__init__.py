@@ -1,24 +1,7 @@
 """The facade and what turns it: Model, its loop, feeds, callbacks and metrics."""
 
-from mixtrain.train import callback, metrics
-from mixtrain.train.callback import (
-    BackupAndRestore,
-    Callback,
-    CheckpointConfig,
-    EarlyStopping,
-    History,
-    LambdaCallback,
-    LearningRateScheduler,
-    LossMonitor,
-    LossScaleMonitor,
-    ModelCheckpoint,
-    OnRequestExit,
-    ReduceLROnPlateau,
-    SummaryCollector,
-    TimeMonitor,
-)
-from mixtrain.train.history import EpochHistory
-from mixtrain.train.metrics import (
+from mixtrain.nn import metrics
+from mixtrain.nn.metrics import (
     F1,
     MAE,
     MSE,
@@ -43,6 +26,24 @@ from mixtrain.train.metrics import (
     names,
     rearrange_inputs,
 )
+from mixtrain.train import callback
+from mixtrain.train.callback import (
+    BackupAndRestore,
+    Callback,
+    CheckpointConfig,
+    EarlyStopping,
+    History,
+    LambdaCallback,
+    LearningRateScheduler,
+    LossMonitor,
+    LossScaleMonitor,
+    ModelCheckpoint,
+    OnRequestExit,
+    ReduceLROnPlateau,
+    SummaryCollector,
+    TimeMonitor,
+)
+from mixtrain.train.history import EpochHistory
 from mixtrain.train.model import Model
 from mixtrain.train.records import StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext

@@ -163,7 +163,8 @@ class TrainingLoop:
                 where, f"with resume, an epoch must have {before} steps as in {checkpoint.file!r}", batches,
                 "the dataset and the sink_size of that run",
             )
-        self._arguments._set(epochs_done=checkpoint.initial_epoch, batches_done=checkpoint.initial_step)
+        arguments = self._arguments
+        arguments.epochs_done, arguments.batches_done = checkpoint.initial_epoch, checkpoint.initial_step
 
     def _run_epoch(self, epoch: int) -> StepRecords:
         """Run the calls of an epoch; return the records of its steps."""

@@ -14,6 +14,7 @@ from mixtrain import backend, checks
 from mixtrain.boundary import is_any_tensor
 from mixtrain.summaries import begin_recording, end_recording, take_values
 from mixtrain.train.callback.checkpoint_files import make_folder
+from mixtrain.train.event_writer import EventWriter
 
 _RecordT = TypeVar("_RecordT", bound="SummaryRecord")
 _WHERE: Final = "SummaryRecord"
@@ -71,7 +72,7 @@ class SummaryRecord:
         self.raise_exception = checks.boolean(_WHERE, "raise_exception", raise_exception)
         self._exports_tensors = check_export_options(_WHERE, export_options)
         self._folder = make_folder(_WHERE, log_dir)
-        self._writer = backend.EventWriter(self._folder, file_suffix)
+        self._writer = EventWriter(self._folder, file_suffix)
         self._waiting: dict[tuple[str, str], np.ndarray] = {}
         self._mode = "train"
         self._closed = self._full = False

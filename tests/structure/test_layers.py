@@ -40,7 +40,7 @@ BOTTOM = LAYERS[0]
 BACKENDS = {"tensorflow": {"tensorflow"}, "jax": {"jax", "jaxlib"}}
 # Each says why, and a test of its own fails when the name moves.
 PRIVATE_KERAS = {"backend/jax/tensor.py"}
-OPTIONAL = {"PIL", "matplotlib", "onnx", "tf2onnx"}
+OPTIONAL = {"PIL", "matplotlib", "onnx", "tensorboard", "tf2onnx"}
 
 
 def package_of(name: str) -> str:

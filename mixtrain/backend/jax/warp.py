@@ -1,4 +1,4 @@
-"""Images (H, W, C) seen through an affine map: rotation, shear, scale and shift."""
+"""Images (H, W, C) seen through an affine map."""
 
 from __future__ import annotations
 
@@ -12,40 +12,10 @@ from mixtrain.backend.jax.space import exact, known_size, space
 Sampling = Literal["nearest", "linear"]
 
 
-def rotation(degrees: Any, center: tuple[Any, Any], shift: tuple[Any, Any] = (0.0, 0.0)) -> Any:
-    """Return the map, from a place in the result to one in the image, of a turn against the clock.
-
-    Args:
-        degrees: The angle.
-        center: x and y of what stays; `shift` moves it afterwards.
-        shift: By how much the result is moved.
-    """
-    xp, (angle,) = _angles(degrees)
-    cosine, sine = xp.cos(angle), xp.sin(angle)
-    return _around(center, shift, cosine, -sine, sine, cosine)
-
-
-def affine(degrees: Any, center: tuple[Any, Any], shift: tuple[Any, Any], scale: Any, shear: tuple[Any, Any]) -> Any:
-    """Return the map, from result to image, of shear, scale, a turn with the clock and a shift."""
-    xp, (angle, across, down) = _angles(degrees, *shear)
-    a = xp.cos(angle - down) / xp.cos(down)
-    b = -xp.cos(angle - down) * xp.tan(across) / xp.cos(down) - xp.sin(angle)
-    c = xp.sin(angle - down) / xp.cos(down)
-    d = -xp.sin(angle - down) * xp.tan(across) / xp.cos(down) + xp.cos(angle)
-    # Of determinant 1, so that its inverse needs no division but by the scale.
-    return _around(center, shift, d / scale, -b / scale, -c / scale, a / scale)
-
-
-def _angles(*degrees: Any) -> tuple[Any, list[Any]]:
-    xp, *values = space(*degrees)
-    return xp, [xp.asarray(value, np.float32) * np.float32(3.141592653589793 / 180.0) for value in values]
-
-
-def _around(center: tuple[Any, Any], shift: tuple[Any, Any], a: Any, b: Any, c: Any, d: Any) -> Any:
-    xp, *values = space(*center, *shift, a, b, c, d)
-    x, y, to_x, to_y, a, b, c, d = (xp.asarray(value, np.float32) for value in values)
-    to_x, to_y = x + to_x, y + to_y
-    return xp.stack([a, b, x - a * to_x - b * to_y, c, d, y - c * to_x - d * to_y])
+def floats(*values: Any) -> tuple[Any, list[Any]]:
+    """Return a namespace with `cos`, `sin`, `tan` and `stack`, and numbers as float32 of the kind that it takes."""
+    xp, *found = space(*values)
+    return xp, [xp.asarray(value, np.float32) for value in found]
 
 
 def warp(
@@ -57,7 +27,7 @@ def warp(
 
     Args:
         image: (H, W, C).
-        places: What `rotation` or `affine` returned.
+        places: Its two rows (6,): from x, y and 1 in the result to x, and to y, in the image.
         sampling: The nearest pixel, or a mean of four.
         fill: What is beyond the border: one value, or one per channel.
         size: Height and width of the result; by default those of the image.

@@ -1,4 +1,4 @@
-"""Images (H, W, C) seen through an affine map: rotation, shear, scale and shift."""
+"""Images (H, W, C) seen through an affine map."""
 
 from __future__ import annotations
 
@@ -11,34 +11,9 @@ from mixtrain.backend.tensorflow.images import saturate, size_of
 Sampling = Literal["nearest", "linear"]
 
 
-def rotation(degrees: Any, center: tuple[Any, Any], shift: tuple[Any, Any] = (0.0, 0.0)) -> Any:
-    """Return the map, from a place in the result to one in the image, of a turn against the clock.
-
-    Args:
-        degrees: The angle.
-        center: x and y of what stays; `shift` moves it afterwards.
-        shift: By how much the result is moved.
-    """
-    angle = tf.cast(degrees, tf.float32) * (3.141592653589793 / 180.0)
-    cosine, sine = tf.cos(angle), tf.sin(angle)
-    return _around(center, shift, cosine, -sine, sine, cosine)
-
-
-def affine(degrees: Any, center: tuple[Any, Any], shift: tuple[Any, Any], scale: Any, shear: tuple[Any, Any]) -> Any:
-    """Return the map, from result to image, of shear, scale, a turn with the clock and a shift."""
-    angle, across, down = (tf.cast(value, tf.float32) * (3.141592653589793 / 180.0) for value in (degrees, *shear))
-    a = tf.cos(angle - down) / tf.cos(down)
-    b = -tf.cos(angle - down) * tf.tan(across) / tf.cos(down) - tf.sin(angle)
-    c = tf.sin(angle - down) / tf.cos(down)
-    d = -tf.sin(angle - down) * tf.tan(across) / tf.cos(down) + tf.cos(angle)
-    # Of determinant 1, so that its inverse needs no division but by the scale.
-    return _around(center, shift, d / scale, -b / scale, -c / scale, a / scale)
-
-
-def _around(center: tuple[Any, Any], shift: tuple[Any, Any], a: Any, b: Any, c: Any, d: Any) -> Any:
-    x, y = (tf.cast(value, tf.float32) for value in center)
-    to_x, to_y = x + tf.cast(shift[0], tf.float32), y + tf.cast(shift[1], tf.float32)
-    return tf.stack([a, b, x - a * to_x - b * to_y, c, d, y - c * to_x - d * to_y])
+def floats(*values: Any) -> tuple[Any, list[Any]]:
+    """Return a namespace with `cos`, `sin`, `tan` and `stack`, and numbers as float32 of the kind that it takes."""
+    return tf, [tf.cast(value, tf.float32) for value in values]
 
 
 def warp(
@@ -50,7 +25,7 @@ def warp(
 
     Args:
         image: (H, W, C).
-        places: What `rotation` or `affine` returned.
+        places: Its two rows (6,): from x, y and 1 in the result to x, and to y, in the image.
         sampling: The nearest pixel, or a mean of four.
         fill: What is beyond the border: one value, or one per channel.
         size: Height and width of the result; by default those of the image.

@@ -10,6 +10,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import PictureHabit, Seed
+from mixtrain.dataset.vision import affine_map
 from mixtrain.dataset.vision.arguments import color, degrees_range, limits, word
 from mixtrain.dataset.vision.enums import Inter
 from mixtrain.dataset.vision.operation import ImageOperation
@@ -42,13 +43,13 @@ class _Turn(ImageOperation):
         rows, columns = backend.images.size_of(image)
         middle = _middle(image)
         if not self.expand:
-            places = backend.warp.rotation(degrees, self.center or middle)
+            places = affine_map.rotation(degrees, self.center or middle)
             return backend.warp.warp(image, places, self.sampling, self.fill_value)
         angle = keras.ops.cast(degrees, "float32") * (math.pi / 180.0)
         across, down = keras.ops.abs(keras.ops.cos(angle)), keras.ops.abs(keras.ops.sin(angle))
         height, width = keras.ops.cast(rows, "float32"), keras.ops.cast(columns, "float32")
         wide, high = height * down + width * across, height * across + width * down
-        places = backend.warp.rotation(degrees, middle, ((wide - width) / 2.0, (high - height) / 2.0))
+        places = affine_map.rotation(degrees, middle, ((wide - width) / 2.0, (high - height) / 2.0))
         size = keras.ops.cast(keras.ops.round(high), "int32"), keras.ops.cast(keras.ops.round(wide), "int32")
         return backend.warp.warp(image, places, self.sampling, self.fill_value, size)
 
@@ -247,7 +248,7 @@ def _warped(
     image: Any, degrees: Any, translate: Any, scale: Any, shear: Any, how: backend.warp.Sampling, fill: tuple[int, ...]
 ) -> Any:
     rows, columns = (keras.ops.cast(size, "float32") for size in backend.images.size_of(image))
-    places = backend.warp.affine(
+    places = affine_map.affine(
         degrees, _middle(image), (translate[0] * columns, translate[1] * rows), scale, shear
     )
     return backend.warp.warp(image, places, how, fill)

@@ -1,14 +1,16 @@
-"""The event files that are written without TensorFlow: TensorFlow reads them, checksums and all."""
+"""Event files: TensorFlow reads them, checksums and all; without TensorBoard there is an error that says so."""
 
 from __future__ import annotations
 
 import pathlib
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
-from mixtrain.backend.jax.summary import EventWriter
+import mixtrain
+from mixtrain.train.event_writer import EventWriter
 
 pytestmark = pytest.mark.tensorflow
 tf = pytest.importorskip("tensorflow")
@@ -44,3 +46,20 @@ def test_every_kind_of_value_is_read_back(tmp_path: pathlib.Path) -> None:
         np.testing.assert_array_equal(tf.io.decode_png(encoded), picture)
     assert spread.shape == (30, 3) and spread[:, 2].sum() == 60
     assert note.tolist() == [b"of text"]
+
+
+def test_bfloat16_is_written_as_float32(tmp_path: pathlib.Path) -> None:
+    writer = EventWriter(str(tmp_path))
+    writer.tensor("x", tf.constant([1.5, 2.5], tf.bfloat16).numpy(), 1)
+    writer.close()
+    _, event = _events(writer.path)
+    assert tf.make_ndarray(event.summary.value[0].tensor).tolist() == [1.5, 2.5]
+
+
+def test_without_tensorboard_the_error_says_what_to_install(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboard.compat.proto.event_pb2", None)
+    with pytest.raises(ImportError, match=r'SummaryRecord: .* Write pip install "mixtrain\[summary\]"'):
+        with mixtrain.SummaryRecord(str(tmp_path)):
+            pass
