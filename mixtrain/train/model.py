@@ -99,7 +99,12 @@ class Model(KerasSaving):
             if optimizer is None:
                 optimizer = brought.optimizer
         if isinstance(optimizer, str):
-            optimizer = keras.optimizers.get(optimizer)
+            try:
+                optimizer = keras.optimizers.get(optimizer)
+            except ValueError:
+                raise checks.fail_value(
+                    "Model", "optimizer must be the name of one of Keras's optimizers", optimizer, 'optimizer="adam"'
+                ) from None
         found = model_metrics(network, loss_fn, metrics, weighted_metrics)
         if found and eval_network is None and loss_fn is None and not isinstance(network, keras.Layer):
             raise checks.fail_value(
@@ -279,15 +284,15 @@ class Model(KerasSaving):
             The network's outputs, floats in float32.
 
         Raises:
-            TypeError: No input was given.
+            TypeError: No input was given, or no batch.
 
         Example:
             >>> import numpy as np, mixtrain.nn as nn
             >>> tuple(Model(nn.Dense(2, 3)).predict(np.ones((4, 2), np.float32)).shape)
             (4, 3)
         """
-        if not inputs:
-            raise checks.fail_type("Model.predict", "an input must be given", inputs, "model.predict(data)")
+        if not inputs or inputs[0] is None or isinstance(inputs[0], str):
+            raise checks.fail_type("Model.predict", "a batch must be given", inputs, "model.predict(data)")
         if len(inputs) == 1 and type(inputs[0]) is np.ndarray:
             # The common case, without a walk through a structure.
             wants, tensors = self._networks.of_cells, (backend.to_tensor(inputs[0]),)
