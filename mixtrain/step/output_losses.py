@@ -172,7 +172,12 @@ def _needed(loss_fn: Any, keras_network: bool) -> LossCall:
     if isinstance(given, str) and given.lower() in ("crossentropy", "ce"):
         return _shaped_crossentropy
     if isinstance(given, str):
-        loss_fn = keras.losses.get(given)
+        try:
+            loss_fn = keras.losses.get(given)
+        except ValueError:
+            raise checks.fail_value(
+                "WithLossCell", "loss_fn must be the name of one of Keras's losses", given, 'loss_fn="mse"'
+            ) from None
     if isinstance(loss_fn, type) or not callable(loss_fn):
         raise checks.fail_type(
             "WithLossCell", "loss_fn must be a Cell, a Keras loss or a function", loss_fn, "loss_fn=nn.MSELoss()"

@@ -225,6 +225,7 @@ def output_indexes(indexes: Sequence[int] | None, eval_network: Any) -> tuple[in
     """
     if indexes is None:
         return (0, 1, 2) if eval_network is None else None
-    if len(indexes) != 3 or not all(isinstance(index, int) for index in indexes):
+    listed = isinstance(indexes, (list, tuple)) and all(isinstance(index, int) for index in indexes)
+    if not listed or len(indexes) != 3:
         raise checks.fail_value("Model", "eval_indexes must be 3 ints", indexes, "eval_indexes=[0, 1, 2]")
     return tuple(indexes)  # type: ignore[return-value]

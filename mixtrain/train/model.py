@@ -102,7 +102,12 @@ class Model(KerasCalls):
             if optimizer is None:
                 optimizer = brought.optimizer
         if isinstance(optimizer, str):
-            optimizer = keras.optimizers.get(optimizer)
+            try:
+                optimizer = keras.optimizers.get(optimizer)
+            except ValueError:
+                raise checks.fail_value(
+                    "Model", "optimizer must be the name of one of Keras's optimizers", optimizer, 'optimizer="adam"'
+                ) from None
         found = model_metrics(network, loss_fn, metrics, weighted_metrics)
         if found and eval_network is None and loss_fn is None and not isinstance(network, keras.Layer):
             raise checks.fail_value(
@@ -359,15 +364,15 @@ class Model(KerasCalls):
             which is run batch after batch; Tensors for a Cell, and where a Tensor was given; else backend tensors.
 
         Raises:
-            TypeError: No input was given; or options of batches for a network that is run on all rows at once.
+            TypeError: No input was given, or no batch; or options of batches for a network that is run on all rows.
 
         Example:
             >>> import numpy as np, mixtrain.nn as nn
             >>> tuple(Model(nn.Dense(2, 3)).predict(np.ones((4, 2), np.float32)).shape)
             (4, 3)
         """
-        if not inputs:
-            raise checks.fail_type("Model.predict", "an input must be given", inputs, "model.predict(data)")
+        if not inputs or inputs[0] is None or isinstance(inputs[0], str):
+            raise checks.fail_type("Model.predict", "a batch must be given", inputs, "model.predict(data)")
         given = inputs if is_dataset(inputs[0]) else keras.tree.flatten(inputs)
         wants = self._networks.of_cells or any(isinstance(value, boundary.TensorLike) for value in given)
         if len(inputs) == 1 and not wants:

@@ -93,7 +93,7 @@ KERAS_LAYERS: Final[dict[str, Callable[[], Any]]] = {
     "SpectralNormalization": lambda: layers.SpectralNormalization(layers.Dense(WIDTH)),
     "OwnNoise": OwnNoise,
     "Hidden": Hidden,
-    "Normalization of units": lambda: layers.UnitNormalization(),
+    "LayerNormalization": layers.LayerNormalization,
 }
 SERIES_LAYERS: Final[dict[str, Callable[[], Any]]] = {
     "LSTM with dropout": lambda: layers.LSTM(WIDTH, dropout=0.3),

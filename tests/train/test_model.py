@@ -137,7 +137,7 @@ def test_training_mode_is_on_while_training_and_off_while_evaluating_and_predict
         (lambda: _make(metrics={"mse"}).eval([(X,)]), ValueError, "must have 2 columns, data and label; got 1"),
         (lambda: _make(metrics={"mse"}).fit(1, DATA, DATA, 0), ValueError, "valid_frequency must be at least 1; got 0"),
         (lambda: _make(metrics={"mse"}).fit(1, DATA, DATA, "a"), TypeError, "valid_frequency must be an int; got str"),
-        (lambda: _make().predict(), TypeError, "Model.predict: an input must be given"),
+        (lambda: _make().predict(), TypeError, "Model.predict: a batch must be given"),
         (lambda: _make().build(), ValueError, "Model.build: a dataset must be given"),
     ],
 )
