@@ -184,6 +184,10 @@ def as_batch(batch: Any, convert: Callable[[Any], Any] = backend.to_tensor) -> B
 
 def _as_column(column: Any, convert: Callable[[Any], Any]) -> Any:
     """Return a column as a tensor, or as the structure of tensors that a network of several inputs takes."""
+    if isinstance(column, backend.BACKEND_TENSORS):
+        return column  # Most columns, in every step.
+    if isinstance(column, np.ndarray):
+        return convert(column)
     if isinstance(column, (list, tuple)) and isinstance(keras.tree.flatten(column)[0], numbers.Number):
         return tensor("Model", column)
     return keras.tree.lists_to_tuples(keras.tree.map_structure(convert, column))

@@ -61,9 +61,9 @@ class StepRecords:
         values = self._columns[name]
         if values is None or isinstance(values, np.ndarray):
             return values
-        if isinstance(values, list):
-            values = np.stack([backend.to_numpy(value) for value in values])
-        self._columns[name] = found = backend.to_numpy(values)
+        several = isinstance(values, list)
+        found = np.stack([backend.to_numpy(value) for value in values]) if several else backend.to_numpy(values)
+        self._columns[name] = found
         return found
 
     def _filled(self, name: str, default: Any, dtype: Any) -> np.ndarray:

@@ -172,7 +172,7 @@ class Stepper:
 
 def rows_of(batch: Batch) -> Any:
     """Return the number of rows of a batch, an int or, where it is open, a tensor; 1 for one that has no rows."""
-    first = keras.tree.flatten(batch)[0]
+    first: Any = batch[0] if isinstance(batch[0], backend.BACKEND_TENSORS) else keras.tree.flatten(batch)[0]
     if not len(first.shape):
         return 1
     # Asking for the shape of an eager tensor would run an operation.
