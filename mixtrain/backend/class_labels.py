@@ -120,7 +120,7 @@ class ClassLabels:
         return self._rules.get(len(batch))
 
     def forget(self) -> None:
-        """Forget what was known, as the function is traced anew."""
+        """Forget what was known, as the function is retraced."""
         self._rules.clear()
 
     def __call__(self, *batch: Any) -> Any:

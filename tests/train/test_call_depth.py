@@ -17,7 +17,7 @@ from tests.backends import ON_TENSORFLOW
 
 PACKAGE = str(pathlib.Path(mixtrain.__file__).parent)
 BATCH = (np.ones((4, 3), np.float32), np.ones((4, 1), np.float32))
-MOST_FRAMES = 7
+MAX_FRAMES = 7
 
 
 def project_frames() -> int:
@@ -77,13 +77,13 @@ def depths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_a_step_is_at_most_seven_frames_below_train(depths: list[int], options: dict[str, Any]) -> None:
     batch = (*BATCH, np.ones(4, np.float32)) if "sample_weight" in options else BATCH
     model(**options).train(1, [batch] * 5, callbacks=Controlling(), verbose=0)
-    assert len(depths) == 5 and max(depths) <= MOST_FRAMES
+    assert len(depths) == 5 and max(depths) <= MAX_FRAMES
 
 
 def test_callbacks_are_told_at_most_seven_frames_below_train() -> None:
     callbacks = Controlling(), InKeras()
     model(amp_level="O2").fit(1, [BATCH] * 3, [BATCH], callbacks=list(callbacks), verbose=0)
-    assert [max(callback.depths) <= MOST_FRAMES for callback in callbacks] == [True, True]
+    assert [max(callback.depths) <= MAX_FRAMES for callback in callbacks] == [True, True]
 
 
 def test_a_group_of_steps_is_one_call_of_the_stepper(depths: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
