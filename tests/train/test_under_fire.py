@@ -24,6 +24,9 @@ from tests.train.fire_worker import EPOCHS, STATUS, made, run
 
 # One batch overflows, as its data asks for.
 pytestmark = pytest.mark.filterwarnings("ignore:Model. in epoch .* steps were skipped although")
+# Of each kind of run; 5 and 3 were done by hand, `.ci/run` has time for these.
+KILLS = int(os.environ.get("MIXTRAIN_KILLS", "1"))
+SIGNALS = int(os.environ.get("MIXTRAIN_SIGNALS", "1"))
 FEEDS = pytest.mark.parametrize("feed", ["host", "groups", "sink"])
 
 
@@ -155,10 +158,10 @@ def undisturbed(folder: pathlib.Path, feed: str, every: int) -> Any:
 def test_runs_killed_at_random_moments_lose_nothing(feed: str, every: int, tmp_path: pathlib.Path) -> None:
     whole = undisturbed(tmp_path / "whole", feed, every)
     draw, kills, found, folders = random.Random(f"{feed}{every}"), 0, None, 0
-    while kills < 5 or found is None:
+    while kills < KILLS or found is None:
         folder = tmp_path / f"killed{folders}"
         process = started(folder, feed, every)
-        if kills < 5:
+        if kills < KILLS:
             time.sleep(draw.uniform(0.0, 0.5))
             process.kill()
         found = left_by(process)
@@ -178,9 +181,9 @@ def test_runs_that_signals_ask_to_end_save_end_with_their_own_status_and_lose_no
 ) -> None:
     whole = undisturbed(tmp_path / "whole", feed, 1000)
     draw, signals, found, folders = random.Random(f"{feed}{number}"), 0, None, 0
-    while signals < 3 or found is None or found["stopped"]:
+    while signals < SIGNALS or found is None or found["stopped"]:
         process = started(tmp_path / f"asked{folders}", feed, 1000, number)
-        if signals < 3:
+        if signals < SIGNALS:
             time.sleep(draw.uniform(0.0, 0.4))
             process.send_signal(number)
         found = left_by(process)
