@@ -27,6 +27,7 @@ from mixtrain.train.keras_data import is_dataset
 from mixtrain.train.loop import TrainingLoop
 from mixtrain.train.model_metrics import model_metrics
 from mixtrain.train.networks import LossOptions, Networks
+from mixtrain.train.one_thread import use_of
 from mixtrain.train.plan_in_force import PrecisionOptions
 from mixtrain.train.progress import Verbose
 from mixtrain.train.run_context import CallbackArguments, RunContext
@@ -123,6 +124,7 @@ class Model(KerasCalls):
         loss = LossOptions(loss_weights, sample_weight)
         self._networks = Networks(network, loss_fn, optimizer, eval_network, options, loss_scale_manager, loss)
         self._compiled = CompiledNetworks(self._networks)
+        self._use = use_of(network)
         # A network that outlives its Model is as it was before.
         self._lease = self._networks.precision.lease()
         if self._networks.built:
@@ -196,7 +198,9 @@ class Model(KerasCalls):
             LossScaleExhausted: Steps kept overflowing.
         """
         options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose)
-        return self._loop(Training("Model.train", epoch, train_dataset, *options, resume=resume)).run()
+        training = Training("Model.train", epoch, train_dataset, *options, resume=resume)
+        with self._use.of("Model.train"):
+            return self._loop(training).run()
 
     def fit(
         self,
@@ -282,9 +286,10 @@ class Model(KerasCalls):
         options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose)
         training = Training("Model.fit", epoch, train_dataset, *options, valid_frequency, resume)
         evaluation, style = None, {"in_keras_style": keras_style is not None}
-        if valid_dataset is not None:
-            evaluation = self._evaluation("Model.fit", valid_dataset, **style)
-        return self._loop(training, evaluation, **style).run()
+        with self._use.of("Model.fit"):
+            if valid_dataset is not None:
+                evaluation = self._evaluation("Model.fit", valid_dataset, **style)
+            return self._loop(training, evaluation, **style).run()
 
     def _loop(
         self, training: Training, evaluation: Evaluation | None = None, *, in_keras_style: bool = False
@@ -321,8 +326,9 @@ class Model(KerasCalls):
             ValueError: The Model has neither metrics nor a loss, or the dataset is empty.
         """
         checks.boolean("Model.eval", "dataset_sink_mode", dataset_sink_mode)
-        evaluation = self._evaluation("Model.eval", valid_dataset)
-        return self._evaluated(evaluation, callbacks, dataset_sink_mode=dataset_sink_mode)[0]
+        with self._use.of("Model.eval"):
+            evaluation = self._evaluation("Model.eval", valid_dataset)
+            return self._evaluated(evaluation, callbacks, dataset_sink_mode=dataset_sink_mode)[0]
 
     def _evaluation(self, where: str, dataset: Any, *, in_keras_style: bool = False) -> Evaluation:
         feed = Feed(dataset, where)
@@ -343,7 +349,8 @@ class Model(KerasCalls):
         return values, dict(arguments.eval_results)
 
     def _evaluate_all(self, where: str, dataset: Any, callbacks: Any) -> dict[str, Any]:
-        values, results = self._evaluated(self._evaluation(where, dataset, in_keras_style=True), callbacks)
+        with self._use.of(where):
+            values, results = self._evaluated(self._evaluation(where, dataset, in_keras_style=True), callbacks)
         loss = results.get("eval_loss", values.get("loss"))
         rest = {name: value for name, value in values.items() if name != "loss"}
         return rest if loss is None else {"loss": loss, **rest}
@@ -386,7 +393,8 @@ class Model(KerasCalls):
         return boundary.wrapped(outputs) if wants else outputs
 
     def _run(self, inputs: tuple[Any, ...]) -> Any:
-        return self._compiled.predict(inputs)
+        with self._use.of("Model.predict"):
+            return self._compiled.predict(inputs)
 
     def build(
         self,
