@@ -60,7 +60,7 @@ def digest(model: Model) -> dict[str, str]:
     network = model.train_network
     values = parameters_by_name("test", network) | states_by_name(network)
     found = {name: hashlib.sha256(backend.to_numpy(value).tobytes()).hexdigest()[:16] for name, value in values.items()}
-    # Streams that a checkpoint has and a run that was already over has not made are still listed beside the generator.
+    # Streams of `mixtrain.ops`, which this network does not draw from, are listed where an earlier test made them.
     return found | {"seed": json.dumps(seed_state() | {"drawing": []}, sort_keys=True)}
 
 
