@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import math
 import os
 import sys
@@ -211,7 +210,10 @@ class TrainingLoop:
 
     def _groups(self, epoch: int) -> Iterator[Sequence[Batch]]:
         """Yield the batches of a pass in groups that may run together."""
-        batches, self._skip = itertools.islice(self._feed.batches(), self._skip, None), 0
+        batches = self._feed.batches()
+        for _ in range(self._skip):
+            next(batches, None)
+        self._skip = 0
         groups = grouped(batches, self._steps_together)
         while True:
             try:
