@@ -99,7 +99,7 @@ class Stepper:
         """
         try:
             with self.pace.timed(len(batches)):
-                rows = self._training.compiled().several(batches)
+                rows = backend.call_with_branches(self._training.compiled().several, batches)
         except Exception as error:
             first_line = str(error).partition("\n")[0]
             _log.info("train: one step a call from here on, for %d steps in one failed (%s)", len(batches), first_line)
