@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import contextlib
+import functools
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import keras
 
-from mixtrain import checks
+from mixtrain import backend, boundary, checks
 from mixtrain.cell.cell import Cell, KerasCell
 from mixtrain.dtype import float32
 from mixtrain.network.walk import tree_of
 from mixtrain.precision.cast import cast_floats
-from mixtrain.step.output_losses import LossCall, loss_caller
+from mixtrain.step.output_losses import LossCall, OutputLosses, loss_caller
 from mixtrain.step.own_loss import added_loss, computed_loss, computes_loss, inputs_of, no_loss
 
 
@@ -36,6 +38,24 @@ def output_names(network: Any) -> list[str]:
     return list(names) if isinstance(names, (list, tuple)) else []
 
 
+class SeenBatch(NamedTuple):
+    """What a forward pass came to besides its loss: what metrics are computed from, backend tensors.
+
+    Attributes:
+        outputs: The network's outputs, floats in float32.
+        label: Their labels; None where the batch has none.
+        weights: The weights of the samples, or None.
+        masks: The mask that Keras's layers gave each of the outputs, or None.
+        output_losses: The loss of each of several outputs by Keras's name for it, not yet weighted.
+    """
+
+    outputs: Any
+    label: Any
+    weights: Any
+    masks: list[Any]
+    output_losses: dict[str, Any]
+
+
 class NetworkLoss:
     """How the loss of a network comes about, for training and for evaluation.
 
@@ -57,6 +77,16 @@ class NetworkLoss:
         if loss_fn is not None:
             names = output_names(network)
             self._loss = loss_caller(loss_fn, loss_weights, names, keras_network=self._in_keras)
+        self._seen: list[SeenBatch] | None = None
+
+    @contextlib.contextmanager
+    def seeing(self) -> Iterator[list[SeenBatch]]:
+        """Keep what the forward passes inside come to, in the list that this gives."""
+        self._seen = []
+        try:
+            yield self._seen
+        finally:
+            self._seen = None
 
     def __call__(self, columns: Sequence[Any], *, training: bool) -> tuple[Any, Any, Any]:
         """Return ``(loss, outputs, label)`` of a batch, float32; the loss is 0 where there is none.
@@ -65,20 +95,33 @@ class NetworkLoss:
             columns: Of the batch: data, label and, with a Keras loss, sample weights.
             training: Whether the loss is differentiated.
         """
+        losses: dict[str, Any] = {}
+        loss, outputs, label = self._run(columns, losses, training=training)
+        if self._seen is not None:
+            shown, labels, weights = boundary.settled((outputs, label, columns[2] if len(columns) > 2 else None))
+            masks = [backend.mask_of(output) for output in keras.tree.flatten(shown)]
+            self._seen.append(SeenBatch(shown, labels, weights, masks, losses if len(losses) > 1 else {}))
+        return loss, outputs, label
+
+    def _run(self, columns: Sequence[Any], losses: dict[str, Any], *, training: bool) -> tuple[Any, Any, Any]:
+        """Return what a call does, and keep the losses of several outputs."""
+        loss_fn = self._loss
+        if isinstance(loss_fn, OutputLosses):
+            loss_fn = functools.partial(loss_fn, kept=losses)
         data, label, weights = columns[0], columns[1] if len(columns) > 1 else None, columns[2:]
         own = self._in_keras and self._loss is None
         outputs = cast_floats(self._network(*(inputs_of(self._layer, columns) if own else (data,))), float32)
         if self._computes:
-            loss = computed_loss(self._layer, self._loss, columns, outputs, training=training)
+            loss = computed_loss(self._layer, loss_fn, columns, outputs, training=training)
             return keras.ops.cast(loss, float32), outputs, label
         if own:
             loss = added_loss(self._layer, outputs, extra_losses(self._network))
             if loss is None and training:
                 raise no_loss(self._layer, outputs)
             return keras.ops.zeros(()) if loss is None else loss, outputs, label
-        if self._loss is None:
+        if loss_fn is None:
             return keras.ops.zeros(()), outputs, label
-        loss = self._loss(outputs, label, *weights)
+        loss = loss_fn(outputs, label, *weights)
         for extra in extra_losses(self._network):
             loss = loss + extra
         return loss, outputs, label
@@ -119,6 +162,12 @@ class WithLossCell(Cell):
         """Return the loss of ``(data, label)``, or of ``(data, label, sample_weight)`` with a Keras loss."""
         return self._loss(columns, training=self.training)[0]
 
+    def seen(self, *columns: Any) -> tuple[Any, SeenBatch]:
+        """Return the loss of a batch as a call does, and what metrics are computed from."""
+        with self._loss.seeing() as found:
+            loss = self(*columns)
+        return loss, found[-1]
+
     @property
     def backbone_network(self) -> Any:
         """The network."""
@@ -155,3 +204,9 @@ class WithEvalCell(Cell):
     def construct(self, *columns: Any) -> tuple[Any, Any, Any]:
         """Return ``(loss, outputs, label)``; the loss of a Cell without a loss function is 0."""
         return self._loss(columns, training=self.training)  # type: ignore[no-any-return]
+
+    def seen(self, *columns: Any) -> tuple[tuple[Any, Any, Any], SeenBatch]:
+        """Return what a call does, and what metrics are computed from."""
+        with self._loss.seeing() as found:
+            outputs = self(*columns)
+        return outputs, found[-1]

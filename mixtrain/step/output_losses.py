@@ -92,6 +92,7 @@ class OutputLosses:
     """
 
     def __init__(self, losses: Any, weights: Any, names: Sequence[str], *, keras_network: bool) -> None:
+        self._given = losses
         self._weights = weights
         self._names = list(names)
         self._losses: Any
@@ -102,8 +103,17 @@ class OutputLosses:
         else:
             self._losses = _one_loss(losses, keras_network)
 
-    def __call__(self, outputs: Any, label: Any, sample_weight: Any = None) -> Any:
-        """Return the weighted sum of the losses."""
+    def __call__(
+        self, outputs: Any, label: Any, sample_weight: Any = None, *, kept: dict[str, Any] | None = None
+    ) -> Any:
+        """Return the weighted sum of the losses.
+
+        Args:
+            outputs: The network's outputs.
+            label: Their labels.
+            sample_weight: The weights of the samples.
+            kept: Given the loss of each output, before it is weighted, by Keras's name for it.
+        """
         named = outputs_by_name(outputs, self._names)
         if len(named) == 1 and isinstance(label, (list, tuple)) and len(label) > 1 and callable(self._losses):
             label = [label]  # the one loss takes a label of several parts
@@ -114,11 +124,20 @@ class OutputLosses:
         for name in used:
             wanted = one_of_outputs("label", label, name, list(named))
             term = losses[name](named[name], wanted, samples.get(name))
+            if kept is not None:
+                kept[f"{self._shown(name)}_loss"] = term
             weight = weights.get(name)
             terms.append(term if weight is None else term * weight)
         if not terms:
             raise checks.fail_value("Model", "loss_fn must have a loss for an output", None, "loss_fn={'name': 'mse'}")
         return sum(terms[1:], start=terms[0])
+
+    def _shown(self, output: Any) -> str:
+        """Return an output's name, or for one without a name that of its loss, as Keras does."""
+        if isinstance(output, str):
+            return output
+        given = self._given[output] if isinstance(self._given, (list, tuple)) else self._given
+        return str(getattr(given, "name", None) or getattr(given, "__name__", given))
 
 
 def outputs_by_name(outputs: Any, names: Sequence[str]) -> dict[Any, Any]:

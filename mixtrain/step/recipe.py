@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import keras
 
@@ -49,6 +49,19 @@ class Scaling:
     advance: Callable[[Any], None]
 
 
+class AppliedBatches(Protocol):
+    """Takes in the batches whose step is applied, such as metrics do."""
+
+    def variables(self, seen: Any) -> Sequence[keras.Variable]:
+        """Return the variables that `take_in` writes, made for what a batch's auxiliary value looks like."""
+
+    def take_in(self, seen: Any) -> None:
+        """Take in the auxiliary value of a batch whose update was applied, in the branch that applies it."""
+
+    def results(self) -> dict[str, Any]:
+        """Return what it has to tell after a step, tensors by name."""
+
+
 def run_step(
     loss_of: Callable[..., Any],
     inputs: Sequence[Any],
@@ -58,6 +71,7 @@ def run_step(
     written: Sequence[keras.Variable] = (),
     scaling: Scaling | None = None,
     auxiliary: bool = False,
+    observer: AppliedBatches | None = None,
 ) -> StepResult:
     """Train on one batch.
 
@@ -69,6 +83,7 @@ def run_step(
         written: The variables that `apply` writes.
         scaling: How the loss is scaled; None for not at all.
         auxiliary: Whether `loss_of` returns ``(loss, auxiliary)``.
+        observer: Takes in the auxiliary values of batches that are applied.
 
     Returns:
         The step's result.
@@ -96,9 +111,16 @@ def run_step(
             "Write the optimizer with the trainable parameters of the network that is trained."
         )
     gradients = [to_float32(gradient) for gradient in gradients]
+    observed = () if observer is None else observer.variables(more)
+
+    def applied() -> None:
+        apply(gradients)
+        if observer is not None:
+            observer.take_in(more)
+
     if scaling is None:
         norm = backend.global_norm(gradients)
-        apply(gradients)
+        applied()
         return StepResult(loss, grad_norm=norm, auxiliary=more)
     if scaling.divides:
         gradients = [unscaled(gradient, scale) for gradient in gradients]
@@ -106,19 +128,19 @@ def run_step(
     finite, norm = backend.all_finite(gradients), backend.global_norm(gradients)
 
     if undo is None:
-        apply(gradients)
+        applied()
         scaling.advance(finite)
     else:
         # In a branch it is known whether the step is good: most of the rule's operations fall away.
         def good() -> None:
-            apply(gradients)
+            applied()
             scaling.advance(True)
 
         def overflowed() -> None:
             undo()
             scaling.advance(False)
 
-        backend.cond(finite, good, overflowed, writes=[*weights, *written])
+        backend.cond(finite, good, overflowed, writes=[*weights, *written, *observed])
     norm = norm if scaling.divides else norm / scale
     return StepResult(loss, keras.ops.logical_not(finite), scale, norm, more)
 

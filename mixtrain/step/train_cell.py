@@ -19,7 +19,8 @@ from mixtrain.ops.gradient import GradOperation
 from mixtrain.optim.adapter import drive
 from mixtrain.seed import stream_states
 from mixtrain.step.compiled_call import CompiledCall
-from mixtrain.step.recipe import Scaling, StepResult, run_step
+from mixtrain.step.loss_cell import WithLossCell
+from mixtrain.step.recipe import AppliedBatches, Scaling, StepResult, run_step
 
 
 class TrainOneStepCell(Cell):
@@ -77,6 +78,7 @@ class TrainOneStepCell(Cell):
         self.sense_flag = sens is not None
         object.__setattr__(self, "_compiled", {})
         object.__setattr__(self, "_reports", None)
+        object.__setattr__(self, "_observer", None)
 
     # ---- calling ----------------------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -126,14 +128,21 @@ class TrainOneStepCell(Cell):
                 watch(gradients)
             self.driver.apply(gradients, self.weights)
 
+        observed = self._observer is not None and isinstance(self.network, WithLossCell)
         return run_step(
-            self.network,
+            self.network.seen if observed else self.network,
             inputs,
             self.weights,
             apply=apply,
             written=self.driver.state_variables(),
             scaling=scaling,
+            auxiliary=observed,
+            observer=self._observer if observed else None,
         )
+
+    def observe(self, observer: AppliedBatches | None) -> None:
+        """Let every batch of the network with its loss that is applied be taken in, as a `SeenBatch`; None ends it."""
+        object.__setattr__(self, "_observer", observer)
 
     def run_with_report(self, *inputs: Any) -> tuple[Any, dict[str, Any]]:
         """Train on one batch, inside a function that is being compiled.
@@ -144,7 +153,7 @@ class TrainOneStepCell(Cell):
         Returns:
             What a call returns; and scalar tensors by name, which it leaves out: "learning_rate" that the step was made
             with, where the optimizer has one; "counter", what `driver.counter` holds after it; "grad_norm", where the
-            step is not a subclass's own.
+            step is not a subclass's own; "metrics", what the observer tells, by name.
         """
         found: dict[str, Any] = {}
         rate = self.driver.learning_rate
@@ -154,6 +163,8 @@ class TrainOneStepCell(Cell):
         try:
             outputs = self(*inputs)
             found |= {"grad_norm": result.grad_norm for result in self._reports}
+            if self._observer is not None:
+                found["metrics"] = self._observer.results()
         finally:
             object.__setattr__(self, "_reports", None)
         return outputs, {**found, "counter": backend.snapshot(self.driver.counter)}

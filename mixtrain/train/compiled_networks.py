@@ -110,6 +110,7 @@ class CompiledNetworks:
             feed, self.evaluating, networks.eval_network, self._eval_mode.set, metrics,
             weighted=own and (weighted or networks.sample_weight or networks.own_loss),
             by_rows=own and is_keras_loss(networks.loss_fn, keras_network=in_keras),
+            in_keras=own and in_keras and is_keras_loss(networks.loss_fn, keras_network=True),
         )
 
     # ---- prediction -------------------------------------------------------------------------------------------

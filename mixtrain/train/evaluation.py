@@ -13,20 +13,24 @@ import numpy as np
 from mixtrain import backend, boundary, checks
 from mixtrain.nn.metrics import KerasMetric, Loss, Metric, MetricLike
 from mixtrain.step.compiled_call import CompiledCall
+from mixtrain.step.loss_cell import WithEvalCell
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.feed import Feed
-from mixtrain.train.keras_metrics import CompileMetric, DeviceMetrics, masks_of
+from mixtrain.train.keras_metrics import CompileMetric, DeviceMetrics, flat_results, masks_of, metrics_of_layers
 from mixtrain.train.records import EpochRecords, StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.stepper import rows_of
 
 
 def with_masks(network: Any) -> Callable[..., Any]:
-    """Return an eval network's call, which returns its outputs and the masks that Keras's layers gave them."""
+    """Return an eval network's call, which returns its outputs, their masks and the losses of several outputs."""
 
-    def call(*batch: Any) -> tuple[Any, list[Any]]:
+    def call(*batch: Any) -> tuple[Any, list[Any], dict[str, Any]]:
+        if isinstance(network, WithEvalCell):
+            outputs, seen = network.seen(*batch)
+            return boundary.settled(outputs), masks_of(boundary.settled(outputs)), seen.output_losses
         outputs = boundary.settled(network(*batch))
-        return outputs, masks_of(outputs)
+        return outputs, masks_of(outputs), {}
 
     return call
 
@@ -38,6 +42,7 @@ class EvaluationMetrics:
         metrics: The metrics by name.
         indexes: Which outputs are the loss, the prediction and the label; None gives every metric all outputs.
         shows_tensors: Whether metrics that users write see Tensors.
+        network: The Keras network that is evaluated, which may have metrics of its own; None for another one.
 
     Attributes:
         named: The metrics by name.
@@ -45,8 +50,14 @@ class EvaluationMetrics:
     """
 
     def __init__(
-        self, metrics: Mapping[str, MetricLike], indexes: tuple[int, int, int] | None, *, shows_tensors: bool
+        self,
+        metrics: Mapping[str, MetricLike],
+        indexes: tuple[int, int, int] | None,
+        *,
+        shows_tensors: bool,
+        network: Any = None,
     ) -> None:
+        self._network = network
         self._shown: Callable[[Any], Any] = boundary.wrapped if shows_tensors else boundary.settled
         self.named = metrics
         self.indexes = indexes
@@ -59,6 +70,8 @@ class EvaluationMetrics:
         """Forget what was gathered."""
         for metric in self.named.values():
             metric.clear()
+        for metric in metrics_of_layers(self._network):
+            metric.reset_state()
 
     def check_labels(self, outputs: tuple[Any, ...], masks: list[Any], weights: Any, ignored: set[int]) -> None:
         """Refuse labels that a metric reads as class numbers and that are none.
@@ -104,7 +117,9 @@ class EvaluationMetrics:
 
     def eval(self) -> dict[str, Any]:
         """Return the values by name."""
-        return {name: metric.eval() for name, metric in self.named.items()}
+        found = {name: metric.eval() for name, metric in self.named.items()}
+        of_layers = {metric.name: KerasMetric(metric).eval() for metric in metrics_of_layers(self._network)}
+        return found | flat_results(of_layers)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,6 +134,7 @@ class Evaluation:
         metrics: The metrics.
         weighted: Whether a batch's third column weighs its samples.
         by_rows: Whether a batch counts in the mean loss by its number of rows, as in Keras; otherwise all are equal.
+        in_keras: Whether the network is Keras's: the results have the loss, and the losses of several outputs.
     """
 
     feed: Feed
@@ -128,6 +144,7 @@ class Evaluation:
     metrics: EvaluationMetrics
     weighted: bool = False
     by_rows: bool = False
+    in_keras: bool = False
 
     def fields(self) -> dict[str, Any]:
         """Return what callbacks see of it."""
@@ -147,7 +164,7 @@ def evaluate(
     Metrics take in a batch while the device works on the next, except where a callback looks in between.
 
     Returns:
-        The metrics' values by name; without metrics, the mean loss as "loss".
+        The metrics' values by name; without metrics, and for a Keras network, the mean loss as "loss".
 
     Raises:
         ValueError: The eval network returned fewer outputs than its indexes name.
@@ -164,16 +181,19 @@ def evaluate(
         arguments._set(cur_step_num=step, eval_dataset_element=batch)
         callbacks.on_eval_step_begin(context)
         with _telling_batch(step):
-            outputs, masks = evaluation.call(*batch)
+            outputs, masks, losses = evaluation.call(*batch)
         arguments._set(net_outputs=outputs)
         listed = _checked(outputs, metrics.indexes)
         if metrics.indexes is not None:
             loss = keras.ops.mean(listed[metrics.indexes[0]])
-            records.add(StepRecords([loss], rows=np.array([rows_of(batch) if evaluation.by_rows else 1])))
+            rows = np.array([rows_of(batch) if evaluation.by_rows else 1])
+            records.add(StepRecords([loss], rows=rows, metrics={name: [one] for name, one in losses.items()}))
         waiting.append((listed, masks, batch[2] if evaluation.weighted and len(batch) > 2 else None))
         while len(waiting) > wait:
             with _telling_batch(step + 1 - len(waiting)):
                 _take_in(evaluation, waiting.pop(0))
+        if callbacks.keras_listens("on_eval_step_end"):
+            arguments._set(eval_results=_results(evaluation, records)[1])
         callbacks.on_eval_step_end(context)
         if context.get_stop_requested():
             break
@@ -181,12 +201,25 @@ def evaluate(
         with _telling_batch(step + 1 - len(waiting) + index):
             _take_in(evaluation, taken)
     callbacks.on_eval_epoch_end(context)
-    found = records.joined()
-    mean = np.average(found.loss.astype(np.float64), weights=found.rows) if len(found) else None
-    values = metrics.eval() or ({} if mean is None else {"loss": float(mean)})
-    arguments._set(metrics=values, eval_results=values if mean is None else {**values, "eval_loss": float(mean)})
+    values, results = _results(evaluation, records)
+    arguments._set(metrics=values, eval_results=results)
     callbacks.on_eval_end(context)
     return values
+
+
+def _results(evaluation: Evaluation, records: EpochRecords) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the values of the batches so far, and those that callbacks see, which have the loss in any case."""
+    found = records.joined()
+    values = evaluation.metrics.eval()
+    if not len(found):
+        return values, values
+    loss, *of_outputs = (
+        float(np.average(losses.astype(np.float64), weights=found.rows))
+        for losses in (found.loss, *found.metrics.values())
+    )
+    if evaluation.in_keras:
+        values = {"loss": loss, **values, **dict(zip(found.metrics, of_outputs, strict=True))}
+    return values or {"loss": loss}, {**values, "eval_loss": loss}
 
 
 def _take_in(evaluation: Evaluation, taken: tuple[Any, ...]) -> None:

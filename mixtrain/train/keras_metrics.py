@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import keras
@@ -17,7 +17,7 @@ from mixtrain.step.output_losses import one_of_outputs, outputs_by_name
 
 _PLAIN: Final = JitChoice(False, "a user's metric may have operations that XLA lacks")
 # What a metric raises while it is compiled that looks at values: `if tensor`, `np.asarray(tensor)`, `tensor.numpy()`.
-_NOT_FOR_A_GRAPH: Final = (TypeError, NotImplementedError, AttributeError)
+NOT_FOR_A_GRAPH: Final = (TypeError, NotImplementedError, AttributeError)
 
 # Functions of metrics that read labels as class numbers.
 _SPARSE_FUNCTIONS: Final = (
@@ -198,7 +198,7 @@ class DeviceMetrics:
             self._compiled[graph] = backend.compile_function(self._update, choice=_PLAIN)
         try:
             self._compiled[graph](predictions, labels, weights, masks)
-        except _NOT_FOR_A_GRAPH:
+        except NOT_FOR_A_GRAPH:
             self._compilable = False
             self._update(predictions, labels, weights, masks)
 
@@ -211,6 +211,23 @@ class DeviceMetrics:
                 metric.update(predictions, labels, weights)
             else:
                 metric.update(predictions, labels)
+
+
+def metrics_of_layers(network: Any) -> list[keras.metrics.Metric]:
+    """Return the metrics that a Keras network updates in its forward pass; of another network none."""
+    if not isinstance(network, keras.Layer):
+        return []
+    # A model that was compiled has the metrics of its `compile` among its own, which nobody updates here.
+    layers = network.layers if isinstance(network, keras.Model) and network.compiled else [network]
+    return [metric for layer in layers for metric in layer.metrics]
+
+
+def flat_results(results: Mapping[str, Any]) -> dict[str, Any]:
+    """Return results by name where that of a metric may be a dict of several, as Keras does."""
+    flat: dict[str, Any] = {}
+    for name, value in results.items():
+        flat |= value if isinstance(value, dict) else {name: value}
+    return flat
 
 
 def masks_of(outputs: Any) -> list[Any]:

@@ -22,6 +22,7 @@ from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.compiled_networks import CompiledNetworks
 from mixtrain.train.evaluation import Evaluation, evaluate
 from mixtrain.train.feed import Feed
+from mixtrain.train.first_scale import FirstScale
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.networks import Networks
 from mixtrain.train.progress import as_list, resolved, with_progress
@@ -31,6 +32,7 @@ from mixtrain.train.sink import SinkData
 from mixtrain.train.step_groups import grouped, run_group, step_calls
 from mixtrain.train.stepper import Batch, CallResult
 from mixtrain.train.training import Training
+from mixtrain.train.training_metrics import last_values
 
 # The calls of an epoch: a batch, what to call, and how many steps that runs.
 _Calls = Generator[tuple[Any, Callable[[], CallResult], int], None, None]
@@ -65,6 +67,9 @@ class TrainingLoop:
         self._stepper, self._mode = compiled.stepper, compiled.train_mode
         self._guard = make_guard(networks, bad_step_max)
         self._host_manager = networks.host_manager
+        self._finds_scale = networks.manager_by_default
+        self._first_scale: FirstScale | None = None
+        self._metrics = networks.observer
         self._evaluation = evaluation
         # Where the run is: its data, and the steps that have run.
         self._feed = feed
@@ -114,7 +119,9 @@ class TrainingLoop:
             stack.callback(self._close)
             callbacks = stack.enter_context(self._callbacks)
             callbacks.on_train_begin(self._context)
-            for epoch in range(self._first_epoch(), self._training.epoch + 1):
+            first_epoch = self._first_epoch()
+            self._first_scale = self._search()
+            for epoch in range(first_epoch, self._training.epoch + 1):
                 self._arguments._set(cur_epoch_num=epoch)
                 callbacks.on_train_epoch_begin(self._context)
                 records = self._run_epoch(epoch)
@@ -168,6 +175,8 @@ class TrainingLoop:
     def _run_epoch(self, epoch: int) -> StepRecords:
         """Run the calls of an epoch; return the records of its steps."""
         epoch_records, first = EpochRecords(), self._step - self._skip
+        if self._metrics is not None:
+            self._metrics.reset()
         with contextlib.closing(self._host_calls(epoch) if self._sink is None else self._sink_calls(epoch)) as calls:
             for batch, call, count in calls:
                 self._arguments._set(cur_step_num=self._step + count, train_dataset_element=batch)
@@ -198,7 +207,7 @@ class TrainingLoop:
         told = callbacks.listens("on_train_step_begin") or callbacks.listens("on_train_step_end")
         for group in self._groups(epoch):
             if len(group) == 1:
-                yield group[0], functools.partial(stepper.step, group[0]), 1
+                yield group[0], functools.partial(self._step_call(), group[0]), 1
             elif told:
                 with contextlib.closing(step_calls(stepper, group, show=callbacks.look_beyond)) as calls:
                     for batch, call in calls:
@@ -245,7 +254,7 @@ class TrainingLoop:
         done = 0
         while done < count:
             try:
-                batch, result = sink.run(self._stepper, count - done, self._steps_unwatched(), epoch)
+                batch, result = sink.run(self._stepper, self._step_call(), count - done, self._steps_unwatched(), epoch)
             except backend.LabelOutOfRange as error:
                 error.index += done
                 raise
@@ -256,9 +265,26 @@ class TrainingLoop:
             self._follow(result.records, self._step + done, batch)
         return CallResult(parts[0] if len(parts) == 1 else StepRecords.joined(parts), result.outputs)
 
+    # ---- single steps -----------------------------------------------------------------------------------------
+    def _search(self) -> FirstScale | None:
+        """Return the search for the first loss scale; None where it was chosen, or was found in an earlier run."""
+        network = self._train_network
+        if not self._finds_scale or not isinstance(network, TrainOneStepWithLossScaleCell):
+            return None
+        known = int(backend.to_numpy(network.state.applied_steps)) > 0
+        return None if known else FirstScale(self._stepper, network.state)
+
+    def _step_call(self) -> Callable[[Batch], CallResult]:
+        """Return what trains on a single batch."""
+        if self._first_scale is None or self._first_scale.found:
+            return self._stepper.step
+        return self._first_scale.step
+
     # ---- what follows steps -----------------------------------------------------------------------------------
     def _steps_unwatched(self) -> int:
         """Return how many steps may run before something outside the compiled call must see their results."""
+        if self._first_scale is not None and not self._first_scale.found:
+            return 0
         free = math.inf if self._guard is None else self._guard.free_steps
         return int(min(free, sys.maxsize if self._host_manager is None else 1))
 
@@ -305,7 +331,7 @@ def make_guard(networks: Networks, limit: int) -> OverflowGuard | None:
     return OverflowGuard(train_network.state, diagnose, limit=limit)
 
 
-def epoch_values(records: StepRecords) -> dict[str, float]:
+def epoch_values(records: StepRecords) -> dict[str, Any]:
     """Compute the values of an epoch from its steps: a batch counts in the loss by its rows, a skipped step does not.
 
     Where no step was applied, the loss is that of the skipped steps whose forward pass was finite: it tells how good
@@ -315,7 +341,7 @@ def epoch_values(records: StepRecords) -> dict[str, float]:
     counted = applied if applied.any() else np.isfinite(records.loss)
     rows = records.rows[counted]
     losses = records.loss[counted].astype(np.float64)
-    values = {"loss": float(np.average(losses, weights=rows)) if rows.sum() else math.nan}
+    values = {"loss": float(np.average(losses, weights=rows)) if rows.sum() else math.nan, **last_values(records)}
     if records.scaled:
         values["loss_scale"] = float(records.loss_scale[-1])
         values["skipped_steps"] = int(records.overflow.sum())

@@ -32,6 +32,7 @@ from mixtrain.train.plan_in_force import PrecisionOptions
 from mixtrain.train.progress import Verbose
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.training import Training
+from mixtrain.train.training_metrics import TrainingMetrics
 
 
 class Model(KerasCalls):
@@ -115,14 +116,19 @@ class Model(KerasCalls):
                 "Model", "metrics need a loss_fn or an eval_network", list(found), "Model(network, loss_fn, ...)"
             )
         indexes = output_indexes(eval_indexes, eval_network)
-        self._metrics = EvaluationMetrics(found, indexes, shows_tensors=not isinstance(network, keras.Layer))
+        in_keras = isinstance(network, keras.Layer)
+        own = network if in_keras and eval_network is None else None
+        self._metrics = EvaluationMetrics(found, indexes, shows_tensors=not in_keras, network=own)
         self._bad_step_max = checks.integer("Model", "bad_step_max", bad_step_max, at_least=1, example=1000)
         if keep_batchnorm_fp32 is not None:
             checks.boolean("Model", "keep_batchnorm_fp32", keep_batchnorm_fp32)
         checks.one_of("Model", "amp_level", amp_level, LEVEL_NAMES)
         options = PrecisionOptions(amp_level, keep_batchnorm_fp32, cast_model_type)
         loss = LossOptions(loss_weights, sample_weight)
-        self._networks = Networks(network, loss_fn, optimizer, eval_network, options, loss_scale_manager, loss)
+        observer = TrainingMetrics(found if eval_network is None else {}, network)
+        self._networks = Networks(
+            network, loss_fn, optimizer, eval_network, options, loss_scale_manager, loss, observer
+        )
         self._compiled = CompiledNetworks(self._networks)
         self._use = use_of(network)
         # A network that outlives its Model is as it was before.

@@ -23,6 +23,7 @@ from mixtrain.network.walk import is_cell
 from mixtrain.step.loss_cell import WithEvalCell, WithLossCell
 from mixtrain.step.own_loss import computes_loss, refuse_overridden
 from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
+from mixtrain.train.training_metrics import TrainingMetrics
 from mixtrain.train.plan_in_force import PlanInForce, PrecisionOptions
 
 
@@ -50,13 +51,16 @@ class Networks:
         options: How precision is planned.
         manager: The loss-scale manager, None for none, or the level's default.
         loss: What is done with the loss besides.
+        observer: The metrics that training updates; None for none.
 
     Attributes:
         network: What was given; it predicts.
         loss_fn: The loss, or None.
         optimizer: The optimizer, or None.
         manager: The manager in use, or None.
+        manager_by_default: Whether nobody chose it.
         precision: The plan.
+        observer: The metrics that training updates, or None.
     """
 
     def __init__(
@@ -68,6 +72,7 @@ class Networks:
         options: PrecisionOptions,
         manager: Any,
         loss: LossOptions = LossOptions(),
+        observer: TrainingMetrics | None = None,
     ) -> None:
         _check_network("network", network)
         if eval_network is not None:
@@ -79,9 +84,10 @@ class Networks:
         self.optimizer = optimizer
         if optimizer is not None:
             refuse_overridden(network, "train_step")
+        self.observer = observer if optimizer is not None and observer is not None and observer.observes else None
         self._given_eval = eval_network
         self.precision = PlanInForce(network, options)
-        self._by_default = manager is LEVEL_DEFAULT
+        self.manager_by_default = manager is LEVEL_DEFAULT
         if manager is LEVEL_DEFAULT:
             manager = default_manager(self.precision.plan, optimizer) if optimizer is not None else None
         self.manager: LossScaleManager | None = manager
@@ -155,12 +161,14 @@ class Networks:
         if self.optimizer is None:
             return with_loss
         self.enter()
-        if self._by_default and self.manager is None:
+        if self.manager_by_default and self.manager is None:
             # Layers that a network makes when it is built may have a policy of their own.
             self.manager = default_manager(self.precision.plan, self.optimizer)
             if self.manager is None:
                 warn_unscaled("Model", self.precision.plan, self.optimizer)
-        return make_train_cell(with_loss, self.optimizer, self.manager)
+        cell = make_train_cell(with_loss, self.optimizer, self.manager)
+        cell.observe(self.observer)
+        return cell
 
     def _loss_cell(self) -> Cell:
         return WithLossCell(self._cell, self.loss_fn, loss_weights=self._loss.weights)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Literal
 
 import keras
@@ -15,6 +15,7 @@ from mixtrain.step.train_cell import TrainOneStepWithLossScaleCell
 from mixtrain.train.callback import Callback, LossMonitor
 from mixtrain.train.records import StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
+from mixtrain.train.training_metrics import last_values
 
 Verbose = Literal["auto", 0, 1, 2]
 _BAR = 1
@@ -55,7 +56,7 @@ class ProgressMonitor(Callback):
             steps = arguments.get("batch_num") or None
             part = f": {self._steps(steps)}" if steps and self._size and steps < self._size else ""
             print(f"epoch {self._numbered(arguments)}{part}", flush=True)
-            self._bar = keras.utils.Progbar(steps, stateful_metrics=["loss", "loss_scale"])
+            self._bar = keras.utils.Progbar(steps)
 
     def on_train_step_end(self, run_context: RunContext) -> None:
         """Draw the bar, a few times a second: only then is the loss read from the device."""
@@ -66,8 +67,8 @@ class ProgressMonitor(Callback):
         records = arguments.step_results
         if records is not None:
             losses = records.loss[~records.overflow | np.isfinite(records.loss)]
-            shown = [("loss", float(losses[-1]))] if len(losses) else []
-            self._bar.update(arguments.cur_step_num - self._first_step, shown)
+            shown = {"loss": float(losses[-1])} if len(losses) else {}
+            self._draw(arguments.cur_step_num - self._first_step, shown | last_values(records))
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
         """Finish the bar, or print the epoch's line."""
@@ -78,14 +79,21 @@ class ProgressMonitor(Callback):
         if skips:
             del values["loss_scale"]  # What was skipped is told with the scale.
         if self._bar is not None:
-            self._bar.update(steps, list(values.items()), finalize=True)
+            self._draw(steps, values, finalize=True)
             if skips:
                 print(skips, flush=True)
             return
         milliseconds = (time.perf_counter() - self._started) / max(steps, 1) * 1000
-        shown = [f"{name} {value:.6g}" for name, value in values.items()]
+        shown = [f"{name} {value:.6g}" for name, value in _numbers(values).items()]
         parts = [self._steps(steps), f"{milliseconds:.1f} ms a step", *shown, *([skips] if skips else [])]
         print(f"epoch {self._numbered(arguments)}: {', '.join(parts)}", flush=True)
+
+    def _draw(self, steps: int, values: Mapping[str, Any], *, finalize: bool = False) -> None:
+        """Draw the bar with values as they are: they are not to be averaged."""
+        shown, bar = _numbers(values), self._bar
+        if bar is not None:
+            bar.stateful_metrics.update(shown)
+            bar.update(steps, list(shown.items()), finalize=finalize)
 
     def _steps(self, steps: int) -> str:
         """Return how many steps ran, and of how many batches where the data has more."""
@@ -93,6 +101,11 @@ class ProgressMonitor(Callback):
 
     def _numbered(self, arguments: CallbackArguments) -> str:
         return f"{arguments.cur_epoch_num}/{self._last_epoch}"
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    """Return those of some values that are single numbers."""
+    return {name: float(value) for name, value in values.items() if np.ndim(value) == 0}
 
 
 def _skips(arguments: CallbackArguments) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +11,8 @@ from mixtrain import backend
 
 _LOSS, _OVERFLOW, _LOSS_SCALE, _ROWS = "loss", "overflow", "loss_scale", "rows"
 _LEARNING_RATE, _GRAD_NORM = "learning_rate", "grad_norm"
+# What stands before the name of a metric where its running values are a column.
+_METRIC: Final = "metric "
 _NAMES: Final = (_LOSS, _OVERFLOW, _LOSS_SCALE, _ROWS, _LEARNING_RATE, _GRAD_NORM)
 # The steps of a long epoch that are kept as they came; older ones are compacted, as many at a time. The device has
 # finished steps that lie so far back, and need not be waited for.
@@ -27,6 +29,7 @@ class StepRecords:
         rows: Likewise, int: rows of each step's batch; None where all have as many.
         learning_rate: Likewise, float32; None where it is not known.
         grad_norm: Likewise, float32; None where it is not known.
+        metrics: Likewise, the running value of each metric after each step, by name.
 
     Example:
         >>> StepRecords([np.float32(2.0)]).loss.tolist()
@@ -42,12 +45,15 @@ class StepRecords:
         rows: Any = None,
         learning_rate: Any = None,
         grad_norm: Any = None,
+        metrics: Mapping[str, Any] | None = None,
     ) -> None:
         self._count = len(loss)
         self._columns: dict[str, Any] = {
             _LOSS: loss, _OVERFLOW: overflow, _LOSS_SCALE: loss_scale, _ROWS: rows,
             _LEARNING_RATE: learning_rate, _GRAD_NORM: grad_norm,
         }
+        for name, values in (metrics or {}).items():
+            self._columns[_METRIC + name] = values
 
     def __len__(self) -> int:
         return self._count
@@ -106,6 +112,17 @@ class StepRecords:
         return self._filled(_GRAD_NORM, np.nan, np.float32)
 
     @property
+    def metrics(self) -> dict[str, np.ndarray]:
+        """The running value of each of Keras's metrics after each step, from the start of the epoch, (n,) by name.
+
+        A skipped step leaves it as it was; of a metric that gives an array the shape is (n, ...).
+        """
+        return {name: self._column(_METRIC + name) for name in self._metric_names()}  # type: ignore[misc]
+
+    def _metric_names(self) -> list[str]:
+        return [name.removeprefix(_METRIC) for name in self._columns if name.startswith(_METRIC)]
+
+    @property
     def rows(self) -> np.ndarray:
         """By how many rows each step counts, int (n,); all 1 where all have as many."""
         return self._filled(_ROWS, 1, int)
@@ -120,7 +137,8 @@ class StepRecords:
         columns = {name: getattr(self, name) for name in _NAMES}
         if not self.scaled:
             columns |= {_OVERFLOW: None, _LOSS_SCALE: None}
-        return StepRecords(**{name: _as_one_value(column) for name, column in columns.items()})
+        metrics = {name: _as_one_value(column) for name, column in self.metrics.items()}
+        return StepRecords(**{name: _as_one_value(column) for name, column in columns.items()}, metrics=metrics)
 
     @staticmethod
     def joined(parts: Iterable[StepRecords]) -> StepRecords:
@@ -149,6 +167,9 @@ class _OneOfMany(StepRecords):
         values = self._whole._column(name)
         return None if values is None else values[self._place]
 
+    def _metric_names(self) -> list[str]:
+        return self._whole._metric_names()
+
     @property
     def scaled(self) -> bool:
         return self._whole.scaled
@@ -164,8 +185,12 @@ class _Joined(StepRecords):
 
     def _column(self, name: str) -> np.ndarray | None:
         if name not in self._known:
-            self._known[name] = np.concatenate([getattr(part, name) for part in self._parts])
+            known = (part._column(name) if name.startswith(_METRIC) else getattr(part, name) for part in self._parts)
+            self._known[name] = np.concatenate(list(known))
         return self._known[name]
+
+    def _metric_names(self) -> list[str]:
+        return self._parts[0]._metric_names()
 
     @property
     def scaled(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mixtrain import backend
@@ -35,11 +36,14 @@ class SinkData:
         self._left = self.size - skip
         self._iterator: Any = None
 
-    def run(self, stepper: Stepper, steps: int, unwatched: int, epoch: int) -> tuple[Batch | None, CallResult]:
+    def run(
+        self, stepper: Stepper, step: Callable[[Batch], CallResult], steps: int, unwatched: int, epoch: int
+    ) -> tuple[Batch | None, CallResult]:
         """Run steps in one compiled call, not beyond the end of a pass.
 
         Args:
             stepper: Runs them.
+            step: Runs one by itself.
             steps: How many at most.
             unwatched: How many may run before one that may have to end the run; that one is run by itself, so that its
                 number is right and its batch at hand.
@@ -59,7 +63,7 @@ class SinkData:
             self._left = self._left or self.size
             count = min(steps, self._left, unwatched)
             batch = None if count else next(self._iterator)
-            result = stepper.step(batch) if batch else stepper.loop(self._iterator, count)
+            result = step(batch) if batch else stepper.loop(self._iterator, count)
         except backend.LabelOutOfRange:
             raise
         except Exception:

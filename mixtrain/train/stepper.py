@@ -69,18 +69,22 @@ class Stepper:
         self._state_of: tuple[Any, list[keras.Variable]] = None, []
         self._structure: Any = None
         self._reported: list[str] = []
+        self._metrics: list[str] = []
         self._outputs_count = 0
+        self._rows: int | None = None
         self.pace = Pace(backend.GROUPS)
 
     def _flat(self, *batch: Any) -> tuple[Any, ...]:
         own = isinstance(self._network, TrainOneStepCell)
         outputs, report = self._network.run_with_report(*batch) if own else (self._network(*batch), {})
         outputs = boundary.settled(outputs)
-        self._structure, self._reported = outputs, list(report)
+        metrics = report.pop("metrics", {})
+        self._structure, self._reported, self._metrics = outputs, list(report), list(metrics)
         flat, rows = keras.tree.flatten(outputs), rows_of(batch)
         self._outputs_count = len(flat)
+        self._rows = rows if isinstance(rows, int) else None
         # A batch whose size is open, as one of an iterator may be, tells it.
-        return (*flat, *report.values(), *(() if isinstance(rows, int) else (rows,)))
+        return (*flat, *report.values(), *metrics.values(), *(() if isinstance(rows, int) else (rows,)))
 
     def step(self, batch: Batch) -> CallResult:
         """Train on one batch."""
@@ -116,7 +120,9 @@ class Stepper:
         with backend.naming_layers("Model"), self._state_kept():
             found = backend.call_with_branches(self._training.compiled().streamed, iterator, count)
         stacked, report, sizes = self._parted(found)
-        records = self._records(stacked, report, sizes[0] if sizes else self._training.compiled().sizes)
+        rows = sizes[0] if sizes else self._training.compiled().sizes
+        # Where batches are known to be as long as each other, they count as much as one that ran by itself.
+        records = self._records(stacked, report, np.full(count, self._rows) if rows is None else rows)
         return CallResult(records, keras.tree.map_structure(lambda rows: rows[-1], stacked))
 
     @property
@@ -152,9 +158,13 @@ class Stepper:
     def _parted(self, values: Sequence[Any]) -> tuple[Any, dict[str, Any], list[Any]]:
         """Return the network's outputs, what was reported besides by name, and what is left: sizes, where they vary."""
         first = self._outputs_count
-        last = first + len(self._reported)
+        second = first + len(self._reported)
+        last = second + len(self._metrics)
         outputs = keras.tree.pack_sequence_as(self._structure, list(values[:first]))
-        return outputs, dict(zip(self._reported, values[first:last], strict=True)), list(values[last:])
+        report = dict(zip(self._reported, values[first:second], strict=True))
+        if self._metrics:
+            report["metrics"] = dict(zip(self._metrics, values[second:last], strict=True))
+        return outputs, report, list(values[last:])
 
     def _records(
         self, outputs: Any, report: dict[str, Any], rows: Any, form: Callable[[Any], Any] = lambda value: value
@@ -162,7 +172,10 @@ class Stepper:
         """Return the records of steps, from their outputs and reports, each in a form."""
         scaled = self._scaled and isinstance(outputs, (tuple, list)) and len(outputs) == 3
         named = outputs if scaled else keras.tree.flatten(outputs)[:1]
-        reported = {name: form(report[name]) for name in ("learning_rate", "grad_norm") if name in report}
+        known = ("learning_rate", "grad_norm")
+        reported: dict[str, Any] = {name: form(report[name]) for name in known if name in report}
+        if "metrics" in report:
+            reported["metrics"] = {name: form(value) for name, value in report["metrics"].items()}
         return StepRecords(*map(form, named), rows=rows, **reported)
 
     def traces(self) -> int:

@@ -206,7 +206,8 @@ def test_a_keras_callback_never_sees_the_loss_of_a_skipped_step() -> None:
     trace = Trace()
     model.train(1, [GOOD, BAD, GOOD], callbacks=[Watch(), trace], verbose=0)
     assert trace.overflows == [False, True, False]
-    assert logs == [trace.losses[0], trace.losses[0], trace.losses[2]]
+    mean = (trace.losses[0] + trace.losses[2]) / 2
+    assert logs == [trace.losses[0], trace.losses[0], pytest.approx(mean, rel=1e-7)]
 
 
 @pytest.mark.parametrize(("bad", "told"), [(INFINITE, True), (BAD, False)])

@@ -28,12 +28,14 @@ class Listener:
         method: Name of the method that is called.
         call: The method.
         older_name: Whether it is one of the names that training and evaluation share.
+        owner: The callback, as the list holds it.
     """
 
     callback: str
     method: str
     call: Callable[[RunContext], None]
     older_name: bool
+    owner: Callback
 
 
 _STEP_HOOKS = ("on_train_step_begin", "on_train_step_end")
@@ -120,6 +122,10 @@ class CallbackList:
     def listens(self, hook: str) -> bool:
         """Whether somebody listens to a hook, by its name (``"on_train_step_end"``)."""
         return bool(self._listeners[hook])
+
+    def keras_listens(self, hook: str) -> bool:
+        """Whether a Keras callback listens to a hook."""
+        return any(isinstance(listener.owner, KerasCallbackAdapter) for listener in self._listeners[hook])
 
     def evaluating(
         self, evaluate: Callable[[CallbackList, RunContext, CallbackArguments], _ResultT], **fields: Any
@@ -230,5 +236,5 @@ def _listener(callback: Callback, hook: str) -> Listener | None:
             name, shown = type(callback).__name__, method
             if isinstance(callback, KerasCallbackAdapter):
                 name, shown = type(callback.keras_callback).__name__, callback.keras_methods[hook]
-            return Listener(name, shown, call, method != hook)
+            return Listener(name, shown, call, method != hook, callback)
     return None

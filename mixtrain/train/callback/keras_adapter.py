@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, Final
@@ -13,7 +14,9 @@ from mixtrain.train.callback.callback import Callback
 from mixtrain.train.callback.keras_backup import BesideBackup
 from mixtrain.train.callback.keras_view import model_view
 from mixtrain.train.callback.steps import any_applied, epoch_of, steps_of
+from mixtrain.train.records import StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
+from mixtrain.train.training_metrics import last_values
 
 # Each hook with the Keras methods that it stands for; the first of them is the one called, and calls the second.
 _KERAS_METHODS: Final[dict[str, tuple[str, ...]]] = {
@@ -35,6 +38,40 @@ _JUDGED: Final[dict[str, Callable[[CallbackArguments], bool]]] = {
 }
 _BETTER_WHEN_HIGHER: Final = ("acc", "auc", "precision", "recall", "f1", "top", "iou", "dice")
 _BETTER_WHEN_LOWER: Final = ("loss", "mae", "mse", "error", "perplexity", "distance")
+
+
+@dataclasses.dataclass
+class _SoFar:
+    """What the logs of an epoch's batches are made of.
+
+    Attributes:
+        epoch: Its number.
+        loss: The loss to show; None where there was none yet.
+        begun: Whether a step of the run was applied.
+        total: The sum of the losses of applied steps, each times its rows.
+        rows: The rows of applied steps.
+        skipped: How many steps were skipped.
+    """
+
+    epoch: int
+    loss: float | None
+    begun: bool
+    total: float = 0.0
+    rows: int = 0
+    skipped: int = 0
+
+    def taken_in(self, records: StepRecords) -> dict[str, float]:
+        """Take in some steps; return the loss, where there is one."""
+        overflow, losses, rows = records.overflow, records.loss.astype(np.float64), records.rows
+        applied = ~overflow
+        self.skipped += int(overflow.sum())
+        self.total += float(losses[applied] @ rows[applied])
+        self.rows += int(rows[applied].sum())
+        if applied.any():
+            self.loss, self.begun = self.total / self.rows, True
+        elif not self.begun and np.isfinite(losses).any():
+            self.loss = float(losses[np.isfinite(losses)][-1])
+        return {} if self.loss is None else {"loss": self.loss}
 
 
 class KerasCallbackAdapter(Callback):
@@ -62,9 +99,7 @@ class KerasCallbackAdapter(Callback):
         backup = isinstance(callback, keras.callbacks.BackupAndRestore)
         # Of a Cell the file is a mixtrain checkpoint, which holds everything.
         self._beside = BesideBackup(callback) if backup and isinstance(self._model.model, keras.Model) else None
-        self._last_loss: dict[str, float] = {}
-        self._applied = False
-        self._skipped = (0, 0)
+        self._so_far = _SoFar(0, None, False)
         callback.set_params(
             {
                 "verbose": arguments.get("verbose", 0),
@@ -83,7 +118,7 @@ class KerasCallbackAdapter(Callback):
             "on_train_end": lambda arguments: (self._epoch_logs(arguments),),
             "on_eval_begin": lambda _: ({},),
             "on_eval_step_begin": lambda arguments: (_batch(arguments), {}),
-            "on_eval_step_end": lambda arguments: (_batch(arguments), {}),
+            "on_eval_step_end": lambda arguments: (_batch(arguments), _evaluated(arguments)),
             "on_eval_end": lambda arguments: (_evaluated(arguments),),
         }
         for hook, methods in _KERAS_METHODS.items():
@@ -120,25 +155,19 @@ class KerasCallbackAdapter(Callback):
         if getattr(self._model.model, "stop_training", False):
             run_context.request_stop()
 
-    def _step_logs(self, arguments: CallbackArguments) -> dict[str, float]:
-        """Return the loss of the last step that was applied so far.
+    def _step_logs(self, arguments: CallbackArguments) -> dict[str, Any]:
+        """Return the values of the epoch so far, as Keras has them: the mean loss of applied steps, and the metrics.
 
-        While all were skipped it is that of the last skipped one that was finite: what overflows is mostly gradients.
+        While all were skipped the loss is that of the last skipped one that was finite: what overflows is mostly
+        gradients.
         """
-        records = steps_of(arguments)
-        overflow, losses = records.overflow, records.loss
-        applied = losses[~overflow]
-        if len(applied):
-            self._last_loss, self._applied = {"loss": float(applied[-1])}, True
-        elif not self._applied and np.isfinite(losses).any():
-            self._last_loss = {"loss": float(losses[np.isfinite(losses)][-1])}
-        logs = dict(self._last_loss)
+        records, epoch = steps_of(arguments), arguments.get("cur_epoch_num", 1)
+        if self._so_far.epoch != epoch:
+            self._so_far = _SoFar(epoch, self._so_far.loss, self._so_far.begun)
+        logs = self._so_far.taken_in(records) | last_values(records)
         if records.scaled:
-            epoch = arguments.get("cur_epoch_num", 1)
-            before = self._skipped[1] if self._skipped[0] == epoch else 0
-            self._skipped = (epoch, before + int(overflow.sum()))
             logs["loss_scale"] = float(records.loss_scale[-1])
-            logs |= {"overflow": float(overflow.any()), "skipped_steps": float(self._skipped[1])}
+            logs |= {"overflow": float(records.overflow.any()), "skipped_steps": float(self._so_far.skipped)}
         return logs
 
     def _epoch_logs(self, arguments: CallbackArguments) -> dict[str, float]:
@@ -162,7 +191,7 @@ def _judges(callback: keras.callbacks.Callback) -> bool:
 def _evaluated(arguments: CallbackArguments) -> dict[str, Any]:
     """Return what an evaluation found, with its loss under Keras's name."""
     results = arguments.get("eval_results") or arguments.get("metrics") or {}
-    named = {("loss" if name == "eval_loss" else name): value for name, value in results.items()}
+    named: dict[str, Any] = {("loss" if name == "eval_loss" else name): value for name, value in results.items()}
     return _floats(named)
 
 

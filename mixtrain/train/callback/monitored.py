@@ -12,6 +12,7 @@ import numpy as np
 from mixtrain import checks
 from mixtrain.train.callback.steps import any_applied, epoch_of
 from mixtrain.train.run_context import CallbackArguments
+from mixtrain.train.training_metrics import last_values
 
 Mode = Literal["auto", "min", "max"]
 BETTER_WHEN_LOWER: Final = (
@@ -73,7 +74,10 @@ def direction(where: str, monitor: Any, mode: Any, min_delta: Any) -> Direction:
 
 
 def monitored_value(where: str, monitor: str, arguments: CallbackArguments) -> float | None:
-    """Return a value at the end of an epoch: "loss" is that of the last step applied, others are of the evaluation.
+    """Return a value at the end of an epoch: of the last step applied, of the evaluation, or of the training metrics.
+
+    "loss" is that of the last step applied. Any other value is of the evaluation; where there was none, or it has no
+    such value, of Keras's metrics while training.
 
     Args:
         where: The callback, for errors.
@@ -89,7 +93,7 @@ def monitored_value(where: str, monitor: str, arguments: CallbackArguments) -> f
     """
     if "epoch_results" in arguments and not any_applied(arguments.epoch_results):
         return None
-    results = {} if arguments.get("eval_results") is None else arguments.eval_results
+    results = last_values(epoch_of(arguments)) | dict(arguments.get("eval_results") or {})
     value = _last_loss(arguments) if monitor == "loss" else results.get(monitor)
     if value is None:
         known = ", ".join(["loss", *(name for name in results if name != "loss")])
