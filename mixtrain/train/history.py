@@ -7,10 +7,19 @@ from typing import Any
 
 
 class EpochHistory(Mapping[str, list[float]]):
-    """Values by name, one an epoch: "loss", "loss_scale", "skipped_steps", "val_..."
+    """Values by name, one an epoch: "loss", Keras's metrics, "loss_scale", "skipped_steps", "val_..."
+
+    Values that a Keras callback adds to the logs of an epoch ("learning_rate") are there too. It has what Keras's
+    `keras.callbacks.History` has.
+
+    Args:
+        model: The network that is trained.
+        params: "verbose", "epochs" and "steps" of the run.
 
     Attributes:
         epoch: The numbers of the epochs, from 1.
+        model: As given.
+        params: As given.
 
     Example:
         >>> history = EpochHistory()
@@ -19,13 +28,16 @@ class EpochHistory(Mapping[str, list[float]]):
         [0.5]
     """
 
-    def __init__(self) -> None:
+    def __init__(self, model: Any = None, params: Mapping[str, Any] | None = None) -> None:
+        self.model = model
+        self.params = dict(params or {})
         self.epoch: list[int] = []
         self._values: dict[str, list[float]] = {}
 
     def add(self, epoch: int, values: Mapping[str, Any]) -> None:
-        """Add one epoch's values."""
-        self.epoch.append(epoch)
+        """Add an epoch's values, or more of them."""
+        if epoch not in self.epoch[-1:]:
+            self.epoch.append(epoch)
         for name, value in values.items():
             self._values.setdefault(name, []).append(value)
 

@@ -110,7 +110,7 @@ class TrainingLoop:
             LossScaleExhausted: Too many steps overflowed.
             RuntimeError: The dataset ended before its own size.
         """
-        history = EpochHistory()
+        history = EpochHistory(self._arguments.network, self._callbacks.keras_params())
         warned = False
         if self._training.resume is not None:
             self._resume(self._training.where, self._training.resume)
@@ -130,6 +130,7 @@ class TrainingLoop:
                 history.add(epoch, values)
                 self._arguments._set(epoch_values=values, epoch_results=records)
                 callbacks.on_train_epoch_end(self._context)
+                history.add(epoch, callbacks.added_to_logs())
                 if self._context.get_stop_requested():
                     break
             if isinstance(self._train_network, TrainOneStepCell):

@@ -76,8 +76,14 @@ def depths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.parametrize("options", [{}, {"amp_level": "O2"}, {"amp_level": "O2", "sample_weight": True}])
 def test_a_step_is_at_most_seven_frames_below_train(depths: list[int], options: dict[str, Any]) -> None:
     batch = (*BATCH, np.ones(4, np.float32)) if "sample_weight" in options else BATCH
-    model(**options).train(1, [batch] * 5, callbacks=Controlling(), verbose=0)
+    manager = mixtrain.DynamicLossScaleManager(8.0) if options else None
+    model(**options, loss_scale_manager=manager).train(1, [batch] * 5, callbacks=Controlling(), verbose=0)
     assert len(depths) == 5 and max(depths) <= MAX_FRAMES
+
+
+def test_steps_after_the_search_for_the_first_scale_are_no_deeper(depths: list[int]) -> None:
+    model(amp_level="O2").train(1, [BATCH] * 5, callbacks=Controlling(), verbose=0)
+    assert max(depths[-4:]) <= MAX_FRAMES and max(depths) == MAX_FRAMES + 1
 
 
 def test_callbacks_are_told_at_most_seven_frames_below_train() -> None:

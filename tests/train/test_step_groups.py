@@ -13,6 +13,7 @@ import mixtrain
 from mixtrain import DynamicLossScaleManager, LossMonitor, LossScaleExhausted, Model, backend, nn
 from mixtrain.backend import GroupFacts
 from mixtrain.dataset import NumpySlicesDataset
+from mixtrain.train.feed import Feed
 from mixtrain.train.pace import Pace
 from mixtrain.train.step_groups import grouped
 from mixtrain.train.stepper import Stepper
@@ -256,3 +257,22 @@ def test_calls_that_return_early_are_waited_for_a_few_times_and_learned_from_the
     quick = Pace(GroupFacts(after=1, size=8, early=True))
     quick.learn(3.0, 1)
     assert quick.steps(1) == 1
+
+
+def test_groups_are_read_from_what_the_feed_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Wrapped, the backend's batches would be read and stacked one by one.
+    given: list[Any] = []
+    read: list[Any] = []
+    batches_of = Feed.batches
+
+    def spied(batches: Any, limit: Any) -> Any:
+        given.append(batches)
+        return grouped(batches, limit)
+
+    monkeypatch.setattr("mixtrain.train.loop.grouped", spied)
+    monkeypatch.setattr(Feed, "batches", lambda feed: read.append(batches_of(feed)) or read[-1])
+    rows = np.ones((32, 3), np.float32)
+    dataset = NumpySlicesDataset((rows, rows[:, :1]), ["x", "y"], shuffle=False).batch(4)
+    network = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    Model(network, "mse", "sgd").train(2, dataset, verbose=0)
+    assert len(given) == 2 and all(one is other for one, other in zip(given, read[-2:], strict=True))

@@ -12,7 +12,7 @@ import keras
 
 from mixtrain import checks
 from mixtrain.train.callback.callback import HOOKS, Callback, declares_observing
-from mixtrain.train.callback.keras_adapter import KerasCallbackAdapter
+from mixtrain.train.callback.keras_adapter import KerasCallbackAdapter, added_to_logs, keras_params
 from mixtrain.train.run_context import CallbackArguments, RunContext
 
 _ListT = TypeVar("_ListT", bound="CallbackList")
@@ -126,6 +126,14 @@ class CallbackList:
     def keras_listens(self, hook: str) -> bool:
         """Whether a Keras callback listens to a hook."""
         return any(isinstance(listener.owner, KerasCallbackAdapter) for listener in self._listeners[hook])
+
+    def keras_params(self) -> dict[str, Any]:
+        """Return what Keras callbacks see of the run as `params`."""
+        return keras_params(self._arguments)
+
+    def added_to_logs(self) -> dict[str, Any]:
+        """Return what Keras callbacks have added to the logs of the epoch, such as "learning_rate"."""
+        return added_to_logs(self._arguments)
 
     def evaluating(
         self, evaluate: Callable[[CallbackList, RunContext, CallbackArguments], _ResultT], **fields: Any

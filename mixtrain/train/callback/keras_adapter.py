@@ -40,6 +40,26 @@ _BETTER_WHEN_HIGHER: Final = ("acc", "auc", "precision", "recall", "f1", "top", 
 _BETTER_WHEN_LOWER: Final = ("loss", "mae", "mse", "error", "perplexity", "distance")
 
 
+# The number of an epoch, its logs, and the names that they had before a callback saw them.
+_NO_LOGS: Final[tuple[int | None, dict[str, Any], frozenset[str]]] = (None, {}, frozenset())
+
+
+def keras_params(arguments: CallbackArguments) -> dict[str, Any]:
+    """Return what Keras calls the `params` of a run."""
+    return {
+        "verbose": arguments.get("verbose", 0),
+        "epochs": arguments.get("epoch_num", 1),
+        "steps": arguments.get("batch_num"),
+    }
+
+
+def added_to_logs(arguments: CallbackArguments) -> dict[str, Any]:
+    """Return what Keras callbacks have added to the logs of the epoch that has just ended."""
+    number, logs, before = arguments.get("keras_logs", _NO_LOGS)
+    added = logs if number == arguments.get("cur_epoch_num") else {}
+    return {name: value for name, value in added.items() if name not in before}
+
+
 @dataclasses.dataclass
 class _SoFar:
     """What the logs of an epoch's batches are made of.
@@ -100,13 +120,7 @@ class KerasCallbackAdapter(Callback):
         # Of a Cell the file is a mixtrain checkpoint, which holds everything.
         self._beside = BesideBackup(callback) if backup and isinstance(self._model.model, keras.Model) else None
         self._so_far = _SoFar(0, None, False)
-        callback.set_params(
-            {
-                "verbose": arguments.get("verbose", 0),
-                "epochs": arguments.get("epoch_num", 1),
-                "steps": arguments.get("batch_num"),
-            }
-        )
+        callback.set_params(keras_params(arguments))
         callback.set_model(self._model.model)
         _settle_direction(callback)
         senders: dict[str, Callable[[CallbackArguments], tuple[Any, ...]]] = {
@@ -172,12 +186,12 @@ class KerasCallbackAdapter(Callback):
 
     def _epoch_logs(self, arguments: CallbackArguments) -> dict[str, float]:
         """Return the epoch's values: one dict for all Keras callbacks, for some add to it what later ones read."""
-        number, logs = arguments.get("keras_logs", (None, {}))
+        number, logs, _ = arguments.get("keras_logs", _NO_LOGS)
         if number != arguments.get("cur_epoch_num"):
             logs = _floats(arguments.get("epoch_values"))
             if "skipped_steps" in logs:
                 logs["overflow"] = float(logs["skipped_steps"] > 0)
-            arguments.keras_logs = (arguments.cur_epoch_num, logs)
+            arguments.keras_logs = (arguments.cur_epoch_num, logs, frozenset(logs))
         return logs  # type: ignore[no-any-return]
 
 
