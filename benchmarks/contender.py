@@ -63,6 +63,7 @@ class Contender:
             autocast.
         sink: Whether many steps run in one compiled call: ours by `dataset_sink_mode`, the hand-written loop's own.
         callback: Whether a user's callback is called after every step (ours).
+        accuracy: Whether the accuracy is computed while training (ours).
         scaling: Loss scaling of ours: "level" (the level's own), "none", "fixed" or "dynamic".
         channels_last: Whether images lie channels last in memory (PyTorch).
         jit: `jit_compile` of Keras's `compile`; True runs PyTorch's network through `torch.compile`.
@@ -77,6 +78,7 @@ class Contender:
     dtype: DType = "float32"
     sink: bool = False
     callback: bool = False
+    accuracy: bool = False
     scaling: Literal["level", "none", "fixed", "dynamic"] = "level"
     channels_last: bool = True
     jit: bool | Literal["auto"] = "auto"

@@ -38,7 +38,8 @@ def trained(contender: Contender, network: Any, loss: Any, optimizer: Any, data:
         optimizer: Its optimizer.
         data: The batches of a round.
     """
-    model = Model(network, loss, optimizer, **_precision(contender), **SCALING[contender.scaling]())
+    metrics = ["accuracy"] if contender.accuracy else None
+    model = Model(network, loss, optimizer, metrics, **_precision(contender), **SCALING[contender.scaling]())
     callbacks = [Counter()] if contender.callback else None
     return lambda: model.train(1, data, callbacks=callbacks, dataset_sink_mode=contender.sink, verbose=0)
 
