@@ -32,6 +32,7 @@ LAYERS = [
     {"nn"},
     {"amp", "serialization"},
     {"train"},
+    {"keras"},
     {"__init__"},
 ]
 LAYER_OF = {package: number for number, packages in enumerate(LAYERS) for package in packages}
