@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Final
 
 import keras
@@ -146,6 +147,7 @@ def _put_in_force(model: keras.Model, optimizer: PreparedOptimizer) -> None:
     def wrap(own: Forward) -> Forward:
         guarded = backend.without_skipped_steps(model, own, optimizer.counts) if optimizer.scales else own
 
+        @functools.wraps(own)
         def train_step(*args: Any) -> Any:
             if model.optimizer is not optimizer:
                 return own(*args)

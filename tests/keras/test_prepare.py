@@ -309,6 +309,18 @@ def test_preparing_again_and_another_optimizer_take_the_first_ones_place() -> No
     assert fit(compiled(plain, adam())) == fit(compiled(theirs, adam()))
 
 
+def test_a_prepared_model_trains_with_mixtrain_s_model_too() -> None:
+    trained = []
+    for ready in (True, False):
+        model = network()
+        if ready:
+            prepare(model, adam(), "O2")
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        ours = mixtrain.Model(model, loss, keras.optimizers.SGD(0.1), amp_level="O0")
+        trained.append(ours.train(1, [(X, Y)], verbose=0)["loss"])
+    assert trained[0] == trained[1]
+
+
 def test_an_optimizer_prepared_for_another_model_is_refused() -> None:
     optimizer, other = prepare(network(), adam()), network()
     compiled(other, optimizer)
