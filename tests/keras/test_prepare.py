@@ -15,7 +15,7 @@ import mixtrain.keras
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager, nn, ops
 from mixtrain.keras import PreparedOptimizer, prepare
 from mixtrain.precision.apply import applied_plan
-from tests.backends import on_jax_only_some, quick_only_some
+from tests.backends import on_jax_only_some, quick_every, quick_only_some
 from tests.train.planted import GOLDEN, batches
 
 layers = keras.layers
@@ -169,6 +169,7 @@ def train_chain(flags: str, manager: LossScaleManager) -> tuple[keras.Model, Sca
     return model, scales
 
 
+@quick_every(4)
 @pytest.mark.parametrize(("start", "factor", "window", "flags", "expected"), on_jax_only_some(GOLDEN, (2, 5)))
 def test_the_scale_moves_by_the_rule(start: int, factor: int, window: int, flags: str, expected: list[int]) -> None:
     model, scales = train_chain(flags, DynamicLossScaleManager(start, factor, window))
