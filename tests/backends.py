@@ -80,6 +80,18 @@ def quick_only_some(cases: Iterable[Any], some: Sequence[int] = (0,)) -> list[An
     return found
 
 
+def quick_every(count: int) -> pytest.MarkDecorator:
+    """Mark a parametrised test: of its rows, in their order, every `count`-th is quick, and the others are slow.
+
+    With a count that divides the number of values of no parameter, all values of each are among the quick rows.
+
+    Example:
+        >>> quick_every(3).args
+        (3,)
+    """
+    return pytest.mark.quick_every(count)
+
+
 def held_as(dtype: str) -> str:
     """Return the format in which tensors of a format are held: JAX has 64 bits only in a mode of its own."""
     return str(keras.backend.standardize_dtype(mixtrain.Tensor(0, dtype).dtype))

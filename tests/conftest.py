@@ -18,7 +18,7 @@ collect_ignore_glob = ["data/make_*.py", "conformance/tutorials/*.py"]
 # What every backend must hold to; the rest (documents, examples, benchmarks) is tested on TensorFlow.
 CONTRACT = (
     "amp", "autocast", "backend", "cell", "common", "compat", "conformance", "dataset", "diagnostics", "golden",
-    "loss_scale", "network", "nn", "ops", "optim", "precision", "serialization", "step",
+    "keras", "loss_scale", "network", "nn", "ops", "optim", "precision", "serialization", "step",
     "structure/test_nothing_is_changed.py", "test_checks.py", "test_words.py", "train",
 )
 ROOT = pathlib.Path(__file__).parent
@@ -35,12 +35,18 @@ def pytest_ignore_collect(collection_path: pathlib.Path) -> bool | None:
     return None if inside else True
 
 
+@pytest.hookimpl(tryfirst=True)  # Before pytest looks at what -m leaves out.
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out what is about the TensorFlow backend where another one runs."""
-    if keras.backend.backend() == "tensorflow":
-        return
+    """Mark the slow rows of tests with `quick_every`; leave out what is about TensorFlow where it does not run."""
+    rows: dict[object, int] = {}
     for item in items:
-        if item.get_closest_marker("tensorflow"):
+        mark = item.get_closest_marker("quick_every")
+        if mark is not None and not item.get_closest_marker("slow"):
+            test = (item.parent, getattr(item, "originalname", item.name))
+            rows[test] = rows.get(test, -1) + 1
+            if rows[test] % mark.args[0]:
+                item.add_marker(pytest.mark.slow)
+        if keras.backend.backend() != "tensorflow" and item.get_closest_marker("tensorflow"):
             item.add_marker(pytest.mark.skip(reason="about the TensorFlow backend"))
 
 

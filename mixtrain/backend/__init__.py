@@ -60,6 +60,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow.held import HeldValue
     from mixtrain.backend.tensorflow.image_files import ImageFiles, UnreadableFile
     from mixtrain.backend.tensorflow.jit import compile_once
+    from mixtrain.backend.tensorflow.keras_step import with_values, without_skipped_steps
     from mixtrain.backend.tensorflow.normalize import fused_batch_norm, normalize_axes
     from mixtrain.backend.tensorflow.pooling import pool
     from mixtrain.backend.tensorflow.products import product, times_transposed
@@ -135,6 +136,7 @@ else:
     from mixtrain.backend.jax.held import HeldValue
     from mixtrain.backend.jax.image_files import ImageFiles, UnreadableFile
     from mixtrain.backend.jax.jit import compile_once
+    from mixtrain.backend.jax.keras_step import with_values, without_skipped_steps
     from mixtrain.backend.jax.normalize import fused_batch_norm, normalize_axes
     from mixtrain.backend.jax.pooling import pool
     from mixtrain.backend.jax.products import product, times_transposed
@@ -283,6 +285,8 @@ __all__ = [
     "warp",
     "with_backward_hook",
     "with_branches",
+    "with_values",
+    "without_skipped_steps",
     "wait_for",
     "wrap_with",
     "wrap_pipeline",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections.abc import Callable
 from typing import Any, Final
 
 from mixtrain.autocast.state import Autocast, autocasting, float_formats, widest
@@ -16,10 +17,10 @@ _LIBRARY: Final = "mixtrain.nn."
 _UNCHANGED: Final = CastRule()
 
 
-def listed_name(kind: type, state: Autocast, library: str = _LIBRARY) -> str | None:
-    """Return the name of the first class of the library's, from a class upwards, that has a row; None for no row."""
+def listed_name(kind: type, state: Autocast, owns: Callable[[type], bool]) -> str | None:
+    """Return the name of the first class of a library's, from a class upwards, that has a row; None for no row."""
     for base in kind.__mro__:
-        if base.__module__.startswith(library) and state.listed(base.__name__) is not None:
+        if owns(base) and state.listed(base.__name__) is not None:
             return base.__name__
     return None
 
@@ -28,7 +29,7 @@ def rule_of_class(cell: Any, state: Autocast) -> CastRule:
     """Return what is cast when a cell that no rule of a plan or a user covers is called with float32 or half."""
     if state.covering:
         return CastRule(inputs=state.dtype, parameters=state.dtype)
-    name = listed_name(type(cell), state)
+    name = listed_name(type(cell), state, _owns)
     kind = None if name is None else state.listed(name)
     if kind == "half":
         return CastRule(inputs=state.dtype, parameters=state.dtype)
@@ -51,7 +52,7 @@ def under_autocast(
     if planned is not None or request_of(cell) is not None:
         by_user = planned is None or planned.by_user
         return rule, autocasting(None) if by_user or _is_leaf(cell) else contextlib.nullcontext()
-    name = listed_name(type(cell), state)
+    name = listed_name(type(cell), state, _owns)
     if name is None and not _is_leaf(cell):
         return rule, contextlib.nullcontext()
     formats = float_formats((args, kwargs), numpy_as_float32=True)
@@ -68,7 +69,12 @@ def under_autocast(
 
 def _is_leaf(cell: Any) -> bool:
     """Whether a cell is one of mixtrain's own that holds no other: its operators are its own affair."""
-    return type(cell).__module__.startswith(_LIBRARY) and not cell.child_layers()
+    return _owns(type(cell)) and not cell.child_layers()
+
+
+def _owns(kind: type) -> bool:
+    """Whether a class is one of `mixtrain.nn`."""
+    return kind.__module__.startswith(_LIBRARY)
 
 
 def _has_float64(cell: Any) -> bool:

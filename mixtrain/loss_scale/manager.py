@@ -86,6 +86,10 @@ class FixedLossScaleManager(LossScaleManager):
         """Return the update cell, or None where overflowing steps are not dropped."""
         return FixedLossScaleUpdateCell(self._loss_scale) if self._drop_overflow_update else None
 
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that it was made with."""
+        return {"loss_scale": self._loss_scale, "drop_overflow_update": self._drop_overflow_update}
+
 
 class DynamicLossScaleManager(LossScaleManager):
     """A loss scale that is lowered by every overflow and raised after a window of good steps.
@@ -136,9 +140,13 @@ class DynamicLossScaleManager(LossScaleManager):
         """Good steps in a row before the scale grows."""
         return self._rule.window
 
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that it was made with."""
+        return {"init_loss_scale": self._init, "scale_factor": self.scale_factor, "scale_window": self.scale_window}
+
     def get_loss_scale(self) -> float:
         """Return the live scale."""
-        return float(backend.to_numpy(self._state.loss_scale))
+        return self._state.present_scale()
 
     def update_loss_scale(self, overflow: Any) -> None:
         """Move the scale by one step.

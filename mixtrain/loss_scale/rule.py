@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+from collections.abc import Callable
 from typing import Any, Final
 
 import keras
@@ -137,6 +138,7 @@ class LossScaleState:
         rule: How the scale moves; `change_rule` changes it.
         loss_scale: float32 variable.
         counts: int32 variable, one number for each `Count`.
+        before_reading: Called before the host reads a variable, where somebody else holds its value meanwhile.
     """
 
     def __init__(self, loss_scale: float, rule: LossScaleRule, *, changeable: bool = False) -> None:
@@ -145,6 +147,17 @@ class LossScaleState:
         self._live = _variable(_numbers(rule), "rule") if changeable else None
         self.loss_scale = _variable(np.float32(loss_scale), "loss_scale")
         self.counts = _variable(np.zeros(len(Count), np.int32), "counts")
+        self.before_reading: Callable[[], None] = _nothing
+
+    def present_scale(self) -> float:
+        """Return the live scale, read from the device."""
+        self.before_reading()
+        return float(backend.to_numpy(self.loss_scale))
+
+    def present_count(self, count: Count) -> int:
+        """Return one of the counts, read from the device."""
+        self.before_reading()
+        return int(backend.to_numpy(self.counts)[count])
 
     @property
     def good_steps(self) -> Any:
@@ -210,6 +223,10 @@ class LossScaleState:
         """Return the larger of the two overflow counts that end a run; it grows by at most 1 a step."""
         counts = backend.to_numpy(self.counts)
         return int(max(counts[Count.OVERFLOWS_IN_A_ROW], counts[Count.OVERFLOWS_AT_MINIMUM]))
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 def _advanced(xp: Any, rule: LossScaleRule, loss_scale: Any, counts: Any, finite: Any) -> tuple[Any, Any]:

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import keras
 
+from mixtrain.network.keras_own import keras_owns
 from mixtrain.network.returned import Origin, returned_by
 from mixtrain.network.walk import children_of, is_cell
 
 _layers = keras.layers
-# Whose `call` and `construct` run layers in order.
-_LIBRARIES: Final = ("keras.", "mixtrain.")
+_LIBRARY: Final = "mixtrain."
 # They give what the layer inside them gives.
 _WRAPPERS: Final = (_layers.TimeDistributed, _layers.SpectralNormalization)
 
@@ -50,13 +50,14 @@ def ends_of(layer: Any) -> Sequence[Place]:
         return [_in_order([layer.forward_layer]), _in_order([layer.backward_layer])]
     if isinstance(layer, keras.Model) and not isinstance(layer, keras.Sequential) and hasattr(layer, "operations"):
         return [_in_graph(output) for output in layer.outputs]
-    if not is_cell(layer) and not isinstance(layer, keras.Model) and type(layer).__module__.startswith("keras."):
+    if not is_cell(layer) and not isinstance(layer, keras.Model) and keras_owns(type(layer)):
         return []  # Attention and recurrent layers, whose sublayers have no such order.
     children = list(children_of(layer).values())
     if not children:
         return []
     method = inspect.unwrap(type(layer).construct if is_cell(layer) else type(layer).call)
-    own = not str(getattr(method, "__module__", "")).startswith(_LIBRARIES)
+    # Keras's `call` and mixtrain's `construct` run layers in order.
+    own = not keras_owns(method) and not str(getattr(method, "__module__", "")).startswith(_LIBRARY)
     origins = returned_by(method.__code__) if own and hasattr(method, "__code__") else None
     return [_in_order(children)] if origins is None else _in_code(layer, origins)
 

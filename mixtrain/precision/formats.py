@@ -8,6 +8,7 @@ import keras
 
 from mixtrain import backend
 from mixtrain.dtype import DType, as_dtype, float32, is_float
+from mixtrain.network.keras_own import keras_owns
 from mixtrain.network.walk import is_cell, tree_of
 from mixtrain.precision.families import family_of
 from mixtrain.precision.half_products import covered
@@ -58,7 +59,7 @@ def multiplies_by_backend(layer: Any) -> bool:
     """
     if is_cell(layer) or present_format(layer) == float32 or covered(layer):
         return True
-    return type(layer).__module__.startswith("keras.") and family_of(layer) not in ("matmul", "recurrent") and not (
+    return keras_owns(type(layer)) and family_of(layer) not in ("matmul", "recurrent") and not (
         isinstance(layer, _ATTENTION)
     )
 

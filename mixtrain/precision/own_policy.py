@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import keras
 
+from mixtrain.network.keras_own import keras_owns
 from mixtrain.network.walk import Node
 
 # Where a Keras layer keeps the policy that the user gave it while a plan is in force.
@@ -117,4 +118,4 @@ def _made_of_config(layer: keras.Layer) -> bool:
 @functools.lru_cache(maxsize=1024)
 def _names_a_dtype(kind: Any) -> bool:
     """Whether a class is one of Keras's few that name a dtype, and write nothing else that users leave out."""
-    return kind.__module__.startswith("keras.") and "dtype" in inspect.signature(kind).parameters
+    return keras_owns(kind) and "dtype" in inspect.signature(kind).parameters

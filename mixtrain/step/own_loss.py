@@ -131,7 +131,9 @@ def inputs_of(network: Any, columns: Sequence[Any]) -> Sequence[Any]:
 
 
 def _overrides(network: keras.Model, method: str) -> bool:
-    return method in vars(network) or getattr(type(network), method) is not getattr(keras.Model, method)
+    # What `mixtrain.keras.prepare` puts around a method says which one it wraps.
+    found = inspect.unwrap(getattr(network, method))
+    return getattr(found, "__func__", found) is not inspect.unwrap(getattr(keras.Model, method))
 
 
 @contextlib.contextmanager

@@ -10,11 +10,8 @@ import keras
 from mixtrain import backend, checks, context
 from mixtrain.boundary import is_any_tensor, library
 from mixtrain.cell.cell import Cell
-from mixtrain.common.parameter import Parameter
 from mixtrain.common.referenced_layers import referenced_variables
-from mixtrain.loss_scale.arguments import STATIC
-from mixtrain.loss_scale.rule import LossScaleState
-from mixtrain.loss_scale.update_cell import LossScaleUpdateCell
+from mixtrain.loss_scale.step_scale import StepScale
 from mixtrain.ops.gradient import GradOperation
 from mixtrain.optim.adapter import drive
 from mixtrain.seed import stream_states
@@ -225,27 +222,11 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
                 f"loss_scale_factor={self.driver.own_scale:g} in the optimizer",
                 f"{type(optimizer).__name__}(...) without it",
             )
-        update: Any = None
-        if isinstance(scale_sense, LossScaleUpdateCell):
-            state, variable = scale_sense.state, scale_sense.state.loss_scale
-        elif isinstance(scale_sense, Cell):
-            start = float(scale_sense.get_loss_scale())  # type: ignore[attr-defined]
-            state, update = LossScaleState(start, STATIC), scale_sense
-            variable = Parameter(start, name="scale_sense", requires_grad=False)
-        elif is_any_tensor(scale_sense):
-            start = float(_scalar(scale_sense))
-            state = LossScaleState(start, STATIC)
-            variable = state.loss_scale
-        else:
-            raise checks.fail_type(
-                "TrainOneStepWithLossScaleCell",
-                "scale_sense must be an update cell or a scalar tensor",
-                scale_sense,
-                "nn.DynamicLossScaleUpdateCell(2**24, 2, 2000)",
-            )
-        object.__setattr__(self, "state", state)
-        object.__setattr__(self, "scale_sense", variable)
-        object.__setattr__(self, "_user_update", update)
+        scale = StepScale("TrainOneStepWithLossScaleCell", scale_sense)
+        object.__setattr__(self, "_scale", scale)
+        object.__setattr__(self, "state", scale.state)
+        object.__setattr__(self, "scale_sense", scale.variable)
+        object.__setattr__(self, "_user_update", scale.update)
         object.__setattr__(self, "_rollback", backend.Rollback(self._likely_written))
 
     def construct(self, *inputs: Any) -> tuple[Any, Any, Any]:
@@ -266,12 +247,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
     def advance(self, finite: Any) -> None:
         """Move the loss scale and the counts by one step."""
-        if self._user_update is not None:
-            # The counts of overflows at the smallest scale go by the user's scale.
-            self.state.loss_scale.assign(keras.ops.cast(_scalar(self.scale_sense), "float32"))
-        self.state.advance(finite)
-        if self._user_update is not None:
-            self._user_update(self.scale_sense, keras.ops.logical_not(finite))
+        self._scale.advance(finite)
 
     def set_sense_scale(self, sens: Any) -> None:
         """Set the loss scale of the next step.
@@ -285,7 +261,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         """
         if not is_any_tensor(sens):
             raise checks.fail_type("set_sense_scale", "sens must be a scalar tensor", sens, "mixtrain.Tensor(1024.0)")
-        self.scale_sense.assign(keras.ops.cast(_scalar(sens), "float32"))
+        self.scale_sense.assign(keras.ops.cast(self._scale.scalar(sens), "float32"))
 
     # ---- for subclasses that write their own construct ----------------------------------------------------------
     @library
@@ -306,15 +282,3 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         """Move the loss scale by one step; return `overflow`."""
         self.advance(keras.ops.logical_not(overflow))
         return overflow
-
-
-def _scalar(value: Any) -> Any:
-    """Return a tensor of shape () or (1,) as a scalar."""
-    if tuple(value.shape) not in ((), (1,)):
-        raise checks.fail_value(
-            "TrainOneStepWithLossScaleCell",
-            "scale_sense must have shape () or (1,)",
-            tuple(value.shape),
-            "mixtrain.Tensor(1024.0)",
-        )
-    return keras.ops.reshape(value, ())

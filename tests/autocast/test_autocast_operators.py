@@ -14,7 +14,7 @@ from mixtrain import amp, boundary
 from mixtrain.autocast.operator_lists import RECURRENT, normal
 from tests.autocast.autocast_cases import CASES
 from tests.autocast.autocast_values import KNOWN, modules, names_for
-from tests.backends import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW, quick_every
 
 if not ON_TENSORFLOW:
     pytest.skip("it reads graphs; test_autocast_jaxpr.py reads what JAX traces", allow_module_level=True)
@@ -120,6 +120,7 @@ def out_formats(outputs: Any) -> set[str]:
     return {value.dtype.name for value in keras.tree.flatten(outputs) if value.dtype in FLOATS}
 
 
+@quick_every(2)
 def test_products_and_convolutions_are_traced_in_half(trace: SimpleNamespace) -> None:
     for expression in KNOWN["half"]:
         found = trace.found[f"half: {expression}"]

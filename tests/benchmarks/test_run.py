@@ -21,6 +21,7 @@ from benchmarks.run import run_set
 from benchmarks.table import NOT_RUN, as_markdown, goals_as_markdown, update_section
 from benchmarks.workloads import MLP
 from benchmarks.written import read_records, rounded
+from tests.backends import quick_every
 from tests.benchmarks.test_children import FAKE
 
 OURS, PEER, TORCH = Contender("ours", "mixtrain"), Contender("peer", "keras"), Contender("torch's", "pytorch")
@@ -123,6 +124,7 @@ KINDS = [
 ]
 
 
+@quick_every(3)
 @pytest.mark.parametrize("contender", KINDS, ids=lambda contender: contender.name)
 def test_every_kind_of_contender_trains_round_after_round(
     contender: Contender, capsys: pytest.CaptureFixture[str]

@@ -11,6 +11,7 @@ import pytest
 
 import mixtrain
 from mixtrain import nn
+from tests.backends import quick_every
 
 ROWS = 8
 
@@ -59,6 +60,7 @@ BAD_BATCHES: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
+@quick_every(3)
 @pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 @pytest.mark.parametrize("case", list(BAD_BATCHES))
 def test_a_bad_batch_is_one_sentence_and_training_goes_on_as_if_it_had_not_been(case: str, sink: bool) -> None:

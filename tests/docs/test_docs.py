@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.backends import quick_every
 from tests.docs.pages import PAGES, ROOT, anchors_of, blocks_of, links_of, prose_of, rows_of
 from tests.structure.test_layers import LAYERS
 
@@ -42,6 +43,7 @@ def resolve(dotted: str) -> Any:
     return found
 
 
+@quick_every(2)
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_python_blocks_run_and_print_the_text_that_follows_them(
     page: pathlib.Path,

@@ -7,10 +7,12 @@ import runpy
 import sys
 
 import pytest
+from tests.backends import quick_every
 
 SCRIPT = str(pathlib.Path(__file__).parents[2] / "examples" / "apex_style_training.py")
 
 
+@quick_every(3)
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager
-from tests.backends import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW, quick_every
 from tests.golden.lenet import EPOCHS, STEPS, TRACES, train
 
 GOLDEN = np.load(TRACES)
@@ -49,6 +49,7 @@ def host_run(name: str) -> tuple[Any, Any]:
     return run(FLOAT32_CASES[name])
 
 
+@quick_every(2)
 @pytest.mark.parametrize("name", FLOAT32_CASES)
 def test_float32_traces_equal_the_reference_over_the_first_64_steps(name: str) -> None:
     records, _ = host_run(name)
@@ -75,6 +76,7 @@ def test_half_traces_follow_the_reference(name: str) -> None:
     np.testing.assert_allclose(means, expected.reshape(EPOCHS, -1).mean(axis=1), rtol=0.02)
 
 
+@quick_every(2)
 @pytest.mark.parametrize("name", ["O0", "O0_fixed1024_keep"])
 def test_sink_feed_gives_the_trace_of_host_feed(name: str) -> None:
     host, _ = host_run(name)

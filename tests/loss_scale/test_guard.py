@@ -10,6 +10,7 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, LossScaleExhausted, LossScaleManager, Model, nn
+from tests.backends import quick_every
 from tests.train.planted import BAD, GOOD, Trace, batches, chain_model, stream
 
 FEEDS = pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
@@ -40,6 +41,7 @@ def test_1000_overflows_in_a_row_are_borne(sink: bool) -> None:
     assert history["skipped_steps"] == [1005]
 
 
+@quick_every(3)
 @FEEDS
 @pytest.mark.parametrize(
     ("flags", "step", "scale"),
@@ -57,6 +59,7 @@ def test_bad_step_max_is_how_many_overflows_in_a_row_are_borne(flags: str, step:
     assert f"6 steps in a row overflowed, the last of them step {step} at loss scale {scale:g}" in str(error)
 
 
+@quick_every(2)
 @FEEDS
 def test_a_row_goes_on_over_epochs_and_calls(sink: bool) -> None:
     model = chain_model(DynamicLossScaleManager(2**24), bad_step_max=5)

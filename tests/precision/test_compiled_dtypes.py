@@ -11,7 +11,7 @@ import pytest
 
 import mixtrain
 from mixtrain import amp, backend, nn
-from tests.backends import on_jax_only_some
+from tests.backends import on_jax_only_some, quick_every
 from tests.precision.compiled_graph import Operation, dtypes_under, half_units, operations
 
 L = keras.layers
@@ -103,6 +103,7 @@ def on_a_device_with_half_units() -> Iterator[None]:
         yield
 
 
+@quick_every(3)
 @pytest.mark.parametrize("half", on_jax_only_some(HALVES), ids=str)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("make", NETWORKS, ids=lambda make: make.__name__)

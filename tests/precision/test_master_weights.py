@@ -19,6 +19,7 @@ from mixtrain.precision.master_weights import (
     masters_shown,
     updating_masters,
 )
+from tests.backends import quick_every
 
 STEPS = 30
 R = np.random.default_rng(0)
@@ -59,6 +60,7 @@ def full_values(network: Any) -> list[np.ndarray]:
     return [backend.to_numpy(master_value(variable)) for variable in held]
 
 
+@quick_every(2)
 @pytest.mark.parametrize(
     ("make", "kind", "half"),
     [

@@ -11,7 +11,7 @@ import pytest
 
 import mixtrain
 from mixtrain import amp, backend, nn
-from tests.backends import on_jax_only_some
+from tests.backends import on_jax_only_some, quick_every
 from tests.precision.zoo_trace import contradicted, recording, uncalled
 
 L, ops = keras.layers, keras.ops
@@ -188,6 +188,7 @@ def test_layers_take_and_give_what_the_table_says(level: str) -> None:
 
 
 # ---- the numbers --------------------------------------------------------------------------------------------------
+@quick_every(5)
 @pytest.mark.parametrize("half", ["float16", "bfloat16"])
 @pytest.mark.parametrize("level", on_jax_only_some(LEVELS, [1]))
 @pytest.mark.parametrize("kind", ["activation", "layer", "operation", "cell"])
@@ -211,6 +212,7 @@ def test_confident_errors_keep_their_loss_and_gradient(kind: str, level: str, ha
     np.testing.assert_allclose(backend.to_numpy(bias), [-1.0], rtol=2e-2)
 
 
+@quick_every(2)
 @pytest.mark.parametrize(("half", "sink"), on_jax_only_some([("bfloat16", False), ("float16", True)]))
 def test_training_on_noisy_labels_ends_where_keras_s_mixed_policies_end(half: str, sink: bool) -> None:
     rng = np.random.default_rng(0)

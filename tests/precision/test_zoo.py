@@ -15,7 +15,7 @@ import pytest
 
 import mixtrain
 from mixtrain import amp, backend
-from tests.backends import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW, quick_every
 from tests.precision.zoo import HEAD, LEVELS, PAGE, ZOO, Entry, disagreements, forward_nodes, line, model_of
 from tests.precision.zoo_trace import contradicted, recording, stray_products, uncalled
 
@@ -128,6 +128,7 @@ def check_step(network: Any, entry: Entry, column: str, model: mixtrain.Model) -
     assert not ON_TENSORFLOW or line(entry.name, column, plan, nodes) in PAGE.read_text(encoding="utf-8").splitlines()
 
 
+@quick_every(2)
 @pytest.mark.parametrize(("entry", "column"), CASES, ids=_name)
 def test_a_network_at_a_level(entry: Entry, column: str) -> None:
     network, (inputs, label) = application(entry.make) if entry.large else entry.make(), entry.batch()

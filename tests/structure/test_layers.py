@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 import pathlib
 
-import pytest
-
 import mixtrain
 
 ROOT = pathlib.Path(mixtrain.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
+TREES = {path: ast.parse(path.read_text()) for path in FILES}
 
 # From the bottom up; a package may import packages of lower layers and its own, never its neighbors on the same layer.
 # A subpackage that is named here is a package of its own.
@@ -32,6 +31,7 @@ LAYERS = [
     {"nn"},
     {"amp", "serialization"},
     {"train"},
+    {"keras"},
     {"__init__"},
 ]
 LAYER_OF = {package: number for number, packages in enumerate(LAYERS) for package in packages}
@@ -78,58 +78,74 @@ def external_imports(tree: ast.AST) -> set[str]:
     return names
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_file_imports_only_packages_below_its_own(path: pathlib.Path) -> None:
-    package = package_of_file(path)
-    for other in imported_packages(ast.parse(path.read_text())) - {package}:
-        assert other in LAYER_OF, f"{path.name} imports {other}, which is on no layer"
-        down = LAYER_OF[other] < LAYER_OF[package]
-        assert down or (package in BOTTOM and other in BOTTOM), f"{package} must not import {other}"
+def named(path: pathlib.Path) -> str:
+    """Return a file's path inside the package."""
+    return path.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_only_a_backend_imports_its_array_library(path: pathlib.Path) -> None:
-    place = path.relative_to(ROOT).parts
-    own = BACKENDS.get(place[1], set()) if place[0] == "backend" and len(place) > 2 else set()
-    assert external_imports(ast.parse(path.read_text())) & set().union(*BACKENDS.values()) <= own
+def test_a_file_imports_only_packages_below_its_own() -> None:
+    wrong = []
+    for path, tree in TREES.items():
+        package = package_of_file(path)
+        for other in imported_packages(tree) - {package}:
+            down = other in LAYER_OF and LAYER_OF[other] < LAYER_OF[package]
+            if not down and not (package in BOTTOM and other in BOTTOM):
+                wrong.append(f"{named(path)} must not import {other}")
+    assert wrong == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_only_the_backend_package_asks_which_backend_runs(path: pathlib.Path) -> None:
-    if package_of_file(path) == "backend":
-        return
-    for node in ast.walk(ast.parse(path.read_text())):
-        named = isinstance(node, ast.Attribute) and node.attr == "backend" and isinstance(node.value, ast.Attribute)
-        assert not named, f"{path.name}:{node.lineno}: add a function to the backend interface for what differs"
+def test_only_a_backend_imports_its_array_library() -> None:
+    libraries = set().union(*BACKENDS.values())
+    wrong = []
+    for path, tree in TREES.items():
+        place = path.relative_to(ROOT).parts
+        own = BACKENDS.get(place[1], set()) if place[0] == "backend" and len(place) > 2 else set()
+        if external_imports(tree) & libraries - own:
+            wrong.append(named(path))
+    assert wrong == []
+
+
+def test_only_the_backend_package_asks_which_backend_runs() -> None:
+    """What differs is a function of the backend interface."""
+    assert [
+        f"{named(path)}:{node.lineno}"
+        for path, tree in TREES.items() if package_of_file(path) != "backend"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr == "backend" and isinstance(node.value, ast.Attribute)
+    ] == []
 
 
 def test_private_names_of_jax_are_in_the_files_that_say_why() -> None:
-    private = {str(path.relative_to(ROOT)) for path in FILES if "jax._src" in path.read_text()}
+    private = {named(path) for path in FILES if "jax._src" in path.read_text()}
     assert private <= {"backend/jax/trace.py"}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_nothing_is_imported_inside_a_function_but_optional_extras(path: pathlib.Path) -> None:
-    for function in ast.walk(ast.parse(path.read_text())):
-        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            assert external_imports(function) <= OPTIONAL, f"{path.name}: {function.name}"
+def test_nothing_is_imported_inside_a_function_but_optional_extras() -> None:
+    assert [
+        f"{named(path)}: {function.name}"
+        for path, tree in TREES.items()
+        for function in ast.walk(tree)
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and external_imports(function) - OPTIONAL
+    ] == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_file_says_its_idea_at_its_top_and_is_short_enough_to_hold_one(path: pathlib.Path) -> None:
-    text = path.read_text()
-    assert ast.get_docstring(ast.parse(text)), f"{path.name} has no sentence at its top"
-    assert text.count("\n") <= 500, f"{path.name} has {text.count(chr(10))} lines"
+def test_a_file_says_its_idea_at_its_top_and_is_short_enough_to_hold_one() -> None:
+    assert [named(path) for path, tree in TREES.items() if not ast.get_docstring(tree)] == []
+    assert [named(path) for path in FILES if path.read_text().count("\n") > 500] == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_file_asserts_or_imports_stars_or_keras_internals(path: pathlib.Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text())):
-        assert not isinstance(node, ast.Assert), f"{path.name}:{node.lineno}: raise an error instead"
-        if isinstance(node, ast.ImportFrom):
-            assert all(alias.name != "*" for alias in node.names), f"{path.name}: star import"
-            private = (node.module or "").startswith("keras.src")
-            assert not private or str(path.relative_to(ROOT)) in PRIVATE_KERAS, f"{path.name}: private Keras import"
+def test_no_file_asserts_or_imports_stars_or_keras_internals() -> None:
+    wrong = []
+    for path, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assert):
+                wrong.append(f"{named(path)}:{node.lineno}: raise an error instead of asserting")
+            elif isinstance(node, ast.ImportFrom):
+                if any(alias.name == "*" for alias in node.names):
+                    wrong.append(f"{named(path)}:{node.lineno}: star import")
+                if (node.module or "").startswith("keras.src") and named(path) not in PRIVATE_KERAS:
+                    wrong.append(f"{named(path)}:{node.lineno}: private Keras import")
+    assert wrong == []
 
 
 def test_every_package_is_on_a_layer() -> None:
@@ -159,12 +175,14 @@ def module_name(path: pathlib.Path) -> str:
 
 def module_imports(path: pathlib.Path) -> set[str]:
     """Return the files of mixtrain that a file imports, for type checking too."""
-    known = {module_name(other) for other in FILES}
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(TREES[path]):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mixtrain"):
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
-                found.add(full if full in known else node.module)
+                found.add(full if full in KNOWN else node.module)
     own_package = module_name(path)
-    return {name for name in found if name in known and name not in ("mixtrain", own_package)}
+    return {name for name in found if name in KNOWN and name not in ("mixtrain", own_package)}
+
+
+KNOWN = {module_name(path) for path in FILES}

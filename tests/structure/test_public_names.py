@@ -12,6 +12,7 @@ import pytest
 import mixtrain
 import mixtrain.dataset.transforms
 import mixtrain.dataset.vision
+import mixtrain.keras
 import mixtrain.nn.metrics
 import mixtrain.serialization
 import mixtrain.train.callback
@@ -21,8 +22,8 @@ MODULES = {
     module.__name__: module
     for module in (
         mixtrain, mixtrain.amp, mixtrain.communication, mixtrain.dataset, mixtrain.dataset.transforms,
-        mixtrain.dataset.vision, mixtrain.nn, mixtrain.nn.metrics, mixtrain.ops, mixtrain.serialization, mixtrain.train,
-        mixtrain.train.callback,
+        mixtrain.dataset.vision, mixtrain.keras, mixtrain.nn, mixtrain.nn.metrics, mixtrain.ops, mixtrain.serialization,
+        mixtrain.train, mixtrain.train.callback,
     )
 }
 

@@ -13,6 +13,7 @@ import mixtrain
 from mixtrain import DynamicLossScaleManager, Model, backend, nn
 from mixtrain.dataset import GeneratorDataset, NumpySlicesDataset
 from mixtrain.train.feed import Feed
+from tests.backends import quick_every
 from tests.train.planted import Trace
 
 if keras.backend.backend() == "tensorflow":
@@ -95,6 +96,7 @@ def _marked(names: Iterable[str]) -> list[Any]:
     return [pytest.param(name, marks=TF_DATA) if "tf.data" in name else name for name in names]
 
 
+@quick_every(3)
 @FEEDS
 @pytest.mark.parametrize("source", _marked(SOURCES))
 def test_every_source_trains_the_same_run(source: str, sink: bool, reference: Trace) -> None:
@@ -211,6 +213,7 @@ def _two_by_two() -> Any:
     return keras.Model({"one": one, "other": other}, {"a": a, "b": b})
 
 
+@quick_every(2)
 @pytest.mark.parametrize("level", ["O0", "O2"])
 def test_two_inputs_two_outputs_and_sample_weights_train_the_same_from_host_and_loop(level: Any) -> None:
     data = [

@@ -12,7 +12,7 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, Model
-from tests.backends import quick_only_some
+from tests.backends import quick_every, quick_only_some
 
 FEEDS = pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 
@@ -68,6 +68,7 @@ def assert_same(one: list[np.ndarray], other: list[np.ndarray]) -> None:
         np.testing.assert_allclose(a, b, rtol=2e-2, atol=2e-2)
 
 
+@quick_every(2)
 @FEEDS
 def test_the_best_checkpoint_is_of_a_trained_network(sink: bool, tmp_path: pathlib.Path) -> None:
     def files() -> list[Any]:

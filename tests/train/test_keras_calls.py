@@ -11,6 +11,7 @@ import pytest
 
 import mixtrain
 from mixtrain import backend
+from tests.backends import quick_every
 
 ROWS = 20
 DRAW = np.random.default_rng(5)
@@ -80,6 +81,7 @@ ARGUMENTS: dict[str, Callable[[], dict[str, Any]]] = {
 }
 
 
+@quick_every(2)
 @pytest.mark.parametrize("case", ARGUMENTS)
 def test_fit_gives_the_losses_and_weights_of_keras(case: str) -> None:
     model, peer = pair()

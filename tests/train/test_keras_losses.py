@@ -10,6 +10,7 @@ import pytest
 
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, backend, nn
 from mixtrain.step.output_losses import loss_caller
+from tests.backends import quick_every
 from tests.train.planted import Trace
 
 layers = keras.layers
@@ -43,6 +44,7 @@ def two_steps_in_keras(net: Any, label: Any, sample_weight: Any = None, **option
     return kept.history["loss"]  # type: ignore[no-any-return]
 
 
+@quick_every(3)
 @pytest.mark.parametrize(
     ("form", "loss", "label", "weights", "sample_weight"),
     [

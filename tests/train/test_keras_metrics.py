@@ -11,7 +11,7 @@ import pytest
 from mixtrain import Callback, Model, backend, nn
 from mixtrain.train.keras_metrics import CompileMetric, DeviceMetrics
 from mixtrain.train.model_metrics import model_metrics
-from tests.backends import on_jax_only_some
+from tests.backends import on_jax_only_some, quick_every
 
 layers = keras.layers
 ROWS, BATCH = 10, 4  # the last batch holds 2
@@ -81,6 +81,7 @@ def test_metrics_of_each_output_have_keras_names_and_values(
     assert set(wanted) - set(found) == {"a_loss", "b_loss"}
 
 
+@quick_every(2)
 @pytest.mark.parametrize(
     ("units", "activation", "loss", "label", "metrics"),
     [

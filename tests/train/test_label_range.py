@@ -14,7 +14,7 @@ from mixtrain import Model, nn, ops
 from mixtrain.dataset import NumpySlicesDataset
 from mixtrain.nn import metrics
 from mixtrain.train.pace import Pace
-from tests.backends import on_jax_only_some
+from tests.backends import on_jax_only_some, quick_every
 
 CLASSES, ROWS, STEPS, BAD_STEP = 3, 4, 5, 4
 _draw = np.random.default_rng(3)
@@ -79,6 +79,7 @@ def four_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes: 4)
 
 
+@quick_every(2)
 @pytest.mark.parametrize("name", LOSSES)
 def test_each_sparse_loss_names_the_label_the_classes_and_the_step(name: str) -> None:
     trained = model(LOSSES[name]())
@@ -110,6 +111,7 @@ FEEDS: list[tuple[str, Any, int]] = [
 ]
 
 
+@quick_every(4)
 @pytest.mark.parametrize(("feed", "half", "bad"), FEEDS)
 def test_all_is_as_before_the_step(feed: str, half: Any, bad: int, request: Any) -> None:
     if feed == "groups":

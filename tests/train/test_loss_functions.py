@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mixtrain import Model, backend, nn
+from tests.backends import quick_every
 
 ops = keras.ops
 _draw = np.random.default_rng(2)
@@ -74,6 +75,7 @@ def assert_as_in_keras(make: Callable[[], Any], loss: Any, label: Any, feed: dic
         np.testing.assert_allclose(mine, theirs, atol=1e-6)
 
 
+@quick_every(4)
 @pytest.mark.parametrize("loss", [pinball, pinball_of_each])
 def test_a_function_for_a_keras_network_gets_its_arguments_as_in_keras(loss: Any, feed: dict[str, Any]) -> None:
     assert_as_in_keras(one_output, loss, Y, feed)

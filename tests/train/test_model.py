@@ -11,7 +11,7 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, Model, backend, nn
-from tests.backends import on_jax_only_some
+from tests.backends import on_jax_only_some, quick_every
 from tests.train.planted import Trace
 
 _draw = np.random.default_rng(0)
@@ -46,6 +46,7 @@ def _make(net: Any = None, **options: Any) -> Model:
 
 
 # ---- any mix -----------------------------------------------------------------------------------------------------
+@quick_every(3)
 @pytest.mark.parametrize(
     ("network", "loss", "optimizer", "level"),
     on_jax_only_some([

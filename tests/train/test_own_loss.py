@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mixtrain import DynamicLossScaleManager, Model, nn
+from tests.backends import quick_every
 
 ops = keras.ops
 _draw = np.random.default_rng(2)
@@ -79,6 +80,7 @@ def assert_same(network: Any, history: Any, theirs: tuple[list[float], list[np.n
 
 
 # ---- losses that are added ------------------------------------------------------------------------------------------
+@quick_every(4)
 @pytest.mark.parametrize("columns", [(X,), (X, Y)], ids=["data", "data-and-label"])
 def test_a_network_without_a_loss_function_is_trained_on_what_it_adds(columns: Any, feed: dict[str, Any]) -> None:
     network = autoencoder()
@@ -86,6 +88,7 @@ def test_a_network_without_a_loss_function_is_trained_on_what_it_adds(columns: A
     assert_same(network, history, in_keras(autoencoder(), None, X))
 
 
+@quick_every(3)
 def test_the_added_loss_is_scaled_and_trains_in_half(feed: dict[str, Any]) -> None:
     network = autoencoder()
     manager = DynamicLossScaleManager(2**10)
@@ -145,6 +148,7 @@ def test_a_scalar_beside_added_losses_is_an_error_for_either_may_be_meant() -> N
 
 
 # ---- overridden methods ---------------------------------------------------------------------------------------------
+@quick_every(4)
 @pytest.mark.parametrize(("make", "loss"), [(doubling, "mse"), (alone, None), (alone, "mse")])
 def test_an_overridden_compute_loss_is_what_is_trained(make: Any, loss: Any, feed: dict[str, Any]) -> None:
     network = make()

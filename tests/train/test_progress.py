@@ -12,11 +12,13 @@ import pytest
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, LossMonitor, Model
 from mixtrain.train.progress import skips_of
 from mixtrain.train.records import StepRecords
+from tests.backends import quick_every
 from tests.train.planted import batches, chain_model
 
 SHOWN = pytest.mark.parametrize("verbose", [1, 2], ids=["bar", "line"])
 
 
+@quick_every(3)
 @SHOWN
 @pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 def test_skipped_steps_are_told_with_the_scale(verbose: Any, sink: bool, capsys: pytest.CaptureFixture[str]) -> None:

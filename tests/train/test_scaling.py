@@ -12,6 +12,7 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager, Model, backend, nn
+from tests.backends import quick_every
 from tests.train.planted import GOLDEN, Trace, batches, chain_model, train_chain
 
 FEEDS = pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
@@ -24,6 +25,7 @@ def _check(trace: Trace, first: float, flags: str, expected: list[float]) -> Non
     assert trace.live[-1] == expected[-1]
 
 
+@quick_every(3)
 @FEEDS
 @pytest.mark.parametrize(("first", "factor", "window", "flags", "expected"), GOLDEN)
 def test_a_training_run_follows_every_golden_sequence(
@@ -67,6 +69,7 @@ def test_the_scale_goes_on_over_epochs_runs_and_feeds() -> None:
     assert trace.scales == [16, 16, 16, 32, 32, 32, 64]
 
 
+@quick_every(2)
 @pytest.mark.parametrize(("flag", "expected"), [("1", 1.0), ("0", 2.0**127)])
 def test_5000_bad_or_good_steps_never_reach_zero_infinity_or_nan(flag: str, expected: float) -> None:
     manager = DynamicLossScaleManager(2**24, 2, 1)
@@ -219,6 +222,7 @@ def _one_step(manager: Any, *, loss_scale: float = 1.0, optimizer: str = "mixtra
     return net.weight.asnumpy().tolist()
 
 
+@quick_every(3)
 @FEEDS
 @MODES
 def test_a_fixed_scale_that_the_optimizer_divides_moves_a_weight_by_exactly_the_unscaled_step(
@@ -256,6 +260,7 @@ def _underflow_chain(kind: str) -> tuple[Any, Any, Any, Any]:
     return net, net.layers[0].kernel, net.layers[4].kernel, keras.optimizers.SGD(2.0**20)
 
 
+@quick_every(3)
 @pytest.mark.parametrize(
     ("kind", "mode", "sink"),
     [("cells", 0, False), ("cells", 0, True), ("cells", 1, False), ("keras", 0, False), ("keras", 1, False)],

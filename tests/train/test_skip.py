@@ -11,7 +11,7 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, backend, nn
-from tests.backends import on_jax_only_some
+from tests.backends import on_jax_only_some, quick_every
 from tests.train.planted import Trace
 
 FEEDS = pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
@@ -79,6 +79,7 @@ def _values(variables: list[Any]) -> list[bytes]:
     return [backend.to_numpy(variable).tobytes() for variable in variables]
 
 
+@quick_every(3)
 @pytest.mark.parametrize(
     ("make", "optimizer", "level", "bad", "sink", "mode"),
     on_jax_only_some([
@@ -125,6 +126,7 @@ def test_a_skipped_step_leaves_every_variable_bit_for_bit_and_the_next_good_one_
     assert _values(variables) != before
 
 
+@quick_every(2)
 @pytest.mark.parametrize(("make", "sink"), [(_cells, False), (_mixed, False), (_keras, True)])
 def test_a_run_with_bad_batches_ends_where_the_run_without_them_ends(make: Callable[[], Any], sink: bool) -> None:
     ends = []

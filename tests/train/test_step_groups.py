@@ -17,7 +17,7 @@ from mixtrain.train.feed import Feed
 from mixtrain.train.pace import Pace
 from mixtrain.train.step_groups import grouped
 from mixtrain.train.stepper import Stepper
-from tests.backends import quick_only_some
+from tests.backends import quick_every, quick_only_some
 from tests.train.planted import Trace, batches, chain_model
 
 _draw = np.random.default_rng(0)
@@ -79,6 +79,7 @@ def same(one: list[np.ndarray], other: list[np.ndarray]) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
+@quick_every(2)
 @pytest.mark.parametrize("options", [{}, {"amp_level": "O2", "scale": 2**10}])
 def test_observers_see_the_values_of_steps_that_run_one_by_one(groups: list[int], options: dict[str, Any]) -> None:
     watching, controlling = Watching(), Controlling()
@@ -108,6 +109,7 @@ def test_sums_of_three_are_added_in_the_same_order_alone_and_together(groups: li
     assert same(*ends)
 
 
+@quick_every(2)
 @pytest.mark.parametrize("callbacks", [None, Watching()], ids=["nobody told", "told"])
 def test_batches_of_the_backend_own_are_read_together_too(groups: list[int], callbacks: Any) -> None:
     x, y = (np.concatenate(column) for column in zip(*DATA, strict=True))

@@ -13,6 +13,7 @@ import mixtrain
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, amp, nn
 from mixtrain.train.pace import Pace
 from mixtrain.train.records import StepRecords
+from tests.backends import quick_every
 from tests.train.planted import batches, chain_model
 
 _draw = np.random.default_rng(5)
@@ -128,6 +129,7 @@ def expected(data: Any, rates: list[float]) -> tuple[list[int], list[float]]:
     return counts, norms
 
 
+@quick_every(3)
 @HOPELESS
 @pytest.mark.parametrize(
     ("name", "scaled"),
@@ -158,6 +160,7 @@ def test_each_step_has_its_rate_and_norm_in_every_feed(name: str, scaled: bool, 
             assert getattr(records, column).tobytes() == getattr(kept[0].records, column).tobytes(), column
 
 
+@quick_every(2)
 @HOPELESS
 @pytest.mark.parametrize("name", ["keras, schedule", "list", "groups", "apex", "apex over keras"])
 def test_an_observer_reads_the_rate_and_the_count_of_its_own_step(name: str, groups: None) -> None:
@@ -184,6 +187,7 @@ def test_the_count_of_batches_is_shown_where_gradients_are_accumulated(groups: N
     assert optimizer.variables[0].path.endswith("iteration")
 
 
+@quick_every(5)
 @pytest.mark.parametrize("how", ["stop", "raise"])
 @pytest.mark.parametrize("last", [1, 2, 4])
 def test_a_run_that_an_observer_ends_leaves_the_end_of_its_group(how: str, last: int, groups: None) -> None:

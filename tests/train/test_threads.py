@@ -13,6 +13,7 @@ import pytest
 import mixtrain
 from mixtrain import Model, backend, nn
 from mixtrain.train.one_thread import OneThread, use_of
+from tests.backends import quick_every
 
 X = np.random.default_rng(0).normal(size=(32, 6)).astype(np.float32)
 DATA = [(X[start : start + 8], X[start : start + 8].sum(1, keepdims=True)) for start in range(0, 32, 8)]
@@ -64,6 +65,7 @@ def trained(model: Model, sink: bool) -> tuple[list[float], list[bytes]]:
     return history["loss"], [backend.to_numpy(v).tobytes() for v in model.train_network.network.get_parameters()]
 
 
+@quick_every(2)
 @pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 def test_models_of_several_levels_train_in_threads_as_alone(sink: bool) -> None:
     makes = (of_keras, lambda: of_keras("O0"), of_cells)
@@ -80,6 +82,7 @@ def test_a_network_predicts_while_another_one_trains() -> None:
     assert many[0] == losses and all(np.array_equal(one, expected) for one in many[1])
 
 
+@quick_every(3)
 @pytest.mark.parametrize("call", ["train", "eval", "predict", "evaluate"])
 def test_a_network_that_trains_is_refused_to_other_threads_in_a_sentence(call: str) -> None:
     model, told = of_keras(), []

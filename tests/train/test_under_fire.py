@@ -19,6 +19,7 @@ import pytest
 import mixtrain
 from mixtrain import CheckpointConfig, ModelCheckpoint, load_latest_checkpoint
 from mixtrain.train.pace import Pace
+from tests.backends import quick_every
 from tests.train import fire_worker
 from tests.train.fire_worker import EPOCHS, STATUS, made, run
 
@@ -45,6 +46,7 @@ class BreakOff(mixtrain.Callback):
 
 
 # ---- in this process ----------------------------------------------------------------------------------------------
+@quick_every(3)
 @FEEDS
 def test_a_run_that_breaks_off_within_an_epoch_goes_on_from_there(
     feed: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch

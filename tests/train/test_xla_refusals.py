@@ -13,7 +13,7 @@ import pytest
 import mixtrain
 from mixtrain import DynamicLossScaleManager, Model, backend
 from mixtrain.dataset import NumpySlicesDataset
-from tests.backends import quick_only_some
+from tests.backends import quick_every, quick_only_some
 from tests.train.test_step_groups import Watching, groups
 
 __all__ = ["groups"]
@@ -91,6 +91,7 @@ def _trained(make: Callable[[], keras.Model], level: str, feed: str) -> tuple[An
     return (watch.losses, watch.scales), [backend.to_numpy(variable) for variable in network.variables]
 
 
+@quick_every(2)
 @ON_CPU
 @pytest.mark.parametrize(("make", "level", "feed"), REFUSED, ids=lambda value: getattr(value, "__name__", value))
 def test_what_xla_refuses_trains_in_the_plain_graph_with_its_numbers(

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import Any
 
 import keras
 
@@ -18,13 +18,12 @@ from mixtrain.autocast.operator_lists import OperatorClass
 from mixtrain.cell.autocast import listed_name
 from mixtrain.cell.layer import CellLayer
 from mixtrain.dtype import DType, float32, float64
+from mixtrain.network.keras_own import keras_owns
 from mixtrain.precision.cast import cast_floats
 from mixtrain.precision.families import rule_giver
 from mixtrain.precision.formats import reason_to_stay
 from mixtrain.precision.plan import planned_rule
 from mixtrain.precision.request import request_of
-
-_LIBRARY: Final = "keras."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +118,7 @@ def _decide(
 ) -> tuple[LayerCall, contextlib.AbstractContextManager[None]]:
     """Return how a layer is called, and what puts in force what holds for the operators inside."""
     same: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
-    library = type(layer).__module__.startswith(_LIBRARY) and not isinstance(layer, (keras.Model, keras.layers.Lambda))
+    library = keras_owns(type(layer)) and not isinstance(layer, (keras.Model, keras.layers.Lambda))
     planned, request = planned_rule(layer), request_of(layer)
     if planned is not None or request is not None:
         by_user = planned is None or planned.by_user
@@ -157,12 +156,12 @@ def _format_of_class(layer: Any, state: Autocast) -> DType | None:
 
 def _class_of(layer: Any, state: Autocast) -> OperatorClass | None:
     """Return the class of the row of a Keras layer's class; None where there is none."""
-    name = listed_name(type(rule_giver(layer)), state, _LIBRARY)
+    name = listed_name(type(rule_giver(layer)), state, keras_owns)
     return None if name is None else state.listed(name)
 
 
 def _is_recurrent(layer: Any, state: Autocast) -> bool:
-    name = listed_name(type(rule_giver(layer)), state, _LIBRARY)
+    name = listed_name(type(rule_giver(layer)), state, keras_owns)
     return name is not None and state.is_recurrent(name)
 
 
@@ -172,7 +171,7 @@ def _ends_in_float32(layer: Any, state: Autocast) -> bool:
     A layer has one format, and Keras's layers hold the function itself, which nothing can stand before.
     """
     activation = getattr(rule_giver(layer), "activation", None)
-    of_keras = getattr(activation, "__module__", "").startswith(_LIBRARY)
+    of_keras = keras_owns(activation)
     return of_keras and state.listed(getattr(activation, "__name__", "")) == "float32"
 
 

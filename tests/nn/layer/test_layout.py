@@ -28,7 +28,7 @@ from mixtrain.nn.layer import (
     SequentialCell,
     Sigmoid,
 )
-from tests.backends import quick_only_some
+from tests.backends import quick_every, quick_only_some
 
 pytestmark = pytest.mark.tensorflow
 X = np.random.default_rng(3).standard_normal((4, 1, 32, 32)).astype(np.float32)
@@ -125,6 +125,7 @@ def test_joined_weighed_and_averaged_channels_stay_channels_last(level: Any) -> 
     assert activation_transposes(net) == 2
 
 
+@quick_every(2)
 @pytest.mark.parametrize("make", [lenet, resnet])
 @pytest.mark.parametrize("half", [None, float16, bfloat16])
 def test_only_entry_and_flatten_transpose_activations(make: Any, half: Any) -> None:
@@ -137,6 +138,7 @@ def test_only_entry_and_flatten_transpose_activations(make: Any, half: Any) -> N
     assert activation_transposes(net) == 3
 
 
+@quick_every(5)
 @pytest.mark.parametrize("make", [lenet, resnet, Weighing])
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("jit", [False, True])
@@ -164,6 +166,7 @@ def test_numbers_and_gradients_are_those_of_eager_cells(make: Any, training: boo
         assert np.abs(parameter.asnumpy() - value).max() < 1e-5
 
 
+@quick_every(3)
 @pytest.mark.parametrize("make", [lenet, resnet])
 @pytest.mark.parametrize(("half", "jit", "tolerance"), [(float16, True, 1e-2), (bfloat16, False, 5e-2)])
 def test_networks_train_in_half(make: Any, half: Any, jit: bool, tolerance: float) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from mixtrain import DynamicLossScaleManager, Model, backend, nn, train
 from mixtrain.serialization.run_state import take_run_state
-from tests.backends import on_jax_only_some
+from tests.backends import on_jax_only_some, quick_every
 from tests.train.events import numbers
 
 # Keras's TensorBoard writes by TensorFlow, whatever the backend.
@@ -87,6 +87,7 @@ def of_keras(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, s
     return _rows(folder / "log.csv"), network.get_weights()
 
 
+@quick_every(3)
 @FEEDS
 @pytest.mark.parametrize(
     ("cell", "own"), [(True, False), (True, True), (False, False), (False, True)],
@@ -136,6 +137,7 @@ class BreakOff(keras.callbacks.Callback):
             raise KeyboardInterrupt
 
 
+@quick_every(2)
 @pytest.mark.parametrize(
     ("cell", "sink", "own"),
     [(True, False, False), (False, True, False), (False, False, True)],
@@ -219,6 +221,7 @@ def _all_of_ours(folder: pathlib.Path) -> list[Any]:
     ]
 
 
+@quick_every(3)
 @FEEDS
 @pytest.mark.parametrize(
     ("cell", "level"), on_jax_only_some([(True, "O0"), (False, "O0"), (True, "O2"), (False, "O2")], [1, 2])

@@ -1,0 +1,68 @@
+"""Keras's own train step, made to leave nothing of a step that its optimizer skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from mixtrain.backend.tensorflow.control import cond
+from mixtrain.backend.tensorflow.tensor import snapshot
+
+
+def without_skipped_steps(
+    model: keras.Model, train_step: Callable[..., Any], skipped: Callable[[], keras.Variable]
+) -> Callable[..., Any]:
+    """Return a train step after which a skipped one has left the model's state and metrics as they were.
+
+    Args:
+        model: The compiled model.
+        train_step: Its own, as Keras calls it: ``(data)`` to ``logs``.
+        skipped: Returns the variable of the model's optimizer whose last number counts the skipped steps.
+    """
+
+    def step(data: Any) -> Any:
+        if _makes_metrics(model):
+            # A value must be read before it is written, so the metrics' variables must be there: a trace makes them.
+            tf.function(train_step, autograph=False).get_concrete_function(data)
+        counter = skipped()
+        count = snapshot(counter)[-1]
+        before = [(one, snapshot(one)) for one in (*model.non_trainable_variables, *model.metrics_variables)]
+        logs = train_step(data)
+
+        def undo() -> None:
+            for variable, value in before:
+                variable.assign(value)
+
+        cond(snapshot(counter)[-1] > count, undo, lambda: None)
+        return logs
+
+    return step
+
+
+def _makes_metrics(model: keras.Model) -> bool:
+    """Whether the first step makes variables: those of compiled metrics, and of the losses of several outputs."""
+    unbuilt = any(not getattr(metric, "built", True) for metric in model.metrics)
+    return unbuilt or (len(model.metrics) == 1 and keras.tree.is_nested(model.loss))
+
+
+def with_values(
+    function: Callable[[], Any], variables: Sequence[keras.Variable], values: Sequence[Any]
+) -> list[Any]:
+    """Run a function whose variables have given values, and return those that they have after it.
+
+    Args:
+        function: Reads and writes the variables; what it returns is not used.
+        variables: The variables.
+        values: Their values, in their order.
+
+    Raises:
+        ValueError: Always, as in Keras: TensorFlow's variables are written in place.
+    """
+    del function, variables, values
+    raise ValueError(
+        "stateless_apply: the backend must be JAX; got TensorFlow, whose variables are written in place. "
+        "Write optimizer.apply(gradients, variables)."
+    )

@@ -1,0 +1,282 @@
+"""`PreparedOptimizer`: a Keras optimizer that scales the loss by a manager and skips steps that overflow."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any, Final
+
+import keras
+
+from mixtrain import backend, checks
+from mixtrain.amp.train_network import host_driven
+from mixtrain.loss_scale.manager import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
+from mixtrain.loss_scale.rule import Count
+from mixtrain.loss_scale.scaling import scaled, unscaled
+from mixtrain.loss_scale.step_scale import StepScale
+from mixtrain.precision.plan import PrecisionPlan
+
+WHERE: Final = "mixtrain.keras.prepare"
+# What a file names: managers of the user's own are registered with Keras.
+_MANAGERS: Final[dict[str, Any]] = {
+    kind.__name__: kind for kind in (DynamicLossScaleManager, FixedLossScaleManager)
+}
+
+
+class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
+    """The optimizer that `prepare` returns, for `keras.Model.compile`.
+
+    It is a `LossScaleOptimizer`, so Keras puts none of its own around it. Learning rate, iterations and slots are those
+    of the optimizer inside.
+
+    Args:
+        inner_optimizer: The Keras optimizer that updates the weights.
+        loss_scale_manager: How the loss is scaled; None for not at all.
+        precision: The arguments of `prepare` that plan the model's precision.
+        name: Its name.
+
+    Attributes:
+        inner_optimizer: The optimizer inside.
+        loss_scale_manager: The manager, whose `get_loss_scale` is the live scale, or None.
+        plan: The model's precision plan; None until the model is prepared.
+
+    Raises:
+        ValueError: The manager's scale is moved from Python, which a step that Keras compiled cannot do.
+    """
+
+    def __init__(
+        self,
+        inner_optimizer: keras.optimizers.Optimizer,
+        loss_scale_manager: LossScaleManager | None = None,
+        precision: dict[str, Any] | None = None,
+        name: str | None = None,
+    ) -> None:
+        factor = inner_optimizer.loss_scale_factor
+        super().__init__(inner_optimizer, name=name)
+        if loss_scale_manager is not None and not loss_scale_manager.get_drop_overflow_update():
+            factor = float(loss_scale_manager.get_loss_scale())
+        scale = _step_scale(loss_scale_manager)
+        # Keras's own wrapper takes the inner optimizer's factor away: here that one scales where no step is skipped.
+        inner_optimizer.loss_scale_factor = factor if scale is None else None
+        self.loss_scale_manager = loss_scale_manager
+        # Keras takes variables in a list for the optimizer's own, so that they are saved and go into JAX's steps.
+        self.scale_variables = [] if scale is None else scale.variables()
+        # Past Keras's tracking: none of these is the optimizer's state.
+        untracked: dict[str, Any] = {
+            "plan": None, "_scale": scale, "_precision": dict(precision or {}), "_model": None, "_trained": []
+        }
+        for attribute, value in untracked.items():
+            object.__setattr__(self, attribute, value)
+
+    # ---- what a step asks of it -----------------------------------------------------------------------------------
+    def build(self, variables: Sequence[keras.Variable]) -> None:
+        """Create the slots of the optimizer inside.
+
+        Args:
+            variables: The variables that it trains.
+
+        Raises:
+            ValueError: They are not those of the model that was prepared.
+        """
+        model = self._prepared_model()
+        if model is not None:
+            known = set(map(id, model.trainable_variables))
+            foreign = [variable.path for variable in variables if id(variable) not in known]
+            if foreign:
+                raise checks.fail_value(
+                    WHERE, f"the optimizer must train the model that it was prepared for, {model.name}", foreign,
+                    "prepare(model, optimizer) for each model, with an optimizer of its own",
+                )
+        if not self.inner_optimizer.built:
+            self.inner_optimizer.build(list(variables))
+        # Past LossScaleOptimizer, whose scale and counter are not used.
+        keras.optimizers.Optimizer.build(self, list(variables))
+        object.__setattr__(self, "_trained", list(variables))
+
+    def scale_loss(self, loss: Any) -> Any:
+        """Return the loss in float32, multiplied by the present scale.
+
+        Args:
+            loss: A scalar.
+
+        Raises:
+            RuntimeError: The model that the optimizer was loaded with is not prepared.
+        """
+        self._check_prepared()
+        if self._scale is None:
+            return self.inner_optimizer.scale_loss(loss)
+        return scaled(loss, backend.snapshot(self._scale.variable))
+
+    def apply(self, grads: Sequence[Any], trainable_variables: Sequence[keras.Variable] | None = None) -> None:
+        """Update the variables where all gradients are finite, and move the scale.
+
+        Args:
+            grads: The gradients of the scaled loss; an entry may be None.
+            trainable_variables: The variables that they belong to, in their order; None for those of `build`.
+
+        Raises:
+            RuntimeError: The model that the optimizer was loaded with is not prepared.
+        """
+        self._check_prepared()
+        if not self.built:
+            self.build(list(trainable_variables or ()))
+        scale = self._scale
+        if scale is None or len(grads) == 0:
+            self.inner_optimizer.apply(grads, trainable_variables)
+            return
+        variables = self._trained if trainable_variables is None else list(trainable_variables)
+        divisor = backend.snapshot(scale.variable)
+        gradients = [
+            # Scales of float8 numbers are not differentiated: what stands in for a gradient is their next value.
+            gradient if getattr(variable, "overwrite_with_gradient", False) else unscaled(gradient, divisor)
+            for gradient, variable in zip(grads, variables, strict=True)
+        ]
+        finite = backend.all_finite(gradients)
+
+        def good() -> None:
+            self.inner_optimizer.apply(gradients, trainable_variables)
+            scale.advance(True)
+
+        backend.cond(finite, good, lambda: scale.advance(False), writes=[*variables, *self.variables])
+
+    def stateless_apply(
+        self, optimizer_variables: Sequence[Any], grads: Sequence[Any], trainable_variables: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]]:
+        """Do what `apply` does to values, for JAX.
+
+        Args:
+            optimizer_variables: The values of `variables`.
+            grads: The gradients of the scaled loss.
+            trainable_variables: The values of the variables of `build`.
+
+        Returns:
+            The values of both after the step, the trainable ones first.
+        """
+        count = len(self._trained)
+        values = backend.with_values(
+            lambda: self.apply(grads), [*self._trained, *self.variables], [*trainable_variables, *optimizer_variables]
+        )
+        return values[:count], values[count:]
+
+    # ---- what it shows --------------------------------------------------------------------------------------------
+    @property
+    def skipped_steps(self) -> int:
+        """How many steps were skipped so far."""
+        return 0 if self._scale is None else self._scale.state.present_count(Count.SKIPPED_STEPS)
+
+    # ---- files ----------------------------------------------------------------------------------------------------
+    def get_config(self) -> dict[str, Any]:
+        """Return what `from_config` takes: the optimizer inside, the manager and the arguments of `prepare`.
+
+        Raises:
+            TypeError: The manager is of a class of the user's own without `get_config`.
+        """
+        return {
+            "name": self.name,
+            "inner_optimizer": keras.saving.serialize_keras_object(self.inner_optimizer),
+            "loss_scale_manager": _manager_config(self.loss_scale_manager),
+            "precision": dict(self._precision),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> PreparedOptimizer:
+        """Return the optimizer of a configuration; its model is still to be prepared.
+
+        Args:
+            config: What `get_config` returned.
+            custom_objects: Classes of the user's own by name.
+        """
+        inner = keras.saving.deserialize_keras_object(config["inner_optimizer"], custom_objects=custom_objects)
+        manager = _manager_of(config["loss_scale_manager"], custom_objects)
+        return cls(inner, manager, config["precision"], config["name"])
+
+    # ---- the model ------------------------------------------------------------------------------------------------
+    def bind(self, model: keras.Model, plan: PrecisionPlan) -> None:
+        """Note the model that is prepared.
+
+        Args:
+            model: The model; it is not kept alive.
+            plan: Its precision plan.
+        """
+        object.__setattr__(self, "_model", weakref.ref(model))
+        object.__setattr__(self, "plan", plan)
+        if self._scale is not None:
+            self._scale.state.before_reading = _Sync(model)
+
+    @property
+    def precision(self) -> dict[str, Any]:
+        """The arguments of `prepare` that plan the model's precision."""
+        return dict(self._precision)
+
+    def counts(self) -> keras.Variable:
+        """Return the variable whose last number counts the skipped steps."""
+        return self._scale.state.counts  # type: ignore[union-attr]
+
+    @property
+    def scales(self) -> bool:
+        """Whether it scales the loss and may skip steps."""
+        return self._scale is not None
+
+    def _prepared_model(self) -> keras.Model | None:
+        return None if self._model is None else self._model()
+
+    def _check_prepared(self) -> None:
+        if self._model is None:
+            raise RuntimeError(
+                f"{WHERE}: the model of this optimizer must be prepared before it trains; got one that "
+                "keras.models.load_model made. Write model = mixtrain.keras.load_model(path)."
+            )
+
+
+class _Sync:
+    """Lets a model that Keras trains on JAX give its variables their values, between two batches.
+
+    Args:
+        model: The model; it is not kept alive.
+    """
+
+    def __init__(self, model: keras.Model) -> None:
+        self._model = weakref.ref(model)
+
+    def __call__(self) -> None:
+        model = self._model()
+        if model is not None:
+            # Keras does it for every callback that asks for its model.
+            callback = keras.callbacks.Callback()
+            callback.set_model(model)
+            callback.model  # noqa: B018
+
+
+def _step_scale(manager: LossScaleManager | None) -> StepScale | None:
+    """Return what moves the scale in a compiled step; None where no step is skipped."""
+    if manager is None or not manager.get_drop_overflow_update():
+        return None
+    cell = None if host_driven(manager) else manager.get_update_cell()
+    if cell is None:
+        raise checks.fail_value(
+            WHERE, "a manager's scale must be moved inside the step, which keras.Model.fit compiles", manager,
+            "get_update_cell() of it to return a nn.Cell that moves the scale, or use mixtrain.Model, which calls "
+            "update_loss_scale after every step",
+        )
+    return StepScale(WHERE, cell)
+
+
+def _manager_config(manager: LossScaleManager | None) -> Any:
+    if manager is None:
+        return None
+    if type(manager) in _MANAGERS.values():
+        return {"class": type(manager).__name__, "arguments": manager.get_config()}  # type: ignore[attr-defined]
+    if not (hasattr(manager, "get_config") and hasattr(manager, "from_config")):
+        raise checks.fail_type(
+            WHERE, "a manager must have get_config and from_config to be saved with its model", manager,
+            "both methods, and @keras.saving.register_keras_serializable() above the class",
+        )
+    return keras.saving.serialize_keras_object(manager)
+
+
+def _manager_of(config: Any, custom_objects: dict[str, Any] | None) -> LossScaleManager | None:
+    if config is None:
+        return None
+    if "class" in config:
+        return _MANAGERS[config["class"]](**config["arguments"])  # type: ignore[no-any-return]
+    return keras.saving.deserialize_keras_object(config, custom_objects=custom_objects)  # type: ignore[no-any-return]

@@ -1,0 +1,173 @@
+"""`prepare`: a Keras model computes as a plan says, and its optimizer scales the loss, under Keras's own `fit`."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Final
+
+import keras
+
+from mixtrain import backend, checks
+from mixtrain.amp.train_network import LEVEL_DEFAULT, check_manager, default_manager, planned, warn_unscaled
+from mixtrain.dtype import DType
+from mixtrain.keras.optimizer import WHERE, PreparedOptimizer
+from mixtrain.loss_scale.manager import DynamicLossScaleManager, LossScaleManager
+from mixtrain.network.interpose import Forward, interpose
+from mixtrain.precision.apply import applied_plan, apply_plan
+from mixtrain.precision.levels import AmpLevel
+from mixtrain.precision.plan import PrecisionPlan
+from mixtrain.precision.plan_inputs import PlanInputs
+
+_RESTORE: Final = "_mixtrain_restore_train_step"
+
+
+def prepare(
+    model: keras.Model,
+    optimizer: keras.optimizers.Optimizer | str,
+    amp_level: AmpLevel = "O0",
+    *,
+    loss_scale_manager: Any = LEVEL_DEFAULT,
+    keep_batchnorm_fp32: bool | None = None,
+    cast_model_type: DType | str | None = None,
+) -> PreparedOptimizer:
+    """Put a precision plan in force on a Keras model, and return the optimizer that `model.compile` takes.
+
+    All else stays Keras's: `compile`, `fit`, `evaluate`, callbacks, saving. A step whose gradients overflow leaves
+    weights, slots, iterations, moving statistics, random states of layers and metrics as they were.
+
+    Args:
+        model: A built model.
+        optimizer: A Keras optimizer or its name, for this model alone.
+        amp_level: "O0", "O1", "O2", "O3" or "auto".
+        loss_scale_manager: A `LossScaleManager`, or None for no loss scaling. By default, where `Model` scales the
+            loss by itself, a dynamic one that starts as Keras's `LossScaleOptimizer` does.
+        keep_batchnorm_fp32: Whether normalization is kept in float32; None for the level's rule.
+        cast_model_type: float16 or bfloat16; None for float16.
+
+    Returns:
+        The optimizer. Its `loss_scale_manager` shows the live scale, `skipped_steps` the steps that overflowed and
+        `plan` the precision plan.
+
+    Raises:
+        TypeError: `model` is not a keras.Model, `optimizer` not one of Keras's, or a manager no manager.
+        ValueError: The model is not built; an unknown level or dtype; a manager whose scale is moved from Python, or
+            that the optimizer's `loss_scale_factor` contradicts; an optimizer that scales the loss itself.
+
+    Example:
+        >>> import keras, mixtrain.keras
+        >>> model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2, name="head")])
+        >>> optimizer = mixtrain.keras.prepare(model, keras.optimizers.SGD(0.1), amp_level="O2")
+        >>> model.compile(optimizer, "mse")
+        >>> optimizer.loss_scale_manager.get_loss_scale(), optimizer.plan.row("head").compute_dtype
+        (32768.0, mixtrain.float16)
+    """
+    _check_model(model)
+    if isinstance(optimizer, str):
+        optimizer = keras.optimizers.get(optimizer)
+    checks.instance(
+        WHERE, "optimizer", optimizer, keras.optimizers.Optimizer,
+        "keras.optimizers.Adam(0.001); optimizers of mixtrain.nn train with mixtrain.Model",
+    )
+    precision = {
+        "amp_level": amp_level, "keep_batchnorm_fp32": keep_batchnorm_fp32, "cast_model_type": _name(cast_model_type)
+    }
+    plan = _planned(model, precision)
+    manager = loss_scale_manager
+    if manager is LEVEL_DEFAULT:
+        manager = _default_manager(plan, optimizer)
+        if manager is None:
+            warn_unscaled(WHERE, plan, optimizer)
+    check_manager(WHERE, manager, optimizer)
+    prepared = PreparedOptimizer(optimizer, manager, precision)
+    _put_in_force(model, prepared)
+    return prepared
+
+
+def load_model(filepath: Any, custom_objects: dict[str, Any] | None = None, **options: Any) -> keras.Model:
+    """Load a model that was compiled with a prepared optimizer, and prepare it again.
+
+    Args:
+        filepath: A `.keras` file.
+        custom_objects: Classes of the user's own by name.
+        **options: Further arguments of `keras.models.load_model`.
+
+    Returns:
+        The compiled model: `fit` goes on where the saved one was.
+
+    Raises:
+        TypeError: The model was not compiled with a prepared optimizer.
+    """
+    known = {PreparedOptimizer.__name__: PreparedOptimizer, **(custom_objects or {})}
+    model = keras.models.load_model(filepath, custom_objects=known, **options)
+    if not isinstance(model.optimizer, PreparedOptimizer):
+        raise checks.fail_type(
+            "mixtrain.keras.load_model", "the model must be compiled with an optimizer of mixtrain.keras.prepare",
+            model.optimizer, "keras.models.load_model(path)",
+        )
+    _put_in_force(model, model.optimizer)
+    return model
+
+
+def _check_model(model: Any) -> None:
+    checks.instance(
+        WHERE, "model", model, keras.Model, "a keras.Model; mixtrain.nn.Cell networks train with mixtrain.Model"
+    )
+    if not PlanInputs(model).built:
+        raise checks.fail_value(
+            WHERE, "the model must be built, so that its layers are known", f"{type(model).__name__} without variables",
+            "keras.Input(...) as its first layer, or call it once on a batch",
+        )
+
+
+def _name(dtype: DType | str | None) -> str | None:
+    """Return a dtype as a configuration holds it."""
+    return dtype.name if isinstance(dtype, DType) else dtype
+
+
+def _default_manager(plan: PrecisionPlan, optimizer: Any) -> LossScaleManager | None:
+    """Return the manager of a user who names none: where the plan has one, with the first scale of Keras's own."""
+    if default_manager(plan, optimizer) is None:
+        return None
+    return DynamicLossScaleManager(init_loss_scale=2**15)
+
+
+def _planned(model: keras.Model, precision: dict[str, Any]) -> PrecisionPlan:
+    return planned(
+        WHERE, model, precision["amp_level"], precision["keep_batchnorm_fp32"], precision["cast_model_type"]
+    )
+
+
+def _put_in_force(model: keras.Model, optimizer: PreparedOptimizer) -> None:
+    """Let a model compute as its optimizer was prepared for, and its train step leave nothing of skipped steps."""
+    _enforce(model, optimizer)
+    restore = vars(model).get(_RESTORE)
+    if restore is not None:
+        restore()
+
+    def wrap(own: Forward) -> Forward:
+        guarded = backend.without_skipped_steps(model, own, optimizer.counts) if optimizer.scales else own
+
+        @functools.wraps(own)
+        def train_step(*args: Any) -> Any:
+            if model.optimizer is not optimizer:
+                return own(*args)
+            # Keras traces this function, so a layer's `to_float` since then counts in what is compiled next.
+            _enforce(model, optimizer)
+            return guarded(*args)
+
+        return train_step
+
+    object.__setattr__(model, _RESTORE, interpose(model, wrap, method="train_step"))
+
+
+def _enforce(model: keras.Model, optimizer: PreparedOptimizer) -> None:
+    """Put the model's plan in force, where it is not; a plan that leaves every layer as it is needs no force."""
+    plan, current = _planned(model, optimizer.precision), applied_plan(model)
+    if all(row.cast is None for row in plan.rows):
+        if current is not None:
+            current.undo()
+    elif current is None or current.plan != plan:
+        apply_plan(model, plan)
+    elif not current.in_force:
+        current.enforce()
+    optimizer.bind(model, plan)

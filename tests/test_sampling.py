@@ -1,0 +1,32 @@
+"""Of a table that is sampled the quick run has every n-th row; rows that are slow by themselves do not count."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.backends import quick_every, quick_only_some
+
+
+def _is_quick(request: pytest.FixtureRequest) -> bool:
+    return request.node.get_closest_marker("slow") is None
+
+
+@quick_every(3)
+@pytest.mark.parametrize("row", range(7))
+def test_every_third_row_is_quick(row: int, request: pytest.FixtureRequest) -> None:
+    assert _is_quick(request) == (row in (0, 3, 6))
+
+
+@quick_every(2)
+@pytest.mark.parametrize("row", quick_only_some(range(6), (1, 2, 5)))
+def test_slow_rows_are_passed_over(row: int, request: pytest.FixtureRequest) -> None:
+    assert _is_quick(request) == (row in (1, 5))
+
+
+@quick_every(2)
+@pytest.mark.parametrize("one", range(3))
+@pytest.mark.parametrize("other", range(3))
+def test_all_values_of_two_parameters_are_among_the_quick_rows(
+    one: int, other: int, request: pytest.FixtureRequest
+) -> None:
+    assert _is_quick(request) == ((one + other) % 2 == 0)
