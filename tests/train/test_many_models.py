@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mixtrain import Model, nn
+from mixtrain.dataset import NumpySlicesDataset
 from tests.backends import ON_TENSORFLOW, quick_only_some
 
 X = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)
@@ -53,3 +54,15 @@ def test_models_leave_no_traces_behind(make: Any) -> None:
 def test_twenty_folds_with_a_cleared_session_leave_as_much_as_two(make: Any) -> None:
     found = left(make, 20)
     assert found[1:] == [found[1]] * 19
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_calls_of_train_in_sink_feed_leave_no_stream_of_python_rows_behind() -> None:
+    model, data = of_cells(), NumpySlicesDataset((X, X[:, :1]), shuffle=False).batch(4)
+    found = []
+    for _ in range(20):
+        model.train(1, data, verbose=0, dataset_sink_mode=True)
+        gc.collect()
+        found.append(sum(type(one).__name__ == TRACED for one in gc.get_objects()))
+    assert found[10:] == [found[10]] * 10
