@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import dataclasses
 import gc
 import importlib.metadata
@@ -35,7 +36,7 @@ from mixtrain import DynamicLossScaleManager, Model, nn, ops
 from mixtrain.dataset import NumpySlicesDataset
 
 NAMES: Final = tuple(f"soak_{backend}" for backend in BACKENDS)
-# Allocators keep what they were given, and the results of a step take 10 bytes; more than this would be a leak.
+# Of memory in pieces not all can be given back; more than this would be a leak.
 MIB_MORE: Final = 40
 _SECONDS_BETWEEN_LOOKS: Final = 0.2
 _ROWS, _BATCH = 64, 4
@@ -139,7 +140,8 @@ def _train_calls(seen: Seen, count: int) -> Iterator[None]:
         for number in range(times):
             model.train(1, data, [_Scales(seen)], verbose=0, dataset_sink_mode=bool(number % 2))
 
-    train(max(20, count // 10))
+    # Until steps run in groups, which JAX does after a while.
+    train(max(100, count // 3))
     yield
     train(count)
 
@@ -230,6 +232,14 @@ def _held() -> dict[str, float]:
     }
 
 
+def _settled() -> dict[str, float]:
+    """Return what this process holds once garbage, and what its allocator keeps of freed memory, is given back."""
+    gc.collect()
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
+    return _held()
+
+
 @contextlib.contextmanager
 def _most() -> Iterator[dict[str, float]]:
     """Yield the most that the process holds while what is inside runs; its own thread is not counted."""
@@ -256,17 +266,15 @@ def measured(case: Case, count: int) -> dict[str, Any]:
     seen = Seen()
     run = case.run(seen, count)
     next(run)
-    gc.collect()
-    before, traces, started = _held(), seen.traces, time.perf_counter()
+    before, traces, started = _settled(), seen.traces, time.perf_counter()
     with _most() as most:
         for _ in run:
             raise AssertionError("a case stops once")
     seconds = time.perf_counter() - started
-    gc.collect()
     scales = [min(seen.scales), max(seen.scales)] if seen.scales else None
     return {
         "name": case.name, "what": case.what, "count": count, "seconds": seconds, "traces": seen.traces - traces,
-        "before": before, "after": _held(), "most": most, "scales": scales,
+        "before": before, "after": _settled(), "most": most, "scales": scales,
     }
 
 
