@@ -21,7 +21,7 @@ from benchmarks.table import PAGE, line, short, surroundings_line, update_sectio
 from benchmarks.written import RESULTS, rounded, write_json
 
 BACKENDS: Final = ("tensorflow", "jax")
-_PACKAGES: Final = {"tensorflow": ("tensorflow",), "jax": ("jax", "jaxlib")}
+PACKAGES: Final = {"tensorflow": ("tensorflow",), "jax": ("jax", "jaxlib")}
 
 Call = Callable[[], Any]
 
@@ -71,7 +71,7 @@ class CallPairs:
             medians = {key: one.quartiles[1] for key, one in series.items()}
             rows.append({"median": medians, **judged(Goal(name, self.ours, self.peer, self.limit), series)})
         backend = keras.backend.backend()
-        packages = ("keras", "mixtrain", "numpy", *_PACKAGES[backend])
+        packages = ("keras", "mixtrain", "numpy", *PACKAGES[backend])
         return rounded({  # type: ignore[no-any-return]
             "set": f"{self.name}_{backend}",
             "surroundings": surroundings(),

@@ -25,6 +25,7 @@ from mixtrain.backend.class_labels import (
 )
 from mixtrain.backend.example_columns import ExampleColumn, UnreadableRecord
 from mixtrain.backend.facts import DeviceFacts, GroupFacts, JitChoice
+from mixtrain.backend.forked import forked_after_start, note_forks
 from mixtrain.backend.layout import cast_keeping_layout, elementwise, join_along, nhwc_of, reduce_axes, to_channels_last
 from mixtrain.backend.tensor_base import TensorBase, backend_value, public_tensor, wrap_with
 
@@ -44,7 +45,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         softmax_cross_entropy,
         sparse_softmax_cross_entropy,
     )
-    from mixtrain.backend.tensorflow.device import describe_device
+    from mixtrain.backend.tensorflow.device import describe_device, has_started
     from mixtrain.backend.tensorflow.export import write_onnx, write_saved_model
     from mixtrain.backend.tensorflow.failure import naming_layers
     from mixtrain.backend.tensorflow.gradient import (
@@ -120,7 +121,7 @@ else:
         softmax_cross_entropy,
         sparse_softmax_cross_entropy,
     )
-    from mixtrain.backend.jax.device import describe_device
+    from mixtrain.backend.jax.device import describe_device, has_started
     from mixtrain.backend.jax.export import write_onnx, write_saved_model
     from mixtrain.backend.jax.failure import naming_layers
     from mixtrain.backend.jax.gradient import (
@@ -181,6 +182,8 @@ else:
     from mixtrain.backend.jax.trace import as_written, has_results, traces
     from mixtrain.backend.jax.variables import store
 
+note_forks(has_started)
+
 __all__ = [
     "GROUPS",
     "BACKEND_TENSORS",
@@ -227,6 +230,7 @@ __all__ = [
     "exchange_storage",
     "first_example",
     "first_outside",
+    "forked_after_start",
     "from_channels_last",
     "fused_batch_norm",
     "gather_in_batches",
@@ -234,6 +238,7 @@ __all__ = [
     "give_mask",
     "global_norm",
     "has_results",
+    "has_started",
     "held_format",
     "images",
     "is_pipeline_source",

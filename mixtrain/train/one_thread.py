@@ -7,6 +7,10 @@ import weakref
 from types import TracebackType
 from typing import Any, Final
 
+import keras
+
+from mixtrain import backend
+
 
 class OneThread:
     """Refuses a second thread while a first one uses a network; the first may come again, as callbacks do.
@@ -36,8 +40,14 @@ class OneThread:
         """Begin a call.
 
         Raises:
-            RuntimeError: Another thread has begun one.
+            RuntimeError: Another thread has begun one; or the process was forked after the backend had started.
         """
+        if backend.forked_after_start():
+            raise RuntimeError(
+                f"{where}: expected a process in which {keras.backend.backend()} can start; got one forked from a "
+                "process where it had started, whose threads stayed there. Write "
+                'multiprocessing.get_context("spawn"), or fork before anything is computed.'
+            )
         if not self._lock.acquire(blocking=False):
             raise RuntimeError(
                 f"{where}: expected a network that no other thread uses; got one that is busy in {self._first} of "

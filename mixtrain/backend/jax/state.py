@@ -11,6 +11,7 @@ from typing import Any, Final
 import jax
 import jax.numpy as jnp
 import keras
+from jax._src import core
 
 from mixtrain.backend.jax.variables import store, stored
 from mixtrain.backend.jax.ways import in_all_ways
@@ -135,11 +136,26 @@ class MoreState(Exception):
 
     Args:
         scope: The scope around the function.
+
+    Attributes:
+        trace: JAX's trace of it, which ends here.
     """
 
     def __init__(self, scope: StateScope) -> None:
         super().__init__("a traced function uses variables that it was not given")
         self.scope = scope
+        self.trace: Any = core.trace_ctx.trace
+
+    def release(self) -> None:
+        """Let what was traced be freed; called where the function was.
+
+        JAX (0.10.2) frees a trace that ran to its end. One that an exception ended is held by the finalizers of its own
+        constants, for as long as the process lives.
+        """
+        trace = self.trace
+        while trace is not None and trace is not core.trace_ctx.trace:
+            trace.invalidate()
+            trace = getattr(trace, "parent_trace", None)
 
 
 def _references(values: Sequence[Any]) -> list[int]:
@@ -199,7 +215,7 @@ class Stateful:
             try:
                 moved, results = (self._called_inside if inside else self._jitted)(kept, given, *tensors)
             except MoreState as found:
-                self._learn(found.scope)
+                self._learn(found)
                 continue
             for variable, value in zip(self.written, moved, strict=True):
                 put(variable, value)
@@ -211,7 +227,7 @@ class Stateful:
             try:
                 self._jitted.eval_shape([stored(variable) for variable in self.read], self._given(), *tensors)
             except MoreState as found:
-                self._learn(found.scope)
+                self._learn(found)
                 continue
             return [(variable, stored(variable)) for variable in self.written]
 
@@ -221,7 +237,9 @@ class Stateful:
         held = zip(values, _references(values), strict=True)
         return [value if references <= _ALONE else jnp.copy(value) for value, references in held]
 
-    def _learn(self, scope: StateScope) -> None:
+    def _learn(self, found: MoreState) -> None:
+        scope = found.scope
+        found.release()
         known = {id(variable) for variable in self.written}
         self.written += [variable for key, variable in scope.written.items() if key not in known]
         known = {id(variable) for variable in (*self.written, *self.read)}

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from mixtrain import context
 from mixtrain.backend.facts import DeviceFacts, JitChoice
+from mixtrain.backend.tensorflow.custom_gradients import custom_gradients_with_graph
 from mixtrain.backend.tensorflow.failure import explain_refusal
 from mixtrain.backend.tensorflow.variables import variables_made_at_once
 from mixtrain.dtype import DType, bfloat16, float16
@@ -189,13 +190,18 @@ def graph_function(function: Callable[..., Any], *, jit: bool = False) -> Callab
     # TensorFlow counts traces by a function's code and warns of many; the same lines serve every Model of a process.
     # A partial has no code of its own, and is counted by itself.
     return tf.function(
-        functools.partial(function),
+        functools.partial(_traced, function),
         jit_compile=jit,
         autograph=False,
         # Called by another, as a step is by a loop, it is optimized by itself: else which operations are fused, and so
         # the last bit of its numbers, would depend on where it is called from.
         experimental_attributes={"_noinline": True},
     )
+
+
+def _traced(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    with custom_gradients_with_graph():
+        return function(*args, **kwargs)
 
 
 def trace_for(compiled: Callable[..., Any], *args: Any) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from mixtrain.backend.tensorflow.python_functions import numpy_function
+
 
 def cond(
     predicate: Any, on_true: Callable[[], Any], on_false: Callable[[], Any], *, writes: Sequence[Any] = ()
@@ -45,4 +47,4 @@ def call_python(function: Callable[..., None], tensors: Sequence[Any]) -> None:
     if tf.executing_eagerly():
         function(*(value.numpy() for value in values))
     else:
-        tf.numpy_function(lambda *arrays: function(*arrays), values, [])
+        numpy_function(function, values, [])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 import tensorflow as tf
+from tensorflow.python.eager import context
 
 from mixtrain.backend.facts import DeviceFacts
 from mixtrain.backend.processor import BFLOAT16_FLAGS, cpu_flags
@@ -18,3 +19,9 @@ def describe_device() -> DeviceFacts:
         if devices:
             return DeviceFacts(kind=kind, name=devices[0].name, fast_bfloat16=True)
     return DeviceFacts(kind="CPU", name="CPU", fast_bfloat16=bool(BFLOAT16_FLAGS & cpu_flags()))
+
+
+def has_started() -> bool:
+    """Whether TensorFlow has computed anything in this process, or in one that it was forked from."""
+    # TensorFlow has no public word for this; tests/train/test_forks.py fails if the name moves.
+    return bool(getattr(context.context_safe(), "_initialized", False))

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from mixtrain.backend.tensorflow.python_functions import numpy_function
+
 Row = tuple[np.ndarray, ...]
 
 
@@ -62,14 +64,14 @@ def dataset_of(factory: Callable[[], Iterator[Row]], specs: tuple[tf.TensorSpec,
     scalar = tf.TensorSpec([], tf.int64)
 
     def begin() -> Any:
-        return tf.ensure_shape(tf.numpy_function(passes.begin, [], tf.int64), ())
+        return tf.ensure_shape(numpy_function(passes.begin, [], tf.int64), ())
 
     def read(number: Any) -> Any:
-        values = tf.numpy_function(passes.read, [number], dtypes)
+        values = numpy_function(passes.read, [number], dtypes)
         return [tf.ensure_shape(value, spec.shape) for value, spec in zip(values, specs, strict=True)]
 
     def end(number: Any) -> Any:
-        return tf.ensure_shape(tf.numpy_function(passes.end, [number], tf.int64), ())
+        return tf.ensure_shape(numpy_function(passes.end, [number], tf.int64), ())
 
     functions = [
         tf.function(one, autograph=False).get_concrete_function(*taken)

@@ -15,6 +15,7 @@ from mixtrain.backend.ahead import read_ahead
 from mixtrain.backend.rows import Failure, Row
 from mixtrain.backend.tensorflow.iterators import kept, opened, settled, started
 from mixtrain.backend.tensorflow.passes import Pass, element_bytes
+from mixtrain.backend.tensorflow.python_functions import numpy_function
 from mixtrain.backend.tensorflow.rows import PythonRows, row_specs
 
 # What an iterator raises at its end: the first inside a compiled function, the second outside.
@@ -123,7 +124,7 @@ class Pipeline:
                 return [np.asarray(value, dtype) for value, dtype in zip(results, dtypes, strict=True)]
 
         def graph(*row: Any) -> tuple[Any, ...]:
-            results = tf.numpy_function(call, row, [spec.dtype for spec in specs])
+            results = numpy_function(call, row, [spec.dtype for spec in specs])
             return tuple(tf.ensure_shape(value, spec.shape) for value, spec in zip(results, specs, strict=True))
 
         names = self.columns if columns is None else columns
