@@ -7,8 +7,6 @@ import weakref
 from types import TracebackType
 from typing import Any, Final
 
-import keras
-
 from mixtrain import backend
 
 
@@ -44,8 +42,8 @@ class OneThread:
         """
         if backend.forked_after_start():
             raise RuntimeError(
-                f"{where}: expected a process in which {keras.backend.backend()} can start; got one forked from a "
-                "process where it had started, whose threads stayed there. Write "
+                f"{where}: expected a process in which the backend can start; got one forked from a process "
+                "where it had started, whose threads stayed there. Write "
                 'multiprocessing.get_context("spawn"), or fork before anything is computed.'
             )
         if not self._lock.acquire(blocking=False):

@@ -124,3 +124,20 @@ def test_two_models_of_one_network_share_its_use_and_an_error_gives_it_back() ->
     with pytest.raises(KeyError), use.of("Model.train"):
         raise KeyError
     assert in_threads(lambda: use.begin("Model.eval")) == [None]
+
+
+class _Rows(keras.utils.PyDataset):
+    def __len__(self) -> int:
+        return len(DATA)
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
+        return DATA[index]
+
+
+@pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
+def test_a_py_dataset_trains_as_its_batches_do_whatever_workers_it_asks_for(sink: bool) -> None:
+    def losses(data: Any) -> list[float]:
+        return list(of_cells().train(2, data, dataset_sink_mode=sink, verbose=0)["loss"])
+
+    threads, processes = _Rows(workers=3), _Rows(workers=2, use_multiprocessing=True)
+    assert losses(threads) == losses(processes) == losses(DATA)

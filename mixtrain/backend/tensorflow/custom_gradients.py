@@ -45,7 +45,7 @@ def _move(name: str, graph: Any) -> None:
     function = entry.get(_FUNCTION)
     users = list(_up_to(graph, _graph_of(function)))
     # Where TensorFlow no longer has such closures, all is left as it is.
-    if graph in users:
+    if function is not None and graph in users:
         gradient = _Gradient(name, function)
         for user in users:
             user.add_to_collection(_COLLECTION, gradient)
