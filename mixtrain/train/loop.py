@@ -67,7 +67,7 @@ class TrainingLoop:
         self._stepper, self._mode = compiled.stepper, compiled.train_mode
         self._guard = make_guard(networks, bad_step_max)
         self._host_manager = networks.host_manager
-        self._finds_scale = networks.manager_by_default
+        self._finds_scale = networks.manager_by_default and networks.manager is not None
         self._first_scale: FirstScale | None = None
         self._metrics = networks.observer
         self._evaluation = evaluation
