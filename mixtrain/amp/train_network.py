@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import inspect
+import logging
 import warnings
 from typing import Any, Final
 
@@ -23,6 +24,9 @@ from mixtrain.precision.plan import PlanRow, PrecisionPlan
 from mixtrain.precision.planner import plan_precision
 from mixtrain.step.loss_cell import WithLossCell
 from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
+
+
+_log = logging.getLogger("mixtrain")
 
 
 class _Default(enum.Enum):
@@ -80,6 +84,24 @@ def warn_unscaled(where: str, plan: PrecisionPlan, optimizer: Any) -> None:
     )
 
 
+def taken_over(optimizer: Any, manager: Any) -> tuple[Any, Any]:
+    """Return the optimizer inside a Keras `LossScaleOptimizer`, and a manager that moves the scale as that one would.
+
+    Args:
+        optimizer: An optimizer of either library.
+        manager: What was given as the loss-scale manager; where it is not the default, nothing is taken over.
+    """
+    if type(optimizer) is not keras.optimizers.LossScaleOptimizer or manager is not LEVEL_DEFAULT:
+        return optimizer, manager
+    scale = float(backend.to_numpy(optimizer.dynamic_scale)) if optimizer.built else float(optimizer.initial_scale)
+    inner = optimizer.inner_optimizer
+    _log.info(
+        "LossScaleOptimizer: taken over as %s with DynamicLossScaleManager(%g, 2, %d)",
+        type(inner).__name__, scale, optimizer.dynamic_growth_steps,
+    )
+    return inner, DynamicLossScaleManager(scale, 2, int(optimizer.dynamic_growth_steps))
+
+
 def build_train_network(
     network: Any,
     optimizer: Any,
@@ -95,7 +117,7 @@ def build_train_network(
 
     Args:
         network: A Cell or Keras model (built); without `loss_fn` a Cell returns the loss, a Keras model adds it.
-        optimizer: A mixtrain or Keras optimizer.
+        optimizer: A mixtrain or Keras optimizer; of a Keras `LossScaleOptimizer` the one inside, and its scale.
         loss_fn: A Cell, a Keras loss or its name, or a function; as in `WithLossCell`.
         level: "O0", "O1", "O2", "O3" or "auto".
         boost_level: "O0"; the reference's boost mode is not offered.
@@ -123,6 +145,7 @@ def build_train_network(
     """
     checks.one_of("build_train_network", "boost_level", boost_level, ("O0",))
     plan = planned("build_train_network", network, level, keep_batchnorm_fp32, cast_model_type)
+    optimizer, loss_scale_manager = taken_over(optimizer, loss_scale_manager)
     manager = default_manager(plan, optimizer) if isinstance(loss_scale_manager, _Default) else loss_scale_manager
     check_manager("build_train_network", manager, optimizer)
     if manager is None and isinstance(loss_scale_manager, _Default):

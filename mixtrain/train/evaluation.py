@@ -218,7 +218,7 @@ def _results(evaluation: Evaluation, records: EpochRecords) -> tuple[dict[str, A
         for losses in (found.loss, *found.metrics.values())
     )
     if evaluation.in_keras:
-        values = {"loss": loss, **values, **dict(zip(found.metrics, of_outputs, strict=True))}
+        values = {"loss": loss, **dict(zip(found.metrics, of_outputs, strict=True)), **values}
     return values or {"loss": loss}, {**values, "eval_loss": loss}
 
 

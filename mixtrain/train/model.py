@@ -9,7 +9,7 @@ from typing import Any
 import keras
 
 from mixtrain import backend, boundary, checks, context
-from mixtrain.amp.train_network import LEVEL_DEFAULT
+from mixtrain.amp.train_network import LEVEL_DEFAULT, taken_over
 from mixtrain.dtype import DType
 from mixtrain.loss_scale.manager import LossScaleManager
 from mixtrain.loss_scale.rule import BAD_STEP_MAX
@@ -45,7 +45,8 @@ class Model(KerasCalls):
         loss_fn: A Cell, a Keras loss or its name, or a function, which is given ``(y_true, y_pred)`` or
             ``(outputs, label)`` by the names of its parameters, else as the network's library does; or a dict of these
             by output name, or a list. Without one, a Cell returns its loss and a Keras model adds it (`add_loss`).
-        optimizer: A mixtrain or Keras optimizer, or a Keras optimizer's name.
+        optimizer: A mixtrain or Keras optimizer, or a Keras optimizer's name. Of a Keras `LossScaleOptimizer` the one
+            inside is taken, and a dynamic manager with its scale and its window where no manager is given.
         metrics: A dict of metrics by name, or a set or list of names and metrics.
         eval_network: Returns what metrics are computed from; by default ``(loss, outputs, label)``.
         eval_indexes: Which outputs of `eval_network` are the loss, the prediction and the label.
@@ -110,6 +111,7 @@ class Model(KerasCalls):
                 raise checks.fail_value(
                     "Model", "optimizer must be the name of one of Keras's optimizers", optimizer, 'optimizer="adam"'
                 ) from None
+        optimizer, loss_scale_manager = taken_over(optimizer, loss_scale_manager)
         found = model_metrics(network, loss_fn, metrics, weighted_metrics)
         if found and eval_network is None and loss_fn is None and not isinstance(network, keras.Layer):
             raise checks.fail_value(
@@ -358,8 +360,12 @@ class Model(KerasCalls):
         with self._use.of(where):
             values, results = self._evaluated(self._evaluation(where, dataset, in_keras_style=True), callbacks)
         loss = results.get("eval_loss", values.get("loss"))
-        rest = {name: value for name, value in values.items() if name != "loss"}
-        return rest if loss is None else {"loss": loss, **rest}
+        rest = [name for name in values if name != "loss"]
+        named = [name for name in rest if name in self._metrics.named]
+        if any(name.endswith("_loss") for name in rest if name not in named):
+            # Keras's order: of several outputs the metrics come last, by their names.
+            rest = [name for name in rest if name not in named] + sorted(named)
+        return ({} if loss is None else {"loss": loss}) | {name: values[name] for name in rest}
 
     def predict(
         self, *inputs: Any, batch_size: int | None = None, verbose: str | int = "auto", steps: int | None = None

@@ -235,3 +235,27 @@ def test_a_cell_is_asked_for_in_its_own_words() -> None:
         model.summary()
     with pytest.raises(TypeError, match="batches need a Keras network"):
         model.predict(np.ones((4, 3), np.float32), batch_size=2)
+
+
+def test_evaluate_lists_values_in_the_order_of_keras() -> None:
+    metrics = ["sparse_top_k_categorical_accuracy", "accuracy"]
+    peer = network()
+    peer.compile("sgd", _loss(), metrics=metrics)
+    model = mixtrain.Model(network(), _loss(), keras.optimizers.SGD(), metrics=metrics)
+    np.testing.assert_allclose(model.evaluate(X, Y), peer.evaluate(X, Y, verbose=0), rtol=2e-6)
+
+
+def test_evaluate_lists_values_of_several_outputs_in_the_order_of_keras() -> None:
+    def two_ends() -> keras.Model:
+        keras.utils.set_random_seed(3)
+        inputs = keras.Input((3,))
+        ends = [keras.layers.Dense(4, name="kind")(inputs), keras.layers.Dense(1, name="size")(inputs)]
+        return keras.Model(inputs, ends)
+
+    options: dict[str, Any] = {"metrics": [["accuracy"], ["mse", "mae"]]}
+    peer = two_ends()
+    peer.compile("sgd", [_loss(), "mse"], **options)
+    model = mixtrain.Model(two_ends(), [_loss(), "mse"], keras.optimizers.SGD(), **options)
+    sizes = X[:, :1].astype("float32")
+    found = model.evaluate(X, (Y, sizes), batch_size=ROWS)
+    np.testing.assert_allclose(found, peer.evaluate(X, [Y, sizes], batch_size=ROWS, verbose=0), rtol=2e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -135,6 +136,26 @@ def test_a_train_cell_with_loss_scale_refuses_an_optimizer_that_scales_too() -> 
     optimizer = optimizers.SGD(0.5, loss_scale_factor=8.0)
     with pytest.raises(ValueError, match="the loss must be scaled once, by scale_sense; got 'loss_scale_factor=8"):
         nn.TrainOneStepWithLossScaleCell(with_loss, optimizer, mixtrain.Tensor(4.0))
+
+
+def test_a_loss_scale_optimizer_is_taken_over_with_its_scale_and_its_window() -> None:
+    rows, label = np.ones((4, 1), np.float32), np.ones((4, 1), np.float32)
+    batches = [(rows, label)] * 2 + [(rows * np.inf, label)] + [(rows, label)] * 2
+    ours, theirs = one_weight(), one_weight()
+    theirs.set_weights(ours.get_weights())
+    given: Any = optimizers.SGD(0.125)
+    model = Model(ours, "mse", optimizers.LossScaleOptimizer(given, initial_scale=64.0, dynamic_growth_steps=2))
+    assert model.optimizer is given
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Model: in epoch 1, 1 of 5 steps were skipped")
+        history = model.train(1, batches, verbose=0)
+    peer = optimizers.LossScaleOptimizer(optimizers.SGD(0.125), initial_scale=64.0, dynamic_growth_steps=2)
+    theirs.compile(peer, "mse", auto_scale_loss=False)
+    for batch in batches:
+        theirs.train_on_batch(*batch)
+    np.testing.assert_array_equal(ours.get_weights()[0], theirs.get_weights()[0])
+    assert model.loss_scale_manager.get_loss_scale() == float(peer.dynamic_scale) == 128.0
+    assert history["skipped_steps"] == [1]
 
 
 @pytest.mark.parametrize("manager", [None, FixedLossScaleManager(64.0)])

@@ -100,7 +100,8 @@ def test_a_keras_optimizer_that_divides_must_agree_as_well() -> None:
         with pytest.raises(ValueError, match=message):
             Model(_dense(), "mse", keras.optimizers.SGD(0.1, loss_scale_factor=factor), loss_scale_manager=manager)
     with pytest.raises(ValueError, match="mixtrain scales the loss itself"):
-        Model(_dense(), "mse", keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1)))
+        optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1))
+        Model(_dense(), "mse", optimizer, loss_scale_manager=FixedLossScaleManager(8))
 
 
 def test_an_optimizer_that_cannot_divide_is_told_of_the_manager_that_needs_no_help() -> None:
