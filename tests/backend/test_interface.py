@@ -16,7 +16,8 @@ BACKENDS = ("jax", "tensorflow")
 NEUTRAL = {
     "ClassLabels", "DeviceFacts", "ExampleColumn", "GroupFacts", "JitChoice", "LabelOutOfRange", "UnreadableRecord",
     "TensorBase", "backend_value", "cast_keeping_layout", "elementwise", "first_outside", "forked_after_start",
-    "join_along", "nhwc_of", "note_class_labels", "public_tensor", "reduce_axes", "telling_place", "to_channels_last", "wrap_with",
+    "join_along", "nhwc_of", "note_class_labels", "public_tensor", "reduce_axes", "telling_place",
+    "to_channels_last", "wrap_with",
 }
 MODULES = {"chance", "colors", "images", "warp"}
 # What the files of one backend know of each other.
