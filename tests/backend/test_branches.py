@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -64,6 +66,18 @@ def test_a_tensor_decides_a_branch_in_a_function_that_construct_calls() -> None:
     mixtrain.set_context(mode=mixtrain.PYNATIVE_MODE)
     model.train(1, data, verbose=0)
     assert float(net.weight.asnumpy()) == pytest.approx(0.8)
+
+
+def test_networks_are_freed_where_a_tensor_decided_a_branch() -> None:
+    def left(net: nn.Cell) -> weakref.ref[nn.Cell]:
+        model = Model(net, nn.L1Loss(), nn.SGD(net.trainable_params(), 0.1), amp_level="O2")
+        model.train(1, [(np.ones((1, 1), np.float32), np.zeros((1, 1), np.float32))], verbose=0)
+        return weakref.ref(net)
+
+    # The second has no branch, but what the step calls has been rewritten by now.
+    networks = [left(make()) for make in (Clamped, lambda: nn.Dense(1, 1), Outside)]
+    gc.collect()
+    assert [network() for network in networks] == [None] * 3
 
 
 def signed(x: Any) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import types
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -18,7 +20,6 @@ from mixtrain.backend.tensorflow.rollback import TraceAgain
 # Rewriting everything would slow compilation down and change what a traceback shows, so only methods in which a
 # tensor was seen to decide are rewritten; `_needed` remembers them.
 _needed: set[types.CodeType] = set()
-_rewritten: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
 def with_branches(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,10 +35,62 @@ def with_branches(function: Callable[..., Any]) -> Callable[..., Any]:
         return types.MethodType(with_branches(function.__func__), function.__self__)
     if not isinstance(function, types.FunctionType) or inspect.isgeneratorfunction(function):
         return function
+    code = function.__code__
+    if code not in _rewritten:
+        _rewritten[code] = _rewriting(function)
+    rewriting = _rewritten[code]
+    return function if rewriting is None else rewriting.of(function)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Rewriting:
+    """What AutoGraph made of a function's lines; it holds nothing of the function, whose closure may hold a network.
+
+    Args:
+        code: The rewritten lines.
+        cells: What AutoGraph's closure adds to the function's own, by name.
+        notes: AutoGraph's attributes, by which it finds the lines of an error.
+    """
+
+    code: types.CodeType
+    cells: Mapping[str, types.CellType]
+    notes: Mapping[str, Any]
+
+    def of(self, function: types.FunctionType) -> Callable[..., Any]:
+        """Return a function, one of those with the lines that were rewritten, rewritten."""
+        cells = {**dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)), **self.cells}
+        closure = tuple(cells[name] for name in self.code.co_freevars)
+        made = types.FunctionType(
+            self.code, function.__globals__, function.__name__, function.__defaults__, closure
+        )
+        made.__kwdefaults__ = function.__kwdefaults__
+        functools.update_wrapper(made, function)
+        del made.__wrapped__  # type: ignore[attr-defined]  # Its source is its own.
+        vars(made).update(self.notes)
+        return made
+
+
+# By code, not by function: a function of a function, made for each network, would keep that network alive.
+_rewritten: weakref.WeakKeyDictionary[types.CodeType, _Rewriting | None] = weakref.WeakKeyDictionary()
+
+
+def _rewriting(function: types.FunctionType) -> _Rewriting | None:
+    """Rewrite a function's lines; return None where they cannot be.
+
+    AutoGraph hands its operators to the code it writes in a closure, under a name that has no public home;
+    tests/backend/test_branches.py fails if it moves.
+    """
     try:
-        return _with_tensors(tf.autograph.to_graph(returning_in_branches(function), recursive=False))
+        found = tf.autograph.to_graph(returning_in_branches(function), recursive=False)
     except Exception:  # AutoGraph's own errors have no public class.
-        return function
+        return None
+    added = {
+        name: types.CellType(_Operators(cell.cell_contents)) if name == "ag__" else cell
+        for name, cell in zip(found.__code__.co_freevars, found.__closure__ or (), strict=True)
+        if name not in function.__code__.co_freevars
+    }
+    own = vars(function)
+    return _Rewriting(found.__code__, added, {name: note for name, note in vars(found).items() if name not in own})
 
 
 class _Operators:
@@ -114,7 +167,7 @@ class _Operators:
 def _branching_call(function: Any) -> Any:
     """Return what a user's code calls, rewritten if a tensor was seen to decide a branch in it."""
     if isinstance(function, types.FunctionType):
-        return _rewritten_once(function) if function.__code__ in _needed else function
+        return with_branches(function) if function.__code__ in _needed else function
     if isinstance(function, types.MethodType):
         return branching(function)
     call = vars(type(function)).get("__call__")
@@ -140,24 +193,6 @@ def _write(set_: Callable[[Any], None]) -> Callable[[Any], None]:
     return lambda values: set_(_public(values))
 
 
-def _with_tensors(function: Any) -> Any:
-    """Return a function that AutoGraph has rewritten, with operators that know Tensors.
-
-    AutoGraph hands its operators to the code it writes in a closure, under a name that has no public home;
-    tests/backend/test_branches.py fails if it moves.
-    """
-    names = function.__code__.co_freevars
-    cells = [
-        types.CellType(_Operators(cell.cell_contents)) if name == "ag__" else cell
-        for name, cell in zip(names, function.__closure__ or (), strict=True)
-    ]
-    made = types.FunctionType(
-        function.__code__, function.__globals__, function.__name__, function.__defaults__, tuple(cells)
-    )
-    made.__kwdefaults__ = function.__kwdefaults__
-    return functools.update_wrapper(made, function)
-
-
 def branching(method: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method, rewritten if a tensor was seen to decide a branch in it and the call is being compiled."""
     if not _needed or tf.executing_eagerly():
@@ -165,13 +200,7 @@ def branching(method: Callable[..., Any]) -> Callable[..., Any]:
     function = getattr(method, "__func__", None)
     if function is None or function.__code__ not in _needed:
         return method
-    return types.MethodType(_rewritten_once(function), method.__self__)  # type: ignore[attr-defined]
-
-
-def _rewritten_once(function: Callable[..., Any]) -> Callable[..., Any]:
-    if function not in _rewritten:
-        _rewritten[function] = with_branches(function)
-    return _rewritten[function]
+    return types.MethodType(with_branches(function), method.__self__)  # type: ignore[attr-defined]
 
 
 def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:

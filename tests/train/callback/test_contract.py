@@ -7,8 +7,6 @@ import importlib
 import inspect
 import pathlib
 import pkgutil
-import subprocess
-import sys
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +23,6 @@ from mixtrain.train.run_context import CallbackArguments, RunContext
 from tests.backends import on_jax_only_some, quick_every
 
 Make = Callable[[pathlib.Path], Callback]
-ROOT = pathlib.Path(__file__).parents[3]
 
 # How each callback is made; a class that is not here fails the first test.
 MAKE: dict[str, Make] = {
@@ -154,20 +151,11 @@ def test_it_serves_a_second_run_as_it_served_the_first(name: str, sink: bool, tm
     assert _run(callback, tmp_path, "train", sink) == first
 
 
-def kept_alive(folder: pathlib.Path) -> list[str]:
-    """Return which callbacks keep the network alive that they were told of."""
-    callbacks = {name: MAKE[name](_made(folder / name)) for name in MAKE}
+def test_none_keeps_its_network_alive(tmp_path: pathlib.Path) -> None:
+    callbacks = {name: MAKE[name](_made(tmp_path / name)) for name in MAKE}
     networks = {name: _trained_with(callback) for name, callback in callbacks.items()}
     gc.collect()  # Once for all of them: it goes through all of the backend's objects.
-    return [name for name, network in networks.items() if network() is not None]
-
-
-def test_none_keeps_its_network_alive(tmp_path: pathlib.Path) -> None:
-    # In a process of its own: what other tests have left is not asked about.
-    script = f"import pathlib; from {__name__} import kept_alive; print(kept_alive(pathlib.Path({str(tmp_path)!r})))"
-    command = [sys.executable, "-W", "ignore", "-c", script]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.stdout.splitlines()[-1:] == ["[]"], done.stdout + done.stderr
+    assert [name for name, network in networks.items() if network() is not None] == []
 
 
 def _made(folder: pathlib.Path) -> pathlib.Path:
