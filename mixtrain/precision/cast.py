@@ -10,6 +10,8 @@ import keras
 
 from mixtrain import backend
 from mixtrain.autocast.casting import parameters_read_as
+from mixtrain.autocast.state import keep_mask
+from mixtrain.boundary import TensorLike
 from mixtrain.dtype import DType, is_float
 
 
@@ -31,17 +33,15 @@ class CastRule:
 def cast_floats(values: Any, dtype: DType | None) -> Any:
     """Cast every float tensor in a structure to `dtype`; other values, and all of them for None, pass unchanged.
 
-    A tensor keeps the mask that Keras's layers and losses read.
+    What a user's network sees as a Tensor stays one, and a tensor keeps the mask that Keras's layers and losses read.
     """
     if dtype is None:
         return values
 
     def cast(value: Any) -> Any:
         if backend.is_tensor(value) and value.dtype != dtype and is_float(value.dtype):
-            cast_value, mask = backend.cast_keeping_layout(value, dtype), backend.mask_of(value)
-            if mask is not None:
-                backend.give_mask(cast_value, mask)
-            return cast_value
+            cast_value = keep_mask(value, backend.cast_keeping_layout(value, dtype))
+            return backend.public_tensor(cast_value) if isinstance(value, TensorLike) else cast_value
         return value
 
     return keras.tree.map_structure(cast, values)
