@@ -38,8 +38,8 @@ class StepScale:
         if isinstance(scale_sense, LossScaleUpdateCell):
             self.state = scale_sense.state
         elif isinstance(scale_sense, Cell):
-            self.state = LossScaleState(float(scale_sense.get_loss_scale()), STATIC)  # type: ignore[attr-defined]
-            self.update = scale_sense
+            start = float(scale_sense.get_loss_scale())  # type: ignore[attr-defined]
+            self.state, self.update = LossScaleState(start, STATIC), scale_sense
         elif is_any_tensor(scale_sense):
             self.state = LossScaleState(float(self.scalar(scale_sense)), STATIC)
         else:
@@ -49,7 +49,6 @@ class StepScale:
             )
         self.variable: keras.Variable = self.state.loss_scale
         if self.update is not None:
-            start = float(self.update.get_loss_scale())  # type: ignore[attr-defined]
             self.variable = Parameter(start, name="scale_sense", requires_grad=False)
 
     def variables(self) -> list[keras.Variable]:

@@ -106,11 +106,11 @@ class CompiledNetworks:
             networks.build(*network_inputs(networks, feed.first(), training=False))
             self._ready_to_evaluate = networks.precision.inputs
         in_keras = isinstance(networks.network, keras.Layer)
+        by_rows = own and is_keras_loss(networks.loss_fn, keras_network=in_keras)
         return Evaluation(
             feed, self.evaluating, networks.eval_network, self._eval_mode.set, metrics,
             weighted=own and (weighted or networks.sample_weight or networks.own_loss),
-            by_rows=own and is_keras_loss(networks.loss_fn, keras_network=in_keras),
-            in_keras=own and in_keras and is_keras_loss(networks.loss_fn, keras_network=True),
+            by_rows=by_rows, in_keras=by_rows and in_keras,
         )
 
     # ---- prediction -------------------------------------------------------------------------------------------

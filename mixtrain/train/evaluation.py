@@ -26,11 +26,9 @@ def with_masks(network: Any) -> Callable[..., Any]:
     """Return an eval network's call, which returns its outputs, their masks and the losses of several outputs."""
 
     def call(*batch: Any) -> tuple[Any, list[Any], dict[str, Any]]:
-        if isinstance(network, WithEvalCell):
-            outputs, seen = network.seen(*batch)
-            return boundary.settled(outputs), masks_of(boundary.settled(outputs)), seen.output_losses
-        outputs = boundary.settled(network(*batch))
-        return outputs, masks_of(outputs), {}
+        found, seen = network.seen(*batch) if isinstance(network, WithEvalCell) else (network(*batch), None)
+        outputs = boundary.settled(found)
+        return outputs, masks_of(outputs), {} if seen is None else seen.output_losses
 
     return call
 
@@ -175,6 +173,7 @@ def evaluate(
     records = EpochRecords()
     waiting: list[tuple[Any, ...]] = []
     wait = 0 if any(map(callbacks.listens, ("on_eval_step_begin", "on_eval_step_end"))) else 1
+    tells_values = callbacks.keras_listens("on_eval_step_end")
     callbacks.on_eval_begin(context)
     callbacks.on_eval_epoch_begin(context)
     for step, batch in enumerate(evaluation.feed.batches(), start=1):
@@ -192,7 +191,7 @@ def evaluate(
         while len(waiting) > wait:
             with _telling_batch(step + 1 - len(waiting)):
                 _take_in(evaluation, waiting.pop(0))
-        if callbacks.keras_listens("on_eval_step_end"):
+        if tells_values:
             arguments._set(eval_results=_results(evaluation, records)[1])
         callbacks.on_eval_step_end(context)
         if context.get_stop_requested():

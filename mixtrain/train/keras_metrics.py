@@ -203,14 +203,21 @@ class DeviceMetrics:
             self._update(predictions, labels, weights, masks)
 
     def _update(self, predictions: Any, labels: Any, weights: Any, masks: Sequence[Any]) -> None:
-        for output, mask in zip(keras.tree.flatten(predictions), masks, strict=True):
-            if mask is not None:
-                backend.give_mask(output, mask)
+        give_masks(predictions, masks)
         for metric in self._metrics:
-            if isinstance(metric, CompileMetric):
-                metric.update(predictions, labels, weights)
-            else:
-                metric.update(predictions, labels)
+            update_metric(metric, predictions, labels, weights)
+
+
+def give_masks(outputs: Any, masks: Sequence[Any]) -> None:
+    """Give a network's outputs the masks that `masks_of` returned, which a compiled call has lost."""
+    for output, mask in zip(keras.tree.flatten(outputs), masks, strict=True):
+        if mask is not None:
+            backend.give_mask(output, mask)
+
+
+def update_metric(metric: Metric, predictions: Any, labels: Any, weights: Any) -> None:
+    """Let a `KerasMetric` or a `CompileMetric`, which alone knows of weights, take in a batch."""
+    metric.update(predictions, labels, *([weights] if isinstance(metric, CompileMetric) else []))
 
 
 def metrics_of_layers(network: Any) -> list[keras.metrics.Metric]:

@@ -23,8 +23,8 @@ from mixtrain.network.walk import is_cell
 from mixtrain.step.loss_cell import WithEvalCell, WithLossCell
 from mixtrain.step.own_loss import computes_loss, refuse_overridden
 from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
-from mixtrain.train.training_metrics import TrainingMetrics
 from mixtrain.train.plan_in_force import PlanInForce, PrecisionOptions
+from mixtrain.train.training_metrics import TrainingMetrics
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,14 @@ import numpy as np
 from mixtrain import backend
 from mixtrain.nn.metrics import KerasMetric
 from mixtrain.step.loss_cell import SeenBatch
-from mixtrain.train.keras_metrics import NOT_FOR_A_GRAPH, CompileMetric, flat_results, metrics_of_layers
+from mixtrain.train.keras_metrics import (
+    NOT_FOR_A_GRAPH,
+    CompileMetric,
+    flat_results,
+    give_masks,
+    metrics_of_layers,
+    update_metric,
+)
 from mixtrain.train.records import StepRecords
 
 # Rows of the zeros that a metric is shown where the number of rows is open.
@@ -66,9 +73,7 @@ class TrainingMetrics:
 
     def take_in(self, seen: SeenBatch) -> None:
         """Update the metrics with a batch whose update was applied."""
-        for output, mask in zip(keras.tree.flatten(seen.outputs), seen.masks, strict=True):
-            if mask is not None:
-                backend.give_mask(output, mask)
+        give_masks(seen.outputs, seen.masks)
         for name, metric in list(self._metrics.items()):
             self._update(name, metric, seen.outputs, seen.label, seen.weights)
         for name, metric in self._of_outputs.items():
@@ -78,10 +83,7 @@ class TrainingMetrics:
     def _update(self, name: str, metric: Any, outputs: Any, label: Any, weights: Any) -> None:
         """Update a metric; one that a graph cannot hold is left out from here on."""
         try:
-            if isinstance(metric, CompileMetric):
-                metric.update(outputs, label, weights)
-            else:
-                metric.update(outputs, label)
+            update_metric(metric, outputs, label, weights)
         except NOT_FOR_A_GRAPH as error:
             del self._metrics[name]
             warnings.warn(
