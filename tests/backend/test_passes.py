@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from mixtrain import backend
-from mixtrain.backend.tensorflow.passes import Stacked
+from mixtrain.backend.tensorflow.passes import Stacked, element_reader
 
 pytestmark = pytest.mark.tensorflow
 
@@ -50,6 +50,32 @@ def test_structured_columns_keep_their_structure() -> None:
     dataset = _closed(3).map(lambda x, y: ({"a": x, "b": (y, y)}, x))
     inputs, label = _pass(dataset).together(2)[1]
     assert inputs["b"][1].numpy().tolist() == [-2.0, -3.0] and label.numpy().tolist() == [2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        lambda x: x,
+        lambda x: (x, -x),
+        lambda x: (x, (-x, {"b": x, "a": 2 * x})),
+        lambda x: {"z": x, "a": -x},
+        lambda x: (x, tf.RaggedTensor.from_tensor(x[None])),
+        lambda x: (x, tf.sparse.from_dense(x)),
+        lambda x: (x, tf.data.Dataset.range(2).batch(2)),
+    ],
+)
+def test_an_element_is_read_as_the_iterator_itself_reads_it(element: Any) -> None:
+    dataset = tf.data.Dataset.range(5, output_type=tf.float32).batch(2).map(element)
+    read, iterator = element_reader(iter(dataset)), iter(dataset)
+    for _ in range(3):
+        one, other = read(), next(iterator)
+        tf.nest.assert_same_structure(one, other, expand_composites=True)
+        pairs = zip(*(tf.nest.flatten(value, expand_composites=True) for value in (one, other)), strict=True)
+        assert all(a.dtype == b.dtype and (a.dtype == tf.variant or np.array_equal(a, b)) for a, b in pairs)
+    with pytest.raises(StopIteration):
+        read()
+    with pytest.raises(StopIteration):
+        read()
 
 
 def test_elements_that_may_differ_in_shape_are_read_one_by_one() -> None:

