@@ -40,6 +40,7 @@ NAMES: Final = tuple(f"soak_{backend}" for backend in BACKENDS)
 MIB_MORE: Final = 40
 _SECONDS_BETWEEN_LOOKS: Final = 0.2
 _ROWS, _BATCH = 64, 4
+_ALONE: Final = "keras_alone"
 
 
 class Seen:
@@ -103,17 +104,16 @@ def _of_cells(seen: Seen) -> Model:
     )
 
 
-def _of_keras(seen: Seen) -> Model:
+def _network(seen: Seen) -> keras.Sequential:
     layers = keras.layers
-    network = keras.Sequential(
+    return keras.Sequential(
         [keras.Input((8,)), layers.Dense(16, seen.activation), layers.BatchNormalization(), layers.Dense(1)]
     )
+
+
+def _of_keras(seen: Seen) -> Model:
     scale = DynamicLossScaleManager(2**10, 2, 200)
-    return Model(network, "mse", keras.optimizers.Adam(1e-4), amp_level="O2", loss_scale_manager=scale)
-
-
-def _made(seen: Seen, number: int) -> Model:
-    return (_of_cells if number % 2 else _of_keras)(seen)
+    return Model(_network(seen), "mse", keras.optimizers.Adam(1e-4), amp_level="O2", loss_scale_manager=scale)
 
 
 # ---- cases: each stops once, where its warm-up has ended ------------------------------------------------------------
@@ -146,16 +146,37 @@ def _train_calls(seen: Seen, count: int) -> Iterator[None]:
     train(count)
 
 
-def _models(seen: Seen, count: int) -> Iterator[None]:
-    def make(times: int) -> None:
-        for number in range(times):
-            model = _made(seen, number)
+def _models(seen: Seen, count: int, make: Callable[[Seen], Model]) -> Iterator[None]:
+    def repeat(times: int) -> None:
+        for _ in range(times):
+            model = make(seen)
             model.train(1, _data(16), [_Scales(seen)], verbose=0)
             model.predict(_arrays()[0])
 
-    make(6)
+    repeat(6)
     yield
-    make(count)
+    repeat(count)
+
+
+def _models_of_cells(seen: Seen, count: int) -> Iterator[None]:
+    return _models(seen, count, _of_cells)
+
+
+def _models_of_keras(seen: Seen, count: int) -> Iterator[None]:
+    return _models(seen, count, _of_keras)
+
+
+def _keras_alone(seen: Seen, count: int) -> Iterator[None]:
+    def fit(times: int) -> None:
+        for _ in range(times):
+            network = _network(seen)
+            network.compile(keras.optimizers.Adam(1e-4), "mse")
+            network.fit(*_arrays(), batch_size=_BATCH, verbose=0)
+            network.predict(_arrays()[0], verbose=0)
+
+    fit(6)
+    yield
+    fit(count)
 
 
 def _predicts(seen: Seen, count: int) -> Iterator[None]:
@@ -198,6 +219,7 @@ class Case:
         count: How often.
         run: Does it as often as it is told, and stops once before that, warmed up.
         traced: Whether each time is traced anew, for it makes a network.
+        beside: Name of the case in which Keras does the same by itself: what that holds is not mixtrain's.
     """
 
     name: str
@@ -205,6 +227,7 @@ class Case:
     count: int
     run: Callable[[Seen, int], Iterator[None]]
     traced: bool = False
+    beside: str | None = None
 
 
 CASES: Final = {
@@ -213,7 +236,12 @@ CASES: Final = {
         Case("epoch_host", "steps of one epoch, host feed", 1_000_000, _epoch_host),
         Case("epoch_sink", "steps of one epoch, sink feed", 1_000_000, _epoch_sink),
         Case("train_calls", "calls of `train`, host and sink feed in turn", 300, _train_calls),
-        Case("models", "Models made, trained and dropped", 60, _models, traced=True),
+        Case("models_of_cells", "Models of Cells made, trained and dropped", 60, _models_of_cells, traced=True),
+        Case(_ALONE, "Keras networks compiled, fit and dropped, without mixtrain", 60, _keras_alone, traced=True),
+        Case(
+            "models_of_keras", "Models of Keras networks made, trained and dropped", 60, _models_of_keras, traced=True,
+            beside=_ALONE,
+        ),
         Case("predicts", "calls of `predict`", 100_000, _predicts),
         Case("folds", "folds, `keras.backend.clear_session()` before each", 20, _folds, traced=True),
     )
@@ -278,14 +306,15 @@ def measured(case: Case, count: int) -> dict[str, Any]:
     }
 
 
-def flat(case: Case, row: Mapping[str, Any]) -> bool:
-    """Whether a case held no more at its end than before, and traced no more than it must."""
+def flat(case: Case, row: Mapping[str, Any], beside: Mapping[str, Any] | None = None) -> bool:
+    """Whether a case held no more at its end than before, or than Keras alone; and traced no more than it must."""
     before, after = row["before"], row["after"]
+    allowed = MIB_MORE if beside is None else max(MIB_MORE, beside["after"]["mib"] - beside["before"]["mib"])
     # A network is traced equally often each time.
     traced_well = row["traces"] % row["count"] == 0 if case.traced else row["traces"] == 0
     held = after["threads"] <= before["threads"] and after["files"] <= before["files"]
     bounded = row["scales"] is None or 1 <= row["scales"][0] <= row["scales"][1] < float("inf")
-    return traced_well and held and bounded and after["mib"] - before["mib"] <= MIB_MORE
+    return traced_well and held and bounded and after["mib"] - before["mib"] <= allowed
 
 
 def as_text(record: Mapping[str, Any]) -> str:
@@ -302,20 +331,26 @@ def as_text(record: Mapping[str, Any]) -> str:
             f"{row['traces']:,}",
             "" if scales is None else f"{scales[0]:,.0f} to {scales[1]:,.0f}",
             f"{row['seconds']:,.0f}",
-            "flat" if row["flat"] else "not flat",
+            "for comparison" if row["name"] == _ALONE else "flat" if row["flat"] else "not flat",
         ]))
     return "\n\n".join([surroundings_line(record), "\n".join(lines)])
 
 
+def _beside(row: Mapping[str, Any], named: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the row of what Keras does by itself, for a case that is beside it."""
+    name = CASES[row["name"]].beside
+    return None if name is None else named.get(name)
+
+
 def record_of(rows: Sequence[Mapping[str, Any]], seconds: float, load: float) -> dict[str, Any]:
     """Return the record of some rows."""
-    backend = keras.backend.backend()
+    backend, named = keras.backend.backend(), {row["name"]: row for row in rows}
     versions = {name: importlib.metadata.version(name) for name in ("keras", "numpy", *PACKAGES[backend])}
     return rounded({  # type: ignore[no-any-return]
         "set": f"soak_{backend}", "surroundings": surroundings(),
         "versions": dict(sorted({**versions, "mixtrain": mixtrain.__version__}.items())),
         "load_average": {"before": load, "after": load_average()}, "seconds": seconds,
-        "rows": [{**row, "flat": flat(CASES[row["name"]], row)} for row in rows],
+        "rows": [{**row, "flat": flat(CASES[row["name"]], row, _beside(row, named))} for row in rows],
     })
 
 
@@ -327,10 +362,19 @@ def _in_a_process(name: str, share: float) -> dict[str, Any]:
     return json.loads(said.splitlines()[-1])  # type: ignore[no-any-return]
 
 
+def _recorded() -> dict[str, Any]:
+    """Return the rows of the last record by name: those of the cases that are not run again stay."""
+    path = RESULTS / f"soak_{keras.backend.backend()}.json"
+    rows = json.loads(path.read_text())["rows"] if path.exists() else []
+    return {row["name"]: row for row in rows if row["name"] in CASES}
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the cases, and write what was seen."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=str(__doc__).splitlines()[0])
-    parser.add_argument("--case", nargs="+", choices=list(CASES), default=list(CASES), help="these alone")
+    parser.add_argument(
+        "--case", nargs="+", choices=list(CASES), default=list(CASES), help="these alone; the record keeps the others"
+    )
     parser.add_argument("--share", type=float, default=1.0, help="how much of each count")
     parser.add_argument("--print-only", action="store_true", help="leave the record and the page as they are")
     parser.add_argument("--in-this-process", choices=list(CASES), help=argparse.SUPPRESS)
@@ -339,10 +383,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         case = CASES[options.in_this_process]
         print(json.dumps(measured(case, max(1, round(case.count * options.share)))), flush=True)
         return
-    started, load, rows = time.perf_counter(), load_average(), []
+    started, load = time.perf_counter(), load_average()
+    known = {} if options.print_only else _recorded()
     for name in options.case:
-        rows.append(_in_a_process(name, options.share))
-        print(json.dumps(rounded(rows[-1])), flush=True)
+        known[name] = _in_a_process(name, options.share)
+        print(json.dumps(rounded(known[name])), flush=True)
+    rows = [known[name] for name in CASES if name in known]
     record = record_of(rows, time.perf_counter() - started, load)
     text = as_text(record)
     print(text)

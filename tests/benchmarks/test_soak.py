@@ -11,7 +11,10 @@ from benchmarks.soak import CASES, measured
 from benchmarks.table import update_section
 from benchmarks.written import write_json
 
-COUNTS = {"epoch_host": 20_000, "epoch_sink": 20_000, "train_calls": 30, "models": 4, "predicts": 2_000, "folds": 4}
+COUNTS = {
+    "epoch_host": 20_000, "epoch_sink": 20_000, "train_calls": 30, "models_of_cells": 4, "models_of_keras": 4,
+    "keras_alone": 4, "predicts": 2_000, "folds": 4,
+}
 
 
 @pytest.mark.slow
@@ -32,6 +35,8 @@ def test_what_grows_is_not_flat_and_its_text_says_so(tmp_path: pathlib.Path) -> 
         {**row, "after": {**held, "files": 5.0}}, {**row, "traces": 1}, {**row, "scales": [0.5, 8.0]},
     ]
     assert [soak.flat(CASES["predicts"], one) for one in (row, *grown)] == [True] + [False] * 5
+    large = {**row, "after": {**held, "mib": 500.0}}
+    assert soak.flat(CASES["predicts"], grown[0], beside=large) and not soak.flat(CASES["predicts"], large, grown[0])
     record = soak.record_of([row, *grown], 2.0, 0.1)
     assert record["set"] in soak.NAMES and write_json(record, tmp_path).exists()
     page = tmp_path / "page.md"
