@@ -21,13 +21,15 @@ class StepResult:
         loss: The unscaled loss, float32.
         overflow: bool scalar: whether the gradients were not finite; None without loss scaling.
         loss_scale: The scale that the step used, float32 scalar; None without loss scaling.
-        grad_norm: The L2 norm of all unscaled gradients as one vector, float32 scalar.
+        gradients: The unscaled gradients of the weights, in their order, float32; None for a weight without one.
+        grad_norm: Their L2 norm as one vector, float32 scalar.
         auxiliary: What the loss function returned beside the loss, where it was asked to.
     """
 
     loss: Any
     overflow: Any = None
     loss_scale: Any = None
+    gradients: Any = None
     grad_norm: Any = None
     auxiliary: Any = None
 
@@ -121,7 +123,7 @@ def run_step(
     if scaling is None:
         norm = backend.global_norm(gradients)
         applied()
-        return StepResult(loss, grad_norm=norm, auxiliary=more)
+        return StepResult(loss, gradients=gradients, grad_norm=norm, auxiliary=more)
     if scaling.divides:
         gradients = [unscaled(gradient, scale) for gradient in gradients]
     # The norm does not decide: of finite gradients the sum of squares may be infinite.
@@ -141,8 +143,9 @@ def run_step(
             scaling.advance(False)
 
         backend.cond(finite, good, overflowed, writes=[*weights, *written, *observed])
-    norm = norm if scaling.divides else norm / scale
-    return StepResult(loss, keras.ops.logical_not(finite), scale, norm, more)
+    if not scaling.divides:
+        gradients, norm = [unscaled(gradient, scale) for gradient in gradients], norm / scale
+    return StepResult(loss, keras.ops.logical_not(finite), scale, gradients, norm, more)
 
 
 def to_float32(gradient: Any) -> Any:

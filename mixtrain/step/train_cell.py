@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, ClassVar, Literal
 
 import keras
 
 from mixtrain import backend, checks, context
 from mixtrain.boundary import is_any_tensor, library
 from mixtrain.cell.cell import Cell
+from mixtrain.common.parameter import Parameter
 from mixtrain.common.referenced_layers import referenced_variables
 from mixtrain.loss_scale.step_scale import StepScale
 from mixtrain.ops.gradient import GradOperation
@@ -18,6 +19,9 @@ from mixtrain.seed import stream_states
 from mixtrain.step.compiled_call import CompiledCall
 from mixtrain.step.loss_cell import WithLossCell
 from mixtrain.step.recipe import AppliedBatches, Scaling, StepResult, run_step
+
+# What a step can tell beside scalars, where somebody asks for it.
+Need = Literal["gradients", "predictions"]
 
 
 class TrainOneStepCell(Cell):
@@ -76,6 +80,7 @@ class TrainOneStepCell(Cell):
         object.__setattr__(self, "_compiled", {})
         object.__setattr__(self, "_reports", None)
         object.__setattr__(self, "_observer", None)
+        object.__setattr__(self, "_needs", frozenset())
 
     # ---- calling ----------------------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -126,14 +131,15 @@ class TrainOneStepCell(Cell):
             self.driver.apply(gradients, self.weights)
 
         observed = self._observer is not None and isinstance(self.network, WithLossCell)
+        seen = observed or "predictions" in self._needs
         return run_step(
-            self.network.seen if observed else self.network,
+            self.network.seen if seen else self.network,
             inputs,
             self.weights,
             apply=apply,
             written=self.driver.state_variables(),
             scaling=scaling,
-            auxiliary=observed,
+            auxiliary=seen,
             observer=self._observer if observed else None,
         )
 
@@ -141,29 +147,38 @@ class TrainOneStepCell(Cell):
         """Let every batch of the network with its loss that is applied be taken in, as a `SeenBatch`; None ends it."""
         object.__setattr__(self, "_observer", observer)
 
-    def run_with_report(self, *inputs: Any) -> tuple[Any, dict[str, Any]]:
+    def run_with_report(self, *inputs: Any, needs: Collection[Need] = ()) -> tuple[Any, dict[str, Any]]:
         """Train on one batch, inside a function that is being compiled.
 
         Args:
             *inputs: The columns of the batch.
+            needs: What else to tell of the step.
 
         Returns:
-            What a call returns; and scalar tensors by name, which it leaves out: "learning_rate" that the step was made
-            with, where the optimizer has one; "counter", what `driver.counter` holds after it; "grad_norm", where the
-            step is not a subclass's own; "metrics", what the observer tells, by name.
+            What a call returns; and tensors by name, which it leaves out: "learning_rate" that the step was made with,
+            where the optimizer has one; "counter", what `driver.counter` holds after it; "grad_norm", where the step is
+            not a subclass's own; "metrics", what the observer tells, by name; "gradients", by the names of the
+            weights, and "predictions", the network's outputs, where they are needed.
+
+        Raises:
+            ValueError: This cell cannot tell what is needed.
         """
+        self._check_needs(needs)
         found: dict[str, Any] = {}
         rate = self.driver.learning_rate
         if rate is not None:
             found["learning_rate"] = keras.ops.reshape(keras.ops.cast(rate, "float32"), ())
         object.__setattr__(self, "_reports", [])
+        object.__setattr__(self, "_needs", frozenset(needs))
         try:
             outputs = self(*inputs)
-            found |= {"grad_norm": result.grad_norm for result in self._reports}
+            for result in self._reports:
+                found |= {"grad_norm": result.grad_norm, **self._needed(result)}
             if self._observer is not None:
                 found["metrics"] = self._observer.results()
         finally:
             object.__setattr__(self, "_reports", None)
+            object.__setattr__(self, "_needs", frozenset())
         return outputs, {**found, "counter": backend.snapshot(self.driver.counter)}
 
     def _reported(self, result: StepResult) -> StepResult:
@@ -171,10 +186,36 @@ class TrainOneStepCell(Cell):
 
         A subclass's `construct` may call this one in a branch, whose tensors cannot leave it.
         """
-        own = type(self).construct in (TrainOneStepCell.construct, TrainOneStepWithLossScaleCell.construct)
-        if self._reports is not None and own:
+        if self._reports is not None and self._steps_as_written_here():
             self._reports.append(result)
         return result
+
+    def _steps_as_written_here(self) -> bool:
+        return type(self).construct in (TrainOneStepCell.construct, TrainOneStepWithLossScaleCell.construct)
+
+    def _check_needs(self, needs: Collection[Need]) -> None:
+        """Refuse needs that a step of the user's own, or a network with a loss of the user's own, cannot meet."""
+        who = self if not self._steps_as_written_here() else self.network
+        if needs and (who is self or ("predictions" in needs and not isinstance(who, WithLossCell))):
+            raise checks.fail_value(
+                "Model.train", f"what a callback needs is known of Model(network, loss_fn, optimizer) alone, not of a "
+                f"{type(who).__name__} with a construct of its own", checks.listed(sorted(needs)),
+                "Model(network, loss_fn, optimizer), or needs = frozenset() in the callback",
+            )
+
+    def _needed(self, result: StepResult) -> dict[str, Any]:
+        """Return what `run_with_report` was asked for beside the scalars."""
+        found: dict[str, Any] = {}
+        if "gradients" in self._needs:
+            pairs = zip(self.weights, result.gradients, strict=True)
+            found["gradients"] = {
+                weight.name if isinstance(weight, Parameter) else weight.path: backend.densified(gradient)
+                for weight, gradient in pairs
+                if gradient is not None
+            }
+        if "predictions" in self._needs:
+            found["predictions"] = result.auxiliary.outputs
+        return found
 
     def network_state(self) -> list[keras.Variable]:
         """Return the variables of the network and its loss that no gradient is taken of, random states among them."""

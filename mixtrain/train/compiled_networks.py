@@ -15,6 +15,7 @@ from mixtrain.precision.plan_inputs import PlanInputs
 from mixtrain.step.compiled_call import CompiledCall
 from mixtrain.step.output_losses import is_keras_loss
 from mixtrain.step.own_loss import refuse_overridden
+from mixtrain.step.train_cell import Need
 from mixtrain.trace_version import Versions
 from mixtrain.train.columns import network_inputs
 from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, with_masks
@@ -57,16 +58,25 @@ class CompiledNetworks:
 
     def __init__(self, networks: Networks) -> None:
         self._networks = networks
+        self._steppers: dict[frozenset[Need], Stepper] = {}
         # What the plan was made from when a network was last made ready.
         self._ready_to_evaluate: PlanInputs | None = None
         self._ready_to_predict: PlanInputs | None = None
 
     # ---- training ---------------------------------------------------------------------------------------------
-    @functools.cached_property
+    @property
     def stepper(self) -> Stepper:
         """The train network, compiled."""
-        networks = self._networks
-        return Stepper(networks.train_network, scaled=networks.scaled, prepare=networks.precision.hold)
+        return self.stepper_for(frozenset())
+
+    def stepper_for(self, needs: frozenset[Need]) -> Stepper:
+        """Return the train network, compiled so that each step tells what callbacks need."""
+        if needs not in self._steppers:
+            networks = self._networks
+            self._steppers[needs] = Stepper(
+                networks.train_network, scaled=networks.scaled, needs=needs, prepare=networks.precision.hold
+            )
+        return self._steppers[needs]
 
     @functools.cached_property
     def train_mode(self) -> NetworkMode:

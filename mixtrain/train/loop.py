@@ -64,7 +64,7 @@ class TrainingLoop:
     ) -> None:
         self._training = training
         self._train_network = networks.train_network
-        self._stepper, self._mode = compiled.stepper, compiled.train_mode
+        self._mode = compiled.train_mode
         self._guard = make_guard(networks, bad_step_max)
         self._host_manager = networks.host_manager
         self._finds_scale = networks.manager_by_default and networks.manager is not None
@@ -98,6 +98,7 @@ class TrainingLoop:
         self._context = RunContext(self._arguments)
         shown = with_progress(listed, verbose, training.epoch, feed.size)
         self._callbacks = CallbackList(shown, self._arguments)
+        self._stepper = compiled.stepper_for(self._callbacks.needs)
 
     def run(self) -> EpochHistory:
         """Train for the epochs of the run.
@@ -246,7 +247,11 @@ class TrainingLoop:
     def _sink_calls(self, epoch: int) -> _Calls:
         """Yield the one call of an epoch in sink feed; its batches never come to the host."""
         count = self._sink.size if self._training.sink_size == -1 else self._training.sink_size  # type: ignore
-        yield None, functools.partial(self._sink_call, count, epoch), count
+        steps = 1 if self._callbacks.one_step_calls else count
+        for _ in range(count // steps):
+            yield None, functools.partial(self._sink_call, steps, epoch), steps
+            if self._context.get_stop_requested():
+                return
 
     def _sink_call(self, count: int, epoch: int) -> CallResult:
         """Run `count` steps, with a compiled call for each pass that they touch."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+import keras
 import numpy as np
 
 from mixtrain import backend
@@ -30,6 +32,9 @@ class StepRecords:
         learning_rate: Likewise, float32; None where it is not known.
         grad_norm: Likewise, float32; None where it is not known.
         metrics: Likewise, the running value of each metric after each step, by name.
+        gradients: Tensors of shape (n, ...), the gradients of each weight by name; None where no callback asked.
+        predictions: Likewise, the network's outputs in any structure; None where no callback asked.
+        stacked: Whether `gradients` and `predictions` have an axis of steps, which those of a single step may lack.
 
     Example:
         >>> StepRecords([np.float32(2.0)]).loss.tolist()
@@ -46,6 +51,9 @@ class StepRecords:
         learning_rate: Any = None,
         grad_norm: Any = None,
         metrics: Mapping[str, Any] | None = None,
+        gradients: Mapping[str, Any] | None = None,
+        predictions: Any = None,
+        stacked: bool = True,
     ) -> None:
         self._count = len(loss)
         self._columns: dict[str, Any] = {
@@ -54,6 +62,8 @@ class StepRecords:
         }
         for name, values in (metrics or {}).items():
             self._columns[_METRIC + name] = values
+        self._tensors = {"gradients": gradients, "predictions": predictions}
+        self._stacked = stacked
 
     def __len__(self) -> int:
         return self._count
@@ -67,9 +77,7 @@ class StepRecords:
         values = self._columns[name]
         if values is None or isinstance(values, np.ndarray):
             return values
-        several = isinstance(values, list)
-        found = np.stack([backend.to_numpy(value) for value in values]) if several else backend.to_numpy(values)
-        self._columns[name] = found
+        found = self._columns[name] = _as_array(values)
         return found
 
     def _filled(self, name: str, default: Any, dtype: Any) -> np.ndarray:
@@ -123,6 +131,48 @@ class StepRecords:
         return [name.removeprefix(_METRIC) for name in self._columns if name.startswith(_METRIC)]
 
     @property
+    def gradients(self) -> dict[str, np.ndarray]:
+        """The gradient of each weight in each step, float32 (n, ...) by the weight's name.
+
+        They are those that `grad_norm` is of. Only in hooks of steps, where a callback of the run has
+        ``needs = {"gradients"}``.
+        """
+        return self._needed("gradients")  # type: ignore[no-any-return]
+
+    @property
+    def predictions(self) -> Any:
+        """The network's outputs in each step, in their structure, floats in float32 (n, ...).
+
+        Only in hooks of steps, where a callback of the run has ``needs = {"predictions"}``.
+        """
+        return self._needed("predictions")
+
+    def _needed(self, name: str) -> Any:
+        found = self._of_steps(name)
+        if found is None:
+            raise AttributeError(
+                f"step_results.{name}: a callback of the run must ask for them, and they are kept for hooks of steps "
+                f'alone. Write needs = {{"{name}"}} in its class.'
+            )
+        return found
+
+    def _of_steps(self, name: str) -> Any:
+        """Return tensors that somebody asked for, as arrays; None where nobody did."""
+        found = self._tensors[name]
+        if found is None:
+            return None
+        arrays = keras.tree.map_structure(backend.to_numpy, found)
+        return arrays if self._stacked else keras.tree.map_structure(lambda values: values[None], arrays)
+
+    def scalars(self) -> StepRecords:
+        """Return the same records without tensors that somebody asked for, which take much memory."""
+        if all(value is None for value in self._tensors.values()):
+            return self
+        found = copy.copy(self)
+        found._tensors = dict.fromkeys(self._tensors)
+        return found
+
+    @property
     def rows(self) -> np.ndarray:
         """By how many rows each step counts, int (n,); all 1 where all have as many."""
         return self._filled(_ROWS, 1, int)
@@ -134,17 +184,24 @@ class StepRecords:
 
     def compacted(self) -> StepRecords:
         """Return the same records as arrays alone; a column of one value takes no memory."""
-        columns = {name: getattr(self, name) for name in _NAMES}
+        columns: dict[str, Any] = {name: getattr(self, name) for name in _NAMES}
         if not self.scaled:
             columns |= {_OVERFLOW: None, _LOSS_SCALE: None}
         metrics = {name: _as_one_value(column) for name, column in self.metrics.items()}
-        return StepRecords(**{name: _as_one_value(column) for name, column in columns.items()}, metrics=metrics)
+        columns = {name: _as_one_value(column) for name, column in columns.items()}
+        return StepRecords(**columns, metrics=metrics)
 
     @staticmethod
     def joined(parts: Iterable[StepRecords]) -> StepRecords:
         """Return the records of several calls as one."""
         found = [part for part in parts if len(part)]
         return _Joined(found) if found else StepRecords(np.zeros(0, np.float32))
+
+
+def _as_array(values: Any) -> np.ndarray:
+    """Return a column as an array."""
+    several = isinstance(values, list)
+    return np.stack([backend.to_numpy(value) for value in values]) if several else backend.to_numpy(values)
 
 
 def _as_one_value(column: np.ndarray | None) -> np.ndarray | None:
@@ -167,6 +224,13 @@ class _OneOfMany(StepRecords):
         values = self._whole._column(name)
         return None if values is None else values[self._place]
 
+    def _of_steps(self, name: str) -> Any:
+        found = self._whole._of_steps(name)
+        return None if found is None else keras.tree.map_structure(lambda values: values[self._place], found)
+
+    def scalars(self) -> StepRecords:
+        return _OneOfMany(self._whole.scalars(), self._place.start)
+
     def _metric_names(self) -> list[str]:
         return self._whole._metric_names()
 
@@ -188,6 +252,15 @@ class _Joined(StepRecords):
             known = (part._column(name) if name.startswith(_METRIC) else getattr(part, name) for part in self._parts)
             self._known[name] = np.concatenate(list(known))
         return self._known[name]
+
+    def _of_steps(self, name: str) -> Any:
+        found = [part._of_steps(name) for part in self._parts]
+        if any(part is None for part in found):
+            return None
+        return keras.tree.map_structure(lambda *parts: np.concatenate(parts), *found)
+
+    def scalars(self) -> StepRecords:
+        return _Joined([part.scalars() for part in self._parts])
 
     def _metric_names(self) -> list[str]:
         return self._parts[0]._metric_names()
@@ -215,7 +288,7 @@ class EpochRecords:
 
     def add(self, records: StepRecords) -> None:
         """Take in the records of a call."""
-        self._recent.append(records)
+        self._recent.append(records.scalars())
         self._recent_steps += len(records)
         if self._recent_steps >= 2 * RECENT_STEPS:
             self._compact()

@@ -34,7 +34,7 @@ class CallbackArguments:
         eval_dataset_element: The batch of the evaluation step.
         net_outputs: What `train_network` (or `eval_network`) returned at the last step.
         step_results: Every step of the call: ``loss``, ``overflow``, ``loss_scale``, ``learning_rate`` and
-            ``grad_norm``, arrays of shape (n,).
+            ``grad_norm``, arrays of shape (n,); ``gradients`` and ``predictions`` where a callback needs them.
         epoch_values: At the end of an epoch, its mean "loss" and the rest of its line in the history.
         epoch_results: At the end of an epoch, every step of it, as `step_results` has those of a call.
         metrics: Evaluation results by name, after an evaluation.

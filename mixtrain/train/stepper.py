@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -13,7 +13,7 @@ import numpy as np
 
 from mixtrain import backend, boundary
 from mixtrain.step.compiled_call import CompiledCall
-from mixtrain.step.train_cell import TrainOneStepCell
+from mixtrain.step.train_cell import Need, TrainOneStepCell
 from mixtrain.train.pace import Pace
 from mixtrain.train.records import StepRecords
 
@@ -54,37 +54,44 @@ class Stepper:
     Args:
         network: Takes the columns of a batch, returns its outputs; a Cell.
         scaled: Whether outputs that are three mean ``(loss, overflow, loss_scale)``.
+        needs: What callbacks ask each step to tell beside scalars.
         prepare: Called before each call, as `CompiledCall` does.
 
     Attributes:
         pace: How many steps a call should run.
     """
 
-    def __init__(self, network: Any, *, scaled: bool, prepare: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        network: Any,
+        *,
+        scaled: bool,
+        needs: Collection[Need] = (),
+        prepare: Callable[[], None] = lambda: None,
+    ) -> None:
         self._network = network
         self._scaled = scaled
+        self._needs = needs
         self._training = CompiledCall(
             self._flat, network, compile_function=backend.CompiledSteps, prepare=prepare
         )
         self._state_of: tuple[Any, list[keras.Variable]] = None, []
         self._structure: Any = None
-        self._reported: list[str] = []
-        self._metrics: list[str] = []
-        self._outputs_count = 0
+        self._reported: dict[str, Any] = {}
+        self._outputs_count = self._reported_count = 0
         self._rows: int | None = None
         self.pace = Pace(backend.GROUPS)
 
     def _flat(self, *batch: Any) -> tuple[Any, ...]:
         own = isinstance(self._network, TrainOneStepCell)
-        outputs, report = self._network.run_with_report(*batch) if own else (self._network(*batch), {})
-        outputs = boundary.settled(outputs)
-        metrics = report.pop("metrics", {})
-        self._structure, self._reported, self._metrics = outputs, list(report), list(metrics)
-        flat, rows = keras.tree.flatten(outputs), rows_of(batch)
-        self._outputs_count = len(flat)
+        found = self._network.run_with_report(*batch, needs=self._needs) if own else (self._network(*batch), {})
+        self._structure, self._reported = boundary.settled(found[0]), boundary.settled(found[1])
+        flat, report = keras.tree.flatten(self._structure), keras.tree.flatten(self._reported)
+        self._outputs_count, self._reported_count = len(flat), len(report)
+        rows = rows_of(batch)
         self._rows = rows if isinstance(rows, int) else None
         # A batch whose size is open, as one of an iterator may be, tells it.
-        return (*flat, *report.values(), *metrics.values(), *(() if isinstance(rows, int) else (rows,)))
+        return (*flat, *report, *(() if isinstance(rows, int) else (rows,)))
 
     def step(self, batch: Batch) -> CallResult:
         """Train on one batch."""
@@ -93,7 +100,7 @@ class Stepper:
             if self.pace.waits:
                 backend.wait_for(found)
         outputs, report, _ = self._parted(found)
-        return CallResult(self._records(outputs, report, np.array([rows_of(batch)]), lambda value: [value]), outputs)
+        return CallResult(self._records(outputs, report, np.array([rows_of(batch)]), _of_one), outputs)
 
     def several(self, batches: Sequence[Batch]) -> Group | None:
         """Train on several batches alike in one call; None, with nothing done, where that fails.
@@ -158,12 +165,9 @@ class Stepper:
     def _parted(self, values: Sequence[Any]) -> tuple[Any, dict[str, Any], list[Any]]:
         """Return the network's outputs, what was reported besides by name, and what is left: sizes, where they vary."""
         first = self._outputs_count
-        second = first + len(self._reported)
-        last = second + len(self._metrics)
+        last = first + self._reported_count
         outputs = keras.tree.pack_sequence_as(self._structure, list(values[:first]))
-        report = dict(zip(self._reported, values[first:second], strict=True))
-        if self._metrics:
-            report["metrics"] = dict(zip(self._metrics, values[second:last], strict=True))
+        report = keras.tree.pack_sequence_as(self._reported, list(values[first:last]))
         return outputs, report, list(values[last:])
 
     def _records(
@@ -172,15 +176,21 @@ class Stepper:
         """Return the records of steps, from their outputs and reports, each in a form."""
         scaled = self._scaled and isinstance(outputs, (tuple, list)) and len(outputs) == 3
         named = outputs if scaled else keras.tree.flatten(outputs)[:1]
-        known = ("learning_rate", "grad_norm")
-        reported: dict[str, Any] = {name: form(report[name]) for name in known if name in report}
-        if "metrics" in report:
-            reported["metrics"] = {name: form(value) for name, value in report["metrics"].items()}
-        return StepRecords(*map(form, named), rows=rows, **reported)
+        columns: dict[str, Any] = dict(zip(("loss", "overflow", "loss_scale"), map(form, named), strict=False))
+        for name in ("learning_rate", "grad_norm", "metrics"):
+            if name in report:
+                columns[name] = keras.tree.map_structure(form, report[name])
+        columns |= {name: report[name] for name in ("gradients", "predictions") if name in report}
+        return StepRecords(**columns, rows=rows, stacked=form is not _of_one)
 
     def traces(self) -> int:
         """Return how often the step was traced."""
         return self._training.compiled().traces()  # type: ignore[no-any-return]
+
+
+def _of_one(value: Any) -> list[Any]:
+    """Return a step's scalar as a column; stacking it would cost an operation."""
+    return [value]
 
 
 def rows_of(batch: Batch) -> Any:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any, ClassVar, Final, TypeVar
 
+from mixtrain.step.train_cell import Need
 from mixtrain.train.run_context import RunContext
 
 _CallbackT = TypeVar("_CallbackT", bound="Callback")
@@ -30,6 +32,10 @@ class Callback:
         observes_only: Whether its step hooks only look at what steps returned: they change neither the run nor any
             weight, and read none. Several steps may then run in one compiled call before the hooks are called for each
             of them. A subclass that overrides a step hook says so anew.
+        needs: What its step hooks read of `step_results` beside scalars, which each step then returns: "gradients" of
+            the weights by name, "predictions" of the network, for which sink feed runs one step a call.
+        one_step_calls: Whether its step hooks must be called for each step with sink feed too, which then runs one step
+            a call.
 
     Example:
         >>> class Announce(Callback):
@@ -42,6 +48,8 @@ class Callback:
     """
 
     observes_only: ClassVar[bool] = False
+    needs: ClassVar[Collection[Need]] = ()
+    one_step_calls: ClassVar[bool] = False
 
     def free_steps(self, run_context: RunContext) -> float:
         """Return how many steps may run from here on before the step hooks are called for them.

@@ -6,11 +6,12 @@ import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import keras
 
 from mixtrain import checks
+from mixtrain.step.train_cell import Need
 from mixtrain.train.callback.callback import HOOKS, Callback, declares_observing
 from mixtrain.train.callback.keras_adapter import KerasCallbackAdapter, added_to_logs, keras_params
 from mixtrain.train.run_context import CallbackArguments, RunContext
@@ -113,6 +114,29 @@ class CallbackList:
         if self._controlled:
             return 1
         return min((callback.free_steps(run_context) for callback in self._watchers), default=math.inf)
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """What step hooks read of steps beside scalars.
+
+        Raises:
+            ValueError: A callback needs something else.
+        """
+        for callback in self._watchers:
+            if isinstance(callback.needs, str) or not set(callback.needs) <= set(get_args(Need)):
+                raise checks.fail_value(
+                    type(callback).__name__, f"needs must be a set with some of {checks.listed(get_args(Need))}",
+                    callback.needs, 'needs = {"gradients"}',
+                )
+        return frozenset(need for callback in self._watchers for need in callback.needs)
+
+    @property
+    def one_step_calls(self) -> bool:
+        """Whether a step hook must be called for each step, with sink feed too.
+
+        Predictions of several batches need not have one shape, and are told batch by batch.
+        """
+        return "predictions" in self.needs or any(callback.one_step_calls for callback in self._watchers)
 
     @property
     def look_beyond(self) -> bool:
