@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from mixtrain import backend, checks, context
-from mixtrain.diagnostics.non_finite import Finding, find_non_finite
 from mixtrain.loss_scale.guard import OverflowGuard
 from mixtrain.serialization.latest import load_latest_checkpoint
 from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
@@ -23,13 +22,14 @@ from mixtrain.train.compiled_networks import CompiledNetworks
 from mixtrain.train.evaluation import Evaluation, evaluate
 from mixtrain.train.feed import Feed
 from mixtrain.train.first_scale import FirstScale
+from mixtrain.train.diagnosis import OverflowDiagnosis
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.networks import Networks
 from mixtrain.train.progress import as_list, resolved, with_progress
 from mixtrain.train.records import EpochRecords, StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.sink import SinkData
-from mixtrain.train.step_groups import grouped, run_group, step_calls
+from mixtrain.train.step_groups import grouped, run_group, step_calls, until_overflow
 from mixtrain.train.stepper import Batch, CallResult
 from mixtrain.train.training import Training
 from mixtrain.train.training_metrics import last_values
@@ -65,7 +65,8 @@ class TrainingLoop:
         self._training = training
         self._train_network = networks.train_network
         self._stepper, self._mode = compiled.stepper, compiled.train_mode
-        self._guard = make_guard(networks, bad_step_max)
+        self._diagnosis = OverflowDiagnosis(networks)
+        self._guard = make_guard(networks, self._diagnosis, bad_step_max)
         self._host_manager = networks.host_manager
         self._finds_scale = networks.manager_by_default and networks.manager is not None
         self._first_scale: FirstScale | None = None
@@ -207,14 +208,16 @@ class TrainingLoop:
         stepper, callbacks = self._stepper, self._callbacks
         told = callbacks.listens("on_train_step_begin") or callbacks.listens("on_train_step_end")
         for group in self._groups(epoch):
-            if len(group) == 1:
-                yield group[0], functools.partial(self._step_call(), group[0]), 1
-            elif told:
-                with contextlib.closing(step_calls(stepper, group, show=callbacks.look_beyond)) as calls:
-                    for batch, call in calls:
-                        yield batch, call, 1
-            else:
-                yield group[-1], functools.partial(run_group, stepper, group), len(group)
+            ends = len(group) > 1 and callbacks.hear_of_overflows
+            for part, run in until_overflow(stepper, group) if ends else [(group, stepper.several)]:
+                if len(part) == 1:
+                    yield part[0], functools.partial(self._step_call(), part[0]), 1
+                elif told:
+                    with contextlib.closing(step_calls(stepper, part, run, show=callbacks.look_beyond)) as calls:
+                        for batch, call in calls:
+                            yield batch, call, 1
+                else:
+                    yield part[-1], functools.partial(run_group, stepper, part, run), len(part)
             if self._context.get_stop_requested():
                 return
 
@@ -255,7 +258,10 @@ class TrainingLoop:
         done = 0
         while done < count:
             try:
-                batch, result = sink.run(self._stepper, self._step_call(), count - done, self._steps_unwatched(), epoch)
+                batch, result = sink.run(
+                    self._stepper, self._step_call(), count - done, self._steps_unwatched(), epoch,
+                    until_overflow=self._callbacks.hear_of_overflows,
+                )
             except backend.LabelOutOfRange as error:
                 error.index += done
                 raise
@@ -290,7 +296,7 @@ class TrainingLoop:
         return int(min(free, sys.maxsize if self._host_manager is None else 1))
 
     def _follow(self, records: StepRecords, step: int, batch: Any) -> None:
-        """Do what must follow steps at once: a user's manager moves the scale, the guard looks.
+        """Do what must follow steps at once: a user's manager moves the scale, callbacks hear of an overflow, the guard looks.
 
         Args:
             records: The steps' results.
@@ -302,6 +308,11 @@ class TrainingLoop:
             for overflow in records.overflow:
                 manager.update_loss_scale(bool(overflow))
             set_scale(backend.to_tensor(float(manager.get_loss_scale())))
+        if self._callbacks.hear_of_overflows and batch is not None and records.overflow[-1]:
+            explain = functools.partial(self._diagnosis, batch, float(records.loss_scale[-1]))
+            told = {"cur_step_num": step, "train_dataset_element": batch, "step_results": records}
+            with self._arguments._lent(**told, explain_overflow=explain):
+                self._callbacks.on_train_overflow(self._context)
         if self._guard is not None:
             self._guard.after(records, step, self._feed.first() if batch is None else batch)
 
@@ -320,16 +331,12 @@ class TrainingLoop:
         return {f"val_{name.removeprefix('eval_')}": value for name, value in results.items()}
 
 
-def make_guard(networks: Networks, limit: int) -> OverflowGuard | None:
+def make_guard(networks: Networks, diagnosis: OverflowDiagnosis, limit: int) -> OverflowGuard | None:
     """Return the guard of a run whose steps may be skipped, else None."""
     train_network = networks.train_network
     if not isinstance(train_network, TrainOneStepWithLossScaleCell):
         return None
-
-    def diagnose(batch: Sequence[Any], loss_scale: float) -> Finding:
-        return find_non_finite(networks.examined, networks.with_loss, batch, loss_scale)
-
-    return OverflowGuard(train_network.state, diagnose, limit=limit)
+    return OverflowGuard(train_network.state, diagnosis, limit=limit)
 
 
 def epoch_values(records: StepRecords) -> dict[str, Any]:
