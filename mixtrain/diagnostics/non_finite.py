@@ -313,28 +313,27 @@ def _scale_that_helps(
 ) -> tuple[float | None, Any]:
     """Return the largest smaller scale at which all gradients are finite, and these; None where there is none."""
 
+    def scale_of(power: int) -> float:
+        return max(loss_scale / factor**power, minimum)
+
     def at(power: int) -> _Gradients | None:
         gradients = backward.at(scale_of(power))
         return gradients if all(map(_finite_gradient, gradients.all())) else None
 
-    def scale_of(power: int) -> float:
-        return max(loss_scale / factor**power, minimum)
-
-    wrong, good = 0, 1
-    if not factor > 1 or loss_scale <= minimum:
+    # At the smallest scale first: where that does not help, none does.
+    wrong, good = 0, max(math.ceil(math.log(loss_scale / minimum, factor) - 1e-9), 0)
+    found = at(good) if good else None
+    if found is None:
         return None, None
-    while (found := at(good)) is None:
-        if scale_of(good) <= minimum:
-            return None, None
-        wrong, good = good, 2 * good
-    guess = 0
+    passes = 0
     while good - wrong > 1:
         # Gradients grow with the scale, so those at hand tell how far it may grow; a pass makes sure of it.
-        space = min((float_format(_format(value)).max / (_largest(value) or 1.0) for value in found.all()))
-        powers = math.floor(math.log(max(space, 1.0), factor))
-        if powers < 1:
+        space = min(float_format(_format(value)).max / (_largest(value) or 1.0) for value in found.all())
+        guess = max(math.ceil(math.log(loss_scale / (scale_of(good) * space), factor) - 1e-9), wrong + 1)
+        if guess >= good:
             break
-        guess = max(good - powers, wrong + 1 if guess == 0 else (wrong + good) // 2)
+        guess = guess if passes < 2 else max(guess, (wrong + good) // 2)
+        passes += 1
         trial = at(guess)
         if trial is None:
             wrong = guess

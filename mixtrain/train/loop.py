@@ -296,7 +296,7 @@ class TrainingLoop:
         return int(min(free, sys.maxsize if self._host_manager is None else 1))
 
     def _follow(self, records: StepRecords, step: int, batch: Any) -> None:
-        """Do what must follow steps at once: a user's manager moves the scale, callbacks hear of an overflow, the guard looks.
+        """Do what must follow steps at once: a user's manager moves the scale, callbacks hear of it, the guard looks.
 
         Args:
             records: The steps' results.

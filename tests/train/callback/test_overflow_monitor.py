@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager, Model, OverflowMonitor, backend, nn
+from mixtrain import (
+    DynamicLossScaleManager,
+    FixedLossScaleManager,
+    LossScaleManager,
+    Model,
+    OverflowMonitor,
+    backend,
+    nn,
+)
 from mixtrain.train.pace import Pace
 from tests.backends import on_jax_only_some, quick_every, quick_only_some
 from tests.train.planted import batches, chain_model
@@ -183,8 +191,8 @@ def test_a_nan_in_the_input_is_named_with_its_column(kind: str, feed: str) -> No
     found = record.finding
     assert (found.kind, found.column, found.count, found.size, found.scale) == ("input", 0, 1, 16, None)
     assert str(record) == (
-        "step 4: scale 8 -> 4: column 0 of the batch: 1 of 16 values not finite; a smaller loss scale cannot help: look "
-        "at the data"
+        "step 4: scale 8 -> 4: column 0 of the batch: 1 of 16 values not finite; a smaller loss scale cannot help: "
+        "look at the data"
     )
 
 
@@ -229,12 +237,12 @@ def test_a_loss_that_overflows_is_told_from_the_network(kind: str, feed: str) ->
 def test_a_gradient_that_overflows_only_at_a_high_scale_names_the_scale_that_would_do(kind: str, feed: str) -> None:
     network = NETWORKS[kind]()
     monitor = OverflowMonitor(verbose=False)
-    manager = DynamicLossScaleManager(2.0**24)
+    manager = DynamicLossScaleManager(2.0**24, 16)
     model = Model(network, "mse", keras.optimizers.SGD(0.0), amp_level="O2", loss_scale_manager=manager)
     settings = feeding(feed)
     settings["callbacks"] = [*settings["callbacks"], monitor]
-    history = model.train(1, [data(1.0, 1.0)] * 30, **settings)
-    assert 0 < history["skipped_steps"][0] == len(monitor.records) < 24
+    history = model.train(1, [data(1.0, 1.0)] * 12, **settings)
+    assert 3 < history["skipped_steps"][0] == len(monitor.records) < 7
     assert {record.finding.kind for record in monitor.records} <= {"gradient", "parameter"}
     # What is predicted at the first step is the scale at which the rule settles.
     assert {record.finding.scale for record in monitor.records} == {manager.get_loss_scale()}
@@ -318,8 +326,8 @@ def test_a_fixed_scale_is_told_which_one_would_do() -> None:
     (record,) = model.overflows
     # The gradient at the output is 2.
     assert str(record) == (
-        "step 1: scale 262144: gradient of the network itself's output: 1 of 1 values above 65504, the largest 5.2e+05; "
-        "forward finite; scale 16384 would do"
+        "step 1: scale 262144: gradient of the network itself's output: 1 of 1 values above 65504, the largest "
+        "5.2e+05; forward finite; scale 16384 would do"
     )
 
 
@@ -366,5 +374,3 @@ def test_an_eager_run_is_explained() -> None:
 def test_explain_overflow_must_be_true_or_false() -> None:
     with pytest.raises(TypeError, match="explain_overflow"):
         Model(nn.Dense(1, 1), explain_overflow=3)  # type: ignore[arg-type]
-
-
