@@ -271,9 +271,15 @@ class FloatFormat:
             >>> float_format("float16").round(0.1), float_format("float16").round(65520.0)
             (0.0999755859375, inf)
         """
-        # From float64 in one rounding; by way of float32 some numbers would be rounded twice.
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = np.asarray(values, np.float64).astype(self.numpy_dtype).astype(np.float64)
+        found = np.asarray(values, np.float64)
+        if self.name != "float64":
+            # In one rounding: ml_dtypes goes by way of float32, where a number may become a tie.
+            lowest = math.frexp(self.smallest_normal)[1]
+            quantum = np.ldexp(1.0, np.maximum(np.frexp(found)[1], lowest) - 1 - self.fraction_bits)
+            with np.errstate(invalid="ignore"):
+                found = np.rint(found / quantum) * quantum
+            beyond = np.copysign(math.inf if self.has_infinity else math.nan, found)
+            found = np.where(np.abs(found) > self.max, beyond, found)
         return float(found) if found.ndim == 0 else found
 
     def decompose(self, value: float) -> Decomposed:
@@ -325,7 +331,9 @@ class FloatFormat:
 
     def _stored(self, number: float) -> int:
         """Return the bits of a number of the format, as an integer."""
-        return int(np.array(number, np.float64).astype(self.numpy_dtype).view(np.dtype(f"uint{self.bits}")))
+        with np.errstate(invalid="ignore"):
+            stored = np.array(number, np.float64).astype(self.numpy_dtype)
+        return int(stored.view(np.dtype(f"uint{self.bits}")))
 
 
 _FLOAT_FORMATS: Final = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2")
