@@ -117,6 +117,7 @@ from mixtrain.train.callback import (
     SummaryCollector,
     TimeMonitor,
 )
+from mixtrain.train.calibration import calibrate_loss_scale
 from mixtrain.train.model import Model
 from mixtrain.train.run_context import RunContext
 from mixtrain.version import __version__
@@ -183,6 +184,7 @@ __all__ = [
     "auc",
     "bfloat16",
     "bool_",
+    "calibrate_loss_scale",
     "common",
     "communication",
     "context",

@@ -44,6 +44,7 @@ from mixtrain.train.callback import (
     SummaryCollector,
     TimeMonitor,
 )
+from mixtrain.train.calibration import calibrate_loss_scale
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.model import Model
 from mixtrain.train.records import StepRecords
@@ -92,6 +93,7 @@ __all__ = [
     "Top5CategoricalAccuracy",
     "TopKCategoricalAccuracy",
     "auc",
+    "calibrate_loss_scale",
     "callback",
     "get_metric_fn",
     "metrics",

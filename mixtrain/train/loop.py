@@ -15,13 +15,14 @@ import numpy as np
 
 from mixtrain import backend, checks, context
 from mixtrain.loss_scale.guard import OverflowGuard
+from mixtrain.loss_scale.manager import DynamicLossScaleManager
 from mixtrain.serialization.latest import load_latest_checkpoint
 from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.compiled_networks import CompiledNetworks
 from mixtrain.train.evaluation import Evaluation, evaluate
 from mixtrain.train.feed import Feed
-from mixtrain.train.first_scale import FirstScale
+from mixtrain.train.first_scale import FirstScale, step_with_retries
 from mixtrain.train.diagnosis import OverflowDiagnosis
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.networks import Networks
@@ -48,6 +49,7 @@ class TrainingLoop:
         feed: The dataset, from where the run begins.
         skip: Batches of its first pass that sink feed leaves out.
         bad_step_max: Maximum number of consecutive overflows.
+        retries: Whether a step that overflows is run again at smaller scales.
         evaluation: What is evaluated between epochs, or None.
     """
 
@@ -60,6 +62,7 @@ class TrainingLoop:
         skip: int,
         *,
         bad_step_max: int,
+        retries: bool = False,
         evaluation: Evaluation | None = None,
     ) -> None:
         self._training = training
@@ -68,7 +71,9 @@ class TrainingLoop:
         self._diagnosis = OverflowDiagnosis(networks)
         self._guard = make_guard(networks, self._diagnosis, bad_step_max)
         self._host_manager = networks.host_manager
-        self._finds_scale = networks.manager_by_default and networks.manager is not None
+        chosen = isinstance(networks.manager, DynamicLossScaleManager) and networks.manager.finds_scale
+        self._finds_scale = chosen or (networks.manager_by_default and networks.manager is not None)
+        self._retries = retries and isinstance(networks.train_network, TrainOneStepWithLossScaleCell)
         self._first_scale: FirstScale | None = None
         self._metrics = networks.observer
         self._evaluation = evaluation
@@ -208,7 +213,7 @@ class TrainingLoop:
         stepper, callbacks = self._stepper, self._callbacks
         told = callbacks.listens("on_train_step_begin") or callbacks.listens("on_train_step_end")
         for group in self._groups(epoch):
-            ends = len(group) > 1 and callbacks.hear_of_overflows
+            ends = len(group) > 1 and self._ends_at_overflow
             for part, run in until_overflow(stepper, group) if ends else [(group, stepper.several)]:
                 if len(part) == 1:
                     yield part[0], functools.partial(self._step_call(), part[0]), 1
@@ -260,7 +265,7 @@ class TrainingLoop:
             try:
                 batch, result = sink.run(
                     self._stepper, self._step_call(), count - done, self._steps_unwatched(), epoch,
-                    until_overflow=self._callbacks.hear_of_overflows,
+                    until_overflow=self._ends_at_overflow,
                 )
             except backend.LabelOutOfRange as error:
                 error.index += done
@@ -283,9 +288,16 @@ class TrainingLoop:
 
     def _step_call(self) -> Callable[[Batch], CallResult]:
         """Return what trains on a single batch."""
-        if self._first_scale is None or self._first_scale.found:
-            return self._stepper.step
-        return self._first_scale.step
+        if self._first_scale is not None and not self._first_scale.found:
+            return self._first_scale.step
+        if self._retries:
+            return functools.partial(step_with_retries, self._stepper, self._train_network.state)
+        return self._stepper.step
+
+    @property
+    def _ends_at_overflow(self) -> bool:
+        """Whether a step that overflows is a call of its own."""
+        return self._retries or self._callbacks.hear_of_overflows
 
     # ---- what follows steps -----------------------------------------------------------------------------------
     def _steps_unwatched(self) -> int:

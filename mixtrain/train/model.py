@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import keras
 
 from mixtrain import backend, boundary, checks, context
-from mixtrain.amp.train_network import LEVEL_DEFAULT, taken_over
+from mixtrain.amp.train_network import LEVEL_DEFAULT, host_driven, taken_over
 from mixtrain.dtype import DType
-from mixtrain.loss_scale.manager import LossScaleManager
+from mixtrain.loss_scale.manager import FixedLossScaleManager, LossScaleManager
 from mixtrain.loss_scale.rule import BAD_STEP_MAX
 from mixtrain.precision.levels import LEVEL_NAMES, AmpLevel
 from mixtrain.precision.plan import PrecisionPlan
@@ -61,6 +61,8 @@ class Model(KerasCalls):
         bad_step_max: Maximum number of consecutive overflows before training stops.
         explain_overflow: Whether an `OverflowMonitor` tells, of every skipped step, which layer overflowed and which
             loss scale would do; see `overflows`.
+        on_overflow: "skip": a batch whose gradients overflow is left out; "retry": it is run again at the smaller loss
+            scale, a few times at most, so that it is not lost. That needs a dynamic manager.
         loss_weights: What the loss, or the loss of each output, is multiplied by.
         sample_weight: Whether a batch's third column weighs its samples.
         weighted_metrics: Keras metrics that weigh samples so too, in the forms of `metrics`.
@@ -97,6 +99,7 @@ class Model(KerasCalls):
         boost_level: str = "O0",
         bad_step_max: int = BAD_STEP_MAX,
         explain_overflow: bool = False,
+        on_overflow: Literal["skip", "retry"] = "skip",
         loss_weights: Any = None,
         sample_weight: bool = False,
         weighted_metrics: Any = None,
@@ -137,6 +140,9 @@ class Model(KerasCalls):
         self._networks = Networks(
             network, loss_fn, optimizer, eval_network, options, loss_scale_manager, loss, observer
         )
+        self._retries = checks.one_of("Model", "on_overflow", on_overflow, ("skip", "retry")) == "retry"
+        if self._retries and isinstance(self._networks.manager, LossScaleManager):
+            _check_retries(self._networks.manager)
         self._compiled = CompiledNetworks(self._networks)
         self._use = use_of(network)
         # A network that outlives its Model is as it was before.
@@ -322,7 +328,8 @@ class Model(KerasCalls):
         if self._monitor is not None:
             training = dataclasses.replace(training, callbacks=[*as_list(training.callbacks), self._monitor])
         return TrainingLoop(
-            training, networks, self._compiled, feed, skip, bad_step_max=self._bad_step_max, evaluation=evaluation
+            training, networks, self._compiled, feed, skip, bad_step_max=self._bad_step_max,
+            retries=self._retries, evaluation=evaluation,
         )
 
     def _make_ready(self, where: str, feed: Feed, *, in_keras_style: bool = False) -> None:
@@ -443,3 +450,12 @@ class Model(KerasCalls):
         if dataset is None:
             raise checks.fail_value("Model.build", "a dataset must be given", None, "model.build(train_dataset)")
         self._make_ready("Model.build", Feed(dataset, "Model.build"))
+
+
+def _check_retries(manager: LossScaleManager) -> None:
+    """Refuse a manager whose scale is no smaller when the same batch is run again at once."""
+    if isinstance(manager, FixedLossScaleManager) or host_driven(manager):
+        raise checks.fail_value(
+            "Model", 'on_overflow="retry" needs a loss scale that the step itself makes smaller', manager,
+            "loss_scale_manager=DynamicLossScaleManager()",
+        )

@@ -121,6 +121,13 @@ class Stepper:
         records = self._records(stacked, report, np.full(len(batches), rows_of(batches[-1])))
         return Group(records, outputs, report.get("counter"), before, undo)
 
+    def trial(self, batch: Batch) -> StepRecords:
+        """Return what a step on a batch would come to; all variables are as they were."""
+        rows, undo = backend.call_with_branches(self._training.compiled().several_undoable, [batch])
+        undo()
+        stacked, report, _ = self._parted(rows)
+        return self._records(stacked, report, np.array([rows_of(batch)]))
+
     def loop(self, iterator: Any, count: int) -> CallResult:
         """Train on `count` batches of a backend iterator in one call."""
         with backend.naming_layers("Model"), self._state_kept():
