@@ -39,6 +39,7 @@ def skipped(scale: float, data: Any) -> list[int]:
 
 
 # ---- calibration ----------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_the_scale_is_half_of_the_largest_that_overflows_in_no_batch() -> None:
     scale = calibrate_loss_scale(model(), DATA[:2]).get_loss_scale()
     assert skipped(2 * scale, DATA[:2]) == [0, 0]
