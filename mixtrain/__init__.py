@@ -112,10 +112,12 @@ from mixtrain.train.callback import (
     LossScaleMonitor,
     ModelCheckpoint,
     OnRequestExit,
+    OverflowMonitor,
     ReduceLROnPlateau,
     SummaryCollector,
     TimeMonitor,
 )
+from mixtrain.train.calibration import calibrate_loss_scale
 from mixtrain.train.model import Model
 from mixtrain.train.run_context import RunContext
 from mixtrain.version import __version__
@@ -156,6 +158,7 @@ __all__ = [
     "Model",
     "ModelCheckpoint",
     "OnRequestExit",
+    "OverflowMonitor",
     "ParallelMode",
     "Parameter",
     "ParameterTuple",
@@ -181,6 +184,7 @@ __all__ = [
     "auc",
     "bfloat16",
     "bool_",
+    "calibrate_loss_scale",
     "common",
     "communication",
     "context",

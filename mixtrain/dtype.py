@@ -1,10 +1,13 @@
-"""The words for number formats: one `DType` per format, spelled as Keras and NumPy spell them."""
+"""The words for number formats: one `DType` per format, spelled as Keras and NumPy spell them; formats bit by bit."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from typing import Any, Final
+import math
+from typing import Any, Final, Literal
 
+import ml_dtypes
 import numpy as np
 
 from mixtrain import checks
@@ -202,3 +205,167 @@ def pytype_to_dtype(obj: Any) -> DType:
     Source: MindSpore, `mindspore.pytype_to_dtype`.
     """
     return float64 if obj is float else as_dtype(obj)
+
+
+# ---- floating-point formats, bit by bit -----------------------------------------------------------------------------
+@dataclasses.dataclass(frozen=True)
+class Decomposed:
+    """A number as a floating-point format stores it: ``(-1)**sign * significand * 2**exponent``.
+
+    Attributes:
+        sign: 0 or 1.
+        exponent: The power of two, without its bias; a subnormal number has that of the smallest normal one.
+        significand: From 1 up to, but not including, 2; under 1 for a subnormal number and 0 for zero.
+        bits: The stored bits, as ``"0 01111 0000000000"``: sign, biased exponent, fraction.
+        kind: "zero", "subnormal", "normal", "infinite" or "nan".
+    """
+
+    sign: int
+    exponent: int
+    significand: float
+    bits: str
+    kind: Literal["zero", "subnormal", "normal", "infinite", "nan"]
+
+
+@dataclasses.dataclass(frozen=True)
+class FloatFormat:
+    """A binary floating-point format: what it can hold, and what becomes of a number in it. Made by `float_format`.
+
+    Attributes:
+        name: The name that Keras and NumPy spell it by.
+        bits: How many bits a number takes: one for the sign, and those of exponent and fraction.
+        exponent_bits: Bits of the exponent.
+        fraction_bits: Bits of the fraction, which follow a leading 1 that is not stored.
+        max: The largest finite number; the smallest is ``-max``.
+        smallest_normal: The smallest positive number with all its bits of precision.
+        smallest_subnormal: The smallest positive number.
+        epsilon: The distance from 1 to the next larger number.
+        has_infinity: Whether it has infinities; one without them holds NaN where a number is too large.
+    """
+
+    name: str
+    bits: int
+    exponent_bits: int
+    fraction_bits: int
+    max: float
+    smallest_normal: float
+    smallest_subnormal: float
+    epsilon: float
+    has_infinity: bool
+
+    @property
+    def numpy_dtype(self) -> np.dtype[Any]:
+        """The dtype of arrays in this format; of those that NumPy lacks, ml_dtypes's."""
+        return _numpy_dtype(self.name)
+
+    def round(self, values: Any) -> Any:
+        """Round numbers to the nearest that the format holds, ties to the even fraction.
+
+        Args:
+            values: A number or an array of numbers.
+
+        Returns:
+            A float, or an array in float64.
+
+        Example:
+            >>> float_format("float16").round(0.1), float_format("float16").round(65520.0)
+            (0.0999755859375, inf)
+        """
+        found = np.asarray(values, np.float64)
+        if self.name != "float64":
+            # In one rounding: ml_dtypes goes by way of float32, where a number may become a tie.
+            lowest = math.frexp(self.smallest_normal)[1]
+            quantum = np.ldexp(1.0, np.maximum(np.frexp(found)[1], lowest) - 1 - self.fraction_bits)
+            with np.errstate(invalid="ignore"):
+                found = np.rint(found / quantum) * quantum
+            beyond = np.copysign(math.inf if self.has_infinity else math.nan, found)
+            found = np.where(np.abs(found) > self.max, beyond, found)
+        return float(found) if found.ndim == 0 else found
+
+    def decompose(self, value: float) -> Decomposed:
+        """Return the sign, exponent and significand of a number, rounded to the format first.
+
+        Example:
+            >>> float_format("float16").decompose(-6.5)
+            Decomposed(sign=1, exponent=2, significand=1.625, bits='1 10001 1010000000', kind='normal')
+        """
+        number = self.round(value)
+        stored = self._stored(number)
+        text = f"{stored:0{self.bits}b}"
+        cut = 1 + self.exponent_bits
+        shown = f"{text[0]} {text[1:cut]} {text[cut:]}"
+        sign = int(text[0])
+        if not math.isfinite(number):
+            return Decomposed(sign, 0, abs(number), shown, "nan" if math.isnan(number) else "infinite")
+        if number == 0:
+            return Decomposed(sign, 0, 0.0, shown, "zero")
+        lowest = math.frexp(self.smallest_normal)[1] - 1
+        exponent = max(math.frexp(number)[1] - 1, lowest)
+        kind: Literal["normal", "subnormal"] = "normal" if abs(number) >= self.smallest_normal else "subnormal"
+        return Decomposed(sign, exponent, abs(number) / 2.0**exponent, shown, kind)
+
+    def neighbors(self, value: float) -> tuple[float, float]:
+        """Return the next smaller and the next larger number of the format, of a number rounded to it first.
+
+        Example:
+            >>> float_format("float16").neighbors(1.0)
+            (0.99951171875, 1.0009765625)
+        """
+        number = self.round(value)
+        if math.isnan(number):
+            return number, number
+        return -self._above(-number), self._above(number)
+
+    def _above(self, number: float) -> float:
+        """Return the next larger number."""
+        if number == math.inf or number == self.max:
+            return math.inf if self.has_infinity or number == math.inf else self.max
+        if number == -math.inf:
+            return -self.max
+        if number == 0:
+            return self.smallest_subnormal
+        step = 1 if number > 0 else -1
+        unsigned = np.dtype(f"uint{self.bits}")
+        stored = np.array(self._stored(number) + step, unsigned)
+        return float(stored.view(self.numpy_dtype).astype(np.float64))
+
+    def _stored(self, number: float) -> int:
+        """Return the bits of a number of the format, as an integer."""
+        with np.errstate(invalid="ignore"):
+            stored = np.array(number, np.float64).astype(self.numpy_dtype)
+        return int(stored.view(np.dtype(f"uint{self.bits}")))
+
+
+_FLOAT_FORMATS: Final = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2")
+
+
+@functools.cache
+def float_format(name: str) -> FloatFormat:
+    """Return a floating-point format by its name, to look at what half precision does to numbers.
+
+    Args:
+        name: "float16", "bfloat16", "float32", "float64", "float8_e4m3fn" or "float8_e5m2".
+
+    Returns:
+        The `FloatFormat`.
+
+    Raises:
+        ValueError: `name` is none of these.
+
+    Example:
+        >>> half = float_format("float16")
+        >>> half.max, half.smallest_normal, half.smallest_subnormal, half.epsilon
+        (65504.0, 6.103515625e-05, 5.960464477539063e-08, 0.0009765625)
+    """
+    known = checks.one_of("float_format", "name", str.__str__(name) if isinstance(name, str) else name, _FLOAT_FORMATS)
+    info = ml_dtypes.finfo(_numpy_dtype(known))
+    with np.errstate(over="ignore", invalid="ignore"):
+        infinite = np.array(math.inf).astype(_numpy_dtype(known)).astype(np.float64)
+    return FloatFormat(
+        known, int(info.bits), int(info.bits - 1 - info.nmant), int(info.nmant), float(info.max),
+        float(info.smallest_normal), float(info.smallest_subnormal), float(info.eps), bool(np.isinf(infinite)),
+    )
+
+
+def _numpy_dtype(name: str) -> np.dtype[Any]:
+    return np.dtype(getattr(ml_dtypes, name, name))

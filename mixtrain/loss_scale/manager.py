@@ -5,12 +5,16 @@ from __future__ import annotations
 import abc
 import numbers
 import warnings
-from typing import Any
+from typing import Any, Final, Literal
 
 from mixtrain import backend, checks
 from mixtrain.loss_scale.arguments import checked_rule, checked_scale
 from mixtrain.loss_scale.rule import LossScaleState
 from mixtrain.loss_scale.update_cell import DynamicLossScaleUpdateCell, FixedLossScaleUpdateCell
+
+
+# Where the search for the first loss scale begins.
+_SEARCHED_FROM: Final = 2.0**24
 
 
 class LossScaleManager(abc.ABC):
@@ -97,7 +101,8 @@ class DynamicLossScaleManager(LossScaleManager):
     `get_loss_scale` is the live value, in sink feed too: the manager and the compiled step share one state.
 
     Args:
-        init_loss_scale: The first scale, at least 1.
+        init_loss_scale: The first scale, at least 1. "auto": a `Model` finds it on the first batch, which is run again
+            at smaller scales, from 2**24 on, until its update is applied; no step is lost to the search.
         scale_factor: What it is divided by and multiplied by, greater than 1.
         scale_window: Good steps in a row before it grows.
 
@@ -115,9 +120,12 @@ class DynamicLossScaleManager(LossScaleManager):
     """
 
     def __init__(
-        self, init_loss_scale: float = 2**24, scale_factor: float = 2, scale_window: int = 2000
+        self, init_loss_scale: float | Literal["auto"] = 2**24, scale_factor: float = 2, scale_window: int = 2000
     ) -> None:
         where = type(self).__name__
+        self._finds_scale = isinstance(init_loss_scale, str) and init_loss_scale == "auto"
+        if self._finds_scale:
+            init_loss_scale = _SEARCHED_FROM
         self._init = checked_scale(where, "init_loss_scale", init_loss_scale, example=2.0**24)
         self._rule = checked_rule(where, scale_factor, scale_window)
         if scale_factor >= 100 and float(scale_factor).is_integer() and self._init < 100:
@@ -131,6 +139,11 @@ class DynamicLossScaleManager(LossScaleManager):
         self._handed_out = False
 
     @property
+    def finds_scale(self) -> bool:
+        """Whether the first scale is found on the first batch."""
+        return self._finds_scale
+
+    @property
     def scale_factor(self) -> float:
         """What the scale is divided by and multiplied by."""
         return self._rule.factor
@@ -142,7 +155,8 @@ class DynamicLossScaleManager(LossScaleManager):
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that it was made with."""
-        return {"init_loss_scale": self._init, "scale_factor": self.scale_factor, "scale_window": self.scale_window}
+        init = "auto" if self._finds_scale else self._init
+        return {"init_loss_scale": init, "scale_factor": self.scale_factor, "scale_window": self.scale_window}
 
     def get_loss_scale(self) -> float:
         """Return the live scale."""

@@ -39,10 +39,12 @@ from mixtrain.train.callback import (
     LossScaleMonitor,
     ModelCheckpoint,
     OnRequestExit,
+    OverflowMonitor,
     ReduceLROnPlateau,
     SummaryCollector,
     TimeMonitor,
 )
+from mixtrain.train.calibration import calibrate_loss_scale
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.model import Model
 from mixtrain.train.records import StepRecords
@@ -77,6 +79,7 @@ __all__ = [
     "Model",
     "ModelCheckpoint",
     "OnRequestExit",
+    "OverflowMonitor",
     "Perplexity",
     "Precision",
     "Recall",
@@ -90,6 +93,7 @@ __all__ = [
     "Top5CategoricalAccuracy",
     "TopKCategoricalAccuracy",
     "auc",
+    "calibrate_loss_scale",
     "callback",
     "get_metric_fn",
     "metrics",

@@ -1,4 +1,4 @@
-"""`FirstScale`: the loss scale that nobody chose is found on the first batch, which is not lost for it."""
+"""A batch that overflows is run again at smaller scales: to find the first scale, or so that no batch is lost."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Final
 import numpy as np
 
 from mixtrain import backend
-from mixtrain.loss_scale.rule import LossScaleState
+from mixtrain.loss_scale.rule import Count, LossScaleState
 from mixtrain.train.stepper import Batch, CallResult, Stepper
 
 # The scale that the first batch allows is divided by this, so that batches with somewhat larger gradients, as come
 # while a network begins to learn, are not lost either.
 _MARGIN: Final = 8.0
+# How often a batch is run again where nothing is searched for: a batch that needs more is an outlier.
+_RETRIES: Final = 4
 
 
 class FirstScale:
@@ -59,3 +61,33 @@ class FirstScale:
             scale = float(backend.to_numpy(state.loss_scale))
             state.loss_scale.assign(max(scale / _MARGIN, state.rule.minimum))
         return result
+
+
+def step_with_retries(stepper: Stepper, state: LossScaleState, batch: Batch) -> CallResult:
+    """Train on a batch; where it overflows, again at the smaller scale that the rule gave, a few times at most.
+
+    Args:
+        stepper: Runs steps.
+        state: The live loss scale.
+        batch: The batch.
+
+    Returns:
+        The result of the last attempt. The counts are those of a single step. A batch whose loss itself is not finite,
+        or that overflows at the smallest scale, is not run again.
+    """
+    result = stepper.step(batch)
+    if not result.records.overflow[0]:
+        return result
+    once = backend.to_numpy(state.counts).copy()
+    for _ in range(_RETRIES):
+        hopeless = not np.isfinite(result.records.loss[0])
+        if hopeless or float(result.records.loss_scale[0]) <= state.rule.minimum:
+            break
+        result = stepper.step(batch)
+        if not result.records.overflow[0]:
+            counts = backend.to_numpy(state.counts).copy()
+            counts[Count.SKIPPED_STEPS] = once[Count.SKIPPED_STEPS] - 1
+            state.counts.assign(counts)
+            return result
+    state.counts.assign(once)
+    return result

@@ -14,22 +14,23 @@ from typing import Any
 import numpy as np
 
 from mixtrain import backend, checks, context
-from mixtrain.diagnostics.non_finite import Finding, find_non_finite
 from mixtrain.loss_scale.guard import OverflowGuard
+from mixtrain.loss_scale.manager import DynamicLossScaleManager
 from mixtrain.serialization.latest import load_latest_checkpoint
 from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.compiled_networks import CompiledNetworks
+from mixtrain.train.diagnosis import OverflowDiagnosis
 from mixtrain.train.evaluation import Evaluation, evaluate
 from mixtrain.train.feed import Feed
-from mixtrain.train.first_scale import FirstScale
+from mixtrain.train.first_scale import FirstScale, step_with_retries
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.networks import Networks
 from mixtrain.train.progress import as_list, resolved, with_progress
 from mixtrain.train.records import EpochRecords, StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.sink import SinkData
-from mixtrain.train.step_groups import grouped, run_group, step_calls
+from mixtrain.train.step_groups import grouped, run_group, step_calls, until_overflow
 from mixtrain.train.stepper import Batch, CallResult
 from mixtrain.train.training import Training
 from mixtrain.train.training_metrics import last_values
@@ -48,6 +49,7 @@ class TrainingLoop:
         feed: The dataset, from where the run begins.
         skip: Batches of its first pass that sink feed leaves out.
         bad_step_max: Maximum number of consecutive overflows.
+        retries: Whether a step that overflows is run again at smaller scales.
         evaluation: What is evaluated between epochs, or None.
     """
 
@@ -60,14 +62,18 @@ class TrainingLoop:
         skip: int,
         *,
         bad_step_max: int,
+        retries: bool = False,
         evaluation: Evaluation | None = None,
     ) -> None:
         self._training = training
         self._train_network = networks.train_network
         self._mode = compiled.train_mode
-        self._guard = make_guard(networks, bad_step_max)
+        self._diagnosis = OverflowDiagnosis(networks)
+        self._guard = make_guard(networks, self._diagnosis, bad_step_max)
         self._host_manager = networks.host_manager
-        self._finds_scale = networks.manager_by_default and networks.manager is not None
+        chosen = isinstance(networks.manager, DynamicLossScaleManager) and networks.manager.finds_scale
+        self._finds_scale = chosen or (networks.manager_by_default and networks.manager is not None)
+        self._retries = retries and isinstance(networks.train_network, TrainOneStepWithLossScaleCell)
         self._first_scale: FirstScale | None = None
         self._metrics = networks.observer
         self._evaluation = evaluation
@@ -208,14 +214,16 @@ class TrainingLoop:
         stepper, callbacks = self._stepper, self._callbacks
         told = callbacks.listens("on_train_step_begin") or callbacks.listens("on_train_step_end")
         for group in self._groups(epoch):
-            if len(group) == 1:
-                yield group[0], functools.partial(self._step_call(), group[0]), 1
-            elif told:
-                with contextlib.closing(step_calls(stepper, group, show=callbacks.look_beyond)) as calls:
-                    for batch, call in calls:
-                        yield batch, call, 1
-            else:
-                yield group[-1], functools.partial(run_group, stepper, group), len(group)
+            ends = len(group) > 1 and self._ends_at_overflow
+            for part, run in until_overflow(stepper, group) if ends else [(group, stepper.several)]:
+                if len(part) == 1:
+                    yield part[0], functools.partial(self._step_call(), part[0]), 1
+                elif told:
+                    with contextlib.closing(step_calls(stepper, part, run, show=callbacks.look_beyond)) as calls:
+                        for batch, call in calls:
+                            yield batch, call, 1
+                else:
+                    yield part[-1], functools.partial(run_group, stepper, part, run), len(part)
             if self._context.get_stop_requested():
                 return
 
@@ -260,7 +268,10 @@ class TrainingLoop:
         done = 0
         while done < count:
             try:
-                batch, result = sink.run(self._stepper, self._step_call(), count - done, self._steps_unwatched(), epoch)
+                batch, result = sink.run(
+                    self._stepper, self._step_call(), count - done, self._steps_unwatched(), epoch,
+                    until_overflow=self._ends_at_overflow,
+                )
             except backend.LabelOutOfRange as error:
                 error.index += done
                 raise
@@ -282,9 +293,16 @@ class TrainingLoop:
 
     def _step_call(self) -> Callable[[Batch], CallResult]:
         """Return what trains on a single batch."""
-        if self._first_scale is None or self._first_scale.found:
-            return self._stepper.step
-        return self._first_scale.step
+        if self._first_scale is not None and not self._first_scale.found:
+            return self._first_scale.step
+        if self._retries:
+            return functools.partial(step_with_retries, self._stepper, self._train_network.state)
+        return self._stepper.step
+
+    @property
+    def _ends_at_overflow(self) -> bool:
+        """Whether a step that overflows is a call of its own."""
+        return self._retries or self._callbacks.hear_of_overflows
 
     # ---- what follows steps -----------------------------------------------------------------------------------
     def _steps_unwatched(self) -> int:
@@ -295,7 +313,7 @@ class TrainingLoop:
         return int(min(free, sys.maxsize if self._host_manager is None else 1))
 
     def _follow(self, records: StepRecords, step: int, batch: Any) -> None:
-        """Do what must follow steps at once: a user's manager moves the scale, the guard looks.
+        """Do what must follow steps at once: a user's manager moves the scale, callbacks hear of it, the guard looks.
 
         Args:
             records: The steps' results.
@@ -307,6 +325,11 @@ class TrainingLoop:
             for overflow in records.overflow:
                 manager.update_loss_scale(bool(overflow))
             set_scale(backend.to_tensor(float(manager.get_loss_scale())))
+        if self._callbacks.hear_of_overflows and batch is not None and records.overflow[-1]:
+            explain = functools.partial(self._diagnosis, batch, float(records.loss_scale[-1]))
+            told = {"cur_step_num": step, "train_dataset_element": batch, "step_results": records}
+            with self._arguments._lent(**told, explain_overflow=explain):
+                self._callbacks.on_train_overflow(self._context)
         if self._guard is not None:
             self._guard.after(records, step, self._feed.first() if batch is None else batch)
 
@@ -325,16 +348,12 @@ class TrainingLoop:
         return {f"val_{name.removeprefix('eval_')}": value for name, value in results.items()}
 
 
-def make_guard(networks: Networks, limit: int) -> OverflowGuard | None:
+def make_guard(networks: Networks, diagnosis: OverflowDiagnosis, limit: int) -> OverflowGuard | None:
     """Return the guard of a run whose steps may be skipped, else None."""
     train_network = networks.train_network
     if not isinstance(train_network, TrainOneStepWithLossScaleCell):
         return None
-
-    def diagnose(batch: Sequence[Any], loss_scale: float) -> Finding:
-        return find_non_finite(networks.examined, networks.with_loss, batch, loss_scale)
-
-    return OverflowGuard(train_network.state, diagnose, limit=limit)
+    return OverflowGuard(train_network.state, diagnosis, limit=limit)
 
 
 def epoch_values(records: StepRecords) -> dict[str, Any]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import keras
 
 from mixtrain import backend, boundary, checks, context
-from mixtrain.amp.train_network import LEVEL_DEFAULT, taken_over
+from mixtrain.amp.train_network import LEVEL_DEFAULT, host_driven, taken_over
 from mixtrain.dtype import DType
-from mixtrain.loss_scale.manager import LossScaleManager
+from mixtrain.loss_scale.manager import FixedLossScaleManager, LossScaleManager
 from mixtrain.loss_scale.rule import BAD_STEP_MAX
 from mixtrain.precision.levels import LEVEL_NAMES, AmpLevel
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.train.callback.callback_list import CallbackList
+from mixtrain.train.callback.overflow_monitor import OverflowMonitor, OverflowRecord
 from mixtrain.train.columns import check_columns, network_inputs
 from mixtrain.train.compiled import brought_by, is_compiled
 from mixtrain.train.compiled_networks import CompiledNetworks
@@ -29,7 +31,7 @@ from mixtrain.train.model_metrics import model_metrics
 from mixtrain.train.networks import LossOptions, Networks
 from mixtrain.train.one_thread import use_of
 from mixtrain.train.plan_in_force import PrecisionOptions
-from mixtrain.train.progress import Verbose
+from mixtrain.train.progress import Verbose, as_list
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.training import Training
 from mixtrain.train.training_metrics import TrainingMetrics
@@ -57,6 +59,10 @@ class Model(KerasCalls):
         cast_model_type: The half format, float16 or bfloat16; None for float16.
         boost_level: "O0"; the reference's boost mode is not offered.
         bad_step_max: Maximum number of consecutive overflows before training stops.
+        explain_overflow: Whether an `OverflowMonitor` tells, of every skipped step, which layer overflowed and which
+            loss scale would do; see `overflows`.
+        on_overflow: "skip": a batch whose gradients overflow is left out; "retry": it is run again at the smaller loss
+            scale, a few times at most, so that it is not lost. That needs a dynamic manager.
         loss_weights: What the loss, or the loss of each output, is multiplied by.
         sample_weight: Whether a batch's third column weighs its samples.
         weighted_metrics: Keras metrics that weigh samples so too, in the forms of `metrics`.
@@ -92,6 +98,8 @@ class Model(KerasCalls):
         cast_model_type: DType | str | None = None,
         boost_level: str = "O0",
         bad_step_max: int = BAD_STEP_MAX,
+        explain_overflow: bool = False,
+        on_overflow: Literal["skip", "retry"] = "skip",
         loss_weights: Any = None,
         sample_weight: bool = False,
         weighted_metrics: Any = None,
@@ -122,6 +130,7 @@ class Model(KerasCalls):
         own = network if in_keras and eval_network is None else None
         self._metrics = EvaluationMetrics(found, indexes, shows_tensors=not in_keras, network=own)
         self._bad_step_max = checks.integer("Model", "bad_step_max", bad_step_max, at_least=1, example=1000)
+        self._monitor = OverflowMonitor() if checks.boolean("Model", "explain_overflow", explain_overflow) else None
         if keep_batchnorm_fp32 is not None:
             checks.boolean("Model", "keep_batchnorm_fp32", keep_batchnorm_fp32)
         checks.one_of("Model", "amp_level", amp_level, LEVEL_NAMES)
@@ -131,6 +140,9 @@ class Model(KerasCalls):
         self._networks = Networks(
             network, loss_fn, optimizer, eval_network, options, loss_scale_manager, loss, observer
         )
+        self._retries = checks.one_of("Model", "on_overflow", on_overflow, ("skip", "retry")) == "retry"
+        if self._retries and isinstance(self._networks.manager, LossScaleManager):
+            _check_retries(self._networks.manager)
         self._compiled = CompiledNetworks(self._networks)
         self._use = use_of(network)
         # A network that outlives its Model is as it was before.
@@ -158,6 +170,11 @@ class Model(KerasCalls):
     def loss_scale_manager(self) -> LossScaleManager | None:
         """The loss-scale manager in use; its `get_loss_scale` is the live value."""
         return self._networks.manager
+
+    @property
+    def overflows(self) -> list[OverflowRecord]:
+        """The skipped steps of the last run, each with what overflowed; empty without ``explain_overflow=True``."""
+        return [] if self._monitor is None else self._monitor.records
 
     def precision_report(self) -> PrecisionPlan:
         """Return which layer computes in which dtype and why; printed, it is a table.
@@ -308,8 +325,11 @@ class Model(KerasCalls):
         feed, skip = training.feed_after(training.initial_epoch)
         self._make_ready(training.where, feed, in_keras_style=in_keras_style)
         context.warn_missing_device(backend.describe_device().kind)
+        if self._monitor is not None:
+            training = dataclasses.replace(training, callbacks=[*as_list(training.callbacks), self._monitor])
         return TrainingLoop(
-            training, networks, self._compiled, feed, skip, bad_step_max=self._bad_step_max, evaluation=evaluation
+            training, networks, self._compiled, feed, skip, bad_step_max=self._bad_step_max,
+            retries=self._retries, evaluation=evaluation,
         )
 
     def _make_ready(self, where: str, feed: Feed, *, in_keras_style: bool = False) -> None:
@@ -430,3 +450,12 @@ class Model(KerasCalls):
         if dataset is None:
             raise checks.fail_value("Model.build", "a dataset must be given", None, "model.build(train_dataset)")
         self._make_ready("Model.build", Feed(dataset, "Model.build"))
+
+
+def _check_retries(manager: LossScaleManager) -> None:
+    """Refuse a manager whose scale is no smaller when the same batch is run again at once."""
+    if isinstance(manager, FixedLossScaleManager) or host_driven(manager):
+        raise checks.fail_value(
+            "Model", 'on_overflow="retry" needs a loss scale that the step itself makes smaller', manager,
+            "loss_scale_manager=DynamicLossScaleManager()",
+        )

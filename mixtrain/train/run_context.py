@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NoReturn
 
 from mixtrain import boundary, checks
+from mixtrain.diagnostics.non_finite import Finding
 from mixtrain.train.records import StepRecords
 
 
@@ -35,6 +36,7 @@ class CallbackArguments:
         net_outputs: What `train_network` (or `eval_network`) returned at the last step.
         step_results: Every step of the call: ``loss``, ``overflow``, ``loss_scale``, ``learning_rate`` and
             ``grad_norm``, arrays of shape (n,); ``gradients`` and ``predictions`` where a callback needs them.
+        explain_overflow: In `on_train_overflow`: runs the batch again, layer by layer, and returns the `Finding`.
         epoch_values: At the end of an epoch, its mean "loss" and the rest of its line in the history.
         epoch_results: At the end of an epoch, every step of it, as `step_results` has those of a call.
         metrics: Evaluation results by name, after an evaluation.
@@ -74,6 +76,7 @@ class CallbackArguments:
     eval_dataset_element: Any
     net_outputs: Any
     step_results: StepRecords | None
+    explain_overflow: Callable[[], Finding]
     epoch_values: Mapping[str, float]
     epoch_results: StepRecords
     metrics: Mapping[str, Any]

@@ -7,10 +7,11 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 
 from mixtrain import backend
 from mixtrain.train.records import StepRecords
-from mixtrain.train.stepper import Batch, CallResult, Stepper
+from mixtrain.train.stepper import Batch, CallResult, Group, Stepper
 
 Call = Callable[[], CallResult]
 
@@ -65,7 +66,51 @@ def _batch_bytes(batch: Batch) -> int:
     return sum(backend.byte_count(column) for column in columns if backend.is_tensor(column))
 
 
-def step_calls(stepper: Stepper, group: Sequence[Batch], *, show: bool) -> Generator[tuple[Batch, Call], None, None]:
+def until_overflow(
+    stepper: Stepper, group: Sequence[Batch]
+) -> Generator[tuple[Sequence[Batch], Callable[[Sequence[Batch]], Group | None]], None, None]:
+    """Run the steps of a group so that one that overflows is a call of its own, the state as it found it.
+
+    The group runs in one call. If a step of it overflowed, everything is put back, and the steps before it run again
+    by themselves, with the numbers that they had: good steps pay for a look at the results, and a step that overflows
+    for the steps of its group.
+
+    Args:
+        stepper: Runs the steps.
+        group: Batches alike.
+
+    Yields:
+        ``(batches, run)``: a part of the group; and what returns its results, in place of `Stepper.several`, or None
+        where each of its steps is still to run by itself.
+    """
+    while len(group) > 1:
+        found = stepper.several(group)
+        if found is None:
+            break
+        overflows = np.flatnonzero(found.records.overflow)
+        if not len(overflows):
+            yield group, lambda part, found=found: found  # type: ignore[misc]
+            return
+        first = int(overflows[0])
+        found.undo()
+        if first > 1:
+            yield group[:first], stepper.several
+        elif first:
+            yield group[:1], _by_themselves
+        yield group[first : first + 1], _by_themselves
+        group = group[first + 1 :]
+    for batch in group:
+        yield [batch], _by_themselves
+
+
+def _by_themselves(group: Sequence[Batch]) -> None:
+    """Run no steps together."""
+    del group
+
+
+def step_calls(
+    stepper: Stepper, group: Sequence[Batch], run: Callable[[Sequence[Batch]], Group | None], *, show: bool
+) -> Generator[tuple[Batch, Call], None, None]:
     """Run the steps of a group in one call; then yield (batch, call) for each, where a call returns the step's result.
 
     Where the group fails it is as if it had not run, and each call runs its step, so that the error comes at the step
@@ -74,11 +119,11 @@ def step_calls(stepper: Stepper, group: Sequence[Batch], *, show: bool) -> Gener
     Args:
         stepper: Runs the steps.
         group: Batches alike.
+        run: Runs them in one call, as `Stepper.several`.
         show: Whether the optimizer's count of updates, which schedules go by, is each step's own while it is called.
     """
     counter = stepper.counter if show else None
-    before = None if counter is None else backend.snapshot(counter)
-    found = stepper.several(group)
+    found = run(group)
     if found is None:
         for batch in group:
             yield batch, functools.partial(stepper.step, batch)
@@ -92,7 +137,7 @@ def step_calls(stepper: Stepper, group: Sequence[Batch], *, show: bool) -> Gener
 
     try:
         if counts:
-            backend.store(counter, before)
+            backend.store(counter, found.count_before)
         results = map(CallResult, found.records.each(), found.outputs)
         for index, (batch, result) in enumerate(zip(group, results, strict=True)):
             yield batch, functools.partial(call, index, result)
@@ -101,14 +146,17 @@ def step_calls(stepper: Stepper, group: Sequence[Batch], *, show: bool) -> Gener
             backend.store(counter, counts[-1])
 
 
-def run_group(stepper: Stepper, group: Sequence[Batch]) -> CallResult:
+def run_group(
+    stepper: Stepper, group: Sequence[Batch], run: Callable[[Sequence[Batch]], Group | None]
+) -> CallResult:
     """Run the steps of a group where no callback listens to steps.
 
     Args:
         stepper: Runs the steps.
         group: Batches alike.
+        run: Runs them in one call, as `Stepper.several`.
     """
-    found = stepper.several(group)
+    found = run(group)
     if found is not None:
         return CallResult(found.records, found.outputs[-1])
     results = []

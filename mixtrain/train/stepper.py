@@ -41,11 +41,15 @@ class Group:
         records: Their results.
         outputs: The network's outputs at each step.
         counts: The optimizer's count of updates after each step, stacked; None where the network has no optimizer.
+        count_before: That count before the first step; likewise.
+        undo: Puts every variable back to where it was before the first step.
     """
 
     records: StepRecords
     outputs: list[Any]
     counts: Any
+    count_before: Any
+    undo: Callable[[], None]
 
 
 class Stepper:
@@ -108,9 +112,11 @@ class Stepper:
         Step by step the error comes where it belongs. The steps after it run one a call, for it may be the group that
         fails and none of its steps, as where memory is short; the log says why.
         """
+        counter = self.counter
+        before = None if counter is None else backend.snapshot(counter)
         try:
             with self.pace.timed(len(batches)):
-                rows = backend.call_with_branches(self._training.compiled().several, batches)
+                rows, undo = backend.call_with_branches(self._training.compiled().several_undoable, batches)
         except Exception as error:
             first_line = str(error).partition("\n")[0]
             _log.info("train: one step a call from here on, for %d steps in one failed (%s)", len(batches), first_line)
@@ -120,7 +126,14 @@ class Stepper:
         parts = zip(*(keras.ops.unstack(row, len(batches)) for row in keras.tree.flatten(stacked)), strict=True)
         outputs = [keras.tree.pack_sequence_as(self._structure, list(values)) for values in parts]
         records = self._records(stacked, report, np.full(len(batches), rows_of(batches[-1])))
-        return Group(records, outputs, report.get("counter"))
+        return Group(records, outputs, report.get("counter"), before, undo)
+
+    def trial(self, batch: Batch) -> StepRecords:
+        """Return what a step on a batch would come to; all variables are as they were."""
+        rows, undo = backend.call_with_branches(self._training.compiled().several_undoable, [batch])
+        undo()
+        stacked, report, _ = self._parted(rows)
+        return self._records(stacked, report, np.array([rows_of(batch)]))
 
     def loop(self, iterator: Any, count: int) -> CallResult:
         """Train on `count` batches of a backend iterator in one call."""

@@ -33,6 +33,7 @@ LAYERS = [
     {"train"},
     {"keras"},
     {"__init__"},
+    {"__main__"},
 ]
 LAYER_OF = {package: number for number, packages in enumerate(LAYERS) for package in packages}
 # Modules at the bottom may use each other (errors by checks, say): they hold no state of packages above.

@@ -131,6 +131,20 @@ def test_a_named_manager_keeps_its_meaning() -> None:
     assert history["skipped_steps"][0] >= 3
 
 
+def test_an_automatic_scale_is_found_as_the_default_one_is() -> None:
+    named, default = model(loss_scale_manager=DynamicLossScaleManager("auto")), model()
+    history = named.train(1, DATA, verbose=0)
+    assert dict(history) == dict(default.train(1, DATA, verbose=0))
+    assert history["skipped_steps"] == [0]
+    assert_equal(named, default)
+    assert named.loss_scale_manager.get_config()["init_loss_scale"] == "auto"
+
+
+def test_another_word_for_the_scale_is_refused() -> None:
+    with pytest.raises(TypeError, match="init_loss_scale"):
+        DynamicLossScaleManager("automatic")  # type: ignore[arg-type]
+
+
 def test_a_second_run_does_not_search_again() -> None:
     trained = model()
     trained.train(1, DATA, verbose=0)

@@ -91,13 +91,17 @@ class CompiledSteps:
         return _joined(parts)
 
     def several(self, batches: Sequence[Row]) -> Row:
+        """Run a step on each of several batches; return the results alone of `several_undoable`."""
+        return self.several_undoable(batches)[0]
+
+    def several_undoable(self, batches: Sequence[Row]) -> tuple[Row, Callable[[], None]]:
         """Run a step on each of several batches.
 
         Args:
             batches: Batches of the same structure, shapes and dtypes; at least one.
 
         Returns:
-            The results of the steps, stacked on a new first axis.
+            The results of the steps, stacked on a new first axis; and what puts all variables back.
 
         Raises:
             LabelOutOfRange: A label is no class number; nothing has run.
@@ -111,7 +115,7 @@ class CompiledSteps:
         before = self._one.values_before(np.int32(1), *_at(columns, 0))
         self._labels.check(columns, stacked=True)
         try:
-            return _joined(list(self._in_groups(columns)))
+            return _joined(list(self._in_groups(columns))), functools.partial(_put_back, before)
         except BaseException:  # Ctrl-C too: nobody has been told of these steps.
             _put_back(before)
             raise

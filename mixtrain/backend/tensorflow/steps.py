@@ -93,13 +93,17 @@ class CompiledSteps:
         return tuple(tf.concat(pair, 0) for pair in zip(first, rest, strict=True))
 
     def several(self, batches: Sequence[Row]) -> Row:
+        """Run a step on each of several batches; return the results alone of `several_undoable`."""
+        return self.several_undoable(batches)[0]
+
+    def several_undoable(self, batches: Sequence[Row]) -> tuple[Row, Callable[[], None]]:
         """Run a step on each of several batches.
 
         Args:
             batches: Batches of the same structure, shapes and dtypes; at least one.
 
         Returns:
-            The results of the steps, stacked on a new first axis.
+            The results of the steps, stacked on a new first axis; and what puts all variables back.
 
         Raises:
             LabelOutOfRange: A label is no class number; nothing has run.
@@ -166,8 +170,8 @@ class _Steps:
         if self._labels.rules_of(batch) is None:
             self.step.get_concrete_function(*batch)
 
-    def several(self, batches: Sequence[Row]) -> Row:
-        """Run a step on each of several batches, as `CompiledSteps.several` says."""
+    def several(self, batches: Sequence[Row]) -> tuple[Row, Callable[[], None]]:
+        """Run a step on each of several batches, as `CompiledSteps.several_undoable` says."""
         if isinstance(batches, Stacked):
             columns = batches.columns
         else:
@@ -183,7 +187,7 @@ class _Steps:
         run, variables, read = self._several[key]
         before = read()
         try:
-            return run(*tf.nest.flatten(columns))
+            return run(*tf.nest.flatten(columns)), functools.partial(_assign, variables, before)
         except BaseException:  # Ctrl-C too: nobody has been told of these steps.
             _assign(variables, before)
             raise

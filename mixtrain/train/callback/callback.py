@@ -105,6 +105,14 @@ class Callback:
         """Run after each training step."""
         self.step_end(run_context)
 
+    def on_train_overflow(self, run_context: RunContext) -> None:
+        """Run after a training step that overflowed and was skipped, before `on_train_step_end`, in every feed.
+
+        The network is as that step found it. Of the arguments ``cur_step_num``, ``train_dataset_element`` and
+        ``step_results`` are that step's, and ``explain_overflow()`` looks for the layer. Overriding this hook makes a
+        step that overflows a compiled call of its own; good steps still run together.
+        """
+
     def on_train_epoch_end(self, run_context: RunContext) -> None:
         """Run after each training epoch, and the evaluation that follows it in `Model.fit`."""
         self.epoch_end(run_context)

@@ -49,6 +49,9 @@ class CallbackList:
         callbacks: None, a callback, or an iterable of them, mixtrain's and Keras's in any order.
         arguments: The state of the run.
 
+    Attributes:
+        hear_of_overflows: Whether a callback listens to `on_train_overflow`.
+
     Raises:
         TypeError: One is no callback.
 
@@ -87,6 +90,12 @@ class CallbackList:
             type(callback).free_steps is Callback.free_steps and not declares_observing(callback)
             for callback in self._watchers
         )
+
+        overriding = [one for one in self._callbacks if type(one).on_train_overflow is not Callback.on_train_overflow]
+        self._listeners["on_train_overflow"] = [
+            Listener(type(one).__name__, "on_train_overflow", one.on_train_overflow, False, one) for one in overriding
+        ]
+        self.hear_of_overflows = bool(overriding)
 
     def __enter__(self: _ListT) -> _ListT:
         with contextlib.ExitStack() as stack:
@@ -214,6 +223,10 @@ class CallbackList:
     def on_train_end(self, run_context: RunContext) -> None:
         """Tell that training ended."""
         self._tell("on_train_end", run_context)
+
+    def on_train_overflow(self, run_context: RunContext) -> None:
+        """Tell that a step overflowed and was skipped."""
+        self._tell("on_train_overflow", run_context)
 
     # ---- evaluation -------------------------------------------------------------------------------------------
     def on_eval_begin(self, run_context: RunContext) -> None:

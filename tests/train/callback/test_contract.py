@@ -34,6 +34,7 @@ MAKE: dict[str, Make] = {
     "LearningRateScheduler": lambda folder: callback.LearningRateScheduler(lambda rate, step: rate / 2),
     "LossMonitor": lambda folder: callback.LossMonitor(),
     "LossScaleMonitor": lambda folder: callback.LossScaleMonitor(),
+    "OverflowMonitor": lambda folder: callback.OverflowMonitor(),
     "ModelCheckpoint": lambda folder: callback.ModelCheckpoint("net", folder),
     "OnRequestExit": lambda folder: callback.OnRequestExit(directory=folder / "exit"),
     "ReduceLROnPlateau": lambda folder: callback.ReduceLROnPlateau("loss", patience=0),

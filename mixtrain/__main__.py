@@ -1,0 +1,139 @@
+"""The command line: ``python -m mixtrain plan | formats | inspect``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+import keras
+
+from mixtrain import checks
+from mixtrain.dtype import float_format
+from mixtrain.errors import MixtrainError
+from mixtrain.network.walk import is_cell
+from mixtrain.precision.levels import LEVEL_NAMES
+from mixtrain.precision.planner import plan_precision
+from mixtrain.serialization.checkpoint import Checkpoint
+from mixtrain.serialization.read import read_checkpoint
+from mixtrain.serialization.run_state import plan_facts
+
+_FORMATS: Final = ("float32", "bfloat16", "float16", "float8_e5m2", "float8_e4m3fn")
+_NUMBERS: Final = ("bits", "exponent_bits", "fraction_bits", "max", "smallest_normal", "smallest_subnormal", "epsilon")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return the exit status.
+
+    Args:
+        arguments: Those of the command line; None for `sys.argv`.
+    """
+    given = _parser().parse_args(arguments)
+    try:
+        data, text = given.run(given)
+    except (MixtrainError, TypeError, ValueError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(json.dumps(data, indent=2) if given.json else text)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m mixtrain", description="Look at precision without a program.")
+    commands = parser.add_subparsers(required=True, metavar="command")
+
+    plan = commands.add_parser("plan", help="which layer of a network computes in which dtype, and why")
+    plan.add_argument("network", help="module:name of a network, or of a function or class that makes one")
+    plan.add_argument("--amp-level", default="O2", choices=LEVEL_NAMES, help="default: O2")
+    plan.add_argument("--cast-model-type", choices=("float16", "bfloat16"), help="the half format; default: float16")
+    plan.set_defaults(run=_plan)
+
+    formats = commands.add_parser("formats", help="what floating-point formats hold")
+    formats.set_defaults(run=_formats)
+
+    inspect = commands.add_parser("inspect", help="what a checkpoint holds")
+    inspect.add_argument("file", help="a file of save_checkpoint or ModelCheckpoint")
+    inspect.set_defaults(run=_inspect)
+
+    for command in (plan, formats, inspect):
+        command.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def _plan(given: argparse.Namespace) -> tuple[Any, str]:
+    plan = plan_precision(_network(given.network), given.amp_level, cast_model_type=given.cast_model_type)
+    facts = plan_facts(plan)
+    names = ("path", "layer", "rule", "compute_dtype", "parameter_dtype", "output_dtype")
+    return facts | {"rows": [dict(zip(names, row, strict=True)) for row in facts["rows"]]}, str(plan)
+
+
+def _network(name: str) -> Any:
+    """Return the network that ``module:name`` means; what is callable and no network makes it."""
+    where, example = "mixtrain plan", "python -m mixtrain plan my_networks:LeNet5"
+    module_name, _, path = name.partition(":")
+    if not module_name or not path:
+        raise checks.fail_value(where, "the network must be given as module:name", name, example)
+    try:
+        found: Any = importlib.import_module(module_name)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"{where}: cannot find {name!r}: {error}. Write {example}.") from error
+    if isinstance(found, type) or not _is_network(found) and callable(found):
+        found = found()
+    if not _is_network(found):
+        raise checks.fail_type(where, f"{name} must be a Cell or a Keras layer, or make one", found, example)
+    return found
+
+
+def _is_network(value: Any) -> bool:
+    return isinstance(value, keras.Layer) or is_cell(value)
+
+
+def _formats(given: argparse.Namespace) -> tuple[Any, str]:
+    del given
+    rows = {name: {key: getattr(float_format(name), key) for key in _NUMBERS} for name in _FORMATS}
+    cells = [["format", *(key.replace("_", " ") for key in _NUMBERS)]]
+    cells += [[name, *(f"{value:.6g}" for value in row.values())] for name, row in rows.items()]
+    return rows, _aligned(cells)
+
+
+def _inspect(given: argparse.Namespace) -> tuple[Any, str]:
+    checkpoint = read_checkpoint(given.file)
+    values = {name: _described(value) for name, value in checkpoint.items()}
+    facts = _facts(checkpoint)
+    total = sum(value.get("size", 0) for value in values.values())
+    cells = [["name", "dtype", "shape"]]
+    cells += [[name, value["dtype"], str(tuple(value.get("shape", ())))] for name, value in values.items()]
+    lines = [f"{given.file}: {len(values)} values, {total:,} numbers"]
+    lines += [f"{name}: {value}" for name, value in facts.items()]
+    return {"file": given.file, "values": values, "run": facts}, "\n".join([*lines, _aligned(cells)])
+
+
+def _described(value: Any) -> dict[str, Any]:
+    if isinstance(value, str):
+        return {"dtype": "text"}
+    shape = [int(size) for size in value.shape]
+    return {"dtype": str(keras.backend.standardize_dtype(value.dtype)), "shape": shape, "size": int(value.size)}
+
+
+def _facts(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Return what a checkpoint tells of its run: where it was, and under which level."""
+    facts = checkpoint.run_state.facts
+    found = {name: facts[name] for name in ("epoch", "step", "batch_num") if name in facts}
+    plan = facts.get("plan")
+    return found | ({"level": plan["level"], "half": plan["half"]} if plan else {})
+
+
+def _aligned(cells: Sequence[Sequence[str]]) -> str:
+    """Return rows of text as aligned columns."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in cells)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

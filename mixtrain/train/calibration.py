@@ -1,0 +1,100 @@
+"""`calibrate_loss_scale`: the loss scale that a few batches allow, found without training on them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from mixtrain import backend, checks
+from mixtrain.loss_scale.manager import DynamicLossScaleManager
+from mixtrain.step.train_cell import TrainOneStepWithLossScaleCell
+from mixtrain.train.diagnosis import OverflowDiagnosis
+from mixtrain.train.feed import Feed
+from mixtrain.train.model import Model
+from mixtrain.train.stepper import Batch, Stepper
+
+_WHERE: Final = "calibrate_loss_scale"
+# Scales are powers of two; the largest are those that float32 holds.
+_LARGEST: Final = 126
+# The scale returned is so much smaller than the largest that did not overflow.
+_MARGIN: Final = 2.0
+
+
+def calibrate_loss_scale(model: Model, dataset: Any, steps: int = 8) -> DynamicLossScaleManager:
+    """Return a manager that starts at a loss scale at which none of some batches overflows.
+
+    Each batch is trained on at several scales, and each of these steps is undone: weights, optimizer, moving
+    statistics, random states and the model's own loss scale are as before.
+
+    Args:
+        model: A `Model` with loss scaling that skips, as at O2.
+        dataset: Batches, as for `Model.train`; the first `steps` are read.
+        steps: How many batches to try.
+
+    Returns:
+        A new `DynamicLossScaleManager` whose scale is half of the largest power of two at which all gradients of these
+        batches are finite.
+
+    Raises:
+        TypeError: `model` is no Model, or `steps` no int.
+        ValueError: The model has no loss scaling; or a batch overflows at every scale, with what overflows in it.
+
+    Example:
+        >>> import numpy as np, mixtrain, mixtrain.nn as nn
+        >>> net = nn.Dense(1, 1, weight_init="ones", has_bias=False)
+        >>> model = mixtrain.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.01), amp_level="O2")
+        >>> batches = [(np.ones((1, 1), np.float32), np.zeros((1, 1), np.float32))]
+        >>> mixtrain.calibrate_loss_scale(model, batches).get_loss_scale()
+        8192.0
+    """
+    checks.instance(_WHERE, "model", model, Model, "calibrate_loss_scale(mixtrain.Model(...), dataset)")
+    checks.integer(_WHERE, "steps", steps, at_least=1, example=8)
+    networks = model._networks
+    networks.check_trains(_WHERE)
+    feed = Feed(dataset, _WHERE)
+    with model._use.of(_WHERE):
+        model._make_ready(_WHERE, feed)
+        train = networks.train_network
+        if not isinstance(train, TrainOneStepWithLossScaleCell):
+            raise checks.fail_value(
+                _WHERE, "the model must have loss scaling that skips", model.loss_scale_manager,
+                "Model(..., loss_scale_manager=DynamicLossScaleManager())",
+            )
+        model._compiled.train_mode.set(True)
+        before = backend.to_numpy(train.scale_sense).copy()
+        largest = _LARGEST
+        try:
+            for batch in itertools.islice(feed.batches(), steps):
+                found = _largest_power(model._compiled.stepper, train, batch, largest)
+                if found is None:
+                    why = OverflowDiagnosis(networks)(batch, 1.0)
+                    raise ValueError(
+                        f"{_WHERE}: each batch must have finite gradients at some loss scale; one has none at scale 1. "
+                        f"Found: {why}."
+                    )
+                largest = found
+        finally:
+            train.scale_sense.assign(before)
+    return DynamicLossScaleManager(max(2.0**largest / _MARGIN, 1.0))
+
+
+def _largest_power(stepper: Stepper, train: TrainOneStepWithLossScaleCell, batch: Batch, top: int) -> int | None:
+    """Return the largest power of two, not above `top`, at which a batch does not overflow; None where all do."""
+
+    def overflows(power: int) -> bool:
+        train.scale_sense.assign(np.float32(math.ldexp(1.0, power)))
+        return bool(stepper.trial(batch).overflow[0])
+
+    if not overflows(top):
+        return top
+    good, bad = -1, top
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if overflows(middle):
+            bad = middle
+        else:
+            good = middle
+    return good if good >= 0 else None

@@ -1,0 +1,111 @@
+"""`OverflowMonitor`: says of every skipped step what overflowed, by how much, and what would help."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from mixtrain import backend
+from mixtrain.diagnostics.non_finite import Finding
+from mixtrain.train.callback.callback import Callback
+from mixtrain.train.run_context import RunContext
+
+
+@dataclasses.dataclass(frozen=True)
+class OverflowRecord:
+    """A step that was skipped, and why. Printed, it is a line.
+
+    Attributes:
+        epoch: Number of the epoch, from 1.
+        step: Number of the step over all epochs, from 1.
+        loss_scale: The scale that it used.
+        next_loss_scale: The scale of the next step.
+        finding: Where numbers first went wrong: ``kind``, ``layer``, ``count`` of ``size`` values, the ``largest``, and
+            the ``scale`` that would do.
+
+    Example:
+        >>> finding = Finding("input", column=0, count=1, size=8, forward_finite=False)
+        >>> print(OverflowRecord(1, 7, 1024.0, 512.0, finding))
+        step 7: scale 1024 -> 512: column 0 of the batch: 1 of 8 values not finite; a smaller loss scale cannot help:
+        look at the data
+    """
+
+    epoch: int
+    step: int
+    loss_scale: float
+    next_loss_scale: float
+    finding: Finding
+
+    def __str__(self) -> str:
+        moved = f" -> {self.next_loss_scale:.10g}" if self.next_loss_scale != self.loss_scale else ""
+        return f"step {self.step}: scale {self.loss_scale:.10g}{moved}: {self.finding}"
+
+
+class OverflowMonitor(Callback):
+    """Says of every skipped step which layer overflowed, how far, and which loss scale would do.
+
+    A skipped step leaves everything as it was, so its batch is run again, layer by layer, and shows the very numbers
+    that overflowed. One line is printed for it. Of steps in a row with the same verdict the first is printed, and
+    then how many followed. Good steps run together as without it, in sink feed too; steps of a group in which one
+    overflows run twice.
+
+    Args:
+        verbose: Whether lines are printed; `records` has them in any case.
+
+    Attributes:
+        records: An `OverflowRecord` for each skipped step of the last run, oldest first.
+
+    Example:
+        >>> import numpy as np, mixtrain, mixtrain.nn as nn
+        >>> net = nn.Dense(1, 1, weight_init="ones", has_bias=False)
+        >>> manager = mixtrain.DynamicLossScaleManager(2**15)
+        >>> model = mixtrain.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.01), amp_level="O2",
+        ...                        loss_scale_manager=manager)
+        >>> batches = [(np.ones((1, 1), np.float32), np.zeros((1, 1), np.float32))]
+        >>> history = model.train(1, batches, callbacks=[OverflowMonitor()], verbose=0)
+        step 1: scale 32768 -> 16384: gradient of the network itself's output: 1 of 1 values above 65504,
+        the largest 6.6e+04; forward finite; scale 16384 would do
+    """
+
+    def __init__(self, verbose: bool = True) -> None:
+        super().__init__()
+        self._verbose = verbose
+        self.records: list[OverflowRecord] = []
+        self._repeated = 0
+
+    def on_train_begin(self, run_context: RunContext) -> None:
+        """Forget an earlier run."""
+        self.records = []
+        self._repeated = 0
+        super().on_train_begin(run_context)
+
+    def on_train_overflow(self, run_context: RunContext) -> None:
+        """Run the batch again, and record and print what overflowed."""
+        arguments = run_context.original_args()
+        scale = float(arguments.step_results.loss_scale[-1])  # type: ignore[union-attr]
+        after = float(backend.to_numpy(arguments.train_network.scale_sense))
+        finding = arguments.explain_overflow()
+        record = OverflowRecord(arguments.cur_epoch_num, arguments.cur_step_num, scale, after, finding)
+        repeats = bool(self.records) and self.records[-1].finding == finding
+        if repeats and self.records[-1].step == record.step - 1:
+            self._repeated += 1
+        else:
+            self._tell_repeated()
+            self._print(str(record))
+        self.records.append(record)
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        """Print how often the last verdict came again."""
+        self._tell_repeated()
+        super().on_train_epoch_end(run_context)
+
+    def _tell_repeated(self) -> None:
+        if self._repeated:
+            last = self.records[-1]
+            steps = "1 more step" if self._repeated == 1 else f"{self._repeated} more steps"
+            self._print(f"  the same in {steps}, to step {last.step}: scale {last.loss_scale:.10g} -> "
+                        f"{last.next_loss_scale:.10g}")
+        self._repeated = 0
+
+    def _print(self, line: str) -> None:
+        if self._verbose:
+            print(line, flush=True)
