@@ -11,8 +11,8 @@ _collects = gc.isenabled()
 gc.disable()
 try:
     from mixtrain import amp, common, communication, context, dataset, dtype, log, nn, ops, serialization, train
-    # Not among the names of `from mixtrain import *`, where it would take the place of Keras itself.
-    from mixtrain import keras  # noqa: F401
+    # Not among the names of `from mixtrain import *`, where they would take the place of Keras and NumPy themselves.
+    from mixtrain import keras, numpy  # noqa: F401
 finally:
     if _collects:
         gc.enable()
