@@ -12,7 +12,7 @@ gc.disable()
 try:
     from mixtrain import amp, common, communication, context, dataset, dtype, log, nn, ops, serialization, train
     # Not among the names of `from mixtrain import *`, where they would take the place of Keras and NumPy themselves.
-    from mixtrain import keras, numpy  # noqa: F401
+    from mixtrain import experimental, keras, numpy  # noqa: F401
 finally:
     if _collects:
         gc.enable()

@@ -325,7 +325,8 @@ _MADE: Final = {
 globals().update(_MADE)
 __all__ = sorted({
     *_MADE, "array", "asarray", "asfarray", "zeros", "ones", "empty", "full", "eye", "identity", "tri", "arange",
-    "linspace", "logspace", "geomspace", "vstack", "searchsorted", "around", "norm", "multi_dot", "rand", "randn", "randint", "result_type",
+    "linspace", "logspace", "geomspace", "vstack", "searchsorted", "around", "norm", "multi_dot", "rand", "randn",
+    "randint", "result_type",
     "promote_types", "mgrid", "ogrid", "bool_", "float16", "float32", "float64", "int8", "int16", "int32", "int64",
     "uint8", "uint16", "uint32", "uint64", "float_", "int_", "pi", "e", "inf", "nan", "newaxis",
 })

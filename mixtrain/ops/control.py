@@ -82,6 +82,66 @@ def print_(*input_x: Any) -> None:
     backend.call_python(show, tensors)
 
 
+def constexpr(
+    fn: Callable[..., Any] | None = None, get_instance: bool = True, name: str | None = None,
+    reuse_result: bool = True, check: bool = True,
+) -> Any:
+    """Mark a function that is computed while compiling, from constants: it is called as it stands.
+
+    Args:
+        fn: The function; without it, a decorator is returned.
+        get_instance: Accepted for MindSpore scripts.
+        name: Accepted for MindSpore scripts.
+        reuse_result: Accepted for MindSpore scripts.
+        check: Accepted for MindSpore scripts.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> @ops.constexpr
+        ... def half(size):
+        ...     return size // 2
+        >>> half(5)
+        2
+
+    Source: MindSpore, `mindspore.ops.constexpr`.
+    """
+    return (lambda function: function) if fn is None else fn
+
+
+def get_grad(gradients: Any, identifier: Any) -> Any:
+    """Return one of the gradients that `grad` gave with ``return_ids=True``.
+
+    Args:
+        gradients: ``(position or name, gradient)``, or tuples of such pairs.
+        identifier: The position of an input, or a Parameter.
+
+    Raises:
+        ValueError: There is no such gradient.
+
+    Example:
+        >>> import mixtrain
+        >>> found = mixtrain.grad(lambda x: x * x, 0, return_ids=True)(mixtrain.Tensor(3.0))
+        >>> float(mixtrain.get_grad(found, 0))
+        6.0
+
+    Source: MindSpore, `mindspore.get_grad`.
+    """
+    wanted = getattr(identifier, "name", identifier)
+    for found in _pairs(gradients):
+        if type(found[0]) is type(wanted) and found[0] == wanted:
+            return found[1]
+    raise checks.fail_value(
+        "get_grad", "identifier must be one that gradients were taken of", wanted,
+        "grad(..., return_ids=True) of this input or Parameter",
+    )
+
+
+def _pairs(gradients: Any) -> list[tuple[Any, Any]]:
+    if isinstance(gradients, (tuple, list)) and len(gradients) == 2 and isinstance(gradients[0], (int, str)):
+        return [(gradients[0], gradients[1])]
+    return [pair for part in gradients for pair in _pairs(part)] if isinstance(gradients, (tuple, list)) else []
+
+
 def _is_tensor(value: Any) -> bool:
     return backend.is_tensor(value) or isinstance(value, keras.Variable)
 

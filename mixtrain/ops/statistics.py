@@ -199,11 +199,11 @@ def searchsorted(
         x = keras.ops.take_along_axis(x, tensor(where, sorter), axis=-1)
     sought = keras.ops.cast(tensor(where, values), x.dtype)
     after = right or side == "right"
-    if rank_of(x) == 1:
+    if rank_of(x) == 1 and rank_of(sought):
         found = keras.ops.searchsorted(x, sought, side="right" if after else "left")
     else:
         below = (x[..., None, :] <= sought[..., None]) if after else (x[..., None, :] < sought[..., None])
-        found = keras.ops.sum(keras.ops.cast(below, "int32"), axis=-1)
+        found = keras.ops.reshape(keras.ops.sum(keras.ops.cast(below, "int32"), axis=-1), sought.shape)
     return keras.ops.cast(found, "int32" if out_int32 else backend.held_format("int64"))
 
 

@@ -25,7 +25,7 @@ LAYERS = [
     {"precision", "diagnostics", "dataset", "numpy"},
     {"cell"},
     {"autocast.scope", "compat", "compat.mindspore", "optim"},
-    {"loss_scale"},
+    {"loss_scale", "experimental"},
     {"step"},
     {"compat.oneflow", "compat.apex"},
     {"nn"},

@@ -56,8 +56,12 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         ), "this metric is not offered. Write a Metric of your own"),
     },
     "mixtrain.mindrecord": {"*": _MINDRECORD},
-    "mixtrain.boost": {"*": "boost changes MindSpore's own kernels. Write amp_level=\"O2\""},
-    "mixtrain.parallel": {"*": _PARALLEL},
+    **dict.fromkeys(("mixtrain.boost", "mixtrain.boost.grad_accumulation", "mixtrain.boost.boost_cell_wrapper"), {
+        "*": "boost changes MindSpore's own kernels. Write amp_level=\"O2\"",
+    }),
+    **dict.fromkeys(("mixtrain.parallel", "mixtrain.parallel._utils", "mixtrain.parallel.auto_parallel"), {
+        "*": _PARALLEL,
+    }),
     "mixtrain.profiler": {"*": _PROFILE},
     "mixtrain.dataset.text": {
         "*": "text is not tokenized here. Write the tokenizer in Python, in a GeneratorDataset or a function of map",
