@@ -17,6 +17,9 @@ finally:
     if _collects:
         gc.enable()
 
+from mixtrain.common.accepted import (
+    COMPATIBLE, LAX, STRICT, JitConfig, jit_class, lazy_inline, ms_class, mutable, no_inline, recompute,
+)
 from mixtrain.common.jit import jit, ms_function
 from mixtrain.common.parameter import Parameter, ParameterTuple
 from mixtrain.common.tensor import Tensor, from_numpy, tensor
@@ -39,6 +42,7 @@ from mixtrain.dtype import (
     bool_,
     double,
     dtype_to_nptype,
+    dtype_to_pytype,
     float16,
     float32,
     float64,
@@ -88,7 +92,7 @@ from mixtrain.nn.metrics import (
     rearrange_inputs,
 )
 from mixtrain.loss_scale.manager import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
-from mixtrain.ops import grad, is_tensor, value_and_grad
+from mixtrain.ops import get_grad, grad, is_tensor, value_and_grad
 from mixtrain.precision.request import to_float
 from mixtrain.seed import get_seed, set_seed
 from mixtrain.serialization import (
@@ -123,6 +127,18 @@ from mixtrain.version import __version__
 install_homes()
 
 __all__ = [
+    "COMPATIBLE",
+    "JitConfig",
+    "LAX",
+    "STRICT",
+    "dtype_to_pytype",
+    "get_grad",
+    "jit_class",
+    "lazy_inline",
+    "ms_class",
+    "mutable",
+    "no_inline",
+    "recompute",
     "F1",
     "GRAPH_MODE",
     "MAE",

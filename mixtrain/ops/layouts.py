@@ -227,8 +227,8 @@ def _window(name: str, terms: Callable[..., np.ndarray], words: str) -> Callable
 
     values.__name__ = values.__qualname__ = name
     values.__doc__ = (
-        f"{words} of `window_length` numbers in `dtype`, one period where it is `periodic`; `shape` and `named` are its "
-        f"coefficients. Example: ``ops.{name}(5)``. Source: MindSpore, `mindspore.ops.{name}`."
+        f"{words} of `window_length` numbers in `dtype`, one period where it is `periodic`; `shape` and `named` are "
+        f"its coefficients. Example: ``ops.{name}(5)``. Source: MindSpore, `mindspore.ops.{name}`."
     )
     return values
 
