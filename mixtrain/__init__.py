@@ -92,7 +92,7 @@ from mixtrain.nn.metrics import (
     rearrange_inputs,
 )
 from mixtrain.loss_scale.manager import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
-from mixtrain.ops import get_grad, grad, is_tensor, value_and_grad
+from mixtrain.ops import constexpr, get_grad, grad, is_tensor, value_and_grad, vmap
 from mixtrain.precision.request import to_float
 from mixtrain.seed import get_seed, set_seed
 from mixtrain.serialization import (
@@ -124,9 +124,14 @@ from mixtrain.train.model import Model
 from mixtrain.train.run_context import RunContext
 from mixtrain.version import __version__
 
+# MindSpore's name for it; not among those of `from mixtrain import *`, where it would take the place of Python's.
+bool = bool_
+
 install_homes()
 
 __all__ = [
+    "constexpr",
+    "vmap",
     "COMPATIBLE",
     "JitConfig",
     "LAX",

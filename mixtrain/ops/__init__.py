@@ -92,6 +92,19 @@ from mixtrain.ops.unary import (
     logical_not, nan_to_num, neg, negative, reciprocal, round, rsqrt, sign, sin, sinc, sinh, sqrt, square, tan,
     trunc,
 )
+from mixtrain.ops.updates import (
+    Adam, AdamWeightDecay, ApplyAdaMax, ApplyAdadelta, ApplyAdagrad, ApplyAdagradV2, ApplyGradientDescent,
+    ApplyMomentum, ApplyRMSProp, SGD,
+)
+from mixtrain.ops.clip import (
+    clip_by_global_norm, clip_by_norm,
+)
+from mixtrain.ops.dropout import (
+    Dropout, Dropout2D, Dropout3D, dropout, dropout1d, dropout2d, dropout3d,
+)
+from mixtrain.ops.normalize import (
+    L2Normalize, LayerNorm, batch_norm, group_norm, layer_norm,
+)
 from mixtrain.ops.numeric import (
     BitwiseAnd, BitwiseOr, BitwiseXor, Digamma, Eps, Erfinv, Fmax, Fmin, Gcd, Heaviside, Invert, Lcm, LeftShift,
     Lgamma, Logit, Mvlgamma, NextAfter, RightShift, TruncateMod, Xlogy, angle, bitwise_left_shift,
@@ -103,9 +116,10 @@ from mixtrain.ops.numeric import (
 )
 from mixtrain.ops.linear_algebra import (
     Cholesky, Cross, Ger, LogMatrixDeterminant, LpNorm, MatrixBandPart, MatrixDeterminant, MatrixInverse,
-    MatrixPower, addbmm, addmv, addr, adjoint, batch_dot, bidense, block_diag, cdist, cholesky, cholesky_inverse,
-    cholesky_solve, cosine_similarity, cross, dense, det, dist, ger, inner, inverse, kron, logdet, lstsq,
-    matrix_band_part, matrix_norm, matrix_power, matrix_solve, pinv, qr, slogdet, svd, trace, vecdot, vector_norm,
+    MatrixPower, MatrixSolve, Qr, addbmm, addmv, addr, adjoint, batch_dot, bidense, block_diag, cdist, cholesky,
+    cholesky_inverse, cholesky_solve, cosine_similarity, cross, dense, det, dist, ger, inner, inverse, kron,
+    logdet, lstsq, matrix_band_part, matrix_norm, matrix_power, matrix_solve, pinv, qr, slogdet, svd, trace,
+    vecdot, vector_norm,
 )
 from mixtrain.ops.statistics import (
     Cummax, Cummin, InTopK, SearchSorted, aminmax, argwhere, bincount, bucketize, cov, cummax, cummin, histc,
@@ -125,26 +139,13 @@ from mixtrain.ops.places import (
     unique_with_pad, unsorted_segment_max, unsorted_segment_min, unsorted_segment_prod, unsorted_segment_sum,
     vsplit,
 )
-from mixtrain.ops.updates import (
-    Adam, AdamWeightDecay, ApplyAdaMax, ApplyAdadelta, ApplyAdagrad, ApplyAdagradV2, ApplyGradientDescent,
-    ApplyMomentum, ApplyRMSProp, SGD,
-)
-from mixtrain.ops.clip import (
-    clip_by_global_norm, clip_by_norm,
-)
-from mixtrain.ops.dropout import (
-    Dropout, Dropout2D, Dropout3D, dropout, dropout1d, dropout2d, dropout3d,
-)
-from mixtrain.ops.control import (
-    Depend, Partial, Print, constexpr, depend, get_grad, partial, print_,
-)
-from mixtrain.ops.normalize import (
-    L2Normalize, LayerNorm, batch_norm, group_norm, layer_norm,
-)
 from mixtrain.ops.layouts import (
     DepthToSpace, SpaceToDepth, atleast_1d, atleast_2d, atleast_3d, bartlett_window, blackman_window,
     cartesian_prod, channel_shuffle, column_stack, combinations, dstack, hamming_window, hann_window, logspace,
     pixel_shuffle, pixel_unshuffle, sequence_mask, tril_indices, triu_indices, vander, view_as,
+)
+from mixtrain.ops.control import (
+    Depend, Partial, Print, constexpr, depend, get_grad, partial, print_, vmap,
 )
 from mixtrain.ops.operator import make_operators as _make_operators
 from mixtrain.ops.value_and_grad import grad, stop_gradient, value_and_grad
@@ -165,16 +166,16 @@ __all__ = [
     "LayerNorm", "Lcm", "LeftShift", "Less", "LessEqual", "Lgamma", "LinSpace", "Log", "Log1p",
     "LogMatrixDeterminant", "LogSigmoid", "LogSoftmax", "LogicalAnd", "LogicalNot", "LogicalOr", "LogicalXor",
     "Logit", "LpNorm", "Map", "MaskedFill", "MaskedSelect", "MatMul", "MatrixBandPart", "MatrixDeterminant",
-    "MatrixInverse", "MatrixPower", "MaxPool", "MaxPoolWithArgmax", "Maximum", "Meshgrid", "Minimum", "MirrorPad",
-    "Mish", "Mod", "Mul", "MultitypeFuncGraph", "Mvlgamma", "NLLLoss", "NMSWithMask", "Neg", "NextAfter", "NotEqual",
-    "OneHot", "Ones", "OnesLike", "PReLU", "Pad", "Partial", "Pow", "Primitive", "Print", "ROIAlign", "Range", "Rank",
-    "ReLU", "ReLU6", "RealDiv", "Reciprocal", "ReduceAll", "ReduceAny", "ReduceMax", "ReduceMean", "ReduceMin",
-    "ReduceOp", "ReduceProd", "ReduceScatter", "ReduceSum", "Reshape", "ResizeBilinear", "ResizeNearestNeighbor",
-    "ReverseV2", "RightShift", "Rint", "Round", "Rsqrt", "SGD", "ScalarCast", "ScalarSummary", "ScalarToArray",
-    "ScalarToTensor", "ScatterAdd", "ScatterDiv", "ScatterMax", "ScatterMin", "ScatterMul", "ScatterNd",
-    "ScatterNdAdd", "ScatterNdDiv", "ScatterNdMax", "ScatterNdMin", "ScatterNdMul", "ScatterNdSub", "ScatterNdUpdate",
-    "ScatterSub", "ScatterUpdate", "SeLU", "SearchSorted", "Select", "Shape", "Sigmoid",
-    "SigmoidCrossEntropyWithLogits", "Sign", "Sin", "Sinh", "Size", "Slice", "SmoothL1Loss", "Softmax",
+    "MatrixInverse", "MatrixPower", "MatrixSolve", "MaxPool", "MaxPoolWithArgmax", "Maximum", "Meshgrid", "Minimum",
+    "MirrorPad", "Mish", "Mod", "Mul", "MultitypeFuncGraph", "Mvlgamma", "NLLLoss", "NMSWithMask", "Neg", "NextAfter",
+    "NotEqual", "OneHot", "Ones", "OnesLike", "PReLU", "Pad", "Partial", "Pow", "Primitive", "Print", "Qr",
+    "ROIAlign", "Range", "Rank", "ReLU", "ReLU6", "RealDiv", "Reciprocal", "ReduceAll", "ReduceAny", "ReduceMax",
+    "ReduceMean", "ReduceMin", "ReduceOp", "ReduceProd", "ReduceScatter", "ReduceSum", "Reshape", "ResizeBilinear",
+    "ResizeNearestNeighbor", "ReverseV2", "RightShift", "Rint", "Round", "Rsqrt", "SGD", "ScalarCast",
+    "ScalarSummary", "ScalarToArray", "ScalarToTensor", "ScatterAdd", "ScatterDiv", "ScatterMax", "ScatterMin",
+    "ScatterMul", "ScatterNd", "ScatterNdAdd", "ScatterNdDiv", "ScatterNdMax", "ScatterNdMin", "ScatterNdMul",
+    "ScatterNdSub", "ScatterNdUpdate", "ScatterSub", "ScatterUpdate", "SeLU", "SearchSorted", "Select", "Shape",
+    "Sigmoid", "SigmoidCrossEntropyWithLogits", "Sign", "Sin", "Sinh", "Size", "Slice", "SmoothL1Loss", "Softmax",
     "SoftmaxCrossEntropyWithLogits", "Softplus", "Softsign", "Sort", "SpaceToDepth",
     "SparseSoftmaxCrossEntropyWithLogits", "Split", "Sqrt", "Square", "SquaredDifference", "Squeeze", "Stack",
     "StandardNormal", "StridedSlice", "Sub", "Tan", "Tanh", "TensorAdd", "TensorScatterAdd", "TensorScatterDiv",
@@ -231,8 +232,8 @@ __all__ = [
     "trapz", "tril", "tril_indices", "triu", "triu_indices", "true_divide", "trunc", "truncate_div", "truncate_mod",
     "tuple_to_array", "unbind", "uniform", "unique", "unique_consecutive", "unique_with_pad", "unsorted_segment_max",
     "unsorted_segment_min", "unsorted_segment_prod", "unsorted_segment_sum", "unsqueeze", "unstack", "value_and_grad",
-    "vander", "var", "var_mean", "vecdot", "vector_norm", "view_as", "vsplit", "vstack", "where", "xdivy", "xlogy",
-    "zeros", "zeros_like",
+    "vander", "var", "var_mean", "vecdot", "vector_norm", "view_as", "vmap", "vsplit", "vstack", "where", "xdivy",
+    "xlogy", "zeros", "zeros_like",
 ]
 
 _make_operators(__all__)

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
+from mixtrain.boundary import running, settled, wrapped
 from mixtrain.ops.primitive import Primitive, primitive
 
 
@@ -134,6 +135,44 @@ def get_grad(gradients: Any, identifier: Any) -> Any:
         "get_grad", "identifier must be one that gradients were taken of", wanted,
         "grad(..., return_ids=True) of this input or Parameter",
     )
+
+
+def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+    """Return a function that computes `fn` for every slice of its arguments.
+
+    Args:
+        fn: A function of tensors, or a Cell.
+        in_axes: The axis of each argument along which the slices lie; None for one that is the same for all.
+        out_axes: Where that axis is in the results.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> x = mixtrain.Tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> mixtrain.vmap(lambda row: (row * row).sum())(x).asnumpy().tolist()
+        [5.0, 25.0]
+
+    Source: MindSpore, `mindspore.vmap`.
+    """
+
+    def mapped(*args: Any) -> Any:
+        axes = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
+        held = [settled(value) for value in args]
+        sliced = [
+            keras.tree.map_structure(lambda leaf, n=axis: keras.ops.moveaxis(backend.to_tensor(leaf), n, 0), value)
+            for value, axis in zip(held, axes, strict=True) if axis is not None
+        ]
+
+        def of_slices(parts: Any) -> Any:
+            given = iter(parts)
+            values = [value if axis is None else next(given) for value, axis in zip(held, axes, strict=True)]
+            with running("tensors"):
+                return settled(fn(*wrapped(values)))
+
+        found = keras.ops.vectorized_map(of_slices, tuple(sliced))
+        places = keras.tree.map_structure(lambda _: out_axes, found) if isinstance(out_axes, int) else out_axes
+        return wrapped(keras.tree.map_structure(lambda leaf, n: keras.ops.moveaxis(leaf, 0, n), found, places))
+
+    return mapped
 
 
 def _pairs(gradients: Any) -> list[tuple[Any, Any]]:

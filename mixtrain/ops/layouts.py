@@ -91,7 +91,8 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
 
     Source: MindSpore, `mindspore.ops.pixel_shuffle`.
     """
-    x, r = tensor("ops.pixel_shuffle", input), checks.integer("ops.pixel_shuffle", "upscale_factor", upscale_factor)
+    where = "ops.pixel_shuffle"
+    x, r = tensor(where, input), checks.integer(where, "upscale_factor", upscale_factor, at_least=1)
     *ahead, channels, height, width = x.shape
     parts = keras.ops.reshape(x, (*ahead, channels // r**2, r, r, height, width))
     n = len(ahead)
@@ -105,7 +106,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     Source: MindSpore, `mindspore.ops.pixel_unshuffle`.
     """
     where = "ops.pixel_unshuffle"
-    x, r = tensor(where, input), checks.integer(where, "downscale_factor", downscale_factor)
+    x, r = tensor(where, input), checks.integer(where, "downscale_factor", downscale_factor, at_least=1)
     *ahead, channels, height, width = x.shape
     parts = keras.ops.reshape(x, (*ahead, channels, height // r, r, width // r, r))
     n = len(ahead)

@@ -97,7 +97,7 @@ def batch_dot(x1: Any, x2: Any, axes: Any = None) -> Any:
 
     Source: MindSpore, `mindspore.ops.batch_dot`.
     """
-    x, y = pair("ops.batch_dot", x1, x2)
+    x, y = as_floats("ops.batch_dot", x1), as_floats("ops.batch_dot", x2)
     if axes is None:
         axes = (rank_of(x) - 1, 1 if rank_of(y) == 2 else rank_of(y) - 2)
     first, second = (axes, axes) if isinstance(axes, int) else axes
@@ -299,7 +299,6 @@ def matrix_band_part(x: Any, lower: int, upper: int) -> Any:
 
 
 Ger: Final = primitive("Ger", ger)
-MatrixInverse: Final = primitive("MatrixInverse", inverse)
 MatrixDeterminant: Final = primitive("MatrixDeterminant", det)
 LogMatrixDeterminant: Final = primitive("LogMatrixDeterminant", slogdet)
 MatrixBandPart: Final = primitive("MatrixBandPart", matrix_band_part)
@@ -333,3 +332,43 @@ class LpNorm(Primitive):
         axis = tuple(self.axis) if isinstance(self.axis, (list, tuple)) else self.axis
         total = keras.ops.sum(keras.ops.power(x, self.p), axis=axis, keepdims=self.keep_dims)
         return keras.ops.maximum(keras.ops.power(total, 1 / self.p), self.epsilon)
+
+
+class MatrixInverse(Primitive):
+    """`inverse`, with `adjoint` of the transpose. Example: ``ops.MatrixInverse()(x)``.
+
+    Source: MindSpore, `mindspore.ops.MatrixInverse`.
+    """
+
+    def __init__(self, adjoint: bool = False) -> None:
+        super().__init__()
+        self.adjoint = adjoint
+
+    def __call__(self, x: Any) -> Any:
+        found = inverse(x)
+        return keras.ops.swapaxes(found, -1, -2) if self.adjoint else found
+
+
+class MatrixSolve(Primitive):
+    """`matrix_solve`, with `adjoint` of the transpose. Example: ``ops.MatrixSolve()(matrix, rhs)``.
+
+    Source: MindSpore, `mindspore.ops.MatrixSolve`.
+    """
+
+    def __init__(self, adjoint: bool = False) -> None:
+        super().__init__()
+        self.adjoint = adjoint
+
+    def __call__(self, matrix: Any, rhs: Any) -> Any:
+        return matrix_solve(matrix, rhs, self.adjoint)
+
+
+class Qr(Primitive):
+    """`qr`, with all columns where `full_matrices`. Example: ``ops.Qr()(x)``. Source: MindSpore, `mindspore.ops.Qr`."""
+
+    def __init__(self, full_matrices: bool = False) -> None:
+        super().__init__()
+        self.full_matrices = full_matrices
+
+    def __call__(self, x: Any) -> tuple[Any, Any]:
+        return qr(x, "complete" if self.full_matrices else "reduced")

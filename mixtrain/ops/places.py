@@ -13,7 +13,7 @@ from mixtrain.ops.indexing import places, read, scattered, written
 from mixtrain.ops.inputs import axis_of, rank_of, tensor
 from mixtrain.ops.joining import concat, known_size
 from mixtrain.ops.ordering import unique
-from mixtrain.ops.primitive import primitive
+from mixtrain.ops.primitive import Primitive, primitive
 from mixtrain.ops.state import assign
 
 
@@ -423,27 +423,40 @@ unsorted_segment_min: Final = _segments("min")
 unsorted_segment_prod: Final = _segments("prod")
 unsorted_segment_sum: Final = _segments("sum")
 
+
+def _locking(name: str, function: Callable[..., Any]) -> type[Primitive]:
+    """Return the class of a primitive that takes `use_locking`, which has no effect."""
+
+    def start(self: Any, use_locking: bool = False) -> None:
+        Primitive.__init__(self)
+
+    made = primitive(name, function)
+    return type(name, (made,), {
+        "__init__": start, "__doc__": f"{made.__doc__} `use_locking` is accepted.", "__module__": __name__,
+    })
+
+
 TensorScatterAdd: Final = primitive("TensorScatterAdd", tensor_scatter_add)
-ScatterAdd: Final = primitive("ScatterAdd", scatter_add)
-ScatterNdAdd: Final = primitive("ScatterNdAdd", scatter_nd_add)
+ScatterAdd: Final = _locking("ScatterAdd", scatter_add)
+ScatterNdAdd: Final = _locking("ScatterNdAdd", scatter_nd_add)
 TensorScatterSub: Final = primitive("TensorScatterSub", tensor_scatter_sub)
-ScatterSub: Final = primitive("ScatterSub", scatter_sub)
-ScatterNdSub: Final = primitive("ScatterNdSub", scatter_nd_sub)
+ScatterSub: Final = _locking("ScatterSub", scatter_sub)
+ScatterNdSub: Final = _locking("ScatterNdSub", scatter_nd_sub)
 TensorScatterMul: Final = primitive("TensorScatterMul", tensor_scatter_mul)
-ScatterMul: Final = primitive("ScatterMul", scatter_mul)
-ScatterNdMul: Final = primitive("ScatterNdMul", scatter_nd_mul)
+ScatterMul: Final = _locking("ScatterMul", scatter_mul)
+ScatterNdMul: Final = _locking("ScatterNdMul", scatter_nd_mul)
 TensorScatterDiv: Final = primitive("TensorScatterDiv", tensor_scatter_div)
-ScatterDiv: Final = primitive("ScatterDiv", scatter_div)
-ScatterNdDiv: Final = primitive("ScatterNdDiv", scatter_nd_div)
+ScatterDiv: Final = _locking("ScatterDiv", scatter_div)
+ScatterNdDiv: Final = _locking("ScatterNdDiv", scatter_nd_div)
 TensorScatterMax: Final = primitive("TensorScatterMax", tensor_scatter_max)
-ScatterMax: Final = primitive("ScatterMax", scatter_max)
-ScatterNdMax: Final = primitive("ScatterNdMax", scatter_nd_max)
+ScatterMax: Final = _locking("ScatterMax", scatter_max)
+ScatterNdMax: Final = _locking("ScatterNdMax", scatter_nd_max)
 TensorScatterMin: Final = primitive("TensorScatterMin", tensor_scatter_min)
-ScatterMin: Final = primitive("ScatterMin", scatter_min)
-ScatterNdMin: Final = primitive("ScatterNdMin", scatter_nd_min)
+ScatterMin: Final = _locking("ScatterMin", scatter_min)
+ScatterNdMin: Final = _locking("ScatterNdMin", scatter_nd_min)
 TensorScatterUpdate: Final = primitive("TensorScatterUpdate", tensor_scatter_update)
-ScatterUpdate: Final = primitive("ScatterUpdate", scatter_update)
-ScatterNdUpdate: Final = primitive("ScatterNdUpdate", scatter_nd_update)
+ScatterUpdate: Final = _locking("ScatterUpdate", scatter_update)
+ScatterNdUpdate: Final = _locking("ScatterNdUpdate", scatter_nd_update)
 UnsortedSegmentMax: Final = primitive("UnsortedSegmentMax", unsorted_segment_max)
 UnsortedSegmentMin: Final = primitive("UnsortedSegmentMin", unsorted_segment_min)
 UnsortedSegmentProd: Final = primitive("UnsortedSegmentProd", unsorted_segment_prod)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import keras
 
@@ -11,7 +11,7 @@ from mixtrain.dtype import bool_
 from mixtrain.ops.extremes import amax, amin
 from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of, tensor
 from mixtrain.ops.ordering import sort
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.primitive import Primitive
 
 
 def aminmax(input: Any, *, axis: Any = 0, keepdims: bool = False) -> tuple[Any, Any]:
@@ -19,7 +19,10 @@ def aminmax(input: Any, *, axis: Any = 0, keepdims: bool = False) -> tuple[Any, 
 
     Source: MindSpore, `mindspore.ops.aminmax`.
     """
-    return amin(input, axis, keepdims), amax(input, axis, keepdims)
+    x = tensor("ops.aminmax", input)
+    if rank_of(x) == 0:
+        return x, x
+    return amin(x, axis, keepdims), amax(x, axis, keepdims)
 
 
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
@@ -213,7 +216,9 @@ def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Any:
     Source: MindSpore, `mindspore.ops.bucketize`.
     """
     ends = tensor("ops.bucketize", list(boundaries) if isinstance(boundaries, (list, tuple)) else boundaries)
-    return searchsorted(keras.ops.cast(ends, "float32"), input, out_int32=True, right=right)
+    sought = tensor("ops.bucketize", input)
+    found = searchsorted(keras.ops.cast(ends, "float32"), keras.ops.reshape(sought, (-1,)), out_int32=True, right=right)
+    return keras.ops.reshape(found, sought.shape)
 
 
 def msort(input: Any) -> Any:
@@ -249,8 +254,22 @@ def intopk(x1: Any, x2: Any, k: int) -> Any:
     return keras.ops.sum(keras.ops.cast(scores > own, "int32"), axis=1) < k
 
 
-Cummax: Final = primitive("Cummax", cummax)
-Cummin: Final = primitive("Cummin", cummin)
+class Cummin(Primitive):
+    """`cummin` along `axis`. Example: ``ops.Cummin(0)(x)``. Source: MindSpore, `mindspore.ops.Cummin`."""
+
+    def __init__(self, axis: int) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def __call__(self, input: Any) -> tuple[Any, Any]:
+        return cummin(input, self.axis)
+
+
+class Cummax(Cummin):
+    """`cummax` along `axis`. Example: ``ops.Cummax(0)(x)``. Source: MindSpore, `mindspore.ops.Cummax`."""
+
+    def __call__(self, input: Any) -> tuple[Any, Any]:
+        return cummax(input, self.axis)
 
 
 class InTopK(Primitive):

@@ -155,11 +155,12 @@ def run(name: str, text: str, package: str, folder: pathlib.Path) -> dict[str, A
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether two outputs say the same: words but for spaces and line ends, numbers within 1e-3."""
+    """Whether two outputs say the same: words but for spaces and line ends, numbers within 2e-3."""
+    one, other = (re.sub(r"\bmixtrain\b", "mindspore", text) for text in (one, other))
     words = [re.sub(r"[\s,]+", "", _NUMBER.sub("#", text)) for text in (one, other)]
     numbers = [[float(number) for number in _NUMBER.findall(text)] for text in (one, other)]
     return words[0] == words[1] and all(
-        a == b or a != a and b != b or abs(a - b) <= 1e-3 * max(abs(a), abs(b)) + 1e-5
+        a == b or a != a and b != b or abs(a - b) <= 2e-3 * max(abs(a), abs(b)) + 1e-5
         for a, b in zip(*numbers, strict=True)
     )
 

@@ -30,6 +30,7 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         ), _PARALLEL),
         **dict.fromkeys(("obfuscate_ckpt", "load_obf_params_into_net", "obfuscate_model"), _CRYPTO),
         **dict.fromkeys(("Symbol", "set_dump", "DatasetHelper", "connect_network_with_dataset"), _COMPILER),
+        **dict.fromkeys(("complex64", "complex128"), "complex numbers are not held. Write real and imaginary parts"),
         "export_split_mindir": "MINDIR graphs are not written. Write export(..., file_format=\"SAVED_MODEL\")",
     },
     "mixtrain.ops": {
