@@ -17,6 +17,7 @@ from mixtrain.ops.array import (
     permute, ravel, reshape, reverse, roll, squeeze, swapaxes, swapdims, t, transpose, unsqueeze,
 )
 from mixtrain.ops.boxes import IOU, BoundingBoxDecode, BoundingBoxEncode, CheckValid, iou
+from mixtrain.ops.clip import clip_by_global_norm, clip_by_norm
 from mixtrain.ops.collective import AllGather, AllReduce, Broadcast, ReduceOp, ReduceScatter
 from mixtrain.ops.comparison import (
     ApproximateEqual, Equal, EqualCount, Greater, GreaterEqual, Less, LessEqual, LogicalAnd, LogicalOr, LogicalXor,
@@ -95,9 +96,6 @@ from mixtrain.ops.unary import (
 from mixtrain.ops.updates import (
     Adam, AdamWeightDecay, ApplyAdaMax, ApplyAdadelta, ApplyAdagrad, ApplyAdagradV2, ApplyGradientDescent,
     ApplyMomentum, ApplyRMSProp, SGD,
-)
-from mixtrain.ops.clip import (
-    clip_by_global_norm, clip_by_norm,
 )
 from mixtrain.ops.dropout import (
     Dropout, Dropout2D, Dropout3D, dropout, dropout1d, dropout2d, dropout3d,

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.dtype import as_dtype, float32, int64
+from mixtrain.dtype import DType, as_dtype, float32, float64, int64
 from mixtrain.ops.array import reshape
 from mixtrain.ops.facts import shape
 from mixtrain.ops.inputs import rank_of, tensor
@@ -218,13 +218,15 @@ def logspace(start: Any, end: Any, steps: int, base: Any = 10, *, dtype: Any = f
     return keras.ops.cast(keras.ops.power(float(base), keras.ops.linspace(*ends, int(steps))), as_dtype(dtype))
 
 
-def _window(name: str, terms: Callable[..., np.ndarray], words: str) -> Callable[..., Any]:
+def _window(
+    name: str, terms: Callable[..., np.ndarray], words: str, usual: DType = float32
+) -> Callable[..., Any]:
     def values(window_length: int, periodic: bool = True, *shape: float, dtype: Any = None, **named: float) -> Any:
         length = int(np.asarray(backend.to_numpy(tensor(f"ops.{name}", window_length))))
         if length <= 1:
-            return keras.ops.ones((length,), as_dtype(dtype or float32))
+            return keras.ops.ones((length,), backend.held_format(as_dtype(dtype or usual)))
         turn = np.arange(length) / (length if periodic else length - 1)
-        return backend.to_tensor(terms(turn, *shape, **named).astype(np.float32), as_dtype(dtype or float32))
+        return backend.to_tensor(terms(turn, *shape, **named), backend.held_format(as_dtype(dtype or usual)))
 
     values.__name__ = values.__qualname__ = name
     values.__doc__ = (
@@ -234,7 +236,10 @@ def _window(name: str, terms: Callable[..., np.ndarray], words: str) -> Callable
     return values
 
 
-hann_window: Final = _window("hann_window", lambda t: 0.5 - 0.5 * np.cos(2 * math.pi * t), "Hann's window")
+# Without a dtype this one is float64, as in MindSpore.
+hann_window: Final = _window(
+    "hann_window", lambda t: 0.5 - 0.5 * np.cos(2 * math.pi * t), "Hann's window", float64
+)
 hamming_window: Final = _window(
     "hamming_window", lambda t, alpha=0.54, beta=0.46: alpha - beta * np.cos(2 * math.pi * t), "Hamming's window"
 )

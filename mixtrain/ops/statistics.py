@@ -202,7 +202,7 @@ def searchsorted(
         x = keras.ops.take_along_axis(x, tensor(where, sorter), axis=-1)
     sought = keras.ops.cast(tensor(where, values), x.dtype)
     after = right or side == "right"
-    if rank_of(x) == 1 and rank_of(sought):
+    if rank_of(x) == rank_of(sought) == 1:
         found = keras.ops.searchsorted(x, sought, side="right" if after else "left")
     else:
         below = (x[..., None, :] <= sought[..., None]) if after else (x[..., None, :] < sought[..., None])

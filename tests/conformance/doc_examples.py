@@ -102,7 +102,9 @@ def documented() -> Iterator[tuple[str, str]]:
 
 def swap(source: str) -> str:
     """Return a source that imports `mixtrain` wherever it imported `mindspore`."""
-    source = re.sub(r"^([ \t]*)import mindspore(?=[ \t]*(?:$|#))", r"\1import mixtrain as mindspore", source, flags=re.M)
+    source = re.sub(
+        r"^([ \t]*)import mindspore(?=[ \t]*(?:$|#))", r"\1import mixtrain as mindspore", source, flags=re.M
+    )
     source = re.sub(r"^([ \t]*)import mindspore\.([\w.]+)[ \t]+as\b", r"\1import mixtrain.\2 as", source, flags=re.M)
     source = re.sub(
         r"^([ \t]*)import mindspore\.([\w.]+)[ \t]*$", r"\1import mixtrain as mindspore; import mixtrain.\2", source,
@@ -130,7 +132,8 @@ def run(name: str, text: str, package: str, folder: pathlib.Path) -> dict[str, A
     module = types.ModuleType(path.stem)
     module.__file__ = str(path)
     sys.modules[path.stem] = module
-    result: dict[str, Any] = {"name": name, "printed": [], "wanted": [example.want for example in examples], "error": ""}
+    wanted = [example.want for example in examples]
+    result: dict[str, Any] = {"name": name, "printed": [], "wanted": wanted, "error": ""}
     exec(compile(preamble, str(path), "exec"), vars(module))  # noqa: S102
     line = preamble.count("\n")
     signal.signal(signal.SIGALRM, _late)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
+from mixtrain import Parameter, Tensor
 from mixtrain.optim import SGD, LearningRateSchedule, Momentum
 from tests.optim.setting import parameter, tensors, values
 
@@ -100,7 +102,7 @@ def test_groups_that_make_no_sense_are_refused(groups: list[Any], message: str) 
 
 
 def test_the_gradients_of_a_centralized_group_lose_their_mean_over_each_output() -> None:
-    # Measured on MindSpore 2.10; a second axis that is no multiple of 16 is left alone there too.
+    # By the definition of MindSpore 2.10, where a second axis that is no multiple of 16 is left alone too.
     wide = Parameter(np.zeros((2, 16), np.float32), name="wide")
     narrow = Parameter(np.zeros((2, 3), np.float32), name="narrow")
     groups = [{"params": [wide, narrow], "grad_centralization": True}]

@@ -129,9 +129,9 @@ class ReflectionPad2d(_Reflected):
 
 
 class ReflectionPad3d(_Reflected):
-    """Pad the last three axes with mirrored elements; `padding` is an int or six. Example: ``nn.ReflectionPad3d(1)(x)``.
+    """Pad the last three axes with mirrored elements; `padding` is an int or six.
 
-    Source: MindSpore, `mindspore.nn.ReflectionPad3d`.
+    Example: ``nn.ReflectionPad3d(1)(x)``. Source: MindSpore, `mindspore.nn.ReflectionPad3d`.
     """
 
     _axes = 3
