@@ -89,7 +89,8 @@ def _narrow(array: np.ndarray) -> np.ndarray:
 def _named(name: str, compute: _Function) -> _Function:
     compute.__name__ = compute.__qualname__ = name
     compute.__doc__ = (
-        f"NumPy's `{name}`, of Tensors. Example: ``mixtrain.numpy.{name}(...)``. "
+        f"NumPy's `{name}`, of Tensors or of `arrays` of them; `dtype` is that of the result. "
+        f"Example: ``mixtrain.numpy.{name}(...)``. "
         f"Source: NumPy; MindSpore, `mindspore.numpy.{name}`."
     )
     return operator(name, compute)
@@ -136,7 +137,7 @@ def _tensors(value: Any) -> Any:
 
 
 def _on_host(name: str) -> _Function:
-    function = {"in1d": np.isin, "matrix_power": np.linalg.matrix_power}.get(name) or getattr(np, name)
+    function: _Function = {"in1d": np.isin, "matrix_power": np.linalg.matrix_power}.get(name) or getattr(np, name)
 
     def compute(*args: Any, **kwargs: Any) -> Any:
         known, named = keras.tree.map_structure(_known, settled((args, kwargs)))
@@ -218,8 +219,9 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = float32) -> Any:
 
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Any:
     """Numbers from `start` (or 0) to `stop` by `step`, in `dtype`. Source: MindSpore, `mindspore.numpy.arange`."""
-    ends = [value for value in (0, start) if stop is None] or [start, stop]
-    found = _narrow(np.arange(*map(_known, settled(ends)), 1 if step is None else _known(settled(step))))
+    first, last = (0, start) if stop is None else (start, stop)
+    given: Any = [_known(settled(value)) for value in (first, last, 1 if step is None else step)]
+    found = _narrow(np.arange(*given))
     return Tensor(found if dtype is None else found.astype(as_dtype(dtype)))
 
 
@@ -232,7 +234,7 @@ def _spaced(name: str) -> _Function:
 
     compute.__name__ = compute.__qualname__ = name
     compute.__doc__ = (
-        f"NumPy's `{name}`: `num` numbers from `start` to `stop`. Example: ``mixtrain.numpy.{name}(0, 1, 5)``. "
+        f"NumPy's `{name}`: `num` numbers from `start` to `stop`, in `dtype`. Example: ``mixtrain.numpy.{name}(0, 1, 5)``. "
         f"Source: MindSpore, `mindspore.numpy.{name}`."
     )
     return compute
@@ -294,7 +296,8 @@ def randint(minval: int, maxval: int | None = None, shape: Any = None, dtype: An
 
 def result_type(*arrays_and_dtypes: Any) -> Any:
     """The dtype in which `arrays_and_dtypes` meet. Source: MindSpore, `mindspore.numpy.result_type`."""
-    dtypes = [getattr(settled(one), "dtype", one) for one in arrays_and_dtypes]
+    given = map(settled, arrays_and_dtypes)
+    dtypes = [one if isinstance(one, type) else getattr(one, "dtype", one) for one in given]
     dtypes = [np.dtype(one).name if isinstance(one, str) else one for one in dtypes]
     dtypes = [type(one) if isinstance(one, (bool, int, float)) else one for one in dtypes]
     return as_dtype(keras.backend.result_type(*dtypes))

@@ -14,14 +14,14 @@ _PARALLEL: Final = "there is one device. Write the script without it"
 _MINDRECORD: Final = "MindRecord files are not read or written. Write TFRecordDataset, or NumPy files"
 _COMPILER: Final = "it belongs to MindSpore's own compiler. Write mixtrain.jit"
 _KERNEL: Final = "it makes kernels for MindSpore's own runtime. Write the function in mixtrain.ops or keras.ops"
-_CRYPTO: Final = "files are not encrypted or obfuscated. Encrypt the file with a tool of your own"
+_CRYPTO: Final = "files are not encrypted or obfuscated. Write the plain file, and encrypt it with a tool of yours"
 _PROFILE: Final = "MindSpore's profiler does not see these backends. Write TensorFlow's or JAX's own profiler"
 
 # By module, then by name; "*" is for every other public name of a module that is here for its refusals alone.
 REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
     "mixtrain": {
         **dict.fromkeys(("CSRTensor", "COOTensor", "RowTensor", "SparseTensor", "RowTensorInner"), _SPARSE),
-        **dict.fromkeys(("Profiler", "profiler"), _PROFILE),
+        "Profiler": _PROFILE,
         **dict.fromkeys((
             "transform_checkpoints", "transform_checkpoint_by_rank", "merge_pipeline_strategys",
             "rank_list_for_transform",

@@ -14,6 +14,11 @@ from mixtrain.boundary import settled
 from mixtrain.common.tensor import Tensor
 from mixtrain.experimental.optim.optimizer import Optimizer
 
+__all__ = [
+    "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR", "LRScheduler",
+    "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "PolynomialLR", "ReduceLROnPlateau", "SequentialLR",
+    "StepLR",
+]
 _Rates = list[float]
 
 

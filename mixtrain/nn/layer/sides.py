@@ -35,7 +35,7 @@ class _Sides(Cell):
                 name_of(self), f"the input must have at least {self._axes} axes", tuple(x.shape), "a larger input"
             )
         pairs = [(0, 0)] * (axes - self._axes)
-        pairs += [self.padding[2 * n : 2 * n + 2] for n in reversed(range(self._axes))]
+        pairs += [(self.padding[2 * n], self.padding[2 * n + 1]) for n in reversed(range(self._axes))]
         for axis, (before, after) in enumerate(pairs):
             if before < 0 or after < 0:
                 places = keras.ops.arange(max(-before, 0), x.shape[axis] - max(-after, 0))

@@ -25,7 +25,8 @@ def network_and_inputs(**options: bool) -> tuple[nn.MultiheadAttention, list[Ten
     rng = np.random.default_rng(3)
     net = nn.MultiheadAttention(4, 2, **options)
     for parameter, shape in (
-        (net.in_proj_weight, (12, 4)), (net.in_proj_bias, (12,)), (net.out_proj.weight, (4, 4)), (net.out_proj.bias, (4,))
+        (net.in_proj_weight, (12, 4)), (net.in_proj_bias, (12,)), (net.out_proj.weight, (4, 4)),
+        (net.out_proj.bias, (4,)),
     ):
         parameter.set_data(Tensor(rng.standard_normal(shape).astype(np.float32)))
     return net, [Tensor(rng.standard_normal((n, 2, 4)).astype(np.float32)) for n in (3, 2, 2)]
