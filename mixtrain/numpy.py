@@ -137,7 +137,8 @@ def _tensors(value: Any) -> Any:
 
 
 def _on_host(name: str) -> _Function:
-    function: _Function = {"in1d": np.isin, "matrix_power": np.linalg.matrix_power}.get(name) or getattr(np, name)
+    elsewhere: dict[str, Any] = {"in1d": np.isin, "matrix_power": np.linalg.matrix_power}
+    function = elsewhere.get(name) or getattr(np, name)
 
     def compute(*args: Any, **kwargs: Any) -> Any:
         known, named = keras.tree.map_structure(_known, settled((args, kwargs)))
@@ -234,8 +235,8 @@ def _spaced(name: str) -> _Function:
 
     compute.__name__ = compute.__qualname__ = name
     compute.__doc__ = (
-        f"NumPy's `{name}`: `num` numbers from `start` to `stop`, in `dtype`. Example: ``mixtrain.numpy.{name}(0, 1, 5)``. "
-        f"Source: MindSpore, `mindspore.numpy.{name}`."
+        f"NumPy's `{name}`: `num` numbers from `start` to `stop`, in `dtype`. "
+        f"Example: ``mixtrain.numpy.{name}(0, 1, 5)``. Source: MindSpore, `mindspore.numpy.{name}`."
     )
     return compute
 
