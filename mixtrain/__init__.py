@@ -11,12 +11,15 @@ _collects = gc.isenabled()
 gc.disable()
 try:
     from mixtrain import amp, common, communication, context, dataset, dtype, log, nn, ops, serialization, train
-    # Not among the names of `from mixtrain import *`, where it would take the place of Keras itself.
-    from mixtrain import keras  # noqa: F401
+    # Not among the names of `from mixtrain import *`, where they would take the place of Keras and NumPy themselves.
+    from mixtrain import experimental, keras, numpy  # noqa: F401
 finally:
     if _collects:
         gc.enable()
 
+from mixtrain.common.accepted import (
+    COMPATIBLE, LAX, STRICT, JitConfig, jit_class, lazy_inline, ms_class, mutable, no_inline, recompute,
+)
 from mixtrain.common.jit import jit, ms_function
 from mixtrain.common.parameter import Parameter, ParameterTuple
 from mixtrain.common.tensor import Tensor, from_numpy, tensor
@@ -39,6 +42,7 @@ from mixtrain.dtype import (
     bool_,
     double,
     dtype_to_nptype,
+    dtype_to_pytype,
     float16,
     float32,
     float64,
@@ -88,7 +92,7 @@ from mixtrain.nn.metrics import (
     rearrange_inputs,
 )
 from mixtrain.loss_scale.manager import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
-from mixtrain.ops import grad, is_tensor, value_and_grad
+from mixtrain.ops import constexpr, get_grad, grad, is_tensor, value_and_grad, vmap
 from mixtrain.precision.request import to_float
 from mixtrain.seed import get_seed, set_seed
 from mixtrain.serialization import (
@@ -122,9 +126,26 @@ from mixtrain.train.model import Model
 from mixtrain.train.run_context import RunContext
 from mixtrain.version import __version__
 
+# MindSpore's name for it; not among those of `from mixtrain import *`, where it would take the place of Python's.
+bool = bool_
+
 install_homes()
 
 __all__ = [
+    "constexpr",
+    "vmap",
+    "COMPATIBLE",
+    "JitConfig",
+    "LAX",
+    "STRICT",
+    "dtype_to_pytype",
+    "get_grad",
+    "jit_class",
+    "lazy_inline",
+    "ms_class",
+    "mutable",
+    "no_inline",
+    "recompute",
     "F1",
     "GRAPH_MODE",
     "MAE",

@@ -170,6 +170,22 @@ def promoted(first: Any, second: Any) -> DType:
     return as_dtype(f"int{min(64, max(_bits(signed), 2 * _bits(unsigned)))}")
 
 
+def dtype_to_pytype(type_: Any) -> type:
+    """Return the Python type of numbers of a format: bool, int or float.
+
+    Args:
+        type_: What `as_dtype` accepts.
+
+    Example:
+        >>> dtype_to_pytype(float16)
+        <class 'float'>
+
+    Source: MindSpore, `mindspore.dtype_to_pytype`.
+    """
+    dtype = as_dtype(type_)
+    return bool if dtype == bool_ else float if is_float(dtype) else int
+
+
 def dtype_to_nptype(type_: Any) -> type[np.generic]:
     """Return NumPy's type of a number format; bfloat16, which NumPy lacks, gives float32.
 

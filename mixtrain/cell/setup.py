@@ -52,6 +52,17 @@ class CellSetup(CellTree):
         """
         return self
 
+    def set_jit_config(self, jit_config: Any) -> None:
+        """Keep options of MindSpore's compiler, which change nothing here.
+
+        Args:
+            jit_config: A `JitConfig`.
+        """
+        object.__setattr__(self, "jit_config", jit_config)
+
+    def set_data_parallel(self) -> None:
+        """Do nothing: there is one device."""
+
     def set_comm_fusion(self: _CellT, fusion_type: int, recurse: bool = True) -> _CellT:
         """Return the cell: on one device no gradients are sent.
 

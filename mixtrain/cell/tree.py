@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, TypeVar
 
@@ -151,7 +152,7 @@ class CellTree:
 
     def name_cells(self) -> dict[str, Any]:
         """Return the direct child cells by name, each once."""
-        found: dict[str, Any] = {}
+        found: dict[str, Any] = OrderedDict()
         for name, cell in self._cells.items():
             if cell is not None and not any(cell is other for other in found.values()):
                 found[name] = cell
@@ -209,7 +210,7 @@ class CellTree:
 
     def parameters_dict(self, recurse: bool = True) -> dict[str, Any]:
         """Return the parameters by their names."""
-        return {parameter.name: parameter for parameter in self.get_parameters(expand=recurse)}
+        return OrderedDict((parameter.name, parameter) for parameter in self.get_parameters(expand=recurse))
 
     def update_parameters_name(self, prefix: str = "", recurse: bool = True) -> None:
         """Name every parameter `prefix` plus its path from this cell."""

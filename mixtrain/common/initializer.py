@@ -204,10 +204,106 @@ class Identity(Initializer):
         arr[...] = np.eye(*arr.shape)
 
 
+class Dirac(Initializer):
+    """Convolution weights that pass the input on, in each of `groups`. Example: ``Dirac(groups=2)``.
+
+    Source: MindSpore, `initializer.Dirac`.
+    """
+
+    def __init__(self, groups: int = 1) -> None:
+        super().__init__(groups=groups)
+        self.groups = checks.integer("Dirac", "groups", groups, at_least=1)
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        if not 3 <= arr.ndim <= 5 or arr.shape[0] % self.groups:
+            raise checks.fail_value(
+                "Dirac", f"the shape must have 3 to 5 axes, the first a multiple of {self.groups}", arr.shape,
+                "shape=(6, 4, 3, 3)",
+            )
+        arr.fill(0)
+        own = arr.shape[0] // self.groups
+        middle = tuple(size // 2 for size in arr.shape[2:])
+        for group in range(self.groups):
+            for channel in range(min(own, arr.shape[1])):
+                arr[(group * own + channel, channel, *middle)] = 1
+
+
+class Orthogonal(Initializer):
+    """Rows or columns of length `gain` at right angles. Example: ``Orthogonal(2.0)``. Source: Saxe et al., 2013."""
+
+    def __init__(self, gain: float = 1.0) -> None:
+        super().__init__(gain=gain)
+        self.gain = gain
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        if arr.ndim < 2:
+            raise checks.fail_value("Orthogonal", "the shape must have at least 2 axes", arr.shape, "shape=(4, 3)")
+        drawn = generator().normal(0.0, 1.0, (arr.shape[0], arr.size // arr.shape[0]))
+        wide = drawn.shape[0] < drawn.shape[1]
+        q, r = np.linalg.qr(drawn.T if wide else drawn)
+        q = q * np.sign(np.diag(r))
+        arr[...] = self.gain * np.reshape(q.T if wide else q, arr.shape)
+
+
+class Sparse(Initializer):
+    """A normal matrix of deviation `sigma` with a share `sparsity` of zeros in each column. Example: ``Sparse(0.1)``.
+
+    Source: MindSpore, `initializer.Sparse`.
+    """
+
+    def __init__(self, sparsity: float, sigma: float = 0.01) -> None:
+        super().__init__(sparsity=sparsity, sigma=sigma)
+        self.sparsity, self.sigma = sparsity, sigma
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        if arr.ndim != 2:
+            raise checks.fail_value("Sparse", "the shape must have 2 axes", arr.shape, "shape=(4, 3)")
+        arr[...] = generator().normal(0.0, self.sigma, arr.shape)
+        for column in range(arr.shape[1]):
+            arr[generator().permutation(arr.shape[0])[: math.ceil(self.sparsity * arr.shape[0])], column] = 0
+
+
+class VarianceScaling(Initializer):
+    """Numbers of variance `scale` / n, where n is the fan of the `mode`.
+
+    Args:
+        scale: More than 0.
+        mode: "fan_in", "fan_out" or "fan_avg".
+        distribution: "truncated_normal", "untruncated_normal" or "uniform".
+
+    Example: ``VarianceScaling(2.0, "fan_in", "uniform")``. Source: MindSpore, `initializer.VarianceScaling`.
+    """
+
+    def __init__(
+        self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal"
+    ) -> None:
+        super().__init__(scale=scale, mode=mode, distribution=distribution)
+        self.scale = checks.number("VarianceScaling", "scale", scale, above=0, example=1.0)
+        self.mode = checks.one_of("VarianceScaling", "mode", mode, ("fan_in", "fan_out", "fan_avg"))
+        self.distribution = checks.one_of(
+            "VarianceScaling", "distribution", distribution, ("uniform", "truncated_normal", "untruncated_normal")
+        )
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        inward, outward = fans(arr.shape)
+        fan = {"fan_in": inward, "fan_out": outward, "fan_avg": (inward + outward) / 2}[self.mode]
+        deviation = math.sqrt(self.scale / max(1.0, fan))
+        if self.distribution == "uniform":
+            bound = math.sqrt(3.0) * deviation
+            arr[...] = generator().uniform(-bound, bound, arr.shape)
+        elif self.distribution == "untruncated_normal":
+            arr[...] = generator().normal(0.0, deviation, arr.shape)
+        else:
+            # The deviation of a normal cut off at 2 is 0.8796 of the whole one's.
+            drawn = TruncatedNormal(1.0).make(arr.shape)
+            arr[...] = drawn * (deviation / 0.87962566103423978)
+
+
 _BY_NAME: Final[dict[str, type[Initializer]]] = {
     "zero": Zero, "zeros": Zero, "one": One, "ones": One, "uniform": Uniform, "normal": Normal,
     "truncatednormal": TruncatedNormal, "xavieruniform": XavierUniform, "xaviernormal": XavierNormal,
-    "heuniform": HeUniform, "henormal": HeNormal, "identity": Identity,
+    "heuniform": HeUniform, "henormal": HeNormal, "identity": Identity, "dirac": Dirac, "orthogonal": Orthogonal,
+    "variancescaling": VarianceScaling,
 }
 
 

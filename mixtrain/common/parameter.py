@@ -10,7 +10,8 @@ import numpy as np
 
 from mixtrain import backend, boundary, checks
 from mixtrain.autocast.casting import parameter_read_dtype
-from mixtrain.common import indexing, parts
+from mixtrain.common import parts
+from mixtrain.ops import indexing
 from mixtrain.common.initializer import initializer
 from mixtrain.common.tensor import Tensor
 from mixtrain.common.tensor_methods import TensorMethods

@@ -15,7 +15,7 @@ import keras
 
 from mixtrain import backend
 from mixtrain.boundary import TensorLike, settled
-from mixtrain.common import indexing
+from mixtrain.ops import indexing
 
 _Step = Callable[[Any], Any]
 

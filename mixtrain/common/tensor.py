@@ -9,7 +9,8 @@ import keras
 import numpy as np
 
 from mixtrain import backend, boundary, checks
-from mixtrain.common import indexing, parts, printing
+from mixtrain.common import parts, printing
+from mixtrain.ops import indexing
 from mixtrain.common.gradient_hooks import GradientHooks
 from mixtrain.common.initializer import Initializer
 from mixtrain.common.operators import is_numeric

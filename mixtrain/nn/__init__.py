@@ -6,6 +6,9 @@ from mixtrain.compat.mindspore.unsupported import GraphCell, MicroBatchInterleav
 from mixtrain.compat.oneflow.graph import Graph
 from mixtrain.loss_scale.update_cell import DynamicLossScaleUpdateCell, FixedLossScaleUpdateCell
 from mixtrain.nn.layer import (
+    ChannelShuffle, ConstantPad1d, ConstantPad2d, ConstantPad3d, DiGamma, L1Regularizer,
+    LGamma, MultiheadAttention, ReduceLogSumExp, ReflectionPad1d, ReflectionPad2d,
+    ReflectionPad3d, ReplicationPad1d, ReplicationPad2d, ReplicationPad3d, Unflatten, ZeroPad2d,
     CELU, ELU, GELU, GLU, GRU, LSTM, RNN, AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveMaxPool1d, AvgPool1d,
     AvgPool2d, BatchNorm1d, BatchNorm2d, BatchNorm3d, CellList, ClipByNorm, Conv1d, Conv1dTranspose, Conv2d,
     Conv2dBnAct, Conv2dTranspose, Conv3d, Conv3dTranspose, Dense, DenseBnAct, Dropout, Dropout1d, Dropout2d,
@@ -61,6 +64,23 @@ from mixtrain.step.loss_cell import WithEvalCell, WithLossCell
 from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 
 __all__ = [
+    "ChannelShuffle",
+    "ConstantPad1d",
+    "ConstantPad2d",
+    "ConstantPad3d",
+    "DiGamma",
+    "L1Regularizer",
+    "LGamma",
+    "MultiheadAttention",
+    "ReduceLogSumExp",
+    "ReflectionPad1d",
+    "ReflectionPad2d",
+    "ReflectionPad3d",
+    "ReplicationPad1d",
+    "ReplicationPad2d",
+    "ReplicationPad3d",
+    "Unflatten",
+    "ZeroPad2d",
     "CELU",
     "ELU",
     "F1",

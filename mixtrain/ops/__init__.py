@@ -17,14 +17,13 @@ from mixtrain.ops.array import (
     permute, ravel, reshape, reverse, roll, squeeze, swapaxes, swapdims, t, transpose, unsqueeze,
 )
 from mixtrain.ops.boxes import IOU, BoundingBoxDecode, BoundingBoxEncode, CheckValid, iou
-from mixtrain.ops.clip import clip_by_global_norm
+from mixtrain.ops.clip import clip_by_global_norm, clip_by_norm
 from mixtrain.ops.collective import AllGather, AllReduce, Broadcast, ReduceOp, ReduceScatter
 from mixtrain.ops.comparison import (
     ApproximateEqual, Equal, EqualCount, Greater, GreaterEqual, Less, LessEqual, LogicalAnd, LogicalOr, LogicalXor,
     NotEqual, approximate_equal, bitwise_and, bitwise_or, bitwise_xor, eq, equal, ge, greater, greater_equal, gt,
     isclose, le, less, less_equal, logical_and, logical_or, logical_xor, lt, ne, not_equal,
 )
-from mixtrain.ops.control import Depend, Partial, Print, depend, partial, print_
 from mixtrain.ops.conv import BiasAdd, Conv2D, bias_add, conv2d
 from mixtrain.ops.creation import (
     Eye, Fill, FillV2, LinSpace, Ones, OnesLike, Range, Zeros, ZerosLike, arange, eye, fill, full, full_like,
@@ -33,7 +32,6 @@ from mixtrain.ops.creation import (
 from mixtrain.ops.cross_entropy import (
     SoftmaxCrossEntropyWithLogits, SparseSoftmaxCrossEntropyWithLogits, cross_entropy, nll_loss,
 )
-from mixtrain.ops.dropout import Dropout, dropout, dropout2d
 from mixtrain.ops.extremes import (
     ArgMaxWithValue, ArgMinWithValue, Argmax, Argmin, CumSum, amax, amin, argmax, argmin, cumprod, cumsum, max,
     median, min,
@@ -56,7 +54,6 @@ from mixtrain.ops.loss import (
 )
 from mixtrain.ops.loss_primitives import BCEWithLogitsLoss, BinaryCrossEntropy, KLDivLoss, L2Loss, NLLLoss
 from mixtrain.ops.multitype import MultitypeFuncGraph
-from mixtrain.ops.normalize import L2Normalize
 from mixtrain.ops.ordering import (
     Diag, OneHot, ScatterNd, Sort, TopK, Tril, Triu, Unique, argsort, diag, one_hot, scatter_nd, sort, topk, tril,
     triu, unique,
@@ -96,60 +93,145 @@ from mixtrain.ops.unary import (
     logical_not, nan_to_num, neg, negative, reciprocal, round, rsqrt, sign, sin, sinc, sinh, sqrt, square, tan,
     trunc,
 )
+from mixtrain.ops.updates import (
+    Adam, AdamWeightDecay, ApplyAdaMax, ApplyAdadelta, ApplyAdagrad, ApplyAdagradV2, ApplyGradientDescent,
+    ApplyMomentum, ApplyRMSProp, SGD,
+)
+from mixtrain.ops.dropout import (
+    Dropout, Dropout2D, Dropout3D, dropout, dropout1d, dropout2d, dropout3d,
+)
+from mixtrain.ops.normalize import (
+    L2Normalize, LayerNorm, batch_norm, group_norm, layer_norm,
+)
+from mixtrain.ops.numeric import (
+    BitwiseAnd, BitwiseOr, BitwiseXor, Digamma, Eps, Erfinv, Fmax, Fmin, Gcd, Heaviside, Invert, Lcm, LeftShift,
+    Lgamma, Logit, Mvlgamma, NextAfter, RightShift, TruncateMod, Xlogy, angle, bitwise_left_shift,
+    bitwise_right_shift, conj, copysign, deg2rad, digamma, eps, erfinv, float_power, fmax, fmin, frac, gcd,
+    heaviside, i0, imag, inv, invert, is_complex, is_floating_point, is_nonzero, isneginf, isposinf, isreal, lcm,
+    ldexp, lgamma, logaddexp2, logit, mvlgamma, nextafter, positive, rad2deg, real, scalar_add, scalar_div,
+    scalar_eq, scalar_floordiv, scalar_ge, scalar_gt, scalar_le, scalar_lt, scalar_mod, scalar_mul, scalar_pow,
+    scalar_sub, sgn, signbit, truncate_div, truncate_mod, xdivy, xlogy,
+)
+from mixtrain.ops.linear_algebra import (
+    Cholesky, Cross, Ger, LogMatrixDeterminant, LpNorm, MatrixBandPart, MatrixDeterminant, MatrixInverse,
+    MatrixPower, MatrixSolve, Qr, addbmm, addmv, addr, adjoint, batch_dot, bidense, block_diag, cdist, cholesky,
+    cholesky_inverse, cholesky_solve, cosine_similarity, cross, dense, det, dist, ger, inner, inverse, kron,
+    logdet, lstsq, matrix_band_part, matrix_norm, matrix_power, matrix_solve, pinv, qr, slogdet, svd, trace,
+    vecdot, vector_norm,
+)
+from mixtrain.ops.statistics import (
+    Cummax, Cummin, InTopK, SearchSorted, aminmax, argwhere, bincount, bucketize, cov, cummax, cummin, histc,
+    intopk, logcumsumexp, msort, nanmean, nanquantile, nansum, quantile, renorm, searchsorted, trapz,
+)
+from mixtrain.ops.places import (
+    ScatterAdd, ScatterDiv, ScatterMax, ScatterMin, ScatterMul, ScatterNdAdd, ScatterNdDiv, ScatterNdMax,
+    ScatterNdMin, ScatterNdMul, ScatterNdSub, ScatterNdUpdate, ScatterSub, ScatterUpdate, TensorScatterAdd,
+    TensorScatterDiv, TensorScatterMax, TensorScatterMin, TensorScatterMul, TensorScatterSub, TensorScatterUpdate,
+    UniqueWithPad, UnsortedSegmentMax, UnsortedSegmentMin, UnsortedSegmentProd, UnsortedSegmentSum, diag_embed,
+    diagflat, diagonal, diagonal_scatter, diff, dsplit, fliplr, flipud, hsplit, index_add, index_fill,
+    inplace_add, inplace_sub, inplace_update, narrow, reverse_sequence, rot90, scatter, scatter_add, scatter_div,
+    scatter_max, scatter_min, scatter_mul, scatter_nd_add, scatter_nd_div, scatter_nd_max, scatter_nd_min,
+    scatter_nd_mul, scatter_nd_sub, scatter_nd_update, scatter_sub, scatter_update, select_scatter, slice_scatter,
+    tensor_scatter_add, tensor_scatter_div, tensor_scatter_elements, tensor_scatter_max, tensor_scatter_min,
+    tensor_scatter_mul, tensor_scatter_sub, tensor_scatter_update, tensor_split, unique_consecutive,
+    unique_with_pad, unsorted_segment_max, unsorted_segment_min, unsorted_segment_prod, unsorted_segment_sum,
+    vsplit,
+)
+from mixtrain.ops.layouts import (
+    DepthToSpace, SpaceToDepth, atleast_1d, atleast_2d, atleast_3d, bartlett_window, blackman_window,
+    cartesian_prod, channel_shuffle, column_stack, combinations, dstack, hamming_window, hann_window, logspace,
+    pixel_shuffle, pixel_unshuffle, sequence_mask, tril_indices, triu_indices, vander, view_as,
+)
+from mixtrain.ops.control import (
+    Depend, Partial, Print, constexpr, depend, get_grad, partial, print_, vmap,
+)
 from mixtrain.ops.operator import make_operators as _make_operators
 from mixtrain.ops.value_and_grad import grad, stop_gradient, value_and_grad
 
 __all__ = [
-    "IOU", "ACos", "Abs", "Acosh", "Add", "AddN", "AllGather", "AllReduce", "ApproximateEqual", "ArgMaxWithValue",
-    "ArgMinWithValue", "Argmax", "Argmin", "Asin", "Asinh", "Assign", "AssignAdd", "AssignSub", "Atan", "Atan2",
-    "Atanh", "AvgPool", "BCEWithLogitsLoss", "BatchMatMul", "BiasAdd", "BinaryCrossEntropy", "BoundingBoxDecode",
-    "BoundingBoxEncode", "Broadcast", "BroadcastTo", "Cast", "Ceil", "CheckValid", "Concat", "Conv2D", "Cos",
-    "Cosh", "CumSum", "DType", "Depend", "Diag", "Div", "DivNoNan", "Dropout", "DynamicShape", "Elu", "Equal",
-    "EqualCount", "Erf", "Erfc", "Exp", "ExpandDims", "Expm1", "Eye", "FastGeLU", "Fill", "FillV2", "Flatten",
-    "Floor", "FloorDiv", "FloorMod", "Gather", "GatherD", "GatherNd", "GeLU", "Gelu", "GradOperation", "Greater",
-    "GreaterEqual", "HSigmoid", "HSwish", "HistogramSummary", "HookBackward", "HyperMap", "Identity", "ImageSummary",
-    "Inv", "IsFinite", "IsInf", "IsNan", "KLDivLoss", "L2Loss", "L2Normalize", "Less", "LessEqual", "LinSpace", "Log",
-    "Log1p", "LogSigmoid", "LogSoftmax", "LogicalAnd", "LogicalNot", "LogicalOr", "LogicalXor", "Map", "MaskedFill",
-    "MaskedSelect", "MatMul", "MaxPool", "MaxPoolWithArgmax", "Maximum", "Meshgrid", "Minimum", "MirrorPad", "Mish",
-    "Mod", "Mul", "MultitypeFuncGraph", "NLLLoss", "NMSWithMask", "Neg", "NotEqual", "OneHot", "Ones", "OnesLike",
-    "PReLU", "Pad", "Partial", "Pow", "Primitive", "Print", "ROIAlign", "Range", "Rank", "ReLU", "ReLU6", "RealDiv",
-    "Reciprocal", "ReduceAll", "ReduceAny", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceOp", "ReduceProd",
-    "ReduceScatter", "ReduceSum", "Reshape", "ResizeBilinear", "ResizeNearestNeighbor", "ReverseV2", "Rint",
-    "Round", "Rsqrt", "ScalarCast", "ScalarSummary", "ScalarToArray", "ScalarToTensor", "ScatterNd", "SeLU",
-    "Select", "Shape", "Sigmoid", "SigmoidCrossEntropyWithLogits", "Sign", "Sin", "Sinh", "Size", "Slice",
-    "SmoothL1Loss", "Softmax", "SoftmaxCrossEntropyWithLogits", "Softplus", "Softsign", "Sort",
+    "ACos", "Abs", "Acosh", "Adam", "AdamWeightDecay", "Add", "AddN", "AllGather", "AllReduce", "ApplyAdaMax",
+    "ApplyAdadelta", "ApplyAdagrad", "ApplyAdagradV2", "ApplyGradientDescent", "ApplyMomentum", "ApplyRMSProp",
+    "ApproximateEqual", "ArgMaxWithValue", "ArgMinWithValue", "Argmax", "Argmin", "Asin", "Asinh", "Assign",
+    "AssignAdd", "AssignSub", "Atan", "Atan2", "Atanh", "AvgPool", "BCEWithLogitsLoss", "BatchMatMul", "BiasAdd",
+    "BinaryCrossEntropy", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BoundingBoxDecode", "BoundingBoxEncode",
+    "Broadcast", "BroadcastTo", "Cast", "Ceil", "CheckValid", "Cholesky", "Concat", "Conv2D", "Cos", "Cosh", "Cross",
+    "CumSum", "Cummax", "Cummin", "DType", "Depend", "DepthToSpace", "Diag", "Digamma", "Div", "DivNoNan", "Dropout",
+    "Dropout2D", "Dropout3D", "DynamicShape", "Elu", "Eps", "Equal", "EqualCount", "Erf", "Erfc", "Erfinv", "Exp",
+    "ExpandDims", "Expm1", "Eye", "FastGeLU", "Fill", "FillV2", "Flatten", "Floor", "FloorDiv", "FloorMod", "Fmax",
+    "Fmin", "Gather", "GatherD", "GatherNd", "Gcd", "GeLU", "Gelu", "Ger", "GradOperation", "Greater", "GreaterEqual",
+    "HSigmoid", "HSwish", "Heaviside", "HistogramSummary", "HookBackward", "HyperMap", "IOU", "Identity",
+    "ImageSummary", "InTopK", "Inv", "Invert", "IsFinite", "IsInf", "IsNan", "KLDivLoss", "L2Loss", "L2Normalize",
+    "LayerNorm", "Lcm", "LeftShift", "Less", "LessEqual", "Lgamma", "LinSpace", "Log", "Log1p",
+    "LogMatrixDeterminant", "LogSigmoid", "LogSoftmax", "LogicalAnd", "LogicalNot", "LogicalOr", "LogicalXor",
+    "Logit", "LpNorm", "Map", "MaskedFill", "MaskedSelect", "MatMul", "MatrixBandPart", "MatrixDeterminant",
+    "MatrixInverse", "MatrixPower", "MatrixSolve", "MaxPool", "MaxPoolWithArgmax", "Maximum", "Meshgrid", "Minimum",
+    "MirrorPad", "Mish", "Mod", "Mul", "MultitypeFuncGraph", "Mvlgamma", "NLLLoss", "NMSWithMask", "Neg", "NextAfter",
+    "NotEqual", "OneHot", "Ones", "OnesLike", "PReLU", "Pad", "Partial", "Pow", "Primitive", "Print", "Qr",
+    "ROIAlign", "Range", "Rank", "ReLU", "ReLU6", "RealDiv", "Reciprocal", "ReduceAll", "ReduceAny", "ReduceMax",
+    "ReduceMean", "ReduceMin", "ReduceOp", "ReduceProd", "ReduceScatter", "ReduceSum", "Reshape", "ResizeBilinear",
+    "ResizeNearestNeighbor", "ReverseV2", "RightShift", "Rint", "Round", "Rsqrt", "SGD", "ScalarCast",
+    "ScalarSummary", "ScalarToArray", "ScalarToTensor", "ScatterAdd", "ScatterDiv", "ScatterMax", "ScatterMin",
+    "ScatterMul", "ScatterNd", "ScatterNdAdd", "ScatterNdDiv", "ScatterNdMax", "ScatterNdMin", "ScatterNdMul",
+    "ScatterNdSub", "ScatterNdUpdate", "ScatterSub", "ScatterUpdate", "SeLU", "SearchSorted", "Select", "Shape",
+    "Sigmoid", "SigmoidCrossEntropyWithLogits", "Sign", "Sin", "Sinh", "Size", "Slice", "SmoothL1Loss", "Softmax",
+    "SoftmaxCrossEntropyWithLogits", "Softplus", "Softsign", "Sort", "SpaceToDepth",
     "SparseSoftmaxCrossEntropyWithLogits", "Split", "Sqrt", "Square", "SquaredDifference", "Squeeze", "Stack",
-    "StandardNormal", "StridedSlice", "Sub", "Tan", "Tanh", "TensorAdd", "TensorShape", "TensorSummary", "Tile",
-    "TopK", "Transpose", "Tril", "Triu", "Trunc", "TruncateDiv", "TupleToArray", "UniformInt", "UniformReal",
-    "Unique", "Unstack", "Xdivy", "Zeros", "ZerosLike", "abs", "absolute", "acos", "acosh", "adaptive_avg_pool2d",
-    "add", "addcdiv", "addcmul", "addmm", "addn", "all", "amax", "amin", "any", "approximate_equal", "arange",
-    "arccos", "arcsin", "arctan", "arctan2", "argmax", "argmin", "argsort", "asin", "asinh", "assign", "assign_add",
-    "assign_sub", "atan", "atan2", "atanh", "avg_pool2d", "baddbmm", "bernoulli", "bias_add",
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "bitwise_and", "bitwise_or", "bitwise_xor", "bmm",
-    "broadcast_to",
-    "cast", "cat", "ceil", "celu", "chunk", "clamp", "clip", "clip_by_global_norm", "clip_by_value", "concat",
-    "conv2d", "cos", "cosh", "count_nonzero", "cross_entropy", "cumprod", "cumsum", "depend", "diag", "div",
-    "divide", "dot", "dropout", "dropout2d", "dtype", "dyn_shape", "einsum", "elu", "eq", "equal", "erf", "erfc",
-    "exp", "exp2", "expand", "expand_dims", "expm1", "eye", "fast_gelu", "fill", "flatten", "flip", "floor",
-    "floor_div", "floor_divide", "floor_mod", "fmod", "full", "full_like", "gather", "gather_d", "gather_elements",
-    "gather_nd", "ge", "gelu", "glu", "grad", "greater", "greater_equal", "gt", "hardshrink", "hardsigmoid",
-    "hardswish", "hardtanh", "hstack", "huber_loss", "hypot", "identity", "index_select", "interpolate", "iou",
-    "is_tensor", "isclose", "isfinite", "isinf", "isnan", "kl_div", "l1_loss", "le", "leaky_relu", "lerp", "less",
-    "less_equal", "linspace", "log", "log10", "log1p", "log2", "log_softmax", "logaddexp", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "logsigmoid", "logsumexp", "lt", "make_range", "masked_fill",
-    "masked_select", "matmul", "max", "max_pool2d", "maximum", "mean", "median", "meshgrid", "min", "minimum",
-    "mish", "mm", "moveaxis", "movedim", "mse_loss", "mul", "multiply", "mv", "nan_to_num", "ne", "neg", "negative",
-    "nll_loss", "nonzero", "norm", "normal", "not_equal", "numel", "one_hot", "ones", "ones_like", "outer", "pad",
-    "partial", "permute", "pow", "prelu", "print_", "prod", "rand", "rand_like", "randint", "randn", "randn_like",
-    "randperm", "range", "rank", "ravel", "reciprocal", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum",
-    "relu", "relu6", "remainder", "repeat_elements", "repeat_interleave", "reshape", "reverse", "roll", "round",
-    "rsqrt", "scalar_cast", "scalar_to_array", "scalar_to_tensor", "scatter_nd", "select", "selu", "shape",
-    "sigmoid", "sign", "silu", "sin", "sinc", "sinh", "size", "slice", "smooth_l1_loss", "softmax", "softmin",
-    "softplus", "softshrink", "softsign", "sort", "split", "sqrt", "square", "squared_difference", "squeeze",
-    "stack", "standard_normal", "std", "std_mean", "stop_gradient", "strided_slice", "sub", "subtract", "sum",
-    "swapaxes", "swapdims", "t", "tan", "tanh", "tanhshrink", "tensor_add", "tensor_dot", "threshold", "tile",
-    "topk", "transpose", "tril", "triu", "true_divide", "trunc", "tuple_to_array", "unbind", "uniform", "unique",
-    "unsqueeze", "unstack", "value_and_grad", "var", "var_mean", "vstack", "where", "zeros", "zeros_like",
+    "StandardNormal", "StridedSlice", "Sub", "Tan", "Tanh", "TensorAdd", "TensorScatterAdd", "TensorScatterDiv",
+    "TensorScatterMax", "TensorScatterMin", "TensorScatterMul", "TensorScatterSub", "TensorScatterUpdate",
+    "TensorShape", "TensorSummary", "Tile", "TopK", "Transpose", "Tril", "Triu", "Trunc", "TruncateDiv",
+    "TruncateMod", "TupleToArray", "UniformInt", "UniformReal", "Unique", "UniqueWithPad", "UnsortedSegmentMax",
+    "UnsortedSegmentMin", "UnsortedSegmentProd", "UnsortedSegmentSum", "Unstack", "Xdivy", "Xlogy", "Zeros",
+    "ZerosLike", "abs", "absolute", "acos", "acosh", "adaptive_avg_pool2d", "add", "addbmm", "addcdiv", "addcmul",
+    "addmm", "addmv", "addn", "addr", "adjoint", "all", "amax", "amin", "aminmax", "angle", "any",
+    "approximate_equal", "arange", "arccos", "arcsin", "arctan", "arctan2", "argmax", "argmin", "argsort", "argwhere",
+    "asin", "asinh", "assign", "assign_add", "assign_sub", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d",
+    "atleast_3d", "avg_pool2d", "baddbmm", "bartlett_window", "batch_dot", "batch_norm", "bernoulli", "bias_add",
+    "bidense", "binary_cross_entropy", "binary_cross_entropy_with_logits", "bincount", "bitwise_and",
+    "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman_window", "block_diag", "bmm",
+    "broadcast_to", "bucketize", "cartesian_prod", "cast", "cat", "cdist", "ceil", "celu", "channel_shuffle",
+    "cholesky", "cholesky_inverse", "cholesky_solve", "chunk", "clamp", "clip", "clip_by_global_norm", "clip_by_norm",
+    "clip_by_value", "column_stack", "combinations", "concat", "conj", "constexpr", "conv2d", "copysign", "cos",
+    "cosh", "cosine_similarity", "count_nonzero", "cov", "cross", "cross_entropy", "cummax", "cummin", "cumprod",
+    "cumsum", "deg2rad", "dense", "depend", "det", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_scatter",
+    "diff", "digamma", "dist", "div", "divide", "dot", "dropout", "dropout1d", "dropout2d", "dropout3d", "dsplit",
+    "dstack", "dtype", "dyn_shape", "einsum", "elu", "eps", "eq", "equal", "erf", "erfc", "erfinv", "exp", "exp2",
+    "expand", "expand_dims", "expm1", "eye", "fast_gelu", "fill", "flatten", "flip", "fliplr", "flipud",
+    "float_power", "floor", "floor_div", "floor_divide", "floor_mod", "fmax", "fmin", "fmod", "frac", "full",
+    "full_like", "gather", "gather_d", "gather_elements", "gather_nd", "gcd", "ge", "gelu", "ger", "get_grad", "glu",
+    "grad", "greater", "greater_equal", "group_norm", "gt", "hamming_window", "hann_window", "hardshrink",
+    "hardsigmoid", "hardswish", "hardtanh", "heaviside", "histc", "hsplit", "hstack", "huber_loss", "hypot", "i0",
+    "identity", "imag", "index_add", "index_fill", "index_select", "inner", "inplace_add", "inplace_sub",
+    "inplace_update", "interpolate", "intopk", "inv", "inverse", "invert", "iou", "is_complex", "is_floating_point",
+    "is_nonzero", "is_tensor", "isclose", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal", "kl_div",
+    "kron", "l1_loss", "layer_norm", "lcm", "ldexp", "le", "leaky_relu", "lerp", "less", "less_equal", "lgamma",
+    "linspace", "log", "log10", "log1p", "log2", "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet",
+    "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "logsigmoid", "logspace", "logsumexp",
+    "lstsq", "lt", "make_range", "masked_fill", "masked_select", "matmul", "matrix_band_part", "matrix_norm",
+    "matrix_power", "matrix_solve", "max", "max_pool2d", "maximum", "mean", "median", "meshgrid", "min", "minimum",
+    "mish", "mm", "moveaxis", "movedim", "mse_loss", "msort", "mul", "multiply", "mv", "mvlgamma", "nan_to_num",
+    "nanmean", "nanquantile", "nansum", "narrow", "ne", "neg", "negative", "nextafter", "nll_loss", "nonzero", "norm",
+    "normal", "not_equal", "numel", "one_hot", "ones", "ones_like", "outer", "pad", "partial", "permute", "pinv",
+    "pixel_shuffle", "pixel_unshuffle", "positive", "pow", "prelu", "print_", "prod", "qr", "quantile", "rad2deg",
+    "rand", "rand_like", "randint", "randn", "randn_like", "randperm", "range", "rank", "ravel", "real", "reciprocal",
+    "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "relu", "relu6", "remainder", "renorm",
+    "repeat_elements", "repeat_interleave", "reshape", "reverse", "reverse_sequence", "roll", "rot90", "round",
+    "rsqrt", "scalar_add", "scalar_cast", "scalar_div", "scalar_eq", "scalar_floordiv", "scalar_ge", "scalar_gt",
+    "scalar_le", "scalar_lt", "scalar_mod", "scalar_mul", "scalar_pow", "scalar_sub", "scalar_to_array",
+    "scalar_to_tensor", "scatter", "scatter_add", "scatter_div", "scatter_max", "scatter_min", "scatter_mul",
+    "scatter_nd", "scatter_nd_add", "scatter_nd_div", "scatter_nd_max", "scatter_nd_min", "scatter_nd_mul",
+    "scatter_nd_sub", "scatter_nd_update", "scatter_sub", "scatter_update", "searchsorted", "select",
+    "select_scatter", "selu", "sequence_mask", "sgn", "shape", "sigmoid", "sign", "signbit", "silu", "sin", "sinc",
+    "sinh", "size", "slice", "slice_scatter", "slogdet", "smooth_l1_loss", "softmax", "softmin", "softplus",
+    "softshrink", "softsign", "sort", "split", "sqrt", "square", "squared_difference", "squeeze", "stack",
+    "standard_normal", "std", "std_mean", "stop_gradient", "strided_slice", "sub", "subtract", "sum", "svd",
+    "swapaxes", "swapdims", "t", "tan", "tanh", "tanhshrink", "tensor_add", "tensor_dot", "tensor_scatter_add",
+    "tensor_scatter_div", "tensor_scatter_elements", "tensor_scatter_max", "tensor_scatter_min", "tensor_scatter_mul",
+    "tensor_scatter_sub", "tensor_scatter_update", "tensor_split", "threshold", "tile", "topk", "trace", "transpose",
+    "trapz", "tril", "tril_indices", "triu", "triu_indices", "true_divide", "trunc", "truncate_div", "truncate_mod",
+    "tuple_to_array", "unbind", "uniform", "unique", "unique_consecutive", "unique_with_pad", "unsorted_segment_max",
+    "unsorted_segment_min", "unsorted_segment_prod", "unsorted_segment_sum", "unsqueeze", "unstack", "value_and_grad",
+    "vander", "var", "var_mean", "vecdot", "vector_norm", "view_as", "vmap", "vsplit", "vstack", "where", "xdivy",
+    "xlogy", "zeros", "zeros_like",
 ]
 
 _make_operators(__all__)

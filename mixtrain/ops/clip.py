@@ -44,6 +44,43 @@ def clip_by_global_norm(x: Any, clip_norm: float = 1.0, use_norm: Any = None) ->
     return _clipped([None if value is None else _tensor(value) for value in x], limit, use_norm)
 
 
+def clip_by_norm(x: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Any:
+    """Scale tensors down together where their norm is greater than `max_norm`.
+
+    Args:
+        x: A tuple or list of float tensors, or one tensor.
+        max_norm: The greatest norm.
+        norm_type: The order of the norm; infinity for the largest element.
+        error_if_nonfinite: Whether a norm that is not finite is an error, outside compiled functions.
+
+    Returns:
+        A tuple or list of tensors, or one tensor.
+
+    Raises:
+        RuntimeError: The norm is not finite, with `error_if_nonfinite`.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> [round(float(one), 4) for one in ops.clip_by_norm(mixtrain.Tensor([3.0, 4.0]), 1.0)]
+        [0.6, 0.8]
+
+    Source: MindSpore, `mindspore.ops.clip_by_norm`.
+    """
+    ops, where = keras.ops, "ops.clip_by_norm"
+    order = checks.number(where, "norm_type", norm_type, above=0, example=2.0)
+    values = [tensor(where, value) for value in (x if isinstance(x, (tuple, list)) else (x,))]
+    sizes = [ops.abs(ops.cast(value, float32)) for value in values]
+    if order == float("inf"):
+        norm = ops.max(ops.stack([ops.max(size) for size in sizes]))
+    else:
+        norm = ops.power(sum(ops.sum(ops.power(size, order)) for size in sizes), 1 / order)
+    if error_if_nonfinite and not bool(backend.to_numpy(ops.isfinite(norm))):
+        raise RuntimeError(f"{where}: the norm is not finite. Write error_if_nonfinite=False.")
+    factor = ops.minimum(max_norm / (norm + 1e-6), 1.0)
+    clipped = [ops.cast(ops.cast(value, float32) * factor, value.dtype) for value in values]
+    return type(x)(clipped) if isinstance(x, (tuple, list)) else clipped[0]
+
+
 def _tensor(value: Any) -> Any:
     return value if backend.is_sparse(value) else tensor("clip_by_global_norm", value)
 

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
+from mixtrain.boundary import running, settled, wrapped
 from mixtrain.ops.primitive import Primitive, primitive
 
 
@@ -80,6 +81,104 @@ def print_(*input_x: Any) -> None:
             print(_shown(leaf, next(found)) if _is_tensor(leaf) else leaf)
 
     backend.call_python(show, tensors)
+
+
+def constexpr(
+    fn: Callable[..., Any] | None = None, get_instance: bool = True, name: str | None = None,
+    reuse_result: bool = True, check: bool = True,
+) -> Any:
+    """Mark a function that is computed while compiling, from constants: it is called as it stands.
+
+    Args:
+        fn: The function; without it, a decorator is returned.
+        get_instance: Accepted for MindSpore scripts.
+        name: Accepted for MindSpore scripts.
+        reuse_result: Accepted for MindSpore scripts.
+        check: Accepted for MindSpore scripts.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> @ops.constexpr
+        ... def half(size):
+        ...     return size // 2
+        >>> half(5)
+        2
+
+    Source: MindSpore, `mindspore.ops.constexpr`.
+    """
+    return (lambda function: function) if fn is None else fn
+
+
+def get_grad(gradients: Any, identifier: Any) -> Any:
+    """Return one of the gradients that `grad` gave with ``return_ids=True``.
+
+    Args:
+        gradients: ``(position or name, gradient)``, or tuples of such pairs.
+        identifier: The position of an input, or a Parameter.
+
+    Raises:
+        ValueError: There is no such gradient.
+
+    Example:
+        >>> import mixtrain
+        >>> found = mixtrain.grad(lambda x: x * x, 0, return_ids=True)(mixtrain.Tensor(3.0))
+        >>> float(mixtrain.get_grad(found, 0))
+        6.0
+
+    Source: MindSpore, `mindspore.get_grad`.
+    """
+    wanted = getattr(identifier, "name", identifier)
+    for found in _pairs(gradients):
+        if type(found[0]) is type(wanted) and found[0] == wanted:
+            return found[1]
+    raise checks.fail_value(
+        "get_grad", "identifier must be one that gradients were taken of", wanted,
+        "grad(..., return_ids=True) of this input or Parameter",
+    )
+
+
+def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+    """Return a function that computes `fn` for every slice of its arguments.
+
+    Args:
+        fn: A function of tensors, or a Cell.
+        in_axes: The axis of each argument along which the slices lie; None for one that is the same for all.
+        out_axes: Where that axis is in the results.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> x = mixtrain.Tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> mixtrain.vmap(lambda row: (row * row).sum())(x).asnumpy().tolist()
+        [5.0, 25.0]
+
+    Source: MindSpore, `mindspore.vmap`.
+    """
+
+    def mapped(*args: Any) -> Any:
+        axes = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
+        held = [settled(value) for value in args]
+        sliced = [
+            keras.tree.map_structure(lambda leaf, n=axis: keras.ops.moveaxis(backend.to_tensor(leaf), n, 0), value)
+            for value, axis in zip(held, axes, strict=True) if axis is not None
+        ]
+
+        def of_slices(parts: Any) -> Any:
+            given = iter(parts)
+            values = [value if axis is None else next(given) for value, axis in zip(held, axes, strict=True)]
+            with running("tensors"):
+                return settled(fn(*wrapped(values)))
+
+        found = keras.ops.vectorized_map(of_slices, tuple(sliced))
+        places = keras.tree.map_structure(lambda _: out_axes, found) if isinstance(out_axes, int) else out_axes
+        return wrapped(keras.tree.map_structure(lambda leaf, n: keras.ops.moveaxis(leaf, 0, n), found, places))
+
+    return mapped
+
+
+def _pairs(gradients: Any) -> list[tuple[Any, Any]]:
+    if isinstance(gradients, (tuple, list)) and len(gradients) == 2 and isinstance(gradients[0], (int, str)):
+        return [(gradients[0], gradients[1])]
+    return [pair for part in gradients for pair in _pairs(part)] if isinstance(gradients, (tuple, list)) else []
 
 
 def _is_tensor(value: Any) -> bool:

@@ -48,15 +48,38 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True) -> Any:
 
     Example: ``ops.dropout2d(x, 0.2)``. Source: Tompson et al., 2015; MindSpore, `mindspore.ops.dropout2d`.
     """
-    where, x = "ops.dropout2d", as_floats("ops.dropout2d", input)
+    return _of_channels("ops.dropout2d", input, p, training)
+
+
+def dropout1d(input: Any, p: float = 0.5, training: bool = True) -> Any:
+    """`dropout2d` of `input` (N, C, L), with chance `p`, in `training`.
+
+    Source: MindSpore, `mindspore.ops.dropout1d`.
+    """
+    return _of_channels("ops.dropout1d", input, p, training)
+
+
+def dropout3d(input: Any, p: float = 0.5, training: bool = True) -> Any:
+    """`dropout2d` of `input` (N, C, D, H, W), with chance `p`, in `training`.
+
+    Source: MindSpore, `mindspore.ops.dropout3d`.
+    """
+    return _of_channels("ops.dropout3d", input, p, training)
+
+
+def _of_channels(where: str, input: Any, p: float, training: bool) -> Any:
+    x = as_floats(where, input)
     keep = 1.0 - checks.number(where, "p", p, at_least=0, at_most=1, example=0.5)
     if rank_of(x) < 2:
         raise checks.fail_value(where, "input must have axes (N, C, ...)", tuple(x.shape), "input (N, C, H, W)")
     if not checks.boolean(where, "training", training) or keep == 1.0:
         return x
+    return _scaled(x, _kept_channels(x, keep), keep)
+
+
+def _kept_channels(x: Any, keep: float) -> Any:
     drawn = keras.random.uniform(keras.ops.shape(x)[:2], seed=stream_of("Dropout2D"))
-    kept = keras.ops.reshape(drawn < keep, (*keras.ops.shape(x)[:2], *(1,) * (rank_of(x) - 2)))
-    return _scaled(x, kept, keep)
+    return keras.ops.reshape(drawn < keep, (*keras.ops.shape(x)[:2], *(1,) * (rank_of(x) - 2)))
 
 
 def _kept(x: Any, keep: float, name: str, seed: int) -> Any:
@@ -110,3 +133,30 @@ class Dropout(Primitive):
         x = as_floats(self.name, x)
         kept = _kept(x, self.keep_prob, "Dropout", self._seed)
         return _dropped(x, kept, self.keep_prob), backend.elementwise(lambda one: keras.ops.cast(one, x.dtype), kept)
+
+
+class Dropout2D(Primitive):
+    """Drop whole channels at random, and tell which elements stayed: ``(output, mask)``, the mask of bools.
+
+    Args:
+        keep_prob: Chance that a channel is kept, from 0 to 1.
+
+    Example: ``output, mask = ops.Dropout2D(keep_prob=0.8)(x)``. Source: MindSpore, `mindspore.ops.Dropout2D`.
+    """
+
+    def __init__(self, keep_prob: float = 0.5) -> None:
+        super().__init__()
+        self.keep_prob = checks.number(self.name, "keep_prob", keep_prob, at_least=0, at_most=1, example=0.5)
+
+    def __call__(self, x: Any) -> tuple[Any, Any]:
+        """Return `x` with channels dropped, and True where they stayed."""
+        x = as_floats(self.name, x)
+        kept = keras.ops.broadcast_to(_kept_channels(x, self.keep_prob), keras.ops.shape(x))
+        return _scaled(x, kept, self.keep_prob), kept
+
+
+class Dropout3D(Dropout2D):
+    """`Dropout2D` for (N, C, D, H, W), with its `keep_prob`. Example: ``ops.Dropout3D(keep_prob=0.8)(x)``.
+
+    Source: MindSpore, `mindspore.ops.Dropout3D`.
+    """

@@ -1,12 +1,13 @@
-"""Normalization of vectors to length 1."""
+"""Normalization of vectors, samples, groups and channels."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 
-from mixtrain import checks
+from mixtrain import backend, checks
 from mixtrain.dtype import float32
 from mixtrain.ops.inputs import as_floats, axes_of, rank_of
 from mixtrain.ops.primitive import Primitive
@@ -42,3 +43,125 @@ class L2Normalize(Primitive):
         axes = axes_of(self.name, self.axis, rank_of(x))
         squares = keras.ops.sum(keras.ops.square(keras.ops.cast(x, float32)), axis=axes, keepdims=True)
         return x * keras.ops.cast(keras.ops.rsqrt(keras.ops.maximum(squares, self.epsilon)), x.dtype)
+
+
+def _scaled(x: Any, weight: Any, bias: Any, shape: Sequence[int]) -> Any:
+    """Return `x` times `weight` plus `bias`, both in a shape that broadcasts; None leaves one out."""
+    for value, times in ((weight, True), (bias, False)):
+        if value is not None:
+            value = keras.ops.reshape(keras.ops.cast(as_floats("ops", value), float32), shape)
+            x = x * value if times else x + value
+    return x
+
+
+def _normalized(x: Any, axes: Any, eps: float) -> tuple[Any, Any, Any]:
+    mean = keras.ops.mean(x, axis=axes, keepdims=True)
+    variance = keras.ops.mean(keras.ops.square(x - mean), axis=axes, keepdims=True)
+    return (x - mean) / keras.ops.sqrt(variance + eps), mean, variance
+
+
+def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """Normalize the last axes of each sample, in float32.
+
+    Args:
+        input: Tensor whose last axes are `normalized_shape`.
+        normalized_shape: A tuple of ints.
+        weight: The scale, of that shape; None for 1.
+        bias: The shift, of that shape; None for 0.
+        eps: Added to the variance.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> [round(one, 3) for one in ops.layer_norm(mixtrain.Tensor([1.0, 3.0]), (2,)).asnumpy().tolist()]
+        [-1.0, 1.0]
+
+    Source: MindSpore, `mindspore.ops.layer_norm`.
+    """
+    x = as_floats("ops.layer_norm", input)
+    sizes = tuple(normalized_shape)
+    axes = tuple(range(-len(sizes), 0))
+    y, _, _ = _normalized(keras.ops.cast(x, float32), axes, eps)
+    return keras.ops.cast(_scaled(y, weight, bias, sizes), x.dtype)
+
+
+def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """Normalize groups of channels of each sample of `input` (N, C, ...), then scale and shift each channel.
+
+    Args:
+        input: Tensor.
+        num_groups: How many groups; they divide the channels.
+        weight: The scale of each channel; None for 1.
+        bias: The shift of each channel; None for 0.
+        eps: Added to the variance.
+
+    Source: MindSpore, `mindspore.ops.group_norm`.
+    """
+    x = as_floats("ops.group_norm", input)
+    count, channels = x.shape[:2]
+    y, _, _ = _normalized(keras.ops.reshape(keras.ops.cast(x, float32), (count, num_groups, -1)), -1, eps)
+    y = keras.ops.reshape(y, keras.ops.shape(x))
+    return keras.ops.cast(_scaled(y, weight, bias, (channels, *(1,) * (rank_of(x) - 2))), x.dtype)
+
+
+def batch_norm(
+    input_x: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any, training: bool = False,
+    momentum: float = 0.1, eps: float = 1e-5,
+) -> Any:
+    """Normalize the channels of (N, C, ...): by running statistics, or in training by those of the batch.
+
+    Args:
+        input_x: Tensor.
+        running_mean: The mean of each channel; a Parameter is moved in training.
+        running_var: The variance of each channel; likewise.
+        weight: The scale of each channel; None for 1.
+        bias: The shift of each channel; None for 0.
+        training: Whether the batch's own statistics count.
+        momentum: How far the running statistics move.
+        eps: Added to the variance.
+
+    Source: MindSpore, `mindspore.ops.batch_norm`.
+    """
+    x = as_floats("ops.batch_norm", input_x)
+    wide = keras.ops.cast(x, float32)
+    shape = (x.shape[1], *(1,) * (rank_of(x) - 2))
+    if training:
+        axes = tuple(axis for axis in range(rank_of(x)) if axis != 1)
+        y, mean, variance = _normalized(wide, axes, eps)
+        count = keras.ops.cast(keras.ops.size(x) / x.shape[1], float32)
+        for held, found in ((running_mean, mean), (running_var, variance * count / (count - 1))):
+            if isinstance(held, keras.Variable):
+                moved = backend.snapshot(held) * (1 - momentum) + keras.ops.reshape(found, (-1,)) * momentum
+                held.assign(keras.ops.cast(moved, held.dtype))
+    else:
+        mean, variance = (
+            keras.ops.reshape(keras.ops.cast(as_floats("ops.batch_norm", one), float32), shape)
+            for one in (running_mean, running_var)
+        )
+        y = (wide - mean) / keras.ops.sqrt(variance + eps)
+    return keras.ops.cast(_scaled(y, weight, bias, shape), x.dtype)
+
+
+class LayerNorm(Primitive):
+    """Normalize the last axes of each sample: ``(output, mean, variance)``.
+
+    Args:
+        begin_norm_axis: First axis that is normalized over.
+        begin_params_axis: First axis that the scale and the shift belong to.
+        epsilon: Added to the variance.
+
+    Example: ``output, mean, variance = ops.LayerNorm()(x, gamma, beta)``.
+    Source: MindSpore, `mindspore.ops.LayerNorm`.
+    """
+
+    def __init__(self, begin_norm_axis: int = 1, begin_params_axis: int = 1, epsilon: float = 1e-7) -> None:
+        super().__init__()
+        self.begin_norm_axis, self.begin_params_axis, self.epsilon = begin_norm_axis, begin_params_axis, epsilon
+
+    def __call__(self, input_x: Any, gamma: Any, beta: Any) -> tuple[Any, Any, Any]:
+        """Normalize `input_x`, then scale it by `gamma` and shift it by `beta`."""
+        x = as_floats(self.name, input_x)
+        rank = rank_of(x)
+        wide = keras.ops.cast(x, float32)
+        y, mean, variance = _normalized(wide, tuple(range(self.begin_norm_axis % rank, rank)), self.epsilon)
+        shape = tuple(x.shape[self.begin_params_axis % rank :])
+        return keras.ops.cast(_scaled(y, gamma, beta, shape), x.dtype), mean, variance

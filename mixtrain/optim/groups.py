@@ -24,12 +24,14 @@ class Treatment:
         weight_decay: A number, or a Cell that computes it from the step.
         decayed: Whether the decay applies.
         learning_rate: Its group's own rate, or None for the optimizer's.
+        centralized: Whether the mean is taken off its gradients.
     """
 
     parameter: Any
     weight_decay: float | Cell
     decayed: bool
     learning_rate: Parameter | Cell | None = None
+    centralized: bool = False
 
 
 def read_parameters(
@@ -39,8 +41,8 @@ def read_parameters(
 
     Args:
         where: Who asks, for errors.
-        parameters: An iterable of parameters, or of dicts with the keys "params", "lr", "weight_decay" and
-            "order_params".
+        parameters: An iterable of parameters, or of dicts with the keys "params", "lr", "weight_decay",
+            "grad_centralization" and "order_params".
         weight_decay: The optimizer's own: a number or a Cell.
         learning_rate: The optimizer's own.
 
@@ -116,18 +118,17 @@ def _check_keys(where: str, group: dict[str, Any]) -> None:
             )
     elif "params" not in group:
         raise checks.fail_value(where, 'a parameter group must have "params"', sorted(group), '{"params": [...]}')
-    if group.get("grad_centralization"):
-        raise checks.fail_value(
-            where, "grad_centralization is not offered", True,
-            "the group without it, and subtract the mean of the gradients in your own optimizer",
-        )
+    if "grad_centralization" in group:
+        checks.boolean(where, "grad_centralization", group["grad_centralization"])
 
 
 def _read_group(where: str, group: dict[str, Any], index: int, decay: float | Cell) -> list[Treatment]:
     own_decay = as_weight_decay(where, group["weight_decay"]) if "weight_decay" in group else decay
     rate = as_learning_rate(where, group["lr"], f"learning_rate_group_{index}") if "lr" in group else None
     decayed = isinstance(own_decay, Cell) or own_decay > 0.0
-    return [Treatment(parameter, own_decay, decayed, rate) for parameter in _as_list(where, "params", group["params"])]
+    centralized = bool(group.get("grad_centralization", False))
+    items = _as_list(where, "params", group["params"])
+    return [Treatment(parameter, own_decay, decayed, rate, centralized) for parameter in items]
 
 
 def _ordered(where: str, treatments: Sequence[Treatment], order: Sequence[Any]) -> list[Treatment]:

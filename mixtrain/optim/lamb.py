@@ -60,8 +60,8 @@ class Lamb(Optimizer):
         self.moments2 = self.parameters.clone("lamb_v", "zeros")
 
     def construct(self, gradients: Any) -> Any:
-        """Apply the rule to each parameter; the gradients are taken as they come."""
-        return self.apply_updates(gradients)
+        """Apply the rule to each parameter; the gradients are not divided by the loss scale."""
+        return self.apply_updates(self.gradients_centralization(gradients))
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
         """Return the weight after the step."""

@@ -31,7 +31,8 @@ class Optimizer(OptimizerCell):
             on (MindSpore stops with an error there); a `LearningRateSchedule`; or a
             `keras.optimizers.schedules.LearningRateSchedule`. The first step takes the first value.
         parameters: An iterable of Parameters and `keras.Variable` objects, or of groups: dicts with "params" and, where
-            they differ, "lr" and "weight_decay"; ``{"order_params": [...]}`` gives the order of the gradients.
+            they differ, "lr", "weight_decay" and "grad_centralization"; ``{"order_params": [...]}`` gives the order of
+            the gradients.
         weight_decay: L2 penalty, a number or a Cell of the step. Outside groups it spares parameters whose name holds
             "beta" or "gamma"; in groups it spares none.
         loss_scale: What the gradients are divided by; the scale of a `FixedLossScaleManager` that does not drop.
@@ -86,7 +87,7 @@ class Optimizer(OptimizerCell):
 
     def construct(self, gradients: Any) -> Any:
         """Decay the weights, undo the loss scale, and apply the rule to each parameter."""
-        return self.apply_updates(self.scale_grad(self.decay_weight(gradients)))
+        return self.apply_updates(self.scale_grad(self.gradients_centralization(self.decay_weight(gradients))))
 
     def apply_updates(self, gradients: Sequence[Any]) -> tuple[bool, ...]:
         """Give every trained parameter the value that `update` returns, and count the step."""
@@ -131,8 +132,12 @@ class Optimizer(OptimizerCell):
 
     @library
     def gradients_centralization(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the gradients: centralization is not offered, and a group that asks for it is refused."""
-        return tuple(gradients)
+        """Return the gradients, those of groups with ``"grad_centralization": True`` less their mean over each output.
+
+        As in MindSpore, only gradients whose second axis is a multiple of 16 are centralized.
+        """
+        rows = zip(self.grad_centralization_flags, gradients, strict=True)
+        return tuple(_centralized(gradient) if flag else gradient for flag, gradient in rows)
 
     @library
     def flatten_gradients(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
@@ -178,6 +183,12 @@ class Optimizer(OptimizerCell):
             )
         rows = zip(self.parameters, self.parameters.names, gradients, strict=True)
         return tuple(_dense_gradient(where, name, parameter, gradient) for parameter, name, gradient in rows)
+
+
+def _centralized(gradient: Any) -> Any:
+    if len(gradient.shape) < 2 or gradient.shape[1] % 16:
+        return gradient
+    return gradient - keras.ops.mean(gradient, axis=tuple(range(1, len(gradient.shape))), keepdims=True)
 
 
 def _read(parameter: Any) -> Any:

@@ -36,6 +36,7 @@ class OptimizerCell(Cell):
         is_group: Whether there are groups.
         is_group_lr: Whether groups have learning rates.
         dynamic_lr: Whether a learning rate changes with the step.
+        grad_centralization_flags: Whether the mean is taken off the gradients of each parameter.
         dynamic_weight_decay: Whether a weight decay changes with the step.
     """
 
@@ -59,6 +60,7 @@ class OptimizerCell(Cell):
         self.global_step = Parameter(np.zeros(1, np.int32), "global_step", requires_grad=False)
         self._set_weight_decay(treatments, weight_decay)
         self._set_learning_rate(own, treatments)
+        self.grad_centralization_flags = tuple(treatment.centralized for treatment in treatments)
 
     def _set_weight_decay(self, treatments: Sequence[Treatment], weight_decay: Any) -> None:
         decays = tuple(treatment.weight_decay for treatment in treatments)

@@ -10,13 +10,17 @@ import pytest
 
 from mixtrain.common.initializer import (
     Constant,
+    Dirac,
     HeNormal,
     HeUniform,
     Identity,
     Initializer,
     Normal,
+    Orthogonal,
+    Sparse,
     TruncatedNormal,
     Uniform,
+    VarianceScaling,
     XavierNormal,
     XavierUniform,
     fans,
@@ -125,3 +129,29 @@ def test_the_seed_repeats_values_and_two_draws_differ() -> None:
     set_seed(3)
     np.testing.assert_array_equal(Normal().make((4,)), first)
     assert not np.array_equal(first, second)
+
+
+def test_dirac_passes_each_channel_on() -> None:
+    weight = initializer("dirac", (4, 2, 3)).asnumpy()
+    assert np.argwhere(weight).tolist() == [[0, 0, 1], [1, 1, 1]] and weight.sum() == 2
+    grouped = Dirac(groups=2).make((4, 2, 3))
+    assert np.argwhere(grouped).tolist() == [[0, 0, 1], [1, 1, 1], [2, 0, 1], [3, 1, 1]]
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (5, 3), (4, 2, 2)])
+def test_orthogonal_vectors_have_the_length_of_the_gain(shape: tuple[int, ...]) -> None:
+    matrix = Orthogonal(2.0).make(shape).reshape(shape[0], -1)
+    product = matrix @ matrix.T if matrix.shape[0] <= matrix.shape[1] else matrix.T @ matrix
+    np.testing.assert_allclose(product, 4.0 * np.eye(len(product)), atol=1e-5)
+
+
+def test_sparse_columns_have_their_share_of_zeros() -> None:
+    matrix = Sparse(0.25, sigma=1.0).make((8, 5))
+    assert (matrix == 0).sum(axis=0).tolist() == [2] * 5
+
+
+@pytest.mark.parametrize("distribution", ["uniform", "truncated_normal", "untruncated_normal"])
+@pytest.mark.parametrize(("mode", "fan"), [("fan_in", 100), ("fan_out", 400), ("fan_avg", 250)])
+def test_variance_scaling_has_the_variance_of_its_fan(distribution: str, mode: str, fan: int) -> None:
+    values = VarianceScaling(3.0, mode, distribution).make((400, 100))
+    assert abs(values.var() * fan / 3.0 - 1) < 0.05

@@ -16,6 +16,7 @@ import mixtrain.common.initializer
 import mixtrain.dataset.transforms
 import mixtrain.dataset.vision
 from mixtrain import nn, ops
+from mixtrain.compat.mindspore.refused_names import is_refused
 from mixtrain.optim import Optimizer
 
 COUNTED: Final = json.loads((pathlib.Path(__file__).parent / "surface.json").read_text())
@@ -57,6 +58,7 @@ class Counted:
         light: Projects of the light computer-vision set, of 294.
         everywhere: Projects of the widest set that was counted.
         exists: Whether there is such a name here.
+        refused: Whether it is there only to say what to write instead.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Counted:
     light: int
     everywhere: int
     exists: bool
+    refused: bool = False
 
     @property
     def short(self) -> str:
@@ -78,7 +81,8 @@ def names() -> Iterator[Counted]:
         section, modules = SECTIONS[prefix]
         path = name.removeprefix(prefix)
         exists = name not in REFUSED and any(_has(module, path) for module in modules)
-        yield Counted(name, section, light, everywhere, exists)
+        refused = name in REFUSED or any(is_refused(getattr(module, path, None)) for module in modules)
+        yield Counted(name, section, light, everywhere, exists, refused)
 
 
 def methods() -> Iterator[Counted]:
@@ -91,7 +95,7 @@ def methods() -> Iterator[Counted]:
     for name, light, _, everywhere in COUNTED["methods"]:
         owner, _, method = name.partition(".")
         exists = name not in REFUSED and hasattr(owners[owner], method)
-        yield Counted(name, f"Methods of {owner}", light, everywhere, exists)
+        yield Counted(name, f"Methods of {owner}", light, everywhere, exists, name in REFUSED)
 
 
 @functools.cache
@@ -133,7 +137,7 @@ def page_part() -> str:
         if more:
             lines += ["", f"Besides: {', '.join(f'`{name}`' for name in more)}."]
         for word, refused in (("Refused, with what to write instead", True), ("Not here", False)):
-            rest = [f"`{row.short}`" for row in group if not row.exists and (row.name in REFUSED) is refused]
+            rest = [f"`{row.short}`" for row in group if not row.exists and row.refused is refused]
             if rest:
                 lines += ["", f"{word}: {', '.join(rest)}."]
     return "\n".join([*lines, END])
@@ -159,6 +163,8 @@ def _has(module: Any, path: str) -> bool:
         if not hasattr(module, part):
             return False
         module = getattr(module, part)
+        if is_refused(module):
+            return False
     return True
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mixtrain
+import mixtrain as ms
 from mixtrain import ops
 from tests.backends import held_as
 
@@ -47,3 +48,26 @@ def test_print_shows_values_eagerly_and_at_each_compiled_call(capsys: Any) -> No
         step(mixtrain.Tensor([value]))
     lines = capsys.readouterr().out.splitlines()
     assert lines == [line for v in ("1.", "2.") for line in ("x", f"Tensor(shape=[1], dtype=Float32, value=[{v}])")]
+
+
+def test_a_constant_expression_is_called_as_it_stands() -> None:
+    assert ops.constexpr(len)([1, 2]) == 2 and ops.constexpr(get_instance=False)(len)([1]) == 1
+
+
+def test_a_gradient_is_found_by_position_or_parameter() -> None:
+    weight = ms.Parameter([2.0], name="weight")
+    found = ms.grad(lambda x: (x * weight).sum(), 0, weight, return_ids=True)(ms.Tensor([3.0]))
+    assert ms.get_grad(found, 0).asnumpy().tolist() == [2.0]
+    assert ms.get_grad(found, weight).asnumpy().tolist() == [3.0]
+    with pytest.raises(ValueError, match="identifier must be one that gradients were taken of"):
+        ms.get_grad(found, 1)
+
+
+def test_a_function_of_slices_is_mapped_over_the_axes() -> None:
+    x, y = ms.Tensor([[1.0, 2.0], [3.0, 4.0]]), ms.Tensor([10.0, 20.0])
+    added = ms.vmap(lambda row, other: row + other, (0, None))(x, y)
+    assert added.asnumpy().tolist() == [[11.0, 22.0], [13.0, 24.0]]
+    columns = ms.vmap(lambda column: column * 2, 1, 1)(x)
+    assert columns.asnumpy().tolist() == [[2.0, 4.0], [6.0, 8.0]]
+    gradients = ms.vmap(ms.grad(lambda value: (value * value).sum()))(x)
+    assert gradients.asnumpy().tolist() == [[2.0, 4.0], [6.0, 8.0]]

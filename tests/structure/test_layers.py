@@ -14,18 +14,18 @@ TREES = {path: ast.parse(path.read_text()) for path in FILES}
 # From the bottom up; a package may import packages of lower layers and its own, never its neighbors on the same layer.
 # A subpackage that is named here is a package of its own.
 LAYERS = [
-    {"dtype", "errors", "checks", "context", "auto_parallel", "communication", "compat.mindspore.module_paths", "log",
-     "version"},
+    {"dtype", "errors", "checks", "context", "auto_parallel", "communication", "compat.mindspore.module_paths",
+     "compat.mindspore.refused_names", "log", "version"},
     {"backend"},
     {"autocast", "boundary", "network", "seed"},
     {"trace_version"},
     {"summaries"},
     {"ops"},
     {"common"},
-    {"precision", "diagnostics", "dataset"},
+    {"precision", "diagnostics", "dataset", "numpy"},
     {"cell"},
     {"autocast.scope", "compat", "compat.mindspore", "optim"},
-    {"loss_scale"},
+    {"loss_scale", "experimental"},
     {"step"},
     {"compat.oneflow", "compat.apex"},
     {"nn"},

@@ -12,8 +12,10 @@ import pytest
 import mixtrain
 import mixtrain.dataset.transforms
 import mixtrain.dataset.vision
+import mixtrain.experimental.optim.lr_scheduler
 import mixtrain.keras
 import mixtrain.nn.metrics
+import mixtrain.numpy
 import mixtrain.serialization
 import mixtrain.train.callback
 
@@ -22,8 +24,9 @@ MODULES = {
     module.__name__: module
     for module in (
         mixtrain, mixtrain.amp, mixtrain.communication, mixtrain.dataset, mixtrain.dataset.transforms,
-        mixtrain.dataset.vision, mixtrain.keras, mixtrain.nn, mixtrain.nn.metrics, mixtrain.ops, mixtrain.serialization,
-        mixtrain.train, mixtrain.train.callback,
+        mixtrain.dataset.vision, mixtrain.experimental.optim, mixtrain.experimental.optim.lr_scheduler, mixtrain.keras,
+        mixtrain.nn, mixtrain.nn.metrics, mixtrain.numpy, mixtrain.ops, mixtrain.serialization, mixtrain.train,
+        mixtrain.train.callback,
     )
 }
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from mixtrain import checks
+from mixtrain.compat.mindspore.refused_names import REFUSED, stub
 
 # Modules that MindSpore has, or had, and where their names are here. Where the module exists here too, it keeps its
 # own names and also gives those.
@@ -15,7 +16,9 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.common": ("mixtrain", "mixtrain.common.initializer"),
     "mixtrain.common.api": ("mixtrain",),
     "mixtrain.common.dtype": ("mixtrain.dtype",),
+    "mixtrain.common.parameter": ("mixtrain",),
     "mixtrain.common.seed": ("mixtrain.seed",),
+    "mixtrain.common.tensor": ("mixtrain",),
     "mixtrain.communication.management": ("mixtrain.communication",),
     "mixtrain.dataset.core": ("mixtrain.dataset",),
     "mixtrain.dataset.engine": ("mixtrain.dataset",),
@@ -58,7 +61,15 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.nn.wrap.cell_wrapper": ("mixtrain.nn",),
     "mixtrain.nn.wrap.grad_reducer": ("mixtrain.nn",),
     "mixtrain.nn.wrap.loss_scale": ("mixtrain.nn",),
+    "mixtrain.ops._primitive_cache": ("mixtrain.ops",),
+    "mixtrain.ops.auto_generate": ("mixtrain.ops",),
+    "mixtrain.ops.communication": ("mixtrain.ops",),
     "mixtrain.ops.composite": ("mixtrain.ops",),
+    "mixtrain.ops.composite.multitype_ops": ("mixtrain.ops",),
+    "mixtrain.ops.function": ("mixtrain.ops",),
+    "mixtrain.ops.function.array_func": ("mixtrain.ops",),
+    "mixtrain.ops.function.math_func": ("mixtrain.ops",),
+    "mixtrain.ops.function.nn_func": ("mixtrain.ops",),
     "mixtrain.ops.functional": ("mixtrain.ops",),
     "mixtrain.ops.operations": ("mixtrain.ops",),
     "mixtrain.ops.primitive": ("mixtrain.ops",),
@@ -76,10 +87,13 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
 
 def install_homes() -> None:
     """Make the modules of `HOMES` importable, and let every public module name the nearest to a name it lacks."""
-    for path in sorted({*HOMES, *(home for homes in HOMES.values() for home in homes)}):
+    for path in sorted({*HOMES, *REFUSED, *(home for homes in HOMES.values() for home in homes)}):
         module = sys.modules.get(path)
         if module is None:
-            module = types.ModuleType(path, f"The names of {' and '.join(HOMES[path])}, where MindSpore has them.")
+            says = f"The names of {' and '.join(HOMES[path])}, where MindSpore has them." if path in HOMES else (
+                "Names of MindSpore that cannot be had here; using one says what to write instead."
+            )
+            module = types.ModuleType(path, says)
             module.__path__ = []  # A package, so that modules below it can be imported.
             sys.modules[path] = module
             parent, _, name = path.rpartition(".")
@@ -106,6 +120,10 @@ def _finder(module: types.ModuleType, homes: list[types.ModuleType]) -> Callable
             for home in homes:
                 if name in vars(home):
                     return vars(home)[name]
+            for place in (module, *homes):
+                refused = stub(place.__name__, name)
+                if refused is not None:
+                    return refused
         names = (other for place in (module, *homes) for other in public_names(place))
         near = [] if name.startswith("_") else checks.nearest(name, sorted(set(names)), cutoff=0.6)
         advice = f"Write {module.__name__}.{near[0]}" if near else "docs/from_mindspore.md lists what there is"

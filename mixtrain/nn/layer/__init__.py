@@ -53,8 +53,31 @@ from mixtrain.nn.layer.recurrent_cell import GRUCell, LSTMCell, RNNCell
 from mixtrain.nn.layer.resize import ResizeBilinear, Upsample
 from mixtrain.nn.layer.softmax import GLU, LogSoftmax, Softmax, Softmax2d, Softmin
 from mixtrain.nn.layer.sync_batch_norm import SyncBatchNorm
+from mixtrain.nn.layer.attention import MultiheadAttention
+from mixtrain.nn.layer.sides import (
+    ConstantPad1d, ConstantPad2d, ConstantPad3d, ReflectionPad1d, ReflectionPad2d, ReflectionPad3d,
+    ReplicationPad1d, ReplicationPad2d, ReplicationPad3d, ZeroPad2d,
+)
+from mixtrain.nn.layer.small import ChannelShuffle, DiGamma, L1Regularizer, LGamma, ReduceLogSumExp, Unflatten
 
 __all__ = [
+    "ChannelShuffle",
+    "ConstantPad1d",
+    "ConstantPad2d",
+    "ConstantPad3d",
+    "DiGamma",
+    "L1Regularizer",
+    "LGamma",
+    "MultiheadAttention",
+    "ReduceLogSumExp",
+    "ReflectionPad1d",
+    "ReflectionPad2d",
+    "ReflectionPad3d",
+    "ReplicationPad1d",
+    "ReplicationPad2d",
+    "ReplicationPad3d",
+    "Unflatten",
+    "ZeroPad2d",
     "CELU",
     "ELU",
     "GELU",

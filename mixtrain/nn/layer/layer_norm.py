@@ -14,6 +14,7 @@ from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import as_dtype, float32, is_half
 from mixtrain.nn.layer.inputs import float_tensor, name_of
 from mixtrain.nn.layer.windows import is_integral
+from mixtrain.ops.normalize import LayerNorm as OperatorLayerNorm
 from mixtrain.precision.families import Family
 
 
@@ -72,6 +73,8 @@ class LayerNorm(Cell):
                 raise checks.fail_type(where, f"{name} must be an int", value, f"{name}=-1")
         self.begin_norm_axis, self.begin_params_axis = int(begin_norm_axis), int(begin_params_axis)
         self.epsilon = checks.number(where, "epsilon", epsilon, above=0, example=1e-7)
+        # What subclasses in scripts call with parameters of their own.
+        self.layer_norm = OperatorLayerNorm(self.begin_norm_axis, self.begin_params_axis, self.epsilon)
         self.gamma = Parameter(initializer(gamma_init, self.normalized_shape, dtype), name="gamma")
         self.beta = Parameter(initializer(beta_init, self.normalized_shape, dtype), name="beta")
 

@@ -1,0 +1,97 @@
+"""Words of MindSpore's compiler that scripts use and that change nothing here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from mixtrain import checks
+
+# How much of Python's syntax a compiled function may use; here it is always as much as there is.
+STRICT: Final = 0
+COMPATIBLE: Final = 1
+LAX: Final = 2
+
+
+def jit_class(cls: type) -> type:
+    """Return the class: compiled functions may use any class here.
+
+    Args:
+        cls: A class.
+
+    Example:
+        >>> import mixtrain
+        >>> @mixtrain.jit_class
+        ... class Twice:
+        ...     def __call__(self, x):
+        ...         return 2 * x
+        >>> Twice()(3)
+        6
+
+    Source: MindSpore, `mindspore.jit_class`.
+    """
+    if not isinstance(cls, type):
+        raise checks.fail_type("jit_class", "cls must be a class", cls, "@mixtrain.jit_class")
+    return cls
+
+
+ms_class = jit_class
+
+
+def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
+    """Return `input_data`: tensors among arguments are never constants here.
+
+    Args:
+        input_data: Tensors, or tuples, lists and dicts of them.
+        dynamic_len: Accepted for MindSpore scripts.
+
+    Example: ``mixtrain.mutable((x, y))``. Source: MindSpore, `mindspore.mutable`.
+    """
+    return input_data
+
+
+def _unchanged(name: str, words: str) -> Callable[..., Any]:
+    def decorator(fn: Any = None, **options: Any) -> Any:
+        return (lambda function: function) if fn is None else fn
+
+    decorator.__name__ = decorator.__qualname__ = name
+    decorator.__doc__ = (
+        f"Return `fn` as it is: {words}; `options` are accepted. Example: ``@mixtrain.{name}``. "
+        f"Source: MindSpore, `mindspore.{name}`."
+    )
+    return decorator
+
+
+no_inline: Final = _unchanged("no_inline", "the backend decides what is inlined")
+lazy_inline: Final = _unchanged("lazy_inline", "the backend decides what is inlined")
+
+
+def recompute(block: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return ``block(*args, **kwargs)``: what it computes is kept for the gradients, as always here.
+
+    Args:
+        block: A Cell or a function.
+        args: Its arguments.
+        kwargs: Its named arguments.
+
+    Example: ``y = mixtrain.recompute(block, x)``. Source: MindSpore, `mindspore.recompute`.
+    """
+    return block(*args, **kwargs)
+
+
+class JitConfig:
+    """Options of MindSpore's compiler, kept and shown; they change nothing here.
+
+    Args:
+        jit_level: "O0", "O1" or "O2".
+        exc_mode: Accepted for MindSpore scripts.
+        jit_syntax_level: Accepted for MindSpore scripts.
+        **kwargs: Likewise.
+
+    Example: ``net.set_jit_config(JitConfig("O1"))``. Source: MindSpore, `mindspore.JitConfig`.
+    """
+
+    def __init__(self, jit_level: str = "", exc_mode: str = "auto", jit_syntax_level: str = "", **kwargs: Any) -> None:
+        self.jit_config_dict = {
+            "jit_level": jit_level, "exc_mode": exc_mode, "jit_syntax_level": jit_syntax_level, **kwargs,
+        }

@@ -1,0 +1,110 @@
+"""MindSpore's names that cannot be had here: one table, with what each was for and what to write instead.
+
+Such a name can be imported, so that a script that never uses it runs. Using it raises the sentence of the table.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from typing import Any, Final
+
+_SPARSE: Final = "sparse tensors of MindSpore's own formats are not held here. Write dense Tensors"
+_PARALLEL: Final = "there is one device. Write the script without it"
+_MINDRECORD: Final = "MindRecord files are not read or written. Write TFRecordDataset, or NumPy files"
+_COMPILER: Final = "it belongs to MindSpore's own compiler. Write mixtrain.jit"
+_KERNEL: Final = "it makes kernels for MindSpore's own runtime. Write the function in mixtrain.ops or keras.ops"
+_CRYPTO: Final = "files are not encrypted or obfuscated. Write the plain file, and encrypt it with a tool of yours"
+_PROFILE: Final = "MindSpore's profiler does not see these backends. Write TensorFlow's or JAX's own profiler"
+
+# By module, then by name; "*" is for every other public name of a module that is here for its refusals alone.
+REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
+    "mixtrain": {
+        **dict.fromkeys(("CSRTensor", "COOTensor", "RowTensor", "SparseTensor", "RowTensorInner"), _SPARSE),
+        "Profiler": _PROFILE,
+        **dict.fromkeys((
+            "transform_checkpoints", "transform_checkpoint_by_rank", "merge_pipeline_strategys",
+            "rank_list_for_transform",
+            "load_distributed_checkpoint", "merge_sliced_parameter", "build_searched_strategy", "Layout",
+            "set_algo_parameters", "reshard", "parameter_broadcast", "shard",
+        ), _PARALLEL),
+        **dict.fromkeys(("obfuscate_ckpt", "load_obf_params_into_net", "obfuscate_model"), _CRYPTO),
+        **dict.fromkeys(("Symbol", "set_dump", "DatasetHelper", "connect_network_with_dataset"), _COMPILER),
+        **dict.fromkeys(("complex64", "complex128"), "complex numbers are not held. Write real and imaginary parts"),
+        "export_split_mindir": "MINDIR graphs are not written. Write export(..., file_format=\"SAVED_MODEL\")",
+    },
+    "mixtrain.ops": {
+        **dict.fromkeys((
+            "Custom", "CustomRegOp", "CustomOpBuilder", "DataType", "TBERegOp", "AiCPURegOp", "AkgGpuRegOp",
+            "CpuRegOp", "op_info_register", "custom_info_register", "kernel", "ms_kernel",
+        ), _KERNEL),
+        **dict.fromkeys((
+            "SparseToDense", "SparseTensorDenseMatmul", "SparseTensorDenseAdd", "dense_to_sparse_coo",
+            "dense_to_sparse_csr", "csr_to_coo", "csr_to_dense", "csr_add", "csr_softmax", "coo_add", "coo_concat",
+        ), _SPARSE),
+        **dict.fromkeys(("AlltoAll", "NeighborExchange", "NeighborExchangeV2", "P2POp", "isend", "irecv"), _PARALLEL),
+    },
+    "mixtrain.nn": {
+        **dict.fromkeys(("SparseToDense", "SparseTensorDenseMatmul"), _SPARSE),
+        "transformer": "it was moved to a library of its own. Write nn.MultiheadAttention and Cells",
+        "probability": "it was moved to a library of its own. Write mixtrain.ops and keras.random",
+    },
+    "mixtrain.train": {
+        **dict.fromkeys(("DatasetHelper", "connect_network_with_dataset"), "Model feeds itself. Write Model.train"),
+        **dict.fromkeys(("ConvertModelUtils", "ConvertNetUtils"), "thor is not offered. Write nn.Momentum or nn.Lamb"),
+        **dict.fromkeys((
+            "HausdorffDistance", "MeanSurfaceDistance", "RootMeanSquareDistance", "OcclusionSensitivity",
+        ), "this metric is not offered. Write a Metric of your own"),
+    },
+    "mixtrain.mindrecord": {"*": _MINDRECORD},
+    **dict.fromkeys(("mixtrain.boost", "mixtrain.boost.grad_accumulation", "mixtrain.boost.boost_cell_wrapper"), {
+        "*": "boost changes MindSpore's own kernels. Write amp_level=\"O2\"",
+    }),
+    **dict.fromkeys(("mixtrain.parallel", "mixtrain.parallel._utils", "mixtrain.parallel.auto_parallel"), {
+        "*": _PARALLEL,
+    }),
+    "mixtrain.profiler": {"*": _PROFILE},
+    "mixtrain.dataset.text": {
+        "*": "text is not tokenized here. Write the tokenizer in Python, in a GeneratorDataset or a function of map",
+    },
+    "mixtrain.dataset.audio": {
+        "*": "audio is not transformed here. Write the transform in Python, as a function of map",
+    },
+})
+
+
+class _Refusing(type):
+    """The class of stubs: whatever is asked of one raises its sentence."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotImplementedError(sentence(cls))
+
+
+def sentence(stub: type) -> str:
+    """Return what a stub says."""
+    return f"{stub.__module__}.{stub.__name__}: {vars(stub)['__doc__']}."
+
+
+def stub(module: str, name: str) -> type | None:
+    """Return the stub of a refused name, or None where the table has no such name.
+
+    Args:
+        module: Where it was looked for.
+        name: The name.
+    """
+    table = REFUSED.get(module, {})
+    why = table.get(name, None if name.startswith("_") else table.get("*"))
+    if why is None:
+        return None
+
+    def refuse(self: Any, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(sentence(type(self)))
+
+    return _Refusing(name, (), {"__init__": refuse, "__doc__": why, "__module__": module})
+
+
+def is_refused(value: Any) -> bool:
+    """Whether a value is a stub of this table."""
+    return isinstance(value, _Refusing)

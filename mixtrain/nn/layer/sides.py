@@ -1,0 +1,164 @@
+"""Padding of the last one, two or three axes: constants, mirrored elements or the edge again."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import keras
+
+from mixtrain import backend, checks
+from mixtrain.cell.cell import Cell
+from mixtrain.nn.layer.inputs import name_of
+
+
+class _Sides(Cell):
+    """Pad the last axes; a subclass says how many, and by what."""
+
+    _axes: ClassVar[int]
+
+    def __init__(self, padding: Any, value: Any = 0) -> None:
+        super().__init__()
+        write = f"padding=1, or {2 * self._axes} ints, of the last axis first"
+        given = (padding,) * (2 * self._axes) if isinstance(padding, int) else padding
+        checks.instance(self.cls_name, "padding", given, (tuple, list), write)
+        if len(given) != 2 * self._axes:
+            raise checks.fail_value(self.cls_name, f"padding must be an int or {2 * self._axes} ints", given, write)
+        self.padding = tuple(int(one) for one in given)
+        self.value = value
+
+    def construct(self, x: Any) -> Any:
+        """Pad `x`; a negative padding cuts off."""
+        x = backend.to_tensor(x)
+        axes = len(x.shape)
+        if axes < self._axes:
+            raise checks.fail_value(
+                name_of(self), f"the input must have at least {self._axes} axes", tuple(x.shape), "a larger input"
+            )
+        pairs = [(0, 0)] * (axes - self._axes)
+        pairs += [(self.padding[2 * n], self.padding[2 * n + 1]) for n in reversed(range(self._axes))]
+        for axis, (before, after) in enumerate(pairs):
+            if before < 0 or after < 0:
+                places = keras.ops.arange(max(-before, 0), x.shape[axis] - max(-after, 0))
+                x = keras.ops.take(x, places, axis=axis)
+        return self._padded(x, [(max(before, 0), max(after, 0)) for before, after in pairs])
+
+    def _padded(self, x: Any, pairs: list[tuple[int, int]]) -> Any:
+        return keras.ops.pad(x, pairs, mode="constant", constant_values=self.value)
+
+    def extend_repr(self) -> str:
+        """Return the padding."""
+        return f"padding={self.padding}"
+
+
+class _Reflected(_Sides):
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding)
+
+    def _padded(self, x: Any, pairs: list[tuple[int, int]]) -> Any:
+        return keras.ops.pad(x, pairs, mode="reflect")
+
+
+class _Replicated(_Sides):
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding)
+
+    def _padded(self, x: Any, pairs: list[tuple[int, int]]) -> Any:
+        for axis, (before, after) in enumerate(pairs):
+            if before or after:
+                last = x.shape[axis] - 1
+                places = keras.ops.clip(keras.ops.arange(-before, last + after + 1), 0, last)
+                x = keras.ops.take(x, places, axis=axis)
+        return x
+
+
+class ConstantPad1d(_Sides):
+    """Pad the last axis with `value`; `padding` is an int or (left, right). Example: ``nn.ConstantPad1d(1, 0.5)(x)``.
+
+    Source: MindSpore, `mindspore.nn.ConstantPad1d`.
+    """
+
+    _axes = 1
+
+
+class ConstantPad2d(_Sides):
+    """Pad the last two axes with `value`; `padding` is an int or (left, right, top, bottom).
+
+    Example: ``nn.ConstantPad2d(1, 0.5)(x)``. Source: MindSpore, `mindspore.nn.ConstantPad2d`.
+    """
+
+    _axes = 2
+
+
+class ConstantPad3d(_Sides):
+    """Pad the last three axes with `value`; `padding` is an int or six. Example: ``nn.ConstantPad3d(1, 0.5)(x)``.
+
+    Source: MindSpore, `mindspore.nn.ConstantPad3d`.
+    """
+
+    _axes = 3
+
+
+class ZeroPad2d(_Sides):
+    """Pad the last two axes with zeros; `padding` is an int or (left, right, top, bottom).
+
+    Example: ``nn.ZeroPad2d(1)(x)``. Source: MindSpore, `mindspore.nn.ZeroPad2d`.
+    """
+
+    _axes = 2
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding)
+
+
+class ReflectionPad1d(_Reflected):
+    """Pad the last axis with mirrored elements; `padding` is an int or two. Example: ``nn.ReflectionPad1d(1)(x)``.
+
+    Source: MindSpore, `mindspore.nn.ReflectionPad1d`.
+    """
+
+    _axes = 1
+
+
+class ReflectionPad2d(_Reflected):
+    """Pad the last two axes with mirrored elements; `padding` is an int or four. Example: ``nn.ReflectionPad2d(1)(x)``.
+
+    Source: MindSpore, `mindspore.nn.ReflectionPad2d`.
+    """
+
+    _axes = 2
+
+
+class ReflectionPad3d(_Reflected):
+    """Pad the last three axes with mirrored elements; `padding` is an int or six.
+
+    Example: ``nn.ReflectionPad3d(1)(x)``. Source: MindSpore, `mindspore.nn.ReflectionPad3d`.
+    """
+
+    _axes = 3
+
+
+class ReplicationPad1d(_Replicated):
+    """Pad the last axis with its edges; `padding` is an int or two. Example: ``nn.ReplicationPad1d(1)(x)``.
+
+    Source: MindSpore, `mindspore.nn.ReplicationPad1d`.
+    """
+
+    _axes = 1
+
+
+class ReplicationPad2d(_Replicated):
+    """Pad the last two axes with their edges; `padding` is an int or four. Example: ``nn.ReplicationPad2d(1)(x)``.
+
+    Source: MindSpore, `mindspore.nn.ReplicationPad2d`.
+    """
+
+    _axes = 2
+
+
+class ReplicationPad3d(_Replicated):
+    """Pad the last three axes with their edges; `padding` is an int or six. Example: ``nn.ReplicationPad3d(1)(x)``.
+
+    Source: MindSpore, `mindspore.nn.ReplicationPad3d`.
+    """
+
+    _axes = 3

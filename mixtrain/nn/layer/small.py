@@ -1,0 +1,96 @@
+"""Cells of one operation: sums of exponentials, shuffled channels, gamma functions, other shapes, penalties."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from mixtrain import backend, checks
+from mixtrain.cell.cell import Cell
+from mixtrain.nn.layer.inputs import float_tensor
+from mixtrain.ops.layouts import channel_shuffle
+from mixtrain.ops.numeric import digamma, lgamma
+from mixtrain.ops.reduction import logsumexp
+
+
+class ReduceLogSumExp(Cell):
+    """log(sum(exp(x))) along `axis`, which stays with `keep_dims`. Example: ``nn.ReduceLogSumExp(1)(x)``.
+
+    Source: MindSpore, `mindspore.nn.ReduceLogSumExp`.
+    """
+
+    def __init__(self, axis: Any, keep_dims: bool = False) -> None:
+        super().__init__()
+        self.axis, self.keep_dims = axis, checks.boolean(self.cls_name, "keep_dims", keep_dims)
+
+    def construct(self, x: Any) -> Any:
+        """Reduce `x`."""
+        return logsumexp(x, self.axis, self.keep_dims)
+
+
+class ChannelShuffle(Cell):
+    """Deal the channels of `groups` in turn. Example: ``nn.ChannelShuffle(2)(x)``.
+
+    Source: Zhang et al., 2017; MindSpore, `mindspore.nn.ChannelShuffle`.
+    """
+
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        self.groups = checks.integer(self.cls_name, "groups", groups, at_least=1)
+
+    def construct(self, x: Any) -> Any:
+        """Shuffle the channels of `x`."""
+        return channel_shuffle(x, self.groups)
+
+
+class LGamma(Cell):
+    """The logarithm of the gamma function. Example: ``nn.LGamma()(x)``. Source: MindSpore, `mindspore.nn.LGamma`."""
+
+    def construct(self, x: Any) -> Any:
+        """Compute it of `x`."""
+        return lgamma(x)
+
+
+class DiGamma(Cell):
+    """The derivative of `LGamma`. Example: ``nn.DiGamma()(x)``. Source: MindSpore, `mindspore.nn.DiGamma`."""
+
+    def construct(self, x: Any) -> Any:
+        """Compute it of `x`."""
+        return digamma(x)
+
+
+class Unflatten(Cell):
+    """One axis cut into several, of the sizes `unflattened_size`. Example: ``nn.Unflatten(1, (2, 3))(x)``.
+
+    Args:
+        axis: The axis.
+        unflattened_size: A tuple of ints.
+
+    Source: MindSpore, `mindspore.nn.Unflatten`.
+    """
+
+    def __init__(self, axis: int, unflattened_size: Any) -> None:
+        super().__init__()
+        self.axis, self.unflattened_size = axis, tuple(unflattened_size)
+
+    def construct(self, x: Any) -> Any:
+        """Cut the axis of `x`."""
+        x = backend.to_tensor(x)
+        axis, sizes = self.axis % len(x.shape), list(keras.ops.shape(x))
+        return keras.ops.reshape(x, (*sizes[:axis], *self.unflattened_size, *sizes[axis + 1 :]))
+
+
+class L1Regularizer(Cell):
+    """`scale` times the sum of sizes. Example: ``nn.L1Regularizer(0.5)(weight)``.
+
+    Source: MindSpore, `mindspore.nn.L1Regularizer`.
+    """
+
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        self.scale = checks.number(self.cls_name, "scale", scale, above=0, example=0.5)
+
+    def construct(self, weights: Any) -> Any:
+        """Compute the penalty of `weights`."""
+        return keras.ops.sum(keras.ops.abs(float_tensor(self, weights))) * self.scale

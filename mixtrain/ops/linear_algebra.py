@@ -1,0 +1,374 @@
+"""Matrices: factors, inverses, determinants, norms, and products that are named for what they add."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import keras
+
+from mixtrain.ops.arithmetic import add, mul
+from mixtrain.ops.array import swapaxes
+from mixtrain.ops.inputs import as_floats, pair, rank_of, tensor
+from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.products import bmm, matmul, mv, outer
+from mixtrain.ops.reduction import norm
+
+
+def adjoint(x: Any) -> Any:
+    """The matrices of `x` transposed. Source: MindSpore, `mindspore.ops.adjoint`."""
+    return swapaxes(x, -1, -2)
+
+
+def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """`beta` * `input` + `alpha` * the sum of the products of `batch1` and `batch2`.
+
+    Source: MindSpore, `mindspore.ops.addbmm`.
+    """
+    return add(mul(input, beta), mul(keras.ops.sum(bmm(batch1, batch2), axis=0), alpha))
+
+
+def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """`beta` * `input` + `alpha` * (`mat` @ `vec`). Source: MindSpore, `mindspore.ops.addmv`."""
+    return add(mul(input, beta), mul(mv(mat, vec), alpha))
+
+
+def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """`beta` * `x` + `alpha` * the outer product of `vec1` and `vec2`. Source: MindSpore, `mindspore.ops.addr`."""
+    return add(mul(x, beta), mul(outer(vec1, vec2), alpha))
+
+
+def ger(input: Any, vec2: Any) -> Any:
+    """`outer` of `input` and `vec2`. Source: MindSpore, `mindspore.ops.ger`."""
+    return outer(input, vec2)
+
+
+def inner(input: Any, other: Any) -> Any:
+    """Sums of products over the last axes of `input` and `other`. Source: MindSpore, `mindspore.ops.inner`."""
+    return keras.ops.inner(*pair("ops.inner", input, other))
+
+
+def kron(input: Any, other: Any) -> Any:
+    """Kronecker's product of `input` and `other`. Source: MindSpore, `mindspore.ops.kron`."""
+    return keras.ops.kron(*pair("ops.kron", input, other))
+
+
+def cross(input: Any, other: Any, dim: int | None = None) -> Any:
+    """Cross products of `input` and `other` along `dim`; without it, along the first axis of length 3.
+
+    Source: MindSpore, `mindspore.ops.cross`.
+    """
+    x, y = pair("ops.cross", input, other)
+    axis = next(n for n, size in enumerate(x.shape) if size == 3) if dim is None else dim
+    return keras.ops.cross(x, y, axis=axis)
+
+
+def dense(input: Any, weight: Any, bias: Any = None) -> Any:
+    """`input` times the transpose of `weight` (out, in), plus `bias`.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.dense(mixtrain.Tensor([[1.0, 2.0]]), mixtrain.Tensor([[3.0, 4.0]])).asnumpy().tolist()
+        [[11.0]]
+
+    Source: MindSpore, `mindspore.ops.dense`.
+    """
+    w = tensor("ops.dense", weight)
+    product = matmul(input, keras.ops.swapaxes(w, -1, -2) if rank_of(w) > 1 else w)
+    return product if bias is None else add(product, bias)
+
+
+def bidense(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+    """`input1` @ `weight` @ `input2` for each output of `weight` (out, in1, in2), plus `bias`.
+
+    Source: MindSpore, `mindspore.ops.bidense`.
+    """
+    x, y = as_floats("ops.bidense", input1), as_floats("ops.bidense", input2)
+    found = keras.ops.einsum("...i,oij,...j->...o", x, as_floats("ops.bidense", weight), y)
+    return found if bias is None else add(found, bias)
+
+
+def vecdot(x: Any, y: Any, *, axis: int = -1) -> Any:
+    """Sums of `x` * `y` along `axis`. Source: MindSpore, `mindspore.ops.vecdot`."""
+    return keras.ops.sum(mul(x, y), axis=axis)
+
+
+def batch_dot(x1: Any, x2: Any, axes: Any = None) -> Any:
+    """Sum products of `x1` and `x2` over one axis each, `axes`, for every row of the batch.
+
+    Source: MindSpore, `mindspore.ops.batch_dot`.
+    """
+    x, y = as_floats("ops.batch_dot", x1), as_floats("ops.batch_dot", x2)
+    if axes is None:
+        axes = (rank_of(x) - 1, 1 if rank_of(y) == 2 else rank_of(y) - 2)
+    first, second = (axes, axes) if isinstance(axes, int) else axes
+    letters = "bcdefgh"[: rank_of(x)], "bijklmn"[: rank_of(y)]
+    left = [*letters[0]]
+    right = [*letters[1]]
+    left[first], right[second] = "z", "z"
+    kept = [one for one in [*left, *right[1:]] if one != "z"]
+    found = keras.ops.einsum(f"{''.join(left)},{''.join(right)}->{''.join(kept)}", x, y)
+    return keras.ops.expand_dims(found, -1) if len(kept) == 1 else found
+
+
+def det(input: Any) -> Any:
+    """The determinants of the matrices `input`. Source: MindSpore, `mindspore.ops.det`."""
+    return keras.ops.det(as_floats("ops.det", input))
+
+
+def logdet(input: Any) -> Any:
+    """The logarithms of the determinants of `input`. Source: MindSpore, `mindspore.ops.logdet`."""
+    return keras.ops.log(keras.ops.det(as_floats("ops.logdet", input)))
+
+
+def slogdet(input: Any) -> tuple[Any, Any]:
+    """Signs of the determinants of `input`, and logarithms of their sizes.
+
+    Source: MindSpore, `mindspore.ops.slogdet`.
+    """
+    found = keras.ops.det(as_floats("ops.slogdet", input))
+    return keras.ops.sign(found), keras.ops.log(keras.ops.abs(found))
+
+
+def inverse(input: Any) -> Any:
+    """The inverses of the matrices `input`. Source: MindSpore, `mindspore.ops.inverse`."""
+    return keras.ops.inv(as_floats("ops.inverse", input))
+
+
+def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Any:
+    """The pseudo-inverses of the matrices `x`; singular values below `atol` or `rtol` times the largest count as 0.
+
+    Args:
+        x: Matrices.
+        atol: The least singular value that counts.
+        rtol: The same, as a share of the largest.
+        hermitian: Accepted; the result is the same.
+
+    Source: MindSpore, `mindspore.ops.pinv`.
+    """
+    value = as_floats("ops.pinv", x)
+    u, s, v = keras.ops.svd(value, full_matrices=False)
+    share = float(rtol if rtol is not None else 0.0 if atol else max(value.shape[-2:]) * 1.2e-7)
+    limit = keras.ops.maximum(keras.ops.max(s, axis=-1, keepdims=True) * share, float(atol or 0.0))
+    turned = keras.ops.where(s > limit, 1 / keras.ops.where(s > limit, s, 1.0), 0.0)
+    return keras.ops.matmul(keras.ops.swapaxes(v, -1, -2) * turned[..., None, :], keras.ops.swapaxes(u, -1, -2))
+
+
+def cholesky(input_x: Any, upper: bool = False) -> Any:
+    """Cholesky's factor of `input_x`, lower or `upper`. Source: MindSpore, `mindspore.ops.cholesky`."""
+    return keras.ops.cholesky(as_floats("ops.cholesky", input_x), upper=upper)
+
+
+def cholesky_inverse(input_x: Any, upper: bool = False) -> Any:
+    """The inverse of the matrix whose factor, lower or `upper`, is `input_x`.
+
+    Source: MindSpore, `mindspore.ops.cholesky_inverse`.
+    """
+    x = as_floats("ops.cholesky_inverse", input_x)
+    turned = keras.ops.swapaxes(x, -1, -2)
+    return keras.ops.inv(keras.ops.matmul(*((turned, x) if upper else (x, turned))))
+
+
+def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
+    """Solve for `input`, given the factor `input2`, lower or `upper`.
+
+    Source: MindSpore, `mindspore.ops.cholesky_solve`.
+    """
+    factor = as_floats("ops.cholesky_solve", input2)
+    inverse = cholesky_inverse(keras.ops.triu(factor) if upper else keras.ops.tril(factor), upper)
+    return keras.ops.matmul(inverse, as_floats("ops.cholesky_solve", input))
+
+
+def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False) -> Any:
+    """The x with `matrix` @ x = `rhs`; with `adjoint`, of the transpose.
+
+    Source: MindSpore, `mindspore.ops.matrix_solve`.
+    """
+    x = as_floats("ops.matrix_solve", matrix)
+    return keras.ops.solve(keras.ops.swapaxes(x, -1, -2) if adjoint else x, as_floats("ops.matrix_solve", rhs))
+
+
+def matrix_power(input: Any, n: int) -> Any:
+    """The matrices `input` to the power `n`. Source: MindSpore, `mindspore.ops.matrix_power`."""
+    x = as_floats("ops.matrix_power", input)
+    x = x if n >= 0 else keras.ops.inv(x)
+    product = keras.ops.broadcast_to(keras.ops.eye(x.shape[-1], dtype=x.dtype), x.shape)
+    for _ in range(abs(n)):
+        product = keras.ops.matmul(product, x)
+    return product
+
+
+def lstsq(input: Any, A: Any) -> Any:
+    """The x for which `input` @ x is nearest to `A`. Source: MindSpore, `mindspore.ops.lstsq`."""
+    return keras.ops.lstsq(as_floats("ops.lstsq", input), as_floats("ops.lstsq", A))
+
+
+def qr(input: Any, mode: str = "reduced") -> tuple[Any, Any]:
+    """The orthogonal and the triangular factor of `input`; `mode` "complete" keeps all columns.
+
+    Source: MindSpore, `mindspore.ops.qr`.
+    """
+    return tuple(keras.ops.qr(as_floats("ops.qr", input), mode=mode))  # type: ignore[return-value]
+
+
+def svd(input: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any:
+    """Singular values of `input`, and with `compute_uv` the matrices u and v, square where `full_matrices`.
+
+    Source: MindSpore, `mindspore.ops.svd`.
+    """
+    x = as_floats("ops.svd", input)
+    if not compute_uv:
+        return keras.ops.svd(x, full_matrices, compute_uv=False)
+    u, s, v = keras.ops.svd(x, full_matrices)
+    return s, u, keras.ops.swapaxes(v, -1, -2)
+
+
+def trace(input: Any) -> Any:
+    """The sum of the diagonal of `input`. Source: MindSpore, `mindspore.ops.trace`."""
+    return keras.ops.trace(tensor("ops.trace", input))
+
+
+def vector_norm(x: Any, ord: Any = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Any:
+    """The norm of order `ord` of vectors along `axis` of `x`, computed in `dtype`; `keepdims` keeps the axes.
+
+    Source: MindSpore, `mindspore.ops.vector_norm`.
+    """
+    value = as_floats("ops.vector_norm", x)
+    flat = keras.ops.reshape(value, (-1,)) if axis is None else value
+    found = norm(flat if dtype is None else keras.ops.cast(flat, dtype), ord, -1 if axis is None else axis, keepdims)
+    return keras.ops.reshape(found, (1,) * rank_of(value)) if axis is None and keepdims else found
+
+
+def matrix_norm(
+    A: Any, ord: Any = "fro", axis: Any = (-2, -1), keepdims: bool = False, *, dtype: Any = None
+) -> Any:
+    """The norm of order `ord` of the matrices on `axis` of `A`, computed in `dtype`; `keepdims` keeps the axes.
+
+    Source: MindSpore, `mindspore.ops.matrix_norm`.
+    """
+    value = as_floats("ops.matrix_norm", A)
+    value = value if dtype is None else keras.ops.cast(value, dtype)
+    return keras.ops.norm(value, ord=ord, axis=tuple(axis), keepdims=keepdims)
+
+
+def dist(input: Any, other: Any, p: float = 2.0) -> Any:
+    """The norm of order `p` of `input` - `other`. Source: MindSpore, `mindspore.ops.dist`."""
+    x, y = pair("ops.dist", input, other)
+    return vector_norm(keras.ops.subtract(x, y), p)
+
+
+def cdist(x1: Any, x2: Any, p: float = 2.0) -> Any:
+    """Distances of order `p` between the rows of `x1` and those of `x2`. Source: MindSpore, `mindspore.ops.cdist`."""
+    x, y = pair("ops.cdist", x1, x2)
+    apart = keras.ops.abs(x[..., :, None, :] - y[..., None, :, :])
+    if p == float("inf"):
+        return keras.ops.max(apart, axis=-1)
+    if p == 0:
+        return keras.ops.cast(keras.ops.count_nonzero(apart, axis=-1), x.dtype)
+    return keras.ops.power(keras.ops.sum(keras.ops.power(apart, p), axis=-1), 1 / p)
+
+
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08) -> Any:
+    """The cosine of the angle between vectors along `dim` of `x1` and `x2`, whose norms are at least `eps`.
+
+    Source: MindSpore, `mindspore.ops.cosine_similarity`.
+    """
+    x, y = pair("ops.cosine_similarity", x1, x2)
+    lengths = [keras.ops.sqrt(keras.ops.sum(one * one, axis=dim)) for one in (x, y)]
+    return keras.ops.sum(x * y, axis=dim) / keras.ops.maximum(lengths[0] * lengths[1], eps)
+
+
+def block_diag(*inputs: Any) -> Any:
+    """The matrices `inputs` along the diagonal of one. Source: MindSpore, `mindspore.ops.block_diag`."""
+    parts = [tensor("ops.block_diag", one) for one in inputs]
+    parts = [keras.ops.reshape(part, (1,) * (2 - rank_of(part)) + tuple(part.shape)) for part in parts]
+    width, rows, ahead = sum(part.shape[1] for part in parts), [], 0
+    for part in parts:
+        rows.append(keras.ops.pad(part, [(0, 0), (ahead, width - ahead - part.shape[1])]))
+        ahead += part.shape[1]
+    return keras.ops.concatenate(rows, axis=0)
+
+
+def matrix_band_part(x: Any, lower: int, upper: int) -> Any:
+    """The matrices `x` with zeros but for `lower` diagonals below the main one and `upper` above it.
+
+    Source: MindSpore, `mindspore.ops.matrix_band_part`.
+    """
+    value = tensor("ops.matrix_band_part", x)
+    low = value if lower < 0 else keras.ops.triu(value, -int(lower))
+    return low if upper < 0 else keras.ops.tril(low, int(upper))
+
+
+Ger: Final = primitive("Ger", ger)
+MatrixDeterminant: Final = primitive("MatrixDeterminant", det)
+LogMatrixDeterminant: Final = primitive("LogMatrixDeterminant", slogdet)
+MatrixBandPart: Final = primitive("MatrixBandPart", matrix_band_part)
+MatrixPower: Final = primitive("MatrixPower", matrix_power)
+Cross: Final = primitive("Cross", cross)
+
+
+class Cholesky(Primitive):
+    """`cholesky`, lower or `upper`. Example: ``ops.Cholesky()(x)``. Source: MindSpore, `mindspore.ops.Cholesky`."""
+
+    def __init__(self, upper: bool = False) -> None:
+        super().__init__()
+        self.upper = upper
+
+    def __call__(self, input_x: Any) -> Any:
+        return cholesky(input_x, self.upper)
+
+
+class LpNorm(Primitive):
+    """The norm of order `p` along `axis`, no smaller than `epsilon`; with `keep_dims` the axes stay.
+
+    Example: ``ops.LpNorm(axis=[0, 1], p=2)(x)``. Source: MindSpore, `mindspore.ops.LpNorm`.
+    """
+
+    def __init__(self, axis: Any, p: int = 2, keep_dims: bool = False, epsilon: float = 1e-12) -> None:
+        super().__init__()
+        self.axis, self.p, self.keep_dims, self.epsilon = axis, p, keep_dims, epsilon
+
+    def __call__(self, input: Any) -> Any:
+        x = keras.ops.abs(as_floats("ops.LpNorm", input))
+        axis = tuple(self.axis) if isinstance(self.axis, (list, tuple)) else self.axis
+        total = keras.ops.sum(keras.ops.power(x, self.p), axis=axis, keepdims=self.keep_dims)
+        return keras.ops.maximum(keras.ops.power(total, 1 / self.p), self.epsilon)
+
+
+class MatrixInverse(Primitive):
+    """`inverse`, with `adjoint` of the transpose. Example: ``ops.MatrixInverse()(x)``.
+
+    Source: MindSpore, `mindspore.ops.MatrixInverse`.
+    """
+
+    def __init__(self, adjoint: bool = False) -> None:
+        super().__init__()
+        self.adjoint = adjoint
+
+    def __call__(self, x: Any) -> Any:
+        found = inverse(x)
+        return keras.ops.swapaxes(found, -1, -2) if self.adjoint else found
+
+
+class MatrixSolve(Primitive):
+    """`matrix_solve`, with `adjoint` of the transpose. Example: ``ops.MatrixSolve()(matrix, rhs)``.
+
+    Source: MindSpore, `mindspore.ops.MatrixSolve`.
+    """
+
+    def __init__(self, adjoint: bool = False) -> None:
+        super().__init__()
+        self.adjoint = adjoint
+
+    def __call__(self, matrix: Any, rhs: Any) -> Any:
+        return matrix_solve(matrix, rhs, self.adjoint)
+
+
+class Qr(Primitive):
+    """`qr`, with all columns where `full_matrices`. Example: ``ops.Qr()(x)``. Source: MindSpore, `mindspore.ops.Qr`."""
+
+    def __init__(self, full_matrices: bool = False) -> None:
+        super().__init__()
+        self.full_matrices = full_matrices
+
+    def __call__(self, x: Any) -> tuple[Any, Any]:
+        return qr(x, "complete" if self.full_matrices else "reduced")

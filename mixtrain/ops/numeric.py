@@ -1,0 +1,286 @@
+"""Functions of one number or two: bits, angles, extremes that pass over NaN, divisors and special functions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import keras
+import numpy as np
+
+from mixtrain import backend
+from mixtrain.dtype import bool_, is_float
+from mixtrain.ops.arithmetic import mul, pow
+from mixtrain.ops.comparison import bitwise_and, bitwise_or, bitwise_xor
+from mixtrain.ops.elementwise import binary, binary_function, renamed, unary, unary_function
+from mixtrain.ops.inputs import as_floats, format_of, is_number, tensor
+from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.unary import exp2, reciprocal, sign
+
+
+def _copysign(x: Any, y: Any) -> Any:
+    return keras.ops.where(keras.ops.signbit(y), -keras.ops.abs(x), keras.ops.abs(x))
+
+
+def _xlogy(x: Any, y: Any) -> Any:
+    return keras.ops.where(x == 0, keras.ops.zeros_like(x), x * keras.ops.log(y))
+
+
+def _same(x: Any) -> Any:
+    return x
+
+
+def _angle(x: Any) -> Any:
+    return keras.ops.where(x < 0, math.pi * keras.ops.ones_like(x), keras.ops.zeros_like(x))
+
+
+def _truncated_rest(x: Any, y: Any) -> Any:
+    return x - keras.ops.cast(keras.ops.trunc(keras.ops.divide(x, y)), x.dtype) * y
+
+
+def _quotient(x: Any, y: Any) -> Any:
+    return keras.ops.cast(keras.ops.trunc(keras.ops.divide(x, y)), x.dtype)
+
+
+# Lanczos's coefficients for g = 7, exact to float64.
+_LANCZOS: Final = (
+    676.5203681218851, -1259.1392167224028, 771.32342877765313, -176.61502916214059, 12.507343278686905,
+    -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7,
+)
+
+
+def _lgamma_above_half(x: Any) -> Any:
+    z = x - 1
+    total = keras.ops.ones_like(z) * 0.99999999999980993
+    for place, factor in enumerate(_LANCZOS):
+        total = total + factor / (z + place + 1)
+    t = z + 7.5
+    return 0.5 * math.log(2 * math.pi) + (z + 0.5) * keras.ops.log(t) - t + keras.ops.log(total)
+
+
+def _lgamma(x: Any) -> Any:
+    wide = keras.ops.cast(x, backend.held_format("float64"))
+    low = wide < 0.5
+    safe = keras.ops.where(low, 1 - wide, wide)
+    above = _lgamma_above_half(safe)
+    mirrored = keras.ops.log(math.pi / keras.ops.abs(keras.ops.sin(math.pi * wide))) - above
+    return keras.ops.cast(keras.ops.where(low, mirrored, above), x.dtype)
+
+
+def _digamma_above(x: Any) -> Any:
+    """Return the asymptotic series, after the argument was raised by 6."""
+    total = keras.ops.zeros_like(x)
+    for _ in range(6):
+        total, x = total - 1 / x, x + 1
+    inverse = 1 / (x * x)
+    series = inverse * (1 / 12 - inverse * (1 / 120 - inverse * (1 / 252 - inverse * (1 / 240 - inverse / 132))))
+    return total + keras.ops.log(x) - 0.5 / x - series
+
+
+def _digamma(x: Any) -> Any:
+    wide = keras.ops.cast(x, backend.held_format("float64"))
+    low = wide < 0.5
+    above = _digamma_above(keras.ops.where(low, 1 - wide, wide))
+    mirrored = above - math.pi / keras.ops.tan(math.pi * wide)
+    return keras.ops.cast(keras.ops.where(low, mirrored, above), x.dtype)
+
+
+invert: Final = unary_function(
+    "invert", lambda x: keras.ops.bitwise_not(x), "The bits of the integer `x`, each turned.", floats=False,
+    parameter="x",
+)
+bitwise_left_shift: Final = binary_function(
+    "bitwise_left_shift", keras.ops.left_shift, "The bits of `input`, moved up by `other` places.", tensors=True
+)
+bitwise_right_shift: Final = binary_function(
+    "bitwise_right_shift", keras.ops.right_shift, "The bits of `input`, moved down by `other` places.", tensors=True
+)
+conj: Final = unary_function("conj", _same, "The complex conjugate of `input`: itself, as it is real.", floats=False)
+real: Final = unary_function("real", _same, "The real part of `input`: itself.", floats=False)
+positive: Final = unary_function("positive", _same, "`input` itself.", floats=False)
+imag: Final = unary_function("imag", keras.ops.zeros_like, "The imaginary part of `input`: zeros.", floats=False)
+angle: Final = unary_function("angle", _angle, "The angle of `input` as a complex number: pi below zero, else 0.")
+deg2rad: Final = unary_function("deg2rad", lambda x: x * (math.pi / 180), "`x` degrees in radians.", parameter="x")
+rad2deg: Final = unary_function("rad2deg", lambda x: x * (180 / math.pi), "`x` radians in degrees.", parameter="x")
+frac: Final = unary_function("frac", lambda x: x - keras.ops.trunc(x), "The fraction of `x`.", parameter="x")
+erfinv: Final = unary_function("erfinv", keras.ops.erfinv, "The number whose error function is `input`.")
+i0: Final = unary_function("i0", keras.ops.i0, "The modified Bessel function of `input`, of the first kind, order 0.")
+lgamma: Final = unary_function("lgamma", _lgamma, "The logarithm of the gamma function of `input`.")
+digamma: Final = unary_function("digamma", _digamma, "The derivative of `lgamma` at `input`.")
+signbit: Final = unary_function("signbit", keras.ops.signbit, "Whether `input` has a minus.", floats=False)
+isneginf: Final = unary_function("isneginf", keras.ops.isneginf, "Whether `input` is minus infinity.")
+isposinf: Final = unary_function("isposinf", keras.ops.isposinf, "Whether `input` is plus infinity.")
+isreal: Final = unary_function(
+    "isreal", lambda x: keras.ops.ones_like(x, dtype=bool_), "Whether `input` is real: True.", floats=False
+)
+sgn: Final = renamed(sign, "sgn")
+inv: Final = renamed(reciprocal, "inv")
+
+copysign: Final = binary_function("copysign", _copysign, "`input` with the sign of `other`.", floats=True, tensors=True)
+fmax: Final = binary_function(
+    "fmax", keras.ops.fmax, "The larger of `input` and `other`; NaN is passed over.", tensors=True
+)
+fmin: Final = binary_function(
+    "fmin", keras.ops.fmin, "The smaller of `input` and `other`; NaN is passed over.", tensors=True
+)
+gcd: Final = binary_function("gcd", keras.ops.gcd, "The greatest common divisor of `input` and `other`.", tensors=True)
+lcm: Final = binary_function("lcm", keras.ops.lcm, "The least common multiple of `input` and `other`.", tensors=True)
+logaddexp2: Final = binary_function(
+    "logaddexp2", keras.ops.logaddexp2, "log2(2 ** `input` + 2 ** `other`).", floats=True, tensors=True
+)
+nextafter: Final = binary_function(
+    "nextafter", keras.ops.nextafter, "The float after `input` on the way to `other`.", floats=True, tensors=True
+)
+xlogy: Final = binary_function(
+    "xlogy", _xlogy, "`input` * log(`other`), and 0 where `input` is 0.", floats=True, tensors=True
+)
+
+
+def heaviside(input: Any, values: Any) -> Any:
+    """0 below zero, 1 above, and `values` where `input` is zero. Source: MindSpore, `mindspore.ops.heaviside`."""
+    return binary("ops.heaviside", keras.ops.heaviside, input, values, tensors=True)
+
+
+def xdivy(x: Any, y: Any) -> Any:
+    """`x` / `y`, and 0 where `x` is 0. Source: MindSpore, `mindspore.ops.xdivy`."""
+    return binary("ops.xdivy", keras.ops.divide_no_nan, x, y, floats=True, tensors=True)
+
+
+def truncate_div(x: Any, y: Any) -> Any:
+    """`x` / `y` without its fraction, for integers too. Source: MindSpore, `mindspore.ops.truncate_div`."""
+    return binary("ops.truncate_div", _quotient, x, y, tensors=True)
+
+
+def truncate_mod(x: Any, y: Any) -> Any:
+    """The rest of `truncate_div` of `x` by `y`, of the sign of `x`. Source: MindSpore, `mindspore.ops.truncate_mod`."""
+    return binary("ops.truncate_mod", _truncated_rest, x, y, tensors=True)
+
+
+def float_power(input: Any, exponent: Any) -> Any:
+    """`input` ** `exponent` in float64. Source: MindSpore, `mindspore.ops.float_power`."""
+    return pow(keras.ops.cast(tensor("ops.float_power", input), backend.held_format("float64")), exponent)
+
+
+def ldexp(x: Any, other: Any) -> Any:
+    """`x` * 2 ** `other`. Source: MindSpore, `mindspore.ops.ldexp`."""
+    return mul(x, exp2(other))
+
+
+def logit(input: Any, eps: float | None = None) -> Any:
+    """log(p / (1 - p)) of `input`, which is held between `eps` and 1 - eps where that is given.
+
+    Example: ``ops.logit(p, eps=1e-5)``. Source: MindSpore, `mindspore.ops.logit`.
+    """
+
+    def compute(x: Any) -> Any:
+        x = x if eps is None else keras.ops.clip(x, eps, 1 - eps)
+        return keras.ops.log(x / (1 - x))
+
+    return unary("ops.logit", compute, input, floats=True)
+
+
+def mvlgamma(input: Any, p: int) -> Any:
+    """The logarithm of the gamma function of `p` dimensions at `input`. Source: MindSpore, `mindspore.ops.mvlgamma`."""
+
+    def compute(x: Any) -> Any:
+        total = keras.ops.zeros_like(x) + 0.25 * p * (p - 1) * math.log(math.pi)
+        for place in range(p):
+            total = total + _lgamma(x - place / 2)
+        return total
+
+    return unary("ops.mvlgamma", compute, input, floats=True)
+
+
+def is_complex(input: Any) -> bool:
+    """Whether `input` holds complex numbers: False. Source: MindSpore, `mindspore.ops.is_complex`."""
+    tensor("ops.is_complex", input)
+    return False
+
+
+def is_floating_point(input: Any) -> bool:
+    """Whether `input` holds floats. Source: MindSpore, `mindspore.ops.is_floating_point`."""
+    return is_float(format_of(tensor("ops.is_floating_point", input)))
+
+
+def is_nonzero(input: Any) -> bool:
+    """Whether the one element of `input` is not zero. Source: MindSpore, `mindspore.ops.is_nonzero`."""
+    return bool(np.any(backend.to_numpy(tensor("ops.is_nonzero", input))))
+
+
+def eps(x: Any) -> Any:
+    """The distance from 1 to the next number of the dtype of `x`, for each of its elements.
+
+    Source: MindSpore, `mindspore.ops.eps`.
+    """
+    value = as_floats("ops.eps", x)
+    step = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float64": 2.0**-52}.get(format_of(value), 2.0**-23)
+    return keras.ops.full_like(value, step)
+
+
+def _scalar(name: str, compute: Any, says: str) -> Any:
+    """Return a function of two Python numbers; tensors are computed as tensors."""
+
+    def of_numbers(x: Any, y: Any) -> Any:
+        return compute(x, y) if is_number(x) and is_number(y) else compute(tensor(name, x), tensor(name, y))
+
+    of_numbers.__name__ = of_numbers.__qualname__ = name
+    of_numbers.__doc__ = f"{says} Example: ``ops.{name}(3, 2)``. Source: MindSpore, `mindspore.ops.{name}`."
+    return of_numbers
+
+
+scalar_add: Final = _scalar("scalar_add", lambda x, y: x + y, "The sum of the numbers `x` and `y`.")
+scalar_sub: Final = _scalar("scalar_sub", lambda x, y: x - y, "The difference of the numbers `x` and `y`.")
+scalar_mul: Final = _scalar("scalar_mul", lambda x, y: x * y, "The product of the numbers `x` and `y`.")
+scalar_div: Final = _scalar("scalar_div", lambda x, y: x / y, "The quotient of the numbers `x` and `y`.")
+scalar_floordiv: Final = _scalar("scalar_floordiv", lambda x, y: x // y, "The quotient of `x` and `y`, rounded down.")
+scalar_mod: Final = _scalar("scalar_mod", lambda x, y: x % y, "The rest of the number `x` divided by `y`.")
+scalar_pow: Final = _scalar("scalar_pow", lambda x, y: x**y, "The number `x` to the power `y`.")
+scalar_eq: Final = _scalar("scalar_eq", lambda x, y: x == y, "Whether the numbers `x` and `y` are equal.")
+scalar_lt: Final = _scalar("scalar_lt", lambda x, y: x < y, "Whether the number `x` is less than `y`.")
+scalar_le: Final = _scalar("scalar_le", lambda x, y: x <= y, "Whether the number `x` is at most `y`.")
+scalar_gt: Final = _scalar("scalar_gt", lambda x, y: x > y, "Whether the number `x` is greater than `y`.")
+scalar_ge: Final = _scalar("scalar_ge", lambda x, y: x >= y, "Whether the number `x` is at least `y`.")
+
+BitwiseAnd: Final = primitive("BitwiseAnd", bitwise_and)
+BitwiseOr: Final = primitive("BitwiseOr", bitwise_or)
+BitwiseXor: Final = primitive("BitwiseXor", bitwise_xor)
+LeftShift: Final = primitive("LeftShift", bitwise_left_shift)
+RightShift: Final = primitive("RightShift", bitwise_right_shift)
+Invert: Final = primitive("Invert", invert)
+Digamma: Final = primitive("Digamma", digamma)
+Lgamma: Final = primitive("Lgamma", lgamma)
+Erfinv: Final = primitive("Erfinv", erfinv)
+Lcm: Final = primitive("Lcm", lcm)
+Gcd: Final = primitive("Gcd", gcd)
+Heaviside: Final = primitive("Heaviside", heaviside)
+Xlogy: Final = primitive("Xlogy", xlogy)
+TruncateMod: Final = primitive("TruncateMod", truncate_mod)
+Fmax: Final = primitive("Fmax", fmax)
+Fmin: Final = primitive("Fmin", fmin)
+Eps: Final = primitive("Eps", eps)
+NextAfter: Final = primitive("NextAfter", nextafter)
+
+
+class Logit(Primitive):
+    """`logit` with a fixed `eps`; negative for none. Example: ``ops.Logit(1e-5)(p)``.
+
+    Source: MindSpore, `mindspore.ops.Logit`.
+    """
+
+    def __init__(self, eps: float = -1.0) -> None:
+        super().__init__()
+        self.eps = eps
+
+    def __call__(self, input: Any) -> Any:
+        return logit(input, None if self.eps < 0 else self.eps)
+
+
+class Mvlgamma(Primitive):
+    """`mvlgamma` of `p` dimensions. Example: ``ops.Mvlgamma(p=3)(x)``. Source: MindSpore, `mindspore.ops.Mvlgamma`."""
+
+    def __init__(self, p: int) -> None:
+        super().__init__()
+        self.p = p
+
+    def __call__(self, input: Any) -> Any:
+        return mvlgamma(input, self.p)

@@ -1,0 +1,41 @@
+"""Words of MindSpore's compiler are taken and change nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+import mixtrain as ms
+from mixtrain import Tensor, nn
+
+
+def test_decorators_return_what_they_are_given() -> None:
+    class Twice:
+        def __call__(self, x: float) -> float:
+            return 2 * x
+
+    assert ms.jit_class(Twice) is Twice and ms.ms_class is ms.jit_class
+    with pytest.raises(TypeError, match="jit_class: cls must be a class"):
+        ms.jit_class(Twice())
+    assert ms.no_inline(abs) is abs and ms.lazy_inline(attrs=None)(abs) is abs
+    assert ms.mutable((1, 2)) == (1, 2) and float(ms.recompute(lambda x: x + 1, Tensor(1.0))) == 2.0
+
+
+def test_a_class_may_be_called_in_a_compiled_function() -> None:
+    @ms.jit_class
+    class Scaled:
+        def __init__(self, factor: float) -> None:
+            self.factor = factor
+
+        def __call__(self, x: Tensor) -> Tensor:
+            return x * self.factor
+
+    scaled = Scaled(3.0)
+    assert float(ms.jit(lambda x: scaled(x))(Tensor(2.0))) == 6.0
+
+
+def test_options_are_kept() -> None:
+    config = ms.JitConfig("O1", debug_level="DEBUG")
+    net = nn.Dense(2, 2)
+    net.set_jit_config(config)
+    assert config.jit_config_dict["jit_level"] == "O1" and net.jit_config is config
+    assert (ms.STRICT, ms.COMPATIBLE, ms.LAX) == (0, 1, 2)

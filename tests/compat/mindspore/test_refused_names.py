@@ -1,0 +1,35 @@
+"""A name that cannot be had is imported without a word, and says what to write instead when it is used."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+import mixtrain
+from mixtrain.compat.mindspore import refused_names
+
+
+@pytest.mark.parametrize("path", sorted(refused_names.REFUSED))
+def test_every_refused_name_can_be_imported_and_not_used(path: str) -> None:
+    module = importlib.import_module(path)
+    for name, why in refused_names.REFUSED[path].items():
+        stub = getattr(module, "Anything" if name == "*" else name)
+        assert refused_names.is_refused(stub) and " Write " in f" {why}", name
+        with pytest.raises(NotImplementedError, match=why.split(".")[0].split("(")[0]):
+            stub()
+
+
+def test_a_refusal_names_the_module_and_a_class_of_it_refuses_attributes_too() -> None:
+    from mixtrain.mindrecord import FileWriter
+
+    with pytest.raises(NotImplementedError, match=r"^mixtrain\.mindrecord\.FileWriter: MindRecord files are not read"):
+        FileWriter.open("x")
+    with pytest.raises(NotImplementedError, match="CSRTensor: sparse tensors .* Write dense Tensors"):
+        mixtrain.CSRTensor(1, 2, 3)
+
+
+def test_what_is_here_is_not_refused() -> None:
+    for path, table in refused_names.REFUSED.items():
+        module = importlib.import_module(path)
+        assert not [name for name in table if name in vars(module)], path

@@ -1,0 +1,1 @@
+"""The optimizers with `param_groups`."""

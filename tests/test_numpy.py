@@ -1,0 +1,78 @@
+"""`mixtrain.numpy`: NumPy's values in MindSpore's dtypes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mixtrain as ms
+import mixtrain.numpy as mnp
+
+A, B = np.array([[1.0, -2.0, 3.0], [0.5, 0.25, 4.0]], np.float32), np.array([[2.0, 1.0, 2.0]], np.float32)
+ONE = [
+    "abs", "amax", "arctan", "argmax", "argmin", "ceil", "cumsum", "deg2rad", "diff", "exp", "fix", "fliplr", "isnan",
+    "mean", "median", "nanmean", "negative", "prod", "ptp", "ravel", "rint", "sign", "sin", "sqrt", "square", "std",
+    "sum", "tanh", "trace", "transpose", "tril", "var", "zeros_like", "average", "unique", "indices",
+]
+TWO = [
+    "add", "arctan2", "divide", "equal", "floor_divide", "greater", "hypot", "inner", "logaddexp", "maximum", "mod",
+    "multiply", "power", "subtract", "remainder", "copysign", "setdiff1d",
+]
+
+
+@pytest.mark.parametrize("name", [name for name in ONE if name != "indices"])
+def test_a_function_of_one_array_has_numpys_values(name: str) -> None:
+    with np.errstate(invalid="ignore"):
+        expected = getattr(np, name)(A)
+    np.testing.assert_allclose(np.asarray(getattr(mnp, name)(ms.Tensor(A))), expected, rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", TWO)
+def test_a_function_of_two_arrays_has_numpys_values(name: str) -> None:
+    found = getattr(mnp, name)(ms.Tensor(A), ms.Tensor(B))
+    np.testing.assert_allclose(np.asarray(found), getattr(np, name)(A, B), rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "dtype"),
+    [
+        (lambda: mnp.array([1, 2, 3]), [1, 2, 3], ms.int32),
+        (lambda: mnp.array([1.5], ndmin=2), [[1.5]], ms.float32),
+        (lambda: mnp.arange(0, 1, 0.25), [0, 0.25, 0.5, 0.75], ms.float32),
+        (lambda: mnp.arange(3), [0, 1, 2], ms.int32),
+        (lambda: mnp.ones((2, 1)), [[1], [1]], ms.float32),
+        (lambda: mnp.zeros(2, ms.int32), [0, 0], ms.int32),
+        (lambda: mnp.full((1, 2), [3, 4]), [[3, 4]], ms.int32),
+        (lambda: mnp.eye(2), [[1, 0], [0, 1]], ms.float32),
+        (lambda: mnp.tri(2, 2, -1), [[0, 0], [1, 0]], ms.float32),
+        (lambda: mnp.linspace(0, 1, 3), [0, 0.5, 1], ms.float32),
+        (lambda: mnp.mean(mnp.array([1, 2])), 1.5, ms.float32),
+        (lambda: mnp.sum(mnp.array([1, 2])), 3, ms.int32),
+        (lambda: mnp.where(mnp.array([True, False]), 1.0, 2.0), [1, 2], ms.float32),
+        (lambda: mnp.concatenate([mnp.ones(1), mnp.zeros(1)]), [1, 0], ms.float32),
+        (lambda: mnp.vstack([[1, 2], [3, 4]]), [[1, 2], [3, 4]], ms.int32),
+        (lambda: mnp.searchsorted([1, 2, 3], 2), 1, ms.int32),
+        (lambda: mnp.tile(mnp.array([1]), 2), [1, 1], ms.int32),
+        (lambda: mnp.norm(mnp.array([3.0, 4.0])), 5, ms.float32),
+        (lambda: mnp.multi_dot([mnp.eye(2), mnp.eye(2)]), [[1, 0], [0, 1]], ms.float32),
+        (lambda: mnp.mgrid[0:2, 0:1], [[[0], [1]], [[0], [0]]], ms.int32),
+    ],
+)
+def test_values_and_dtypes_are_those_of_mindspore(found: Any, expected: Any, dtype: Any) -> None:
+    made = found()
+    assert isinstance(made, ms.Tensor) and made.dtype == dtype and made.asnumpy().tolist() == expected
+
+
+def test_splits_are_tuples_and_the_dtype_that_two_meet_in_is_named() -> None:
+    parts = mnp.split(mnp.arange(4), 2)
+    assert isinstance(parts, tuple) and [part.asnumpy().tolist() for part in parts] == [[0, 1], [2, 3]]
+    assert mnp.result_type("i2", np.float32, True) == ms.float32
+    assert mnp.promote_types(ms.int32, ms.float16) == ms.float16
+    assert mnp.rand(2, 3).shape == mnp.randn(2, 3).shape == mnp.randint(0, 5, (2, 3)).shape == (2, 3)
+
+
+def test_gradients_go_through_and_a_compiled_function_may_use_it() -> None:
+    assert float(ms.grad(lambda x: mnp.sum(mnp.square(x)))(ms.Tensor(3.0))) == 6.0
+    assert float(ms.jit(lambda x: mnp.max(x) + mnp.ones(1)[0])(ms.Tensor([3.0, 1.0]))) == 4.0
