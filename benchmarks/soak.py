@@ -218,7 +218,7 @@ class Case:
         what: What is counted, for the table.
         count: How often.
         run: Does it as often as it is told, and stops once before that, warmed up.
-        traced: Whether each time is traced anew, for it makes a network.
+        traced: Whether each time is traced again, for it makes a network.
         beside: Name of the case in which Keras does the same by itself: what that holds is not mixtrain's.
     """
 

@@ -139,7 +139,7 @@ def test_every_name_in_the_word_table_exists() -> None:
 def test_the_architecture_page_draws_the_layers_that_the_structure_test_checks() -> None:
     drawing = next(block.text for block in blocks_of((ROOT / "docs/architecture.md").read_text()))
     for number, packages in enumerate(LAYERS):
-        line = re.search(rf"^\s*{number}\s.*$", drawing, flags=re.MULTILINE)
+        line = re.search(rf"^\s*{number}\s.*(?:\n {{3}}.*)*$", drawing, flags=re.MULTILINE)
         assert line is not None, f"layer {number} is not drawn"
         for package in packages:
             assert re.search(rf"\b{re.escape(package)}\b", line[0]), f"{package} is not drawn on layer {number}"

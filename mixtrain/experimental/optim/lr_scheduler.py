@@ -420,7 +420,7 @@ class ReduceLROnPlateau(_Stepped):
         optimizer: An optimizer of `mixtrain.experimental.optim`.
         mode: Whether the least ("min") or the greatest ("max") metric is best.
         factor: What the rates are multiplied by.
-        patience: How many steps without a better metric are borne.
+        patience: How many steps without a better metric are tolerated.
         threshold: How much better it must be.
         threshold_mode: Whether `threshold` is a share ("rel") or a difference ("abs").
         cooldown: Steps after a reduction in which none are counted.
