@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import numbers
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -222,7 +223,8 @@ def _window(
     name: str, terms: Callable[..., np.ndarray], words: str, usual: DType = float32
 ) -> Callable[..., Any]:
     def values(window_length: int, periodic: bool = True, *shape: float, dtype: Any = None, **named: float) -> Any:
-        length = int(np.asarray(backend.to_numpy(tensor(f"ops.{name}", window_length))))
+        counted = isinstance(window_length, numbers.Integral)
+        length = int(window_length if counted else backend.to_numpy(tensor(f"ops.{name}", window_length)))
         if length <= 1:
             return keras.ops.ones((length,), backend.held_format(as_dtype(dtype or usual)))
         turn = np.arange(length) / (length if periodic else length - 1)

@@ -49,7 +49,16 @@ def inner(input: Any, other: Any) -> Any:
 
 def kron(input: Any, other: Any) -> Any:
     """Kronecker's product of `input` and `other`. Source: MindSpore, `mindspore.ops.kron`."""
-    return keras.ops.kron(*pair("ops.kron", input, other))
+    # Keras's own takes no tensors of a compiled function on TensorFlow.
+    x, y = pair("ops.kron", input, other)
+    shapes = keras.ops.shape(x), keras.ops.shape(y)
+    rank = max(map(len, shapes))
+    sizes = list(zip(*((1,) * (rank - len(shape)) + tuple(shape) for shape in shapes), strict=True))
+    product = keras.ops.multiply(
+        keras.ops.reshape(x, [size for one, _ in sizes for size in (one, 1)]),
+        keras.ops.reshape(y, [size for _, one in sizes for size in (1, one)]),
+    )
+    return keras.ops.reshape(product, [one * another for one, another in sizes])
 
 
 def cross(input: Any, other: Any, dim: int | None = None) -> Any:
