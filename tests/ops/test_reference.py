@@ -19,7 +19,7 @@ EXPRESSIONS = [str(expression) for expression in KNOWN["expressions"]]
 EAGER_ONLY = (
     "asnumpy", "tolist", "item()", "nonzero", "masked_select", "unique", "Unique", "MaskedSelect", "Parameter",
     "bincount", "sequence_mask(T([1, 3], ms.int32))", "_window(T(",
-    *(() if ON_TENSORFLOW else ("MirrorPad",)),
+    *(() if ON_TENSORFLOW else ("MirrorPad", "argwhere")),
 )
 # What TensorFlow's XLA has no operation for; the plain graph is taken there.
 NOT_IN_XLA = ("ops.det(", "slogdet") if ON_TENSORFLOW else ()
