@@ -238,6 +238,7 @@ to date.
   half formats, computes in what the plan says.
 - **half layers, float32 layers**: rows of the plan, the network itself and the layers inside composite layers included.
 - **casts**: casts between float formats in that forward pass, parameters' casts included; a loop's body counts once.
+  They are those of Keras 3.15; another version places some of them elsewhere.
 
 | network | level | ok | half layers | float32 layers | casts |
 |---|---|---|---|---|---|"""
