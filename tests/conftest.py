@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pathlib
 from collections.abc import Iterator
 
@@ -50,6 +51,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.slow)
         if keras.backend.backend() != "tensorflow" and item.get_closest_marker("tensorflow"):
             item.add_marker(pytest.mark.skip(reason="about the TensorFlow backend"))
+
+
+def pytest_collection_finish() -> None:
+    """Keep what is there before the first test out of garbage collections: a million objects, a second each time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
