@@ -270,7 +270,7 @@ class TrainingLoop:
             try:
                 batch, result = sink.run(
                     self._stepper, self._step_call(), count - done, self._steps_unwatched(), epoch,
-                    until_overflow=self._ends_at_overflow,
+                    at_overflow=self._after_overflow if self._ends_at_overflow else None,
                 )
             except backend.LabelOutOfRange as error:
                 error.index += done
@@ -299,9 +299,19 @@ class TrainingLoop:
             return functools.partial(step_with_retries, self._stepper, self._train_network.state)
         return self._stepper.step
 
+    def _after_overflow(self, batch: Batch, result: CallResult) -> CallResult:
+        """Return what steps came to of which the last overflowed: it is run again where batches are retried."""
+        if not self._retries:
+            return result
+        *before, last = result.records.each()
+        again = step_with_retries(
+            self._stepper, self._train_network.state, batch, CallResult(last, result.outputs)
+        )
+        return CallResult(StepRecords.joined([*before, again.records]), again.outputs)
+
     @property
     def _ends_at_overflow(self) -> bool:
-        """Whether a step that overflows is a call of its own."""
+        """Whether no step of a call follows one that overflows."""
         return self._retries or self._callbacks.hear_of_overflows
 
     # ---- what follows steps -----------------------------------------------------------------------------------
@@ -327,7 +337,7 @@ class TrainingLoop:
             set_scale(backend.to_tensor(float(manager.get_loss_scale())))
         if self._callbacks.hear_of_overflows and batch is not None and records.overflow[-1]:
             explain = functools.partial(self._diagnosis, batch, float(records.loss_scale[-1]))
-            told = {"cur_step_num": step, "train_dataset_element": batch, "step_results": records}
+            told = {"cur_step_num": step, "train_dataset_element": batch, "step_results": records.each()[-1]}
             with self._arguments._lent(**told, explain_overflow=explain):
                 self._callbacks.on_train_overflow(self._context)
         if self._guard is not None:
