@@ -176,7 +176,7 @@ class _Steps:
         self.streamed: Callable[..., Row] = self._streamed if graph else self._streamed_eagerly
         self.streamed_until: Callable[..., tuple[Row, Row]] = self._until if graph else self._until_eagerly
         self._loop = graph_function(self._stream)
-        self._loop_until = graph_function(self._stream_until)
+        self._loop_until: Any = None
         self._several: dict[str, tuple[Callable[..., Row], Sequence[Any], Callable[[], Row]]] = {}
 
     def check(self, batch: Row) -> None:
@@ -231,13 +231,16 @@ class _Steps:
             return self._loop(iterator, tf.constant(count))  # type: ignore[no-any-return]
 
     def _until(self, iterator: Any, count: int, last: Callable[[Row], Any]) -> tuple[Row, Row]:
+        if self._loop_until is None:
+            # Not an argument: each method object would be traced anew.
+            self._loop_until = graph_function(functools.partial(self._stream_until, last))
         with _naming_labels():
-            return self._loop_until(iterator, tf.constant(count), last)  # type: ignore[no-any-return]
+            return self._loop_until(iterator, tf.constant(count))  # type: ignore[no-any-return]
 
     def _stream(self, iterator: Any, count: Any) -> Row:
         return repeated(lambda index: self._checked(index, next(iterator)), count)
 
-    def _stream_until(self, iterator: Any, count: Any, last: Callable[[Row], Any]) -> tuple[Row, Row]:
+    def _stream_until(self, last: Callable[[Row], Any], iterator: Any, count: Any) -> tuple[Row, Row]:
         def step(index: Any) -> tuple[Row, Row, Any]:
             batch = next(iterator)
             found = self._checked(index, batch)
