@@ -37,6 +37,7 @@ MAKE: dict[str, Make] = {
     "OverflowMonitor": lambda folder: callback.OverflowMonitor(),
     "ModelCheckpoint": lambda folder: callback.ModelCheckpoint("net", folder),
     "OnRequestExit": lambda folder: callback.OnRequestExit(directory=folder / "exit"),
+    "RangeMonitor": lambda folder: callback.RangeMonitor(1, summary_dir=folder / "ranges"),
     "ReduceLROnPlateau": lambda folder: callback.ReduceLROnPlateau("loss", patience=0),
     "SummaryCollector": lambda folder: callback.SummaryCollector(folder / "summary", collect_freq=1),
     "TimeMonitor": lambda folder: callback.TimeMonitor(),
