@@ -125,6 +125,7 @@ from mixtrain.train.callback import (
 from mixtrain.train.calibration import calibrate_loss_scale
 from mixtrain.train.model import Model
 from mixtrain.train.run_context import RunContext
+from mixtrain.train.suggestion import suggest_rules
 from mixtrain.version import __version__
 
 # MindSpore's name for it; not among those of `from mixtrain import *`, where it would take the place of Python's.
@@ -252,6 +253,7 @@ __all__ = [
     "set_ps_context",
     "set_seed",
     "single",
+    "suggest_rules",
     "to_float",
     "train",
     "uint8",

@@ -50,6 +50,7 @@ from mixtrain.train.history import EpochHistory
 from mixtrain.train.model import Model
 from mixtrain.train.records import StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
+from mixtrain.train.suggestion import suggest_rules
 from mixtrain.train.summary_record import SummaryRecord
 
 __all__ = [
@@ -101,4 +102,5 @@ __all__ = [
     "metrics",
     "names",
     "rearrange_inputs",
+    "suggest_rules",
 ]
