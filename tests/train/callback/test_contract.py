@@ -31,6 +31,7 @@ MAKE: dict[str, Make] = {
     "EarlyStopping": lambda folder: callback.EarlyStopping("loss"),
     "History": lambda folder: callback.History(),
     "LambdaCallback": lambda folder: callback.LambdaCallback(on_train_step_end=lambda context: None),
+    "LastRun": lambda folder: train.report_data.LastRun(),
     "LearningRateScheduler": lambda folder: callback.LearningRateScheduler(lambda rate, step: rate / 2),
     "LossMonitor": lambda folder: callback.LossMonitor(),
     "LossScaleMonitor": lambda folder: callback.LossScaleMonitor(),
