@@ -126,6 +126,7 @@ from mixtrain.train.calibration import calibrate_loss_scale
 from mixtrain.train.model import Model
 from mixtrain.train.run_context import RunContext
 from mixtrain.train.suggestion import suggest_rules
+from mixtrain.train.tuning import tune
 from mixtrain.version import __version__
 
 # MindSpore's name for it; not among those of `from mixtrain import *`, where it would take the place of Python's.
@@ -256,6 +257,7 @@ __all__ = [
     "suggest_rules",
     "to_float",
     "train",
+    "tune",
     "uint8",
     "uint16",
     "uint32",

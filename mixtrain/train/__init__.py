@@ -52,6 +52,7 @@ from mixtrain.train.records import StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.suggestion import suggest_rules
 from mixtrain.train.summary_record import SummaryRecord
+from mixtrain.train.tuning import tune
 
 __all__ = [
     "F1",
@@ -103,4 +104,5 @@ __all__ = [
     "names",
     "rearrange_inputs",
     "suggest_rules",
+    "tune",
 ]

@@ -133,7 +133,7 @@ def suggest_rules(model: Model, dataset: Any, tolerance: float = 0.1, steps: int
         paths = search.smallest(tolerance)
         compared = [(0, 0.0)] * 2
         if steps:
-            cycle = itertools.islice(_around(feed), steps)
+            cycle = itertools.islice(batches_around(feed), steps)
             batches = list(cycle)
             compared = [_trained(model, batches, search.layers_at(chosen)) for chosen in ((), paths)]
         (skipped, loss), (skipped_with, loss_with) = compared
@@ -143,7 +143,8 @@ def suggest_rules(model: Model, dataset: Any, tolerance: float = 0.1, steps: int
         )
 
 
-def _around(feed: Feed) -> Iterator[Batch]:
+def batches_around(feed: Feed) -> Iterator[Batch]:
+    """Yield the batches of a dataset, pass after pass, without end."""
     while True:
         yield from feed.batches()
 
