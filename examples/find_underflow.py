@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import argparse
 import pathlib
-import sys
+import runpy
 
 import mixtrain.dataset as ds
 from mixtrain import DynamicLossScaleManager, Model, RangeMonitor, nn, set_seed
 from mixtrain.diagnostics import plot_histogram
-
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from lenet_digits import LeNet5, load_digits
 
 
 def main() -> tuple[float, float]:
@@ -25,8 +22,9 @@ def main() -> tuple[float, float]:
     parser.add_argument("--picture", help="where the histogram is drawn")
     given = parser.parse_args()
     set_seed(1)
-    train_data = ds.NumpySlicesDataset(load_digits(), shuffle=True).batch(32, drop_remainder=True)
-    network = LeNet5()
+    lenet = runpy.run_path(str(pathlib.Path(__file__).with_name("lenet_digits.py")))
+    train_data = ds.NumpySlicesDataset(lenet["load_digits"](), shuffle=True).batch(32, drop_remainder=True)
+    network = lenet["LeNet5"]()
     model = Model(
         network, nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean"),
         nn.Momentum(network.trainable_params(), 0.05, 0.9), amp_level="O2",

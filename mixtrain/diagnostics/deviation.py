@@ -69,7 +69,8 @@ def relative_error(found: Sequence[np.ndarray], reference: Sequence[np.ndarray])
 
 def gradient_error(found: Pass, reference: Pass) -> float:
     """Return the relative error of all gradients of parameters as one vector."""
-    return relative_error(*([value for group in one.parameters.values() for value in group] for one in (found, reference)))
+    one, other = ([value for group in each.parameters.values() for value in group] for each in (found, reference))
+    return relative_error(one, other)
 
 
 def forward_errors(found: Pass, reference: Pass) -> dict[str, tuple[float, float]]:

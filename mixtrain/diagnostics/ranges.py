@@ -244,9 +244,8 @@ class RangeRecords(Sequence[TensorRanges]):
         return found
 
     def __str__(self) -> str:
-        head = ("kind", "layer", "largest", "zero", *(f"{name} {part}" for name in ("float16", "bfloat16")
-                                                       for part in ("flushed", "subnormal", "overflow")))
-        cells = [head]
+        parts = [f"{name} {part}" for name in ("float16", "bfloat16") for part in ("flushed", "subnormal", "overflow")]
+        cells = [("kind", "layer", "largest", "zero", *parts)]
         for row in self:
             shares = [f"{row.classes[0] / max(row.size, 1):.1%}"]
             for name in ("float16", "bfloat16"):

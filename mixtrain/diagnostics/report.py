@@ -140,7 +140,8 @@ def _overflows(overflows: Sequence[Mapping[str, Any]]) -> str:
     if not overflows:
         return "<p>None is recorded. Model(..., explain_overflow=True) records what overflowed in skipped steps.</p>"
     rows = [
-        (_number(row["step"]), _number(row["loss_scale"]), _number(row["next_loss_scale"]), _text(row["finding"]))
+        (_number(row["step"]), *(f"{row[name]:.10g}" for name in ("loss_scale", "next_loss_scale")),
+         _text(row["finding"]))
         for row in overflows
     ]
     return _table(("step", "scale", "next scale", "verdict"), rows)

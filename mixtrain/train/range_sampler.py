@@ -45,7 +45,9 @@ class RangeSampler:
         classes, largest = map(backend.to_numpy, run(backend.to_tensor(loss_scale), *batch))
         scales = [1.0 if kind == "activation" else loss_scale for kind, _ in names]
         rows = zip(names, classes, largest, scales, strict=True)
-        return RangeRecords(TensorRanges.counted(*name, row, float(top), scale) for name, row, top, scale in rows)
+        return RangeRecords(
+            TensorRanges.counted(kind, path, row, float(top), scale) for (kind, path), row, top, scale in rows
+        )
 
     def _program(self, most: int | None) -> tuple[Any, list[Any]]:
         networks, network = self._networks, self._networks.network

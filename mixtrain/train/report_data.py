@@ -67,7 +67,7 @@ def report_data(network: Any, plan: PrecisionPlan, run: LastRun) -> dict[str, An
     steps = run.steps
     return {
         "network": type(network).__name__,
-        "device": f"on {device.kind} ({device.name})",
+        "device": f"on {device.kind}" if device.name == device.kind else f"on {device.kind} ({device.name})",
         "plan": facts | {"reason": plan.reason, "rows": rows},
         "steps": {
             "loss": _numbers(steps.loss), "loss_scale": _numbers(steps.loss_scale), "overflow": steps.overflow.tolist(),

@@ -15,6 +15,7 @@ from mixtrain import backend, checks
 from mixtrain.diagnostics.deviation import gradient_error, run_pass
 from mixtrain.dtype import DType, bfloat16, float16
 from mixtrain.precision.apply import under_plan
+from mixtrain.precision.levels import AmpLevel
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.precision.planner import plan_precision
 from mixtrain.train.feed import Feed
@@ -25,7 +26,10 @@ from mixtrain.train.suggestion import all_put_back, batches_around
 _WHERE: Final = "tune"
 _WARM: Final = 3
 _ROUNDS: Final = 5
-_VARIANTS: Final = (("O0", float16), *((level, half) for level in ("O1", "O2", "O3") for half in (float16, bfloat16)))
+_HALVED: Final[tuple[AmpLevel, ...]] = ("O1", "O2", "O3")
+_VARIANTS: Final[tuple[tuple[AmpLevel, DType], ...]] = (
+    ("O0", float16), *((level, half) for level in _HALVED for half in (float16, bfloat16))
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +121,7 @@ def tune(model: Model, dataset: Any, tolerance: float = 0.1, steps: int = 10, *,
     allowed = [one for one in found if one.error <= tolerance] or found[:1]
     device = backend.describe_device()
     result = Tuning(
-        tuple(found), min(allowed, key=lambda one: one.milliseconds), tolerance, f"{device.kind} ({device.name})"
+        tuple(found), min(allowed, key=lambda one: one.milliseconds), tolerance, device.name
     )
     if verbose:
         print(result, flush=True)

@@ -1,4 +1,4 @@
-"""`plot_histogram`: bars are the shares of exponents, without and with the loss scale; regions of float16 are shaded."""
+"""`plot_histogram`: bars are the shares of exponents, without and with the loss scale; float16 is shaded."""
 
 from __future__ import annotations
 
