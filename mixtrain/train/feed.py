@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import numbers
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.backend import Pipeline
 from mixtrain.ops.inputs import tensor
+from mixtrain.train.read_ahead import read_ahead
 
 Batch = tuple[Any, ...]
 
@@ -111,8 +113,7 @@ class Feed:
             return
         self.dataset.on_epoch_begin()
         size = self.dataset.num_batches
-        for index in range(size) if size is not None else iter(int, 1):
-            yield self.dataset[index]
+        yield from read_ahead(self.dataset, itertools.count() if size is None else range(size))
         self.dataset.on_epoch_end()
 
     def graph_iterator(self) -> Any:

@@ -230,7 +230,7 @@ class _ShuffledBatches(keras.utils.PyDataset):
     """The batches of a `PyDataset`, in another order in each pass."""
 
     def __init__(self, batches: keras.utils.PyDataset) -> None:
-        super().__init__()
+        super().__init__(batches.workers, batches.use_multiprocessing, batches.max_queue_size)
         self._batches = batches
         self._order = np.arange(batches.num_batches)
 

@@ -21,7 +21,7 @@ from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.callback.overflow_monitor import OverflowMonitor, OverflowRecord
 from mixtrain.train.columns import check_columns, network_inputs
-from mixtrain.train.compiled import brought_by, is_compiled
+from mixtrain.train.compiled import CompileArguments, brought_by, compile_network, is_compiled
 from mixtrain.train.compiled_networks import CompiledNetworks
 from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, evaluate, output_indexes
 from mixtrain.train.feed import Feed
@@ -123,6 +123,7 @@ class Model(KerasCalls):
                     "Model", "optimizer must be the name of one of Keras's optimizers", optimizer, 'optimizer="adam"'
                 ) from None
         optimizer, loss_scale_manager = taken_over(optimizer, loss_scale_manager)
+        self._given = CompileArguments(loss_fn, loss_weights, optimizer, metrics, weighted_metrics)
         found = model_metrics(network, loss_fn, metrics, weighted_metrics)
         if found and eval_network is None and loss_fn is None and not isinstance(network, keras.Layer):
             raise checks.fail_value(
@@ -346,6 +347,7 @@ class Model(KerasCalls):
         networks.check_trains(training.where)
         feed, skip = training.feed_after(training.initial_epoch)
         self._make_ready(training.where, feed, in_keras_style=in_keras_style)
+        compile_network(networks.network, self._given)
         context.warn_missing_device(backend.describe_device().kind)
         watching = [self._last_run] if self._monitor is None else [self._last_run, self._monitor]
         training = dataclasses.replace(training, callbacks=[*as_list(training.callbacks), *watching])

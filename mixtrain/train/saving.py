@@ -13,6 +13,7 @@ from mixtrain import checks
 from mixtrain.network.walk import tree_of
 from mixtrain.precision.master_weights import masters_shown, updating_masters
 from mixtrain.precision.own_policy import OWN_POLICY
+from mixtrain.train.compiled import CompileArguments, compile_network
 from mixtrain.train.networks import Networks
 
 Path = str | os.PathLike[str]
@@ -27,13 +28,15 @@ class KerasSaving:
     """
 
     _networks: Networks
+    _given: CompileArguments
 
     def save(self, filepath: Path, overwrite: bool = True) -> None:
         """Write the network, its configuration and weights, as `keras.models.load_model` reads it.
 
         The file is that of the network as it was given: the precision of `amp_level` is no part of it, so that it can
-        be loaded in plain Keras and trained at any level. The optimizer is not written; a resumed run needs
-        `ModelCheckpoint`.
+        be loaded in plain Keras and trained at any level. With a loss and an optimizer of Keras's it is that of a
+        compiled model, with the optimizer's state. The loss scale is not written; a run that goes on where it ended
+        needs `ModelCheckpoint`.
 
         Args:
             filepath: The file; its name ends in ``.keras``.
@@ -54,6 +57,7 @@ class KerasSaving:
             'float32'
         """
         network, path = self._saved("save", filepath, (".keras",), overwrite)
+        compile_network(network, self._given)
         with _own_policies(network):
             network.save(path)
 

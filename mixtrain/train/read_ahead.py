@@ -1,0 +1,70 @@
+"""The batches of a `keras.utils.PyDataset`, read by as many threads or processes as it asks for."""
+
+from __future__ import annotations
+
+import collections
+import concurrent.futures
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import keras
+
+# What a process of a pool reads from.
+_dataset: Any = None
+
+
+def read_ahead(dataset: keras.utils.PyDataset, indexes: Iterable[int]) -> Iterator[Any]:
+    """Yield some batches in order, up to ``max_queue_size`` of them read before they are asked for.
+
+    With ``workers`` above 1 they are read by so many threads, with ``use_multiprocessing`` by processes, which
+    `multiprocessing` starts in its own default way, as under Keras.
+
+    Args:
+        dataset: The dataset.
+        indexes: Which batches.
+
+    Raises:
+        Exception: What the dataset raised, in the place of that batch.
+
+    Example:
+        >>> class Squares(keras.utils.PyDataset):
+        ...     def __len__(self):
+        ...         return 5
+        ...     def __getitem__(self, index):
+        ...         return index**2
+        >>> list(read_ahead(Squares(workers=2), range(5)))
+        [0, 1, 4, 9, 16]
+    """
+    workers = dataset.workers
+    if workers < 1 or (workers == 1 and not dataset.use_multiprocessing):
+        yield from map(dataset.__getitem__, indexes)
+        return
+    pool: concurrent.futures.Executor
+    read: Callable[[int], Any]
+    if dataset.use_multiprocessing:
+        pool = concurrent.futures.ProcessPoolExecutor(workers, initializer=_serve, initargs=(dataset,))
+        read = _read
+    else:
+        pool = concurrent.futures.ThreadPoolExecutor(workers, thread_name_prefix="mixtrain-batches")
+        read = functools.partial(type(dataset).__getitem__, dataset)
+    waiting: collections.deque[concurrent.futures.Future[Any]] = collections.deque()
+    try:
+        for index in indexes:
+            waiting.append(pool.submit(read, index))
+            if len(waiting) > max(dataset.max_queue_size, 1):
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        # Of a pass that is left early, what nobody has begun to read is not read.
+        pool.shutdown(cancel_futures=True)
+
+
+def _serve(dataset: Any) -> None:
+    global _dataset
+    _dataset = dataset
+
+
+def _read(index: int) -> Any:
+    return _dataset[index]
