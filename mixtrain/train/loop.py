@@ -28,7 +28,6 @@ from mixtrain.train.first_scale import FirstScale, step_with_retries
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.networks import Networks
 from mixtrain.train.progress import as_list, resolved, with_progress
-from mixtrain.train.range_sampler import RangeSampler
 from mixtrain.train.records import EpochRecords, StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.sink import SinkData
@@ -71,7 +70,7 @@ class TrainingLoop:
         self._train_network = networks.train_network
         self._mode = compiled.train_mode
         self._diagnosis = OverflowDiagnosis(networks)
-        self._sampler = RangeSampler(networks)
+        self._sampler = compiled.range_sampler
         self._guard = make_guard(networks, self._diagnosis, bad_step_max)
         self._host_manager = networks.host_manager
         chosen = isinstance(networks.manager, DynamicLossScaleManager) and networks.manager.finds_scale

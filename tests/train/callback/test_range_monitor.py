@@ -73,6 +73,18 @@ def test_activations_and_gradients_are_counted_as_they_are_in_float32_at_the_los
     assert monitor.records.row("parameter", "0").size == 4
 
 
+def test_the_program_that_counts_is_compiled_once_for_all_runs() -> None:
+    net = nn.Dense(1, 1, has_bias=False)
+    model = Model(net, nn.L1Loss(), nn.SGD(net.trainable_params(), 0.0), amp_level="O2")
+    data = [(np.ones((2, 1), np.float32), np.ones((2, 1), np.float32))] * 3
+    programs = []
+    for _ in range(3):
+        model.train(1, data, callbacks=[RangeMonitor(every=1)], verbose=0)
+        ((_, program, _),) = model._compiled.range_sampler._compiled.values()
+        programs.append((program, backend.trace_count(program)))
+    assert programs == [programs[0]] * 3 and programs[0][1] == 1
+
+
 def test_large_tensors_are_counted_in_part_and_their_largest_value_is_found() -> None:
     net = nn.Dense(1, 1, weight_init="ones", has_bias=False)
     model = Model(net, nn.L1Loss(), nn.SGD(net.trainable_params(), 0.0))
