@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -162,12 +163,6 @@ class _Search:
         with under_plan(networks.network, plan_precision(networks.network, "O0")):
             self._reference = self._run(1.0)
         self._passes: dict[tuple[str, ...], Pass] = {}
-        # Gradients that overflow at this scale alone are the scale's matter, not a layer's.
-        plain = self._pass(())
-        while not plain.finite and plain.first_non_finite() == float("inf") and self._scale > 1:
-            self._scale = max(self._scale / _SMALLER, 1.0)
-            self._passes.clear()
-            plain = self._pass(())
 
     def _run(self, loss_scale: float) -> Pass:
         return run_pass(self._networks.examined, self._networks.with_loss, self._batch, loss_scale)
@@ -180,7 +175,12 @@ class _Search:
         if paths not in self._passes:
             with requested(self.layers_at(paths), float32):
                 self._networks.precision.enter()
-                self._passes[paths] = self._run(self._scale)
+                found = self._run(self._scale)
+                # Gradients that overflow at this scale alone are the scale's matter, not a layer's.
+                while not found.finite and found.first_non_finite() == math.inf and self._scale > 1:
+                    self._scale = max(self._scale / _SMALLER, 1.0)
+                    found = self._run(self._scale)
+                self._passes[paths] = found
             self._networks.precision.enter()
         return self._passes[paths]
 

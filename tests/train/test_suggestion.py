@@ -81,6 +81,12 @@ def test_the_planted_layer_and_only_it_is_kept_in_float32(kind: str) -> None:
     assert sum(history["skipped_steps"]) == 0
 
 
+def test_a_loss_scale_that_is_too_large_is_not_blamed_on_layers() -> None:
+    net = network("keras")
+    one = Model(net, "mse", keras.optimizers.SGD(0.01), amp_level="O2", loss_scale_manager=DynamicLossScaleManager())
+    assert mixtrain.suggest_rules(one, data(), steps=0).lines == (LINES["keras"],)
+
+
 def test_a_network_that_is_near_enough_needs_no_rule() -> None:
     found = mixtrain.suggest_rules(model(network("cell", planted=False)), data(), steps=0)
     assert found.lines == () and found.error < 0.1
