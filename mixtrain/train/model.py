@@ -199,10 +199,10 @@ class Model(KerasCalls):
             path: A file. One that ends in ".json" gets the data, of which ``python -m mixtrain report`` makes the page.
 
         Example:
-            >>> import os, tempfile, mixtrain.nn as nn
-            >>> page = os.path.join(tempfile.mkdtemp(), "report.html")
+            >>> import pathlib, tempfile, mixtrain.nn as nn
+            >>> page = pathlib.Path(tempfile.mkdtemp(), "report.html")
             >>> Model(nn.Dense(2, 1), amp_level="O3").report(page)
-            >>> open(page, encoding="utf-8").read(15)
+            >>> page.read_text(encoding="utf-8")[:15]
             '<!DOCTYPE html>'
         """
         data = report_data(self._networks.network, self.precision_report(), self._last_run)
