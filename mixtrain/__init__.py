@@ -117,6 +117,7 @@ from mixtrain.train.callback import (
     ModelCheckpoint,
     OnRequestExit,
     OverflowMonitor,
+    RangeMonitor,
     ReduceLROnPlateau,
     SummaryCollector,
     TimeMonitor,
@@ -124,6 +125,8 @@ from mixtrain.train.callback import (
 from mixtrain.train.calibration import calibrate_loss_scale
 from mixtrain.train.model import Model
 from mixtrain.train.run_context import RunContext
+from mixtrain.train.suggestion import suggest_rules
+from mixtrain.train.tuning import tune
 from mixtrain.version import __version__
 
 # MindSpore's name for it; not among those of `from mixtrain import *`, where it would take the place of Python's.
@@ -187,6 +190,7 @@ __all__ = [
     "Precision",
     "PrecisionRuleError",
     "Recall",
+    "RangeMonitor",
     "ReduceLROnPlateau",
     "RunContext",
     "SummaryCollector",
@@ -250,8 +254,10 @@ __all__ = [
     "set_ps_context",
     "set_seed",
     "single",
+    "suggest_rules",
     "to_float",
     "train",
+    "tune",
     "uint8",
     "uint16",
     "uint32",

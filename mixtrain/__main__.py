@@ -1,10 +1,11 @@
-"""The command line: ``python -m mixtrain plan | formats | inspect``."""
+"""The command line: ``python -m mixtrain plan | formats | inspect | report``."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
 import json
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any, Final
@@ -12,6 +13,7 @@ from typing import Any, Final
 import keras
 
 from mixtrain import checks
+from mixtrain.diagnostics.report import report_html
 from mixtrain.dtype import as_dtype, float_format
 from mixtrain.errors import MixtrainError
 from mixtrain.network.walk import is_cell
@@ -58,7 +60,12 @@ def _parser() -> argparse.ArgumentParser:
     inspect.add_argument("file", help="a file of save_checkpoint or ModelCheckpoint")
     inspect.set_defaults(run=_inspect)
 
-    for command in (plan, formats, inspect):
+    report = commands.add_parser("report", help='a page about a run, of what model.report("run.json") wrote')
+    report.add_argument("file", help="the JSON file")
+    report.add_argument("--output", help="the page; default: beside the file, ending in .html")
+    report.set_defaults(run=_report)
+
+    for command in (plan, formats, inspect, report):
         command.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
@@ -111,6 +118,18 @@ def _inspect(given: argparse.Namespace) -> tuple[Any, str]:
     lines = [f"{given.file}: {len(values)} values, {total:,} numbers"]
     lines += [f"{name}: {value}" for name, value in facts.items()]
     return {"file": given.file, "values": values, "run": facts}, "\n".join([*lines, _aligned(cells)])
+
+
+def _report(given: argparse.Namespace) -> tuple[Any, str]:
+    with open(given.file, encoding="utf-8") as file:
+        data = json.load(file)
+    if not isinstance(data, dict):
+        raise checks.fail_type("mixtrain report", "the file must hold a run", data, 'model.report("run.json")')
+    output = given.output or os.path.splitext(given.file)[0] + ".html"
+    page = report_html(data)
+    with open(output, "w", encoding="utf-8") as file:
+        file.write(page)
+    return {"output": output}, f"wrote {output}"
 
 
 def _described(value: Any) -> dict[str, Any]:

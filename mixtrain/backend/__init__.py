@@ -45,7 +45,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         softmax_cross_entropy,
         sparse_softmax_cross_entropy,
     )
-    from mixtrain.backend.tensorflow.device import describe_device, has_started
+    from mixtrain.backend.tensorflow.device import describe_device, has_started, peak_memory, tf32_products
     from mixtrain.backend.tensorflow.export import write_onnx, write_saved_model
     from mixtrain.backend.tensorflow.failure import naming_layers
     from mixtrain.backend.tensorflow.gradient import (
@@ -121,7 +121,7 @@ else:
         softmax_cross_entropy,
         sparse_softmax_cross_entropy,
     )
-    from mixtrain.backend.jax.device import describe_device, has_started
+    from mixtrain.backend.jax.device import describe_device, has_started, peak_memory, tf32_products
     from mixtrain.backend.jax.export import write_onnx, write_saved_model
     from mixtrain.backend.jax.failure import naming_layers
     from mixtrain.backend.jax.gradient import (
@@ -257,6 +257,7 @@ __all__ = [
     "normalize_axes",
     "note_class_labels",
     "outside_graph",
+    "peak_memory",
     "pipeline_from_arrays",
     "pipeline_from_batches",
     "pipeline_from_rows",
@@ -277,6 +278,7 @@ __all__ = [
     "store",
     "telling_place",
     "tensor_decided",
+    "tf32_products",
     "times_transposed",
     "to_channels_last",
     "to_numpy",

@@ -93,7 +93,7 @@ def _in_float32(place: str) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Call:
+class LayerCall:
     """One call of a layer.
 
     Attributes:
@@ -108,7 +108,7 @@ class _Call:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Gradients:
+class LayerGradients:
     """The gradients of one pass: of the outputs of each call, and of the parameters that a layer owns."""
 
     of_outputs: list[list[Any]]
@@ -157,14 +157,14 @@ def find_non_finite(
     def run() -> Any:
         return loss_of(*batch)
 
-    calls, loss = _watched(network, run)
+    calls, loss = watched(network, run)
     culprit = _first_output(calls, batch)
     if not _finite(loss):
         if culprit is None:
             bad, size = _count(loss)
             return Finding("loss", count=bad, size=size, forward_finite=False)
         return _described(culprit, calls, batch, network, run, in_float32)
-    found = _gradient_finding(_Backward(network, run, calls), loss_scale, factor, minimum, culprit is None)
+    found = _gradient_finding(Backward(network, run, calls), loss_scale, factor, minimum, culprit is None)
     # An output that is not finite and is masked out afterwards need not be what went wrong.
     if culprit is not None and found.scale is None:
         return _described(culprit, calls, batch, network, run, in_float32)
@@ -172,7 +172,7 @@ def find_non_finite(
 
 
 # ---- forward ------------------------------------------------------------------------------------------------------
-def _first_output(calls: list[_Call], batch: Sequence[Any]) -> tuple[int, int | None] | None:
+def _first_output(calls: list[LayerCall], batch: Sequence[Any]) -> tuple[int, int | None] | None:
     """Return the first call, in the order in which calls end, whose inputs were finite and whose outputs are not.
 
     Returns:
@@ -205,7 +205,7 @@ def _source(value: Any, finite: Sequence[Any]) -> int | None:
 
 
 def _described(
-    culprit: tuple[int, int | None], calls: list[_Call], batch: Sequence[Any], network: Any, run: Callable[[], Any],
+    culprit: tuple[int, int | None], calls: list[LayerCall], batch: Sequence[Any], network: Any, run: Callable[[], Any],
     in_float32: Callable[[], contextlib.AbstractContextManager[Any]] | None,
 ) -> Finding:
     """Return the finding of a forward pass with the facts of the tensor that is not finite."""
@@ -224,7 +224,7 @@ def _described(
     largest = None
     if in_float32 is not None and _format(value) != "float32":
         with in_float32():
-            wide, _ = _watched(network, run)
+            wide, _ = watched(network, run)
         if [one.path for one in wide] == [one.path for one in calls] and place < len(wide[number].outputs):
             largest = _largest(wide[number].outputs[place])
     if largest is not None and not float_format(_format(value)).max < largest < math.inf:
@@ -235,31 +235,31 @@ def _described(
 
 
 # ---- backward -----------------------------------------------------------------------------------------------------
-class _Backward:
+class Backward:
     """Takes the gradients of each layer's outputs and parameters at any loss scale."""
 
-    def __init__(self, network: Any, run: Callable[[], Any], calls: list[_Call]) -> None:
+    def __init__(self, network: Any, run: Callable[[], Any], calls: list[LayerCall]) -> None:
         self._network = network
         self._run = run
         self.calls = calls
         self._owned = _parameters_by_path(network)
 
-    def at(self, loss_scale: float) -> _Gradients:
+    def at(self, loss_scale: float) -> LayerGradients:
         """Run forward and backward."""
         taps = [[keras.ops.zeros_like(value) for value in call.outputs] for call in self.calls]
 
         def scaled(*tapping: Any) -> tuple[Any, Any]:
             given = iter(tapping)
-            _, tapped = _watched(self._network, self._run, iter([[next(given) for _ in group] for group in taps]))
+            _, tapped = watched(self._network, self._run, iter([[next(given) for _ in group] for group in taps]))
             return keras.ops.cast(tapped, "float32") * loss_scale, ()
 
         variables = [variable for group in self._owned.values() for variable in group]
         found = backend.value_and_gradient(scaled, variables, [tap for group in taps for tap in group])[2]
         gradients = iter(found)
         of_parameters = {path: [next(gradients) for _ in held] for path, held in self._owned.items()}
-        return _Gradients([[next(gradients) for _ in group] for group in taps], of_parameters)
+        return LayerGradients([[next(gradients) for _ in group] for group in taps], of_parameters)
 
-    def first(self, gradients: _Gradients) -> _Place | None:
+    def first(self, gradients: LayerGradients) -> _Place | None:
         """Return where the first gradient is, from the loss backwards, that is not finite."""
         left = collections.Counter(call.path for call in self.calls)
         of_parameters = dict(gradients.of_parameters)
@@ -283,7 +283,7 @@ class _Backward:
 
 
 def _gradient_finding(
-    backward: _Backward, loss_scale: float, factor: float, minimum: float, forward_finite: bool
+    backward: Backward, loss_scale: float, factor: float, minimum: float, forward_finite: bool
 ) -> Finding:
     """Look at gradients from the loss backwards, and for the scale at which they are finite."""
     gradients = backward.at(loss_scale)
@@ -309,14 +309,14 @@ def _gradient_finding(
 
 
 def _scale_that_helps(
-    backward: _Backward, loss_scale: float, factor: float, minimum: float
+    backward: Backward, loss_scale: float, factor: float, minimum: float
 ) -> tuple[float | None, Any]:
     """Return the largest smaller scale at which all gradients are finite, and these; None where there is none."""
 
     def scale_of(power: int) -> float:
         return max(loss_scale / factor**power, minimum)
 
-    def at(power: int) -> _Gradients | None:
+    def at(power: int) -> LayerGradients | None:
         gradients = backward.at(scale_of(power))
         return gradients if all(map(_finite_gradient, gradients.all())) else None
 
@@ -354,11 +354,11 @@ def _parameters_by_path(network: Any) -> dict[str, list[Any]]:
 
 
 # ---- one pass -----------------------------------------------------------------------------------------------------
-def _watched(
+def watched(
     network: Any, run: Callable[[], Any], taps: Iterator[list[Any]] | None = None
-) -> tuple[list[_Call], Any]:
+) -> tuple[list[LayerCall], Any]:
     """Run a forward pass; note the float tensors of each layer call, innermost first, adding a tap to each output."""
-    calls: list[_Call] = []
+    calls: list[LayerCall] = []
     nodes = list(tree_of(network).walk())
     variables = [*referenced_variables([network, run]), *stream_states()]
     before = [(variable, backend.snapshot(variable)) for variable in variables]
@@ -373,7 +373,7 @@ def _watched(
                 if taps is not None:
                     for place, tap in zip(places, next(taps, []), strict=False):
                         flat[place] = flat[place] + tap
-                calls.append(_Call(path, inputs, [flat[place] for place in places]))
+                calls.append(LayerCall(path, inputs, [flat[place] for place in places]))
                 return keras.tree.pack_sequence_as(result, flat)
 
             return call

@@ -7,8 +7,8 @@ import functools
 from collections.abc import Callable
 from typing import Any, Final
 
-from mixtrain import checks
-from mixtrain.dtype import DType
+from mixtrain import backend, checks
+from mixtrain.dtype import DType, float32
 from mixtrain.precision.cast import CastRule
 
 _PLANNED: Final = "_mixtrain_planned_rule"
@@ -125,7 +125,9 @@ def _as_table(plan: PrecisionPlan) -> str:
     total = ", ".join(f"{number} in {dtype.name}" for dtype, number in count.items())
     half = f", half is {plan.half.name}" if plan.half in count else ""
     title = f"precision plan: {plan.level}{half} ({plan.reason})"
-    return "\n".join([title, rule, lines[0], rule, *lines[1:], rule, f"{len(rows)} layers: {total}"])
+    changed_by = backend.tf32_products() if float32 in count else ""
+    note = [f"float32 products run in TF32 on this device: {changed_by} changes that"] if changed_by else []
+    return "\n".join([title, rule, lines[0], rule, *lines[1:], rule, f"{len(rows)} layers: {total}", *note])
 
 
 def planned_rule(layer: Any) -> PlannedRule | None:

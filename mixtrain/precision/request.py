@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 from mixtrain import checks
@@ -65,6 +67,30 @@ def to_float(layer: _LayerT, dst_type: Any) -> _LayerT:
         object.__setattr__(node.layer, _ATTRIBUTE, request)
     network_changed(layer)
     return layer
+
+
+@contextlib.contextmanager
+def requested(layers: Sequence[Any], dtype: DType) -> Iterator[None]:
+    """Give layers a user's rule until the end of the block; then they have those of before.
+
+    Args:
+        layers: Cells or Keras layers.
+        dtype: The format.
+    """
+    nodes = [node.layer for layer in layers for node in tree_of(layer).walk()]
+    before = [(node, request_of(node)) for node in nodes]
+    try:
+        for layer in layers:
+            to_float(layer, dtype)
+        yield
+    finally:
+        for node, request in reversed(before):
+            if request is None:
+                vars(node).pop(_ATTRIBUTE, None)
+            else:
+                object.__setattr__(node, _ATTRIBUTE, request)
+        for layer in layers:
+            network_changed(layer)
 
 
 def request_of(layer: Any) -> Request | None:

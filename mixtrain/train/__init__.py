@@ -40,6 +40,7 @@ from mixtrain.train.callback import (
     ModelCheckpoint,
     OnRequestExit,
     OverflowMonitor,
+    RangeMonitor,
     ReduceLROnPlateau,
     SummaryCollector,
     TimeMonitor,
@@ -49,7 +50,9 @@ from mixtrain.train.history import EpochHistory
 from mixtrain.train.model import Model
 from mixtrain.train.records import StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
+from mixtrain.train.suggestion import suggest_rules
 from mixtrain.train.summary_record import SummaryRecord
+from mixtrain.train.tuning import tune
 
 __all__ = [
     "F1",
@@ -83,6 +86,7 @@ __all__ = [
     "Perplexity",
     "Precision",
     "Recall",
+    "RangeMonitor",
     "ReduceLROnPlateau",
     "RunContext",
     "StepRecords",
@@ -99,4 +103,6 @@ __all__ = [
     "metrics",
     "names",
     "rearrange_inputs",
+    "suggest_rules",
+    "tune",
 ]

@@ -21,6 +21,7 @@ from mixtrain.train.columns import network_inputs
 from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, with_masks
 from mixtrain.train.feed import Feed
 from mixtrain.train.networks import Networks
+from mixtrain.train.range_sampler import RangeSampler
 from mixtrain.train.stepper import Stepper
 
 
@@ -82,6 +83,11 @@ class CompiledNetworks:
     def train_mode(self) -> NetworkMode:
         """The mode of the train network."""
         return NetworkMode(self._networks.train_network)
+
+    @functools.cached_property
+    def range_sampler(self) -> RangeSampler:
+        """What counts the values of a batch in a compiled program."""
+        return RangeSampler(self._networks)
 
     # ---- evaluation -------------------------------------------------------------------------------------------
     @functools.cached_property

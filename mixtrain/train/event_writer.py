@@ -65,7 +65,11 @@ class EventWriter:
     def histogram(self, tag: str, value: np.ndarray, step: int) -> None:
         """Write how values are spread: rows of left edge, right edge and count, float64 (30, 3)."""
         counts, edges = np.histogram(value, _BUCKETS)
-        self._write(tag, np.stack([edges[:-1], edges[1:], counts.astype(np.float64)], axis=1), step, "histograms")
+        self.buckets(tag, np.stack([edges[:-1], edges[1:], counts.astype(np.float64)], axis=1), step)
+
+    def buckets(self, tag: str, rows: np.ndarray, step: int) -> None:
+        """Write a histogram that is counted already: rows of left edge, right edge and count, float64 (n, 3)."""
+        self._write(tag, rows, step, "histograms")
 
     def text(self, tag: str, value: str, step: int) -> None:
         """Write text."""

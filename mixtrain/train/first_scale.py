@@ -63,19 +63,23 @@ class FirstScale:
         return result
 
 
-def step_with_retries(stepper: Stepper, state: LossScaleState, batch: Batch) -> CallResult:
+def step_with_retries(
+    stepper: Stepper, state: LossScaleState, batch: Batch, result: CallResult | None = None
+) -> CallResult:
     """Train on a batch; where it overflows, again at the smaller scale that the rule gave, a few times at most.
 
     Args:
         stepper: Runs steps.
         state: The live loss scale.
         batch: The batch.
+        result: What the first attempt came to, where that was made.
 
     Returns:
         The result of the last attempt. The counts are those of a single step. A batch whose loss itself is not finite,
         or that overflows at the smallest scale, is not run again.
     """
-    result = stepper.step(batch)
+    if result is None:
+        result = stepper.step(batch)
     if not result.records.overflow[0]:
         return result
     once = backend.to_numpy(state.counts).copy()

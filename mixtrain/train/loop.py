@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mixtrain import backend, checks, context
+from mixtrain.diagnostics.ranges import RangeRecords
 from mixtrain.loss_scale.guard import OverflowGuard
 from mixtrain.loss_scale.manager import DynamicLossScaleManager
 from mixtrain.serialization.latest import load_latest_checkpoint
@@ -69,6 +70,7 @@ class TrainingLoop:
         self._train_network = networks.train_network
         self._mode = compiled.train_mode
         self._diagnosis = OverflowDiagnosis(networks)
+        self._sampler = compiled.range_sampler
         self._guard = make_guard(networks, self._diagnosis, bad_step_max)
         self._host_manager = networks.host_manager
         chosen = isinstance(networks.manager, DynamicLossScaleManager) and networks.manager.finds_scale
@@ -217,7 +219,7 @@ class TrainingLoop:
             ends = len(group) > 1 and self._ends_at_overflow
             for part, run in until_overflow(stepper, group) if ends else [(group, stepper.several)]:
                 if len(part) == 1:
-                    yield part[0], functools.partial(self._step_call(), part[0]), 1
+                    yield part[0], functools.partial(self._step_call(self._step + 1), part[0]), 1
                 elif told:
                     with contextlib.closing(step_calls(stepper, part, run, show=callbacks.look_beyond)) as calls:
                         for batch, call in calls:
@@ -249,7 +251,7 @@ class TrainingLoop:
         free = self._callbacks.free_steps(self._context)
         if free == 1 or not context.graph_mode():
             return 1
-        return int(min(free, max(self._steps_unwatched(), 1), self._stepper.pace.steps(size)))
+        return int(min(free, max(self._steps_unwatched(self._step), 1), self._stepper.pace.steps(size)))
 
     # ---- sink feed --------------------------------------------------------------------------------------------
     def _sink_calls(self, epoch: int) -> _Calls:
@@ -268,9 +270,10 @@ class TrainingLoop:
         done = 0
         while done < count:
             try:
+                step = self._step + done
                 batch, result = sink.run(
-                    self._stepper, self._step_call(), count - done, self._steps_unwatched(), epoch,
-                    until_overflow=self._ends_at_overflow,
+                    self._stepper, self._step_call(step + 1), count - done, self._steps_unwatched(step), epoch,
+                    at_overflow=self._after_overflow if self._ends_at_overflow else None,
                 )
             except backend.LabelOutOfRange as error:
                 error.index += done
@@ -291,26 +294,55 @@ class TrainingLoop:
         known = int(backend.to_numpy(network.state.applied_steps)) > 0
         return None if known else FirstScale(self._stepper, network.state)
 
-    def _step_call(self) -> Callable[[Batch], CallResult]:
-        """Return what trains on a single batch."""
+    def _step_call(self, step: int) -> Callable[[Batch], CallResult]:
+        """Return what trains on the batch of a step."""
+        call = self._unsampled_call()
+        if self._callbacks.steps_to_sample(step - 1):
+            return call
+
+        def sampled(batch: Batch) -> CallResult:
+            scale = getattr(self._train_network, "scale_sense", None)
+            loss_scale = 1.0 if scale is None else float(backend.to_numpy(scale))
+
+            def measure(values: int | None) -> tuple[float, RangeRecords]:
+                return loss_scale, self._sampler(batch, loss_scale, values)
+
+            with self._arguments._lent(cur_step_num=step, train_dataset_element=batch, measure_ranges=measure):
+                self._callbacks.on_train_sample(self._context)
+            return call(batch)
+
+        return sampled
+
+    def _unsampled_call(self) -> Callable[[Batch], CallResult]:
         if self._first_scale is not None and not self._first_scale.found:
             return self._first_scale.step
         if self._retries:
             return functools.partial(step_with_retries, self._stepper, self._train_network.state)
         return self._stepper.step
 
+    def _after_overflow(self, batch: Batch, result: CallResult) -> CallResult:
+        """Return what steps came to of which the last overflowed: it is run again where batches are retried."""
+        if not self._retries:
+            return result
+        *before, last = result.records.each()
+        again = step_with_retries(
+            self._stepper, self._train_network.state, batch, CallResult(last, result.outputs)
+        )
+        return CallResult(StepRecords.joined([*before, again.records]), again.outputs)
+
     @property
     def _ends_at_overflow(self) -> bool:
-        """Whether a step that overflows is a call of its own."""
+        """Whether no step of a call follows one that overflows."""
         return self._retries or self._callbacks.hear_of_overflows
 
     # ---- what follows steps -----------------------------------------------------------------------------------
-    def _steps_unwatched(self) -> int:
-        """Return how many steps may run before something outside the compiled call must see their results."""
+    def _steps_unwatched(self, done: int) -> int:
+        """Return how many steps may run, after `done`, before one whose batch or results must be seen outside."""
         if self._first_scale is not None and not self._first_scale.found:
             return 0
         free = math.inf if self._guard is None else self._guard.free_steps
-        return int(min(free, sys.maxsize if self._host_manager is None else 1))
+        sampled = self._callbacks.steps_to_sample(done)
+        return int(min(free, sampled, sys.maxsize if self._host_manager is None else 1))
 
     def _follow(self, records: StepRecords, step: int, batch: Any) -> None:
         """Do what must follow steps at once: a user's manager moves the scale, callbacks hear of it, the guard looks.
@@ -327,7 +359,7 @@ class TrainingLoop:
             set_scale(backend.to_tensor(float(manager.get_loss_scale())))
         if self._callbacks.hear_of_overflows and batch is not None and records.overflow[-1]:
             explain = functools.partial(self._diagnosis, batch, float(records.loss_scale[-1]))
-            told = {"cur_step_num": step, "train_dataset_element": batch, "step_results": records}
+            told = {"cur_step_num": step, "train_dataset_element": batch, "step_results": records.each()[-1]}
             with self._arguments._lent(**told, explain_overflow=explain):
                 self._callbacks.on_train_overflow(self._context)
         if self._guard is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -11,6 +12,7 @@ import keras
 
 from mixtrain import backend, boundary, checks, context
 from mixtrain.amp.train_network import LEVEL_DEFAULT, host_driven, taken_over
+from mixtrain.diagnostics.report import report_html
 from mixtrain.dtype import DType
 from mixtrain.loss_scale.manager import FixedLossScaleManager, LossScaleManager
 from mixtrain.loss_scale.rule import BAD_STEP_MAX
@@ -32,6 +34,7 @@ from mixtrain.train.networks import LossOptions, Networks
 from mixtrain.train.one_thread import use_of
 from mixtrain.train.plan_in_force import PrecisionOptions
 from mixtrain.train.progress import Verbose, as_list
+from mixtrain.train.report_data import LastRun, report_data
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.training import Training
 from mixtrain.train.training_metrics import TrainingMetrics
@@ -132,6 +135,7 @@ class Model(KerasCalls):
         self._metrics = EvaluationMetrics(found, indexes, shows_tensors=not in_keras, network=own)
         self._bad_step_max = checks.integer("Model", "bad_step_max", bad_step_max, at_least=1, example=1000)
         self._monitor = OverflowMonitor() if checks.boolean("Model", "explain_overflow", explain_overflow) else None
+        self._last_run = LastRun()
         if keep_batchnorm_fp32 is not None:
             checks.boolean("Model", "keep_batchnorm_fp32", keep_batchnorm_fp32)
         checks.one_of("Model", "amp_level", amp_level, LEVEL_NAMES)
@@ -187,6 +191,24 @@ class Model(KerasCalls):
         """
         self._networks.enter()
         return self._networks.precision.plan
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a page about the last run: plan, loss and loss scale, overflows with verdicts, ranges, advice.
+
+        Args:
+            path: A file. One that ends in ".json" gets the data, of which ``python -m mixtrain report`` makes the page.
+
+        Example:
+            >>> import pathlib, tempfile, mixtrain.nn as nn
+            >>> page = pathlib.Path(tempfile.mkdtemp(), "report.html")
+            >>> Model(nn.Dense(2, 1), amp_level="O3").report(page)
+            >>> page.read_text(encoding="utf-8")[:15]
+            '<!DOCTYPE html>'
+        """
+        data = report_data(self._networks.network, self.precision_report(), self._last_run)
+        as_json = os.fspath(path).endswith(".json")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(json.dumps(data, indent=1) if as_json else report_html(data))
 
     def train(
         self,
@@ -327,8 +349,8 @@ class Model(KerasCalls):
         self._make_ready(training.where, feed, in_keras_style=in_keras_style)
         compile_network(networks.network, self._given)
         context.warn_missing_device(backend.describe_device().kind)
-        if self._monitor is not None:
-            training = dataclasses.replace(training, callbacks=[*as_list(training.callbacks), self._monitor])
+        watching = [self._last_run] if self._monitor is None else [self._last_run, self._monitor]
+        training = dataclasses.replace(training, callbacks=[*as_list(training.callbacks), *watching])
         return TrainingLoop(
             training, networks, self._compiled, feed, skip, bad_step_max=self._bad_step_max,
             retries=self._retries, evaluation=evaluation,

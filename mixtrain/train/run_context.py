@@ -8,6 +8,7 @@ from typing import Any, Literal, NoReturn
 
 from mixtrain import boundary, checks
 from mixtrain.diagnostics.non_finite import Finding
+from mixtrain.diagnostics.ranges import RangeRecords
 from mixtrain.train.records import StepRecords
 
 
@@ -37,6 +38,8 @@ class CallbackArguments:
         step_results: Every step of the call: ``loss``, ``overflow``, ``loss_scale``, ``learning_rate`` and
             ``grad_norm``, arrays of shape (n,); ``gradients`` and ``predictions`` where a callback needs them.
         explain_overflow: In `on_train_overflow`: runs the batch again, layer by layer, and returns the `Finding`.
+        measure_ranges: In `on_train_sample`: takes how many values of a tensor are counted at most, runs the batch
+            without training, and returns the loss scale and `RangeRecords`.
         epoch_values: At the end of an epoch, its mean "loss" and the rest of its line in the history.
         epoch_results: At the end of an epoch, every step of it, as `step_results` has those of a call.
         metrics: Evaluation results by name, after an evaluation.
@@ -77,6 +80,7 @@ class CallbackArguments:
     net_outputs: Any
     step_results: StepRecords | None
     explain_overflow: Callable[[], Finding]
+    measure_ranges: Callable[[int | None], tuple[float, RangeRecords]]
     epoch_values: Mapping[str, float]
     epoch_results: StepRecords
     metrics: Mapping[str, Any]

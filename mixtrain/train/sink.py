@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from mixtrain import backend, context
+from mixtrain import backend
 from mixtrain.train.feed import Feed
-from mixtrain.train.step_groups import grouped, run_group, until_overflow
 from mixtrain.train.stepper import Batch, CallResult, Stepper
 
 
@@ -36,10 +35,6 @@ class SinkData:
         self.size = feed.size
         self._left = self.size - skip
         self._iterator: Any = None
-        # Where steps that overflow are calls of their own: batches in groups, and the parts of the present group.
-        self._groups: Iterator[Sequence[Batch]] | None = None
-        self._parts: Iterator[Any] = iter(())
-        self._most = 1
 
     def run(
         self,
@@ -49,7 +44,7 @@ class SinkData:
         unwatched: int,
         epoch: int,
         *,
-        until_overflow: bool = False,
+        at_overflow: Callable[[Batch, CallResult], CallResult] | None = None,
     ) -> tuple[Batch | None, CallResult]:
         """Run steps in one compiled call, not beyond the end of a pass.
 
@@ -60,11 +55,12 @@ class SinkData:
             unwatched: How many may run before one that may have to end the run; that one is run by itself, so that its
                 number is right and its batch at hand.
             epoch: Number of the epoch, for errors.
-            until_overflow: Whether a step that overflows is a call of its own, the state as it found it. Batches then
-                come to Python, in groups.
+            at_overflow: Where a step that overflows is to be the last of its call: takes its batch and the result of
+                the call, and returns the result that counts.
 
         Returns:
-            The batch of a step that was run by itself, else None; and the result of the call.
+            The batch of the last step, where it was run by itself or with `at_overflow`, else None; and the result of
+            the call.
 
         Raises:
             EndOfStream: The dataset ended before its own size.
@@ -76,11 +72,16 @@ class SinkData:
                     next(self._iterator)
             self._left = self._left or self.size
             count = min(steps, self._left, unwatched)
-            if until_overflow:
-                batch, result = self._run_part(stepper, step, count)
+            batch: Batch | None = None
+            if not count:
+                batch = next(self._iterator)
+                result = step(batch)
+            elif at_overflow is not None:
+                batch, result = stepper.loop_until_overflow(self._iterator, count)
+                if result.records.overflow[-1]:
+                    result = at_overflow(batch, result)
             else:
-                batch = None if count else next(self._iterator)
-                result = step(batch) if batch else stepper.loop(self._iterator, count)
+                result = stepper.loop(self._iterator, count)
         except backend.LabelOutOfRange:
             raise
         except Exception:
@@ -93,24 +94,6 @@ class SinkData:
         self._left -= len(result.records)
         return batch, result
 
-    def _run_part(
-        self, stepper: Stepper, step: Callable[[Batch], CallResult], count: int
-    ) -> tuple[Batch | None, CallResult]:
-        """Run the next part of the present group of batches; of a new group, of at most `count`, where it is done."""
-        part = next(self._parts, None)
-        if part is None:
-            if self._groups is None:
-                self._groups = grouped(self._iterator, lambda size: min(self._most, stepper.pace.steps(size)))
-            self._most = max(count, 1) if context.graph_mode() else 1
-            group = next(self._groups)
-            self._parts = until_overflow(stepper, group)
-            part = next(self._parts)
-        batches, run = part
-        if len(batches) == 1:
-            return batches[0], step(batches[0])
-        return None, run_group(stepper, batches, run)
-
     def close(self) -> None:
         """Give the iterator back: found by the garbage collector, or at exit, its source may be gone before it."""
-        self._iterator = self._groups = None
-        self._parts = iter(())
+        self._iterator = None

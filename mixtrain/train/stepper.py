@@ -139,11 +139,26 @@ class Stepper:
         """Train on `count` batches of a backend iterator in one call."""
         with backend.naming_layers("Model"), self._state_kept():
             found = backend.call_with_branches(self._training.compiled().streamed, iterator, count)
+        return self._of_loop(found, count)
+
+    def loop_until_overflow(self, iterator: Any, count: int) -> tuple[Batch, CallResult]:
+        """Train as `loop` does, but on no batch after one that overflows; return the last batch too."""
+        with backend.naming_layers("Model"), self._state_kept():
+            run = self._training.compiled().streamed_until
+            found, batch = backend.call_with_branches(run, iterator, count, self._overflowed)
+        return batch, self._of_loop(found, int(found[0].shape[0]))
+
+    def _of_loop(self, found: Sequence[Any], count: int) -> CallResult:
         stacked, report, sizes = self._parted(found)
         rows = sizes[0] if sizes else self._training.compiled().sizes
         # Where batches are known to be as long as each other, they count as much as one that ran by itself.
         records = self._records(stacked, report, np.full(count, self._rows) if rows is None else rows)
         return CallResult(records, keras.tree.map_structure(lambda rows: rows[-1], stacked))
+
+    def _overflowed(self, values: Sequence[Any]) -> Any:
+        """Return whether a step overflowed, given what it returns inside a compiled call."""
+        outputs = self._parted(values)[0]
+        return keras.ops.any(outputs[1]) if self._tells_overflow(outputs) else backend.to_tensor(False)
 
     @property
     def counter(self) -> keras.Variable | None:
@@ -187,14 +202,16 @@ class Stepper:
         self, outputs: Any, report: dict[str, Any], rows: Any, form: Callable[[Any], Any] = lambda value: value
     ) -> StepRecords:
         """Return the records of steps, from their outputs and reports, each in a form."""
-        scaled = self._scaled and isinstance(outputs, (tuple, list)) and len(outputs) == 3
-        named = outputs if scaled else keras.tree.flatten(outputs)[:1]
+        named = outputs if self._tells_overflow(outputs) else keras.tree.flatten(outputs)[:1]
         columns: dict[str, Any] = dict(zip(("loss", "overflow", "loss_scale"), map(form, named), strict=False))
         for name in ("learning_rate", "grad_norm", "metrics"):
             if name in report:
                 columns[name] = keras.tree.map_structure(form, report[name])
         columns |= {name: report[name] for name in ("gradients", "predictions") if name in report}
         return StepRecords(**columns, rows=rows, stacked=form is not _of_one)
+
+    def _tells_overflow(self, outputs: Any) -> bool:
+        return self._scaled and isinstance(outputs, (tuple, list)) and len(outputs) == 3
 
     def traces(self) -> int:
         """Return how often the step was traced."""

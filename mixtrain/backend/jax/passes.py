@@ -116,7 +116,7 @@ class Pass(Iterator[Row]):
         self._requests: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._waiting: collections.deque[int] = collections.deque()
         self._held: _Chunk | None = None
-        self._asked = self._missing = 0
+        self._asked = self._missing = self._wanted = 0
         self._chunks = read_ahead(_producer(source, self._requests, jax.config.jax_default_device), depth=singles + 1)
         self._end = weakref.finalize(self, self._requests.put, None)
         _open.add(self)
@@ -143,6 +143,38 @@ class Pass(Iterator[Row]):
         given = min(self._front(self._fitting(count)).left, count)
         self._missing = count - given
         return self._give(given, following=self._missing or self._asked)
+
+    def chunk(self, count: int) -> tuple[Row, int, int]:
+        """Return the elements that are ready, stacked; none of them is given out before `use`.
+
+        Args:
+            count: How many are wanted, as in `take`.
+
+        Returns:
+            ``(columns, first, count)``: which of the rows of the columns is the next element, and how many there are
+            from there on of those that are wanted.
+
+        Raises:
+            StopIteration: There are no more.
+            Exception: What making the next element raised.
+        """
+        if count != self._missing:
+            self._asked = count
+        self._wanted = count
+        chunk = self._front(self._fitting(count))
+        if not chunk.stacked:
+            chunk.device, chunk.stacked = on_device(chunk.host), True
+        given = min(chunk.left, count)
+        if given == chunk.left and not self._waiting:
+            self._request(self._fitting(count - given or self._asked))
+        return self._arranged(chunk.device), chunk.used, given
+
+    def use(self, count: int) -> None:
+        """Give out so many of the elements of `chunk`."""
+        chunk = self._front(0)
+        chunk.used += count
+        self._held = chunk if chunk.left else None
+        self._missing = self._wanted - count
 
     def together(self, count: int) -> Stacked | None:
         """Return the next elements, at most `count`; None where there are no more.

@@ -50,9 +50,11 @@ class CompiledSteps:
         self._labels = function if isinstance(function, ClassLabels) else ClassLabels(function)
         self._function = compile_function(self._labels, choice=choice)
         self._eager = not context.graph_mode()
-        loop = _counted_loop if describe_device().kind == "CPU" else _loop
+        self._on_cpu = describe_device().kind == "CPU"
+        loop = _counted_loop if self._on_cpu else _loop
         self._one = Stateful(self._labels, wrap=functools.partial(_once, loop))
         self._many = Stateful(self._labels, wrap=loop)
+        self._until: Stateful | None = None
         self.sizes: np.ndarray | None = None
 
     def one(self, *batch: Any) -> Row:
@@ -89,6 +91,40 @@ class CompiledSteps:
             sizes += [_size_of(columns)] * _rows_of(columns)
         self.sizes = np.array(sizes)
         return _joined(parts)
+
+    def streamed_until(self, iterator: Any, count: int, last: Callable[[Row], Any]) -> tuple[Row, Row]:
+        """Run steps as `streamed` does, but none after one that is the last; the first call of all runs a single one.
+
+        Args:
+            iterator: The backend's iterator.
+            count: How many at most.
+            last: Takes the results of a step, returns a bool scalar tensor: whether it is the last. Always the same
+                function.
+
+        Returns:
+            The results of the steps that ran, stacked; and the batch of the last of them.
+
+        Raises:
+            LabelOutOfRange: As `streamed`.
+        """
+        parts: list[Row] = []
+        sizes: list[int] = []
+        while len(sizes) < count:
+            columns, first, given = iterator.chunk(count - len(sizes))
+            try:
+                run = self._run_until_eagerly if self._eager else self._run_until
+                rows, is_last = run(columns, first, first + given, last)
+            except LabelOutOfRange as error:
+                error.index += len(sizes)
+                raise
+            ran = _rows_of(rows)
+            iterator.use(ran)
+            parts.append(rows)
+            sizes += [_size_of(columns)] * ran
+            if is_last:
+                break
+        self.sizes = np.array(sizes)
+        return _joined(parts), _at(columns, first + ran - 1)
 
     def several(self, batches: Sequence[Row]) -> Row:
         """Run a step on each of several batches; return the results alone of `several_undoable`."""
@@ -145,6 +181,31 @@ class CompiledSteps:
             raise
         return self._many(*_counted(columns))  # type: ignore[no-any-return]
 
+    def _run_until(self, columns: Row, first: int, end: int, last: Callable[[Row], Any]) -> tuple[Row, bool]:
+        """Run steps on some of stacked batches until one that is the last; return their results, and if one was."""
+        if self._until is None:
+            self._until = Stateful(self._labels, wrap=functools.partial(_loop_until, last, self._on_cpu))
+        if self._labels.rules_of(columns) is None:
+            self._until.values_before(np.int32(0), np.int32(1), *columns)
+        try:
+            self._labels.check(columns, stacked=True)
+        except LabelOutOfRange as error:
+            if error.index < end:
+                error.index -= first
+                if error.index == 0:
+                    raise
+                end = first + error.index
+        rows, ended, is_last = self._until(np.int32(first), np.int32(end), *columns)
+        end = int(ended)
+        whole = first == 0 and end == _rows_of(columns)
+        return (rows if whole else jax.tree.map(lambda row: np.asarray(row)[first:end], rows)), bool(is_last)
+
+    def _run_until_eagerly(self, columns: Row, first: int, end: int, last: Callable[[Row], Any]) -> tuple[Row, bool]:
+        rows: list[Row] = []
+        while len(rows) < end - first and not (rows and last(rows[-1])):
+            rows.append(self.one(*_at(columns, first + len(rows))))
+        return tuple(map(jnp.stack, zip(*rows, strict=True))), bool(last(rows[-1]))
+
     def _run_singly(self, columns: Row) -> Row:
         rows = [self.one(*_at(columns, index)) for index in range(_rows_of(columns))]
         return tuple(map(jnp.stack, zip(*rows, strict=True)))
@@ -169,19 +230,49 @@ def _counted_loop(step: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     def run(kept: list[Any], moved: list[Any], count: Any, *columns: Any) -> Any:
-        program, shapes = jax.make_jaxpr(with_fast_windows(step), return_shape=True)(kept, moved, *_at(columns, 0))
-        form = jax.tree.structure(shapes)
-        found = jax.tree.map(lambda of: jnp.zeros((_rows_of(columns), *of.shape), of.dtype), shapes[1])
-
-        def body(index: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
-            values, found = state
-            given = jax.tree.leaves((kept, values, _at(columns, index)))
-            values, results = jax.tree.unflatten(form, jax.core.eval_jaxpr(program.jaxpr, program.consts, *given))
-            return values, jax.tree.map(lambda rows, result: rows.at[index].set(result), found, results)
-
-        return jax.lax.fori_loop(0, count, body, (moved, found))
+        round_of, found = _rounds(with_fast_windows(step), kept, moved, columns)
+        return jax.lax.fori_loop(0, count, lambda index, state: round_of(index, *state)[:2], (moved, found))
 
     return run
+
+
+def _loop_until(last: Callable[[Row], Any], on_cpu: bool, step: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a pure step as a loop over some of the rows of its tensors that ends after a step that is the last."""
+
+    def run(kept: list[Any], moved: list[Any], first: Any, end: Any, *columns: Any) -> Any:
+        round_of, found = _rounds(with_fast_windows(step) if on_cpu else step, kept, moved, columns)
+
+        def going_on(state: Any) -> Any:
+            index, is_last, *_ = state
+            return jnp.logical_and(index < end, jnp.logical_not(is_last))
+
+        def body(state: Any) -> Any:
+            index, _, values, found = state
+            values, found, results = round_of(index, values, found)
+            return index + 1, jnp.reshape(last(results), ()).astype(bool), values, found
+
+        ended, is_last, moved, found = jax.lax.while_loop(going_on, body, (first, jnp.array(False), moved, found))
+        return moved, (found, ended, is_last)
+
+    return run
+
+
+def _rounds(step: Callable[..., Any], kept: list[Any], moved: list[Any], columns: Row) -> tuple[Any, Any]:
+    """Trace a pure step for the body of a loop over the first axis of its tensors.
+
+    Returns:
+        ``(round_of, found)``: a function ``(index, moved, found) -> (moved, found, results)``, and what `found`, the
+        results stacked, is before the first round.
+    """
+    program, shapes = jax.make_jaxpr(step, return_shape=True)(kept, moved, *_at(columns, 0))
+    form = jax.tree.structure(shapes)
+
+    def round_of(index: Any, values: Any, found: Any) -> tuple[Any, Any, Any]:
+        given = jax.tree.leaves((kept, values, _at(columns, index)))
+        values, results = jax.tree.unflatten(form, jax.core.eval_jaxpr(program.jaxpr, program.consts, *given))
+        return values, jax.tree.map(lambda rows, result: rows.at[index].set(result), found, results), results
+
+    return round_of, jax.tree.map(lambda of: jnp.zeros((_rows_of(columns), *of.shape), of.dtype), shapes[1])
 
 
 def _once(loop: Callable[..., Any], step: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""A step repeated in a graph: one loop, whose results come back stacked."""
+"""A step repeated in a graph: one loop, whose results come back stacked; it may end at a step that says so."""
 
 from __future__ import annotations
 
@@ -20,7 +20,30 @@ def repeated(step: Callable[[Any], Row], count: Any) -> Row:
     Returns:
         The results, each stacked on a new first axis.
     """
-    first = step(tf.constant(0))
+    return _repeated(lambda index: (step(index), (), ()), count)[0]
+
+
+def repeated_until(step: Callable[[Any], tuple[Row, Row, Any]], count: Any) -> tuple[Row, Row]:
+    """Run a step as `repeated` does, but none after one that says that it is the last.
+
+    Args:
+        step: Takes an index; returns its results, tensors that are wanted of the last step alone, and a bool scalar:
+            whether it is the last.
+        count: How many at most, at least one.
+
+    Returns:
+        The results of the steps that ran, stacked; and what is wanted of the last.
+    """
+    def telling(index: Any) -> tuple[Row, Row, Row]:
+        results, kept, last = step(index)
+        return results, kept, (last,)
+
+    return _repeated(telling, count)
+
+
+def _repeated(step: Callable[[Any], tuple[Row, Row, Row]], count: Any) -> tuple[Row, Row]:
+    """Run a step that tells by the last of its parts, a bool scalar or nothing, whether it is the last."""
+    first, kept, last = step(tf.constant(0))
     groups = _alike(first)
 
     def together(values: Row) -> list[Any]:
@@ -30,15 +53,21 @@ def repeated(step: Callable[[Any], Row], count: Any) -> Row:
         tf.TensorArray(value.dtype, size=count, element_shape=value.shape).write(0, value) for value in together(first)
     ]
 
-    def body(index: Any, *rows: Any) -> tuple[Any, ...]:
-        return (index + 1, *(row.write(index, value) for row, value in zip(rows, together(step(index)), strict=True)))
+    def going_on(index: Any, last: Row, *_: Any) -> Any:
+        return tf.logical_and(index < count, tf.logical_not(last[0])) if last else index < count
 
-    _, *rows = tf.while_loop(lambda index, *_: index < count, body, (tf.constant(1), *rows), parallel_iterations=1)
+    def body(index: Any, last: Row, kept: Row, rows: Any) -> tuple[Any, ...]:
+        found, kept, last = step(index)
+        rows = [row.write(index, value) for row, value in zip(rows, together(found), strict=True)]
+        return index + 1, last, kept, rows
+
+    steps, _, kept, rows = tf.while_loop(going_on, body, (tf.constant(1), last, kept, rows), parallel_iterations=1)
     found: dict[int, Any] = {}
     for places, row in zip(groups, rows, strict=True):
-        stacked = row.stack()
+        # Of a loop that ended early some rows were never written.
+        stacked = row.gather(tf.range(steps)) if last else row.stack()
         found |= zip(places, [stacked] if len(places) == 1 else tf.unstack(stacked, axis=1), strict=True)
-    return tuple(found[place] for place in range(len(first)))
+    return tuple(found[place] for place in range(len(first))), kept
 
 
 def _alike(values: Row) -> list[list[int]]:

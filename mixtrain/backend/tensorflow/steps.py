@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import tensorflow as tf
@@ -16,7 +17,7 @@ from mixtrain.backend.tensorflow.compile import REFUSALS, Compilation, graph_fun
 from mixtrain.backend.tensorflow.direct import DirectCall
 from mixtrain.backend.tensorflow.label_check import label_assertions, read_label
 from mixtrain.backend.tensorflow.passes import Stacked
-from mixtrain.backend.tensorflow.repeat import Row, repeated
+from mixtrain.backend.tensorflow.repeat import Row, repeated, repeated_until
 
 # A group calls the step that is compiled already; the first call of all compiles that.
 GROUPS: Final = GroupFacts(after=2)
@@ -80,17 +81,43 @@ class CompiledSteps:
         """
         if not self._compilation.untried:
             return self._compilation.compiled.streamed(iterator, count)  # type: ignore[no-any-return]
-        # By itself: a loop that has read the batch of a step that XLA refuses could not put it back. What fails while
-        # the step is traced does so before the batch is read.
-        spec = iterator.element_spec
-        self._compilation.compiled.traced(spec)
-        batch = iterator.get_next()
-        found = self._compilation.run(lambda steps: steps.first_streamed(spec, batch))
-        first = tuple(value[None] for value in found)
+        first, _ = self._first_streamed(iterator)
         if count == 1:
             return first
         rest = self._compilation.compiled.streamed(iterator, count - 1)
         return tuple(tf.concat(pair, 0) for pair in zip(first, rest, strict=True))
+
+    def _first_streamed(self, iterator: Any) -> tuple[Row, Row]:
+        """Run the first step of all by itself; return its results, stacked, and its batch.
+
+        A loop that has read the batch of a step that XLA refuses could not put it back. What fails while the step is
+        traced does so before the batch is read.
+        """
+        spec = iterator.element_spec
+        self._compilation.compiled.traced(spec)
+        batch = iterator.get_next()
+        found = self._compilation.run(lambda steps: steps.first_streamed(spec, batch))
+        return tuple(value[None] for value in found), batch
+
+    def streamed_until(self, iterator: Any, count: int, last: Callable[[Row], Any]) -> tuple[Row, Row]:
+        """Run steps as `streamed` does, but none after one that is the last; the first call of all runs a single one.
+
+        Args:
+            iterator: The backend's iterator.
+            count: How many at most.
+            last: Takes the results of a step, returns a bool scalar tensor: whether it is the last. Always the same
+                function.
+
+        Returns:
+            The results of the steps that ran, stacked; and the batch of the last of them.
+
+        Raises:
+            LabelOutOfRange: As `streamed`.
+        """
+        if not self._compilation.untried:
+            return self._compilation.compiled.streamed_until(iterator, count, last)  # type: ignore[no-any-return]
+        found, batch = self._first_streamed(iterator)
+        return found, batch
 
     def several(self, batches: Sequence[Row]) -> Row:
         """Run a step on each of several batches; return the results alone of `several_undoable`."""
@@ -134,6 +161,7 @@ class _Steps:
         step: The compiled step.
         call: The quickest call of it, for a batch whose labels were looked at.
         streamed: As in `CompiledSteps`.
+        streamed_until: Likewise.
     """
 
     def __init__(self, labels: ClassLabels, jit: bool) -> None:
@@ -146,7 +174,9 @@ class _Steps:
         alone = self.step if jit else graph_function(self._inside)
         self.call: Any = DirectCall(alone) if graph else self.step
         self.streamed: Callable[..., Row] = self._streamed if graph else self._streamed_eagerly
+        self.streamed_until: Callable[..., tuple[Row, Row]] = self._until if graph else self._until_eagerly
         self._loop = graph_function(self._stream)
+        self._loop_until: Any = None
         self._several: dict[str, tuple[Callable[..., Row], Sequence[Any], Callable[[], Row]]] = {}
 
     def check(self, batch: Row) -> None:
@@ -197,16 +227,26 @@ class _Steps:
         return self.step(*batch)  # type: ignore[no-any-return]
 
     def _streamed(self, iterator: Any, count: int) -> Row:
-        try:
+        with _naming_labels():
             return self._loop(iterator, tf.constant(count))  # type: ignore[no-any-return]
-        except tf.errors.InvalidArgumentError as error:
-            found = read_label(error)
-            if found is None:
-                raise
-            raise found from None
+
+    def _until(self, iterator: Any, count: int, last: Callable[[Row], Any]) -> tuple[Row, Row]:
+        if self._loop_until is None:
+            # Not an argument: each method object would be traced anew.
+            self._loop_until = graph_function(functools.partial(self._stream_until, last))
+        with _naming_labels():
+            return self._loop_until(iterator, tf.constant(count))  # type: ignore[no-any-return]
 
     def _stream(self, iterator: Any, count: Any) -> Row:
         return repeated(lambda index: self._checked(index, next(iterator)), count)
+
+    def _stream_until(self, last: Callable[[Row], Any], iterator: Any, count: Any) -> tuple[Row, Row]:
+        def step(index: Any) -> tuple[Row, Row, Any]:
+            batch = next(iterator)
+            found = self._checked(index, batch)
+            return found, batch, last(found)
+
+        return repeated_until(step, count)
 
     def _checked(self, index: Any, batch: Row) -> Row:
         self._learn_rules(batch)
@@ -217,9 +257,28 @@ class _Steps:
         rows = [self.step(*next(iterator)) for _ in range(count)]
         return tuple(tf.stack(column) for column in zip(*rows, strict=True))
 
+    def _until_eagerly(self, iterator: Any, count: int, last: Callable[[Row], Any]) -> tuple[Row, Row]:
+        rows: list[Row] = []
+        while len(rows) < count and not (rows and bool(last(rows[-1]))):
+            batch = next(iterator)
+            rows.append(self.step(*batch))
+        return tuple(tf.stack(column) for column in zip(*rows, strict=True)), batch
+
     def _run_several(self, *columns: Any) -> Row:
         count = tf.shape(tf.nest.flatten(columns)[0])[0]
         return repeated(lambda index: self.step(*tf.nest.map_structure(lambda column: column[index], columns)), count)
+
+
+@contextlib.contextmanager
+def _naming_labels() -> Iterator[None]:
+    """Raise what a look at labels in a graph told as itself."""
+    try:
+        yield
+    except tf.errors.InvalidArgumentError as error:
+        found = read_label(error)
+        if found is None:
+            raise
+        raise found from None
 
 
 def _reader(variables: Sequence[Any]) -> Callable[[], Row]:

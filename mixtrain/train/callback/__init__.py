@@ -14,6 +14,7 @@ from mixtrain.train.callback.loss_scale_records import LossScaleRecords
 from mixtrain.train.callback.model_checkpoint import ModelCheckpoint
 from mixtrain.train.callback.on_request_exit import OnRequestExit
 from mixtrain.train.callback.overflow_monitor import OverflowMonitor, OverflowRecord
+from mixtrain.train.callback.range_monitor import RangeMonitor
 from mixtrain.train.callback.reduce_lr_on_plateau import ReduceLROnPlateau
 from mixtrain.train.callback.summary_collector import SummaryCollector
 from mixtrain.train.callback.time_monitor import TimeMonitor
@@ -34,6 +35,7 @@ __all__ = [
     "OnRequestExit",
     "OverflowMonitor",
     "OverflowRecord",
+    "RangeMonitor",
     "ReduceLROnPlateau",
     "SummaryCollector",
     "TimeMonitor",

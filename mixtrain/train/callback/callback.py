@@ -36,6 +36,7 @@ class Callback:
             the weights by name, "predictions" of the network, for which sink feed runs one step a call.
         one_step_calls: Whether its step hooks must be called for each step with sink feed too, which then runs one step
             a call.
+        sample_every: Steps from one call of `on_train_sample` to the next; None for none.
 
     Example:
         >>> class Announce(Callback):
@@ -50,6 +51,7 @@ class Callback:
     observes_only: ClassVar[bool] = False
     needs: ClassVar[Collection[Need]] = ()
     one_step_calls: ClassVar[bool] = False
+    sample_every: int | None = None
 
     def free_steps(self, run_context: RunContext) -> float:
         """Return how many steps may run from here on before the step hooks are called for them.
@@ -111,6 +113,13 @@ class Callback:
         The network is as that step found it. Of the arguments ``cur_step_num``, ``train_dataset_element`` and
         ``step_results`` are that step's, and ``explain_overflow()`` looks for the layer. Overriding this hook makes a
         step that overflows a compiled call of its own; good steps still run together.
+        """
+
+    def on_train_sample(self, run_context: RunContext) -> None:
+        """Run before step 1 and each `sample_every`-th step after it, in every feed.
+
+        Of the arguments ``cur_step_num`` and ``train_dataset_element`` are that step's, and ``measure_ranges(values)``
+        runs its batch without training and returns `RangeRecords`.
         """
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:

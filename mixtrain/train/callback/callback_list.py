@@ -96,6 +96,7 @@ class CallbackList:
             Listener(type(one).__name__, "on_train_overflow", one.on_train_overflow, False, one) for one in overriding
         ]
         self.hear_of_overflows = bool(overriding)
+        self._samplers = [one for one in self._callbacks if one.sample_every is not None]
 
     def __enter__(self: _ListT) -> _ListT:
         with contextlib.ExitStack() as stack:
@@ -123,6 +124,10 @@ class CallbackList:
         if self._controlled:
             return 1
         return min((callback.free_steps(run_context) for callback in self._watchers), default=math.inf)
+
+    def steps_to_sample(self, done: int) -> float:
+        """Return how many steps run, after `done`, before one that a callback samples; `math.inf` where none does."""
+        return min((-done % one.sample_every for one in self._samplers), default=math.inf)  # type: ignore[operator]
 
     @property
     def needs(self) -> frozenset[Need]:
@@ -227,6 +232,13 @@ class CallbackList:
     def on_train_overflow(self, run_context: RunContext) -> None:
         """Tell that a step overflowed and was skipped."""
         self._tell("on_train_overflow", run_context)
+
+    def on_train_sample(self, run_context: RunContext) -> None:
+        """Tell those whose step it is that a batch is about to be trained on."""
+        done = run_context.original_args().cur_step_num - 1
+        for one in self._samplers:
+            if done % one.sample_every == 0:  # type: ignore[operator]
+                one.on_train_sample(run_context)
 
     # ---- evaluation -------------------------------------------------------------------------------------------
     def on_eval_begin(self, run_context: RunContext) -> None:

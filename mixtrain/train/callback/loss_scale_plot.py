@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import pathlib
-import tempfile
 from typing import Any
 
 import numpy as np
 
+from mixtrain.diagnostics.figures import new_figure, write_figure
 from mixtrain.train.callback.loss_scale_records import LossScaleRecords
 
 
@@ -25,14 +24,7 @@ def draw_loss_scale(records: LossScaleRecords, path: str | os.PathLike[str] | No
     Raises:
         ImportError: matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            "LossScaleMonitor.plot: expected matplotlib, which draws the picture; it is not installed. "
-            "Write pip install mixtrain[plot]."
-        ) from error
-    figure = Figure(figsize=(8, 5), layout="constrained")
+    figure = new_figure("LossScaleMonitor.plot", 8, 5)
     above, below = figure.subplots(2, 1, sharex=True)
     losses = np.where(records.applied, records.loss, np.nan)
     above.plot(records.step, losses, linewidth=1)
@@ -46,18 +38,5 @@ def draw_loss_scale(records: LossScaleRecords, path: str | os.PathLike[str] | No
     below.set_ylabel("loss scale")
     below.set_xlabel("step")
     if path is not None:
-        _write(figure, pathlib.Path(path))
+        write_figure(figure, path)
     return figure
-
-
-def _write(figure: Any, path: pathlib.Path) -> None:
-    """Write the picture beside `path` first, so that `path` never holds half of one."""
-    kind = path.suffix.lstrip(".") or "png"
-    handle, name = tempfile.mkstemp(suffix=f".{kind}", prefix=".", dir=path.parent)
-    os.close(handle)
-    try:
-        figure.savefig(name, format=kind)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise

@@ -21,6 +21,7 @@ from mixtrain import (
     nn,
 )
 from mixtrain.train.pace import Pace
+from mixtrain.train.stepper import Stepper
 from tests.backends import on_jax_only_some, quick_every, quick_only_some
 from tests.train.planted import batches, chain_model
 
@@ -300,6 +301,23 @@ def test_every_feed_records_the_same_steps() -> None:
         found.append([(one.step, one.loss_scale, one.next_loss_scale, one.finding) for one in model.overflows])
     assert [step for step, *_ in found[0]] == [place + 1 for place, flag in enumerate(flags) if flag == "1"]
     assert found[1:] == found[:1] * 2
+
+
+def test_a_call_of_sink_feed_ends_at_an_overflow_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    whole = Stepper.loop_until_overflow
+
+    def counting(self: Any, iterator: Any, count: int) -> Any:
+        found = whole(self, iterator, count)
+        calls.append(len(found[1].records))
+        return found
+
+    monkeypatch.setattr(Stepper, "loop_until_overflow", counting)
+    model = chain_model(DynamicLossScaleManager(16, 2, 100), explain_overflow=True)
+    model.train(1, batches("0"), dataset_sink_mode=True, verbose=0)
+    calls.clear()
+    history = model.train(2, batches("000100010"), dataset_sink_mode=True, verbose=0)
+    assert (calls, history["skipped_steps"]) == ([4, 4, 1] * 2, [2, 2])
 
 
 def test_a_manager_that_is_moved_from_python_has_moved_before_the_line_is_written() -> None:

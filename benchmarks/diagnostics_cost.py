@@ -1,0 +1,113 @@
+"""What diagnostics cost: epochs of LeNet-5 that are watched and that are not, timed in turn.
+
+python -m benchmarks.diagnostics_cost
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import keras
+import numpy as np
+
+from benchmarks.measure import Series, interleaved
+from benchmarks.networks.in_cells import lenet
+from benchmarks.surroundings import load_average, surroundings
+from benchmarks.workloads import LENET
+from benchmarks.written import write_json
+from mixtrain import DynamicLossScaleManager, Model, OverflowMonitor, RangeMonitor, nn, set_seed
+from mixtrain.dataset import NumpySlicesDataset
+
+STEPS: Final = 200
+_BATCH: Final = 32
+# Every such step overflows, where some do.
+_EVERY: Final = 50
+
+
+def _data(*, overflowing: bool) -> Any:
+    draw = np.random.default_rng(0)
+    images = draw.standard_normal((STEPS * _BATCH, 1, 32, 32)).astype(np.float32)
+    if overflowing:
+        images.reshape(STEPS, -1)[_EVERY - 1 :: _EVERY] = 1e38  # the first layer overflows
+    labels = draw.integers(0, 10, len(images)).astype(np.int32)
+    return NumpySlicesDataset((images, labels), shuffle=False).batch(_BATCH)
+
+
+def _epoch(make: Callable[[], list[Any]], *, sink: bool, overflowing: bool = False) -> Callable[[], Any]:
+    """Return what trains an epoch with some callbacks."""
+    set_seed(0)
+    network = lenet(nn, LENET)
+    model = Model(
+        network, nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean"),
+        nn.Momentum(network.trainable_params(), 0.01, 0.9), amp_level="O2", cast_model_type="bfloat16",
+        loss_scale_manager=DynamicLossScaleManager(1024),
+    )
+    data = _data(overflowing=overflowing)
+    return lambda: model.train(1, data, callbacks=make(), dataset_sink_mode=sink, verbose=0)
+
+
+def pairs() -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
+    """Return pairs of epochs by name: watched, and not."""
+
+    def nothing() -> list[Any]:
+        return []
+
+    def monitor() -> list[Any]:
+        return [OverflowMonitor(verbose=False)]
+
+    def ranges() -> list[Any]:
+        return [RangeMonitor(every=50)]
+
+    found = {}
+    for feed in ("host", "sink"):
+        sink = feed == "sink"
+        plain = _epoch(nothing, sink=sink)
+        found[f"OverflowMonitor, good steps, {feed}"] = _epoch(monitor, sink=sink), plain
+        found[f"RangeMonitor, every 50 steps, {feed}"] = _epoch(ranges, sink=sink), plain
+        found[f"OverflowMonitor, 1 of {_EVERY} steps overflows, {feed}"] = (
+            _epoch(monitor, sink=sink, overflowing=True), _epoch(nothing, sink=sink, overflowing=True),
+        )
+    return found
+
+
+def main() -> None:
+    """Measure, print, and write the record."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--print-only", action="store_true")
+    options = parser.parse_args()
+    before, rows = load_average(), []
+    for name, (watched, plain) in pairs().items():
+        runs: dict[str, Callable[[], float]] = {"watched": _timed(watched), "plain": _timed(plain)}
+        for run in [*runs.values()] * 2:
+            run()
+        gc.collect()
+        found = interleaved(runs, rounds=options.rounds)
+        ratios = Series(name, "ratio", tuple(a / b for a, b in zip(found["watched"], found["plain"], strict=True)))
+        plain_step = Series(name, "ms", tuple(found["plain"])).quartiles[1] / STEPS * 1e3
+        low, median, high = ratios.quartiles
+        rows.append({"what": name, "ratio": median, "low": low, "high": high, "plain_ms_a_step": plain_step})
+        print(f"{name}: {median:.3f} ({low:.3f} to {high:.3f}), a step takes {plain_step:.2f} ms", flush=True)
+    record = {
+        "set": f"diagnostics_{keras.backend.backend()}", "surroundings": surroundings(), "rounds": options.rounds,
+        "steps": STEPS, "load_average": {"before": before, "after": load_average()}, "rows": rows,
+    }
+    if not options.print_only:
+        write_json(record)
+
+
+def _timed(call: Callable[[], Any]) -> Callable[[], float]:
+    def run() -> float:
+        started = time.perf_counter()
+        call()
+        return time.perf_counter() - started
+
+    return run
+
+
+if __name__ == "__main__":
+    main()

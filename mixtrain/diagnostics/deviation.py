@@ -1,0 +1,85 @@
+"""How far a network's numbers in half precision are from those in float32, layer by layer."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from mixtrain import backend
+from mixtrain.diagnostics.non_finite import Backward, watched
+
+
+@dataclasses.dataclass(frozen=True)
+class Pass:
+    """The numbers of one pass over a batch, float64.
+
+    Attributes:
+        calls: ``(path, inputs, outputs)`` of each call of a layer, in the order in which calls end.
+        parameters: The gradients of the parameters of each layer by path, the loss scale divided out.
+    """
+
+    calls: list[tuple[str, list[np.ndarray], list[np.ndarray]]]
+    parameters: dict[str, list[np.ndarray]]
+
+    @property
+    def finite(self) -> bool:
+        """Whether all gradients are finite."""
+        return all(np.isfinite(value).all() for group in self.parameters.values() for value in group)
+
+    def first_non_finite(self) -> float:
+        """Return the number of the first call with an output that is not finite; `math.inf` where there is none."""
+        for number, (_, _, outputs) in enumerate(self.calls):
+            if not all(np.isfinite(value).all() for value in outputs):
+                return number
+        return math.inf
+
+
+def run_pass(network: Any, loss_of: Callable[..., Any], batch: Sequence[Any], loss_scale: float) -> Pass:
+    """Run a batch forward and backward, and keep the numbers; what the forward pass writes is put back."""
+
+    def run() -> Any:
+        return loss_of(*batch)
+
+    calls, _ = watched(network, run)
+    gradients = Backward(network, run, calls).at(loss_scale)
+    return Pass(
+        [(call.path, _arrays(call.inputs), _arrays(call.outputs)) for call in calls],
+        {path: [value / loss_scale for value in _arrays(group)] for path, group in gradients.of_parameters.items()},
+    )
+
+
+def _arrays(values: Sequence[Any]) -> list[np.ndarray]:
+    dense = [keras.ops.cast(backend.densified(value), "float32") for value in values if value is not None]
+    return [backend.to_numpy(value).astype(np.float64) for value in dense]
+
+
+def relative_error(found: Sequence[np.ndarray], reference: Sequence[np.ndarray]) -> float:
+    """Return the L2 norm of the difference by that of the reference; infinite where something is not finite."""
+    if not all(np.isfinite(value).all() for value in found):
+        return math.inf
+    difference = sum(float(np.square(one - other).sum()) for one, other in zip(found, reference, strict=True))
+    whole = sum(float(np.square(value).sum()) for value in reference)
+    return math.sqrt(difference / whole) if whole else (math.inf if difference else 0.0)
+
+
+def gradient_error(found: Pass, reference: Pass) -> float:
+    """Return the relative error of all gradients of parameters as one vector."""
+    one, other = ([value for group in each.parameters.values() for value in group] for each in (found, reference))
+    return relative_error(one, other)
+
+
+def forward_errors(found: Pass, reference: Pass) -> dict[str, tuple[float, float]]:
+    """Return by path the largest relative error of a layer's outputs, and by how much it exceeds that of its inputs."""
+    errors: dict[str, tuple[float, float]] = {}
+    for (path, inputs, outputs), (_, plain_inputs, plain_outputs) in zip(found.calls, reference.calls, strict=True):
+        error = relative_error(outputs, plain_outputs)
+        before = relative_error(inputs, plain_inputs) if len(inputs) == len(plain_inputs) else 0.0
+        added = 0.0 if before == math.inf else error - before
+        known = errors.get(path, (0.0, 0.0))
+        errors[path] = max(known[0], error), max(known[1], added)
+    return errors

@@ -1,0 +1,42 @@
+"""Pictures: a figure of matplotlib's, which is an optional extra, and its file."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import tempfile
+from typing import Any
+
+
+def new_figure(where: str, width: float, height: float) -> Any:
+    """Return an empty `matplotlib.figure.Figure`.
+
+    Args:
+        where: Who draws, for the error.
+        width, height: In inches.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            f"{where}: expected matplotlib, which draws the picture; it is not installed. "
+            "Write pip install mixtrain[plot]."
+        ) from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def write_figure(figure: Any, path: str | os.PathLike[str]) -> None:
+    """Write a picture in the format that the path's ending names; the path never holds half of one."""
+    path = pathlib.Path(path)
+    kind = path.suffix.lstrip(".") or "png"
+    handle, name = tempfile.mkstemp(suffix=f".{kind}", prefix=".", dir=path.parent)
+    os.close(handle)
+    try:
+        figure.savefig(name, format=kind)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise

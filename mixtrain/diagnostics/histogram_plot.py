@@ -1,0 +1,68 @@
+"""`plot_histogram`: how the exponents of values lie in float16, before and after loss scaling."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any, Final
+
+from mixtrain import checks
+from mixtrain.diagnostics.figures import new_figure, write_figure
+from mixtrain.diagnostics.ranges import TensorRanges
+from mixtrain.dtype import float_format
+
+_WHERE: Final = "plot_histogram"
+_MARGIN: Final = 2
+
+
+def plot_histogram(ranges: TensorRanges | Iterable[TensorRanges], path: str | os.PathLike[str] | None = None) -> Any:
+    """Draw which share of some values has which exponent, without loss scaling and with it.
+
+    Shaded are the exponents that float16 holds as subnormal numbers, with fewer bits, and those that it does not hold:
+    too small ones become 0, too large ones infinite. The share of zeros stands in the titles.
+
+    Args:
+        ranges: A row of `RangeMonitor.records`, or several, whose values are drawn together.
+        path: Where to write the picture, in the format that its ending names; None writes none.
+
+    Returns:
+        The `matplotlib.figure.Figure`.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+        TypeError: `ranges` are no `TensorRanges`.
+        ValueError: There are none.
+    """
+    rows = [ranges] if isinstance(ranges, TensorRanges) else list(ranges)
+    for row in rows:
+        checks.instance(_WHERE, "each of ranges", row, TensorRanges, 'monitor.records.row("gradient", "conv1")')
+    if not rows:
+        raise checks.fail_value(_WHERE, "there must be ranges to draw", rows, "plot_histogram(monitor.records)")
+    whole = sum(rows[1:], start=rows[0])
+    figure = new_figure(_WHERE, 8, 6)
+    form = float_format("float16")
+    normal, largest = (form.decompose(value).exponent for value in (form.smallest_normal, form.max))
+    smallest = normal - form.fraction_bits
+    panels = figure.subplots(2, 1, sharex=True, sharey=True)
+    shares = [shares_of(whole, unscaled=unscaled) for unscaled in (True, False)]
+    drawn = [exponent for share in shares for exponent in share]
+    left, right = min([smallest, *drawn]) - _MARGIN, max([largest, *drawn]) + _MARGIN + 1
+    for axes, share, name in zip(panels, shares, ("without loss scaling", "with loss scaling"), strict=True):
+        axes.axvspan(left, smallest, color="tab:red", alpha=0.2, label="0 in float16")
+        axes.axvspan(smallest, normal, color="tab:orange", alpha=0.2, label="subnormal in float16")
+        axes.axvspan(largest + 1, right, color="tab:purple", alpha=0.2, label="infinite in float16")
+        axes.bar(list(share), [100 * part for part in share.values()], width=0.9, align="edge", color="tab:blue")
+        lost = sum(part for exponent, part in share.items() if exponent < smallest)
+        axes.set_title(f"{name}: {whole.classes[0] / max(whole.size, 1):.0%} zeros, {lost:.1%} become 0", fontsize=10)
+        axes.set_ylabel("% of values")
+        axes.set_xlim(left, right)
+    panels[0].legend(loc="upper right", fontsize=8)
+    panels[1].set_xlabel("exponent: floor(log2(abs(value)))")
+    if path is not None:
+        write_figure(figure, path)
+    return figure
+
+
+def shares_of(ranges: TensorRanges, *, unscaled: bool) -> dict[int, float]:
+    """Return which share of all values, zeros too, has which exponent."""
+    return {exponent: count / ranges.size for exponent, count in ranges.exponents(unscaled=unscaled).items()}

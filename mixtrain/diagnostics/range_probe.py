@@ -1,0 +1,43 @@
+"""`measured_ranges`: one batch run forward and backward, every layer's outputs and gradients counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+
+from mixtrain import backend
+from mixtrain.diagnostics.non_finite import Backward, watched
+from mixtrain.diagnostics.ranges import Kind, class_counts
+
+
+def measured_ranges(
+    network: Any, loss_of: Callable[..., Any], batch: Sequence[Any], loss_scale: Any, most: int | None
+) -> tuple[Any, Any, list[tuple[Kind, str]]]:
+    """Count the values of each layer's outputs and gradients; can be compiled.
+
+    Args:
+        network: The network to look into.
+        loss_of: Takes the columns of a batch, runs `network` and returns the loss.
+        batch: The columns.
+        loss_scale: What the loss is multiplied by; gradients are counted with it.
+        most: How many values of a tensor are counted at most, evenly spaced.
+
+    Returns:
+        ``(classes, largest, names)``: of each tensor the counts of `class_counts`, the largest magnitude, and its kind
+        and path. What the forward pass writes is put back.
+    """
+    calls, _ = watched(network, lambda: loss_of(*batch))
+    gradients = Backward(network, lambda: loss_of(*batch), calls).at(loss_scale)
+    found: list[tuple[Kind, str, Any]] = []
+    for call in calls:
+        found += [("activation", call.path, value) for value in call.outputs]
+    for call, group in zip(calls, gradients.of_outputs, strict=True):
+        found += [("gradient", call.path, value) for value in group if value is not None]
+    for path, group in gradients.of_parameters.items():
+        found += [("parameter", path, value) for value in group if value is not None]
+    tensors = [keras.ops.cast(backend.densified(value), "float32") for _, _, value in found]
+    classes = keras.ops.stack([class_counts(value, most) for value in tensors])
+    largest = keras.ops.stack([keras.ops.max(keras.ops.abs(value)) for value in tensors])
+    return classes, largest, [(kind, path) for kind, path, _ in found]

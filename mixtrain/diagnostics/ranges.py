@@ -1,0 +1,273 @@
+"""How the values of tensors lie in floating-point formats: counts by kind of number, histograms, headroom."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import functools
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, Literal
+
+import keras
+import numpy as np
+
+from mixtrain import backend
+from mixtrain.dtype import float_format
+
+Kind = Literal["activation", "gradient", "parameter"]
+FORMATS: Final = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
+# float32 keeps its exponent, biased by 127, in bits 23 to 30.
+_FRACTION_BITS: Final = 23
+_BIAS: Final = 127
+_EXPONENTS: Final = 256
+_MAGNITUDE: Final = 0x7FFFFFFF
+
+
+@dataclasses.dataclass(frozen=True)
+class FormatCounts:
+    """How many values of a float32 tensor become what in a format.
+
+    Attributes:
+        zero: Zeros to begin with.
+        flushed: Not zero, and too small: they become zero.
+        subnormal: They become subnormal numbers, which have fewer bits.
+        normal: They become normal numbers.
+        overflow: Too large, or not finite to begin with.
+    """
+
+    zero: int
+    flushed: int
+    subnormal: int
+    normal: int
+    overflow: int
+
+
+@functools.cache
+def _limits(name: str) -> tuple[int, int, int]:
+    """Return the bits of the smallest float32 numbers that a format does not flush, holds as normal, and cannot hold.
+
+    Magnitudes are ordered as their bits are, and rounding keeps the order, so each is found by bisection.
+    """
+    form = float_format(name)
+
+    def first(holds: Any) -> int:
+        low, high = 0, _MAGNITUDE
+        while high - low > 1:
+            middle = (low + high) // 2
+            rounded = float(form.round(np.uint32(middle).view(np.float32)))
+            low, high = (low, middle) if holds(rounded) else (middle, high)
+        return high
+
+    return (
+        first(lambda value: value != 0),
+        first(lambda value: not value < form.smallest_normal),
+        first(lambda value: not math.isfinite(value)),
+    )
+
+
+@functools.cache
+def _bounds() -> np.ndarray:
+    """Return the bits at which another class of magnitudes begins, sorted: exponents, and the limits of the formats."""
+    exponents = [exponent << _FRACTION_BITS for exponent in range(1, _EXPONENTS)]
+    limits = [bits for name in FORMATS for bits in _limits(name)]
+    return np.array(sorted([1, *exponents, *limits]), np.int64)
+
+
+def class_counts(value: Any, most: int | None = None) -> Any:
+    """Count the values of a float tensor by class of magnitude, for `TensorRanges`.
+
+    Args:
+        value: The tensor; it is counted in float32.
+        most: How many values are counted at most, evenly spaced; None for all.
+
+    Returns:
+        int32 (n,).
+    """
+    value = keras.ops.reshape(keras.ops.cast(value, "float32"), (-1,))
+    if most is not None and isinstance(value.shape[0], int) and value.shape[0] > most:
+        value = value[:: math.ceil(value.shape[0] / most)]
+    bits = keras.ops.bitwise_and(keras.ops.view(value, "int32"), _MAGNITUDE)
+    bounds = _bounds()
+    # The exponent counts the bounds at exponents that lie below; the others are few.
+    classes = keras.ops.right_shift(bits, _FRACTION_BITS)
+    for bound in [1, *(bits for name in FORMATS for bits in _limits(name))]:
+        classes = classes + keras.ops.cast(bits >= bound, "int32")
+    return keras.ops.segment_sum(keras.ops.ones_like(classes), classes, num_segments=len(bounds) + 1)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TensorRanges:
+    """The values of a layer's activations, or of a gradient, over the steps that were sampled.
+
+    Attributes:
+        kind: "activation": of the layer's outputs; "gradient": of the loss, scaled, with respect to them; "parameter":
+            with respect to the layer's parameters.
+        path: The layer's path.
+        classes: How many values lie in each class of magnitude, int64.
+        largest: The largest magnitude.
+        unscaled: How many values have each exponent once the loss scale is divided out, as `exponents`, int64 (256,).
+    """
+
+    kind: Kind
+    path: str
+    classes: np.ndarray
+    largest: float
+    unscaled: np.ndarray
+
+    @classmethod
+    def of(cls, kind: Kind, path: str, value: Any, loss_scale: float = 1.0) -> TensorRanges:
+        """Return the ranges of one tensor.
+
+        Args:
+            kind, path: As the attributes.
+            value: The tensor, or an array.
+            loss_scale: What its values contain as a factor.
+
+        Example:
+            >>> ranges = TensorRanges.of("gradient", "conv1", np.float32([0.0, 1e-9, 1e-5, 1.0, 1e5]))
+            >>> ranges.counts("float16")
+            FormatCounts(zero=1, flushed=1, subnormal=1, normal=1, overflow=1)
+            >>> ranges.counts("bfloat16").normal, round(ranges.headroom("float16"), 2)
+            (4, -0.61)
+        """
+        tensor = backend.to_tensor(value)
+        largest = float(backend.to_numpy(keras.ops.max(keras.ops.abs(keras.ops.cast(tensor, "float32")))))
+        return cls.counted(kind, path, backend.to_numpy(class_counts(tensor)), largest, loss_scale)
+
+    @classmethod
+    def counted(cls, kind: Kind, path: str, classes: np.ndarray, largest: float, loss_scale: float) -> TensorRanges:
+        """Return the ranges of a tensor whose values were counted by `class_counts`."""
+        shift = round(math.log2(loss_scale))
+        exponents, unscaled = _exponents(classes), np.zeros(_EXPONENTS, np.int64)
+        unscaled[[0, -1]] = exponents[[0, -1]]
+        finite = np.arange(1, _EXPONENTS - 1)
+        np.add.at(unscaled, np.clip(finite - shift, 1, _EXPONENTS - 2), exponents[1:-1])
+        return cls(kind, path, classes.astype(np.int64), largest, unscaled)
+
+    def __add__(self, other: TensorRanges) -> TensorRanges:
+        return dataclasses.replace(
+            self, classes=self.classes + other.classes, largest=max(self.largest, other.largest),
+            unscaled=self.unscaled + other.unscaled,
+        )
+
+    @property
+    def size(self) -> int:
+        """How many values were counted."""
+        return int(self.classes.sum())
+
+    def counts(self, name: str) -> FormatCounts:
+        """Return what the values become in a format: one of `FORMATS`."""
+        lower = np.concatenate([[0], _bounds()])
+        kept, normal, overflow = (int(self.classes[lower >= bits].sum()) for bits in _limits(name))
+        zero = int(self.classes[0])
+        return FormatCounts(zero, self.size - zero - kept, kept - normal, normal - overflow, overflow)
+
+    def headroom(self, name: str) -> float:
+        """Return by how many powers of two the largest value may grow in a format; infinite where all are 0."""
+        if not math.isfinite(self.largest):
+            return -math.inf
+        return math.log2(float_format(name).max / self.largest) if self.largest else math.inf
+
+    def exponents(self, *, unscaled: bool = False) -> dict[int, int]:
+        """Return how many values have which exponent, ``floor(log2(abs(value)))``; zeros and non-finite ones left out.
+
+        Args:
+            unscaled: Whether the loss scale is divided out, as a power of two.
+        """
+        counts = self.unscaled if unscaled else _exponents(self.classes)
+        return {int(place) - _BIAS: int(counts[place]) for place in np.flatnonzero(counts[1:-1]) + 1}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the numbers as JSON takes them."""
+        finite = math.isfinite(self.largest)
+        formats = {
+            name: dataclasses.asdict(self.counts(name))
+            | {"headroom": self.headroom(name) if finite and self.largest else None}
+            for name in FORMATS
+        }
+        return {
+            "kind": self.kind, "path": self.path, "values": self.size, "largest": self.largest if finite else None,
+            "zero": int(self.classes[0]), "formats": formats, "exponents": self.exponents(),
+            "unscaled_exponents": self.exponents(unscaled=True),
+        }
+
+
+def _exponents(classes: np.ndarray) -> np.ndarray:
+    """Return counts by class as counts by biased exponent, int64 (256,); zeros and float32's subnormals come first."""
+    found = np.zeros(_EXPONENTS, np.int64)
+    np.add.at(found, np.concatenate([[0], _bounds()]) >> _FRACTION_BITS, classes)
+    return found
+
+
+class RangeRecords(Sequence[TensorRanges]):
+    """The ranges of a network's tensors, activations in the order of the forward pass, then gradients.
+
+    Args:
+        rows: Ranges; those of one kind and path are merged.
+
+    Example:
+        >>> rows = [TensorRanges.of("activation", "fc", np.float32([value])) for value in (1.0, 1e6)]
+        >>> records = RangeRecords(rows)
+        >>> len(records), records[0].size, records.row("activation", "fc").counts("float16").overflow
+        (1, 2, 1)
+    """
+
+    def __init__(self, rows: Iterable[TensorRanges] = ()) -> None:
+        self._rows: dict[tuple[str, str], TensorRanges] = {}
+        for row in rows:
+            key = row.kind, row.path
+            self._rows[key] = self._rows[key] + row if key in self._rows else row
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[TensorRanges]:
+        return iter(self._rows.values())
+
+    def __getitem__(self, index: Any) -> Any:
+        return list(self)[index]
+
+    def row(self, kind: Kind, path: str) -> TensorRanges:
+        """Return the ranges of one tensor."""
+        return self._rows[kind, path]
+
+    def underflowing(self, name: str = "float16", share: float = 0.5) -> list[TensorRanges]:
+        """Return the gradients of which more than a share of the values that are not zero are flushed in a format."""
+        found = []
+        for row in self:
+            counts = row.counts(name)
+            if row.kind != "activation" and counts.flushed > share * max(row.size - counts.zero, 1):
+                found.append(row)
+        return found
+
+    def __str__(self) -> str:
+        parts = [f"{name} {part}" for name in ("float16", "bfloat16") for part in ("flushed", "subnormal", "overflow")]
+        cells = [("kind", "layer", "largest", "zero", *parts)]
+        for row in self:
+            shares = [f"{row.classes[0] / max(row.size, 1):.1%}"]
+            for name in ("float16", "bfloat16"):
+                counts = row.counts(name)
+                shares += [f"{part / max(row.size, 1):.1%}" for part in
+                           (counts.flushed, counts.subnormal, counts.overflow)]
+            cells.append((row.kind, row.path or "(network)", f"{row.largest:.2g}", *shares))
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in cells)
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write one line for each tensor: its size, its largest magnitude, and counts and headroom for each format."""
+        parts = [field.name for field in dataclasses.fields(FormatCounts)]
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            columns = [f"{name}_{part}" for name in FORMATS for part in (*parts, "headroom")]
+            writer.writerow(["kind", "path", "values", "largest", *columns])
+            for row in self:
+                numbers = [n for name in FORMATS for n in (*dataclasses.astuple(row.counts(name)), row.headroom(name))]
+                writer.writerow([row.kind, row.path, row.size, row.largest, *numbers])
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write all numbers, histograms by exponent too."""
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump([row.as_dict() for row in self], file, indent=1)

@@ -1,0 +1,65 @@
+"""`RangeSampler`: the second compiled program of a run, which counts a batch's values where it would be trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mixtrain import backend
+from mixtrain.diagnostics.range_probe import measured_ranges
+from mixtrain.diagnostics.ranges import RangeRecords, TensorRanges
+from mixtrain.dtype import float32
+from mixtrain.precision.apply import under_plan
+from mixtrain.precision.formats import compilable
+from mixtrain.precision.planner import plan_precision
+from mixtrain.train.networks import Networks
+
+
+class RangeSampler:
+    """Counts the values of activations and gradients; the network, random states too, is as it was.
+
+    The network is computed in float32, so that the counts tell what each format would make of its values.
+
+    Args:
+        networks: What is trained.
+    """
+
+    def __init__(self, networks: Networks) -> None:
+        self._networks = networks
+        self._compiled: dict[int | None, tuple[Any, Any, list[Any]]] = {}
+
+    def __call__(self, batch: Sequence[Any], loss_scale: float, most: int | None) -> RangeRecords:
+        """Return the ranges of one batch.
+
+        Args:
+            batch: Its columns.
+            loss_scale: What the loss is multiplied by.
+            most: How many values of a tensor are counted at most, evenly spaced; None for all.
+        """
+        networks = self._networks
+        networks.precision.hold()
+        plan = networks.precision.plan
+        if most not in self._compiled or self._compiled[most][0] is not plan:
+            self._compiled[most] = plan, *self._program(most)
+        _, run, names = self._compiled[most]
+        classes, largest = map(backend.to_numpy, run(backend.to_tensor(loss_scale), *batch))
+        scales = [1.0 if kind == "activation" else loss_scale for kind, _ in names]
+        rows = zip(names, classes, largest, scales, strict=True)
+        return RangeRecords(
+            TensorRanges.counted(kind, path, row, float(top), scale) for (kind, path), row, top, scale in rows
+        )
+
+    def _program(self, most: int | None) -> tuple[Any, list[Any]]:
+        networks, network = self._networks, self._networks.network
+        names: list[Any] = []
+
+        def measure(loss_scale: Any, *batch: Any) -> tuple[Any, Any]:
+            # The plan is out of force while this is traced: `to_float` of the user's stays.
+            with under_plan(network, plan_precision(network, "O0")):
+                classes, largest, names[:] = measured_ranges(
+                    networks.examined, networks.with_loss, batch, loss_scale, most
+                )
+            return classes, largest
+
+        choice = backend.choose_jit({float32}, backend.describe_device(), compilable(network), True)
+        return backend.compile_function(measure, choice=choice), names

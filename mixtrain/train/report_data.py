@@ -1,0 +1,114 @@
+"""What a report tells of a Model and its last run, as JSON takes it."""
+
+from __future__ import annotations
+
+import collections
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from mixtrain import backend
+from mixtrain.diagnostics.ranges import RangeRecords
+from mixtrain.precision.plan import PrecisionPlan
+from mixtrain.serialization.run_state import plan_facts
+from mixtrain.train.callback.callback import Callback
+from mixtrain.train.callback.overflow_monitor import OverflowMonitor, OverflowRecord
+from mixtrain.train.callback.range_monitor import RangeMonitor
+from mixtrain.train.records import StepRecords
+from mixtrain.train.run_context import RunContext
+
+_COLUMNS: Final = ("path", "layer", "rule", "compute_dtype", "parameter_dtype", "output_dtype")
+_MANY_SKIPPED: Final = 0.1
+
+
+class LastRun(Callback):
+    """Keeps the steps of a Model's last run, and what its monitors found; it listens to the ends of epochs alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._epochs: list[StepRecords] = []
+        self._monitors: list[Any] = []
+
+    def on_train_begin(self, run_context: RunContext) -> None:
+        """Forget an earlier run."""
+        self._epochs = []
+        listed = run_context.original_args().get("list_callback", ())
+        self._monitors = [one for one in listed if isinstance(one, (OverflowMonitor, RangeMonitor))]
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        """Keep the epoch's steps."""
+        self._epochs.append(run_context.original_args().epoch_results.compacted())
+
+    @property
+    def steps(self) -> StepRecords:
+        """Every step of the run."""
+        return StepRecords.joined(self._epochs)
+
+    @property
+    def overflows(self) -> list[OverflowRecord]:
+        """The skipped steps that were explained."""
+        found = [one.records for one in self._monitors if isinstance(one, OverflowMonitor)]
+        return found[0] if found else []
+
+    @property
+    def ranges(self) -> RangeRecords:
+        """The ranges that were sampled."""
+        found = [one.records for one in self._monitors if isinstance(one, RangeMonitor)]
+        return found[0] if found else RangeRecords()
+
+
+def report_data(network: Any, plan: PrecisionPlan, run: LastRun) -> dict[str, Any]:
+    """Return the data of a report."""
+    facts = plan_facts(plan)
+    rows = [dict(zip(_COLUMNS, row, strict=True)) for row in facts["rows"]]
+    device = backend.describe_device()
+    steps = run.steps
+    return {
+        "network": type(network).__name__,
+        "device": f"on {device.kind}" if device.name == device.kind else f"on {device.kind} ({device.name})",
+        "plan": facts | {"reason": plan.reason, "rows": rows},
+        "steps": {
+            "loss": _numbers(steps.loss), "loss_scale": _numbers(steps.loss_scale), "overflow": steps.overflow.tolist(),
+        },
+        "overflows": [
+            {"epoch": one.epoch, "step": one.step, "loss_scale": one.loss_scale,
+             "next_loss_scale": one.next_loss_scale, "finding": str(one.finding)}
+            for one in run.overflows
+        ],
+        "ranges": [row.as_dict() for row in run.ranges],
+        "advice": advice(steps, run.overflows, run.ranges),
+    }
+
+
+def _numbers(values: np.ndarray) -> list[float | None]:
+    return [float(value) if math.isfinite(value) else None for value in values]
+
+
+def advice(steps: StepRecords, overflows: Sequence[OverflowRecord], ranges: RangeRecords) -> list[str]:
+    """Return what a run suggests to change, in sentences."""
+    lines = []
+    skipped = int(steps.overflow.sum())
+    kinds = collections.Counter((one.finding.kind, one.finding.layer) for one in overflows)
+    for (kind, layer), count in kinds.most_common():
+        if kind == "forward":
+            lines.append(f"The output of layer {layer or '(network)'} overflowed in {count} steps: keep it in float32, "
+                         "to_float(mixtrain.float32); suggest_rules(model, dataset) looks for the fewest such lines.")
+        elif kind == "input":
+            lines.append(f"{count} batches had values that are not finite, or do not fit: look at the data.")
+        elif kind == "loss":
+            lines.append(f"The loss itself overflowed in {count} steps: look at the loss function and the labels.")
+    if len(steps) and skipped / len(steps) > _MANY_SKIPPED:
+        lines.append(f"{skipped} of {len(steps)} steps were skipped: DynamicLossScaleManager(\"auto\") or "
+                     "calibrate_loss_scale(model, dataset) starts at a scale that fits.")
+    lost = [row.path or "(network)" for row in ranges.underflowing("float16")]
+    if lost:
+        lines.append(f"float16 flushes most of the gradients of {', '.join(dict.fromkeys(lost))} to zero: train with a "
+                     "larger loss scale, or in bfloat16.")
+    tight = [row.path or "(network)" for row in ranges
+             if row.kind == "activation" and row.headroom("float16") < 1 and row.largest]
+    if tight:
+        lines.append(f"The outputs of {', '.join(dict.fromkeys(tight))} come near float16's largest number: keep these "
+                     "layers in float32, or train in bfloat16.")
+    return lines

@@ -1,0 +1,293 @@
+"""`suggest_rules`: the fewest layers to keep in float32, so that half precision computes what float32 does."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import keras
+
+from mixtrain import backend, checks
+from mixtrain.common.referenced_layers import referenced_variables
+from mixtrain.diagnostics.deviation import Pass, forward_errors, gradient_error, relative_error, run_pass
+from mixtrain.dtype import float32
+from mixtrain.network.walk import children_of, is_cell, tree_of
+from mixtrain.precision.apply import under_plan
+from mixtrain.precision.planner import plan_precision
+from mixtrain.precision.request import requested
+from mixtrain.seed import stream_states
+from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
+from mixtrain.train.feed import Feed
+from mixtrain.train.model import Model
+from mixtrain.train.networks import Networks
+from mixtrain.train.stepper import Batch
+
+_WHERE: Final = "suggest_rules"
+# How many layers are tried for each rule, those that add most to the error first.
+_TRIED: Final = 8
+_MAX_RULES: Final = 16
+_SMALLER: Final = 16.0
+
+
+@dataclasses.dataclass(frozen=True)
+class LayerError:
+    """How far a layer is from float32.
+
+    Attributes:
+        path: The layer's path.
+        forward: The relative error of its outputs.
+        added: By how much that exceeds the error of its inputs.
+        gradient: The relative error of its parameters' gradients.
+    """
+
+    path: str
+    forward: float
+    added: float
+    gradient: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Suggestion:
+    """What `suggest_rules` found. Printed, it is code to paste.
+
+    Attributes:
+        paths: The layers to keep in float32.
+        lines: The same as code, `network` being the network.
+        tolerance: The relative error of gradients that was allowed.
+        error: The error without the lines.
+        error_with: The error with them.
+        layers: How far each layer is from float32 without them.
+        steps: How many steps were trained, without and with the lines, and undone.
+        skipped: How many of them were skipped without the lines.
+        skipped_with: How many were skipped with them.
+        loss: The loss of the last of these steps without the lines.
+        loss_with: That with them.
+    """
+
+    paths: tuple[str, ...]
+    lines: tuple[str, ...]
+    tolerance: float
+    error: float
+    error_with: float
+    layers: tuple[LayerError, ...]
+    steps: int
+    skipped: int
+    skipped_with: int
+    loss: float
+    loss_with: float
+
+    def __str__(self) -> str:
+        head = f"# gradients differ from float32's by {self.error:.2g}"
+        if not self.lines:
+            return f"{head}, within {self.tolerance:g}: no rule is needed"
+        trained = f"# of {self.steps} steps {self.skipped} were skipped, the last loss was {self.loss:.4g}"
+        return "\n".join([
+            f"{head}; with these lines, before Model(...), by {self.error_with:.2g}:", *self.lines,
+            f"{trained}; with the lines {self.skipped_with} and {self.loss_with:.4g}",
+        ])
+
+
+def suggest_rules(model: Model, dataset: Any, tolerance: float = 0.1, steps: int = 50) -> Suggestion:
+    """Find the fewest `to_float` lines that bring a network in half precision near float32.
+
+    The first batch is run in float32 and as the model's plan says, layer by layer, forward and backward. Layers are
+    kept in float32, those first that help most, until gradients are near enough; what turns out not to be needed is
+    left out. Then some steps are trained without and with the lines, and undone.
+
+    Args:
+        model: A `Model` at a level of half precision; it is as before when this returns.
+        dataset: Batches, as for `Model.train`.
+        tolerance: What the relative error of all gradients, as one vector, may be.
+        steps: How many steps to train for the comparison; 0 for none.
+
+    Returns:
+        The `Suggestion`.
+
+    Raises:
+        TypeError: `model` is not a Model, or a number is none.
+        ValueError: The model has no optimizer, or the tolerance is not above 0.
+
+    Example:
+        >>> import numpy as np, mixtrain, mixtrain.nn as nn
+        >>> net = nn.SequentialCell(nn.Dense(2, 2), nn.Dense(2, 1))
+        >>> optimizer = nn.SGD(net.trainable_params(), 0.01)
+        >>> model = mixtrain.Model(net, nn.MSELoss(), optimizer, amp_level="O2")
+        >>> batches = [(np.ones((4, 2), np.float32), np.zeros((4, 1), np.float32))]
+        >>> mixtrain.suggest_rules(model, batches, steps=0).lines
+        ()
+    """
+    checks.instance(_WHERE, "model", model, Model, "suggest_rules(mixtrain.Model(...), dataset)")
+    checks.integer(_WHERE, "steps", steps, at_least=0, example=50)
+    if not isinstance(tolerance, (int, float)) or not tolerance > 0:
+        raise checks.fail_value(_WHERE, "tolerance must be above 0", tolerance, "tolerance=0.1")
+    networks = model._networks
+    networks.check_trains(_WHERE)
+    feed = Feed(dataset, _WHERE)
+    with model._use.of(_WHERE):
+        model._make_ready(_WHERE, feed)
+        model._compiled.train_mode.set(True)
+        search = _Search(networks, feed.first())
+        paths = search.smallest(tolerance)
+        compared = [(0, 0.0)] * 2
+        if steps:
+            cycle = itertools.islice(batches_around(feed), steps)
+            batches = list(cycle)
+            compared = [_trained(model, batches, search.layers_at(chosen)) for chosen in ((), paths)]
+        (skipped, loss), (skipped_with, loss_with) = compared
+        return Suggestion(
+            paths, tuple(_line(networks.network, path) for path in paths), tolerance, search.error(()),
+            search.error(paths), search.layer_errors(), steps, skipped, skipped_with, loss, loss_with,
+        )
+
+
+def batches_around(feed: Feed) -> Iterator[Batch]:
+    """Yield the batches of a dataset, pass after pass, without end."""
+    while True:
+        yield from feed.batches()
+
+
+class _Search:
+    """Compares a network with float32, some of its layers kept in float32."""
+
+    def __init__(self, networks: Networks, batch: Batch) -> None:
+        self._networks = networks
+        self._batch = batch
+        train = networks.train_network
+        scaled = isinstance(train, TrainOneStepWithLossScaleCell)
+        self._scale = float(backend.to_numpy(train.scale_sense)) if scaled else 1.0
+        self._nodes = {node.path: node for node in tree_of(networks.network).walk()}
+        with under_plan(networks.network, plan_precision(networks.network, "O0")):
+            self._reference = self._run(1.0)
+        self._passes: dict[tuple[str, ...], Pass] = {}
+
+    def _run(self, loss_scale: float) -> Pass:
+        return run_pass(self._networks.examined, self._networks.with_loss, self._batch, loss_scale)
+
+    def layers_at(self, paths: Sequence[str]) -> list[Any]:
+        """Return the layers at some paths."""
+        return [self._nodes[path].layer for path in paths]
+
+    def _pass(self, paths: tuple[str, ...]) -> Pass:
+        if paths not in self._passes:
+            with requested(self.layers_at(paths), float32):
+                self._networks.precision.enter()
+                found = self._run(self._scale)
+                # Gradients that overflow at this scale alone are the scale's matter, not a layer's.
+                while not found.finite and found.first_non_finite() == math.inf and self._scale > 1:
+                    self._scale = max(self._scale / _SMALLER, 1.0)
+                    found = self._run(self._scale)
+                self._passes[paths] = found
+            self._networks.precision.enter()
+        return self._passes[paths]
+
+    def error(self, paths: tuple[str, ...]) -> float:
+        """Return the relative error of gradients, some layers being kept in float32."""
+        return gradient_error(self._pass(paths), self._reference)
+
+    def _merit(self, paths: tuple[str, ...], tolerance: float) -> tuple[float, ...]:
+        """Return what is smaller the better some rules are.
+
+        Rules that suffice are the better the fewer layers they cover; others the smaller the error that they leave, and
+        the later the first number that is not finite.
+        """
+        covered = sum(1 for path in paths for _ in self._nodes[path].walk())
+        error = self.error(paths)
+        if error <= tolerance:
+            return 0, covered, error
+        return 1, error, -self._pass(paths).first_non_finite(), covered
+
+    def smallest(self, tolerance: float) -> tuple[str, ...]:
+        """Return the paths of the fewest layers found whose rule brings the error under a tolerance."""
+        chosen: tuple[str, ...] = ()
+        while self.error(chosen) > tolerance and len(chosen) < _MAX_RULES:
+            tried = [(*chosen, path) for path in self._candidates(chosen)]
+            if not tried:
+                break
+            chosen = min(tried, key=lambda paths: self._merit(paths, tolerance))
+        for path in chosen[:-1]:
+            fewer = tuple(one for one in chosen if one != path)
+            if self.error(fewer) <= tolerance:
+                chosen = fewer
+        return chosen
+
+    def _candidates(self, chosen: tuple[str, ...]) -> list[str]:
+        """Return the layers in half precision that add most to the error; the network itself last of all."""
+        added = {path: more for path, (_, more) in forward_errors(self._pass(chosen), self._reference).items()}
+        covered = {node.path for path in chosen for node in self._nodes[path].walk()}
+        rows = self._networks.precision.plan.rows
+        half = [row.path for row in rows if row.compute_dtype != float32 and row.path not in covered and row.path]
+        ordered = sorted(half, key=lambda path: -added.get(path, 0.0))[:_TRIED]
+        return ordered or ([""] if "" not in chosen else [])
+
+    def layer_errors(self) -> tuple[LayerError, ...]:
+        """Return how far each layer is from float32 as the plan has it."""
+        found = self._pass(())
+        gradients = {
+            path: relative_error(group, self._reference.parameters[path]) for path, group in found.parameters.items()
+            if group
+        }
+        forward = forward_errors(found, self._reference)
+        return tuple(LayerError(path, *errors, gradients.get(path, 0.0)) for path, errors in forward.items())
+
+
+def _trained(model: Model, batches: Sequence[Batch], layers: Sequence[Any]) -> tuple[int, float]:
+    """Train some steps with layers kept in float32, and undo them; return how many were skipped, and the last loss."""
+    networks = model._networks
+    with requested(layers, float32), all_put_back(networks):
+        networks.precision.enter()
+        records = [model._compiled.stepper.step(batch).records for batch in batches]
+        skipped = sum(int(one.overflow.sum()) for one in records)
+        loss = float(records[-1].loss[-1])
+    networks.precision.enter()
+    return skipped, loss
+
+
+@contextlib.contextmanager
+def all_put_back(networks: Networks) -> Iterator[None]:
+    """Give everything that training writes its value back at the end of the block.
+
+    Args:
+        networks: What is trained.
+    """
+    train = networks.train_network
+    variables = [*referenced_variables([train]), *stream_states()]
+    if isinstance(train, TrainOneStepCell):
+        variables += [*train.weights, *train.driver.state_variables(), train.driver.counter]
+    if isinstance(train, TrainOneStepWithLossScaleCell):
+        variables += train.state.variables()
+    values = [(one, backend.to_numpy(one).copy()) for one in {id(one): one for one in variables}.values()]
+    try:
+        yield
+    finally:
+        for variable, value in values:
+            variable.assign(value)
+
+
+def _line(network: Any, path: str) -> str:
+    """Return the `to_float` line for a layer."""
+    layer, code = network, "network"
+    rest = path
+    while rest:
+        name, child = next(
+            (name, child) for name, child in sorted(children_of(layer).items(), key=lambda item: -len(item[0]))
+            if rest == name or rest.startswith((f"{name}.", f"{name}/"))
+        )
+        if isinstance(layer, keras.Model):
+            code += f'.get_layer("{name}")'
+        elif name.isdigit():
+            code += f"[{name}]"
+        else:
+            code += f".{_attribute_of(layer, name, child)}"
+        layer, rest = child, rest[len(name) + 1 :]
+    if is_cell(layer):
+        return f"{code}.to_float(mixtrain.float32)"
+    return f"mixtrain.to_float({code}, mixtrain.float32)"
+
+
+def _attribute_of(layer: Any, name: str, child: Any) -> str:
+    """Return the attribute that holds a layer below another one; its name where none does."""
+    return next((key for key, value in vars(layer).items() if value is child), name)
