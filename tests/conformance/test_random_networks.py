@@ -43,11 +43,11 @@ def test_there_are_enough_of_them() -> None:
     assert len(NUMBERS) >= random_networks.COUNT
 
 
-def test_a_few_networks_learn_what_they_do_under_mindspore() -> None:
-    check(NUMBERS[:4])
+def test_a_network_learns_what_it_does_under_mindspore() -> None:
+    check(NUMBERS[:1])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(10))
 def test_networks_learn_what_they_do_under_mindspore(part: int) -> None:
-    check(NUMBERS[4 + part :: 10])
+    check(NUMBERS[part::10])

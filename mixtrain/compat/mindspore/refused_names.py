@@ -57,7 +57,8 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         **dict.fromkeys(("SparseApplyAdagradV2", "SparseApplyFtrl", "sparse_segment_mean"), _SPARSE),
         **dict.fromkeys((
             "Complex", "Polar", "polar", "Eig", "eig", "eigvals", "STFT", "stft", "fft", "fft2", "fftn", "ifft",
-            "ifft2", "ifftn", "rfft", "rfft2", "rfftn", "irfft", "irfft2", "irfftn", "hfft", "hfft2", "hfftn", "ihfft", "ihfft2",
+            "ifft2", "ifftn", "rfft", "rfft2", "rfftn", "irfft", "irfft2", "irfftn", "hfft", "hfft2", "hfftn",
+            "ihfft", "ihfft2",
             "ihfftn",
         ), _COMPLEX),
         **dict.fromkeys((
