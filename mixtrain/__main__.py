@@ -12,7 +12,7 @@ from typing import Any, Final
 import keras
 
 from mixtrain import checks
-from mixtrain.dtype import float_format
+from mixtrain.dtype import as_dtype, float_format
 from mixtrain.errors import MixtrainError
 from mixtrain.network.walk import is_cell
 from mixtrain.precision.levels import LEVEL_NAMES
@@ -117,7 +117,7 @@ def _described(value: Any) -> dict[str, Any]:
     if isinstance(value, str):
         return {"dtype": "text"}
     shape = [int(size) for size in value.shape]
-    return {"dtype": str(keras.backend.standardize_dtype(value.dtype)), "shape": shape, "size": int(value.size)}
+    return {"dtype": as_dtype(value.dtype).name, "shape": shape, "size": int(value.size)}
 
 
 def _facts(checkpoint: Checkpoint) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def quick_every(count: int) -> pytest.MarkDecorator:
 
 def held_as(dtype: str) -> str:
     """Return the format in which tensors of a format are held: JAX has 64 bits only in a mode of its own."""
-    return str(keras.backend.standardize_dtype(mixtrain.Tensor(0, dtype).dtype))
+    return mixtrain.Tensor(0, dtype).dtype.name
 
 
 def gradient_of(loss: Callable[[], Any], *variables: Any) -> list[Any]:

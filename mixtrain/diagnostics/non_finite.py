@@ -15,7 +15,7 @@ import numpy as np
 from mixtrain import backend
 from mixtrain.boundary import settled
 from mixtrain.common.referenced_layers import referenced_variables
-from mixtrain.dtype import float_format
+from mixtrain.dtype import as_dtype, float_format
 from mixtrain.network.interpose import Forward, interpose
 from mixtrain.network.walk import is_cell, tree_of
 from mixtrain.seed import stream_states
@@ -414,7 +414,7 @@ def _largest(value: Any) -> float:
 
 
 def _format(value: Any) -> str:
-    return str(keras.backend.standardize_dtype(value.dtype))
+    return as_dtype(value.dtype).name
 
 
 def _numbers(value: Any) -> np.ndarray:

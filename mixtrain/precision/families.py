@@ -21,7 +21,7 @@ def _known(*names: str) -> tuple[type, ...]:
 KERAS_FAMILIES: Final[dict[Family, tuple[type, ...]]] = {
     "matmul": _known(
         "Conv1D", "Conv2D", "Conv3D", "Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose", "DepthwiseConv1D",
-        "DepthwiseConv2D", "SeparableConv1D", "SeparableConv2D", "Dense", "EinsumDense", "Dot",
+        "DepthwiseConv2D", "SeparableConv1D", "SeparableConv2D", "Dense", "TernaryDense", "EinsumDense", "Dot",
     ),
     "recurrent": _known(
         "RNN", "LSTM", "GRU", "SimpleRNN", "StackedRNNCells", "LSTMCell", "GRUCell", "SimpleRNNCell", "ConvLSTM1D",

@@ -224,9 +224,15 @@ def metrics_of_layers(network: Any) -> list[keras.metrics.Metric]:
     """Return the metrics that a Keras network updates in its forward pass; of another network none."""
     if not isinstance(network, keras.Layer):
         return []
-    # A model that was compiled has the metrics of its `compile` among its own, which nobody updates here.
-    layers = network.layers if isinstance(network, keras.Model) and network.compiled else [network]
-    return [metric for layer in layers for metric in layer.metrics]
+    compiled = getattr(network, "compiled", False)
+    try:
+        if compiled:
+            # Else its `metrics` begins with its loss and those of its `compile`, which nobody updates here.
+            network.compiled = False
+        return list(network.metrics)
+    finally:
+        if compiled:
+            network.compiled = True
 
 
 def flat_results(results: Mapping[str, Any]) -> dict[str, Any]:

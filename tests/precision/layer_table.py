@@ -223,6 +223,10 @@ if ON_TENSORFLOW:
 else:
     ENTRIES += [Entry(("JaxLayer",), "vector", lambda x: L.JaxLayer(_doubled)(x))]
 
+# What Keras 3.16 has besides.
+ENTRIES += _each("vector", "TernaryDense", 3) if hasattr(L, "TernaryDense") else []
+ENTRIES += _each("picture", "Mosaic") if hasattr(L, "Mosaic") else []
+
 # What Keras fails with for a layer under one of its own mixed policies: which (None for both), and a part of its words.
 KERAS_FAILS: dict[str, tuple[str | None, str]] = {
     "CutMix": (None, "dtype"), "MixUp": (None, "does not match type float32"),

@@ -68,15 +68,15 @@ class Entry:
     def name(self) -> str:
         return self.make.__name__
 
-    def batch(self) -> tuple[Any, Any]:
+    def batch(self, rows: int = BATCH) -> tuple[Any, Any]:
         """Return one batch of inputs and labels, the same ones every time."""
         rng = np.random.default_rng(0)
 
         def draw(shape: Any) -> np.ndarray:
-            return rng.uniform(0, 1, (BATCH, *shape.sizes)).astype(np.float32)
+            return rng.uniform(0, 1, (rows, *shape.sizes)).astype(np.float32)
 
         def count(shape: Any) -> np.ndarray:
-            return rng.integers(1, self.words, (BATCH, *shape.sizes)).astype(np.int32)
+            return rng.integers(1, self.words, (rows, *shape.sizes)).astype(np.int32)
 
         inputs = keras.tree.map_structure(count if self.words else draw, self.inputs)
         return inputs, keras.tree.map_structure(draw, self.outputs)
@@ -238,6 +238,7 @@ to date.
   half formats, computes in what the plan says.
 - **half layers, float32 layers**: rows of the plan, the network itself and the layers inside composite layers included.
 - **casts**: casts between float formats in that forward pass, parameters' casts included; a loop's body counts once.
+  They are those of Keras 3.15; another version places some of them elsewhere.
 
 | network | level | ok | half layers | float32 layers | casts |
 |---|---|---|---|---|---|"""

@@ -135,3 +135,22 @@ def test_a_loss_or_an_optimizer_that_keras_does_not_know_leaves_a_network_uncomp
     assert not trained.compiled
     mixtrain.Model(trained, loss(), nn.SGD(trained.trainable_weights, 0.1)).fit(1, BATCHES, verbose=0)
     assert not trained.compiled
+
+
+def test_the_metrics_of_layers_stay_what_they_are_in_and_around_compiled_networks() -> None:
+    class Counts(keras.layers.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mean = keras.metrics.Mean(name="mean")
+
+        def call(self, inputs: Any) -> Any:
+            self.mean.update_state(inputs)
+            return inputs
+
+    inner = keras.Sequential([keras.Input((4,)), Counts(), keras.layers.Dense(3)])
+    inner.compile("sgd", "mse", metrics=["mae"])
+    outer = keras.Sequential([keras.Input((4,)), inner, keras.layers.Dense(2)])
+    model = mixtrain.Model(outer, loss(), adam())
+    first, second = (model.fit(1, BATCHES, verbose=0) for _ in range(2))
+    assert list(first) == list(second) == ["loss", "mean"]
+    assert first["loss"][0] > second["loss"][0] > 0 and first["mean"] == second["mean"]

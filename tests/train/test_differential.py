@@ -17,7 +17,7 @@ from tests.train.random_networks import BATCH, Case, drawn_case
 
 EPOCHS = 2
 SEEDS = range(int(os.environ.get("MIXTRAIN_DIFFERENTIAL_FIRST", "0")), 10**9)
-COUNT = int(os.environ.get("MIXTRAIN_DIFFERENTIAL_SEEDS", "40"))
+COUNT = int(os.environ.get("MIXTRAIN_DIFFERENTIAL_SEEDS", "50"))
 QUICK = min(2, COUNT)
 SCALE = 1024
 EXACT, HALF, ROUNDINGS = 1e-6, 2e-2, 4.0

@@ -55,15 +55,13 @@ def assert_equal(one: Model, other: Model) -> None:
         np.testing.assert_array_equal(left, right)
 
 
-SMALL = quick_only_some([entry for entry in ZOO if not entry.large], (2,))
+# The other two of `keras.applications` take minutes to trace; they pass as well.
+TWENTY = [entry for entry in ZOO if not entry.large or entry.name in ("mobile_net_v2", "resnet50_v2")]
 
 
-@pytest.mark.parametrize("entry", SMALL, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", quick_only_some(TWENTY, (2,)), ids=lambda entry: entry.name)
 def test_no_batch_of_a_network_of_the_zoo_is_lost(entry: Entry) -> None:
-    parts = []
-    for _ in range(BATCHES * ROWS // len(keras.tree.flatten(entry.batch()[0])[0])):
-        parts.append(entry.batch())
-    inputs, labels = keras.tree.map_structure(lambda *rows: np.concatenate(rows), *parts)
+    inputs, labels = entry.batch(BATCHES * ROWS)
     batches = [
         keras.tree.map_structure(lambda rows: rows[start : start + ROWS], (inputs, labels))
         for start in range(0, BATCHES * ROWS, ROWS)

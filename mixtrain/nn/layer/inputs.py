@@ -7,7 +7,7 @@ from typing import Any
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dtype import is_float, wider
+from mixtrain.dtype import as_dtype, is_float, wider
 
 
 def name_of(cell: Any) -> str:
@@ -27,7 +27,7 @@ def float_tensor(cell: Any, x: Any) -> Any:
         raise checks.fail_type(name_of(cell), "the input must be a Tensor", x, "mixtrain.Tensor(x, mixtrain.float32)")
     if not is_float(x.dtype):
         raise TypeError(
-            f"{name_of(cell)}: expected a floating-point input; got {keras.backend.standardize_dtype(x.dtype)}. "
+            f"{name_of(cell)}: expected a floating-point input; got {as_dtype(x.dtype).name}. "
             "Write mixtrain.Tensor(x, mixtrain.float32)."
         )
     return x
