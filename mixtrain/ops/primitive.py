@@ -102,7 +102,7 @@ def primitive(name: str, function: Callable[..., Any]) -> type[Primitive]:
 REQUIRED: Final = inspect.Parameter.empty
 
 
-def configured(name: str, function: Callable[..., Any], **settings: Any) -> type[Primitive]:
+def configured(name: str, function: Callable[..., Any], **settings: Any) -> Any:
     """Return the class of primitives that keep `settings` and compute ``function(*inputs, **settings)``.
 
     Args:
