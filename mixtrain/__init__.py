@@ -92,7 +92,7 @@ from mixtrain.nn.metrics import (
     rearrange_inputs,
 )
 from mixtrain.loss_scale.manager import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
-from mixtrain.ops import constexpr, get_grad, grad, is_tensor, value_and_grad, vmap
+from mixtrain.ops import constexpr, get_grad, grad, is_tensor, jacfwd, jacrev, jvp, value_and_grad, vjp, vmap
 from mixtrain.precision.request import to_float
 from mixtrain.seed import get_seed, set_seed
 from mixtrain.serialization import (
@@ -232,7 +232,10 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "jacfwd",
+    "jacrev",
     "jit",
+    "jvp",
     "load",
     "load_checkpoint",
     "load_latest_checkpoint",
@@ -263,4 +266,5 @@ __all__ = [
     "uint32",
     "uint64",
     "value_and_grad",
+    "vjp",
 ]

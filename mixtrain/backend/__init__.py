@@ -30,7 +30,7 @@ from mixtrain.backend.layout import cast_keeping_layout, elementwise, join_along
 from mixtrain.backend.tensor_base import TensorBase, backend_value, public_tensor, wrap_with
 
 if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
-    from mixtrain.backend.tensorflow import chance, colors, images, warp
+    from mixtrain.backend.tensorflow import chance, colors, images, special, warp
     from mixtrain.backend.tensorflow.branches import branching, call_with_branches, tensor_decided, with_branches
     from mixtrain.backend.tensorflow.compile import (
         choose_jit,
@@ -106,7 +106,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow.trace import as_written, has_results, traces
     from mixtrain.backend.tensorflow.variables import store
 else:
-    from mixtrain.backend.jax import chance, colors, images, warp
+    from mixtrain.backend.jax import chance, colors, images, special, warp
     from mixtrain.backend.jax.branches import branching, call_with_branches, tensor_decided, with_branches
     from mixtrain.backend.jax.compile import (
         choose_jit,
@@ -274,6 +274,7 @@ __all__ = [
     "softmax_cross_entropy",
     "sparse_softmax_cross_entropy",
     "speaking_of",
+    "special",
     "storage_in",
     "store",
     "telling_place",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 from functools import partial
 from typing import Any, ClassVar, TypeVar
@@ -22,6 +23,7 @@ from mixtrain.cell.tree import CellTree
 from mixtrain.precision.cast import CastRule, run_under
 from mixtrain.precision.families import Family
 from mixtrain.precision.request import request_of, to_float
+from mixtrain.seed import next_seed
 from mixtrain.trace_version import note_layer
 
 _CellT = TypeVar("_CellT", bound="Cell")
@@ -78,6 +80,16 @@ class Cell(CellState, CellHooks, CellSetup):
         object.__setattr__(self, "cell_type", None)
         if flags:
             self.add_flags(**flags)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Cell:
+        # A generator holds a module, which cannot be copied; and two layers of one seed would drop the same elements.
+        for value in vars(self).values():
+            if isinstance(value, keras.random.SeedGenerator):
+                memo[id(value)] = keras.random.SeedGenerator(seed=next_seed())
+        twin = type(self).__new__(type(self))
+        memo[id(self)] = twin
+        vars(twin).update(copy.deepcopy(vars(self), memo))
+        return twin
 
     # ---- computation ------------------------------------------------------------------------------------------
     def construct(self, *args: Any, **kwargs: Any) -> Any:

@@ -8,17 +8,17 @@ from typing import Any, Final
 import keras
 
 from mixtrain import backend
-from mixtrain.ops.windows import NO_SIDES, Pair, Sides, pad, same_sides
+from mixtrain.ops.windows import NO_SIDES, Pair, Sides, Window, pad, same_sides
 
 _LAST: Final = "channels_last"
 
 
-def largest(last: Any, size: Pair, step: Pair, mode: str = "valid") -> Any:
+def largest(last: Any, size: Window, step: Window, mode: str = "valid") -> Any:
     """Return the largest number of each window; `mode` is "valid" or "same"."""
     return backend.pool(lambda last: keras.ops.max_pool(last, size, step, mode, _LAST), last)
 
 
-def means(last: Any, size: Pair, step: Pair, mode: str = "valid") -> Any:
+def means(last: Any, size: Window, step: Window, mode: str = "valid") -> Any:
     """Return the mean of each window; with "same", of those elements that it has of the image."""
     return backend.pool(lambda last: keras.ops.average_pool(last, size, step, mode, _LAST), last)
 

@@ -113,7 +113,7 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
     """Return the means of as many windows as the output has places.
 
     Args:
-        input: Images (N, C, H, W), floating point.
+        input: Images (N, C, H, W) or (C, H, W), floating point.
         output_size: Size of the output: an int or (height, width), where None keeps the input's.
 
     Returns:
@@ -129,6 +129,8 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
 
     Source: MindSpore, `mindspore.ops.adaptive_avg_pool2d`.
     """
+    if len(input.shape) == 3:
+        return adaptive_avg_pool2d(keras.ops.expand_dims(input, 0), output_size)[0]
     where, x = "ops.adaptive_avg_pool2d", image("ops.adaptive_avg_pool2d", input)
     given = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size, output_size)
     sizes = tuple(

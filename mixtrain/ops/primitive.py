@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from mixtrain import checks
 from mixtrain.ops.operator import of_this_package, primitive_call
@@ -95,4 +96,41 @@ def primitive(name: str, function: Callable[..., Any]) -> type[Primitive]:
         f"Source: MindSpore, `mindspore.ops.{name}`."
     )
     body = {"__call__": staticmethod(function), "__doc__": says, "__module__": function.__module__}
+    return type(name, (Primitive,), body)
+
+
+REQUIRED: Final = inspect.Parameter.empty
+
+
+def configured(name: str, function: Callable[..., Any], **settings: Any) -> Any:
+    """Return the class of primitives that keep `settings` and compute ``function(*inputs, **settings)``.
+
+    Args:
+        name: The class's name, MindSpore's.
+        function: What computes it; takes the inputs by position and the settings by name.
+        settings: The arguments of the class in order, each with its default; `REQUIRED` for none.
+
+    Example:
+        >>> Power = configured("Power", lambda x, exponent: x**exponent, exponent=2)
+        >>> Power()(3), Power(3)(2)
+        (9, 8)
+    """
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature([inspect.Parameter(key, kind, default=value) for key, value in settings.items()])
+
+    def __init__(self: Primitive, *args: Any, **kwargs: Any) -> None:
+        Primitive.__init__(self)
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        vars(self).update(bound.arguments)
+
+    def __call__(self: Primitive, *inputs: Any, **named: Any) -> Any:
+        kept = {key: vars(self)[key] for key in settings}
+        return function(*inputs, **kept, **named)
+
+    says = (
+        f"An operation with its settings given: {', '.join(f'`{key}`' for key in settings)}. "
+        f"Example: ``op = ops.{name}(...)``, then ``op(x)``. Source: MindSpore, `mindspore.ops.{name}`."
+    )
+    body = {"__init__": __init__, "__call__": __call__, "__doc__": says, "__module__": function.__module__}
     return type(name, (Primitive,), body)

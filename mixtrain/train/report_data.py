@@ -21,25 +21,35 @@ from mixtrain.train.run_context import RunContext
 
 _COLUMNS: Final = ("path", "layer", "rule", "compute_dtype", "parameter_dtype", "output_dtype")
 _MANY_SKIPPED: Final = 0.1
+# Of a longer run the first epochs are dropped, so that memory stays flat.
+_MOST_STEPS: Final = 1_000_000
 
 
 class LastRun(Callback):
-    """Keeps the steps of a Model's last run, and what its monitors found; it listens to the ends of epochs alone."""
+    """Keeps the steps of a Model's last run, and what its monitors found; it listens to the ends of epochs alone.
+
+    Of a run of more than 1,000,000 steps it keeps the last epochs that hold as many.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self._epochs: list[StepRecords] = []
+        self._epochs: collections.deque[StepRecords] = collections.deque()
+        self._count = 0
         self._monitors: list[Any] = []
 
     def on_train_begin(self, run_context: RunContext) -> None:
         """Forget an earlier run."""
-        self._epochs = []
+        self._epochs.clear()
+        self._count = 0
         listed = run_context.original_args().get("list_callback", ())
         self._monitors = [one for one in listed if isinstance(one, (OverflowMonitor, RangeMonitor))]
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
         """Keep the epoch's steps."""
         self._epochs.append(run_context.original_args().epoch_results.compacted())
+        self._count += len(self._epochs[-1])
+        while self._count - len(self._epochs[0]) >= _MOST_STEPS:
+            self._count -= len(self._epochs.popleft())
 
     @property
     def steps(self) -> StepRecords:

@@ -19,7 +19,7 @@ NEUTRAL = {
     "join_along", "nhwc_of", "note_class_labels", "public_tensor", "reduce_axes", "telling_place",
     "to_channels_last", "wrap_with",
 }
-MODULES = {"chance", "colors", "images", "warp"}
+MODULES = {"chance", "colors", "images", "special", "warp"}
 # What the files of one backend know of each other.
 OWN = {"Pipeline": ("dataset",), "chance": ("seed_words",)}
 Definition = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign

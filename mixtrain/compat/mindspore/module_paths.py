@@ -57,6 +57,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.nn.optim.rmsprop": ("mixtrain.nn",),
     "mixtrain.nn.optim.sgd": ("mixtrain.nn",),
     "mixtrain.nn.optim.thor": ("mixtrain.nn",),
+    "mixtrain.nn.utils": ("mixtrain.nn",),
     "mixtrain.nn.wrap": ("mixtrain.nn",),
     "mixtrain.nn.wrap.cell_wrapper": ("mixtrain.nn",),
     "mixtrain.nn.wrap.grad_reducer": ("mixtrain.nn",),

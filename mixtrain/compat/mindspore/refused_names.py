@@ -15,6 +15,13 @@ _MINDRECORD: Final = "MindRecord files are not read or written. Write TFRecordDa
 _COMPILER: Final = "it belongs to MindSpore's own compiler. Write mixtrain.jit"
 _KERNEL: Final = "it makes kernels for MindSpore's own runtime. Write the function in mixtrain.ops or keras.ops"
 _CRYPTO: Final = "files are not encrypted or obfuscated. Write the plain file, and encrypt it with a tool of yours"
+_COMPLEX: Final = "complex numbers are not held. Write keras.ops.fft of real and imaginary parts, or NumPy"
+_RANDOM: Final = "samples of this kind are not drawn here. Write keras.random, or NumPy's generators in the dataset"
+_STEP: Final = "this optimizer's step is not offered. Write ops.ApplyMomentum, ops.Adam, or an optimizer of nn"
+_LOOP: Final = "loops are Python's here. Write for or while, and mixtrain.jit around it"
+_FACTOR: Final = "this factorization has no function on both backends. Write ops.qr, ops.svd or ops.cholesky"
+_UPDATE: Final = "this optimizer is not offered. Write nn.Adam, nn.AdamWeightDecay, nn.Momentum or nn.Lamb"
+_MINT: Final = "mint is MindSpore's second set of names. Write the function of mixtrain.ops, or the Cell of mixtrain.nn"
 _PROFILE: Final = "MindSpore's profiler does not see these backends. Write TensorFlow's or JAX's own profiler"
 
 # By module, then by name; "*" is for every other public name of a module that is here for its refusals alone.
@@ -42,10 +49,60 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
             "SparseToDense", "SparseTensorDenseMatmul", "SparseTensorDenseAdd", "dense_to_sparse_coo",
             "dense_to_sparse_csr", "csr_to_coo", "csr_to_dense", "csr_add", "csr_softmax", "coo_add", "coo_concat",
         ), _SPARSE),
+        **dict.fromkeys((f"{kind}_{name}" for kind in ("coo", "csr") for name in (
+            "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "exp", "expm1", "floor",
+            "inv", "isfinite", "isinf", "isnan", "log", "log1p", "neg", "relu", "relu6", "round", "sigmoid", "sin",
+            "sinh", "softsign", "sqrt", "square", "tan", "tanh",
+        )), _SPARSE),
+        **dict.fromkeys(("SparseApplyAdagradV2", "SparseApplyFtrl", "sparse_segment_mean"), _SPARSE),
+        **dict.fromkeys((
+            "Complex", "Polar", "polar", "Eig", "eig", "eigvals", "STFT", "stft", "fft", "fft2", "fftn", "ifft",
+            "ifft2", "ifftn", "rfft", "rfft2", "rfftn", "irfft", "irfft2", "irfftn", "hfft", "hfft2", "hfftn",
+            "ihfft", "ihfft2",
+            "ihfftn",
+        ), _COMPLEX),
+        **dict.fromkeys((
+            "LogUniformCandidateSampler", "UniformCandidateSampler", "log_uniform_candidate_sampler", "Multinomial",
+            "MultinomialWithReplacement", "multinomial", "multinomial_with_replacement", "RandomCategorical",
+            "RandomChoiceWithMask", "choice_with_mask", "RandomGamma", "random_gamma", "RandomPoisson",
+            "random_poisson", "RandomShuffle", "shuffle", "StandardLaplace", "standard_laplace", "laplace",
+            "gumbel_softmax", "randint_like", "rrelu", "Bernoulli", "fractional_max_pool2d", "fractional_max_pool3d",
+            "FractionalMaxPool3DWithFixedKsize",
+        ), _RANDOM),
+        **dict.fromkeys((
+            "ApplyAdagradDA", "ApplyAdamWithAmsgradV2", "ApplyAddSign", "ApplyCenteredRMSProp", "ApplyFtrl",
+            "ApplyPowerSign", "ApplyProximalAdagrad", "ApplyProximalGradientDescent",
+        ), _STEP),
+        **dict.fromkeys(("ForiLoop", "WhileLoop", "Scan"), _LOOP),
+        **dict.fromkeys(("LuUnpack", "lu_unpack", "lu_solve", "Orgqr", "orgqr", "geqrf"), _FACTOR),
+        **dict.fromkeys((
+            "PrimitiveWithCheck", "PrimitiveWithInfer", "prim_arg_register", "prim_attr_register", "get_vm_impl_fn",
+            "vm_impl_registry", "J", "Morph",
+        ), _KERNEL),
+        "Conv2DTranspose": "its weight comes with the call. Write nn.Conv2dTranspose",
+        "Conv3DTranspose": "its weight comes with the call. Write nn.Conv3dTranspose",
+        "CTCLoss": "it takes sparse labels. Write ops.ctc_loss",
+        **dict.fromkeys(("CTCGreedyDecoder", "ctc_greedy_decoder", "EditDistance"), _SPARSE),
+        "LSTM": "its weights come as one vector. Write nn.LSTM",
+        "deformable_conv2d": "windows are not moved element by element. Write ops.grid_sample and ops.conv2d",
+        "ResizeBicubic": "images are resized bilinearly here. Write ops.interpolate, or keras.ops.image.resize",
+        "UpsampleNearest3D": "volumes are not resized. Write ops.repeat_elements along each axis",
+        "UpsampleTrilinear3D": "volumes are not resized. Write ops.interpolate of their slices",
+        "InsertGradientOf": "gradients are changed by hooks. Write ops.HookBackward",
+        "NoRepeatNGram": "sequences are not searched here. Write it in NumPy, outside the network",
         **dict.fromkeys(("AlltoAll", "NeighborExchange", "NeighborExchangeV2", "P2POp", "isend", "irecv"), _PARALLEL),
     },
     "mixtrain.nn": {
         **dict.fromkeys(("SparseToDense", "SparseTensorDenseMatmul"), _SPARSE),
+        **dict.fromkeys((
+            "ASGD", "AdaFactor", "AdaMax", "Adadelta", "AdamOffload", "LazyAdam", "ProximalAdagrad", "Rprop",
+        ), _UPDATE),
+        **dict.fromkeys(("DenseThor", "Conv2dThor", "EmbeddingThor", "EmbeddingLookupThor"), "thor is not offered. "
+                        "Write the layer of that name without Thor"),
+        **dict.fromkeys(("FractionalMaxPool2d", "FractionalMaxPool3d", "SampledSoftmaxLoss"), _RANDOM),
+        "WithGradCell": "it was removed from MindSpore's own tutorials. Write mixtrain.value_and_grad",
+        "GradAccumulationCell": "it belongs to pipelines of several devices. Write a loop with mixtrain.grad",
+        "no_init_parameters": "values exist from the start. Write the network without it",
         "transformer": "it was moved to a library of its own. Write nn.MultiheadAttention and Cells",
         "probability": "it was moved to a library of its own. Write mixtrain.ops and keras.random",
     },
@@ -57,6 +114,8 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         ), "this metric is not offered. Write a Metric of your own"),
     },
     "mixtrain.mindrecord": {"*": _MINDRECORD},
+    "mixtrain.mint": {"*": _MINT},
+    "mixtrain.runtime": {"*": "streams, memory and launches are the backend's own. Write the script without it"},
     **dict.fromkeys(("mixtrain.boost", "mixtrain.boost.grad_accumulation", "mixtrain.boost.boost_cell_wrapper"), {
         "*": "boost changes MindSpore's own kernels. Write amp_level=\"O2\"",
     }),

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.convolution import Convolution
 from mixtrain.nn.layer.inputs import check_fits
+from mixtrain.ops.conv import Conv2D
 from mixtrain.ops.conv_formula import convolve
 
 
@@ -139,6 +140,14 @@ class Conv2d(_Conv):
         super().__init__(
             in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
             bias_init, dtype, data_format,
+        )
+
+    @property
+    def conv2d(self) -> Conv2D:
+        """The operation with this layer's settings, for subclasses that convolve with a weight of their own."""
+        around = tuple(side for pair in self._sides for side in pair)
+        return Conv2D(
+            self.out_channels, self.kernel_size, 1, self.pad_mode, around, self.stride, self.dilation, self.group
         )
 
 

@@ -1,0 +1,32 @@
+"""Special functions of two arguments that Keras has no names for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+
+def igamma(a: Any, x: Any) -> Any:
+    """Return the regularized lower incomplete gamma function."""
+    return tf.math.igamma(a, x)
+
+
+def igammac(a: Any, x: Any) -> Any:
+    """Return the regularized upper incomplete gamma function."""
+    return tf.math.igammac(a, x)
+
+
+def zeta(x: Any, q: Any) -> Any:
+    """Return the Hurwitz zeta function."""
+    return tf.math.zeta(x, q)
+
+
+def polygamma(n: Any, x: Any) -> Any:
+    """Return the derivative of order `n` of the digamma function at `x`."""
+    return tf.math.polygamma(n, x)
+
+
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """Return the regularized incomplete beta function."""
+    return tf.math.betainc(a, b, x)

@@ -1,0 +1,196 @@
+"""Losses of pairs, margins and distributions, as functions; in float32 whatever comes in."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import keras
+
+from mixtrain import checks
+from mixtrain.ops.labels import as_float32, check_same_shape, reduced
+from mixtrain.ops.primitive import configured
+
+
+def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+    """log(1 + exp(-`target` * `input`)); `reduction` is "mean", "sum" or "none".
+
+    Source: MindSpore, `mindspore.ops.soft_margin_loss`.
+    """
+    return reduced("ops.soft_margin_loss", keras.ops.softplus(-as_float32(target) * as_float32(input)), reduction)
+
+
+def hinge_embedding_loss(inputs: Any, targets: Any, margin: float = 1.0, reduction: str = "mean") -> Any:
+    """`inputs` where `targets` are 1, max(0, `margin` - `inputs`) where they are -1; `reduction` as in `mse_loss`.
+
+    Source: MindSpore, `mindspore.ops.hinge_embedding_loss`.
+    """
+    x, y = as_float32(inputs), as_float32(targets)
+    return reduced(
+        "ops.hinge_embedding_loss", keras.ops.where(y > 0, x, keras.ops.relu(float(margin) - x)), reduction
+    )
+
+
+def cosine_embedding_loss(
+    input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean"
+) -> Any:
+    """1 - cos of `input1` and `input2` where `target` is 1, max(0, cos - `margin`) where it is -1.
+
+    `reduction` is "mean", "sum" or "none". Source: MindSpore, `mindspore.ops.cosine_embedding_loss`.
+    """
+    x, y, labels = as_float32(input1), as_float32(input2), as_float32(target)
+    lengths = keras.ops.sqrt((keras.ops.sum(x * x, -1) + 1e-12) * (keras.ops.sum(y * y, -1) + 1e-12))
+    cosine = keras.ops.sum(x * y, -1) / lengths
+    losses = keras.ops.where(labels > 0, 1 - cosine, keras.ops.relu(cosine - float(margin)))
+    return reduced("ops.cosine_embedding_loss", losses, reduction)
+
+
+def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Any:
+    """max(0, `margin` - `target` * (`input1` - `input2`)); `reduction` is "mean", "sum" or "none".
+
+    Source: MindSpore, `mindspore.ops.margin_ranking_loss`.
+    """
+    apart = as_float32(target) * (as_float32(input1) - as_float32(input2))
+    return reduced("ops.margin_ranking_loss", keras.ops.relu(float(margin) - apart), reduction)
+
+
+def multi_margin_loss(
+    input: Any, target: Any, p: int = 1, margin: float = 1, weight: Any = None, reduction: str = "mean"
+) -> Any:
+    """The mean over classes of max(0, `margin` - the score of the class `target` + that of each other)^`p`.
+
+    Args:
+        input: Scores (N, C).
+        target: Class numbers (N,).
+        p: 1 or 2.
+        margin: How far ahead the right class should be.
+        weight: A factor for each class, or None.
+        reduction: "mean", "sum" or "none".
+
+    Source: MindSpore, `mindspore.ops.multi_margin_loss`.
+    """
+    where, x = "ops.multi_margin_loss", as_float32(input)
+    checks.one_of(where, "p", p, (1, 2))
+    one_hot = keras.ops.one_hot(target, x.shape[1], dtype="float32")
+    right = keras.ops.sum(x * one_hot, axis=1, keepdims=True)
+    short = keras.ops.relu(float(margin) - right + x) ** p * (1 - one_hot)
+    if weight is not None:
+        short = short * keras.ops.sum(as_float32(weight) * one_hot, axis=1, keepdims=True)
+    return reduced(where, keras.ops.sum(short, axis=1) / x.shape[1], reduction)
+
+
+def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Any:
+    """The mean over classes of the cross entropy of sigmoid(`input`) with `target`, times `weight`.
+
+    `reduction` is "mean", "sum" or "none". Source: MindSpore, `mindspore.ops.multilabel_soft_margin_loss`.
+    """
+    x, y = as_float32(input), as_float32(target)
+    losses = y * keras.ops.softplus(-x) + (1 - y) * keras.ops.softplus(x)
+    losses = losses if weight is None else losses * as_float32(weight)
+    return reduced("ops.multilabel_soft_margin_loss", keras.ops.mean(losses, axis=-1), reduction)
+
+
+def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+    """The mean over classes of max(0, 1 - a right score + a wrong one), over all such pairs.
+
+    Args:
+        input: Scores (N, C) or (C,).
+        target: Class numbers of the same shape; those before the first -1 are right.
+        reduction: "mean", "sum" or "none".
+
+    Source: MindSpore, `mindspore.ops.multilabel_margin_loss`.
+    """
+    x, count = as_float32(input), input.shape[-1]
+    valid = keras.ops.cumprod(keras.ops.cast(keras.ops.greater_equal(target, 0), "float32"), axis=-1)
+    hot = keras.ops.one_hot(keras.ops.maximum(target, 0), count, dtype="float32") * valid[..., None]
+    right = keras.ops.max(hot, axis=-2)
+    scores = keras.ops.sum(hot * x[..., None, :], axis=-1)
+    short = keras.ops.relu(1 - scores[..., :, None] + x[..., None, :]) * valid[..., None] * (1 - right[..., None, :])
+    return reduced("ops.multilabel_margin_loss", keras.ops.sum(short, axis=(-1, -2)) / count, reduction)
+
+
+def gaussian_nll_loss(
+    x: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-06, reduction: str = "mean"
+) -> Any:
+    """(log(`var`) + (`x` - `target`)^2 / `var`) / 2, with variances of at least `eps`.
+
+    `full` adds log(2 pi) / 2; `reduction` is "mean", "sum" or "none".
+    Source: MindSpore, `mindspore.ops.gaussian_nll_loss`.
+    """
+    variance = keras.ops.maximum(as_float32(var), float(eps))
+    losses = (keras.ops.log(variance) + keras.ops.square(as_float32(x) - as_float32(target)) / variance) / 2
+    return reduced("ops.gaussian_nll_loss", losses + (math.log(2 * math.pi) / 2 if full else 0), reduction)
+
+
+def poisson_nll_loss(
+    input: Any, target: Any, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"
+) -> Any:
+    """exp(`input`) - `target` * `input`; without `log_input`, `input` - `target` * log(`input` + `eps`).
+
+    `full` adds Stirling's approximation of log(target!); `reduction` is "mean", "sum" or "none".
+    Source: MindSpore, `mindspore.ops.poisson_nll_loss`.
+    """
+    x, y = as_float32(input), as_float32(target)
+    losses = keras.ops.exp(x) - y * x if log_input else x - y * keras.ops.log(x + eps)
+    if full:
+        above = keras.ops.where(y > 1, y, 1.0)
+        stirling = above * keras.ops.log(above) - above + 0.5 * keras.ops.log(2 * math.pi * above)
+        losses = losses + keras.ops.where(y > 1, stirling, 0.0)
+    return reduced("ops.poisson_nll_loss", losses, reduction)
+
+
+def triplet_margin_loss(
+    anchor: Any, positive: Any, negative: Any, p: float = 2, eps: float = 1e-6, swap: bool = False,
+    reduction: str = "mean", margin: float = 1.0,
+) -> Any:
+    """max(0, `margin` + the distance of `anchor` to `positive` - that to `negative`), of order `p`.
+
+    `eps` is added to differences; with `swap` the nearer of `anchor` and `positive` counts for `negative`;
+    `reduction` is "mean", "sum" or "none". Source: MindSpore, `mindspore.ops.triplet_margin_loss`.
+    """
+    def apart(x: Any, y: Any) -> Any:
+        return keras.ops.sum(keras.ops.abs(x - y + eps) ** p, axis=-1) ** (1 / p)
+
+    first, near, far = (as_float32(value) for value in (anchor, positive, negative))
+    check_same_shape("ops.triplet_margin_loss", first, near, ("anchor", "positive"))
+    beyond = apart(first, far)
+    beyond = keras.ops.minimum(beyond, apart(near, far)) if swap else beyond
+    return reduced("ops.triplet_margin_loss", keras.ops.relu(apart(first, near) - beyond + float(margin)), reduction)
+
+
+def pdist(input: Any, p: float = 2.0) -> Any:
+    """The distances of order `p` between the rows of `input`, each pair once.
+
+    Source: MindSpore, `mindspore.ops.pdist`.
+    """
+    x = as_float32(input)
+    rows = x.shape[-2]
+    pairs = [(one, other) for one in range(rows) for other in range(one + 1, rows)]
+    first, second = ([pair[place] for pair in pairs] for place in (0, 1))
+    apart = keras.ops.abs(keras.ops.take(x, first, axis=-2) - keras.ops.take(x, second, axis=-2))
+    if p == math.inf:
+        return keras.ops.max(apart, axis=-1)
+    if p == 2:
+        return keras.ops.sqrt(keras.ops.sum(apart * apart, axis=-1))
+    return keras.ops.sum(apart**p, axis=-1) ** (1 / p)
+
+
+def cond(A: Any, p: Any = None) -> Any:
+    """The condition number of the matrices `A` in the norm `p`: None for the ratio of the singular values.
+
+    Source: MindSpore, `mindspore.ops.cond`.
+    """
+    x = as_float32(A)
+    if p is None or p in (2, -2):
+        values = keras.ops.svd(x, compute_uv=False)
+        ratio = values[..., 0] / values[..., -1]
+        return 1 / ratio if p == -2 else ratio
+    return keras.ops.norm(x, ord=p, axis=(-2, -1)) * keras.ops.norm(keras.ops.inv(x), ord=p, axis=(-2, -1))
+
+
+def _multi_margin(x: Any, target: Any, weight: Any = None, *, p: int, margin: float, reduction: str) -> Any:
+    return multi_margin_loss(x, target, p, margin, weight, reduction)
+
+
+MultiMarginLoss: Final = configured("MultiMarginLoss", _multi_margin, p=1, margin=1.0, reduction="mean")
+Pdist: Final = configured("Pdist", pdist, p=2.0)

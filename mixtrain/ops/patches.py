@@ -1,0 +1,342 @@
+"""Patches of images: windows as columns, blocks, crops, and samples at given places."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any, Final
+
+import keras
+
+from mixtrain import backend, checks
+from mixtrain.ops.inputs import as_floats, rank_of, tensor, values_of
+from mixtrain.ops.primitive import configured
+from mixtrain.ops.volumes import around_of, sizes_of, to_first, to_last, window_parts
+from mixtrain.ops.windows import Window, pad
+
+
+def _columns(
+    where: str, x: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
+) -> tuple[Any, Window]:
+    """Return the windows of images as (N, C, elements of a window, windows)."""
+    value = tensor(where, x)
+    size, gap, step = (
+        sizes_of(where, name, given, 2)
+        for name, given in (("kernel_size", kernel_size), ("dilation", dilation), ("stride", stride))
+    )
+    wide = to_first(pad(to_last(value), around_of(where, padding, 2)))
+    parts = keras.ops.stack(window_parts(wide, size, step, gap), axis=2)
+    return keras.ops.reshape(parts, (*parts.shape[:3], -1)), size
+
+
+def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+    """The windows of images `input` (N, C, H, W) as columns (N, C * window, windows).
+
+    `kernel_size`, `dilation`, `padding` and `stride` are an int or (height, width).
+    Source: MindSpore, `mindspore.ops.unfold`.
+    """
+    columns, size = _columns("ops.unfold", input, kernel_size, dilation, padding, stride)
+    return keras.ops.reshape(columns, (columns.shape[0], columns.shape[1] * math.prod(size), -1))
+
+
+def fold(
+    input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Any:
+    """The images of `output_size` that columns `input` (N, C * window, windows) add up to: what `unfold` undoes.
+
+    `kernel_size`, `dilation`, `padding` and `stride` are an int or (height, width).
+    Source: MindSpore, `mindspore.ops.fold`.
+    """
+    where, value = "ops.fold", tensor("ops.fold", input)
+    high, wide = sizes_of(where, "output_size", output_size, 2)
+    size, gap, step = (
+        sizes_of(where, name, given, 2)
+        for name, given in (("kernel_size", kernel_size), ("dilation", dilation), ("stride", stride))
+    )
+    (top, bottom), (left, right) = around_of(where, padding, 2)
+    lengths = high + top + bottom, wide + left + right
+    places = keras.ops.reshape(keras.ops.arange(math.prod(lengths)), (1, 1, *lengths))
+    flat = keras.ops.concatenate(
+        [keras.ops.reshape(part, (-1,)) for part in window_parts(places, size, step, gap)], axis=0
+    )
+    rows = math.prod(value.shape[:2]) // math.prod(size)
+    each = keras.ops.reshape(value, (rows, -1))
+    spots = flat[None, :] + keras.ops.arange(rows)[:, None] * math.prod(lengths)
+    total = keras.ops.scatter(
+        keras.ops.reshape(spots, (-1, 1)), keras.ops.reshape(each, (-1,)), (rows * math.prod(lengths),)
+    )
+    images = keras.ops.reshape(total, (value.shape[0], -1, *lengths))
+    return images[:, :, top : top + high, left : left + wide]
+
+
+def _im2col(x: Any, *, ksizes: Any, strides: Any, dilations: Any, pads: Any) -> Any:
+    return _columns("Im2Col", x, ksizes, dilations, pads, strides)[0]
+
+
+def _col2im(x: Any, output_size: Any, *, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+    flat = keras.ops.reshape(x, (x.shape[0], -1, x.shape[-1]))
+    return fold(flat, output_size, kernel_size, dilation, padding, stride)
+
+
+def col2im(
+    input_x: Any, output_size: Any, kernel_size: Any, dilation: Any, padding_value: Any, stride: Any
+) -> Any:
+    """`fold` of columns `input_x` (N, C, window, windows) into images of `output_size`.
+
+    `kernel_size`, `dilation`, `padding_value` and `stride` are pairs. Source: MindSpore, `mindspore.ops.col2im`.
+    """
+    return _col2im(
+        input_x, output_size, kernel_size=kernel_size, dilation=dilation, padding=padding_value, stride=stride
+    )
+
+
+def space_to_batch_nd(input_x: Any, block_size: Any, paddings: Any) -> Any:
+    """Blocks of `block_size` of `input_x` (N, C, ...), padded by `paddings`, each place of them an image of its own.
+
+    Source: MindSpore, `mindspore.ops.space_to_batch_nd`.
+    """
+    x = tensor("ops.space_to_batch_nd", input_x)
+    sizes = sizes_of("ops.space_to_batch_nd", "block_size", block_size, rank_of(x) - 2)
+    x = keras.ops.pad(x, ((0, 0), (0, 0), *(tuple(pair) for pair in paddings)))
+    return keras.ops.concatenate(
+        [x[(slice(None), slice(None), *(slice(n, None, one) for n, one in zip(places, sizes, strict=True)))]
+         for places in itertools.product(*map(range, sizes))], axis=0,
+    )
+
+
+def batch_to_space_nd(input_x: Any, block_size: Any, crops: Any) -> Any:
+    """The images whose `space_to_batch_nd` of `block_size` is `input_x`, without the margins `crops`.
+
+    Source: MindSpore, `mindspore.ops.batch_to_space_nd`.
+    """
+    x = tensor("ops.batch_to_space_nd", input_x)
+    rank = rank_of(x) - 2
+    sizes = sizes_of("ops.batch_to_space_nd", "block_size", block_size, rank)
+    count, *rest = x.shape
+    x = keras.ops.reshape(x, (*sizes, count // math.prod(sizes), *rest))
+    axes = [rank, rank + 1]
+    for axis in range(rank):
+        axes += [rank + 2 + axis, axis]
+    lengths = [length * one for length, one in zip(rest[1:], sizes, strict=True)]
+    x = keras.ops.reshape(keras.ops.transpose(x, axes), (count // math.prod(sizes), rest[0], *lengths))
+    cut = (slice(low, length - high) for (low, high), length in zip(crops, lengths, strict=True))
+    return x[(slice(None), slice(None), *cut)]
+
+
+def affine_grid(theta: Any, size: Any, align_corners: bool = False) -> Any:
+    """Where each place of an output of `size` (N, C, H, W) or (N, C, D, H, W) lies in the input, by `theta`.
+
+    Args:
+        theta: Matrices (N, 2, 3) or (N, 3, 4).
+        size: The output's shape.
+        align_corners: Whether -1 and 1 are the middles of the outer elements; else their edges.
+
+    Source: MindSpore, `mindspore.ops.affine_grid`.
+    """
+    matrix = as_floats("ops.affine_grid", theta)
+    lengths = [int(length) for length in size][2:]
+    each = [
+        keras.ops.linspace(-1.0, 1.0, length) * (1 if align_corners or length == 1 else (length - 1) / length)
+        if length > 1 else keras.ops.zeros((1,))
+        for length in lengths
+    ]
+    axes = keras.ops.meshgrid(*each, indexing="ij")
+    homogeneous = keras.ops.stack([*reversed(axes), keras.ops.ones_like(axes[0])], axis=-1)
+    flat = keras.ops.cast(keras.ops.reshape(homogeneous, (-1, len(lengths) + 1)), matrix.dtype)
+    found = keras.ops.matmul(flat[None], keras.ops.swapaxes(matrix, 1, 2))
+    return keras.ops.reshape(found, (matrix.shape[0], *lengths, len(lengths)))
+
+
+def _reflected(x: Any, low: float, high: float) -> Any:
+    if high <= low:
+        return keras.ops.zeros_like(x)
+    span = high - low
+    turned = keras.ops.mod(keras.ops.abs(x - low), 2 * span)
+    return low + keras.ops.minimum(turned, 2 * span - turned)
+
+
+def grid_sample(
+    input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False
+) -> Any:
+    """The values of `input` (N, C, H, W) or (N, C, D, H, W) at the places `grid` (N, ..., 2 or 3), from -1 to 1.
+
+    Args:
+        input: Images or volumes.
+        grid: Places; x first.
+        mode: "bilinear" or "nearest".
+        padding_mode: What lies outside: "zeros", "border" or "reflection".
+        align_corners: Whether -1 and 1 are the middles of the outer elements; else their edges.
+
+    Source: MindSpore, `mindspore.ops.grid_sample`.
+    """
+    where = "ops.grid_sample"
+    checks.one_of(where, "mode", mode, ("bilinear", "nearest"))
+    checks.one_of(where, "padding_mode", padding_mode, ("zeros", "border", "reflection"))
+    x = as_floats(where, input)
+    places = keras.ops.cast(tensor(where, grid), x.dtype)
+    lengths, batch = x.shape[2:], x.shape[0]
+    spots = []
+    for length, part in zip(lengths, reversed(keras.ops.unstack(places, axis=-1)), strict=True):
+        spot = (part + 1) / 2 * (length - 1) if align_corners else ((part + 1) * length - 1) / 2
+        if padding_mode == "reflection":
+            edges = (0.0, length - 1.0) if align_corners else (-0.5, length - 0.5)
+            spot = _reflected(spot, *edges)
+        spots.append(spot if padding_mode == "zeros" else keras.ops.clip(spot, 0.0, length - 1.0))
+    flat = keras.ops.reshape(to_last(x), (batch, -1, x.shape[1]))
+    shape, total = tuple(spots[0].shape), 0.0
+    starts = [keras.ops.floor(spot) for spot in spots]
+    corners = [(0,) * len(lengths)] if mode == "nearest" else itertools.product((0, 1), repeat=len(lengths))
+    for corner in corners:
+        weight, index, inside = 1.0, 0, True
+        for length, spot, start, step in zip(lengths, spots, starts, corner, strict=True):
+            place = keras.ops.round(spot) if mode == "nearest" else start + step
+            share = 1.0 if mode == "nearest" else (spot - start if step else 1 - (spot - start))
+            inside = keras.ops.logical_and(inside, keras.ops.logical_and(place >= 0, place <= length - 1))
+            weight = weight * share
+            index = index * length + keras.ops.cast(keras.ops.clip(place, 0, length - 1), "int32")
+        rows = keras.ops.reshape(index, (batch, -1, 1))
+        values = keras.ops.take_along_axis(flat, keras.ops.broadcast_to(rows, (*rows.shape[:2], x.shape[1])), axis=1)
+        scale = keras.ops.reshape(keras.ops.cast(inside, x.dtype) * weight, (batch, -1, 1))
+        total = total + values * scale
+    return to_first(keras.ops.reshape(total, (*shape, x.shape[1])))
+
+
+def crop_and_resize(
+    image: Any, boxes: Any, box_indices: Any, crop_size: Any, method: str = "bilinear",
+    extrapolation_value: float = 0.0,
+) -> Any:
+    """Crops of `image` (N, H, W, C) at `boxes` (y1, x1, y2, x2 from 0 to 1), resized to `crop_size`.
+
+    Args:
+        image: Images, channels last.
+        boxes: One a crop.
+        box_indices: The image of each crop.
+        crop_size: (height, width).
+        method: "bilinear", "nearest" or "bilinear_v2", which is here as "bilinear".
+        extrapolation_value: What lies outside the image.
+
+    Source: MindSpore, `mindspore.ops.crop_and_resize`.
+    """
+    where = "ops.crop_and_resize"
+    checks.one_of(where, "method", method, ("bilinear", "nearest", "bilinear_v2"))
+    x = keras.ops.take(as_floats(where, image), keras.ops.cast(box_indices, "int32"), axis=0)
+    corners = keras.ops.unstack(as_floats(where, boxes), axis=-1)
+    sizes = sizes_of(where, "crop_size", crop_size, 2)
+    spots = []
+    for length, size, low, high in zip(x.shape[1:3], sizes, corners[:2], corners[2:], strict=True):
+        steps = keras.ops.arange(size, dtype="float32")[None] / max(size - 1, 1)
+        spot = low[:, None] + steps * (high - low)[:, None] if size > 1 else ((low + high) / 2)[:, None]
+        spots.append(spot * (length - 1))
+    grid = [
+        keras.ops.broadcast_to(spot, (x.shape[0], *sizes))
+        for spot in (spots[0][:, :, None], spots[1][:, None, :])
+    ]
+    scaled = [
+        2 * spot / max(length - 1, 1) - 1 for spot, length in zip(grid, x.shape[1:3], strict=True)
+    ]
+    found = grid_sample(
+        to_first(x), keras.ops.stack(scaled[::-1], axis=-1), "nearest" if method == "nearest" else "bilinear",
+        "border", True,
+    )
+    inside = keras.ops.logical_and(
+        keras.ops.logical_and(grid[0] >= 0, grid[0] <= x.shape[1] - 1),
+        keras.ops.logical_and(grid[1] >= 0, grid[1] <= x.shape[2] - 1),
+    )
+    return keras.ops.where(inside[..., None], to_last(found), float(extrapolation_value))
+
+
+def lrn(
+    x: Any, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,
+    norm_region: str = "ACROSS_CHANNELS",
+) -> Any:
+    """`x` / (`bias` + `alpha` * the sum of squares of the channels within `depth_radius`) ^ `beta`.
+
+    `norm_region` is "ACROSS_CHANNELS". Source: Krizhevsky et al., 2012; MindSpore, `mindspore.ops.lrn`.
+    """
+    value = as_floats("ops.lrn", x)
+    checks.one_of("ops.lrn", "norm_region", norm_region, ("ACROSS_CHANNELS",))
+    squares, channels = keras.ops.square(value), value.shape[1]
+    wide = keras.ops.pad(squares, [(0, 0), (depth_radius, depth_radius), *[(0, 0)] * (rank_of(value) - 2)])
+    total = sum(wide[:, place : place + channels] for place in range(2 * depth_radius + 1))
+    return value / (bias + alpha * total) ** beta
+
+
+def padding(x: Any, pad_dim_size: int = 8) -> Any:
+    """`x` with its last axis, of length 1, padded with zeros to `pad_dim_size`.
+
+    Source: MindSpore, `mindspore.ops.padding`.
+    """
+    value = tensor("ops.padding", x)
+    return keras.ops.pad(value, [*[(0, 0)] * (rank_of(value) - 1), (0, pad_dim_size - value.shape[-1])])
+
+
+def mirror_pad(input_x: Any, paddings: Any, mode: str) -> Any:
+    """Mirror the elements at the edges of `input_x` by `paddings`, with the edge itself for `mode` "SYMMETRIC".
+
+    Source: MindSpore, `mindspore.ops.mirror_pad`.
+    """
+    pairs = [(int(low), int(high)) for low, high in values_of("ops.mirror_pad", paddings).tolist()]
+    return keras.ops.pad(tensor("ops.mirror_pad", input_x), pairs, mode=mode.lower())
+
+
+def _median(input: Any, *, global_median: bool, axis: int, keep_dims: bool, ignore_nan: bool) -> Any:
+    """Return the lower middle along an axis, or of all elements, and its index."""
+    x = tensor("Median", input)
+    flat = keras.ops.reshape(x, (-1,)) if global_median else x
+    along = 0 if global_median else axis
+    if ignore_nan:
+        return nan_median(flat, along, keep_dims)
+    order = keras.ops.argsort(flat, axis=along)
+    middle = keras.ops.take(order, keras.ops.convert_to_tensor([(flat.shape[along] - 1) // 2]), axis=along)
+    found = keras.ops.take_along_axis(flat, middle, axis=along)
+    if global_median:
+        return found[0], backend.to_tensor(0, "int64")
+    places = backend.to_tensor(middle, "int64")
+    if keep_dims:
+        return found, places
+    return keras.ops.squeeze(found, along), keras.ops.squeeze(places, along)
+
+
+def nan_median(input: Any, axis: int = -1, keepdims: bool = False) -> tuple[Any, Any]:
+    """Return the lower middle of what is a number in `input` along `axis`, and its index; `keepdims` keeps the axis."""
+    x = as_floats("ops.nanmedian", input)
+    known = keras.ops.where(keras.ops.isnan(x), math.inf, x)
+    order = keras.ops.argsort(known, axis=axis)
+    count = keras.ops.sum(keras.ops.cast(keras.ops.logical_not(keras.ops.isnan(x)), "int32"), axis, keepdims=True)
+    place = keras.ops.maximum(count - 1, 0) // 2
+    middle = keras.ops.take_along_axis(order, keras.ops.cast(place, order.dtype), axis=axis)
+    found, places = keras.ops.take_along_axis(x, middle, axis=axis), backend.to_tensor(middle, "int64")
+    return (found, places) if keepdims else (keras.ops.squeeze(found, axis), keras.ops.squeeze(places, axis))
+
+
+def nanmedian(input: Any, axis: int = -1, keepdims: bool = False) -> tuple[Any, Any]:
+    """The lower middle of what is a number in `input` along `axis`, and its index; `keepdims` keeps the axis.
+
+    Source: MindSpore, `mindspore.ops.nanmedian`.
+    """
+    return nan_median(input, axis, keepdims)
+
+
+def _grid_sampler(x: Any, grid: Any, *, interpolation_mode: str, padding_mode: str, align_corners: bool) -> Any:
+    return grid_sample(x, grid, interpolation_mode, padding_mode, align_corners)
+
+
+_SAMPLING: Final = {"interpolation_mode": "bilinear", "padding_mode": "zeros", "align_corners": False}
+
+GridSampler2D: Final = configured("GridSampler2D", _grid_sampler, **_SAMPLING)
+GridSampler3D: Final = configured("GridSampler3D", _grid_sampler, **_SAMPLING)
+AffineGrid: Final = configured("AffineGrid", affine_grid, align_corners=False)
+Im2Col: Final = configured("Im2Col", _im2col, ksizes=1, strides=1, dilations=1, pads=0)
+Col2Im: Final = configured("Col2Im", _col2im, kernel_size=1, dilation=1, padding=0, stride=1)
+SpaceToBatchND: Final = configured("SpaceToBatchND", space_to_batch_nd, block_size=1, paddings=())
+BatchToSpaceND: Final = configured("BatchToSpaceND", batch_to_space_nd, block_size=1, crops=())
+CropAndResize: Final = configured(
+    "CropAndResize", crop_and_resize, method="bilinear", extrapolation_value=0.0
+)
+LRN: Final = configured(
+    "LRN", lrn, depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, norm_region="ACROSS_CHANNELS"
+)
+Padding: Final = configured("Padding", padding, pad_dim_size=8)
+Median: Final = configured(
+    "Median", _median, global_median=False, axis=0, keep_dims=False, ignore_nan=False
+)

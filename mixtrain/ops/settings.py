@@ -1,0 +1,253 @@
+"""Primitives that keep settings of functions that are here: a row each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import keras
+
+from mixtrain import backend
+from mixtrain.dtype import float32, int32
+from mixtrain.ops.arithmetic import addcdiv, addcmul, hypot
+from mixtrain.ops.array import reverse
+from mixtrain.ops.boxes import BoundingBoxDecode, BoundingBoxEncode, CheckValid
+from mixtrain.ops.comparison import isclose
+from mixtrain.ops.extremes import cumprod
+from mixtrain.ops.inputs import as_floats, rank_of, tensor
+from mixtrain.ops.layouts import (
+    bartlett_window, blackman_window, channel_shuffle, hamming_window, logspace, tril_indices, triu_indices,
+)
+from mixtrain.ops.normalize import batch_norm
+from mixtrain.ops.places import (
+    index_add, index_fill, inplace_add, inplace_sub, inplace_update, reverse_sequence, unique_consecutive,
+)
+from mixtrain.ops.primitive import REQUIRED, configured, primitive
+from mixtrain.ops.reduction import std_mean
+from mixtrain.ops.resize import ResizeBilinear, ResizeNearestNeighbor
+from mixtrain.ops.selection import nonzero
+from mixtrain.ops.softmax import glu
+from mixtrain.ops.statistics import bincount, renorm, searchsorted
+from mixtrain.ops.value_and_grad import stop_gradient
+from mixtrain.ops.volumes import sizes_of
+
+
+def mul_no_nan(x: Any, y: Any) -> Any:
+    """`x` * `y`, and 0 where `y` is 0."""
+    left, right = tensor("ops.MulNoNan", x), tensor("ops.MulNoNan", y)
+    return keras.ops.where(right == 0, keras.ops.zeros_like(right), keras.ops.multiply(left, right))
+
+
+def square_sum_all(input_x: Any, input_y: Any) -> tuple[Any, Any]:
+    """The sums of squares of `input_x` and of `input_y`."""
+    return tuple(  # type: ignore[return-value]
+        keras.ops.sum(keras.ops.square(tensor("ops.SquareSumAll", value))) for value in (input_x, input_y)
+    )
+
+
+def invert_permutation(input_x: Any) -> Any:
+    """Where each number lies in the permutation `input_x`; a tuple stays a tuple."""
+    if isinstance(input_x, (tuple, list)):
+        return tuple(input_x.index(place) for place in range(len(input_x)))
+    return keras.ops.cast(keras.ops.argsort(tensor("ops.InvertPermutation", input_x)), input_x.dtype)
+
+
+def population_count(input_x: Any) -> Any:
+    """How many bits of each integer of `input_x` are set; uint8.
+
+    Source: MindSpore, `mindspore.ops.population_count`.
+    """
+    x = keras.ops.cast(tensor("ops.population_count", input_x), "int32")
+    bits = sum(keras.ops.bitwise_and(keras.ops.right_shift(x, place), 1) for place in range(16))
+    return keras.ops.cast(bits, "uint8")
+
+
+def embedding_lookup(input_params: Any, input_indices: Any, offset: int) -> Any:
+    """The rows `input_indices` - `offset` of `input_params`, zeros where there is none."""
+    table = tensor("ops.EmbeddingLookup", input_params)
+    rows = keras.ops.cast(tensor("ops.EmbeddingLookup", input_indices), "int32") - int(offset)
+    inside = keras.ops.logical_and(rows >= 0, rows < table.shape[0])
+    found = keras.ops.take(table, keras.ops.clip(rows, 0, table.shape[0] - 1), axis=0)
+    inside = keras.ops.reshape(inside, (*rows.shape, *(1,) * (rank_of(table) - 1)))
+    return keras.ops.where(inside, found, keras.ops.zeros_like(found))
+
+
+def deepcopy(input_x: Any) -> Any:
+    """A Tensor of its own with the values of `input_x`. Source: MindSpore, `mindspore.ops.deepcopy`."""
+    return backend.snapshot(input_x) if isinstance(input_x, keras.Variable) else tensor("ops.deepcopy", input_x)
+
+
+def bounding_box_encode(anchor_box: Any, groundtruth_box: Any, means: Any, stds: Any) -> Any:
+    """`BoundingBoxEncode` of `anchor_box` and `groundtruth_box` with `means` and `stds`.
+
+    Source: MindSpore, `mindspore.ops.bounding_box_encode`.
+    """
+    return BoundingBoxEncode(tuple(means), tuple(stds))(anchor_box, groundtruth_box)
+
+
+def bounding_box_decode(
+    anchor_box: Any, deltas: Any, max_shape: Any, means: Any, stds: Any, wh_ratio_clip: float = 0.016
+) -> Any:
+    """`BoundingBoxDecode` of `anchor_box` and `deltas`, inside `max_shape`, with `means`, `stds`, `wh_ratio_clip`.
+
+    Source: MindSpore, `mindspore.ops.bounding_box_decode`.
+    """
+    return BoundingBoxDecode(
+        max_shape=tuple(max_shape), means=tuple(means), stds=tuple(stds), wh_ratio_clip=wh_ratio_clip
+    )(anchor_box, deltas)
+
+
+def check_valid(bboxes: Any, img_metas: Any) -> Any:
+    """Whether each of `bboxes` lies in the image of `img_metas`. Source: MindSpore, `mindspore.ops.check_valid`."""
+    return CheckValid()(bboxes, img_metas)
+
+
+def _window(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda length, **settings: function(length, **settings)
+
+
+def _cumulative(x: Any, axis: int, *, exclusive: bool, reverse: bool) -> Any:
+    return running(cumprod, 1, x, axis, exclusive, reverse)
+
+
+def running(function: Callable[..., Any], neutral: int, x: Any, axis: int, exclusive: bool, backward: bool) -> Any:
+    """Return running sums or products, without the element itself where `exclusive`, from the end where `backward`."""
+    value = tensor("ops.CumProd", x)
+    axis = int(axis) % rank_of(value)
+    turned = reverse(value, [axis]) if backward else value
+    found = function(turned, axis)
+    if exclusive:
+        widths = [(1, 0) if place == axis else (0, 0) for place in range(rank_of(value))]
+        cut = tuple(slice(0, -1) if place == axis else slice(None) for place in range(rank_of(value)))
+        found = keras.ops.pad(found[cut], widths, constant_values=neutral)
+    return reverse(found, [axis]) if backward else found
+
+
+def _reduce_std(x: Any, *, axis: Any, unbiased: bool, keep_dims: bool) -> Any:
+    spread, mean = std_mean(x, axis if axis != () else None, unbiased, keep_dims)
+    return spread, mean
+
+
+def _index_add(x: Any, indices: Any, y: Any, *, axis: int, use_lock: bool, check_index_bound: bool) -> Any:
+    found = index_add(x, indices, y, axis)
+    if isinstance(x, keras.Variable):
+        x.assign(found)
+    return found
+
+
+def _index_put(x1: Any, x2: Any, indices: Any, *, accumulate: int) -> Any:
+    value, places = tensor("ops.IndexPut", x1), [keras.ops.cast(one, "int32") for one in indices]
+    spots = keras.ops.stack(places, axis=-1)
+    given = keras.ops.broadcast_to(
+        keras.ops.cast(tensor("ops.IndexPut", x2), value.dtype), (*spots.shape[:-1], *value.shape[spots.shape[-1] :])
+    )
+    if not accumulate:
+        return keras.ops.scatter_update(value, spots, given)
+    return value + keras.ops.cast(keras.ops.scatter(spots, given, tuple(value.shape)), value.dtype)
+
+
+def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, v, *, indices: function(x, v, indices)
+
+
+def inplace_index_add(var: Any, indices: Any, updates: Any, axis: int) -> Any:
+    """`var` with `updates` added at the places `indices` of `axis`.
+
+    Source: MindSpore, `mindspore.ops.inplace_index_add`.
+    """
+    found = index_add(var, indices, updates, axis)
+    if isinstance(var, keras.Variable):
+        var.assign(found)
+    return found
+
+
+def _batch_norm(
+    x: Any, scale: Any, bias: Any, mean: Any, variance: Any, *, is_training: bool, epsilon: float, momentum: float,
+    data_format: str,
+) -> tuple[Any, ...]:
+    found = batch_norm(x, mean, variance, scale, bias, is_training, momentum, epsilon)
+    return (found, *(tensor("BatchNorm", one) for one in (scale, bias, mean, variance)))
+
+
+def _bounds(side: str) -> Callable[..., Any]:
+    return lambda sorted_x, values, *, out_type: searchsorted(
+        sorted_x, values, side=side, out_int32=out_type == int32
+    )
+
+
+def _resized(kind: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, size, **settings: kind(tuple(sizes_of("Resize", "size", size, 2)), **settings)(x)
+
+
+Addcdiv: Final = primitive("Addcdiv", addcdiv)
+Addcmul: Final = primitive("Addcmul", addcmul)
+Hypot: Final = primitive("Hypot", hypot)
+MulNoNan: Final = primitive("MulNoNan", mul_no_nan)
+NonZero: Final = primitive("NonZero", nonzero)
+SquareSumAll: Final = primitive("SquareSumAll", square_sum_all)
+StopGradient: Final = primitive("StopGradient", stop_gradient)
+InvertPermutation: Final = primitive("InvertPermutation", invert_permutation)
+PopulationCount: Final = primitive("PopulationCount", population_count)
+EmbeddingLookup: Final = primitive("EmbeddingLookup", embedding_lookup)
+IndexFill: Final = primitive("IndexFill", index_fill)
+InplaceUpdateV2: Final = primitive(
+    "InplaceUpdateV2", lambda x, indices, v: inplace_update(x, v, indices)
+)
+Bincount: Final = primitive(
+    "Bincount", lambda array, size, weights: bincount(array, weights, int(size))
+)
+ParallelConcat: Final = primitive(
+    "ParallelConcat", lambda values: keras.ops.concatenate([tensor("ParallelConcat", one) for one in values], axis=0)
+)
+BatchNorm: Final = configured(
+    "BatchNorm", _batch_norm, is_training=False, epsilon=1e-5, momentum=0.1, data_format="NCHW"
+)
+BartlettWindow: Final = configured("BartlettWindow", _window(bartlett_window), periodic=True, dtype=float32)
+BlackmanWindow: Final = configured("BlackmanWindow", _window(blackman_window), periodic=True, dtype=float32)
+HammingWindow: Final = configured(
+    "HammingWindow", lambda length, *, periodic, alpha, beta, dtype: hamming_window(
+        length, periodic, alpha, beta, dtype=dtype
+    ), periodic=True, alpha=0.54, beta=0.46, dtype=float32,
+)
+ChannelShuffle: Final = configured("ChannelShuffle", lambda x, *, group: channel_shuffle(x, group), group=REQUIRED)
+CumProd: Final = configured("CumProd", _cumulative, exclusive=False, reverse=False)
+GLU: Final = configured("GLU", glu, axis=-1)
+IndexAdd: Final = configured("IndexAdd", _index_add, axis=REQUIRED, use_lock=True, check_index_bound=True)
+IndexPut: Final = configured("IndexPut", _index_put, accumulate=0)
+InplaceAdd: Final = configured("InplaceAdd", _in_place(inplace_add), indices=REQUIRED)
+InplaceSub: Final = configured("InplaceSub", _in_place(inplace_sub), indices=REQUIRED)
+InplaceIndexAdd: Final = configured("InplaceIndexAdd", inplace_index_add, axis=REQUIRED)
+IsClose: Final = configured("IsClose", isclose, rtol=1e-05, atol=1e-08, equal_nan=True)
+LogSpace: Final = configured("LogSpace", logspace, steps=10, base=10, dtype=float32)
+LowerBound: Final = configured("LowerBound", _bounds("left"), out_type=int32)
+UpperBound: Final = configured("UpperBound", _bounds("right"), out_type=int32)
+ReduceStd: Final = configured("ReduceStd", _reduce_std, axis=(), unbiased=True, keep_dims=False)
+Renorm: Final = configured(
+    "Renorm", lambda x, *, p, dim, maxnorm: renorm(as_floats("ops.Renorm", x), p, dim, maxnorm), p=REQUIRED,
+    dim=REQUIRED, maxnorm=REQUIRED,
+)
+ResizeBilinearV2: Final = configured(
+    "ResizeBilinearV2", _resized(ResizeBilinear), align_corners=False, half_pixel_centers=False
+)
+ResizeNearestNeighborV2: Final = configured(
+    "ResizeNearestNeighborV2", _resized(ResizeNearestNeighbor), align_corners=False, half_pixel_centers=False
+)
+ReverseSequence: Final = configured("ReverseSequence", reverse_sequence, seq_dim=REQUIRED, batch_dim=0)
+TrilIndices: Final = configured(
+    "TrilIndices", lambda *, row, col, offset, dtype: tril_indices(row, col, offset, dtype=dtype), row=REQUIRED,
+    col=REQUIRED, offset=0, dtype=int32,
+)
+TriuIndices: Final = configured(
+    "TriuIndices", lambda *, row, col, offset, dtype: triu_indices(row, col, offset, dtype=dtype), row=REQUIRED,
+    col=REQUIRED, offset=0, dtype=int32,
+)
+UniqueConsecutive: Final = configured(
+    "UniqueConsecutive", lambda x, *, return_idx, return_counts, axis: unique_consecutive(
+        x, return_idx, return_counts, axis
+    ), return_idx=False, return_counts=False, axis=None,
+)
+DataFormatDimMap: Final = configured(
+    "DataFormatDimMap", lambda x, *, src_format, dst_format: keras.ops.take(
+        keras.ops.convert_to_tensor([dst_format.index(one) for one in src_format], dtype="int32"), x, axis=0
+    ), src_format="NHWC", dst_format="NCHW",
+)

@@ -1,0 +1,67 @@
+"""Cells that few networks use have the reference's outputs; copies of Cells are Cells of their own."""
+
+from __future__ import annotations
+
+import copy
+import pathlib
+
+import numpy as np
+
+import mixtrain as ms
+from mixtrain import nn
+from tests.nn import rare_cases
+
+KNOWN = dict(np.load(pathlib.Path(__file__).parents[1] / "data" / "rare_nn_reference.npz"))
+
+
+def test_outputs_are_the_reference_s() -> None:
+    tensors = {name: ms.Tensor(array) for name, array in rare_cases.arrays().items()}
+    compared, wrong = 0, []
+    for expression, inputs in rare_cases.CASES:
+        known = [KNOWN[key] for key in KNOWN if key.rpartition("#")[0] == f"{expression}{inputs}"]
+        if not known:
+            continue
+        found = rare_cases.settle(eval(expression), ms.Tensor)(*(tensors[name] for name in inputs))
+        outputs = [output.asnumpy() for output in (found if isinstance(found, tuple) else (found,))]
+        compared += 1
+        if len(outputs) != len(known) or not all(
+            one.shape == other.shape and np.allclose(one, other, rtol=1e-5, atol=1e-5)
+            for one, other in zip(outputs, known, strict=True)
+        ):
+            wrong.append(expression)
+    assert wrong == []
+    assert compared >= 25
+
+
+def test_a_copied_cell_has_parameters_and_a_seed_of_its_own() -> None:
+    layer = nn.TransformerEncoderLayer(4, 2, 8, 0.5)
+    twin = copy.deepcopy(layer)
+    assert np.array_equal(twin.dense1.weight.asnumpy(), layer.dense1.weight.asnumpy())
+    twin.dense1.weight.set_data(ms.Tensor(np.zeros((8, 4), np.float32)))
+    assert layer.dense1.weight.asnumpy().any()
+    x = ms.Tensor(np.ones((64, 4), np.float32))
+    masks = [one.dropout.set_train()(x).asnumpy() for one in (layer, twin)]
+    assert not np.array_equal(*masks)
+
+
+def test_cells_by_name() -> None:
+    cells = nn.CellDict({"one": nn.Dense(2, 3), "two": nn.ReLU()})
+    assert [name for name in cells] == list(cells.keys()) == ["one", "two"]
+    assert len(cells["one"].trainable_params()) == 2
+    assert [parameter.name for parameter in cells.trainable_params()] == ["one.weight", "one.bias"]
+    assert cells.pop("two").cls_name == "ReLU" and "two" not in cells
+    cells.clear()
+    assert len(cells) == 0
+
+
+def test_windows_become_channels_window_by_window() -> None:
+    x = ms.Tensor(np.arange(32, dtype=np.float32).reshape(1, 2, 4, 4))
+    found = nn.Unfold([1, 2, 2, 1], [1, 2, 2, 1], [1, 1, 1, 1])(x).asnumpy()
+    assert found.shape == (1, 8, 2, 2)
+    assert found[0, :, 0, 0].tolist() == [0, 16, 1, 17, 4, 20, 5, 21]
+
+
+def test_the_operation_of_a_convolution_takes_another_weight() -> None:
+    layer = nn.Conv2d(2, 3, 3, 2, "pad", 1)
+    x = ms.Tensor(np.ones((1, 2, 5, 5), np.float32))
+    assert np.allclose(layer.conv2d(x, layer.weight * 2).asnumpy(), 2 * layer(x).asnumpy(), atol=1e-6)

@@ -1,0 +1,108 @@
+"""Expressions of operators that few networks use; their values are compared with the reference's, as those of `cases`.
+
+In them `ms` is the library, `ops` its operations, `T` its Tensor; the other names are the tensors of `arrays`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def mixed(x: Any) -> Any:
+    """Return a function of each element and of all."""
+    return x * x * x + x.sum()
+
+
+def product(x: Any, y: Any) -> Any:
+    """Return a matrix product."""
+    return x @ y
+
+
+def arrays() -> dict[str, np.ndarray]:
+    """Return the inputs by name."""
+    rng = np.random.default_rng(11)
+
+    def floats(*shape: int) -> np.ndarray:
+        return rng.standard_normal(shape).astype(np.float32)
+
+    return {
+        "s": np.array([0.1, 0.5, 1.0, 2.5, 6.0, 7.5, 9.0, 15.0], np.float32),
+        "a": np.array([0.5, 1.5, 2.0, 4.0], np.float32), "x": np.array([0.3, 2.0, 2.5, 5.0], np.float32),
+        "m": floats(3, 4), "n": floats(3, 4), "q": floats(3, 3), "r": np.abs(floats(3, 4)) + 0.2,
+        "c": np.array([1, 0, 3], np.int64), "g": np.array([1, -1, 1], np.int32),
+        "b": np.array([[1, 0, 1, 0], [0, 1, 1, 0], [1, 1, 0, 1]], np.float32),
+        "i": np.array([[3, 0, -1, 1], [1, -1, 2, 0], [2, 1, 0, -1]], np.int32),
+        "l": floats(2, 4, 9), "d": floats(2, 4, 6, 5), "v": floats(2, 2, 4, 5, 6), "w1": floats(6, 2, 3),
+        "w3": floats(4, 2, 2, 3, 2), "o": floats(4), "t": floats(2, 2, 3), "p": floats(2, 3, 4, 2) * 0.8,
+        "k": np.array([[[0, 3], [7, 1]], [[5, 2], [4, 8]]], np.int64)[:, None].reshape(2, 1, 2, 2),
+        "u": floats(2, 1, 2, 2), "f": np.log(np.full((5, 2, 4), 0.25, np.float32)) + 0.1 * floats(5, 2, 4),
+        "y": np.array([[1, 2, 3], [3, 3, 1]], np.int32), "z": np.array([2, 5, 7, 255, 256], np.int16),
+    }
+
+
+CASES = [
+    *(f"ops.bessel_{name}(s)" for name in ("j0", "j1", "y0", "y1", "i0", "i1", "i0e", "i1e", "k0", "k1", "k0e", "k1e")),
+    "ops.igamma(a, x)", "ops.igammac(a, x)", "ops.zeta(T([2.0, 3.0, 3.5, 5.5]), x)", "ops.polygamma(T(1, ms.int64), x)",
+    "ops.Betainc()(a, x, x / 6)", "ops.BesselK0e()(s)", "ops.Igamma()(a, x)", "ops.Zeta()(x + 1.0, x)",
+    "ops.hinge_embedding_loss(m, ops.sign(n), 0.7)",
+    "ops.cosine_embedding_loss(m, n, g, 0.2)", "ops.margin_ranking_loss(m, n, ops.sign(n), 0.3, 'none')",
+    "ops.multi_margin_loss(m, c)", "ops.multi_margin_loss(m, c, 2, 2, r[0], 'sum')",
+    "ops.MultiMarginLoss(2)(m, c, r[0])", "ops.multilabel_soft_margin_loss(m, b, r, 'none')",
+    "ops.gaussian_nll_loss(m, n, r, True)", "ops.pdist(m)", "ops.pdist(m, 3.0)", "ops.cond(q)", "ops.cond(q, 'fro')",
+    "ops.conv1d(l, w1, None, 2, 'pad', 1, 1, 2)", "ops.conv1d(l, w1, pad_mode='same', groups=2)",
+    "ops.conv3d(v, w3, o, 1, 'pad', (1, 0, 1), 1)", "ops.conv3d(v, w3, pad_mode='same', stride=2)",
+    "ops.Conv3D(4, (2, 3, 2), pad_mode='pad', pad=1, stride=2)(v, w3)",
+    "ops.avg_pool1d(l, 3, 2)", "ops.avg_pool3d(v, 2, 2)", "ops.avg_pool3d(v, 2, 1, 1, count_include_pad=False)",
+    "ops.avg_pool3d(v, 3, 2, 1, True)", "ops.max_pool3d(v, 2, 2)", "ops.max_pool3d(v, 3, 2, 1)",
+    "ops.max_pool3d(v, 2, 1, 0, 1, False, True)", "ops.MaxPool3D(2, 2, 'same')(v)", "ops.AvgPool3D(2, 1, 'same')(v)",
+    "ops.lp_pool1d(ops.abs(l), 2.0, 3, 2)", "ops.lp_pool2d(ops.abs(d), 3.0, 2)",
+    "ops.adaptive_avg_pool1d(l, 3)", "ops.adaptive_max_pool1d(l, 3)", "ops.adaptive_max_pool2d(d, (3, None))",
+    "ops.adaptive_avg_pool3d(v, (2, 3, None))", "ops.adaptive_max_pool3d(v, (2, 3, 4))",
+    "ops.adaptive_max_pool2d(d, 2, True)", "ops.max_unpool2d(u, k, 2, 2, 0, (2, 1, 3, 3))",
+    "ops.unfold(d, 2, 1, 1, 2)", "ops.fold(ops.unfold(d, 2, 1, 0, 1), T([6, 5], ms.int32), 2, 1, 0, 1)",
+    "ops.Im2Col(2, 2, 1, 1)(d)", "ops.space_to_batch_nd(d, [2, 1], [[0, 0], [1, 0]])",
+    "ops.batch_to_space_nd(ops.space_to_batch_nd(d, [2, 1], [[0, 0], [1, 0]]), [2, 1], [[0, 0], [1, 0]])",
+    "ops.affine_grid(t, (2, 1, 3, 4))", "ops.affine_grid(t, (2, 1, 3, 4), True)",
+    *(f"ops.grid_sample(d, p * 1.2, '{mode}', '{outside}', {corners})"
+      for mode in ("bilinear", "nearest")
+      for outside in ("zeros", "border", "reflection") for corners in (True, False)),
+    "ops.crop_and_resize(d, r[:, [0, 1, 0, 1]] * 0.4, T([0, 1, 0], ms.int32), (3, 2))", "ops.lrn(d, 2, 1.0, 0.5, 0.7)",
+    "ops.matrix_diag_part(m, T([-1, 2], ms.int32), T(9.0))", "ops.matrix_diag_part(m, T(1, ms.int32), T(9.0))",
+    "ops.matrix_set_diag(m, n[0][:3], T(0, ms.int32))", "ops.matrix_diag(m[0])",
+    "ops.matrix_diag(m[:2], T([0, 1], ms.int32), T(4, ms.int32), T(4, ms.int32), T(5.0), align='LEFT_RIGHT')",
+    "ops.ctc_loss(f, y, T([5, 4], ms.int32), T([3, 2], ms.int32), 0, 'none')[0]",
+    "ops.ctc_loss(f, y, T([5, 4], ms.int32), T([3, 2], ms.int32), 0, 'mean')[0]",
+    "ops.nanmedian(T([[1.0, float('nan'), 3.0], [5.0, 2.0, float('nan')]]), 1)",
+    "ops.Median(False, 1, True)(m)", "ops.Median(True)(m)[0]", "ops.padding(m[:, :1], 3)",
+    "ops.population_count(z)", "ops.InvertPermutation()((2, 0, 1))", "ops.MulNoNan()(m, b * 2)",
+    "ops.SquareSumAll()(m, n)", "ops.EmbeddingLookup()(m, T([[5, 2], [4, 7]], ms.int32), 4)",
+    "ops.BatchNorm()(m, r[0], n[0], m[1], r[1])[0]", "ops.Hypot()(m, n)",
+    "ops.IndexFill()(m, 0, T([1], ms.int32), T(2.0))",
+    "ops.InplaceAdd((0, 2))(m, n[:2])", "ops.InplaceSub(1)(m, n[:1])", "ops.CumProd(True, True)(m, 1)",
+    "ops.CumProd()(m, 0)", "ops.ReverseSequence(1)(m, T([2, 3, 4], ms.int32))", "ops.GLU(1)(m)",
+    "ops.LowerBound()(T([[1, 3, 5]], ms.int32), T([[3, 4]], ms.int32))",
+    "ops.UpperBound()(T([[1, 3, 5]], ms.int32), T([[3, 4]], ms.int32))", "ops.ReduceStd(axis=1, keep_dims=True)(m)",
+    "ops.ResizeBilinearV2()(d, (8, 9))", "ops.TrilIndices(3, 4, 1)()", "ops.TriuIndices(3, 4)()",
+    "ops.IndexPut(1)(m, n[0][:2], [T([0, 1], ms.int32), T([2, 2], ms.int32)])", "ops.ChannelShuffle(2)(d)",
+    "ops.LogSpace(4, 2)(T(0.0), T(3.0))", "ops.IsClose()(m, m + 1e-7)", "ops.Addcmul()(m, n, r, T(0.5))",
+    "ms.jacfwd(mixed)(q)", "ms.jacrev(mixed)(q)", "ms.jvp(mixed, q, n[:, :3])", "ms.vjp(mixed, q)[1](n[:, :3])",
+    "ms.jvp(product, (q, m), (q * 2, n))", "ms.jacrev(product, (0, 1))(q, m)[1]", "ms.vjp(product, q, m)[1](n)",
+]
+
+# Differentiated by the first tensor, after a sum.
+GRADIENTS = {
+    "s": [f"ops.bessel_{name}(s)" for name in ("j0", "j1", "i0", "i1", "k0e")],
+    "m": [
+        "ops.multi_margin_loss(m, c)", "ops.cosine_embedding_loss(m, n, g, 0.2)", "ops.gaussian_nll_loss(m, n, r)",
+        "ops.pdist(m)", "ops.matrix_diag_part(m, T([-1, 2], ms.int32), T(9.0))",
+    ],
+    "v": [
+        "ops.conv3d(v, w3, o, 2, 'pad', 1)", "ops.max_pool3d(v, 3, 2, 1)", "ops.avg_pool3d(v, 2, 2)",
+        "ops.adaptive_avg_pool3d(v, (2, 3, None))",
+    ],
+    "d": ["ops.unfold(d, 2, 1, 1, 2) * 2", "ops.grid_sample(d, p, 'bilinear', 'zeros', True)", "ops.lrn(d, 2)"],
+    # By the scores: the reference's gradient is right only behind a log_softmax.
+    "f": ["ops.ctc_loss(ops.log_softmax(f, 2), y, T([5, 4], ms.int32), T([3, 2], ms.int32), 0, 'mean')[0]"],
+}

@@ -1,0 +1,58 @@
+"""Operators that few networks use have the reference's values and gradients."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+import pytest
+
+import mixtrain as ms
+from mixtrain import ops
+from tests.backends import ON_TENSORFLOW
+from tests.ops import cases, rare_cases
+
+# JAX compiles each of their operations apart.
+pytestmark = [] if ON_TENSORFLOW else [pytest.mark.slow]
+KNOWN = dict(np.load(pathlib.Path(__file__).parents[1] / "data" / "rare_ops_reference.npz"))
+TENSORS = {name: ms.Tensor(array) for name, array in rare_cases.arrays().items()}
+NAMES = {"ms": ms, "ops": ops, "T": ms.Tensor, "mixed": rare_cases.mixed, "product": rare_cases.product, **TENSORS}
+
+
+def differs(found: np.ndarray, known: np.ndarray) -> bool:
+    if found.shape != known.shape:
+        return True
+    # Without float64, series of Bessel functions lose the last digits.
+    tolerance = 1e-5 if ms.Tensor(1.0, ms.float64).dtype == ms.float64 else 3e-4
+    return not np.allclose(found, known, rtol=tolerance, atol=tolerance, equal_nan=True)
+
+
+def test_values_are_the_reference_s() -> None:
+    compared, wrong = 0, []
+    for expression in rare_cases.CASES:
+        known = [KNOWN[key] for key in KNOWN if key.rpartition("#")[0] == expression and not key.endswith("gradient")]
+        if not known:
+            continue
+        found = cases.parts(eval(expression, dict(NAMES)))
+        compared += 1
+        if len(found) != len(known) or any(differs(*pair) for pair in zip(found, known, strict=True)):
+            wrong.append(expression)
+    assert wrong == []
+    assert compared > 100
+
+
+def test_gradients_are_the_reference_s() -> None:
+    compared, wrong = 0, []
+    for name, expressions in rare_cases.GRADIENTS.items():
+        for expression in expressions:
+            known = KNOWN.get(f"{expression}#gradient")
+            if known is None:
+                continue
+            gradient = ms.grad(
+                lambda x, e=expression, n=name: eval(e, {**NAMES, n: x}).sum()  # noqa: B023
+            )(TENSORS[name])
+            compared += 1
+            if differs(np.asarray(gradient.asnumpy()), known):
+                wrong.append(expression)
+    assert wrong == []
+    assert compared >= 15
