@@ -1,8 +1,9 @@
 """Random small networks in names that MindSpore and mixtrain both have: made, trained for five steps, summed up.
 
 A number decides everything: layers, padding, strides, groups, the loss, the optimizer with its groups, decay and
-schedule, the data and the first weights. Left out is what MindSpore 2.10 remembers of the network before when it runs
-several in one process: the divisor of BCEWithLogitsLoss's mean, and whether Momentum is Nesterov's.
+schedule, the data and the first weights. Left out are BCEWithLogitsLoss, whose gradients in MindSpore 2.10 came out
+scaled by other factors in a process that had run other networks before, and Nesterov's Momentum, which came out there as
+plain Momentum.
 """
 
 from __future__ import annotations
