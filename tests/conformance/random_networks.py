@@ -2,8 +2,8 @@
 
 A number decides everything: layers, padding, strides, groups, the loss, the optimizer with its groups, decay and
 schedule, the data and the first weights. Left out are BCEWithLogitsLoss, whose gradients in MindSpore 2.10 came out
-scaled by other factors in a process that had run other networks before, and Nesterov's Momentum, which came out there as
-plain Momentum.
+scaled by other factors in a process that had run other networks before, and Nesterov's Momentum, which came out as
+plain Momentum there.
 """
 
 from __future__ import annotations
@@ -127,7 +127,8 @@ def _optimizer(choices: Choices, nn: Any, parameters: list[Any]) -> Any:
     if kind == "Momentum":
         return nn.Momentum(given, rate, 0.9, weight_decay=decay)
     if kind == "RMSProp":
-        return nn.RMSProp(given, rate, momentum=0.5, epsilon=1e-3, weight_decay=decay)
+        # With a larger epsilon MindSpore's vectorized kernel leaves the formula: it is not under the root there.
+        return nn.RMSProp(given, rate, momentum=0.5, weight_decay=decay)
     if kind == "Adagrad":
         return nn.Adagrad(given, learning_rate=rate, weight_decay=decay)
     # Adam's step is a sign where gradients are of the size of eps, so that rounding decided it.

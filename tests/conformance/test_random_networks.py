@@ -15,28 +15,29 @@ _DATA = np.load(pathlib.Path(__file__).parents[1] / "data" / "random_networks_re
 _PARTS = np.split(_DATA["values"], _DATA["starts"][1:-1])
 KNOWN = dict(zip(map(str, _DATA["names"]), _PARTS, strict=True))
 NUMBERS = sorted({int(name.partition("/")[0]) for name in KNOWN})
-# Nearly all agree within the first; RMSProp's quotients, and sums that cancel, multiply rounding.
-RELATIVE, FARTHEST = 1e-5, 2e-4
+# Gradients of 12 of them are up to 6e-5 apart: MindSpore's tanh and its like are 1e-6 from the exact values, and sums
+# of gradients through a normalization cancel. All else agrees within the first.
+RELATIVE, OF_GRADIENTS = 1e-5, 1e-4
 
 
-def distance(number: int) -> float:
+def distances(number: int) -> dict[str, float]:
     """Return how far a network is from what is known, relative to the sizes of its arrays."""
-    found, farthest = random_networks.run(number, ms, nn), 0.0
-    for what, values in found.items():
+    apart = {}
+    for what, values in random_networks.run(number, ms, nn).items():
         known = KNOWN[f"{number}/{what}"].reshape(values.shape)
         by_array = what in ("gradients", "weights")
-        size, apart = (np.abs(one).max(axis=-1 if by_array else None) for one in (known, values - known))
+        size, error = (np.abs(one).max(axis=-1 if by_array else None) for one in (known, values - known))
         # A gradient that is nothing but rounding is measured by the largest of the network's.
         least = 1e-2 * np.abs(known).max() if what == "gradients" else 1e-6
-        farthest = max(farthest, float(np.max(apart / np.maximum(size, least))))
-    return farthest
+        apart[what] = float(np.max(error / np.maximum(size, least)))
+    return apart
 
 
 def check(numbers: list[int]) -> None:
     ms.set_context(mode=ms.PYNATIVE_MODE)
-    distances = {number: distance(number) for number in numbers}
-    assert {number: far for number, far in distances.items() if not far <= FARTHEST} == {}
-    assert sum(far <= RELATIVE for far in distances.values()) >= 0.85 * len(numbers), distances
+    for number in numbers:
+        for what, apart in distances(number).items():
+            assert apart <= (OF_GRADIENTS if what == "gradients" else RELATIVE), (number, what)
 
 
 def test_there_are_enough_of_them() -> None:
