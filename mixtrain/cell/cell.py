@@ -86,10 +86,10 @@ class Cell(CellState, CellHooks, CellSetup):
         for value in vars(self).values():
             if isinstance(value, keras.random.SeedGenerator):
                 memo[id(value)] = keras.random.SeedGenerator(seed=next_seed())
-        twin = type(self).__new__(type(self))
-        memo[id(self)] = twin
-        vars(twin).update(copy.deepcopy(vars(self), memo))
-        return twin
+        copied = type(self).__new__(type(self))
+        memo[id(self)] = copied
+        vars(copied).update(copy.deepcopy(vars(self), memo))
+        return copied
 
     # ---- computation ------------------------------------------------------------------------------------------
     def construct(self, *args: Any, **kwargs: Any) -> Any:

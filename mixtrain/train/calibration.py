@@ -12,7 +12,6 @@ from mixtrain import backend, checks
 from mixtrain.loss_scale.manager import DynamicLossScaleManager
 from mixtrain.step.train_cell import TrainOneStepWithLossScaleCell
 from mixtrain.train.diagnosis import OverflowDiagnosis
-from mixtrain.train.feed import Feed
 from mixtrain.train.model import Model
 from mixtrain.train.stepper import Batch, Stepper
 
@@ -53,17 +52,13 @@ def calibrate_loss_scale(model: Model, dataset: Any, steps: int = 8) -> DynamicL
     checks.instance(_WHERE, "model", model, Model, "calibrate_loss_scale(mixtrain.Model(...), dataset)")
     checks.integer(_WHERE, "steps", steps, at_least=1, example=8)
     networks = model._networks
-    networks.check_trains(_WHERE)
-    feed = Feed(dataset, _WHERE)
-    with model._use.of(_WHERE):
-        model._make_ready(_WHERE, feed)
+    with model._ready_for(_WHERE, dataset) as feed:
         train = networks.train_network
         if not isinstance(train, TrainOneStepWithLossScaleCell):
             raise checks.fail_value(
                 _WHERE, "the model must have loss scaling that skips", model.loss_scale_manager,
                 "Model(..., loss_scale_manager=DynamicLossScaleManager())",
             )
-        model._compiled.train_mode.set(True)
         before = backend.to_numpy(train.scale_sense).copy()
         largest = _LARGEST
         try:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import keras
@@ -361,6 +362,16 @@ class Model(KerasCalls):
         first = feed.first()
         check_columns(where, self._networks, len(first), training=True, in_keras_style=in_keras_style)
         self._networks.build(*network_inputs(self._networks, first, training=True))
+
+    @contextlib.contextmanager
+    def _ready_for(self, where: str, dataset: Any) -> Iterator[Feed]:
+        """Hold the networks ready to train on a dataset, for what tries steps and undoes them; yield its feed."""
+        self._networks.check_trains(where)
+        feed = Feed(dataset, where)
+        with self._use.of(where):
+            self._make_ready(where, feed)
+            self._compiled.train_mode.set(True)
+            yield feed
 
     # ---- evaluation and prediction ------------------------------------------------------------------------------
     def eval(self, valid_dataset: Any, callbacks: Any = None, dataset_sink_mode: bool = False) -> dict[str, Any]:

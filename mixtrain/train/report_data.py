@@ -22,7 +22,7 @@ from mixtrain.train.run_context import RunContext
 _COLUMNS: Final = ("path", "layer", "rule", "compute_dtype", "parameter_dtype", "output_dtype")
 _MANY_SKIPPED: Final = 0.1
 # Of a longer run the first epochs are dropped, so that memory stays flat.
-_MOST_STEPS: Final = 1_000_000
+_MAX_STEPS: Final = 1_000_000
 
 
 class LastRun(Callback):
@@ -48,7 +48,7 @@ class LastRun(Callback):
         """Keep the epoch's steps."""
         self._epochs.append(run_context.original_args().epoch_results.compacted())
         self._count += len(self._epochs[-1])
-        while self._count - len(self._epochs[0]) >= _MOST_STEPS:
+        while self._count - len(self._epochs[0]) >= _MAX_STEPS:
             self._count -= len(self._epochs.popleft())
 
     @property

@@ -125,11 +125,7 @@ def suggest_rules(model: Model, dataset: Any, tolerance: float = 0.1, steps: int
     if not isinstance(tolerance, (int, float)) or not tolerance > 0:
         raise checks.fail_value(_WHERE, "tolerance must be above 0", tolerance, "tolerance=0.1")
     networks = model._networks
-    networks.check_trains(_WHERE)
-    feed = Feed(dataset, _WHERE)
-    with model._use.of(_WHERE):
-        model._make_ready(_WHERE, feed)
-        model._compiled.train_mode.set(True)
+    with model._ready_for(_WHERE, dataset) as feed:
         search = _Search(networks, feed.first())
         paths = search.smallest(tolerance)
         compared = [(0, 0.0)] * 2

@@ -18,7 +18,6 @@ from mixtrain.precision.apply import under_plan
 from mixtrain.precision.levels import AmpLevel
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.precision.planner import plan_precision
-from mixtrain.train.feed import Feed
 from mixtrain.train.model import Model
 from mixtrain.train.stepper import Batch, Stepper
 from mixtrain.train.suggestion import all_put_back, batches_around
@@ -111,12 +110,7 @@ def tune(model: Model, dataset: Any, tolerance: float = 0.1, steps: int = 10, *,
     checks.integer(_WHERE, "steps", steps, at_least=1, example=10)
     if not isinstance(tolerance, (int, float)) or not tolerance > 0:
         raise checks.fail_value(_WHERE, "tolerance must be above 0", tolerance, "tolerance=0.1")
-    networks = model._networks
-    networks.check_trains(_WHERE)
-    feed = Feed(dataset, _WHERE)
-    with model._use.of(_WHERE):
-        model._make_ready(_WHERE, feed)
-        model._compiled.train_mode.set(True)
+    with model._ready_for(_WHERE, dataset) as feed:
         found = _measured(model, list(itertools.islice(batches_around(feed), steps)))
     allowed = [one for one in found if one.error <= tolerance] or found[:1]
     device = backend.describe_device()

@@ -53,11 +53,23 @@ def layers_of(network: Any) -> list[Any]:
     return [layer for layer in found if all(layer is not copied for copied in copies)]
 
 
+def _set_by_compile() -> set[str]:
+    """Return the names of the attributes that `keras.Model.compile` makes."""
+    network = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    before = set(vars(network))
+    network.compile("sgd", "mse")
+    return set(vars(network)) - before
+
+
+# Of a network that a Model has trained these stay; of a layer the others come with a call.
+NO_PLAN_S = _set_by_compile() | {"_call_context_args", "losses"}
+
+
 def state_of(network: Any) -> list[tuple[Any, ...]]:
     """Return what a plan may change: each layer's policy, and the names of its attributes."""
     operations = [found for layer in layers_of(network) for found in getattr(layer, "operations", ())]
     return [
-        (id(found), getattr(found, "dtype_policy", None), set(vars(found)) - {"_call_context_args", "losses"})
+        (id(found), getattr(found, "dtype_policy", None), set(vars(found)) - NO_PLAN_S)
         for found in (*layers_of(network), *operations)
     ]
 

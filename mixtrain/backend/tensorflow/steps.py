@@ -232,7 +232,7 @@ class _Steps:
 
     def _until(self, iterator: Any, count: int, last: Callable[[Row], Any]) -> tuple[Row, Row]:
         if self._loop_until is None:
-            # Not an argument: each method object would be traced anew.
+            # Not an argument: each method object would be retraced.
             self._loop_until = graph_function(functools.partial(self._stream_until, last))
         with _naming_labels():
             return self._loop_until(iterator, tf.constant(count))  # type: ignore[no-any-return]
