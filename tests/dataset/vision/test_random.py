@@ -123,6 +123,7 @@ def test_erasing_replaces_a_part_of_the_wanted_area():
     ],
 )
 def test_results_vary_and_keep_dtype_and_size(transform, changed):
+    set_seed(0)
     made = draws(transform, 12)
     assert (made.dtype, made.shape) == (np.uint8, (12, 10, 12, 3))
     assert (len({image.tobytes() for image in made}) > 1) is changed
