@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import concurrent.futures
 import functools
+import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -18,7 +19,8 @@ def read_ahead(dataset: keras.utils.PyDataset, indexes: Iterable[int]) -> Iterat
     """Yield some batches in order, up to ``max_queue_size`` of them read before they are asked for.
 
     With ``workers`` above 1 they are read by so many threads, with ``use_multiprocessing`` by processes, which
-    `multiprocessing` starts in its own default way, as under Keras.
+    `multiprocessing` starts in its own default way, as under Keras. Where that is a fork, and JAX runs, they are read
+    by threads: a fork of a process with JAX's threads may hang.
 
     Args:
         dataset: The dataset.
@@ -42,7 +44,7 @@ def read_ahead(dataset: keras.utils.PyDataset, indexes: Iterable[int]) -> Iterat
         return
     pool: concurrent.futures.Executor
     read: Callable[[int], Any]
-    if dataset.use_multiprocessing:
+    if dataset.use_multiprocessing and not _forks_beside_jax():
         pool = concurrent.futures.ProcessPoolExecutor(workers, initializer=_serve, initargs=(dataset,))
         read = _read
     else:
@@ -59,6 +61,10 @@ def read_ahead(dataset: keras.utils.PyDataset, indexes: Iterable[int]) -> Iterat
     finally:
         # Of a pass that is left early, what nobody has begun to read is not read.
         pool.shutdown(cancel_futures=True)
+
+
+def _forks_beside_jax() -> bool:
+    return keras.backend.backend() == "jax" and multiprocessing.get_start_method() == "fork"
 
 
 def _serve(dataset: Any) -> None:
