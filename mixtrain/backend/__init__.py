@@ -45,7 +45,13 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         softmax_cross_entropy,
         sparse_softmax_cross_entropy,
     )
-    from mixtrain.backend.tensorflow.device import describe_device, has_started, peak_memory, tf32_products
+    from mixtrain.backend.tensorflow.device import (
+        can_fork,
+        describe_device,
+        has_started,
+        peak_memory,
+        tf32_products,
+    )
     from mixtrain.backend.tensorflow.export import write_onnx, write_saved_model
     from mixtrain.backend.tensorflow.failure import naming_layers
     from mixtrain.backend.tensorflow.gradient import (
@@ -121,7 +127,13 @@ else:
         softmax_cross_entropy,
         sparse_softmax_cross_entropy,
     )
-    from mixtrain.backend.jax.device import describe_device, has_started, peak_memory, tf32_products
+    from mixtrain.backend.jax.device import (
+        can_fork,
+        describe_device,
+        has_started,
+        peak_memory,
+        tf32_products,
+    )
     from mixtrain.backend.jax.export import write_onnx, write_saved_model
     from mixtrain.backend.jax.failure import naming_layers
     from mixtrain.backend.jax.gradient import (
@@ -215,6 +227,7 @@ __all__ = [
     "call_row",
     "branching",
     "call_with_branches",
+    "can_fork",
     "cast_keeping_layout",
     "chance",
     "choose_jit",

@@ -11,6 +11,8 @@ from typing import Any
 
 import keras
 
+from mixtrain import backend
+
 # What a process of a pool reads from.
 _dataset: Any = None
 
@@ -44,7 +46,7 @@ def read_ahead(dataset: keras.utils.PyDataset, indexes: Iterable[int]) -> Iterat
         return
     pool: concurrent.futures.Executor
     read: Callable[[int], Any]
-    if dataset.use_multiprocessing and not _forks_beside_jax():
+    if dataset.use_multiprocessing and (backend.can_fork() or multiprocessing.get_start_method() != "fork"):
         pool = concurrent.futures.ProcessPoolExecutor(workers, initializer=_serve, initargs=(dataset,))
         read = _read
     else:
@@ -61,10 +63,6 @@ def read_ahead(dataset: keras.utils.PyDataset, indexes: Iterable[int]) -> Iterat
     finally:
         # Of a pass that is left early, what nobody has begun to read is not read.
         pool.shutdown(cancel_futures=True)
-
-
-def _forks_beside_jax() -> bool:
-    return keras.backend.backend() == "jax" and multiprocessing.get_start_method() == "fork"
 
 
 def _serve(dataset: Any) -> None:

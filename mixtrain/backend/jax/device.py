@@ -49,3 +49,8 @@ def tf32_products() -> str:
     if int(capability.partition(".")[0] or 0) < 8:
         return ""
     return 'jax.config.update("jax_default_matmul_precision", "highest")'
+
+
+def can_fork() -> bool:
+    """Whether a process that is forked from this one can run Python and NumPy: beside JAX's threads it may hang."""
+    return False

@@ -48,3 +48,8 @@ def tf32_products() -> str:
     if details.get("compute_capability", (0, 0)) < (8, 0):
         return ""
     return "tf.config.experimental.enable_tensor_float_32_execution(False)"
+
+
+def can_fork() -> bool:
+    """Whether a process that is forked from this one can run Python and NumPy."""
+    return True
