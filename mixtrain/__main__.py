@@ -22,6 +22,7 @@ from mixtrain.precision.planner import plan_precision
 from mixtrain.serialization.checkpoint import Checkpoint
 from mixtrain.serialization.read import read_checkpoint
 from mixtrain.serialization.run_state import plan_facts
+from mixtrain.text_table import aligned
 
 _FORMATS: Final = ("float32", "bfloat16", "float16", "float8_e5m2", "float8_e4m3fn")
 _NUMBERS: Final = ("bits", "exponent_bits", "fraction_bits", "max", "smallest_normal", "smallest_subnormal", "epsilon")
@@ -105,7 +106,7 @@ def _formats(given: argparse.Namespace) -> tuple[Any, str]:
     rows = {name: {key: getattr(float_format(name), key) for key in _NUMBERS} for name in _FORMATS}
     cells = [["format", *(key.replace("_", " ") for key in _NUMBERS)]]
     cells += [[name, *(f"{value:.6g}" for value in row.values())] for name, row in rows.items()]
-    return rows, _aligned(cells)
+    return rows, "\n".join(aligned(cells))
 
 
 def _inspect(given: argparse.Namespace) -> tuple[Any, str]:
@@ -117,7 +118,7 @@ def _inspect(given: argparse.Namespace) -> tuple[Any, str]:
     cells += [[name, value["dtype"], str(tuple(value.get("shape", ())))] for name, value in values.items()]
     lines = [f"{given.file}: {len(values)} values, {total:,} numbers"]
     lines += [f"{name}: {value}" for name, value in facts.items()]
-    return {"file": given.file, "values": values, "run": facts}, "\n".join([*lines, _aligned(cells)])
+    return {"file": given.file, "values": values, "run": facts}, "\n".join([*lines, *aligned(cells)])
 
 
 def _report(given: argparse.Namespace) -> tuple[Any, str]:
@@ -145,13 +146,6 @@ def _facts(checkpoint: Checkpoint) -> dict[str, Any]:
     found = {name: facts[name] for name in ("epoch", "step", "batch_num") if name in facts}
     plan = facts.get("plan")
     return found | ({"level": plan["level"], "half": plan["half"]} if plan else {})
-
-
-def _aligned(cells: Sequence[Sequence[str]]) -> str:
-    """Return rows of text as aligned columns."""
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in cells)
-    return "\n".join(line.rstrip() for line in lines)
 
 
 if __name__ == "__main__":

@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import keras
 import numpy as np
 
 from mixtrain import backend
-from mixtrain.diagnostics.non_finite import Backward, watched
+from mixtrain.diagnostics.non_finite import Backward
+
+# By what the loss scale is divided where it is too large.
+_SMALLER: Final = 16.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,15 +45,27 @@ class Pass:
 def run_pass(network: Any, loss_of: Callable[..., Any], batch: Sequence[Any], loss_scale: float) -> Pass:
     """Run a batch forward and backward, and keep the numbers; what the forward pass writes is put back."""
 
-    def run() -> Any:
-        return loss_of(*batch)
-
-    calls, _ = watched(network, run)
-    gradients = Backward(network, run, calls).at(loss_scale)
+    backward = Backward.of(network, lambda: loss_of(*batch))
+    gradients = backward.at(loss_scale)
     return Pass(
-        [(call.path, _arrays(call.inputs), _arrays(call.outputs)) for call in calls],
+        [(call.path, _arrays(call.inputs), _arrays(call.outputs)) for call in backward.calls],
         {path: [value / loss_scale for value in _arrays(group)] for path, group in gradients.of_parameters.items()},
     )
+
+
+def run_pass_in_range(
+    network: Any, loss_of: Callable[..., Any], batch: Sequence[Any], loss_scale: float
+) -> tuple[Pass, float]:
+    """Run a pass at a loss scale or, where gradients overflow at it though the forward pass does not, at a smaller one.
+
+    Returns:
+        The pass, and its loss scale.
+    """
+    found = run_pass(network, loss_of, batch, loss_scale)
+    while not found.finite and found.first_non_finite() == math.inf and loss_scale > 1:
+        loss_scale = max(loss_scale / _SMALLER, 1.0)
+        found = run_pass(network, loss_of, batch, loss_scale)
+    return found, loss_scale
 
 
 def _arrays(values: Sequence[Any]) -> list[np.ndarray]:

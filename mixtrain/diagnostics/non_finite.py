@@ -244,6 +244,11 @@ class Backward:
         self.calls = calls
         self._owned = _parameters_by_path(network)
 
+    @classmethod
+    def of(cls, network: Any, run: Callable[[], Any]) -> Backward:
+        """Run a network forward, and return what takes gradients of the calls that were seen."""
+        return cls(network, run, watched(network, run)[0])
+
     def at(self, loss_scale: float) -> LayerGradients:
         """Run forward and backward."""
         taps = [[keras.ops.zeros_like(value) for value in call.outputs] for call in self.calls]

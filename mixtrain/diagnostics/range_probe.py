@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from mixtrain import backend
-from mixtrain.diagnostics.non_finite import Backward, watched
+from mixtrain.diagnostics.non_finite import Backward
 from mixtrain.diagnostics.ranges import Kind, class_counts
 
 
@@ -28,8 +28,8 @@ def measured_ranges(
         ``(classes, largest, names)``: of each tensor the counts of `class_counts`, the largest magnitude, and its kind
         and path. What the forward pass writes is put back.
     """
-    calls, _ = watched(network, lambda: loss_of(*batch))
-    gradients = Backward(network, lambda: loss_of(*batch), calls).at(loss_scale)
+    backward = Backward.of(network, lambda: loss_of(*batch))
+    calls, gradients = backward.calls, backward.at(loss_scale)
     found: list[tuple[Kind, str, Any]] = []
     for call in calls:
         found += [("activation", call.path, value) for value in call.outputs]

@@ -16,6 +16,7 @@ import numpy as np
 
 from mixtrain import backend
 from mixtrain.dtype import float_format
+from mixtrain.text_table import aligned
 
 Kind = Literal["activation", "gradient", "parameter"]
 FORMATS: Final = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
@@ -253,8 +254,7 @@ class RangeRecords(Sequence[TensorRanges]):
                 shares += [f"{part / max(row.size, 1):.1%}" for part in
                            (counts.flushed, counts.subnormal, counts.overflow)]
             cells.append((row.kind, row.path or "(network)", f"{row.largest:.2g}", *shares))
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in cells)
+        return "\n".join(aligned(cells))
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write one line for each tensor: its size, its largest magnitude, and counts and headroom for each format."""

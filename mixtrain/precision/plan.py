@@ -10,6 +10,7 @@ from typing import Any, Final
 from mixtrain import backend, checks
 from mixtrain.dtype import DType, float32
 from mixtrain.precision.cast import CastRule
+from mixtrain.text_table import aligned
 
 _PLANNED: Final = "_mixtrain_planned_rule"
 _LISTS: Final = ("white_list", "black_list")
@@ -117,9 +118,7 @@ def _as_table(plan: PrecisionPlan) -> str:
         )
         for row in plan.rows
     ]
-    widths = [max(len(cells[column]) for cells in (_HEAD, *rows)) for column in range(len(_HEAD))]
-    lines = ["  ".join(text.ljust(width) for text, width in zip(cells, widths, strict=True)).rstrip()
-             for cells in (_HEAD, *rows)]
+    lines = aligned([_HEAD, *rows])
     rule = "-" * max(len(line) for line in lines)
     count = {dtype: sum(row.compute_dtype == dtype for row in plan.rows) for dtype in sorted(plan.compute_dtypes())}
     total = ", ".join(f"{number} in {dtype.name}" for dtype, number in count.items())

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from typing import Any, Final
 
 from mixtrain.diagnostics.non_finite import Finding, find_non_finite
-from mixtrain.precision.apply import under_plan
-from mixtrain.precision.planner import plan_precision
 from mixtrain.step.train_cell import TrainOneStepWithLossScaleCell
 from mixtrain.train.networks import Networks
 
@@ -49,12 +46,7 @@ class OverflowDiagnosis:
         networks.precision.hold()
         finding = find_non_finite(
             networks.examined, networks.with_loss, batch, loss_scale, factor=factor, minimum=minimum,
-            in_float32=self._in_float32,
+            in_float32=networks.in_float32,
         )
         self._last = batch, loss_scale, finding
         return finding
-
-    def _in_float32(self) -> contextlib.AbstractContextManager[None]:
-        """Return what puts the network's level out of force; `to_float` of the user's stays."""
-        network = self._networks.network
-        return under_plan(network, plan_precision(network, "O0"))

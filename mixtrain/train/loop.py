@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from mixtrain import backend, checks, context
-from mixtrain.diagnostics.ranges import RangeRecords
 from mixtrain.loss_scale.guard import OverflowGuard
 from mixtrain.loss_scale.manager import DynamicLossScaleManager
 from mixtrain.serialization.latest import load_latest_checkpoint
@@ -301,12 +300,7 @@ class TrainingLoop:
             return call
 
         def sampled(batch: Batch) -> CallResult:
-            scale = getattr(self._train_network, "scale_sense", None)
-            loss_scale = 1.0 if scale is None else float(backend.to_numpy(scale))
-
-            def measure(values: int | None) -> tuple[float, RangeRecords]:
-                return loss_scale, self._sampler(batch, loss_scale, values)
-
+            measure = functools.partial(self._sampler, batch)
             with self._arguments._lent(cur_step_num=step, train_dataset_element=batch, measure_ranges=measure):
                 self._callbacks.on_train_sample(self._context)
             return call(batch)

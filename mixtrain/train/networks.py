@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from typing import Any
 
 import keras
 
-from mixtrain import checks
+from mixtrain import backend, checks
 from mixtrain.amp.train_network import (
     LEVEL_DEFAULT,
     check_manager,
@@ -20,6 +21,8 @@ from mixtrain.amp.train_network import (
 from mixtrain.cell.cell import Cell, KerasCell
 from mixtrain.loss_scale.manager import LossScaleManager
 from mixtrain.network.walk import is_cell
+from mixtrain.precision.apply import under_plan
+from mixtrain.precision.planner import plan_precision
 from mixtrain.step.loss_cell import WithEvalCell, WithLossCell
 from mixtrain.step.own_loss import computes_loss, refuse_overridden
 from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
@@ -195,6 +198,16 @@ class Networks:
     def scaled(self) -> bool:
         """Whether a step's three outputs are ``(loss, overflow, loss_scale)``."""
         return isinstance(self.train_network, TrainOneStepWithLossScaleCell)
+
+    @property
+    def loss_scale(self) -> float:
+        """What the next step multiplies the loss by; 1 without loss scaling."""
+        scale = getattr(self.train_network, "scale_sense", None)
+        return 1.0 if scale is None else float(backend.to_numpy(scale))
+
+    def in_float32(self) -> contextlib.AbstractContextManager[None]:
+        """Return what puts the network's level out of force while it is entered; `to_float` of the user's stays."""
+        return under_plan(self.network, plan_precision(self.network, "O0"))
 
     @property
     def host_manager(self) -> Any:

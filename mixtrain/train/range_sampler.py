@@ -9,9 +9,7 @@ from mixtrain import backend
 from mixtrain.diagnostics.range_probe import measured_ranges
 from mixtrain.diagnostics.ranges import RangeRecords, TensorRanges
 from mixtrain.dtype import float32
-from mixtrain.precision.apply import under_plan
 from mixtrain.precision.formats import compilable
-from mixtrain.precision.planner import plan_precision
 from mixtrain.train.networks import Networks
 
 
@@ -28,16 +26,16 @@ class RangeSampler:
         self._networks = networks
         self._compiled: dict[int | None, tuple[Any, Any, list[Any]]] = {}
 
-    def __call__(self, batch: Sequence[Any], loss_scale: float, most: int | None) -> RangeRecords:
-        """Return the ranges of one batch.
+    def __call__(self, batch: Sequence[Any], most: int | None) -> tuple[float, RangeRecords]:
+        """Return the loss scale of the next step, and the ranges of one batch at it.
 
         Args:
             batch: Its columns.
-            loss_scale: What the loss is multiplied by.
             most: How many values of a tensor are counted at most, evenly spaced; None for all.
         """
         networks = self._networks
         networks.precision.hold()
+        loss_scale = networks.loss_scale
         plan = networks.precision.plan
         if most not in self._compiled or self._compiled[most][0] is not plan:
             self._compiled[most] = plan, *self._program(most)
@@ -45,21 +43,20 @@ class RangeSampler:
         classes, largest = map(backend.to_numpy, run(backend.to_tensor(loss_scale), *batch))
         scales = [1.0 if kind == "activation" else loss_scale for kind, _ in names]
         rows = zip(names, classes, largest, scales, strict=True)
-        return RangeRecords(
+        return loss_scale, RangeRecords(
             TensorRanges.counted(kind, path, row, float(top), scale) for (kind, path), row, top, scale in rows
         )
 
     def _program(self, most: int | None) -> tuple[Any, list[Any]]:
-        networks, network = self._networks, self._networks.network
+        networks = self._networks
         names: list[Any] = []
 
         def measure(loss_scale: Any, *batch: Any) -> tuple[Any, Any]:
-            # The plan is out of force while this is traced: `to_float` of the user's stays.
-            with under_plan(network, plan_precision(network, "O0")):
+            with networks.in_float32():
                 classes, largest, names[:] = measured_ranges(
                     networks.examined, networks.with_loss, batch, loss_scale, most
                 )
             return classes, largest
 
-        choice = backend.choose_jit({float32}, backend.describe_device(), compilable(network), True)
+        choice = backend.choose_jit({float32}, backend.describe_device(), compilable(networks.network), True)
         return backend.compile_function(measure, choice=choice), names

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import itertools
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import keras
 
-from mixtrain import backend, checks
-from mixtrain.common.referenced_layers import referenced_variables
-from mixtrain.diagnostics.deviation import Pass, forward_errors, gradient_error, relative_error, run_pass
+from mixtrain import checks
+from mixtrain.diagnostics.deviation import (
+    Pass,
+    forward_errors,
+    gradient_error,
+    relative_error,
+    run_pass,
+    run_pass_in_range,
+)
 from mixtrain.dtype import float32
 from mixtrain.network.walk import children_of, is_cell, tree_of
-from mixtrain.precision.apply import under_plan
-from mixtrain.precision.planner import plan_precision
 from mixtrain.precision.request import requested
-from mixtrain.seed import stream_states
-from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
-from mixtrain.train.feed import Feed
 from mixtrain.train.model import Model
 from mixtrain.train.networks import Networks
 from mixtrain.train.stepper import Batch
+from mixtrain.train.trial import all_put_back, first_batches
 
 _WHERE: Final = "suggest_rules"
 # How many layers are tried for each rule, those that add most to the error first.
 _TRIED: Final = 8
 _MAX_RULES: Final = 16
-_SMALLER: Final = 16.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,16 +120,14 @@ def suggest_rules(model: Model, dataset: Any, tolerance: float = 0.1, steps: int
     """
     checks.instance(_WHERE, "model", model, Model, "suggest_rules(mixtrain.Model(...), dataset)")
     checks.integer(_WHERE, "steps", steps, at_least=0, example=50)
-    if not isinstance(tolerance, (int, float)) or not tolerance > 0:
-        raise checks.fail_value(_WHERE, "tolerance must be above 0", tolerance, "tolerance=0.1")
+    checks.number(_WHERE, "tolerance", tolerance, above=0, example=0.1)
     networks = model._networks
     with model._ready_for(_WHERE, dataset) as feed:
         search = _Search(networks, feed.first())
         paths = search.smallest(tolerance)
         compared = [(0, 0.0)] * 2
         if steps:
-            cycle = itertools.islice(batches_around(feed), steps)
-            batches = list(cycle)
+            batches = first_batches(feed, steps)
             compared = [_trained(model, batches, search.layers_at(chosen)) for chosen in ((), paths)]
         (skipped, loss), (skipped_with, loss_with) = compared
         return Suggestion(
@@ -140,44 +136,32 @@ def suggest_rules(model: Model, dataset: Any, tolerance: float = 0.1, steps: int
         )
 
 
-def batches_around(feed: Feed) -> Iterator[Batch]:
-    """Yield the batches of a dataset, pass after pass, without end."""
-    while True:
-        yield from feed.batches()
-
-
 class _Search:
     """Compares a network with float32, some of its layers kept in float32."""
 
     def __init__(self, networks: Networks, batch: Batch) -> None:
         self._networks = networks
         self._batch = batch
-        train = networks.train_network
-        scaled = isinstance(train, TrainOneStepWithLossScaleCell)
-        self._scale = float(backend.to_numpy(train.scale_sense)) if scaled else 1.0
+        self._scale = networks.loss_scale
         self._nodes = {node.path: node for node in tree_of(networks.network).walk()}
-        with under_plan(networks.network, plan_precision(networks.network, "O0")):
-            self._reference = self._run(1.0)
+        with networks.in_float32():
+            self._reference = run_pass(networks.examined, networks.with_loss, batch, 1.0)
         self._passes: dict[tuple[str, ...], Pass] = {}
-
-    def _run(self, loss_scale: float) -> Pass:
-        return run_pass(self._networks.examined, self._networks.with_loss, self._batch, loss_scale)
 
     def layers_at(self, paths: Sequence[str]) -> list[Any]:
         """Return the layers at some paths."""
         return [self._nodes[path].layer for path in paths]
 
     def _pass(self, paths: tuple[str, ...]) -> Pass:
+        networks = self._networks
         if paths not in self._passes:
             with requested(self.layers_at(paths), float32):
-                self._networks.precision.enter()
-                found = self._run(self._scale)
-                # Gradients that overflow at this scale alone are the scale's matter, not a layer's.
-                while not found.finite and found.first_non_finite() == math.inf and self._scale > 1:
-                    self._scale = max(self._scale / _SMALLER, 1.0)
-                    found = self._run(self._scale)
-                self._passes[paths] = found
-            self._networks.precision.enter()
+                networks.precision.enter()
+                # Gradients that overflow at one scale alone are the scale's matter, not a layer's.
+                self._passes[paths], self._scale = run_pass_in_range(
+                    networks.examined, networks.with_loss, self._batch, self._scale
+                )
+            networks.precision.enter()
         return self._passes[paths]
 
     def error(self, paths: tuple[str, ...]) -> float:
@@ -240,27 +224,6 @@ def _trained(model: Model, batches: Sequence[Batch], layers: Sequence[Any]) -> t
         loss = float(records[-1].loss[-1])
     networks.precision.enter()
     return skipped, loss
-
-
-@contextlib.contextmanager
-def all_put_back(networks: Networks) -> Iterator[None]:
-    """Give everything that training writes its value back at the end of the block.
-
-    Args:
-        networks: What is trained.
-    """
-    train = networks.train_network
-    variables = [*referenced_variables([train]), *stream_states()]
-    if isinstance(train, TrainOneStepCell):
-        variables += [*train.weights, *train.driver.state_variables(), train.driver.counter]
-    if isinstance(train, TrainOneStepWithLossScaleCell):
-        variables += train.state.variables()
-    values = [(one, backend.to_numpy(one).copy()) for one in {id(one): one for one in variables}.values()]
-    try:
-        yield
-    finally:
-        for variable, value in values:
-            variable.assign(value)
 
 
 def _line(network: Any, path: str) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
-import math
 import time
 from collections.abc import Sequence
 from typing import Any, Final
@@ -12,15 +10,16 @@ from typing import Any, Final
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.diagnostics.deviation import gradient_error, run_pass
+from mixtrain.diagnostics.deviation import gradient_error, run_pass_in_range
 from mixtrain.dtype import DType, bfloat16, float16
 from mixtrain.precision.apply import under_plan
 from mixtrain.precision.levels import AmpLevel
 from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.precision.planner import plan_precision
+from mixtrain.text_table import aligned
 from mixtrain.train.model import Model
 from mixtrain.train.stepper import Batch, Stepper
-from mixtrain.train.suggestion import all_put_back, batches_around
+from mixtrain.train.trial import all_put_back, first_batches
 
 _WHERE: Final = "tune"
 _WARM: Final = 3
@@ -80,10 +79,8 @@ class Tuning:
             peak = "-" if one.peak_bytes is None else f"{one.peak_bytes / 2**20:.0f}"
             half = "-" if one.amp_level == "O0" else one.half.name
             cells.append((one.amp_level, half, f"{one.milliseconds:.3g}", peak, f"{one.error:.2g}"))
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
         best = f"fastest with an error of at most {self.tolerance:g} on {self.device}: Model(..., {self.best.line})"
-        return "\n".join([*lines, best])
+        return "\n".join([*aligned(cells), best])
 
 
 def tune(model: Model, dataset: Any, tolerance: float = 0.1, steps: int = 10, *, verbose: bool = True) -> Tuning:
@@ -108,15 +105,12 @@ def tune(model: Model, dataset: Any, tolerance: float = 0.1, steps: int = 10, *,
     """
     checks.instance(_WHERE, "model", model, Model, "tune(mixtrain.Model(...), dataset)")
     checks.integer(_WHERE, "steps", steps, at_least=1, example=10)
-    if not isinstance(tolerance, (int, float)) or not tolerance > 0:
-        raise checks.fail_value(_WHERE, "tolerance must be above 0", tolerance, "tolerance=0.1")
+    checks.number(_WHERE, "tolerance", tolerance, above=0, example=0.1)
     with model._ready_for(_WHERE, dataset) as feed:
-        found = _measured(model, list(itertools.islice(batches_around(feed), steps)))
+        found = _measured(model, first_batches(feed, steps))
     allowed = [one for one in found if one.error <= tolerance] or found[:1]
     device = backend.describe_device()
-    result = Tuning(
-        tuple(found), min(allowed, key=lambda one: one.milliseconds), tolerance, device.name
-    )
+    result = Tuning(tuple(found), min(allowed, key=lambda one: one.milliseconds), tolerance, device.name)
     if verbose:
         print(result, flush=True)
     return result
@@ -125,20 +119,15 @@ def tune(model: Model, dataset: Any, tolerance: float = 0.1, steps: int = 10, *,
 def _measured(model: Model, batches: Sequence[Batch]) -> list[TunedLevel]:
     networks = model._networks
     plans = [plan_precision(networks.network, level, cast_model_type=half) for level, half in _VARIANTS]
-    steppers = [
-        Stepper(networks.train_network, scaled=networks.scaled, prepare=lambda: None) for _ in plans
-    ]
+    steppers = [Stepper(networks.train_network, scaled=networks.scaled, prepare=lambda: None) for _ in plans]
     errors, peaks = [], []
     times: list[list[float]] = [[] for _ in plans]
-    scale = float(backend.to_numpy(networks.train_network.scale_sense)) if networks.scaled else 1.0
+    scale = networks.loss_scale
     reference = None
     try:
         for plan, stepper in zip(plans, steppers, strict=True):
             with under_plan(networks.network, plan), all_put_back(networks):
-                found = run_pass(networks.examined, networks.with_loss, batches[0], scale)
-                while not found.finite and found.first_non_finite() == math.inf and scale > 1:
-                    scale = max(scale / 16, 1.0)
-                    found = run_pass(networks.examined, networks.with_loss, batches[0], scale)
+                found, scale = run_pass_in_range(networks.examined, networks.with_loss, batches[0], scale)
                 reference = reference or found
                 errors.append(gradient_error(found, reference))
                 backend.peak_memory(restart=True)

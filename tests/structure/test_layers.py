@@ -15,7 +15,7 @@ TREES = {path: ast.parse(path.read_text()) for path in FILES}
 # A subpackage that is named here is a package of its own.
 LAYERS = [
     {"dtype", "errors", "checks", "context", "auto_parallel", "communication", "compat.mindspore.module_paths",
-     "compat.mindspore.refused_names", "log", "version"},
+     "compat.mindspore.refused_names", "log", "text_table", "version"},
     {"backend"},
     {"autocast", "boundary", "network", "seed"},
     {"trace_version"},

@@ -1,0 +1,16 @@
+"""Rows of text as lines of aligned columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a line for each row, every column as wide as its longest cell.
+
+    Example:
+        >>> aligned([("level", "half"), ("O2", "float16")])
+        ['level  half', 'O2     float16']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
