@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mixtrain.diagnostics.histogram_plot import plot_histogram
-from mixtrain.diagnostics.non_finite import Finding
+from mixtrain.diagnostics.finding import Finding
 from mixtrain.diagnostics.ranges import FormatCounts, RangeRecords, TensorRanges
 
 __all__ = ["Finding", "FormatCounts", "RangeRecords", "TensorRanges", "plot_histogram"]

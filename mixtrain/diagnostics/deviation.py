@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend
-from mixtrain.diagnostics.non_finite import Backward
+from mixtrain.diagnostics.layer_calls import Backward
 
 # By what the loss scale is divided where it is too large.
 _SMALLER: Final = 16.0
@@ -45,7 +45,7 @@ class Pass:
 def run_pass(network: Any, loss_of: Callable[..., Any], batch: Sequence[Any], loss_scale: float) -> Pass:
     """Run a batch forward and backward, and keep the numbers; what the forward pass writes is put back."""
 
-    backward = Backward.of(network, lambda: loss_of(*batch))
+    backward = Backward(network, lambda: loss_of(*batch))
     gradients = backward.at(loss_scale)
     return Pass(
         [(call.path, _arrays(call.inputs), _arrays(call.outputs)) for call in backward.calls],

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from mixtrain import backend
-from mixtrain.diagnostics.non_finite import Backward
+from mixtrain.diagnostics.layer_calls import Backward
 from mixtrain.diagnostics.ranges import Kind, class_counts
 
 
@@ -28,7 +28,7 @@ def measured_ranges(
         ``(classes, largest, names)``: of each tensor the counts of `class_counts`, the largest magnitude, and its kind
         and path. What the forward pass writes is put back.
     """
-    backward = Backward.of(network, lambda: loss_of(*batch))
+    backward = Backward(network, lambda: loss_of(*batch))
     calls, gradients = backward.calls, backward.at(loss_scale)
     found: list[tuple[Kind, str, Any]] = []
     for call in calls:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mixtrain import backend
-from mixtrain.diagnostics.non_finite import Finding
+from mixtrain.diagnostics.finding import Finding
 from mixtrain.errors import LossScaleExhausted
 from mixtrain.loss_scale.rule import BAD_STEP_MAX, SMALLEST_SCALE, LossScaleState
 

@@ -11,7 +11,6 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.loss_scale.manager import DynamicLossScaleManager
 from mixtrain.step.train_cell import TrainOneStepWithLossScaleCell
-from mixtrain.train.diagnosis import OverflowDiagnosis
 from mixtrain.train.model import Model
 from mixtrain.train.stepper import Batch, Stepper
 
@@ -65,7 +64,7 @@ def calibrate_loss_scale(model: Model, dataset: Any, steps: int = 8) -> DynamicL
             for batch in itertools.islice(feed.batches(), steps):
                 found = _largest_power(model._compiled.stepper, train, batch, largest)
                 if found is None:
-                    why = OverflowDiagnosis(networks)(batch, 1.0)
+                    why = model._compiled.diagnosis(batch, 1.0)
                     raise ValueError(
                         f"{_WHERE}: each batch must have finite gradients at some loss scale; one has none at scale 1. "
                         f"Found: {why}."

@@ -21,6 +21,7 @@ from mixtrain.train.columns import network_inputs
 from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, with_masks
 from mixtrain.train.feed import Feed
 from mixtrain.train.networks import Networks
+from mixtrain.train.diagnosis import OverflowDiagnosis
 from mixtrain.train.range_sampler import RangeSampler
 from mixtrain.train.stepper import Stepper
 
@@ -88,6 +89,11 @@ class CompiledNetworks:
     def range_sampler(self) -> RangeSampler:
         """What counts the values of a batch in a compiled program."""
         return RangeSampler(self._networks)
+
+    @functools.cached_property
+    def diagnosis(self) -> OverflowDiagnosis:
+        """What explains the overflow of a batch."""
+        return OverflowDiagnosis(self._networks)
 
     # ---- evaluation -------------------------------------------------------------------------------------------
     @functools.cached_property

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from mixtrain.diagnostics.non_finite import Finding, find_non_finite
-from mixtrain.step.train_cell import TrainOneStepWithLossScaleCell
+from mixtrain import backend, context
+from mixtrain.diagnostics.finding import Finding
+from mixtrain.diagnostics.non_finite import find_non_finite
+from mixtrain.diagnostics.replay import Replay
+from mixtrain.precision.formats import choose_step_jit
 from mixtrain.train.networks import Networks
 
 # What smaller scales are looked for by where the scale is constant.
 _FACTOR: Final = 2.0
+# How many batches are replayed layer by layer: compiling pays where a run has many overflows, and most have few.
+_UNCOMPILED: Final = 3
 
 
 class OverflowDiagnosis:
-    """Explains overflows of one run; asked twice of the same batch and scale, it answers from memory.
+    """Explains overflows of a Model; asked twice of the same batch and scale, it answers from memory.
 
     A skipped step leaves everything as it was, random states too, so that a second pass has the numbers of the first.
 
@@ -25,6 +30,8 @@ class OverflowDiagnosis:
     def __init__(self, networks: Networks) -> None:
         self._networks = networks
         self._last: tuple[Any, float, Finding] | None = None
+        self._replayed = 0
+        self._compiled: tuple[Any, Replay] | None = None
 
     def __call__(self, batch: Sequence[Any], loss_scale: float) -> Finding:
         """Return where numbers went wrong.
@@ -37,16 +44,31 @@ class OverflowDiagnosis:
         if last is not None and last[0] is batch and last[1] == loss_scale:
             return last[2]
         networks = self._networks
-        train = networks.train_network
         factor, minimum = _FACTOR, 1.0
-        if isinstance(train, TrainOneStepWithLossScaleCell):
-            rule = train.state.rule
+        if networks.scaled:
+            rule = networks.train_network.state.rule
             shrinking = rule.factor if rule.backoff is None else 1.0 / rule.backoff
             factor, minimum = (shrinking if shrinking > 1 else _FACTOR), rule.minimum
         networks.precision.hold()
-        finding = find_non_finite(
-            networks.examined, networks.with_loss, batch, loss_scale, factor=factor, minimum=minimum,
-            in_float32=networks.in_float32,
-        )
+        finding = find_non_finite(self._replay(), batch, loss_scale, factor=factor, minimum=minimum)
         self._last = batch, loss_scale, finding
         return finding
+
+    def forget_batch(self) -> None:
+        """Let go of the batch that was asked about last."""
+        self._last = None
+
+    def _replay(self) -> Replay:
+        networks = self._networks
+        self._replayed += 1
+        if self._replayed <= _UNCOMPILED or not context.graph_mode():
+            return self._replay_by(None)
+        plan = networks.precision.plan
+        if self._compiled is None or self._compiled[0] is not plan:
+            choice = choose_step_jit(networks.train_network)
+            self._compiled = plan, self._replay_by(lambda run: backend.compile_function(run, choice=choice))
+        return self._compiled[1]
+
+    def _replay_by(self, compiled: Callable[[Callable[..., Any]], Callable[..., Any]] | None) -> Replay:
+        networks = self._networks
+        return Replay(networks.examined, networks.with_loss, float32=networks.in_float32, compiled=compiled)

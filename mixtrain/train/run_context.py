@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NoReturn
 
 from mixtrain import boundary, checks
-from mixtrain.diagnostics.non_finite import Finding
+from mixtrain.diagnostics.finding import Finding
 from mixtrain.diagnostics.ranges import RangeRecords
 from mixtrain.train.records import StepRecords
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import keras
@@ -10,7 +11,9 @@ import pytest
 
 import mixtrain
 from mixtrain import amp, backend, nn
-from mixtrain.diagnostics.non_finite import Finding, find_non_finite
+from mixtrain.diagnostics.finding import Finding
+from mixtrain.diagnostics.non_finite import find_non_finite
+from mixtrain.diagnostics.replay import Replay
 
 LABEL = np.zeros((1, 1), np.float32)
 
@@ -29,7 +32,11 @@ def _keras_chain(*weights: float) -> Any:
 def _find(network: Any, value: Any, *, loss: Any = "mae", loss_scale: float = 1.0, label: Any = LABEL) -> Finding:
     data = np.array([[value]], np.float32)
     batch = [backend.to_tensor(data), backend.to_tensor(label)]
-    return find_non_finite(network, nn.WithLossCell(network, loss), batch, loss_scale)
+    with_loss = nn.WithLossCell(network, loss)
+    found = find_non_finite(Replay(network, with_loss), batch, loss_scale)
+    compiled = functools.partial(backend.compile_function, choice=backend.JitChoice(False, "a test"))
+    assert str(find_non_finite(Replay(network, with_loss, compiled=compiled), batch, loss_scale)) == str(found)
+    return found
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
@@ -177,7 +184,7 @@ def test_integer_columns_are_finite() -> None:
     network = nn.Dense(1, 2, weight_init="ones")
     batch = [mixtrain.Tensor([[1.0]]), mixtrain.Tensor(np.array([1], np.int32))]
     with_loss = nn.WithLossCell(network, nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean"))
-    assert find_non_finite(network, with_loss, batch, 1.0).kind == "none"
+    assert find_non_finite(Replay(network, with_loss), batch, 1.0).kind == "none"
 
 
 @pytest.mark.parametrize("norm", [lambda: nn.BatchNorm1d(2), keras.layers.BatchNormalization])
@@ -187,6 +194,6 @@ def test_the_network_is_left_as_it_was(norm: Any) -> None:
     before = [backend.to_numpy(parameter).tobytes() for parameter in network.get_parameters()]
     attributes = [set(vars(cell)) for _, cell in network.cells_and_names()]
     batch = [mixtrain.Tensor([[1.0], [2.0]]), mixtrain.Tensor([[1.0], [2.0]])]
-    assert find_non_finite(network, nn.WithLossCell(network, "mse"), batch, 1.0).kind == "none"
+    assert find_non_finite(Replay(network, nn.WithLossCell(network, "mse")), batch, 1.0).kind == "none"
     assert [backend.to_numpy(parameter).tobytes() for parameter in network.get_parameters()] == before
     assert [set(vars(cell)) for _, cell in network.cells_and_names()] == attributes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from mixtrain import backend
-from mixtrain.diagnostics.non_finite import Finding
+from mixtrain.diagnostics.finding import Finding
 from mixtrain.train.callback.callback import Callback
 from mixtrain.train.run_context import RunContext
 

@@ -1,0 +1,190 @@
+"""`Replay`: a batch run forward and backward once more, and what became of each tensor, told by a few numbers."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from mixtrain import backend
+from mixtrain.diagnostics.layer_calls import Backward, LayerCall, is_float_tensor, watched
+from mixtrain.dtype import as_dtype
+
+
+@dataclasses.dataclass(frozen=True)
+class TensorFacts:
+    """What a tensor holds.
+
+    Attributes:
+        bad: How many values are not finite.
+        size: How many it has.
+        largest: The largest magnitude; not finite where a value is not.
+        dtype: Its floating-point format.
+    """
+
+    bad: int
+    size: int
+    largest: float
+    dtype: str
+
+    @property
+    def finite(self) -> bool:
+        """Whether every value is finite."""
+        return self.bad == 0
+
+
+@dataclasses.dataclass(frozen=True)
+class CallFacts:
+    """What one call of a layer took and gave: its path, and the facts of its float tensors."""
+
+    path: str
+    inputs: list[TensorFacts]
+    outputs: list[TensorFacts]
+
+
+@dataclasses.dataclass(frozen=True)
+class PassFacts:
+    """What a pass over a batch came to.
+
+    Attributes:
+        calls: The calls of layers, in the order in which they end.
+        loss: The loss.
+        of_outputs: The gradients of each call's outputs; None where the loss does not depend on one.
+        of_parameters: The gradients of the parameters that a layer owns, by its path; likewise.
+    """
+
+    calls: list[CallFacts]
+    loss: TensorFacts
+    of_outputs: list[list[TensorFacts | None]]
+    of_parameters: dict[str, list[TensorFacts | None]]
+
+    @property
+    def gradients(self) -> list[TensorFacts]:
+        """All gradients that there are."""
+        groups = (*self.of_outputs, *self.of_parameters.values())
+        return [gradient for group in groups for gradient in group if gradient is not None]
+
+
+class Replay:
+    """Runs batches again; variables that the forward pass writes (moving statistics, random states) are put back.
+
+    Args:
+        network: The network to look into.
+        loss_of: Takes the columns of a batch, runs `network` and returns the loss.
+        float32: Puts the network into float32 for as long as it is entered; None where nothing does.
+        compiled: Compiles a function of tensors; None to run layer by layer, which is quicker for the first few
+            batches.
+    """
+
+    def __init__(
+        self,
+        network: Any,
+        loss_of: Callable[..., Any],
+        *,
+        float32: Callable[[], contextlib.AbstractContextManager[Any]] | None = None,
+        compiled: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
+    ) -> None:
+        self._network = network
+        self._loss_of = loss_of
+        self._float32 = float32
+        self._whole = _Measured(self._pass, compiled)
+        self._wide = _Measured(self._forward, compiled)
+
+    def run(self, batch: Sequence[Any], loss_scale: float) -> PassFacts:
+        """Run a batch forward and backward at a loss scale."""
+        calls, loss, of_outputs, of_parameters = self._whole(backend.to_tensor(np.float32(loss_scale)), *batch)
+        return PassFacts([CallFacts(*call) for call in calls], loss, of_outputs, of_parameters)
+
+    def in_float32(self, batch: Sequence[Any]) -> list[CallFacts] | None:
+        """Run a batch forward in float32; None where the network cannot be put there."""
+        return None if self._float32 is None else [CallFacts(*call) for call in self._wide(*batch)]
+
+    def tensors(self, batch: Sequence[Any]) -> list[LayerCall]:
+        """Run a batch forward, and return the tensors themselves."""
+        return watched(self._network, lambda: self._loss_of(*batch))[0]
+
+    def _pass(self, loss_scale: Any, *batch: Any) -> Any:
+        found = Backward(self._network, lambda: self._loss_of(*batch)).at(loss_scale)
+        return _listed(found.calls), found.loss, found.of_outputs, found.of_parameters
+
+    def _forward(self, *batch: Any) -> Any:
+        with self._float32():  # type: ignore[misc]
+            return _listed(self.tensors(batch))
+
+
+def _listed(calls: Sequence[LayerCall]) -> list[Any]:
+    return [(call.path, call.inputs, call.outputs) for call in calls]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Place:
+    """Which of the measured tensors one is, and its format."""
+
+    number: int
+    dtype: str
+
+
+class _Measured:
+    """A function whose tensors come back as facts; compiled, it returns their numbers alone."""
+
+    def __init__(
+        self, function: Callable[..., Any], compiled: Callable[[Callable[..., Any]], Callable[..., Any]] | None
+    ) -> None:
+        self._function = function
+        self._form: Any = None
+        self._compiled = None if compiled is None else compiled(self._numbers)
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Return what the function returns, `TensorFacts` in place of tensors."""
+        if self._compiled is None:
+            return _replaced(self._function(*inputs), facts_of)
+        bad, size, largest = map(backend.to_numpy, backend.call_with_branches(self._compiled, *inputs))
+
+        def facts(place: _Place) -> TensorFacts:
+            at = place.number
+            return TensorFacts(int(bad[at]), int(size[at]), float(largest[at]), place.dtype)
+
+        return _replaced(self._form, facts)
+
+    def _numbers(self, *inputs: Any) -> tuple[Any, Any, Any]:
+        """Run the function; return of each tensor the count of values that are not finite, the size, the largest."""
+        tensors: list[Any] = []
+        places: dict[int, _Place] = {}
+
+        def noted(value: Any) -> _Place:
+            # What one layer gives the next one takes.
+            if id(value) not in places:
+                places[id(value)] = _Place(len(tensors), as_dtype(value.dtype).name)
+                tensors.append(value)
+            return places[id(value)]
+
+        self._form = _replaced(self._function(*inputs), noted)
+        tensors = [backend.densified(value) for value in tensors]
+        bad = [keras.ops.sum(keras.ops.cast(~keras.ops.isfinite(value), "int32")) for value in tensors]
+        size = [keras.ops.cast(keras.ops.size(value), "int32") for value in tensors]
+        largest = [keras.ops.cast(keras.ops.max(keras.ops.abs(value), initial=0), "float32") for value in tensors]
+        return keras.ops.stack(bad), keras.ops.stack(size), keras.ops.stack(largest)
+
+
+def _replaced(value: Any, replace: Callable[[Any], Any]) -> Any:
+    """Return lists and dicts with something else in place of each tensor in them."""
+    if isinstance(value, (list, tuple)):
+        return [_replaced(one, replace) for one in value]
+    if isinstance(value, dict):
+        return {key: _replaced(one, replace) for key, one in value.items()}
+    return value if value is None or isinstance(value, str) else replace(value)
+
+
+def facts_of(value: Any) -> TensorFacts:
+    """Return what a tensor or array holds; integers are all finite."""
+    name = as_dtype(value.dtype).name
+    value = backend.densified(value)
+    if is_float_tensor(value) and name in ("float16", "bfloat16"):
+        value = keras.ops.cast(value, "float32")
+    array = backend.to_numpy(value) if backend.is_tensor(value) else np.asarray(value)
+    bad = int((~np.isfinite(array)).sum()) if array.dtype.kind == "f" else 0
+    return TensorFacts(bad, array.size, float(np.abs(array).max(initial=0)), name)
