@@ -68,7 +68,7 @@ class TrainingLoop:
         self._training = training
         self._train_network = networks.train_network
         self._mode = compiled.train_mode
-        self._diagnosis = OverflowDiagnosis(networks)
+        self._diagnosis = compiled.diagnosis
         self._sampler = compiled.range_sampler
         self._guard = make_guard(networks, self._diagnosis, bad_step_max)
         self._host_manager = networks.host_manager
@@ -148,6 +148,7 @@ class TrainingLoop:
         return history
 
     def _close(self) -> None:
+        self._diagnosis.forget_batch()
         if self._sink is not None:
             self._sink.close()
 
@@ -212,21 +213,26 @@ class TrainingLoop:
         Where no callback needs control between steps, several run together: a stop that is requested while callbacks
         are told of them takes effect after the last.
         """
-        stepper, callbacks = self._stepper, self._callbacks
-        told = callbacks.listens("on_train_step_begin") or callbacks.listens("on_train_step_end")
+        told = self._callbacks.listens("on_train_step_begin") or self._callbacks.listens("on_train_step_end")
         for group in self._groups(epoch):
-            ends = len(group) > 1 and self._ends_at_overflow
-            for part, run in until_overflow(stepper, group) if ends else [(group, stepper.several)]:
-                if len(part) == 1:
-                    yield part[0], functools.partial(self._step_call(self._step + 1), part[0]), 1
-                elif told:
-                    with contextlib.closing(step_calls(stepper, part, run, show=callbacks.look_beyond)) as calls:
-                        for batch, call in calls:
-                            yield batch, call, 1
-                else:
-                    yield part[-1], functools.partial(run_group, stepper, part, run), len(part)
+            if len(group) == 1:
+                yield group[0], functools.partial(self._step_call(self._step + 1), group[0]), 1
+            else:
+                yield from self._group_calls(group, told)
             if self._context.get_stop_requested():
                 return
+
+    def _group_calls(self, group: Sequence[Batch], told: bool) -> _Calls:
+        """Yield the calls of a group, each of a step where callbacks are told of steps."""
+        stepper = self._stepper
+        for part, run in until_overflow(stepper, group) if self._ends_at_overflow else [(group, stepper.several)]:
+            if told:
+                with contextlib.closing(step_calls(stepper, part, run, show=self._callbacks.look_beyond)) as calls:
+                    for batch, call in calls:
+                        yield batch, self._ended(call, batch), 1
+            else:
+                call = functools.partial(run_group, stepper, part, run)
+                yield part[-1], self._ended(call, part[-1]), len(part)
 
     def _groups(self, epoch: int) -> Iterator[Sequence[Batch]]:
         """Yield the batches of a pass in groups that may run together."""
@@ -313,6 +319,17 @@ class TrainingLoop:
         if self._retries:
             return functools.partial(step_with_retries, self._stepper, self._train_network.state)
         return self._stepper.step
+
+    def _ended(self, call: Callable[[], CallResult], batch: Batch) -> Callable[[], CallResult]:
+        """Return a call of steps none of which follows one that overflows; the batch is that of the last of them."""
+        if not self._retries:
+            return call
+
+        def ended() -> CallResult:
+            result = call()
+            return self._after_overflow(batch, result) if result.records.overflow[-1] else result
+
+        return ended
 
     def _after_overflow(self, batch: Batch, result: CallResult) -> CallResult:
         """Return what steps came to of which the last overflowed: it is run again where batches are retried."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import keras
-import numpy as np
 
 from mixtrain import backend
 from mixtrain.train.records import StepRecords
@@ -68,12 +67,8 @@ def _batch_bytes(batch: Batch) -> int:
 
 def until_overflow(
     stepper: Stepper, group: Sequence[Batch]
-) -> Generator[tuple[Sequence[Batch], Callable[[Sequence[Batch]], Group | None]], None, None]:
-    """Run the steps of a group so that one that overflows is a call of its own, the state as it found it.
-
-    The group runs in one call. If a step of it overflowed, everything is put back, and the steps before it run again
-    by themselves, with the numbers that they had: good steps pay for a look at the results, and a step that overflows
-    for the steps of its group.
+) -> Iterator[tuple[Sequence[Batch], Callable[[Sequence[Batch]], Group | None]]]:
+    """Run the steps of a group in calls that end at a step that overflows, whose batch is the last of a part.
 
     Args:
         stepper: Runs the steps.
@@ -84,28 +79,14 @@ def until_overflow(
         where each of its steps is still to run by itself.
     """
     while len(group) > 1:
-        found = stepper.several(group)
+        found = stepper.several(group, until_overflow=True)
         if found is None:
             break
-        overflows = np.flatnonzero(found.records.overflow)
-        if not len(overflows):
-            yield group, lambda part, found=found: found  # type: ignore[misc]
-            return
-        first = int(overflows[0])
-        found.undo()
-        if first > 1:
-            yield group[:first], stepper.several
-        elif first:
-            yield group[:1], _by_themselves
-        yield group[first : first + 1], _by_themselves
-        group = group[first + 1 :]
+        ran = len(found.records)
+        yield group[:ran], lambda part, found=found: found  # type: ignore[misc]
+        group = group[ran:]
     for batch in group:
-        yield [batch], _by_themselves
-
-
-def _by_themselves(group: Sequence[Batch]) -> None:
-    """Run no steps together."""
-    del group
+        yield [batch], lambda part: None
 
 
 def step_calls(
@@ -135,14 +116,16 @@ def step_calls(
             backend.store(counter, counts[index])
         return result
 
+    told = 0
     try:
         if counts:
             backend.store(counter, found.count_before)
         results = map(CallResult, found.records.each(), found.outputs)
-        for index, (batch, result) in enumerate(zip(group, results, strict=True)):
-            yield batch, functools.partial(call, index, result)
+        for told, (batch, result) in enumerate(zip(group, results, strict=True)):
+            yield batch, functools.partial(call, told, result)
     finally:
-        if counts:  # A callback may have raised before it was told of the last step.
+        # A callback may have raised before it was told of the last step.
+        if counts and told < len(counts) - 1:
             backend.store(counter, counts[-1])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -42,14 +43,12 @@ class Group:
         outputs: The network's outputs at each step.
         counts: The optimizer's count of updates after each step, stacked; None where the network has no optimizer.
         count_before: That count before the first step; likewise.
-        undo: Puts every variable back to where it was before the first step.
     """
 
     records: StepRecords
     outputs: list[Any]
     counts: Any
     count_before: Any
-    undo: Callable[[], None]
 
 
 class Stepper:
@@ -106,27 +105,34 @@ class Stepper:
         outputs, report, _ = self._parted(found)
         return CallResult(self._records(outputs, report, np.array([rows_of(batch)]), _of_one), outputs)
 
-    def several(self, batches: Sequence[Batch]) -> Group | None:
+    def several(self, batches: Sequence[Batch], *, until_overflow: bool = False) -> Group | None:
         """Train on several batches alike in one call; None, with nothing done, where that fails.
 
         Step by step the error comes where it belongs. The steps after it run one a call, for it may be the group that
         fails and none of its steps, as where memory is short; the log says why.
+
+        Args:
+            batches: The batches.
+            until_overflow: Whether none is trained on after one that overflows.
         """
         counter = self.counter
         before = None if counter is None else backend.snapshot(counter)
+        started = time.perf_counter()
         try:
-            with self.pace.timed(len(batches)):
-                rows, undo = backend.call_with_branches(self._training.compiled().several_undoable, batches)
+            last = self._overflowed if until_overflow else None
+            rows, _ = backend.call_with_branches(self._training.compiled().several_undoable, batches, last)
         except Exception as error:
             first_line = str(error).partition("\n")[0]
             _log.info("train: one step a call from here on, for %d steps in one failed (%s)", len(batches), first_line)
             self.pace.run_alone()
             return None
+        ran = int(rows[0].shape[0])
+        self.pace.learn(time.perf_counter() - started, ran)
         stacked, report, _ = self._parted(rows)
-        parts = zip(*(keras.ops.unstack(row, len(batches)) for row in keras.tree.flatten(stacked)), strict=True)
+        parts = zip(*(keras.ops.unstack(row, ran) for row in keras.tree.flatten(stacked)), strict=True)
         outputs = [keras.tree.pack_sequence_as(self._structure, list(values)) for values in parts]
-        records = self._records(stacked, report, np.full(len(batches), rows_of(batches[-1])))
-        return Group(records, outputs, report.get("counter"), before, undo)
+        records = self._records(stacked, report, np.full(ran, rows_of(batches[-1])))
+        return Group(records, outputs, report.get("counter"), before)
 
     def trial(self, batch: Batch) -> StepRecords:
         """Return what a step on a batch would come to; all variables are as they were."""

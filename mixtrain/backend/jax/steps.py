@@ -130,14 +130,17 @@ class CompiledSteps:
         """Run a step on each of several batches; return the results alone of `several_undoable`."""
         return self.several_undoable(batches)[0]
 
-    def several_undoable(self, batches: Sequence[Row]) -> tuple[Row, Callable[[], None]]:
+    def several_undoable(
+        self, batches: Sequence[Row], last: Callable[[Row], Any] | None = None
+    ) -> tuple[Row, Callable[[], None]]:
         """Run a step on each of several batches.
 
         Args:
             batches: Batches of the same structure, shapes and dtypes; at least one.
+            last: Tells a step after which none is run, as for `streamed_until`.
 
         Returns:
-            The results of the steps, stacked on a new first axis; and what puts all variables back.
+            The results of the steps that ran, stacked on a new first axis; and what puts all variables back.
 
         Raises:
             LabelOutOfRange: A label is no class number; nothing has run.
@@ -151,19 +154,26 @@ class CompiledSteps:
         before = self._one.values_before(np.int32(1), *_at(columns, 0))
         self._labels.check(columns, stacked=True)
         try:
-            return _joined(list(self._in_groups(columns))), functools.partial(_put_back, before)
+            return _joined(list(self._in_groups(columns, last))), functools.partial(_put_back, before)
         except BaseException:  # Ctrl-C too: nobody has been told of these steps.
             _put_back(before)
             raise
 
-    def _in_groups(self, columns: Row) -> Iterator[Row]:
+    def _in_groups(self, columns: Row, last: Callable[[Row], Any] | None) -> Iterator[Row]:
         """Run the steps in groups of the size that is compiled, and those left over one by one."""
         count, size = _rows_of(columns), GROUPS.size or 1
         whole = count - count % size
         for start in range(0, whole, size):
-            yield self._many(*_counted(columns if size == count else _at(columns, slice(start, start + size))))
+            group = columns if size == count else _at(columns, slice(start, start + size))
+            if last is None:
+                yield self._many(*_counted(group))
+                continue
+            rows, is_last = self._run_until(group, 0, size, last)
+            yield rows
+            if is_last:
+                return
         if whole < count:
-            yield self._run_singly(_at(columns, slice(whole, count)))
+            yield self._run_singly(_at(columns, slice(whole, count)), last)
 
     def traces(self) -> int:
         """Return how often the step was traced for batches of one form."""
@@ -201,13 +211,15 @@ class CompiledSteps:
         return (rows if whole else jax.tree.map(lambda row: np.asarray(row)[first:end], rows)), bool(is_last)
 
     def _run_until_eagerly(self, columns: Row, first: int, end: int, last: Callable[[Row], Any]) -> tuple[Row, bool]:
-        rows: list[Row] = []
-        while len(rows) < end - first and not (rows and last(rows[-1])):
-            rows.append(self.one(*_at(columns, first + len(rows))))
-        return tuple(map(jnp.stack, zip(*rows, strict=True))), bool(last(rows[-1]))
+        rows = self._run_singly(_at(columns, slice(first, end)), last)
+        return rows, bool(last(_at(rows, -1)))
 
-    def _run_singly(self, columns: Row) -> Row:
-        rows = [self.one(*_at(columns, index)) for index in range(_rows_of(columns))]
+    def _run_singly(self, columns: Row, last: Callable[[Row], Any] | None = None) -> Row:
+        rows: list[Row] = []
+        for index in range(_rows_of(columns)):
+            rows.append(self.one(*_at(columns, index)))
+            if last is not None and last(rows[-1]):
+                break
         return tuple(map(jnp.stack, zip(*rows, strict=True)))
 
 

@@ -123,14 +123,17 @@ class CompiledSteps:
         """Run a step on each of several batches; return the results alone of `several_undoable`."""
         return self.several_undoable(batches)[0]
 
-    def several_undoable(self, batches: Sequence[Row]) -> tuple[Row, Callable[[], None]]:
+    def several_undoable(
+        self, batches: Sequence[Row], last: Callable[[Row], Any] | None = None
+    ) -> tuple[Row, Callable[[], None]]:
         """Run a step on each of several batches.
 
         Args:
             batches: Batches of the same structure, shapes and dtypes; at least one.
+            last: Tells a step after which none is run, as for `streamed_until`.
 
         Returns:
-            The results of the steps, stacked on a new first axis; and what puts all variables back.
+            The results of the steps that ran, stacked on a new first axis; and what puts all variables back.
 
         Raises:
             LabelOutOfRange: A label is no class number; nothing has run.
@@ -138,10 +141,10 @@ class CompiledSteps:
         """
         compilation = self._compilation
         try:
-            results = compilation.compiled.several(batches)
+            results = compilation.compiled.several(batches, last)
         except REFUSALS as error:
             with compilation.fallback(error) as plain:
-                return plain.several(batches)  # type: ignore[no-any-return]
+                return plain.several(batches, last)  # type: ignore[no-any-return]
         compilation.untried = False
         return results  # type: ignore[no-any-return]
 
@@ -177,7 +180,7 @@ class _Steps:
         self.streamed_until: Callable[..., tuple[Row, Row]] = self._until if graph else self._until_eagerly
         self._loop = graph_function(self._stream)
         self._loop_until: Any = None
-        self._several: dict[str, tuple[Callable[..., Row], Sequence[Any], Callable[[], Row]]] = {}
+        self._several: dict[tuple[str, bool], tuple[Callable[..., Row], Sequence[Any], Callable[[], Row]]] = {}
 
     def check(self, batch: Row) -> None:
         """Look at the labels of a batch; where nothing is compiled, losses look for themselves."""
@@ -200,7 +203,9 @@ class _Steps:
         if self._labels.rules_of(batch) is None:
             self.step.get_concrete_function(*batch)
 
-    def several(self, batches: Sequence[Row]) -> tuple[Row, Callable[[], None]]:
+    def several(
+        self, batches: Sequence[Row], last: Callable[[Row], Any] | None
+    ) -> tuple[Row, Callable[[], None]]:
         """Run a step on each of several batches, as `CompiledSteps.several_undoable` says."""
         if isinstance(batches, Stacked):
             columns = batches.columns
@@ -209,9 +214,9 @@ class _Steps:
         self._learn_rules(tf.nest.map_structure(lambda column: column[0], columns))
         self._labels.check(columns, stacked=True)
         specs = tf.nest.map_structure(lambda value: tf.TensorSpec((None, *value.shape[1:]), value.dtype), columns)
-        key = str(specs)
+        key = str(specs), last is not None
         if key not in self._several:
-            compiled: Any = graph_function(self._run_several)
+            compiled: Any = graph_function(functools.partial(self._run_several, last))
             run = compiled.get_concrete_function(*specs)
             self._several[key] = run, run.variables, _reader(run.variables)
         run, variables, read = self._several[key]
@@ -264,9 +269,21 @@ class _Steps:
             rows.append(self.step(*batch))
         return tuple(tf.stack(column) for column in zip(*rows, strict=True)), batch
 
-    def _run_several(self, *columns: Any) -> Row:
+    def _run_several(self, last: Callable[[Row], Any] | None, *columns: Any) -> Row:
         count = tf.shape(tf.nest.flatten(columns)[0])[0]
-        return repeated(lambda index: self.step(*tf.nest.map_structure(lambda column: column[index], columns)), count)
+
+        def step(index: Any) -> Row:
+            batch = tf.nest.map_structure(lambda column: column[index], columns)
+            return self.step(*batch)  # type: ignore[no-any-return]
+
+        if last is None:
+            return repeated(step, count)
+
+        def telling(index: Any) -> tuple[Row, Row, Any]:
+            found = step(index)
+            return found, (), last(found)
+
+        return repeated_until(telling, count)[0]
 
 
 @contextlib.contextmanager
