@@ -33,8 +33,8 @@ from mixtrain.ops.cross_entropy import (
     SoftmaxCrossEntropyWithLogits, SparseSoftmaxCrossEntropyWithLogits, cross_entropy, nll_loss,
 )
 from mixtrain.ops.extremes import (
-    ArgMaxWithValue, ArgMinWithValue, Argmax, Argmin, CumSum, amax, amin, argmax, argmin, cumprod, cumsum, max,
-    median, min,
+    ArgMaxWithValue, ArgMinWithValue, Argmax, Argmin, CumSum, Median, amax, amin, argmax, argmin, cumprod, cumsum,
+    max, median, min, nanmedian,
 )
 from mixtrain.ops.facts import (
     Cast, DType, DynamicShape, Rank, ScalarCast, ScalarToArray, ScalarToTensor, Shape, Size, TensorShape,
@@ -163,9 +163,9 @@ from mixtrain.ops.volumes import (
     max_unpool2d, max_unpool3d,
 )
 from mixtrain.ops.patches import (
-    AffineGrid, BatchToSpaceND, Col2Im, CropAndResize, GridSampler2D, GridSampler3D, Im2Col, LRN, Median, Padding,
+    AffineGrid, BatchToSpaceND, Col2Im, CropAndResize, GridSampler2D, GridSampler3D, Im2Col, LRN, Padding,
     SpaceToBatchND, affine_grid, batch_to_space_nd, col2im, crop_and_resize, fold, grid_sample, lrn, mirror_pad,
-    nanmedian, padding, space_to_batch_nd, unfold,
+    padding, space_to_batch_nd, unfold,
 )
 from mixtrain.ops.diagonals import (
     MatrixDiagPartV3, MatrixDiagV3, MatrixSetDiagV3, matrix_diag, matrix_diag_part, matrix_set_diag,

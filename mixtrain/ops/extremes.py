@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dtype import as_dtype, bool_, int32, int64
-from mixtrain.ops.inputs import axes_of, axis_of, rank_of, tensor
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of, tensor
+from mixtrain.ops.primitive import Primitive, configured
 from mixtrain.ops.reduction import reduce
 
 
@@ -144,6 +145,33 @@ def median(input: Any, axis: int = -1, keepdims: bool = False) -> tuple[Any, Any
     if not keepdims:
         values, places = keras.ops.squeeze(values, number), keras.ops.squeeze(places, number)
     return values, backend.to_tensor(places, int64)
+
+
+def nanmedian(input: Any, axis: int = -1, keepdims: bool = False) -> tuple[Any, Any]:
+    """`median` of what is a number in `input` along `axis`; `keepdims` keeps the axis.
+
+    Source: MindSpore, `mindspore.ops.nanmedian`.
+    """
+    x = as_floats("ops.nanmedian", input)
+    order = keras.ops.argsort(keras.ops.where(keras.ops.isnan(x), math.inf, x), axis=axis)
+    count = keras.ops.sum(keras.ops.cast(keras.ops.logical_not(keras.ops.isnan(x)), "int32"), axis, keepdims=True)
+    middle = keras.ops.cast(keras.ops.maximum(count - 1, 0) // 2, order.dtype)
+    places = keras.ops.take_along_axis(order, middle, axis=axis)
+    values = keras.ops.take_along_axis(x, places, axis=axis)
+    if not keepdims:
+        values, places = keras.ops.squeeze(values, axis), keras.ops.squeeze(places, axis)
+    return values, backend.to_tensor(places, int64)
+
+
+def _median(x: Any, *, global_median: bool, axis: int, keep_dims: bool, ignore_nan: bool) -> tuple[Any, Any]:
+    compute = nanmedian if ignore_nan else median
+    if not global_median:
+        return compute(x, axis, keep_dims)
+    found, _ = compute(keras.ops.reshape(tensor("Median", x), (-1,)), 0)
+    return found, backend.to_tensor(0, int64)
+
+
+Median: Final = configured("Median", _median, global_median=False, axis=0, keep_dims=False, ignore_nan=False)
 
 
 def _running(where: str, compute: Callable[..., Any], x: Any, axis: Any, dtype: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import backend, checks
+from mixtrain import checks
 from mixtrain.ops.inputs import as_floats, rank_of, tensor, values_of
 from mixtrain.ops.primitive import configured
 from mixtrain.ops.volumes import around_of, sizes_of, to_first, to_last, window_parts
@@ -279,44 +279,6 @@ def mirror_pad(input_x: Any, paddings: Any, mode: str) -> Any:
     return keras.ops.pad(tensor("ops.mirror_pad", input_x), pairs, mode=mode.lower())
 
 
-def _median(input: Any, *, global_median: bool, axis: int, keep_dims: bool, ignore_nan: bool) -> Any:
-    """Return the lower middle along an axis, or of all elements, and its index."""
-    x = tensor("Median", input)
-    flat = keras.ops.reshape(x, (-1,)) if global_median else x
-    along = 0 if global_median else axis
-    if ignore_nan:
-        return nan_median(flat, along, keep_dims)
-    order = keras.ops.argsort(flat, axis=along)
-    middle = keras.ops.take(order, keras.ops.convert_to_tensor([(flat.shape[along] - 1) // 2]), axis=along)
-    found = keras.ops.take_along_axis(flat, middle, axis=along)
-    if global_median:
-        return found[0], backend.to_tensor(0, "int64")
-    places = backend.to_tensor(middle, "int64")
-    if keep_dims:
-        return found, places
-    return keras.ops.squeeze(found, along), keras.ops.squeeze(places, along)
-
-
-def nan_median(input: Any, axis: int = -1, keepdims: bool = False) -> tuple[Any, Any]:
-    """Return the lower middle of what is a number in `input` along `axis`, and its index; `keepdims` keeps the axis."""
-    x = as_floats("ops.nanmedian", input)
-    known = keras.ops.where(keras.ops.isnan(x), math.inf, x)
-    order = keras.ops.argsort(known, axis=axis)
-    count = keras.ops.sum(keras.ops.cast(keras.ops.logical_not(keras.ops.isnan(x)), "int32"), axis, keepdims=True)
-    place = keras.ops.maximum(count - 1, 0) // 2
-    middle = keras.ops.take_along_axis(order, keras.ops.cast(place, order.dtype), axis=axis)
-    found, places = keras.ops.take_along_axis(x, middle, axis=axis), backend.to_tensor(middle, "int64")
-    return (found, places) if keepdims else (keras.ops.squeeze(found, axis), keras.ops.squeeze(places, axis))
-
-
-def nanmedian(input: Any, axis: int = -1, keepdims: bool = False) -> tuple[Any, Any]:
-    """The lower middle of what is a number in `input` along `axis`, and its index; `keepdims` keeps the axis.
-
-    Source: MindSpore, `mindspore.ops.nanmedian`.
-    """
-    return nan_median(input, axis, keepdims)
-
-
 def _grid_sampler(x: Any, grid: Any, *, interpolation_mode: str, padding_mode: str, align_corners: bool) -> Any:
     return grid_sample(x, grid, interpolation_mode, padding_mode, align_corners)
 
@@ -337,6 +299,3 @@ LRN: Final = configured(
     "LRN", lrn, depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, norm_region="ACROSS_CHANNELS"
 )
 Padding: Final = configured("Padding", padding, pad_dim_size=8)
-Median: Final = configured(
-    "Median", _median, global_median=False, axis=0, keep_dims=False, ignore_nan=False
-)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from mixtrain import checks
@@ -102,6 +102,27 @@ def primitive(name: str, function: Callable[..., Any]) -> type[Primitive]:
 REQUIRED: Final = inspect.Parameter.empty
 
 
+def reader_of(settings: Mapping[str, Any]) -> Callable[..., dict[str, Any]]:
+    """Return what takes arguments as a class with these settings does, and returns them all by name.
+
+    Args:
+        settings: The arguments in order, each with its default; `REQUIRED` for none.
+
+    Example:
+        >>> reader_of({"size": REQUIRED, "step": 1})(3)
+        {'size': 3, 'step': 1}
+    """
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature([inspect.Parameter(key, kind, default=value) for key, value in settings.items()])
+
+    def given(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return dict(bound.arguments)
+
+    return given
+
+
 def configured(name: str, function: Callable[..., Any], **settings: Any) -> Any:
     """Return the class of primitives that keep `settings` and compute ``function(*inputs, **settings)``.
 
@@ -115,14 +136,11 @@ def configured(name: str, function: Callable[..., Any], **settings: Any) -> Any:
         >>> Power()(3), Power(3)(2)
         (9, 8)
     """
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature([inspect.Parameter(key, kind, default=value) for key, value in settings.items()])
+    given = reader_of(settings)
 
     def __init__(self: Primitive, *args: Any, **kwargs: Any) -> None:
         Primitive.__init__(self)
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        vars(self).update(bound.arguments)
+        vars(self).update(given(*args, **kwargs))
 
     def __call__(self: Primitive, *inputs: Any, **named: Any) -> Any:
         kept = {key: vars(self)[key] for key in settings}

@@ -9,7 +9,7 @@ from mixtrain.nn.layer.batch_norm3d import BatchNorm3d
 from mixtrain.nn.layer.bn_act import Conv2dBnAct, DenseBnAct
 from mixtrain.nn.layer.channel_dropout import Dropout1d, Dropout2d, Dropout3d
 from mixtrain.nn.layer.clip_by_norm import ClipByNorm
-from mixtrain.nn.layer.container import CellList, SequentialCell
+from mixtrain.nn.layer.container import CellDict, CellList, SequentialCell
 from mixtrain.nn.layer.conv import Conv1d, Conv2d, Conv3d
 from mixtrain.nn.layer.conv_transpose import Conv1dTranspose, Conv2dTranspose, Conv3dTranspose
 from mixtrain.nn.layer.dense import Dense
@@ -63,7 +63,7 @@ from mixtrain.nn.layer.transformer import (
     Transformer, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer,
 )
 from mixtrain.nn.layer.operation_cells import (
-    AdaptiveAvgPool3d, AdaptiveMaxPool2d, AdaptiveMaxPool3d, AvgPool3d, CTCLoss, CellDict, CentralCrop,
+    AdaptiveAvgPool3d, AdaptiveMaxPool2d, AdaptiveMaxPool3d, AvgPool3d, CTCLoss, CentralCrop,
     GaussianNLLLoss, ImageGradients, LPPool1d, LPPool2d, LRN, MaxPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d,
     MultiLabelSoftMarginLoss, MultiMarginLoss, MultilabelMarginLoss, PoissonNLLLoss, TripletMarginLoss, Unfold,
 )

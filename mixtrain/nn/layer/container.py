@@ -1,8 +1,9 @@
-"""`SequentialCell` and `CellList`: cells held in order, under the numbers 0, 1, ..."""
+"""Cells that hold others: `SequentialCell` and `CellList` under the numbers 0, 1, ..., `CellDict` by name."""
 
 from __future__ import annotations
 
 import itertools
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -192,3 +193,69 @@ class CellList(_Cells):
             NotImplementedError: Always.
         """
         raise NotImplementedError("CellList: a list of cells cannot be called. Write for cell in cells: x = cell(x).")
+
+
+class CellDict(Cell):
+    """Cells by name, in order. Example: ``nn.CellDict({"conv": nn.Conv2d(1, 2, 3)})["conv"](x)``.
+
+    Args:
+        args: A mapping, or pairs of names and Cells.
+
+    Source: MindSpore, `mindspore.nn.CellDict`.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+        self._names: list[str] = []
+        self.update(dict(*args, **kwargs))
+
+    def update(self, cells: Any) -> None:
+        """Put `cells`, a mapping or pairs, into it."""
+        for name, cell in dict(cells).items():
+            self[name] = cell
+
+    def __setitem__(self, name: str, cell: Cell) -> None:
+        setattr(self, name, cell)
+        if name not in self._names:
+            self._names.append(name)
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names:
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def __delitem__(self, name: str) -> None:
+        self._names.remove(name)
+        delattr(self, name)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __iter__(self) -> Any:
+        return iter(self._names)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
+    def keys(self) -> Any:
+        """Return the names."""
+        return OrderedDict.fromkeys(self._names).keys()
+
+    def values(self) -> list[Cell]:
+        """Return the Cells."""
+        return [getattr(self, name) for name in self._names]
+
+    def items(self) -> list[tuple[str, Cell]]:
+        """Return the pairs of names and Cells."""
+        return list(zip(self._names, self.values(), strict=True))
+
+    def clear(self) -> None:
+        """Empty it."""
+        for name in list(self._names):
+            del self[name]
+
+    def pop(self, key: str) -> Cell:
+        """Take the Cell named `key` out and return it."""
+        cell = self[key]
+        del self[key]
+        return cell

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -17,7 +15,7 @@ from mixtrain.ops.margin_loss import (
     triplet_margin_loss,
 )
 from mixtrain.ops.patches import lrn
-from mixtrain.ops.primitive import REQUIRED
+from mixtrain.ops.primitive import REQUIRED, reader_of
 from mixtrain.ops.volumes import (
     AvgPool3D, MaxPool3D, adaptive_avg_pool3d, adaptive_max_pool2d, adaptive_max_pool3d, lp_pool1d, lp_pool2d,
     max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d, window_parts,
@@ -34,14 +32,11 @@ def operation_cell(name: str, function: Callable[..., Any], says: str, **setting
         says: What it computes.
         settings: The arguments of the class in order, each with its default; `REQUIRED` for none.
     """
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature([inspect.Parameter(key, kind, default=value) for key, value in settings.items()])
+    given = reader_of(settings)
 
     def __init__(self: Cell, *args: Any, **kwargs: Any) -> None:
         Cell.__init__(self)
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        for key, value in bound.arguments.items():
+        for key, value in given(*args, **kwargs).items():
             setattr(self, key, value)
 
     def construct(self: Cell, *inputs: Any, **named: Any) -> Any:
@@ -173,69 +168,3 @@ TripletMarginLoss: Final = operation_cell(
         anchor, positive, negative, margin=margin, **settings
     ), "How far a positive example is not nearer than a negative one.", p=2, swap=False, eps=1e-6, reduction="mean",
 )
-
-
-class CellDict(Cell):
-    """Cells by name, in order. Example: ``nn.CellDict({"conv": nn.Conv2d(1, 2, 3)})["conv"](x)``.
-
-    Args:
-        args: A mapping, or pairs of names and Cells.
-
-    Source: MindSpore, `mindspore.nn.CellDict`.
-    """
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__()
-        self._names: list[str] = []
-        self.update(dict(*args, **kwargs))
-
-    def update(self, cells: Any) -> None:
-        """Put `cells`, a mapping or pairs, into it."""
-        for name, cell in dict(cells).items():
-            self[name] = cell
-
-    def __setitem__(self, name: str, cell: Cell) -> None:
-        setattr(self, name, cell)
-        if name not in self._names:
-            self._names.append(name)
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._names:
-            raise KeyError(name)
-        return getattr(self, name)
-
-    def __delitem__(self, name: str) -> None:
-        self._names.remove(name)
-        delattr(self, name)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def __iter__(self) -> Any:
-        return iter(self._names)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._names
-
-    def keys(self) -> Any:
-        """Return the names."""
-        return OrderedDict.fromkeys(self._names).keys()
-
-    def values(self) -> list[Cell]:
-        """Return the Cells."""
-        return [getattr(self, name) for name in self._names]
-
-    def items(self) -> list[tuple[str, Cell]]:
-        """Return the pairs of names and Cells."""
-        return list(zip(self._names, self.values(), strict=True))
-
-    def clear(self) -> None:
-        """Empty it."""
-        for name in list(self._names):
-            del self[name]
-
-    def pop(self, key: str) -> Cell:
-        """Take the Cell named `key` out and return it."""
-        cell = self[key]
-        del self[key]
-        return cell
