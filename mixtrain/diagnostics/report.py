@@ -92,7 +92,8 @@ def _steps(steps: Mapping[str, Sequence[Any]]) -> str:
     if not count:
         return "<p>No steps were trained.</p>"
     skipped = [place for place, overflow in enumerate(steps["overflow"]) if overflow]
-    losses = [None if place in set(skipped) else loss for place, loss in enumerate(steps["loss"])]
+    pairs = zip(steps["loss"], steps["overflow"], strict=True)
+    losses = [None if overflow else loss for loss, overflow in pairs]
     return (
         f"<p>{count} steps, {len(skipped)} of them skipped (red marks).</p>\n"
         + _chart("loss", losses, skipped, logarithmic=False) + "\n"

@@ -114,9 +114,9 @@ from mixtrain.ops.numeric import (
 )
 from mixtrain.ops.linear_algebra import (
     Cholesky, Cross, Ger, LogMatrixDeterminant, LpNorm, MatrixBandPart, MatrixDeterminant, MatrixInverse,
-    MatrixPower, MatrixSolve, Qr, addbmm, addmv, addr, adjoint, batch_dot, bidense, block_diag, cdist, cholesky,
-    cholesky_inverse, cholesky_solve, cosine_similarity, cross, dense, det, dist, ger, inner, inverse, kron,
-    logdet, lstsq, matrix_band_part, matrix_norm, matrix_power, matrix_solve, pinv, qr, slogdet, svd, trace,
+    MatrixPower, MatrixSolve, Pdist, Qr, addbmm, addmv, addr, adjoint, batch_dot, bidense, block_diag, cdist, cholesky,
+    cholesky_inverse, cholesky_solve, cond, cosine_similarity, cross, dense, det, dist, ger, inner, inverse, kron,
+    logdet, lstsq, matrix_band_part, matrix_norm, matrix_power, matrix_solve, pdist, pinv, qr, slogdet, svd, trace,
     vecdot, vector_norm,
 )
 from mixtrain.ops.statistics import (
@@ -152,8 +152,8 @@ from mixtrain.ops.special import (
     polygamma, zeta,
 )
 from mixtrain.ops.margin_loss import (
-    MultiMarginLoss, Pdist, cond, cosine_embedding_loss, gaussian_nll_loss, hinge_embedding_loss,
-    margin_ranking_loss, multi_margin_loss, multilabel_margin_loss, multilabel_soft_margin_loss, pdist,
+    MultiMarginLoss, cosine_embedding_loss, gaussian_nll_loss, hinge_embedding_loss,
+    margin_ranking_loss, multi_margin_loss, multilabel_margin_loss, multilabel_soft_margin_loss,
     poisson_nll_loss, soft_margin_loss, triplet_margin_loss,
 )
 from mixtrain.ops.volumes import (

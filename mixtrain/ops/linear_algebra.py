@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any, Final
 
 import keras
@@ -9,7 +11,7 @@ import keras
 from mixtrain.ops.arithmetic import add, mul
 from mixtrain.ops.array import swapaxes
 from mixtrain.ops.inputs import as_floats, pair, rank_of, tensor
-from mixtrain.ops.primitive import Primitive, primitive
+from mixtrain.ops.primitive import Primitive, configured, primitive
 from mixtrain.ops.products import bmm, matmul, mv, outer
 from mixtrain.ops.reduction import norm
 
@@ -268,12 +270,38 @@ def dist(input: Any, other: Any, p: float = 2.0) -> Any:
 def cdist(x1: Any, x2: Any, p: float = 2.0) -> Any:
     """Distances of order `p` between the rows of `x1` and those of `x2`. Source: MindSpore, `mindspore.ops.cdist`."""
     x, y = pair("ops.cdist", x1, x2)
-    apart = keras.ops.abs(x[..., :, None, :] - y[..., None, :, :])
-    if p == float("inf"):
-        return keras.ops.max(apart, axis=-1)
+    return _lengths(x[..., :, None, :] - y[..., None, :, :], p)
+
+
+def pdist(input: Any, p: float = 2.0) -> Any:
+    """Distances of order `p` between the rows of `input`, each pair once. Source: MindSpore, `mindspore.ops.pdist`."""
+    x = as_floats("ops.pdist", input)
+    pairs = list(itertools.combinations(range(x.shape[-2]), 2))
+    first, second = ([one[place] for one in pairs] for place in (0, 1))
+    return _lengths(keras.ops.take(x, first, axis=-2) - keras.ops.take(x, second, axis=-2), p)
+
+
+def _lengths(x: Any, p: float) -> Any:
+    """Return the norms of order `p` of the rows of `x`."""
+    size = keras.ops.abs(x)
+    if p == math.inf:
+        return keras.ops.max(size, axis=-1)
     if p == 0:
-        return keras.ops.cast(keras.ops.count_nonzero(apart, axis=-1), x.dtype)
-    return keras.ops.power(keras.ops.sum(keras.ops.power(apart, p), axis=-1), 1 / p)
+        return keras.ops.cast(keras.ops.count_nonzero(size, axis=-1), x.dtype)
+    return keras.ops.power(keras.ops.sum(keras.ops.power(size, p), axis=-1), 1 / p)
+
+
+def cond(A: Any, p: Any = None) -> Any:
+    """The condition number of the matrices `A` in the norm `p`: None for the ratio of the singular values.
+
+    Source: MindSpore, `mindspore.ops.cond`.
+    """
+    x = as_floats("ops.cond", A)
+    if p is None or p in (2, -2):
+        values = keras.ops.svd(x, compute_uv=False)
+        ratio = values[..., 0] / values[..., -1]
+        return 1 / ratio if p == -2 else ratio
+    return keras.ops.norm(x, ord=p, axis=(-2, -1)) * keras.ops.norm(keras.ops.inv(x), ord=p, axis=(-2, -1))
 
 
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08) -> Any:
@@ -308,6 +336,7 @@ def matrix_band_part(x: Any, lower: int, upper: int) -> Any:
 
 
 Ger: Final = primitive("Ger", ger)
+Pdist: Final = configured("Pdist", pdist, p=2.0)
 MatrixDeterminant: Final = primitive("MatrixDeterminant", det)
 LogMatrixDeterminant: Final = primitive("LogMatrixDeterminant", slogdet)
 MatrixBandPart: Final = primitive("MatrixBandPart", matrix_band_part)

@@ -158,39 +158,8 @@ def triplet_margin_loss(
     return reduced("ops.triplet_margin_loss", keras.ops.relu(apart(first, near) - beyond + float(margin)), reduction)
 
 
-def pdist(input: Any, p: float = 2.0) -> Any:
-    """The distances of order `p` between the rows of `input`, each pair once.
-
-    Source: MindSpore, `mindspore.ops.pdist`.
-    """
-    x = as_float32(input)
-    rows = x.shape[-2]
-    pairs = [(one, other) for one in range(rows) for other in range(one + 1, rows)]
-    first, second = ([pair[place] for pair in pairs] for place in (0, 1))
-    apart = keras.ops.abs(keras.ops.take(x, first, axis=-2) - keras.ops.take(x, second, axis=-2))
-    if p == math.inf:
-        return keras.ops.max(apart, axis=-1)
-    if p == 2:
-        return keras.ops.sqrt(keras.ops.sum(apart * apart, axis=-1))
-    return keras.ops.sum(apart**p, axis=-1) ** (1 / p)
-
-
-def cond(A: Any, p: Any = None) -> Any:
-    """The condition number of the matrices `A` in the norm `p`: None for the ratio of the singular values.
-
-    Source: MindSpore, `mindspore.ops.cond`.
-    """
-    x = as_float32(A)
-    if p is None or p in (2, -2):
-        values = keras.ops.svd(x, compute_uv=False)
-        ratio = values[..., 0] / values[..., -1]
-        return 1 / ratio if p == -2 else ratio
-    return keras.ops.norm(x, ord=p, axis=(-2, -1)) * keras.ops.norm(keras.ops.inv(x), ord=p, axis=(-2, -1))
-
-
 def _multi_margin(x: Any, target: Any, weight: Any = None, *, p: int, margin: float, reduction: str) -> Any:
     return multi_margin_loss(x, target, p, margin, weight, reduction)
 
 
 MultiMarginLoss: Final = configured("MultiMarginLoss", _multi_margin, p=1, margin=1.0, reduction="mean")
-Pdist: Final = configured("Pdist", pdist, p=2.0)
