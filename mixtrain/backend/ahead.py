@@ -38,7 +38,7 @@ def read_ahead(produce: Callable[[], Iterator[Any]], *, depth: int = 4) -> Itera
         value = None  # An exception knows this frame, which would know it: both would stay until collected.
         stop.set()
         with contextlib.suppress(queue.Empty):
-            ready.get_nowait()  # Lets a worker that waits for room see `stop`.
+            ready.get_nowait()  # Lets a worker that waits for an empty queue see `stop`.
 
 
 def _work(produce: Callable[[], Iterator[Any]], ready: queue.Queue[tuple[bool, Any]], stop: threading.Event) -> None:
