@@ -18,12 +18,16 @@ from mixtrain.precision.plan import PrecisionPlan
 from mixtrain.precision.planner import plan_precision
 from mixtrain.text_table import aligned
 from mixtrain.train.model import Model
+from mixtrain.train.step_groups import grouped, run_group
 from mixtrain.train.stepper import Batch, Stepper
 from mixtrain.train.trial import all_put_back, first_batches
 
 _WHERE: Final = "tune"
 _WARM: Final = 3
-_ROUNDS: Final = 5
+# Steps of microseconds are told apart by many rounds; those of seconds by few.
+_ROUNDS_AT_LEAST: Final = 5
+_ROUNDS_AT_MOST: Final = 40
+_SECONDS: Final = 4.0
 _HALVED: Final[tuple[AmpLevel, ...]] = ("O1", "O2", "O3")
 _VARIANTS: Final[tuple[tuple[AmpLevel, DType], ...]] = (
     ("O0", float16), *((level, half) for level in _HALVED for half in (float16, bfloat16))
@@ -93,7 +97,7 @@ def tune(model: Model, dataset: Any, tolerance: float = 0.1, steps: int = 10, *,
         model: A `Model` of any level; it is as before when this returns.
         dataset: Batches, as for `Model.train`.
         tolerance: What the relative error of all gradients, as one vector, may be.
-        steps: Steps of a round; a level runs five rounds.
+        steps: Steps of a round; a level runs five rounds at least.
         verbose: Whether the table is printed.
 
     Returns:
@@ -132,8 +136,12 @@ def _measured(model: Model, batches: Sequence[Batch]) -> list[TunedLevel]:
                 errors.append(gradient_error(found, reference))
                 backend.peak_memory(restart=True)
                 _timed(stepper, batches[:_WARM])
+                _timed(stepper, batches)
                 peaks.append(backend.peak_memory())
-        for _ in range(_ROUNDS):
+        started = time.perf_counter()
+        for number in range(_ROUNDS_AT_MOST):
+            if number >= _ROUNDS_AT_LEAST and time.perf_counter() - started > _SECONDS:
+                break
             for plan, stepper, rounds in zip(plans, steppers, times, strict=True):
                 rounds.append(_round(model, plan, stepper, batches))
     finally:
@@ -152,8 +160,10 @@ def _round(model: Model, plan: PrecisionPlan, stepper: Stepper, batches: Sequenc
 
 
 def _timed(stepper: Stepper, batches: Sequence[Batch]) -> float:
+    """Train on batches, as many in a call as in host feed; return the milliseconds of a step."""
     started = time.perf_counter()
-    for batch in batches:
-        records = stepper.step(batch).records
+    for group in grouped(iter(batches), stepper.pace.steps):
+        alone = len(group) == 1
+        records = (stepper.step(group[0]) if alone else run_group(stepper, group, stepper.several)).records
     records.loss  # noqa: B018  (waits for the device)
     return (time.perf_counter() - started) / len(batches) * 1e3

@@ -1,0 +1,105 @@
+"""Whether `tune` picks the level that trains fastest: its pick, and the times of separate Models, one a level.
+
+python -m benchmarks.tune_choices
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import keras
+import numpy as np
+
+from benchmarks.measure import interleaved, warm_up
+from benchmarks.networks.in_cells import NETWORKS
+from benchmarks.surroundings import load_average, surroundings
+from benchmarks.workloads import CIFAR, LENET, MLP, Workload
+from benchmarks.written import write_json
+from mixtrain import Model, nn, set_seed, tune
+from mixtrain.dataset import NumpySlicesDataset
+
+STEPS: Final = 20
+TOLERANCE: Final = 0.1
+# Levels whose times differ by less cannot be told apart by either measurement.
+_NEAR: Final = 1.05
+
+
+def trials() -> list[Workload]:
+    """Return the workloads: dense and convolutional networks of several sizes and batches."""
+    dense = [(64, 32), (256, 64), (512, 128), (1024, 32), (1024, 256)]
+    found = [dataclasses.replace(MLP, title=f"MLP {w} wide, batch {b}", width=w, batch=b) for w, b in dense]
+    found += [dataclasses.replace(LENET, title=f"LeNet-5, batch {b}", batch=b) for b in (8, 32, 64, 128)]
+    return [*found, dataclasses.replace(CIFAR, title="CIFAR CNN, batch 8", batch=8)]
+
+
+def _model(workload: Workload, **level: Any) -> Model:
+    set_seed(0)
+    network = NETWORKS[workload.network](nn, workload)
+    loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
+    return Model(network, loss, nn.SGD(network.trainable_params(), 0.01), **level)
+
+
+def _data(workload: Workload) -> Any:
+    draw = np.random.default_rng(0)
+    shape = (*workload.shape[-1:], *workload.shape[:-1])  # Channels first.
+    rows = draw.standard_normal((STEPS * workload.batch, *shape)).astype(np.float32)
+    labels = draw.integers(0, workload.classes, len(rows)).astype(np.int32)
+    return NumpySlicesDataset((rows, labels), shuffle=False).batch(workload.batch)
+
+
+def _epoch(model: Model, data: Any) -> Callable[[], float]:
+    def run() -> float:
+        started = time.perf_counter()
+        model.train(1, data, verbose=0)
+        return time.perf_counter() - started
+
+    return run
+
+
+def trial(workload: Workload, rounds: int) -> dict[str, Any]:
+    """Return what `tune` picked, and what the levels within its tolerance took."""
+    data = _data(workload)
+    tuning = tune(_model(workload, amp_level="O2"), data, tolerance=TOLERANCE, verbose=False)
+    runs = {}
+    for one in tuning.levels:
+        if one.error <= tuning.tolerance:
+            runs[one.line] = _epoch(_model(workload, amp_level=one.amp_level, cast_model_type=one.half), data)
+    for run in runs.values():
+        warm_up(run)
+    found = interleaved(runs, rounds=rounds)
+    times = {line: statistics.median(values) / STEPS * 1e3 for line, values in found.items()}
+    fastest = min(times, key=lambda line: times[line])
+    ratio = times[tuning.best.line] / times[fastest]
+    return {
+        "what": workload.title, "picked": tuning.best.line, "fastest": fastest, "ratio": ratio,
+        "right": ratio <= _NEAR, "ms_a_step": times,
+    }
+
+
+def main() -> None:
+    """Measure, print, and write the record."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--print-only", action="store_true")
+    options = parser.parse_args()
+    before, rows = load_average(), []
+    for workload in trials():
+        row = trial(workload, options.rounds)
+        rows.append(row)
+        print(f"{row['what']}: {row['picked']} takes {row['ratio']:.3f} of the fastest, {row['fastest']}", flush=True)
+    print(f"{sum(row['right'] for row in rows)} of {len(rows)} right")
+    record = {
+        "set": f"tune_{keras.backend.backend()}", "surroundings": surroundings(), "rounds": options.rounds,
+        "steps": STEPS, "load_average": {"before": before, "after": load_average()}, "rows": rows,
+    }
+    if not options.print_only:
+        write_json(record)
+
+
+if __name__ == "__main__":
+    main()
