@@ -12,12 +12,13 @@ from mixtrain.boundary import is_any_tensor, library
 from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.referenced_layers import referenced_variables
+from mixtrain.distribution.data_parallel import in_force
 from mixtrain.loss_scale.step_scale import StepScale
 from mixtrain.ops.gradient import GradOperation
 from mixtrain.optim.adapter import drive
 from mixtrain.seed import stream_states
 from mixtrain.step.compiled_call import CompiledCall
-from mixtrain.step.loss_cell import WithLossCell
+from mixtrain.step.loss_cell import WithLossCell, sums_rows
 from mixtrain.step.recipe import AppliedBatches, Scaling, StepResult, run_step
 
 # What a step can tell beside scalars, where somebody asks for it.
@@ -81,6 +82,9 @@ class TrainOneStepCell(Cell):
         object.__setattr__(self, "_reports", None)
         object.__setattr__(self, "_observer", None)
         object.__setattr__(self, "_needs", frozenset())
+        parallel = in_force()
+        object.__setattr__(self, "_parallel", parallel)
+        object.__setattr__(self, "_replicas", None if parallel is None else parallel.replicas(self._likely_written))
 
     # ---- calling ----------------------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -141,6 +145,8 @@ class TrainOneStepCell(Cell):
             scaling=scaling,
             auxiliary=seen,
             observer=self._observer if observed else None,
+            replicas=self._replicas,
+            gradients_mean=self._parallel is None or self._parallel.gradients_mean and not sums_rows(self.network),
         )
 
     def observe(self, observer: AppliedBatches | None) -> None:
@@ -217,6 +223,10 @@ class TrainOneStepCell(Cell):
             found["predictions"] = result.auxiliary.outputs
         return found
 
+    def _likely_written(self) -> list[keras.Variable]:
+        """Return what a forward pass may write; only eagerly it is not seen whether it writes weights (as norms do)."""
+        return self.network_state() if backend.is_tracing() else [*self.network_state(), *self.weights]
+
     def network_state(self) -> list[keras.Variable]:
         """Return the variables of the network and its loss that no gradient is taken of, random states among them."""
         others = {id(variable) for variable in (*self.weights, *self.driver.state_variables())}
@@ -281,10 +291,6 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
             loss_scale=lambda: backend.snapshot(self.scale_sense), divides=True, rollback=self._rollback,
             advance=self.advance,
         )
-
-    def _likely_written(self) -> list[keras.Variable]:
-        """Return what a forward pass may write; only eagerly it is not seen whether it writes weights (as norms do)."""
-        return self.network_state() if backend.is_tracing() else [*self.network_state(), *self.weights]
 
     def advance(self, finite: Any) -> None:
         """Move the loss scale and the counts by one step."""

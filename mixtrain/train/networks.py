@@ -18,6 +18,7 @@ from mixtrain.amp.train_network import (
     warn_unscaled,
 )
 from mixtrain.cell.cell import Cell, KerasCell
+from mixtrain.distribution.data_parallel import in_force, putting_in_force
 from mixtrain.loss_scale.manager import LossScaleManager
 from mixtrain.network.walk import is_cell
 from mixtrain.step.loss_cell import WithEvalCell, WithLossCell
@@ -91,6 +92,7 @@ class Networks:
         if manager is LEVEL_DEFAULT:
             manager = default_manager(self.precision.plan, optimizer) if optimizer is not None else None
         self.manager: LossScaleManager | None = manager
+        self._parallel = in_force()
         if optimizer is not None:
             check_manager("Model", manager, optimizer)
         elif manager is not None:
@@ -166,7 +168,8 @@ class Networks:
             self.manager = default_manager(self.precision.plan, self.optimizer)
             if self.manager is None:
                 warn_unscaled("Model", self.precision.plan, self.optimizer)
-        cell = make_train_cell(with_loss, self.optimizer, self.manager)
+        with putting_in_force(self._parallel):
+            cell = make_train_cell(with_loss, self.optimizer, self.manager)
         cell.observe(self.observer)
         return cell
 
