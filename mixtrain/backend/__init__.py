@@ -73,7 +73,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow.pooling import pool
     from mixtrain.backend.tensorflow.products import product, times_transposed
     from mixtrain.backend.tensorflow.records import Examples, first_example
-    from mixtrain.backend.tensorflow.replicas import Replicas, find_devices
+    from mixtrain.backend.tensorflow.replicas import Replicas, devices_in_force, find_devices
     from mixtrain.backend.tensorflow.requirements import require, speaking_of
     from mixtrain.backend.tensorflow.rollback import Rollback
     from mixtrain.backend.tensorflow.row_function import RowFunction, RowPart, call_row, processors
@@ -156,7 +156,7 @@ else:
     from mixtrain.backend.jax.pooling import pool
     from mixtrain.backend.jax.products import product, times_transposed
     from mixtrain.backend.jax.records import Examples, first_example
-    from mixtrain.backend.jax.replicas import Replicas, find_devices
+    from mixtrain.backend.jax.replicas import Replicas, devices_in_force, find_devices
     from mixtrain.backend.jax.requirements import require, speaking_of
     from mixtrain.backend.jax.rollback import Rollback
     from mixtrain.backend.jax.row_function import RowFunction, RowPart, call_row, processors
@@ -243,6 +243,7 @@ __all__ = [
     "cond",
     "densified",
     "describe_device",
+    "devices_in_force",
     "double_precision",
     "elementwise",
     "exchange_storage",

@@ -25,21 +25,26 @@ class DataParallel:
     devices: tuple[Any, ...]
     gradients_mean: bool
 
-    def replicas(self, likely: Callable[[], Iterable[keras.Variable]]) -> backend.Replicas:
-        """Return what runs the replicas of a step.
+    def replicas(self, likely: Callable[[], Iterable[keras.Variable]]) -> backend.Replicas | None:
+        """Return what runs the replicas of a step; None where that is the device that steps run on anyway.
 
         Args:
             likely: Returns the variables that the part of a step that belongs to a replica is likely to write.
         """
-        return backend.Replicas(self.devices, likely)
+        return None if list(self.devices) == backend.find_devices(1) else backend.Replicas(self.devices, likely)
 
 
 _in_force: Final[contextvars.ContextVar[DataParallel | None]] = contextvars.ContextVar("data_parallel", default=None)
 
 
 def in_force() -> DataParallel | None:
-    """Return how steps that are made here are spread over devices; None for one device."""
-    return _in_force.get()
+    """Return how steps that are made here are spread over devices; None for one device.
+
+    Without `data_parallel` that is what the user has told the backend or Keras.
+    """
+    chosen = _in_force.get()
+    devices = backend.devices_in_force() if chosen is None else None
+    return chosen if devices is None else DataParallel(tuple(devices), gradients_mean=True)
 
 
 @contextlib.contextmanager
@@ -61,6 +66,9 @@ def data_parallel(devices: int | Sequence[Any] | None = None, *, gradients_mean:
     whether the sums are finite, and the update is applied or skipped for all devices at once. A batch whose rows do not
     divide by the number of devices is computed whole by each.
 
+    On TensorFlow the scope of a ``tf.distribute.MirroredStrategy`` means the same, and on JAX a
+    ``keras.distribution.DataParallel`` that was set.
+
     Args:
         devices: How many devices, or which; None for all. On TensorFlow the names of logical devices, such as
             ``["GPU:0", "GPU:1"]``; on JAX its devices.
@@ -70,7 +78,7 @@ def data_parallel(devices: int | Sequence[Any] | None = None, *, gradients_mean:
 
     Raises:
         TypeError: `devices` is something else.
-        ValueError: There are fewer devices, or one is named twice.
+        ValueError: There are fewer devices, one is named twice, or a strategy of the backend or of Keras is in force.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -83,5 +91,10 @@ def data_parallel(devices: int | Sequence[Any] | None = None, *, gradients_mean:
     checks.boolean("data_parallel", "gradients_mean", gradients_mean)
     if isinstance(devices, bool) or isinstance(devices, str) or not isinstance(devices, (int, Sequence, type(None))):
         raise checks.fail_type("data_parallel", "devices must be a number, a list of devices or None", devices, "2")
+    if backend.devices_in_force() is not None:
+        raise checks.fail_value(
+            "data_parallel", "devices must be chosen in one way", "a strategy of the backend or of Keras besides",
+            "data_parallel without it, or it alone",
+        )
     with putting_in_force(DataParallel(tuple(backend.find_devices(devices)), gradients_mean)):
         yield

@@ -16,6 +16,7 @@ from mixtrain.distribution.data_parallel import in_force
 from mixtrain.loss_scale.step_scale import StepScale
 from mixtrain.ops.gradient import GradOperation
 from mixtrain.optim.adapter import drive
+from mixtrain.precision.formats import choose_step_jit
 from mixtrain.seed import stream_states
 from mixtrain.step.compiled_call import CompiledCall
 from mixtrain.step.loss_cell import WithLossCell, sums_rows
@@ -40,7 +41,8 @@ class TrainOneStepCell(Cell):
 
     Raises:
         TypeError: `optimizer` is no optimizer.
-        ValueError: `sens` is 0, or there is no parameter to train.
+        ValueError: `sens` is 0, there is no parameter to train, or a subclass with a `construct` of its own is made
+            for several devices.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -83,6 +85,11 @@ class TrainOneStepCell(Cell):
         object.__setattr__(self, "_observer", None)
         object.__setattr__(self, "_needs", frozenset())
         parallel = in_force()
+        if parallel is not None and not self._steps_as_written_here():
+            raise checks.fail_value(
+                type(self).__name__, "a step on several devices must be the library's own, not a construct of its own",
+                f"{len(parallel.devices)} devices", "Model(network, loss_fn, optimizer), or it outside data_parallel",
+            )
         object.__setattr__(self, "_parallel", parallel)
         object.__setattr__(self, "_replicas", None if parallel is None else parallel.replicas(self._likely_written))
 
@@ -92,7 +99,7 @@ class TrainOneStepCell(Cell):
             return super().__call__(*args, **kwargs)
         if self.training not in self._compiled:
             step = super().__call__
-            self._compiled[self.training] = CompiledCall(step, self.network)
+            self._compiled[self.training] = CompiledCall(step, self.network, lambda: self.jit_choice(self.network))
         return self._compiled[self.training](*args)
 
     def construct(self, *inputs: Any) -> Any:
@@ -148,6 +155,16 @@ class TrainOneStepCell(Cell):
             replicas=self._replicas,
             gradients_mean=self._parallel is None or self._parallel.gradients_mean and not sums_rows(self.network),
         )
+
+    @property
+    def spread(self) -> bool:
+        """Whether it was made for several devices."""
+        return self._parallel is not None
+
+    def jit_choice(self, network: Any) -> backend.JitChoice:
+        """Return how a step is compiled for what a network, this cell or the one inside, computes in now."""
+        choice = choose_step_jit(network)
+        return choice if self._replicas is None else self._replicas.jit_choice(choice)
 
     def observe(self, observer: AppliedBatches | None) -> None:
         """Let every batch of the network with its loss that is applied be taken in, as a `SeenBatch`; None ends it."""

@@ -148,12 +148,19 @@ class Networks:
 
         Raises:
             TypeError: The network is a Keras model with a train step of its own.
-            ValueError: There is no optimizer, and the network is not a Cell that may be its own train step.
+            ValueError: There is no optimizer, and the network is not a Cell that may be its own train step, on several
+                devices if the Model was made for them.
         """
         refuse_overridden(self.network, "train_step")
         if self.optimizer is None and (self.loss_fn is not None or self.own_loss):
             raise checks.fail_value(
                 where, "the Model must have an optimizer to train", None, "Model(network, loss_fn, optimizer)"
+            )
+        alone = not (isinstance(self.network, TrainOneStepCell) and self.network.spread)
+        if self.optimizer is None and self._parallel is not None and alone:
+            raise checks.fail_value(
+                where, "a network that is its own train step must be a TrainOneStepCell made inside data_parallel",
+                self.network, "Model(network, loss_fn, optimizer), or the Model outside of data_parallel",
             )
 
     @functools.cached_property

@@ -13,6 +13,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from mixtrain import checks
 from mixtrain.backend.class_labels import noting_shards
+from mixtrain.backend.facts import JitChoice
 from mixtrain.backend.jax.gradient import densified
 from mixtrain.backend.jax.held import is_held
 from mixtrain.backend.jax.state import StateScope, current, put, tracing
@@ -27,7 +28,7 @@ def find_devices(devices: int | Sequence[Any] | None) -> list[Any]:
     """Return devices: those given, the first so many of this process, or all of it.
 
     Args:
-        devices: JAX devices, a number of them, or None.
+        devices: JAX devices or Keras's names of them, a number of them, or None.
 
     Raises:
         TypeError: One is not a device.
@@ -42,12 +43,22 @@ def find_devices(devices: int | Sequence[Any] | None) -> list[Any]:
                 f'XLA_FLAGS="--xla_force_host_platform_device_count={count}" in the environment for that many on a CPU'
             )
         return found[:count]
+    named = {f"{device.platform}:{device.id}": device for device in found}
+    devices = [named.get(device, device) if isinstance(device, str) else device for device in devices]
     for device in devices:
         if not isinstance(device, jax.Device):
             raise checks.fail_type("data_parallel", "devices must be JAX devices", device, "devices=jax.devices()[:2]")
     if not devices or len(set(devices)) < len(devices):
         raise checks.fail_value("data_parallel", "devices must be different ones", devices, "devices=jax.devices()[:2]")
     return list(devices)
+
+
+def devices_in_force() -> list[Any] | None:
+    """Return the devices that the user's `keras.distribution.DataParallel` spreads a step over; None without one."""
+    chosen = keras.distribution.distribution()
+    if not isinstance(chosen, keras.distribution.DataParallel):
+        return None
+    return find_devices([str(device) for device in chosen.device_mesh.devices.ravel()])
 
 
 class Replicas:
@@ -65,6 +76,10 @@ class Replicas:
         del likely
         self._mesh = Mesh(np.array(devices), (_AXIS,))
         self.count = len(devices)
+
+    def jit_choice(self, choice: JitChoice) -> JitChoice:
+        """Return how a step of these replicas is compiled, given how one of one device would be."""
+        return choice
 
     def run(self, part: Callable[..., tuple[list[Any], Any]], columns: Sequence[Any]) -> tuple[list[Any], Any]:
         """Run a part of a step once on each device, on its rows of the batch.

@@ -1,8 +1,9 @@
 """Replicas of one training step on several devices: a part of the graph for each of them, with explicit sums.
 
-A mirrored variable of `tf.distribute` cannot be written in a branch of a replica, so that steps could not be skipped
-there. Here the replicas are parts of one graph, which read one copy of the variables; what comes after them is as in a
-step of one device.
+In a replica of `tf.distribute` a branch cannot write a mirrored variable, so that steps could not be skipped there.
+Here the replicas are parts of one graph, which read the variables of the process; what comes after them is as in a step
+of one device. Under a user's `MirroredStrategy` those variables are mirrored ones, which this reads and writes as a
+whole.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ import tensorflow as tf
 
 from mixtrain import checks
 from mixtrain.backend.class_labels import noting_shards
+from mixtrain.backend.facts import JitChoice
 from mixtrain.backend.share import SEED_STRIDE, Merge, Share, has_rows, is_one_number, merge_of, rows_of_all
 from mixtrain.backend.tensor_base import backend_value
-from mixtrain.backend.tensorflow.rollback import Place, Writes, place_of
+from mixtrain.backend.tensorflow.rollback import Place, Writes, places_of
 
 
 def find_devices(devices: int | Sequence[Any] | None) -> list[Any]:
@@ -56,6 +58,29 @@ def find_devices(devices: int | Sequence[Any] | None) -> list[Any]:
     return names
 
 
+def devices_in_force() -> list[Any] | None:
+    """Return the devices that the user's strategy of `tf.distribute` spreads a step over; None without one.
+
+    Raises:
+        ValueError: The strategy does not keep its variables alike on the devices of this process.
+    """
+    if not tf.distribute.has_strategy():
+        return None
+    strategy = tf.distribute.get_strategy()
+    if type(strategy) not in (tf.distribute.MirroredStrategy, tf.distribute.OneDeviceStrategy):
+        raise checks.fail_value(
+            "Model", "a strategy of tf.distribute must be a MirroredStrategy of this process", strategy,
+            "tf.distribute.MirroredStrategy(), or mixtrain.distribution.data_parallel() without a strategy",
+        )
+    if not tf.distribute.in_cross_replica_context():
+        raise checks.fail_value(
+            "Model", "a Model must be made and trained outside of strategy.run", "a replica", "it around the Model"
+        )
+    names = {device.name for device in tf.config.list_logical_devices()}
+    found = [f"/device:{device.rpartition('/device:')[2]}" for device in strategy.extended.worker_devices]
+    return [device for device in found if device in names]
+
+
 class Replicas:
     """Devices that run replicas of one part of a training step.
 
@@ -73,6 +98,12 @@ class Replicas:
         self._writes = Writes(likely)
         self.count = len(self._devices)
 
+    def jit_choice(self, choice: JitChoice) -> JitChoice:
+        """Return how a step of these replicas is compiled, given how one of one device would be."""
+        if not choice.jit or self.count == 1:
+            return choice
+        return JitChoice(False, "XLA would compile all replicas for one device")
+
     def run(self, part: Callable[..., tuple[list[Any], Any]], columns: Sequence[Any]) -> tuple[list[Any], Any]:
         """Run a part of a step once on each device, on its rows of the batch.
 
@@ -89,18 +120,24 @@ class Replicas:
             Variables hold what all replicas together came to: see `share.merge_of`.
 
         Raises:
+            ValueError: A strategy of `tf.distribute` is in force.
             TraceAgain: The function around must be traced again.
         """
+        if tf.distribute.has_strategy():
+            raise checks.fail_value(
+                "Model.train", "a step must run outside of the scope of a strategy of tf.distribute", "one inside it",
+                "strategy.scope() around the network, the optimizer and the Model alone",
+            )
         tensors = [tf.convert_to_tensor(backend_value(value)) for value in tf.nest.flatten(tuple(columns))]
         rows = rows_of_all(tensors)
         known_whole = rows is not None and rows % self.count != 0
-        if tf.executing_eagerly() or self.count == 1 or known_whole or not any(map(_may_have_rows, tensors)):
+        if tf.executing_eagerly() or self.count == 1 or known_whole or all(map(is_one_number, tensors)):
             with tf.device(self._devices[0]):
                 return part(Share(rows), *columns)
         division = _Division(tensors, rows, self.count)
-        variables = {id(variable.value.handle): variable for variable in self._likely()}
-        merges = {key: merge_of(variable) for key, variable in variables.items()}
-        seeds = [place_of(variables[key]) for key, merge in merges.items() if merge == "seed"]
+        kinds = [(place, merge_of(variable)) for variable in self._likely() for place in places_of(variable)]
+        merges = {id(place.handle): merge for place, merge in kinds}
+        seeds = [place for place, merge in kinds if merge == "seed"]
         results: list[tuple[list[Any], Any]] = []
         # By the identity of their resource: the place, its value from before, and its value after each replica.
         written: dict[int, tuple[Place, Any, list[Any]]] = {}
@@ -146,7 +183,7 @@ class _Division:
         self._tensors = tensors
         self._rows = rows
         self._count = count
-        first = next(tensor for tensor in tensors if _may_have_rows(tensor))
+        first = next(tensor for tensor in tensors if not is_one_number(tensor))
         self._all = tf.shape(first)[0] if rows is None else rows
         self._divides: Any = True if rows is not None else tf.equal(self._all % count, 0)
         self._each = self.unless_whole(self._all // count, self._all)
@@ -193,10 +230,6 @@ class _Division:
             moved = tf.add_n([value - before for value in values])
             return before + self.unless_whole(moved, tf.cast(moved / self._count, moved.dtype))
         return tf.cast(tf.add_n([tf.cast(value, tf.float32) for value in values]) / self._count, values[0].dtype)
-
-
-def _may_have_rows(tensor: Any) -> bool:
-    return not is_one_number(tensor)
 
 
 def _times(value: Any, weight: Any) -> Any:

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from mixtrain.backend.tensorflow.held import is_held
 from mixtrain.backend.tensorflow.tensor import snapshot
-from mixtrain.backend.tensorflow.variables import variables_made_at_once
+from mixtrain.backend.tensorflow.variables import copies_of, variables_made_at_once
 
 # TensorFlow marks the inputs that an operation only reads by this attribute, and these operations not at all.
 _READ_ONLY: Final = "_read_only_resource_inputs"
@@ -63,7 +63,8 @@ class Writes:
             TraceAgain: The function must be traced again.
         """
         graph = tf.compat.v1.get_default_graph()
-        places = {id(place.handle): place for place in map(place_of, self._likely())} | self._unnamed
+        named = [place for variable in self._likely() for place in places_of(variable)]
+        places = {id(place.handle): place for place in named} | self._unnamed
         values = {key: place.read() for key, place in places.items()}
         count = len(graph.get_operations())
         with variables_made_at_once():
@@ -126,9 +127,9 @@ def _assign(values: Iterable[tuple[keras.Variable, Any]]) -> None:
         variable.assign(value)
 
 
-def place_of(variable: keras.Variable) -> Place:
-    """Return where a variable's value is."""
-    return Place(variable.value.handle, variable.value.dtype)
+def places_of(variable: keras.Variable) -> list[Place]:
+    """Return where a variable's value is, each copy."""
+    return [Place(copy.handle, copy.dtype) for copy in copies_of(variable)]
 
 
 def _written(graph: Any, operations: Iterable[Any]) -> dict[int, Place]:
