@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 import keras
 
+_log = logging.getLogger("mixtrain")
 # An odd number whose multiples are far apart (2**32 over the golden ratio): seeds that layers start from rarely meet.
 SEED_STRIDE: Final = 0x9E3779B9
 
@@ -36,6 +38,15 @@ def is_one_number(value: Any) -> bool:
     """Whether a tensor is known to be a scalar."""
     rank = getattr(value.shape, "rank", -1)  # TensorFlow may not know it, and then has no length either.
     return rank is not None and len(value.shape) == 0
+
+
+def divide(rows: Any, count: int) -> bool:
+    """Whether so many rows divide by the number of replicas; the log says where they do not."""
+    if not rows:
+        return False
+    if rows % count:
+        _log.info("replicas: %d rows do not divide by %d devices: each computes the whole batch", rows, count)
+    return bool(rows % count == 0)
 
 
 def rows_of_all(columns: Sequence[Any]) -> Any:

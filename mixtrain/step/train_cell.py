@@ -14,6 +14,7 @@ from mixtrain.common.parameter import Parameter
 from mixtrain.common.referenced_layers import referenced_variables
 from mixtrain.distribution.data_parallel import in_force
 from mixtrain.loss_scale.step_scale import StepScale
+from mixtrain.network.walk import tree_of
 from mixtrain.ops.gradient import GradOperation
 from mixtrain.optim.adapter import drive
 from mixtrain.precision.formats import choose_step_jit
@@ -41,8 +42,8 @@ class TrainOneStepCell(Cell):
 
     Raises:
         TypeError: `optimizer` is no optimizer.
-        ValueError: `sens` is 0, there is no parameter to train, or a subclass with a `construct` of its own is made
-            for several devices.
+        ValueError: `sens` is 0, there is no parameter to train, or it is made for several devices with a `construct` of
+            its own or with layers that are synchronized over them.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -85,11 +86,8 @@ class TrainOneStepCell(Cell):
         object.__setattr__(self, "_observer", None)
         object.__setattr__(self, "_needs", frozenset())
         parallel = in_force()
-        if parallel is not None and not self._steps_as_written_here():
-            raise checks.fail_value(
-                type(self).__name__, "a step on several devices must be the library's own, not a construct of its own",
-                f"{len(parallel.devices)} devices", "Model(network, loss_fn, optimizer), or it outside data_parallel",
-            )
+        if parallel is not None:
+            self._check_spreads(len(parallel.devices))
         object.__setattr__(self, "_parallel", parallel)
         object.__setattr__(self, "_replicas", None if parallel is None else parallel.replicas(self._likely_written))
 
@@ -155,6 +153,25 @@ class TrainOneStepCell(Cell):
             replicas=self._replicas,
             gradients_mean=self._parallel is None or self._parallel.gradients_mean and not sums_rows(self.network),
         )
+
+    def _check_spreads(self, devices: int) -> None:
+        """Refuse what would not mean on several devices what its writer means.
+
+        Raises:
+            ValueError: A step of the user's own, which reduces nothing, or a layer with statistics of the joint batch.
+        """
+        where, count = type(self).__name__, f"{devices} devices"
+        if not self._steps_as_written_here():
+            raise checks.fail_value(
+                where, "a step on several devices must be the library's own, not a construct of its own", count,
+                "Model(network, loss_fn, optimizer), or it outside data_parallel",
+            )
+        layers = [node for node in tree_of(self.network).walk() if getattr(node.layer, "synchronized", False)]
+        if layers and devices > 1:
+            raise checks.fail_value(
+                where, f"layers must normalize by their replica's statistics, and {layers[0].path} is synchronized",
+                count, "BatchNorm, or BatchNormalization(synchronized=False)",
+            )
 
     @property
     def spread(self) -> bool:

@@ -14,10 +14,11 @@ from mixtrain import DynamicLossScaleManager, Model, backend, nn
 from mixtrain.backend import LabelOutOfRange
 from mixtrain.distribution import data_parallel
 from tests import devices
-from tests.backends import ON_TENSORFLOW
+from tests.backends import ON_TENSORFLOW, on_jax_only_some
 from tests.distribution.networks import Run, batches, farthest, mlp, train, values_of
 
-ALL = range(2, devices.COUNT + 1)
+# Each of several Models is compiled by XLA there.
+slow_on_jax = pytest.mark.slow if not ON_TENSORFLOW else pytest.mark.filterwarnings("error")
 
 
 @functools.cache
@@ -25,14 +26,17 @@ def one_device(sink: bool) -> Run:
     return train(None, batches(*[8] * 50), sink=sink, metrics={"accuracy"})
 
 
-@pytest.mark.parametrize("count", [1, *(2**power for power in range(1, 4) if 2**power <= devices.COUNT)])
-@pytest.mark.parametrize("sink", [False, True])
+@pytest.mark.parametrize(("count", "sink"), [
+    pytest.param(count, sink, marks=() if count == 2 and sink else pytest.mark.slow)
+    for count in (1, 2, 4, 8) if count <= devices.COUNT for sink in (False, True)
+])
 def test_fifty_steps_of_adam_have_the_numbers_of_one_device(count: int, sink: bool) -> None:
     several = train(count, batches(*[8] * 50), sink=sink, metrics={"accuracy"})
     assert farthest(several, one_device(sink)) < (1e-5 if count > 1 else 1e-30)
     assert several.history["accuracy"] == one_device(sink).history["accuracy"]
 
 
+@slow_on_jax
 def test_skips_and_scales_at_o2_are_those_of_one_device() -> None:
     data = batches(*[8] * 20)
     for place, row in ((3, 1), (4, 6), (9, 7), (17, 0)):
@@ -45,6 +49,7 @@ def test_skips_and_scales_at_o2_are_those_of_one_device() -> None:
         assert np.array_equal(one.records.column(name), several.records.column(name))
 
 
+@slow_on_jax
 def test_batches_of_every_size_train_evaluate_and_predict_as_on_one_device() -> None:
     data = batches(*range(1, 2 * devices.COUNT + 2))
     one, several = (train(count, data, metrics={"accuracy"}) for count in (None, devices.COUNT))
@@ -53,7 +58,7 @@ def test_batches_of_every_size_train_evaluate_and_predict_as_on_one_device() -> 
     assert np.allclose(several.model.predict(data[-1][0]), one.model.predict(data[-1][0]), atol=1e-6)
 
 
-@pytest.mark.parametrize("reduction", ["sum", None])
+@pytest.mark.parametrize("reduction", on_jax_only_some(["sum", None]))
 def test_a_loss_that_is_a_sum_or_has_a_number_for_each_row_is_that_of_all_rows(reduction: str | None) -> None:
     data = batches(4, 3, 4)
     loss = functools.partial(keras.losses.SparseCategoricalCrossentropy, from_logits=True, reduction=reduction)
@@ -123,6 +128,7 @@ def test_moving_statistics_are_averaged_over_replicas_and_normalize_by_their_own
     assert trace["loss"][0] == pytest.approx(1.0, abs=0.05)
 
 
+@slow_on_jax
 def test_a_run_goes_on_with_another_number_of_devices(tmp_path: Any) -> None:
     data = batches(*[4] * 6)
     whole = train(None, data, keras.layers.LayerNormalization())
@@ -172,8 +178,8 @@ def test_losses_of_which_some_are_sums_are_refused() -> None:
         model.train(1, [(x, (target, target))], verbose=0)
 
 
+@slow_on_jax
 def test_uncompiled_steps_run_on_one_device() -> None:
     mixtrain.set_context(mode=mixtrain.PYNATIVE_MODE)
     one, several = (train(count, batches(4, 4)) for count in (None, 2))
     assert farthest(one, several) == 0
-    assert ON_TENSORFLOW or several.weights

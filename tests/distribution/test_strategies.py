@@ -118,3 +118,14 @@ def test_train_steps_of_the_users_own_are_refused() -> None:
         model = Model(loss)
     with pytest.raises(ValueError, match="must be a TrainOneStepCell made inside data_parallel"):
         model.train(1, batches(4), verbose=0)
+
+
+@pytest.mark.parametrize("kind", ["keras", "cell"])
+def test_layers_that_are_synchronized_are_refused(kind: str) -> None:
+    if kind == "keras":
+        network: Any = mlp(keras.layers.BatchNormalization(synchronized=True))
+    else:
+        network = nn.SequentialCell(nn.SyncBatchNorm(6), nn.Dense(6, 3))
+    with data_parallel(2), pytest.raises(ValueError, match="normalize by their replica's statistics, and .* is sync"):
+        model = Model(network, "mse", keras.optimizers.SGD(0.1))
+        model.train(1, batches(4), verbose=0)

@@ -19,7 +19,7 @@ from mixtrain.backend.jax.held import is_held
 from mixtrain.backend.jax.state import StateScope, current, put, tracing
 from mixtrain.backend.jax.structure import split_tensors
 from mixtrain.backend.jax.ways import in_all_ways
-from mixtrain.backend.share import SEED_STRIDE, Share, has_rows, merge_of, rows_of_all
+from mixtrain.backend.share import SEED_STRIDE, Share, divide, has_rows, merge_of, rows_of_all
 
 _AXIS: Final = "replica"
 
@@ -100,7 +100,7 @@ class Replicas:
         rows = rows_of_all(tensors)
         if not tracing():
             return part(Share(rows), *columns)
-        divided = bool(rows) and rows % self.count == 0
+        divided = divide(rows, self.count)
         share = Share(rows // self.count, 1 / self.count) if divided else Share(rows)
         sharded = [divided and has_rows(tensor, rows) for tensor in tensors]
         told: list[Any] = []  # What `body` has to tell besides tensors, the last time that it is traced.

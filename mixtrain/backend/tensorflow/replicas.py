@@ -18,7 +18,7 @@ import tensorflow as tf
 from mixtrain import checks
 from mixtrain.backend.class_labels import noting_shards
 from mixtrain.backend.facts import JitChoice
-from mixtrain.backend.share import SEED_STRIDE, Merge, Share, has_rows, is_one_number, merge_of, rows_of_all
+from mixtrain.backend.share import SEED_STRIDE, Merge, Share, divide, has_rows, is_one_number, merge_of, rows_of_all
 from mixtrain.backend.tensor_base import backend_value
 from mixtrain.backend.tensorflow.rollback import Place, Writes, places_of
 
@@ -130,8 +130,8 @@ class Replicas:
             )
         tensors = [tf.convert_to_tensor(backend_value(value)) for value in tf.nest.flatten(tuple(columns))]
         rows = rows_of_all(tensors)
-        known_whole = rows is not None and rows % self.count != 0
-        if tf.executing_eagerly() or self.count == 1 or known_whole or all(map(is_one_number, tensors)):
+        alone = tf.executing_eagerly() or self.count == 1 or all(map(is_one_number, tensors))
+        if alone or rows is not None and not divide(rows, self.count):
             with tf.device(self._devices[0]):
                 return part(Share(rows), *columns)
         division = _Division(tensors, rows, self.count)
