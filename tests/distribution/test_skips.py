@@ -36,14 +36,16 @@ def check(case: Case, replica: int) -> None:
     assert skipping.difference(control) == [], str(case)
 
 
-def rows() -> Iterator[Any]:
-    """Yield each feed with each replica; the quick ones have each feed, on JAX, which compiles for long, one."""
+def feeds_and_replicas() -> list[Any]:
+    """Return each feed with each replica; the quick ones have each feed, on JAX, which compiles for long, one."""
+    found = []
     for feed, replica in itertools.product(FEEDS, (0, 1)):
         quick = replica == (feed != "groups") and (ON_TENSORFLOW or feed == "sink")
-        yield pytest.param(feed, replica, marks=() if quick else pytest.mark.slow)
+        found.append(pytest.param(feed, replica, marks=() if quick else pytest.mark.slow))
+    return found
 
 
-@pytest.mark.parametrize(("feed", "replica"), rows())
+@pytest.mark.parametrize(("feed", "replica"), feeds_and_replicas())
 def test_a_replica_that_overflows_alone_leaves_no_trace(feed: str, replica: int) -> None:
     check(Case(5, "keras", PARTS, "keras Adam", 2, "O0", feed, FAULTS, eager=False), replica)
 

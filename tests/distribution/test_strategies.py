@@ -120,7 +120,7 @@ def test_train_steps_of_the_users_own_are_refused() -> None:
         model.train(1, batches(4), verbose=0)
 
 
-@pytest.mark.parametrize("kind", ["keras", "cell"])
+@pytest.mark.parametrize("kind", [pytest.param("keras", marks=pytest.mark.tensorflow), "cell"])
 def test_layers_that_are_synchronized_are_refused(kind: str) -> None:
     if kind == "keras":
         network: Any = mlp(keras.layers.BatchNormalization(synchronized=True))
