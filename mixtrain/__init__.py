@@ -10,7 +10,9 @@ from mixtrain import backend as _backend  # noqa: F401  isort: skip
 _collects = gc.isenabled()
 gc.disable()
 try:
-    from mixtrain import amp, common, communication, context, dataset, dtype, log, nn, ops, serialization, train
+    from mixtrain import (
+        amp, common, communication, context, dataset, distribution, dtype, log, nn, ops, serialization, train,
+    )
     # Not among the names of `from mixtrain import *`, where they would take the place of Keras and NumPy themselves.
     from mixtrain import experimental, keras, numpy  # noqa: F401
 finally:
@@ -214,6 +216,7 @@ __all__ = [
     "communication",
     "context",
     "dataset",
+    "distribution",
     "double",
     "dtype",
     "dtype_to_nptype",

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import keras
 import pytest
 
+from tests import devices  # noqa: F401  isort: skip  First: it makes the devices that tests/distribution trains on.
+
 import mixtrain
 from tests.conformance.table import pytest_terminal_summary  # noqa: F401  A hook: it prints the conformance table.
 
@@ -18,7 +20,8 @@ collect_ignore_glob = ["data/make_*.py", "conformance/tutorials/*.py"]
 
 # What every backend must hold to; the rest (documents, examples, benchmarks) is tested on TensorFlow.
 CONTRACT = (
-    "amp", "autocast", "backend", "cell", "common", "compat", "conformance", "dataset", "diagnostics", "experimental",
+    "amp", "autocast", "backend", "cell", "common", "compat", "conformance", "dataset", "diagnostics", "distribution",
+    "experimental",
     "golden", "keras", "loss_scale", "network", "nn", "ops", "optim", "precision", "serialization", "step",
     "structure/test_nothing_is_changed.py", "test_checks.py", "test_float_format.py", "test_main.py", "test_numpy.py",
     "test_words.py",

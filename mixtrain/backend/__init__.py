@@ -27,6 +27,7 @@ from mixtrain.backend.example_columns import ExampleColumn, UnreadableRecord
 from mixtrain.backend.facts import DeviceFacts, GroupFacts, JitChoice
 from mixtrain.backend.forked import forked_after_start, note_forks
 from mixtrain.backend.layout import cast_keeping_layout, elementwise, join_along, nhwc_of, reduce_axes, to_channels_last
+from mixtrain.backend.share import Share, is_one_number
 from mixtrain.backend.tensor_base import TensorBase, backend_value, public_tensor, wrap_with
 
 if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
@@ -72,6 +73,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow.pooling import pool
     from mixtrain.backend.tensorflow.products import product, times_transposed
     from mixtrain.backend.tensorflow.records import Examples, first_example
+    from mixtrain.backend.tensorflow.replicas import Replicas, devices_in_force, find_devices
     from mixtrain.backend.tensorflow.requirements import require, speaking_of
     from mixtrain.backend.tensorflow.rollback import Rollback
     from mixtrain.backend.tensorflow.row_function import RowFunction, RowPart, call_row, processors
@@ -154,6 +156,7 @@ else:
     from mixtrain.backend.jax.pooling import pool
     from mixtrain.backend.jax.products import product, times_transposed
     from mixtrain.backend.jax.records import Examples, first_example
+    from mixtrain.backend.jax.replicas import Replicas, devices_in_force, find_devices
     from mixtrain.backend.jax.requirements import require, speaking_of
     from mixtrain.backend.jax.rollback import Rollback
     from mixtrain.backend.jax.row_function import RowFunction, RowPart, call_row, processors
@@ -212,9 +215,11 @@ __all__ = [
     "JitChoice",
     "LabelOutOfRange",
     "Pipeline",
+    "Replicas",
     "Rollback",
     "RowFunction",
     "RowPart",
+    "Share",
     "TensorBase",
     "UnreadableFile",
     "UnreadableRecord",
@@ -238,9 +243,11 @@ __all__ = [
     "cond",
     "densified",
     "describe_device",
+    "devices_in_force",
     "double_precision",
     "elementwise",
     "exchange_storage",
+    "find_devices",
     "first_example",
     "first_outside",
     "forked_after_start",
@@ -256,6 +263,7 @@ __all__ = [
     "images",
     "is_pipeline_source",
     "is_sparse",
+    "is_one_number",
     "is_open_size",
     "is_symbolic",
     "is_tensor",

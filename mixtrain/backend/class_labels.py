@@ -96,6 +96,23 @@ def note_class_labels(labels: Any, classes: int | None, ignored: int | None = No
         _noting.rules.append(ClassRule(column, classes, ignored, weighing))
 
 
+@contextlib.contextmanager
+def noting_shards(columns: Sequence[Any], shards: Sequence[Any]) -> Iterator[None]:
+    """Let the tensors of a batch be known by some of their rows: what is noted of these holds for the whole.
+
+    Args:
+        columns: Tensors.
+        shards: Of each of them the rows that the code inside sees.
+    """
+    places = {id(column): shard for column, shard in zip(columns, shards, strict=True)}
+    before = _noting.columns
+    _noting.columns = [places.get(id(column), column) for column in before]
+    try:
+        yield
+    finally:
+        _noting.columns = before
+
+
 def _index_of(tensor: Any) -> int | None:
     return next((index for index, column in enumerate(_noting.columns) if column is tensor), None)
 

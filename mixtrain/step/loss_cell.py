@@ -169,9 +169,30 @@ class WithLossCell(Cell):
         return loss, found[-1]
 
     @property
+    def loss_fn(self) -> Any:
+        """The loss, as it was given."""
+        return self._loss_fn
+
+    @property
     def backbone_network(self) -> Any:
         """The network."""
         return getattr(self._backbone, "keras_layer", self._backbone)
+
+
+def sums_rows(network: Any) -> bool:
+    """Whether a network with its loss has one that is known to be a sum over the rows of a batch.
+
+    Raises:
+        ValueError: Of the losses of several outputs some are sums and some are means.
+    """
+    losses = keras.tree.flatten(network.loss_fn) if isinstance(network, WithLossCell) else []
+    sums = {getattr(loss, "reduction", "mean") == "sum" for loss in losses if loss is not None}
+    if len(sums) > 1:
+        raise checks.fail_value(
+            "Model", "losses that several devices add up must all be sums over rows, or all means", "some of each",
+            'reduction="sum" in all of them, or in none',
+        )
+    return True in sums
 
 
 class WithEvalCell(Cell):

@@ -74,6 +74,8 @@ def run_step(
     scaling: Scaling | None = None,
     auxiliary: bool = False,
     observer: AppliedBatches | None = None,
+    replicas: backend.Replicas | None = None,
+    gradients_mean: bool = True,
 ) -> StepResult:
     """Train on one batch.
 
@@ -86,6 +88,8 @@ def run_step(
         scaling: How the loss is scaled; None for not at all.
         auxiliary: Whether `loss_of` returns ``(loss, auxiliary)``.
         observer: Takes in the auxiliary values of batches that are applied.
+        replicas: The devices that share the rows of the batch; None for one device.
+        gradients_mean: Whether a loss of one number is a mean over rows, which replicas need to know; otherwise a sum.
 
     Returns:
         The step's result.
@@ -96,23 +100,41 @@ def run_step(
     scale = None if scaling is None else backend.to_tensor(scaling.loss_scale())
     rollback = None if scaling is None else scaling.rollback
 
-    def forward() -> tuple[Any, Any]:
-        found = loss_of(*inputs)
-        value, more = found if auxiliary else (found, None)
-        loss = keras.ops.cast(value, float32)
-        return (loss if scale is None else scaled(loss, scale)), (loss, more)
+    def of_replica(share: backend.Share, *columns: Any) -> tuple[list[Any], tuple[Any, Any]]:
+        """Return the unscaled loss and gradients of some rows, as terms of the sums over replicas, and what is beside.
 
-    def differentiated() -> Any:
-        return backend.value_and_gradient(forward, weights)
+        A mean is weighted before it is scaled: half gradients are then as large as those of the whole batch are.
+        """
 
-    found, undo = (differentiated(), None) if rollback is None else rollback.run(differentiated)
-    _, (loss, more), gradients = found
-    if all(gradient is None for gradient in gradients):
-        raise ValueError(
-            "train step: the loss must depend on parameters that the optimizer holds; got one that depends on none. "
-            "Write the optimizer with the trainable parameters of the network that is trained."
-        )
-    gradients = [to_float32(gradient) for gradient in gradients]
+        def forward() -> tuple[Any, Any]:
+            found = loss_of(*columns)
+            value, more = found if auxiliary else (found, None)
+            loss = keras.ops.cast(value, float32)
+            if gradients_mean and backend.is_one_number(loss):
+                loss = share.weighted(loss)
+            return (loss if scale is None else scaled(loss, scale)), (loss, more)
+
+        _, (loss, more), gradients = backend.value_and_gradient(forward, weights)
+        if all(gradient is None for gradient in gradients):
+            raise ValueError(
+                "train step: the loss must depend on parameters that the optimizer holds; got one that depends on "
+                "none. Write the optimizer with the trainable parameters of the network that is trained."
+            )
+        gradients = [to_float32(gradient) for gradient in gradients]
+        if scaling is not None and scaling.divides:
+            gradients = [unscaled(gradient, scale) for gradient in gradients]
+        # A loss of many numbers has one for each row: they are joined.
+        one = backend.is_one_number(loss)
+        return [loss if one else None, *gradients], (None if one else loss, more)
+
+    def reduced() -> tuple[list[Any], tuple[Any, Any]]:
+        """Return the loss and gradients of the batch: from here on a step knows nothing of replicas."""
+        if replicas is None:
+            return of_replica(backend.Share(), *inputs)
+        return replicas.run(of_replica, inputs)
+
+    ((loss, *gradients), (losses, more)), undo = (reduced(), None) if rollback is None else rollback.run(reduced)
+    loss = losses if loss is None else loss
     observed = () if observer is None else observer.variables(more)
 
     def applied() -> None:
@@ -124,8 +146,6 @@ def run_step(
         norm = backend.global_norm(gradients)
         applied()
         return StepResult(loss, gradients=gradients, grad_norm=norm, auxiliary=more)
-    if scaling.divides:
-        gradients = [unscaled(gradient, scale) for gradient in gradients]
     # The norm does not decide: of finite gradients the sum of squares may be infinite.
     finite, norm = backend.all_finite(gradients), backend.global_norm(gradients)
 

@@ -12,12 +12,15 @@ from mixtrain.boundary import is_any_tensor, library
 from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.referenced_layers import referenced_variables
+from mixtrain.distribution.data_parallel import in_force
 from mixtrain.loss_scale.step_scale import StepScale
+from mixtrain.network.walk import tree_of
 from mixtrain.ops.gradient import GradOperation
 from mixtrain.optim.adapter import drive
+from mixtrain.precision.formats import choose_step_jit
 from mixtrain.seed import stream_states
 from mixtrain.step.compiled_call import CompiledCall
-from mixtrain.step.loss_cell import WithLossCell
+from mixtrain.step.loss_cell import WithLossCell, sums_rows
 from mixtrain.step.recipe import AppliedBatches, Scaling, StepResult, run_step
 
 # What a step can tell beside scalars, where somebody asks for it.
@@ -39,7 +42,8 @@ class TrainOneStepCell(Cell):
 
     Raises:
         TypeError: `optimizer` is no optimizer.
-        ValueError: `sens` is 0, or there is no parameter to train.
+        ValueError: `sens` is 0, there is no parameter to train, or it is made for several devices with a `construct` of
+            its own or with layers that are synchronized over them.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -81,6 +85,11 @@ class TrainOneStepCell(Cell):
         object.__setattr__(self, "_reports", None)
         object.__setattr__(self, "_observer", None)
         object.__setattr__(self, "_needs", frozenset())
+        parallel = in_force()
+        if parallel is not None:
+            self._check_spreads(len(parallel.devices))
+        object.__setattr__(self, "_parallel", parallel)
+        object.__setattr__(self, "_replicas", None if parallel is None else parallel.replicas(self._likely_written))
 
     # ---- calling ----------------------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -88,7 +97,7 @@ class TrainOneStepCell(Cell):
             return super().__call__(*args, **kwargs)
         if self.training not in self._compiled:
             step = super().__call__
-            self._compiled[self.training] = CompiledCall(step, self.network)
+            self._compiled[self.training] = CompiledCall(step, self.network, lambda: self.jit_choice(self.network))
         return self._compiled[self.training](*args)
 
     def construct(self, *inputs: Any) -> Any:
@@ -141,7 +150,38 @@ class TrainOneStepCell(Cell):
             scaling=scaling,
             auxiliary=seen,
             observer=self._observer if observed else None,
+            replicas=self._replicas,
+            gradients_mean=self._parallel is None or self._parallel.gradients_mean and not sums_rows(self.network),
         )
+
+    def _check_spreads(self, devices: int) -> None:
+        """Refuse what would not mean on several devices what its writer means.
+
+        Raises:
+            ValueError: A step of the user's own, which reduces nothing, or a layer with statistics of the joint batch.
+        """
+        where, count = type(self).__name__, f"{devices} devices"
+        if not self._steps_as_written_here():
+            raise checks.fail_value(
+                where, "a step on several devices must be the library's own, not a construct of its own", count,
+                "Model(network, loss_fn, optimizer), or it outside data_parallel",
+            )
+        layers = [node for node in tree_of(self.network).walk() if getattr(node.layer, "synchronized", False)]
+        if layers and devices > 1:
+            raise checks.fail_value(
+                where, f"layers must normalize by their replica's statistics, and {layers[0].path} is synchronized",
+                count, "BatchNorm, or BatchNormalization(synchronized=False)",
+            )
+
+    @property
+    def spread(self) -> bool:
+        """Whether it was made for several devices."""
+        return self._parallel is not None
+
+    def jit_choice(self, network: Any) -> backend.JitChoice:
+        """Return how a step is compiled for what a network, this cell or the one inside, computes in now."""
+        choice = choose_step_jit(network)
+        return choice if self._replicas is None else self._replicas.jit_choice(choice)
 
     def observe(self, observer: AppliedBatches | None) -> None:
         """Let every batch of the network with its loss that is applied be taken in, as a `SeenBatch`; None ends it."""
@@ -217,6 +257,10 @@ class TrainOneStepCell(Cell):
             found["predictions"] = result.auxiliary.outputs
         return found
 
+    def _likely_written(self) -> list[keras.Variable]:
+        """Return what a forward pass may write; only eagerly it is not seen whether it writes weights (as norms do)."""
+        return self.network_state() if backend.is_tracing() else [*self.network_state(), *self.weights]
+
     def network_state(self) -> list[keras.Variable]:
         """Return the variables of the network and its loss that no gradient is taken of, random states among them."""
         others = {id(variable) for variable in (*self.weights, *self.driver.state_variables())}
@@ -281,10 +325,6 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
             loss_scale=lambda: backend.snapshot(self.scale_sense), divides=True, rollback=self._rollback,
             advance=self.advance,
         )
-
-    def _likely_written(self) -> list[keras.Variable]:
-        """Return what a forward pass may write; only eagerly it is not seen whether it writes weights (as norms do)."""
-        return self.network_state() if backend.is_tracing() else [*self.network_state(), *self.weights]
 
     def advance(self, finite: Any) -> None:
         """Move the loss scale and the counts by one step."""

@@ -19,6 +19,7 @@ from mixtrain.amp.train_network import (
     warn_unscaled,
 )
 from mixtrain.cell.cell import Cell, KerasCell
+from mixtrain.distribution.data_parallel import in_force, putting_in_force
 from mixtrain.loss_scale.manager import LossScaleManager
 from mixtrain.network.walk import is_cell
 from mixtrain.precision.apply import under_plan
@@ -94,6 +95,7 @@ class Networks:
         if manager is LEVEL_DEFAULT:
             manager = default_manager(self.precision.plan, optimizer) if optimizer is not None else None
         self.manager: LossScaleManager | None = manager
+        self._parallel = in_force()
         if optimizer is not None:
             check_manager("Model", manager, optimizer)
         elif manager is not None:
@@ -149,12 +151,19 @@ class Networks:
 
         Raises:
             TypeError: The network is a Keras model with a train step of its own.
-            ValueError: There is no optimizer, and the network is not a Cell that may be its own train step.
+            ValueError: There is no optimizer, and the network is not a Cell that may be its own train step, on several
+                devices if the Model was made for them.
         """
         refuse_overridden(self.network, "train_step")
         if self.optimizer is None and (self.loss_fn is not None or self.own_loss):
             raise checks.fail_value(
                 where, "the Model must have an optimizer to train", None, "Model(network, loss_fn, optimizer)"
+            )
+        alone = not (isinstance(self.network, TrainOneStepCell) and self.network.spread)
+        if self.optimizer is None and self._parallel is not None and alone:
+            raise checks.fail_value(
+                where, "a network that is its own train step must be a TrainOneStepCell made inside data_parallel",
+                self.network, "Model(network, loss_fn, optimizer), or the Model outside of data_parallel",
             )
 
     @functools.cached_property
@@ -169,7 +178,8 @@ class Networks:
             self.manager = default_manager(self.precision.plan, self.optimizer)
             if self.manager is None:
                 warn_unscaled("Model", self.precision.plan, self.optimizer)
-        cell = make_train_cell(with_loss, self.optimizer, self.manager)
+        with putting_in_force(self._parallel):
+            cell = make_train_cell(with_loss, self.optimizer, self.manager)
         cell.observe(self.observer)
         return cell
 

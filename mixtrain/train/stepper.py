@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -75,8 +76,9 @@ class Stepper:
         self._network = network
         self._scaled = scaled
         self._needs = needs
+        choice = functools.partial(network.jit_choice, network) if isinstance(network, TrainOneStepCell) else None
         self._training = CompiledCall(
-            self._flat, network, compile_function=backend.CompiledSteps, prepare=prepare
+            self._flat, network, choice, compile_function=backend.CompiledSteps, prepare=prepare
         )
         self._state_of: tuple[Any, list[keras.Variable]] = None, []
         self._structure: Any = None

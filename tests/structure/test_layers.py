@@ -17,7 +17,7 @@ LAYERS = [
     {"dtype", "errors", "checks", "context", "auto_parallel", "communication", "compat.mindspore.module_paths",
      "compat.mindspore.refused_names", "log", "text_table", "version"},
     {"backend"},
-    {"autocast", "boundary", "network", "seed"},
+    {"autocast", "boundary", "distribution", "network", "seed"},
     {"trace_version"},
     {"summaries"},
     {"ops"},

@@ -11,6 +11,7 @@ import mixtrain
 import mixtrain.dataset.transforms
 import mixtrain.dataset.vision
 import mixtrain.diagnostics
+import mixtrain.distribution
 import mixtrain.experimental.optim.lr_scheduler
 import mixtrain.keras
 import mixtrain.nn.metrics
@@ -23,7 +24,7 @@ MODULES = {
     module.__name__: module
     for module in (
         mixtrain, mixtrain.amp, mixtrain.communication, mixtrain.dataset, mixtrain.dataset.transforms,
-        mixtrain.dataset.vision, mixtrain.diagnostics, mixtrain.experimental.optim,
+        mixtrain.dataset.vision, mixtrain.diagnostics, mixtrain.distribution, mixtrain.experimental.optim,
         mixtrain.experimental.optim.lr_scheduler, mixtrain.keras, mixtrain.nn, mixtrain.nn.metrics, mixtrain.numpy,
         mixtrain.ops, mixtrain.serialization, mixtrain.train, mixtrain.train.callback,
     )

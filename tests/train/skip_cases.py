@@ -248,8 +248,8 @@ def network_of(case: Case) -> Any:
     return keras.Sequential([keras.Input((WIDTH,)), layers.Dense(WIDTH), *parts, layers.Dense(2)])
 
 
-def batches_of(case: Case) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the batches of a case, faults among them."""
+def batches_of(case: Case, rows: slice = slice(None)) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the batches of a case, faults among them, in some of their rows."""
     draw = np.random.default_rng(case.seed + 1)
     shape = {"series": (STEPS, WIDTH), "images": (6, 6, 2)}.get(case.kind, (WIDTH,))
     found = []
@@ -258,11 +258,11 @@ def batches_of(case: Case) -> list[tuple[np.ndarray, np.ndarray]]:
         y = draw.standard_normal((ROWS, 2)).astype(np.float32)
         fault = case.faults.get(number)
         if fault == "inf label" or fault and case.kind in ("series", "images"):
-            y[0, 1] = np.inf  # Dropout may leave out all of an input.
+            y[rows][0, 1] = np.inf  # Dropout may leave out all of an input.
         if fault == "one inf":
-            x.reshape(-1)[3] = np.inf
+            x[rows].reshape(-1)[3] = np.inf
         elif fault in ("inf", "nan"):
-            x[:] = np.float32(fault)
+            x[rows] = np.float32(fault)
         found.append((x, y))
     return found
 
@@ -320,8 +320,16 @@ def variables_made() -> Iterator[list[Any]]:
         keras.Variable.__init__ = own
 
 
-def run(case: Case, *, faults: bool) -> End:
-    """Train a case for two epochs, with the batches that overflow or without them."""
+def run(case: Case, *, faults: bool, replica: int | None = None) -> End:
+    """Train a case for two epochs, with the batches that overflow or without them.
+
+    Args:
+        case: The case.
+        faults: Whether the batches that overflow are among them.
+        replica: The one of two devices whose rows overflow; None for one device.
+    """
+    rows = slice(None) if replica is None else slice(replica * ROWS // 2, (replica + 1) * ROWS // 2)
+    spread = contextlib.nullcontext() if replica is None else mixtrain.distribution.data_parallel(2)
     mixtrain.set_seed(case.seed)
     keras.utils.clear_session(free_memory=False)
     mixtrain.set_context(mode=mixtrain.PYNATIVE_MODE if case.eager else mixtrain.GRAPH_MODE)
@@ -329,11 +337,12 @@ def run(case: Case, *, faults: bool) -> End:
         network = network_of(case)
         params = network.trainable_params() if isinstance(network, nn.Cell) else network.trainable_variables
         manager = DynamicLossScaleManager(2**8, 2, case.window) if case.window else FixedLossScaleManager(2**8)
-        model = Model(
-            network, nn.MSELoss() if case.kind == "cell" else "mse", OPTIMIZERS[case.optimizer](params),
-            amp_level=case.level, loss_scale_manager=manager, cast_model_type="bfloat16",
-        )
-        data = [batch for number, batch in enumerate(batches_of(case)) if faults or number not in case.faults]
+        with spread:
+            model = Model(
+                network, nn.MSELoss() if case.kind == "cell" else "mse", OPTIMIZERS[case.optimizer](params),
+                amp_level=case.level, loss_scale_manager=manager, cast_model_type="bfloat16",
+            )
+        data = [batch for number, batch in enumerate(batches_of(case, rows)) if faults or number not in case.faults]
         listen = [Listener()] if case.feed == "host" else []
         history = model.train(2, data, listen, dataset_sink_mode=case.feed == "sink", verbose=0)
         x = np.random.default_rng(0).standard_normal(batches_of(case)[0][0].shape).astype(np.float32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -12,7 +12,8 @@ import tensorflow as tf
 
 def store(variable: keras.Variable, value: Any) -> None:
     """Let a variable hold a tensor of its format and shape; `assign` would convert and check what is right already."""
-    tf.raw_ops.AssignVariableOp(resource=variable.value.handle, value=value)
+    for copy in copies_of(variable):
+        tf.raw_ops.AssignVariableOp(resource=copy.handle, value=value)
 
 
 def variables_made_at_once() -> contextlib.AbstractContextManager[Any]:
@@ -25,3 +26,9 @@ def variables_made_at_once() -> contextlib.AbstractContextManager[Any]:
 
 def _made_at_once(next_creator: Callable[..., Any], **options: Any) -> Any:
     return next_creator(**{**options, "experimental_enable_variable_lifting": False})
+
+
+def copies_of(variable: keras.Variable) -> Sequence[Any]:
+    """Return what holds a variable's value: several copies, where a strategy of `tf.distribute` mirrors it."""
+    value = variable.value
+    return value.values if isinstance(value, tf.distribute.DistributedValues) else [value]

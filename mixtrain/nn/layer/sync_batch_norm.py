@@ -46,6 +46,8 @@ class SyncBatchNorm(BatchNorm):
     _ranks: ClassVar[tuple[int, ...]] = (2, 4)
     _axes: ClassVar[str] = "(N, C) or (N, C, H, W)"
 
+    synchronized: ClassVar[bool] = True
+
     def __init__(
         self,
         num_features: int,

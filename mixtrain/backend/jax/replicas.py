@@ -1,0 +1,182 @@
+"""Replicas of one training step on several devices: a program that each device runs on its rows, with explicit sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import jax
+import jax.numpy as jnp
+import keras
+import numpy as np
+from jax.sharding import Mesh, PartitionSpec
+
+from mixtrain import checks
+from mixtrain.backend.class_labels import noting_shards
+from mixtrain.backend.facts import JitChoice
+from mixtrain.backend.jax.gradient import densified
+from mixtrain.backend.jax.held import is_held
+from mixtrain.backend.jax.state import StateScope, current, put, tracing
+from mixtrain.backend.jax.structure import split_tensors
+from mixtrain.backend.jax.ways import in_all_ways
+from mixtrain.backend.share import SEED_STRIDE, Share, divide, has_rows, merge_of, rows_of_all
+
+_AXIS: Final = "replica"
+
+
+def find_devices(devices: int | Sequence[Any] | None) -> list[Any]:
+    """Return devices: those given, the first so many of this process, or all of it.
+
+    Args:
+        devices: JAX devices or Keras's names of them, a number of them, or None.
+
+    Raises:
+        TypeError: One is not a device.
+        ValueError: There are fewer, none are given, or one is given twice.
+    """
+    found = jax.local_devices()
+    if devices is None or isinstance(devices, int):
+        count = len(found) if devices is None else devices
+        if not 1 <= count <= len(found):
+            raise checks.fail_value(
+                "data_parallel", f"devices must be from 1 to the {len(found)} that JAX has", devices,
+                f'XLA_FLAGS="--xla_force_host_platform_device_count={count}" in the environment for that many on a CPU'
+            )
+        return found[:count]
+    named = {f"{device.platform}:{device.id}": device for device in found}
+    devices = [named.get(device, device) if isinstance(device, str) else device for device in devices]
+    for device in devices:
+        if not isinstance(device, jax.Device):
+            raise checks.fail_type("data_parallel", "devices must be JAX devices", device, "devices=jax.devices()[:2]")
+    if not devices or len(set(devices)) < len(devices):
+        raise checks.fail_value("data_parallel", "devices must be different ones", devices, "devices=jax.devices()[:2]")
+    return list(devices)
+
+
+def devices_in_force() -> list[Any] | None:
+    """Return the devices that the user's `keras.distribution.DataParallel` spreads a step over; None without one."""
+    chosen = keras.distribution.distribution()
+    if not isinstance(chosen, keras.distribution.DataParallel):
+        return None
+    return find_devices([str(device) for device in chosen.device_mesh.devices.ravel()])
+
+
+class Replicas:
+    """Devices that run replicas of one part of a training step.
+
+    Args:
+        devices: What `find_devices` returned.
+        likely: Returns the variables that the part is likely to write. (What it writes is seen here.)
+
+    Attributes:
+        count: How many there are.
+    """
+
+    def __init__(self, devices: Sequence[Any], likely: Callable[[], Iterable[keras.Variable]]) -> None:
+        del likely
+        self._mesh = Mesh(np.array(devices), (_AXIS,))
+        self.count = len(devices)
+
+    def jit_choice(self, choice: JitChoice) -> JitChoice:
+        """Return how a step of these replicas is compiled, given how one of one device would be."""
+        return choice
+
+    def run(self, part: Callable[..., tuple[list[Any], Any]], columns: Sequence[Any]) -> tuple[list[Any], Any]:
+        """Run a part of a step once on each device, on its rows of the batch.
+
+        Where the rows do not divide by the number of devices each has all of them, and the results are averaged. In
+        PYNATIVE_MODE the part runs once, on all rows.
+
+        Args:
+            part: Takes a `Share` and its columns; returns ``(totals, others)``. It may read and write variables.
+            columns: The columns of the batch.
+
+        Returns:
+            `totals` added up over the replicas, None where they are None. Of `others`, tensors with one entry a row
+            joined in the order of the rows, other floats averaged, everything else as the first replica has it.
+            Variables hold what all replicas together came to: see `share.merge_of`.
+        """
+        tensors, fill = split_tensors(tuple(columns))
+        rows = rows_of_all(tensors)
+        if not tracing():
+            return part(Share(rows), *columns)
+        divided = divide(rows, self.count)
+        share = Share(rows // self.count, 1 / self.count) if divided else Share(rows)
+        sharded = [divided and has_rows(tensor, rows) for tensor in tensors]
+        told: list[Any] = []  # What `body` has to tell besides tensors, the last time that it is traced.
+
+        def one_way(index: Any, shards: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+            with ReplicaScope(index if divided else None) as scope, noting_shards(tensors, shards):
+                totals, others = part(share, *fill(list(shards)))
+                totals = [None if total is None else densified(total) for total in totals]
+                found, fill_others = split_tensors(others)
+                written = list(scope.written.values())
+                states = scope.values_of(written)
+            merged = [scope.merged(variable, state) for variable, state in zip(written, states, strict=True)]
+            told[:] = [written, [total is None for total in totals], fill_others]
+            joined = [_join(value, share.rows if divided else None) for value in map(jnp.asarray, found)]
+            return _summed([total for total in totals if total is not None], divided, self.count), joined, merged
+
+        def body(indexes: Any, *shards: Any) -> Any:
+            return in_all_ways(lambda: one_way(indexes[0], shards), (indexes, shards))
+
+        by_rows, whole = PartitionSpec(_AXIS), PartitionSpec()
+        specs = (by_rows, *(by_rows if split else whole for split in sharded))
+        run = jax.shard_map(body, mesh=self._mesh, in_specs=specs, out_specs=whole, check_vma=False)
+        summed, others, states = run(jnp.arange(self.count, dtype=jnp.uint32), *tensors)
+        written, missing, fill_others = told
+        for variable, state in zip(written, states, strict=True):
+            put(variable, state)
+        left = iter(summed)
+        return [None if none else next(left) for none in missing], fill_others(others)
+
+
+class ReplicaScope(StateScope):
+    """A scope in which seeds are this replica's own.
+
+    Args:
+        index: The replica's number; None where all replicas draw the same.
+    """
+
+    def __init__(self, index: Any) -> None:
+        super().__init__()
+        self._offset = None if index is None else jnp.stack([index * np.uint32(SEED_STRIDE), jnp.uint32(0)])
+
+    def get_current_value(self, variable: keras.Variable) -> Any:
+        """Return what a variable holds here; of a seed, what this replica draws from."""
+        before = id(variable) in self.state_mapping
+        value = super().get_current_value(variable)
+        if not before and self._offset is not None and merge_of(variable) == "seed":
+            value = self.state_mapping[id(variable)] = value + self._offset
+        return value
+
+    def merged(self, variable: keras.Variable, value: Any) -> Any:
+        """Return what a variable holds after the replicas, given what it holds after this one."""
+        merge = "first" if is_held(variable) else merge_of(variable)
+        if merge == "seed":
+            return value if self._offset is None else value - self._offset
+        if merge == "sum" and self._offset is not None:
+            before = current(variable)
+            return before + jax.lax.psum(value - before, _AXIS)
+        return _mean(value) if merge in ("mean", "sum") else _first(value)
+
+
+def _summed(totals: list[Any], divided: bool, count: int) -> list[Any]:
+    summed = jax.lax.psum(totals, _AXIS)
+    return summed if divided else [total / count for total in summed]
+
+
+def _join(value: Any, rows: int | None) -> Any:
+    if rows is not None and has_rows(value, rows):
+        return jax.lax.all_gather(value, _AXIS, tiled=True)
+    return _mean(value) if jnp.issubdtype(value.dtype, jnp.inexact) else _first(value)
+
+
+def _mean(value: Any) -> Any:
+    """Return the mean over replicas, computed in float32."""
+    return jax.lax.pmean(value.astype(jnp.float32), _AXIS).astype(value.dtype)
+
+
+def _first(value: Any) -> Any:
+    """Return the first replica's value."""
+    return jax.lax.all_gather(value, _AXIS)[0]

@@ -1,0 +1,73 @@
+"""A replica's share of a step: its rows of the batch, its random numbers, and what becomes of what it writes."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+import keras
+
+_log = logging.getLogger("mixtrain")
+# An odd number whose multiples are far apart (2**32 over the golden ratio): seeds that layers start from rarely meet.
+SEED_STRIDE: Final = 0x9E3779B9
+
+Merge = Literal["seed", "sum", "mean", "first"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Share:
+    """The part of a batch that one replica computes.
+
+    Attributes:
+        rows: How many rows it has; None for a batch without rows.
+        weight: What a mean over these rows counts for in the mean over the batch, a float or a scalar tensor; None for
+            1, where they are all rows.
+    """
+
+    rows: Any = None
+    weight: Any = None
+
+    def weighted(self, mean: Any) -> Any:
+        """Return a mean over these rows as a term of the mean over the batch."""
+        return mean if self.weight is None else mean * self.weight
+
+
+def is_one_number(value: Any) -> bool:
+    """Whether a tensor is known to be a scalar."""
+    rank = getattr(value.shape, "rank", -1)  # TensorFlow may not know it, and then has no length either.
+    return rank is not None and len(value.shape) == 0
+
+
+def divide(rows: Any, count: int) -> bool:
+    """Whether so many rows divide by the number of replicas; the log says where they do not."""
+    if not rows:
+        return False
+    if rows % count:
+        _log.info("replicas: %d rows do not divide by %d devices: each computes the whole batch", rows, count)
+    return bool(rows % count == 0)
+
+
+def rows_of_all(columns: Sequence[Any]) -> Any:
+    """Return how many rows the tensors of a batch have; None where it is not known or there are none."""
+    return next((column.shape[0] for column in columns if not is_one_number(column)), None)
+
+
+def has_rows(value: Any, rows: Any) -> bool:
+    """Whether a tensor has one entry a row on its first axis."""
+    return not is_one_number(value) and value.shape[0] == rows
+
+
+def merge_of(variable: keras.Variable) -> Merge:
+    """Return how what replicas wrote to a variable becomes one value.
+
+    A seed advances alike on every replica. Keras says of some variables how they are aggregated; of the others, moving
+    statistics and the like are averaged, and numbers that count are those of the first replica.
+    """
+    if variable.name == "seed_generator_state":
+        return "seed"
+    if variable.aggregation == "sum":
+        return "sum"
+    floating = keras.backend.is_float_dtype(keras.backend.standardize_dtype(variable.dtype))
+    return "mean" if floating and variable.aggregation != "only_first_replica" else "first"

@@ -1,0 +1,245 @@
+"""Replicas of one training step on several devices: a part of the graph for each of them, with explicit sums.
+
+In a replica of `tf.distribute` a branch cannot write a mirrored variable, so that steps could not be skipped there.
+Here the replicas are parts of one graph, which read the variables of the process; what comes after them is as in a step
+of one device. Under a user's `MirroredStrategy` those variables are mirrored ones, which this reads and writes as a
+whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from mixtrain import checks
+from mixtrain.backend.class_labels import noting_shards
+from mixtrain.backend.facts import JitChoice
+from mixtrain.backend.share import SEED_STRIDE, Merge, Share, divide, has_rows, is_one_number, merge_of, rows_of_all
+from mixtrain.backend.tensor_base import backend_value
+from mixtrain.backend.tensorflow.rollback import Place, Writes, places_of
+
+
+def find_devices(devices: int | Sequence[Any] | None) -> list[Any]:
+    """Return the names of devices: those given, the first so many of this process, or all of it.
+
+    Args:
+        devices: Names of logical devices, a number of them, or None.
+
+    Raises:
+        TypeError: One is not a name.
+        ValueError: There are fewer, none are given, or one is given twice.
+    """
+    found = [device.name for device in tf.config.list_logical_devices("GPU")]
+    found = found or [device.name for device in tf.config.list_logical_devices("CPU")]
+    if devices is None or isinstance(devices, int):
+        count = len(found) if devices is None else devices
+        if not 1 <= count <= len(found):
+            raise checks.fail_value(
+                "data_parallel", f"devices must be from 1 to the {len(found)} that TensorFlow has", devices,
+                "tf.config.set_logical_device_configuration(tf.config.list_physical_devices('CPU')[0], "
+                f"[tf.config.LogicalDeviceConfiguration()] * {count}) at the start for that many on a CPU",
+            )
+        return found[:count]
+    known = {name.removeprefix("/device:"): name for name in
+             (device.name for device in tf.config.list_logical_devices())}
+    names = []
+    for device in devices:
+        name = getattr(device, "name", device)
+        if not isinstance(name, str):
+            raise checks.fail_type("data_parallel", "devices must be names of devices", device, 'devices=["GPU:0"]')
+        names.append(known[checks.one_of(
+            "data_parallel", "device", name.removeprefix("/device:"), tuple(known))])
+    if not names or len(set(names)) < len(names):
+        raise checks.fail_value("data_parallel", "devices must be different ones", devices, 'devices=["GPU:0"]')
+    return names
+
+
+def devices_in_force() -> list[Any] | None:
+    """Return the devices that the user's strategy of `tf.distribute` spreads a step over; None without one.
+
+    Raises:
+        ValueError: The strategy does not keep its variables alike on the devices of this process.
+    """
+    if not tf.distribute.has_strategy():
+        return None
+    strategy = tf.distribute.get_strategy()
+    if type(strategy) not in (tf.distribute.MirroredStrategy, tf.distribute.OneDeviceStrategy):
+        raise checks.fail_value(
+            "Model", "a strategy of tf.distribute must be a MirroredStrategy of this process", strategy,
+            "tf.distribute.MirroredStrategy(), or mixtrain.distribution.data_parallel() without a strategy",
+        )
+    if not tf.distribute.in_cross_replica_context():
+        raise checks.fail_value(
+            "Model", "a Model must be made and trained outside of strategy.run", "a replica", "it around the Model"
+        )
+    names = {device.name for device in tf.config.list_logical_devices()}
+    found = [f"/device:{device.rpartition('/device:')[2]}" for device in strategy.extended.worker_devices]
+    return [device for device in found if device in names]
+
+
+class Replicas:
+    """Devices that run replicas of one part of a training step.
+
+    Args:
+        devices: What `find_devices` returned.
+        likely: Returns the variables that the part is likely to write.
+
+    Attributes:
+        count: How many there are.
+    """
+
+    def __init__(self, devices: Sequence[Any], likely: Callable[[], Iterable[keras.Variable]]) -> None:
+        self._devices = list(devices)
+        self._likely = likely
+        self._writes = Writes(likely)
+        self.count = len(self._devices)
+
+    def jit_choice(self, choice: JitChoice) -> JitChoice:
+        """Return how a step of these replicas is compiled, given how one of one device would be."""
+        if not choice.jit or self.count == 1:
+            return choice
+        return JitChoice(False, "XLA would compile all replicas for one device")
+
+    def run(self, part: Callable[..., tuple[list[Any], Any]], columns: Sequence[Any]) -> tuple[list[Any], Any]:
+        """Run a part of a step once on each device, on its rows of the batch.
+
+        Where the rows do not divide by the number of devices, one device or each has all of them, and the results are
+        averaged. In PYNATIVE_MODE the part runs once, on all rows.
+
+        Args:
+            part: Takes a `Share` and its columns; returns ``(totals, others)``. It may read and write variables.
+            columns: The columns of the batch.
+
+        Returns:
+            `totals` added up over the replicas, None where they are None. Of `others`, tensors with one entry a row
+            joined in the order of the rows, other floats averaged, everything else as the first replica has it.
+            Variables hold what all replicas together came to: see `share.merge_of`.
+
+        Raises:
+            ValueError: A strategy of `tf.distribute` is in force.
+            TraceAgain: The function around must be traced again.
+        """
+        if tf.distribute.has_strategy():
+            raise checks.fail_value(
+                "Model.train", "a step must run outside of the scope of a strategy of tf.distribute", "one inside it",
+                "strategy.scope() around the network, the optimizer and the Model alone",
+            )
+        tensors = [tf.convert_to_tensor(backend_value(value)) for value in tf.nest.flatten(tuple(columns))]
+        rows = rows_of_all(tensors)
+        alone = tf.executing_eagerly() or self.count == 1 or all(map(is_one_number, tensors))
+        if alone or rows is not None and not divide(rows, self.count):
+            with tf.device(self._devices[0]):
+                return part(Share(rows), *columns)
+        division = _Division(tensors, rows, self.count)
+        kinds = [(place, merge_of(variable)) for variable in self._likely() for place in places_of(variable)]
+        merges = {id(place.handle): merge for place, merge in kinds}
+        seeds = [place for place, merge in kinds if merge == "seed"]
+        results: list[tuple[list[Any], Any]] = []
+        # By the identity of their resource: the place, its value from before, and its value after each replica.
+        written: dict[int, tuple[Place, Any, list[Any]]] = {}
+        for index, device in enumerate(self._devices):
+            with tf.device(device):
+                shards = division.shards(index)
+                offset = division.unless_whole(np.int64(index * SEED_STRIDE % 2**31), np.int64(0))
+
+                def replica(shards: list[Any] = shards, offset: Any = offset) -> Any:
+                    _shift(seeds, offset)
+                    with noting_shards(tf.nest.flatten(tuple(columns)), shards):
+                        result = part(division.share, *tf.nest.pack_sequence_as(tuple(columns), shards))
+                    _shift(seeds, -offset)
+                    return result
+
+                result, places = self._writes.of(replica)
+                results.append(result)
+                for place, before in places:
+                    written.setdefault(id(place.handle), (place, before, []))[2].append(place.read())
+                    place.write(before)  # Every replica begins where the first did.
+        with tf.device(self._devices[0]):
+            for key, (place, before, values) in written.items():
+                merge = merges.get(key) or ("mean" if place.dtype.is_floating else "first")
+                place.write(division.merged(merge, before, values))
+            totals = [division.total(values) for values in zip(*(result[0] for result in results), strict=True)]
+            others = tf.nest.map_structure(lambda *values: division.joined(values), *(result[1] for result in results))
+        return totals, others
+
+
+class _Division:
+    """How the rows of one batch are divided: evenly, or all of them to each replica.
+
+    Args:
+        tensors: The tensors of the batch.
+        rows: How many rows they have, known to divide; None where that is open.
+        count: How many replicas there are.
+
+    Attributes:
+        share: Each replica's share.
+    """
+
+    def __init__(self, tensors: Sequence[Any], rows: int | None, count: int) -> None:
+        self._tensors = tensors
+        self._rows = rows
+        self._count = count
+        first = next(tensor for tensor in tensors if not is_one_number(tensor))
+        self._all = tf.shape(first)[0] if rows is None else rows
+        self._divides: Any = True if rows is not None else tf.equal(self._all % count, 0)
+        self._each = self.unless_whole(self._all // count, self._all)
+        self.share = Share(
+            None if rows is None else rows // count, self.unless_whole(np.float32(1 / count), np.float32(1))
+        )
+
+    def unless_whole(self, divided: Any, whole: Any) -> Any:
+        """Return one of two numbers: for replicas that divide the rows, or for replicas that have all of them."""
+        return divided if self._divides is True else tf.where(self._divides, divided, whole)
+
+    def shards(self, index: int) -> list[Any]:
+        """Return the tensors of a replica's rows."""
+        start = self.unless_whole(index * self._each, 0)
+        return [
+            tensor[start : start + self._each] if has_rows(tensor, self._rows) else tensor for tensor in self._tensors
+        ]
+
+    def total(self, values: Sequence[Any]) -> Any:
+        """Return the sum over replicas, or where each has all rows, their mean; sparse where they are."""
+        if values[0] is None:
+            return None
+        weight = self.unless_whole(np.float32(1), np.float32(1 / self._count))
+        if isinstance(values[0], tf.IndexedSlices):
+            numbers = tf.concat([value.values for value in values], 0)
+            indices = tf.concat([value.indices for value in values], 0)
+            return tf.IndexedSlices(_times(numbers, weight), indices, values[0].dense_shape)
+        return _times(tf.add_n(list(values)), weight)
+
+    def joined(self, values: Sequence[Any]) -> Any:
+        """Return what replicas have beside totals as that of the batch."""
+        first = values[0]
+        if not tf.is_tensor(first):
+            return first
+        if has_rows(first, self.share.rows):
+            return tf.concat(values, 0)[: self._all]
+        return self.merged("mean" if first.dtype.is_floating else "first", first, values)
+
+    def merged(self, merge: Merge, before: Any, values: Sequence[Any]) -> Any:
+        """Return one value for those that replicas have written to a variable, or come to."""
+        if merge in ("seed", "first"):
+            return values[0]
+        if merge == "sum":
+            moved = tf.add_n([value - before for value in values])
+            return before + self.unless_whole(moved, tf.cast(moved / self._count, moved.dtype))
+        return tf.cast(tf.add_n([tf.cast(value, tf.float32) for value in values]) / self._count, values[0].dtype)
+
+
+def _times(value: Any, weight: Any) -> Any:
+    return value if isinstance(weight, np.generic) and weight == 1 else value * weight
+
+
+def _shift(seeds: Iterable[Place], offset: Any) -> None:
+    """Move seeds by an offset of their first number."""
+    if isinstance(offset, np.generic) and not offset:
+        return
+    for place in seeds:
+        seed = place.read()
+        place.write(seed + tf.cast(tf.stack([offset, 0]), seed.dtype))

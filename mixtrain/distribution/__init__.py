@@ -1,0 +1,5 @@
+"""Training on several devices."""
+
+from mixtrain.distribution.data_parallel import data_parallel
+
+__all__ = ["data_parallel"]

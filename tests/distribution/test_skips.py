@@ -1,0 +1,59 @@
+"""What overflows on one replica alone is skipped by all: the run ends, bit for bit, where one without it ends."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mixtrain.train.pace import Pace
+from tests.backends import ON_TENSORFLOW
+from tests.train.skip_cases import FEEDS, Case, drawn_case, run
+
+COUNT = int(os.environ.get("MIXTRAIN_SKIP_CASES", "20"))
+# Batch statistics, dropout, a generator and a counter of its own, variables where no tracker looks.
+PARTS = ("BatchNormalization", "Dropout", "OwnNoise", "Hidden")
+FAULTS = {1: "one inf", 2: "inf label", 4: "nan"}
+
+
+@pytest.fixture(autouse=True)
+def small_groups(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let a call of the group feed run three steps."""
+    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes: 3)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Model: in epoch .* steps were skipped although")
+        yield
+
+
+def check(case: Case, replica: int) -> None:
+    control, skipping = run(case, faults=False, replica=replica), run(case, faults=True, replica=replica)
+    assert (control.skipped, skipping.skipped) == (0, 2 * len(case.faults)), str(case)
+    assert skipping.difference(control) == [], str(case)
+
+
+def feeds_and_replicas() -> list[Any]:
+    """Return each feed with each replica; the quick ones have each feed, on JAX, which compiles for long, one."""
+    found = []
+    for feed, replica in itertools.product(FEEDS, (0, 1)):
+        quick = replica == (feed != "groups") and (ON_TENSORFLOW or feed == "sink")
+        found.append(pytest.param(feed, replica, marks=() if quick else pytest.mark.slow))
+    return found
+
+
+@pytest.mark.parametrize(("feed", "replica"), feeds_and_replicas())
+def test_a_replica_that_overflows_alone_leaves_no_trace(feed: str, replica: int) -> None:
+    check(Case(5, "keras", PARTS, "keras Adam", 2, "O0", feed, FAULTS, eager=False), replica)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(COUNT))
+def test_many_networks_are_left_as_they_were(seed: int) -> None:
+    case = dataclasses.replace(drawn_case(seed), eager=False)
+    if any(name.startswith("stateful") for name in case.parts):
+        pytest.skip("a state with an entry for each row has the rows of all replicas")
+    check(case, replica=seed % 2)
