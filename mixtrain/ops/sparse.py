@@ -85,10 +85,8 @@ class COOTensor(NamedTuple):
     def __neg__(self) -> COOTensor:
         return self._replace(values=unary.neg(self.values))
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return _text("COOTensor", self, ("indices", "values"))
-
-    __repr__ = __str__
 
 
 class CSRTensor(NamedTuple):
@@ -114,12 +112,31 @@ class CSRTensor(NamedTuple):
     values: Any
     shape: tuple[int, int]
 
-    dtype = COOTensor.dtype
-    ndim = COOTensor.ndim
-    size = COOTensor.size
-    abs = COOTensor.abs
-    astype = COOTensor.astype
-    __neg__ = COOTensor.__neg__
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the values."""
+        return self.values.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes of the whole."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of values that are held."""
+        return int(self.values.shape[0])
+
+    def astype(self, dtype: Any) -> CSRTensor:
+        """Return the matrix with values of another dtype."""
+        return self._replace(values=facts.cast(self.values, dtype))
+
+    def abs(self) -> CSRTensor:
+        """Return the matrix with the sizes of its values."""
+        return self._replace(values=unary.abs(self.values))
+
+    def __neg__(self) -> CSRTensor:
+        return self._replace(values=unary.neg(self.values))
 
     def to_tuple(self) -> tuple[Any, Any, Any, tuple[int, int]]:
         """Return indptr, indices, values and shape."""
@@ -136,10 +153,8 @@ class CSRTensor(NamedTuple):
     def __add__(self, other: Any) -> Any:
         return csr_add(self, other, 1, 1)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return _text("CSRTensor", self, ("indptr", "indices", "values"))
-
-    __repr__ = __str__
 
 
 class RowTensor(NamedTuple):
@@ -277,7 +292,7 @@ def coo_add(x1: COOTensor, x2: COOTensor, thresh: Any) -> COOTensor:
         raise checks.fail_value("ops.coo_add", f"x2 must have the shape {x1.shape}", x2.shape, "two of one shape")
     found = _merged("ops.coo_add", x1.shape, (x1.indices, x2.indices), (x1.values, x2.values))
     kept = np.flatnonzero(np.abs(_values_of("ops.coo_add", found.values)) >= np.asarray(thresh))
-    return COOTensor(*(keras.ops.take(part, kept, axis=0) for part in found[:2]), found.shape)
+    return COOTensor(keras.ops.take(found.indices, kept, axis=0), keras.ops.take(found.values, kept), found.shape)
 
 
 def coo_concat(sp_input: Sequence[COOTensor], concat_dim: int = 0) -> COOTensor:
