@@ -18,7 +18,7 @@ from mixtrain.common.tensor_places import PlaceMethods
 from mixtrain.dtype import DTYPES, as_dtype
 from mixtrain.ops import (
     arithmetic, array, comparison, creation, extremes, facts, joining, limits, ordering, products, reduction,
-    repetition, selection, unary,
+    repetition, selection, sparse, unary,
 )
 from mixtrain.ops.inputs import rank_of, spread, tensor
 from mixtrain.ops.operator import operator
@@ -293,6 +293,8 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     tanh = operator("tanh", _tanh)
     tile = operator("tile", lambda self, *dims: repetition.tile(self, spread(dims)))
     to = operator("to", _to)
+    to_coo = operator("to_coo", sparse.dense_to_sparse_coo)
+    to_csr = operator("to_csr", sparse.dense_to_sparse_csr)
     tolist = operator("tolist", lambda self: _concrete(self, "tolist").tolist())
     type = operator("type", _type)
     type_as = operator("type_as", lambda self, other: facts.cast(self, other.dtype))

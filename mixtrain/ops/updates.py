@@ -251,3 +251,87 @@ class ApplyRMSProp(Primitive):
         _write(mean_square, square)
         _write(moment, held)
         return _write(var, value - held)
+
+
+class ApplyAdamWithAmsgradV2(Primitive):
+    """Adam's step, divided by the largest mean of squares so far.
+
+    Args:
+        use_locking: Accepted; without effect.
+
+    Example: ``ops.ApplyAdamWithAmsgradV2()(var, m, v, vhat, beta1_power, beta2_power, lr, beta1, beta2, eps, grad)``.
+    Source: MindSpore, `mindspore.ops.ApplyAdamWithAmsgradV2`.
+    """
+
+    def __init__(self, use_locking: bool = False) -> None:
+        super().__init__()
+        self.use_locking = use_locking
+
+    def __call__(
+        self, var: Any, m: Any, v: Any, vhat: Any, beta1_power: Any, beta2_power: Any, lr: Any, beta1: Any, beta2: Any,
+        epsilon: Any, grad: Any,
+    ) -> tuple[Any, Any, Any, Any]:
+        value, mean, square, largest, power1, power2, rate, one, two, eps, gradient = _read(
+            self.name, var, m, v, vhat, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad
+        )
+        mean = mean * one + gradient * (1 - one)
+        square = square * two + gradient * gradient * (1 - two)
+        largest = keras.ops.maximum(largest, square)
+        rate = rate * keras.ops.sqrt(1 - power2) / (1 - power1)
+        step = rate * mean / (keras.ops.sqrt(largest) + eps)
+        return _write(var, value - step), _write(m, mean), _write(v, square), _write(vhat, largest)
+
+
+class ApplyAddSign(Primitive):
+    """AddSign's step: longer where gradient and mean agree in sign.
+
+    Example: ``ops.ApplyAddSign()(var, m, lr, alpha, sign_decay, beta, grad)``.
+    Source: MindSpore, `mindspore.ops.ApplyAddSign`.
+    """
+
+    def __call__(
+        self, var: Any, m: Any, lr: Any, alpha: Any, sign_decay: Any, beta: Any, grad: Any
+    ) -> tuple[Any, Any]:
+        value, mean, rate, first, decay, share, gradient = _read(
+            self.name, var, m, lr, alpha, sign_decay, beta, grad
+        )
+        mean = share * mean + (1 - share) * gradient
+        agrees = keras.ops.sign(gradient) * keras.ops.sign(mean)
+        return _write(var, value - rate * (first + decay * agrees) * gradient), _write(m, mean)
+
+
+class ApplyPowerSign(Primitive):
+    """PowerSign's step: longer where gradient and mean agree in sign, ``exp(logbase * sign_decay * agreement)``.
+
+    Example: ``ops.ApplyPowerSign()(var, m, lr, logbase, sign_decay, beta, grad)``.
+    Source: MindSpore, `mindspore.ops.ApplyPowerSign`.
+    """
+
+    def __call__(
+        self, var: Any, m: Any, lr: Any, logbase: Any, sign_decay: Any, beta: Any, grad: Any
+    ) -> tuple[Any, Any]:
+        value, mean, rate, base, decay, share, gradient = _read(
+            self.name, var, m, lr, logbase, sign_decay, beta, grad
+        )
+        mean = share * mean + (1 - share) * gradient
+        agrees = keras.ops.sign(gradient) * keras.ops.sign(mean)
+        step = keras.ops.exp(base * decay * agrees) * gradient
+        return _write(var, value - rate * step), _write(m, mean)
+
+
+def _shrunk(value: Any, rate: Any, l1: Any, l2: Any) -> Any:
+    """Move values towards zero, as the proximal step of the penalties does."""
+    size = keras.ops.maximum(keras.ops.abs(value) - rate * l1, 0.0)
+    return keras.ops.sign(value) * size / (1 + rate * l2)
+
+
+class ApplyProximalGradientDescent(Primitive):
+    """A step of descent, then one towards zero.
+
+    Example: ``ops.ApplyProximalGradientDescent()(var, alpha, l1, l2, delta)``.
+    Source: MindSpore, `mindspore.ops.ApplyProximalGradientDescent`.
+    """
+
+    def __call__(self, var: Any, alpha: Any, l1: Any, l2: Any, delta: Any) -> Any:
+        value, rate, one, two, gradient = _read(self.name, var, alpha, l1, l2, delta)
+        return _write(var, _shrunk(value - rate * gradient, rate, one, two))

@@ -91,6 +91,35 @@ CASES = [
     "ms.jvp(product, (q, m), (q * 2, n))", "ms.jacrev(product, (0, 1))(q, m)[1]", "ms.vjp(product, q, m)[1](n)",
 ]
 
+SPARSE_FUNCTIONS = (
+    "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "exp", "expm1", "floor", "inv",
+    "isfinite", "isinf", "isnan", "log", "log1p", "neg", "relu", "relu6", "round", "sigmoid", "sin", "sinh",
+    "softsign", "sqrt", "square", "tan", "tanh",
+)
+COO = "ms.COOTensor(T([[0, 3], [1, 1], [2, 0], [2, 2]], ms.int64), {}, (3, 4))"
+CSR = "ms.CSRTensor(T([0, 1, 2, 4], ms.int32), T([3, 1, 0, 2], ms.int32), {}, (3, 4))"
+STEPS = {
+    "ApplyAdamWithAmsgradV2": "{r}, {r}, 0.8, 0.9, 0.01, 0.9, 0.99, 1e-7, n", "ApplyAddSign": "0.1, 1.5, 0.9, 0.8, n",
+    "ApplyPowerSign": "0.1, 1.5, 0.9, 0.8, n",
+}
+CASES += [
+    *(f"ops.coo_{name}({COO.format('x')}).values" for name in SPARSE_FUNCTIONS),
+    *(f"ops.csr_{name}({CSR.format('x - 2.2')}).values" for name in SPARSE_FUNCTIONS),
+    f"ops.coo_add({COO.format('x')}, {COO.format('a')}, T(2.6)).indices",
+    f"ops.coo_add({COO.format('x')}, {COO.format('a')}, T(2.6)).values",
+    f"ops.coo_concat(({COO.format('x')}, {COO.format('a')}), 1).indices",
+    f"ops.coo_concat(({COO.format('x')}, {COO.format('a')}), 0).values",
+    f"ops.csr_add({CSR.format('x')}, {CSR.format('a')}, T(2.0), T(-1.0)).values",
+    f"ops.csr_softmax({CSR.format('x')}, ms.float32).values", f"ops.csr_to_coo({CSR.format('x')}).indices",
+    f"ops.csr_to_dense({CSR.format('x')})", f"{COO.format('x')}.to_dense()",
+    "ops.dense_to_sparse_coo(b).indices", "ops.dense_to_sparse_csr(b * m).values", "b.to_csr().indptr",
+    "ops.SparseTensorDenseMatmul()(T([[0, 1], [2, 3]], ms.int64), x[:2], (3, 4), T([[1.0], [2.0], [3.0], [4.0]]))",
+    "ops.SparseTensorDenseAdd()(T([[0, 1], [2, 3]], ms.int64), x[:2], T([3, 4], ms.int64), m)",
+    *(("ops." + name + "()({m}, {r}, " + rest + ")").format(**{one: f"ms.Parameter({one} * 1)" for one in "mnr"})
+      for name, rest in STEPS.items()),
+    "ops.ApplyProximalGradientDescent()(ms.Parameter(m * 1), 0.1, 0.3, 0.2, n)",
+]
+
 # Differentiated by the first tensor, after a sum.
 GRADIENTS = {
     "s": [f"ops.bessel_{name}(s)" for name in ("j0", "j1", "i0", "i1", "k0e")],

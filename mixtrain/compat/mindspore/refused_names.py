@@ -9,7 +9,7 @@ import types
 from collections.abc import Mapping
 from typing import Any, Final
 
-_SPARSE: Final = "sparse tensors of MindSpore's own formats are not held here. Write dense Tensors"
+_SPARSE: Final = "this form of sparse tensors is not held here. Write COOTensor, CSRTensor or dense Tensors"
 _PARALLEL: Final = "there is one device. Write the script without it"
 _MINDRECORD: Final = "MindRecord files are not read or written. Write TFRecordDataset, or NumPy files"
 _COMPILER: Final = "it belongs to MindSpore's own compiler. Write mixtrain.jit"
@@ -27,7 +27,7 @@ _PROFILE: Final = "MindSpore's profiler does not see these backends. Write Tenso
 # By module, then by name; "*" is for every other public name of a module that is here for its refusals alone.
 REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
     "mixtrain": {
-        **dict.fromkeys(("CSRTensor", "COOTensor", "RowTensor", "SparseTensor", "RowTensorInner"), _SPARSE),
+        **dict.fromkeys(("SparseTensor", "RowTensorInner"), _SPARSE),
         "Profiler": _PROFILE,
         **dict.fromkeys((
             "transform_checkpoints", "transform_checkpoint_by_rank", "merge_pipeline_strategys",
@@ -45,15 +45,6 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
             "Custom", "CustomRegOp", "CustomOpBuilder", "DataType", "TBERegOp", "AiCPURegOp", "AkgGpuRegOp",
             "CpuRegOp", "op_info_register", "custom_info_register", "kernel", "ms_kernel",
         ), _KERNEL),
-        **dict.fromkeys((
-            "SparseToDense", "SparseTensorDenseMatmul", "SparseTensorDenseAdd", "dense_to_sparse_coo",
-            "dense_to_sparse_csr", "csr_to_coo", "csr_to_dense", "csr_add", "csr_softmax", "coo_add", "coo_concat",
-        ), _SPARSE),
-        **dict.fromkeys((f"{kind}_{name}" for kind in ("coo", "csr") for name in (
-            "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "exp", "expm1", "floor",
-            "inv", "isfinite", "isinf", "isnan", "log", "log1p", "neg", "relu", "relu6", "round", "sigmoid", "sin",
-            "sinh", "softsign", "sqrt", "square", "tan", "tanh",
-        )), _SPARSE),
         **dict.fromkeys(("SparseApplyAdagradV2", "SparseApplyFtrl", "sparse_segment_mean"), _SPARSE),
         **dict.fromkeys((
             "Complex", "Polar", "polar", "Eig", "eig", "eigvals", "STFT", "stft", "fft", "fft2", "fftn", "ifft",
@@ -69,10 +60,7 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
             "gumbel_softmax", "randint_like", "rrelu", "Bernoulli", "fractional_max_pool2d", "fractional_max_pool3d",
             "FractionalMaxPool3DWithFixedKsize",
         ), _RANDOM),
-        **dict.fromkeys((
-            "ApplyAdagradDA", "ApplyAdamWithAmsgradV2", "ApplyAddSign", "ApplyCenteredRMSProp", "ApplyFtrl",
-            "ApplyPowerSign", "ApplyProximalAdagrad", "ApplyProximalGradientDescent",
-        ), _STEP),
+        **dict.fromkeys(("ApplyAdagradDA", "ApplyCenteredRMSProp", "ApplyFtrl", "ApplyProximalAdagrad"), _STEP),
         **dict.fromkeys(("ForiLoop", "WhileLoop", "Scan"), _LOOP),
         **dict.fromkeys(("LuUnpack", "lu_unpack", "lu_solve", "Orgqr", "orgqr", "geqrf"), _FACTOR),
         **dict.fromkeys((
@@ -93,7 +81,6 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         **dict.fromkeys(("AlltoAll", "NeighborExchange", "NeighborExchangeV2", "P2POp", "isend", "irecv"), _PARALLEL),
     },
     "mixtrain.nn": {
-        **dict.fromkeys(("SparseToDense", "SparseTensorDenseMatmul"), _SPARSE),
         **dict.fromkeys((
             "ASGD", "AdaFactor", "AdaMax", "Adadelta", "AdamOffload", "LazyAdam", "ProximalAdagrad", "Rprop",
         ), _UPDATE),

@@ -16,6 +16,7 @@ from mixtrain.ops.margin_loss import (
 )
 from mixtrain.ops.patches import lrn
 from mixtrain.ops.primitive import REQUIRED, reader_of
+from mixtrain.ops.sparse import SparseTensorDenseMatmul as _SparseProduct
 from mixtrain.ops.volumes import (
     AvgPool3D, MaxPool3D, adaptive_avg_pool3d, adaptive_max_pool2d, adaptive_max_pool3d, lp_pool1d, lp_pool2d,
     max_pool3d, max_unpool1d, max_unpool2d, max_unpool3d, window_parts,
@@ -154,6 +155,14 @@ PoissonNLLLoss: Final = operation_cell(
 MultiMarginLoss: Final = operation_cell(
     "MultiMarginLoss", _multi_margin, "How far the right class is not ahead of the others.", p=1, margin=1.0,
     reduction="mean", weight=None,
+)
+SparseToDense: Final = operation_cell(
+    "SparseToDense", lambda input: input.to_dense(), "A COOTensor or CSRTensor with its zeros."
+)
+SparseTensorDenseMatmul: Final = operation_cell(
+    "SparseTensorDenseMatmul", lambda *inputs, **settings: _SparseProduct(**settings)(*inputs),
+    "The product of a sparse matrix, given as indices, values and shape, and a dense one.",
+    adjoint_st=False, adjoint_dt=False,
 )
 MultiLabelSoftMarginLoss: Final = operation_cell(
     "MultiLabelSoftMarginLoss", multilabel_soft_margin_loss, "The cross entropy of several labels a sample.",

@@ -25,8 +25,8 @@ def test_a_refusal_names_the_module_and_a_class_of_it_refuses_attributes_too() -
 
     with pytest.raises(NotImplementedError, match=r"^mixtrain\.mindrecord\.FileWriter: MindRecord files are not read"):
         FileWriter.open("x")
-    with pytest.raises(NotImplementedError, match="CSRTensor: sparse tensors .* Write dense Tensors"):
-        mixtrain.CSRTensor(1, 2, 3)
+    with pytest.raises(NotImplementedError, match="RowTensorInner: this form of sparse tensors .* Write COOTensor"):
+        mixtrain.RowTensorInner(1, 2, 3)
 
 
 def test_what_is_here_is_not_refused() -> None:

@@ -1,0 +1,436 @@
+"""Sparse tensors as their parts: indices, values and shape, and the operations on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+
+from mixtrain import backend, checks
+from mixtrain.ops import activation, facts, numeric, unary
+from mixtrain.ops.inputs import tensor
+from mixtrain.ops.operator import operator
+from mixtrain.ops.primitive import Primitive
+
+
+def _text(name: str, sparse: Any, parts: Sequence[str]) -> str:
+    written = ", ".join(
+        f"{part}=Tensor(shape={list(value.shape)}, dtype={value.dtype}, value={value.asnumpy()})"
+        for part, value in ((part, getattr(sparse, part)) for part in parts)
+    )
+    return f"{name}(shape={list(sparse.shape)}, dtype={sparse.dtype}, {written})"
+
+
+class COOTensor(NamedTuple):
+    """A sparse tensor as the places and the values of its elements; a tuple, so that compiled functions pass it on.
+
+    Args:
+        indices: The places of the elements (n, axes), int32 or int64.
+        values: The elements (n,).
+        shape: The shape of the whole, a tuple of ints.
+
+    Example:
+        >>> import mixtrain
+        >>> x = mixtrain.COOTensor(mixtrain.Tensor([[0, 1], [1, 2]]), mixtrain.Tensor([1.0, 2.0]), (2, 3))
+        >>> x.to_dense().asnumpy().tolist()
+        [[0.0, 1.0, 0.0], [0.0, 0.0, 2.0]]
+
+    Source: MindSpore, `mindspore.COOTensor`.
+    """
+
+    indices: Any
+    values: Any
+    shape: tuple[int, ...]
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the values."""
+        return self.values.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes of the whole."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of values that are held."""
+        return int(self.values.shape[0])
+
+    def to_tuple(self) -> tuple[Any, Any, tuple[int, ...]]:
+        """Return indices, values and shape."""
+        return tuple(self)
+
+    def to_dense(self) -> Any:
+        """Return the tensor with its zeros."""
+        return _dense(self.indices, self.values, self.shape)
+
+    def to_csr(self) -> CSRTensor:
+        """Return the matrix by rows; its indices must be in order."""
+        return _to_csr(self)
+
+    def astype(self, dtype: Any) -> COOTensor:
+        """Return the tensor with values of another dtype."""
+        return self._replace(values=facts.cast(self.values, dtype))
+
+    def abs(self) -> COOTensor:
+        """Return the tensor with the sizes of its values."""
+        return self._replace(values=unary.abs(self.values))
+
+    def __add__(self, other: Any) -> Any:
+        return coo_add(self, other, 0)
+
+    def __neg__(self) -> COOTensor:
+        return self._replace(values=unary.neg(self.values))
+
+    def __repr__(self) -> str:
+        return _text("COOTensor", self, ("indices", "values"))
+
+
+class CSRTensor(NamedTuple):
+    """A sparse matrix by rows: where each begins, the columns of its elements, their values.
+
+    Args:
+        indptr: Where each row begins among the values, and where the last one ends (rows + 1,).
+        indices: The columns of the elements (n,).
+        values: The elements (n,).
+        shape: The shape of the whole, (rows, columns).
+
+    Example:
+        >>> import mixtrain
+        >>> parts = (mixtrain.Tensor(part) for part in ([0, 1, 2], [1, 0], [3.0, 4.0]))
+        >>> mixtrain.CSRTensor(*parts, (2, 2)).to_dense().asnumpy().tolist()
+        [[0.0, 3.0], [4.0, 0.0]]
+
+    Source: MindSpore, `mindspore.CSRTensor`.
+    """
+
+    indptr: Any
+    indices: Any
+    values: Any
+    shape: tuple[int, int]
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the values."""
+        return self.values.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes of the whole."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of values that are held."""
+        return int(self.values.shape[0])
+
+    def astype(self, dtype: Any) -> CSRTensor:
+        """Return the matrix with values of another dtype."""
+        return self._replace(values=facts.cast(self.values, dtype))
+
+    def abs(self) -> CSRTensor:
+        """Return the matrix with the sizes of its values."""
+        return self._replace(values=unary.abs(self.values))
+
+    def __neg__(self) -> CSRTensor:
+        return self._replace(values=unary.neg(self.values))
+
+    def to_tuple(self) -> tuple[Any, Any, Any, tuple[int, int]]:
+        """Return indptr, indices, values and shape."""
+        return tuple(self)
+
+    def to_coo(self) -> COOTensor:
+        """Return the matrix by the places of its elements."""
+        return csr_to_coo(self)
+
+    def to_dense(self) -> Any:
+        """Return the matrix with its zeros."""
+        return csr_to_dense(self)
+
+    def __add__(self, other: Any) -> Any:
+        return csr_add(self, other, 1, 1)
+
+    def __repr__(self) -> str:
+        return _text("CSRTensor", self, ("indptr", "indices", "values"))
+
+
+class RowTensor(NamedTuple):
+    """Some rows of a tensor whose other rows are zeros, such as the gradient of an embedding.
+
+    Args:
+        indices: The rows that are held (n,).
+        values: Their values (n, ...).
+        dense_shape: The shape of the whole.
+
+    Source: MindSpore, `mindspore.RowTensor`.
+    """
+
+    indices: Any
+    values: Any
+    dense_shape: tuple[int, ...]
+
+
+def _to_dense(indices: Any, values: Any, shape: Any) -> Any:
+    where = "SparseToDense"
+    places = keras.ops.cast(tensor(where, indices), "int32")
+    sizes = shape if isinstance(shape, (tuple, list)) else _values_of(where, tensor(where, shape))
+    return keras.ops.scatter(places, tensor(where, values), tuple(map(int, sizes)))
+
+
+_dense = operator("sparse_to_dense", _to_dense)
+
+
+def _rows(x: Any) -> Any:
+    """Return the row of each value of a CSRTensor."""
+    places = keras.ops.arange(x.values.shape[0], dtype=x.indptr.dtype)
+    return keras.ops.cast(keras.ops.searchsorted(x.indptr, places, side="right") - 1, x.indptr.dtype)
+
+
+def csr_to_coo(tensor: CSRTensor) -> COOTensor:
+    """Return a CSRTensor by the places of its elements.
+
+    Args:
+        tensor: CSRTensor.
+
+    Source: MindSpore, `mindspore.ops.csr_to_coo`.
+    """
+    indices = keras.ops.stack([_rows(tensor), keras.ops.cast(tensor.indices, tensor.indptr.dtype)], axis=1)
+    return COOTensor(indices, tensor.values, tensor.shape)
+
+
+def csr_to_dense(csr_tensor: CSRTensor) -> Any:
+    """Return a CSRTensor with its zeros.
+
+    Args:
+        csr_tensor: CSRTensor.
+
+    Source: MindSpore, `mindspore.ops.csr_to_dense`.
+    """
+    return csr_to_coo(csr_tensor).to_dense()
+
+
+def _by_rows(x: COOTensor) -> CSRTensor:
+    rows, columns = keras.ops.unstack(x.indices, axis=1)
+    starts = keras.ops.arange(x.shape[0] + 1, dtype=rows.dtype)
+    indptr = keras.ops.cast(keras.ops.searchsorted(rows, starts), "int32")
+    return CSRTensor(indptr, keras.ops.cast(columns, "int32"), x.values, (int(x.shape[0]), int(x.shape[1])))
+
+
+_to_csr = operator("coo_to_csr", _by_rows)
+
+
+def _values_of(where: str, x: Any) -> np.ndarray:
+    """Return a tensor's values, which decide how many elements the result holds.
+
+    Raises:
+        TypeError: The tensor is part of a function that is being compiled.
+    """
+    if backend.is_symbolic(x):
+        raise TypeError(
+            f"{where}: expected a tensor with values; got one of a function that is being compiled. "
+            "Write it outside construct, or use set_context(mode=PYNATIVE_MODE)."
+        )
+    return backend.to_numpy(x)
+
+
+def dense_to_sparse_coo(tensor: Any) -> COOTensor:
+    """Return the elements of a tensor that are not zero, by their places.
+
+    Args:
+        tensor: Tensor with values, so not in a function that is being compiled.
+
+    Raises:
+        TypeError: The tensor has no values.
+
+    Source: MindSpore, `mindspore.ops.dense_to_sparse_coo`.
+    """
+    places = np.argwhere(_values_of("ops.dense_to_sparse_coo", tensor))
+    values = keras.ops.take(keras.ops.reshape(tensor, (-1,)), np.ravel_multi_index(tuple(places.T), tensor.shape))
+    return COOTensor(backend.to_tensor(places, "int64"), values, tuple(tensor.shape))
+
+
+def dense_to_sparse_csr(tensor: Any) -> CSRTensor:
+    """Return the elements of a matrix that are not zero, by rows.
+
+    Args:
+        tensor: Matrix with values, so not in a function that is being compiled.
+
+    Raises:
+        TypeError: The tensor has no values.
+
+    Source: MindSpore, `mindspore.ops.dense_to_sparse_csr`.
+    """
+    return _by_rows(dense_to_sparse_coo(tensor))
+
+
+def _merged(where: str, shape: tuple[int, ...], indices: Sequence[Any], values: Sequence[Any]) -> COOTensor:
+    """Return the elements in the order of their places, those of one place added up."""
+    places = np.concatenate([_values_of(where, one) for one in indices])
+    keys, which = np.unique(np.ravel_multi_index(tuple(places.T), shape), return_inverse=True)
+    summed = keras.ops.segment_sum(keras.ops.concatenate(values), which.reshape(-1), num_segments=len(keys))
+    ordered = np.stack(np.unravel_index(keys, shape), axis=1)
+    return COOTensor(keras.ops.cast(ordered, indices[0].dtype), summed, shape)
+
+
+def coo_add(x1: COOTensor, x2: COOTensor, thresh: Any) -> COOTensor:
+    """Add two COOTensors of one shape.
+
+    Args:
+        x1: COOTensor.
+        x2: COOTensor.
+        thresh: Sums smaller than this in size are left out.
+
+    Raises:
+        ValueError: The shapes differ.
+
+    Source: MindSpore, `mindspore.ops.coo_add`.
+    """
+    if tuple(x1.shape) != tuple(x2.shape):
+        raise checks.fail_value("ops.coo_add", f"x2 must have the shape {x1.shape}", x2.shape, "two of one shape")
+    found = _merged("ops.coo_add", x1.shape, (x1.indices, x2.indices), (x1.values, x2.values))
+    kept = np.flatnonzero(np.abs(_values_of("ops.coo_add", found.values)) >= np.asarray(thresh))
+    return COOTensor(keras.ops.take(found.indices, kept, axis=0), keras.ops.take(found.values, kept), found.shape)
+
+
+def coo_concat(sp_input: Sequence[COOTensor], concat_dim: int = 0) -> COOTensor:
+    """Put COOTensors side by side.
+
+    Args:
+        sp_input: COOTensors that agree in the other axes.
+        concat_dim: The axis along which they are put together.
+
+    Source: MindSpore, `mindspore.ops.coo_concat`.
+    """
+    axis, before, moved = concat_dim % len(sp_input[0].shape), 0, []
+    for one in sp_input:
+        moved.append(one.indices + np.eye(len(one.shape), dtype=backend.to_numpy(one.indices).dtype)[axis] * before)
+        before += one.shape[axis]
+    shape = tuple(before if number == axis else size for number, size in enumerate(sp_input[0].shape))
+    return _merged("ops.coo_concat", shape, moved, [one.values for one in sp_input])
+
+
+def csr_add(a: CSRTensor, b: CSRTensor, alpha: Any, beta: Any) -> CSRTensor:
+    """Compute alpha * a + beta * b.
+
+    Args:
+        a: CSRTensor.
+        b: CSRTensor of the same shape.
+        alpha: Factor of `a`.
+        beta: Factor of `b`.
+
+    Source: MindSpore, `mindspore.ops.csr_add`.
+    """
+    one, other = csr_to_coo(a), csr_to_coo(b)
+    values = (one.values * alpha, other.values * beta)
+    return _by_rows(_merged("ops.csr_add", a.shape, (one.indices, other.indices), values))
+
+
+def csr_softmax(logits: CSRTensor, dtype: Any) -> CSRTensor:
+    """exp(x) / sum(exp(x)) of the elements that each row holds.
+
+    Args:
+        logits: CSRTensor.
+        dtype: The dtype of the result.
+
+    Source: MindSpore, `mindspore.ops.csr_softmax`.
+    """
+    rows, count = _rows(logits), logits.shape[0]
+    largest = keras.ops.take(keras.ops.segment_max(logits.values, rows, num_segments=count), rows)
+    powers = keras.ops.exp(logits.values - largest)
+    found = powers / keras.ops.take(keras.ops.segment_sum(powers, rows, num_segments=count), rows)
+    return logits._replace(values=facts.cast(found, dtype))
+
+
+def _both(name: str, function: Callable[[Any], Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return a function of one element for COOTensors and for CSRTensors."""
+
+    def of_kind(kind: str) -> Callable[..., Any]:
+        def compute(x: Any) -> Any:
+            return x._replace(values=function(x.values))
+
+        compute.__name__ = compute.__qualname__ = f"{kind}_{name}"
+        compute.__doc__ = f"`ops.{name}` of the values that the {kind.upper()}Tensor `x` holds."
+        return compute
+
+    return of_kind("coo"), of_kind("csr")
+
+
+coo_abs, csr_abs = _both("abs", unary.abs)
+coo_acos, csr_acos = _both("acos", unary.acos)
+coo_acosh, csr_acosh = _both("acosh", unary.acosh)
+coo_asin, csr_asin = _both("asin", unary.asin)
+coo_asinh, csr_asinh = _both("asinh", unary.asinh)
+coo_atan, csr_atan = _both("atan", unary.atan)
+coo_atanh, csr_atanh = _both("atanh", unary.atanh)
+coo_ceil, csr_ceil = _both("ceil", unary.ceil)
+coo_cos, csr_cos = _both("cos", unary.cos)
+coo_cosh, csr_cosh = _both("cosh", unary.cosh)
+coo_exp, csr_exp = _both("exp", unary.exp)
+coo_expm1, csr_expm1 = _both("expm1", unary.expm1)
+coo_floor, csr_floor = _both("floor", unary.floor)
+coo_inv, csr_inv = _both("inv", numeric.inv)
+coo_isfinite, csr_isfinite = _both("isfinite", unary.isfinite)
+coo_isinf, csr_isinf = _both("isinf", unary.isinf)
+coo_isnan, csr_isnan = _both("isnan", unary.isnan)
+coo_log, csr_log = _both("log", unary.log)
+coo_log1p, csr_log1p = _both("log1p", unary.log1p)
+coo_neg, csr_neg = _both("neg", unary.neg)
+coo_relu, csr_relu = _both("relu", activation.relu)
+coo_relu6, csr_relu6 = _both("relu6", activation.relu6)
+coo_round, csr_round = _both("round", unary.round)
+coo_sigmoid, csr_sigmoid = _both("sigmoid", activation.sigmoid)
+coo_sin, csr_sin = _both("sin", unary.sin)
+coo_sinh, csr_sinh = _both("sinh", unary.sinh)
+coo_softsign, csr_softsign = _both("softsign", activation.softsign)
+coo_sqrt, csr_sqrt = _both("sqrt", unary.sqrt)
+coo_square, csr_square = _both("square", unary.square)
+coo_tan, csr_tan = _both("tan", unary.tan)
+coo_tanh, csr_tanh = _both("tanh", activation.tanh)
+
+
+class SparseToDense(Primitive):
+    """A tensor from the places and values of its elements.
+
+    Example: ``ops.SparseToDense()(indices, values, sparse_shape)``. Source: MindSpore, `mindspore.ops.SparseToDense`.
+    """
+
+    def __call__(self, indices: Any, values: Any, sparse_shape: Any) -> Any:
+        return _to_dense(indices, values, sparse_shape)
+
+
+class SparseTensorDenseMatmul(Primitive):
+    """The product of a sparse matrix and a dense one.
+
+    Args:
+        adjoint_st: Whether the sparse matrix is transposed first.
+        adjoint_dt: Whether the dense matrix is transposed first.
+
+    Example: ``ops.SparseTensorDenseMatmul()(indices, values, sparse_shape, dense)``.
+    Source: MindSpore, `mindspore.ops.SparseTensorDenseMatmul`.
+    """
+
+    def __init__(self, adjoint_st: bool = False, adjoint_dt: bool = False) -> None:
+        super().__init__()
+        self.adjoint_st, self.adjoint_dt = adjoint_st, adjoint_dt
+
+    def __call__(self, indices: Any, values: Any, sparse_shape: Any, dense: Any) -> Any:
+        one, other = _to_dense(indices, values, sparse_shape), tensor(self.name, dense)
+        one, other = (
+            keras.ops.transpose(x) if turned else x
+            for x, turned in ((one, self.adjoint_st), (other, self.adjoint_dt))
+        )
+        return keras.ops.matmul(one, other)
+
+
+class SparseTensorDenseAdd(Primitive):
+    """The sum of a sparse tensor and a dense one.
+
+    Example: ``ops.SparseTensorDenseAdd()(x1_indices, x1_values, x1_shape, x2)``.
+    Source: MindSpore, `mindspore.ops.SparseTensorDenseAdd`.
+    """
+
+    def __call__(self, x1_indices: Any, x1_values: Any, x1_shape: Any, x2: Any) -> Any:
+        return _to_dense(x1_indices, x1_values, x1_shape) + tensor(self.name, x2)
