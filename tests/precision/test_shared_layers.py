@@ -221,7 +221,8 @@ def test_the_network_that_runs_last_is_right_and_every_report_is_true(make: Any)
     compiled = []
     for _ in range(3):
         assert small.precision_report().row(alone).compute_dtype == "float32"
-        np.testing.assert_array_equal(backend.to_numpy(small.predict(X)), exact)
+        # Compiled or not, the last bit may differ; in bfloat16 the third digit would.
+        np.testing.assert_allclose(backend.to_numpy(small.predict(X)), exact, rtol=1e-5)
         assert large.precision_report().row(within).compute_dtype == "bfloat16"
         assert not np.array_equal(output(encoder), exact)
         large.train(1, [(X, X)], verbose=0)

@@ -21,7 +21,7 @@ def storage_in(variable: keras.Variable, dtype: DType) -> Any:
     """
     with outside_scopes():
         value = jnp.asarray(current(variable)).astype(dtype)
-        return keras.Variable(value, trainable=variable.trainable, dtype=dtype, autocast=False, name="storage")
+        return keras.Variable(value, trainable=variable.trainable, dtype=dtype.name, autocast=False, name="storage")
 
 
 def exchange_storage(variable: keras.Variable, storage: Any) -> Any:
