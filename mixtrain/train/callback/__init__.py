@@ -11,6 +11,7 @@ from mixtrain.train.callback.learning_rate_scheduler import LearningRateSchedule
 from mixtrain.train.callback.loss_monitor import LossMonitor
 from mixtrain.train.callback.loss_scale_monitor import LossScaleMonitor
 from mixtrain.train.callback.loss_scale_records import LossScaleRecords
+from mixtrain.train.callback.metrics_logger import MetricsLogger
 from mixtrain.train.callback.model_checkpoint import ModelCheckpoint
 from mixtrain.train.callback.on_request_exit import OnRequestExit
 from mixtrain.train.callback.overflow_monitor import OverflowMonitor, OverflowRecord
@@ -31,6 +32,7 @@ __all__ = [
     "LossMonitor",
     "LossScaleMonitor",
     "LossScaleRecords",
+    "MetricsLogger",
     "ModelCheckpoint",
     "OnRequestExit",
     "OverflowMonitor",

@@ -36,6 +36,7 @@ MAKE: dict[str, Make] = {
     "LossMonitor": lambda folder: callback.LossMonitor(),
     "LossScaleMonitor": lambda folder: callback.LossScaleMonitor(),
     "OverflowMonitor": lambda folder: callback.OverflowMonitor(),
+    "MetricsLogger": lambda folder: callback.MetricsLogger(lambda values, step: None),
     "ModelCheckpoint": lambda folder: callback.ModelCheckpoint("net", folder),
     "OnRequestExit": lambda folder: callback.OnRequestExit(directory=folder / "exit"),
     "RangeMonitor": lambda folder: callback.RangeMonitor(1, summary_dir=folder / "ranges"),
