@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 import gc
 import pathlib
+import random
+import time
 from collections.abc import Iterator
 
 import keras
@@ -28,6 +31,25 @@ CONTRACT = (
     "train",
 )
 ROOT = pathlib.Path(__file__).parent
+DEADLINE = pytest.StashKey[float | None]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Offer a limit for the slow tests: a slow machine runs another part of them each week."""
+    parser.addoption("--slow-minutes", type=float, help="skip slow tests once they have run so long")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start the clock of the slow tests."""
+    minutes = config.getoption("--slow-minutes")
+    config.stash[DEADLINE] = None if minutes is None else time.monotonic() + 60 * minutes
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a slow test when their time is over."""
+    deadline = item.config.stash[DEADLINE]
+    if deadline is not None and item.get_closest_marker("slow") and time.monotonic() > deadline:
+        pytest.skip("the time of slow tests is over (--slow-minutes)")
 
 
 def pytest_ignore_collect(collection_path: pathlib.Path) -> bool | None:
@@ -42,8 +64,19 @@ def pytest_ignore_collect(collection_path: pathlib.Path) -> bool | None:
 
 
 @pytest.hookimpl(tryfirst=True)  # Before pytest looks at what -m leaves out.
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the slow rows of tests with `quick_every`; leave out what is about TensorFlow where it does not run."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the slow rows of tests with `quick_every`; leave out what is about TensorFlow where it does not run.
+
+    Where slow tests have a limit, their files come in another order each week.
+    """
+    if config.stash[DEADLINE] is not None:
+        year, number, _ = datetime.date.today().isocalendar()
+
+        def place(item: pytest.Item) -> float:
+            file = item.nodeid.partition("::")[0]
+            return random.Random(f"{year}-{number} {file}").random()
+
+        items.sort(key=place)
     rows: dict[object, int] = {}
     for item in items:
         mark = item.get_closest_marker("quick_every")
