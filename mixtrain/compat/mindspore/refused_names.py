@@ -45,7 +45,7 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
             "Custom", "CustomRegOp", "CustomOpBuilder", "DataType", "TBERegOp", "AiCPURegOp", "AkgGpuRegOp",
             "CpuRegOp", "op_info_register", "custom_info_register", "kernel", "ms_kernel",
         ), _KERNEL),
-        **dict.fromkeys(("SparseApplyAdagradV2", "SparseApplyFtrl", "sparse_segment_mean"), _SPARSE),
+        "sparse_segment_mean": _SPARSE,
         **dict.fromkeys((
             "Complex", "Polar", "polar", "Eig", "eig", "eigvals", "STFT", "stft", "fft", "fft2", "fftn", "ifft",
             "ifft2", "ifftn", "rfft", "rfft2", "rfftn", "irfft", "irfft2", "irfftn", "hfft", "hfft2", "hfftn",
@@ -60,7 +60,10 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
             "gumbel_softmax", "randint_like", "rrelu", "Bernoulli", "fractional_max_pool2d", "fractional_max_pool3d",
             "FractionalMaxPool3DWithFixedKsize",
         ), _RANDOM),
-        **dict.fromkeys(("ApplyAdagradDA", "ApplyCenteredRMSProp", "ApplyFtrl", "ApplyProximalAdagrad"), _STEP),
+        **dict.fromkeys((
+            "ApplyAdagradDA", "ApplyCenteredRMSProp", "ApplyFtrl", "ApplyProximalAdagrad", "SparseApplyAdagradV2",
+            "SparseApplyFtrl",
+        ), _STEP),
         **dict.fromkeys(("ForiLoop", "WhileLoop", "Scan"), _LOOP),
         **dict.fromkeys(("LuUnpack", "lu_unpack", "lu_solve", "Orgqr", "orgqr", "geqrf"), _FACTOR),
         **dict.fromkeys((
