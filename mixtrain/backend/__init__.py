@@ -34,6 +34,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow import chance, colors, images, special, warp
     from mixtrain.backend.tensorflow.branches import branching, call_with_branches, tensor_decided, with_branches
     from mixtrain.backend.tensorflow.compile import (
+        EAGER_COMPILES,
         choose_jit,
         compile_function,
         is_tracing,
@@ -117,6 +118,7 @@ else:
     from mixtrain.backend.jax import chance, colors, images, special, warp
     from mixtrain.backend.jax.branches import branching, call_with_branches, tensor_decided, with_branches
     from mixtrain.backend.jax.compile import (
+        EAGER_COMPILES,
         choose_jit,
         compile_function,
         is_tracing,
@@ -200,6 +202,7 @@ else:
 note_forks(has_started)
 
 __all__ = [
+    "EAGER_COMPILES",
     "GROUPS",
     "BACKEND_TENSORS",
     "TENSOR_TYPES",

@@ -91,13 +91,15 @@ class Replay:
         self._network = network
         self._loss_of = loss_of
         self._float32 = float32
-        self._whole = _Measured(self._pass, compiled)
+        self._both = _Measured(self._passes, compiled)
         self._wide = _Measured(self._forward, compiled)
 
-    def run(self, batch: Sequence[Any], loss_scale: float) -> PassFacts:
-        """Run a batch forward and backward at a loss scale."""
-        calls, loss, of_outputs, of_parameters = self._whole(backend.to_tensor(np.float32(loss_scale)), *batch)
-        return PassFacts([CallFacts(*call) for call in calls], loss, of_outputs, of_parameters)
+    def run(self, batch: Sequence[Any], loss_scale: float, another_scale: float) -> tuple[PassFacts, PassFacts]:
+        """Run a batch forward and backward at two loss scales; compiled, they share the pass forward."""
+        scales = [backend.to_tensor(np.float32(scale)) for scale in (loss_scale, another_scale)]
+        (calls, *one), (_, *another) = self._both(*scales, *batch)
+        calls = [CallFacts(*call) for call in calls]
+        return PassFacts(calls, *one), PassFacts(calls, *another)
 
     def in_float32(self, batch: Sequence[Any]) -> list[CallFacts] | None:
         """Run a batch forward in float32; None where the network cannot be put there."""
@@ -107,9 +109,10 @@ class Replay:
         """Run a batch forward, and return the tensors themselves."""
         return watched(self._network, lambda: self._loss_of(*batch))[0]
 
-    def _pass(self, loss_scale: Any, *batch: Any) -> Any:
-        found = Backward(self._network, lambda: self._loss_of(*batch)).at(loss_scale)
-        return _listed(found.calls), found.loss, found.of_outputs, found.of_parameters
+    def _passes(self, loss_scale: Any, another_scale: Any, *batch: Any) -> Any:
+        backward = Backward(self._network, lambda: self._loss_of(*batch))
+        passes = [backward.at(scale) for scale in (loss_scale, another_scale)]
+        return [(_listed(one.calls), one.loss, one.of_outputs, one.of_parameters) for one in passes]
 
     def _forward(self, *batch: Any) -> Any:
         with self._float32():  # type: ignore[misc]
