@@ -19,8 +19,11 @@ from benchmarks.networks.in_cells import lenet
 from benchmarks.surroundings import load_average, surroundings
 from benchmarks.workloads import LENET
 from benchmarks.written import write_json
-from mixtrain import DynamicLossScaleManager, Model, OverflowMonitor, RangeMonitor, nn, set_seed
+from mixtrain import (
+    DynamicLossScaleManager, FixedLossScaleManager, Model, OverflowMonitor, RangeMonitor, nn, set_seed,
+)
 from mixtrain.dataset import NumpySlicesDataset
+from mixtrain.loss_scale.manager import LossScaleManager
 
 STEPS: Final = 200
 _BATCH: Final = 32
@@ -30,24 +33,46 @@ _WINDOW: Final = 50
 _SAFE: Final = 64
 
 
-def _data() -> Any:
+def _data(batches: int = STEPS) -> Any:
+    """Return an epoch of batches; fewer than its steps are repeated."""
     draw = np.random.default_rng(0)
-    images = draw.standard_normal((STEPS * _BATCH, 1, 32, 32)).astype(np.float32)
+    images = draw.standard_normal((batches * _BATCH, 1, 32, 32)).astype(np.float32)
     labels = draw.integers(0, 10, len(images)).astype(np.int32)
-    return NumpySlicesDataset((images, labels), shuffle=False).batch(_BATCH)
+    columns = tuple(np.tile(one, (STEPS // batches,) + (1,) * (one.ndim - 1)) for one in (images, labels))
+    return NumpySlicesDataset(columns, shuffle=False).batch(_BATCH)
 
 
-def _epoch(make: Callable[[], list[Any]], *, sink: bool, overflowing: bool = False) -> Callable[[], Any]:
-    """Return what trains an epoch with some callbacks."""
+def _model(manager: LossScaleManager) -> Model:
     set_seed(0)
     network = lenet(nn, LENET)
-    manager = DynamicLossScaleManager(2**24, scale_window=_WINDOW) if overflowing else DynamicLossScaleManager(_SAFE)
-    model = Model(
+    return Model(
         network, nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean"),
         nn.Momentum(network.trainable_params(), 0.01, 0.9), amp_level="O2", loss_scale_manager=manager,
     )
-    data = _data()
+
+
+def _epoch(
+    make: Callable[[], list[Any]], *, sink: bool, manager: LossScaleManager, batches: int = STEPS
+) -> Callable[[], Any]:
+    """Return what trains an epoch with some callbacks."""
+    model, data = _model(manager), _data(batches)
     return lambda: model.train(1, data, callbacks=make(), dataset_sink_mode=sink, verbose=0)
+
+
+def _edge() -> float:
+    """Return the smallest power of two at which the first batch overflows."""
+    monitor = OverflowMonitor(verbose=False)
+    model = _model(FixedLossScaleManager(2**30, drop_overflow_update=True))
+    model.train(1, _data(1).take(1), callbacks=monitor, dataset_sink_mode=False, verbose=0)
+    return 2 * monitor.records[0].finding.scale
+
+
+def _safe() -> LossScaleManager:
+    return DynamicLossScaleManager(_SAFE)
+
+
+def _growing() -> LossScaleManager:
+    return DynamicLossScaleManager(2**24, scale_window=_WINDOW)
 
 
 def pairs() -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
@@ -63,13 +88,19 @@ def pairs() -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
         return [RangeMonitor(every=50)]
 
     found = {}
+    edge = _edge()
     for feed in ("host", "sink"):
         sink = feed == "sink"
-        plain = _epoch(nothing, sink=sink)
-        found[f"OverflowMonitor, good steps, {feed}"] = _epoch(monitor, sink=sink), plain
-        found[f"RangeMonitor, every 50 steps, {feed}"] = _epoch(ranges, sink=sink), plain
+        plain = _epoch(nothing, sink=sink, manager=_safe())
+        found[f"OverflowMonitor, good steps, {feed}"] = _epoch(monitor, sink=sink, manager=_safe()), plain
+        found[f"RangeMonitor, every 50 steps, {feed}"] = _epoch(ranges, sink=sink, manager=_safe()), plain
         found[f"OverflowMonitor, 1 of {_WINDOW} steps overflows, {feed}"] = (
-            _epoch(monitor, sink=sink, overflowing=True), _epoch(nothing, sink=sink, overflowing=True),
+            _epoch(monitor, sink=sink, manager=_growing()), _epoch(nothing, sink=sink, manager=_growing()),
+        )
+        # Its weights stand still, so that the same batch overflows in each step, and would not at half the scale.
+        fixed = FixedLossScaleManager(edge, drop_overflow_update=True)
+        found[f"OverflowMonitor, a step that overflows, {feed}"] = (
+            _epoch(monitor, sink=sink, manager=fixed, batches=1), plain,
         )
     return found
 
