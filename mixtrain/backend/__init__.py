@@ -63,6 +63,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         is_sparse,
         map_values,
         value_and_gradient,
+        value_and_gradients,
         with_backward_hook,
     )
     from mixtrain.backend.tensorflow.gather import choose_marked, gather_in_batches, gather_places, unique_with_places
@@ -147,6 +148,7 @@ else:
         is_sparse,
         map_values,
         value_and_gradient,
+        value_and_gradients,
         with_backward_hook,
     )
     from mixtrain.backend.jax.gather import choose_marked, gather_in_batches, gather_places, unique_with_places
@@ -314,6 +316,7 @@ __all__ = [
     "truth",
     "unique_with_places",
     "value_and_gradient",
+    "value_and_gradients",
     "warp",
     "with_backward_hook",
     "with_branches",
