@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Sequence
-from typing import Any, Final, Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal, NamedTuple
 
 import keras
 
@@ -32,6 +32,22 @@ class Share:
     def weighted(self, mean: Any) -> Any:
         """Return a mean over these rows as a term of the mean over the batch."""
         return mean if self.weight is None else mean * self.weight
+
+
+class Written(NamedTuple):
+    """What a replica wrote to a variable.
+
+    Attributes:
+        merge: How what replicas wrote becomes one value.
+        before: What the variable held before.
+        value: What it holds now.
+        write: Lets it hold another value.
+    """
+
+    merge: Merge
+    before: Any
+    value: Any
+    write: Callable[[Any], Any]
 
 
 def is_one_number(value: Any) -> bool:

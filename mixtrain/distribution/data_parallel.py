@@ -11,6 +11,7 @@ from typing import Any, Final
 import keras
 
 from mixtrain import backend, checks
+from mixtrain.distribution.processes import ProcessParallel, processes_in_force
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,6 +26,11 @@ class DataParallel:
     devices: tuple[Any, ...]
     gradients_mean: bool
 
+    @property
+    def count(self) -> int:
+        """How many devices there are."""
+        return len(self.devices)
+
     def replicas(self, likely: Callable[[], Iterable[keras.Variable]]) -> backend.Replicas | None:
         """Return what runs the replicas of a step; None where that is the device that steps run on anyway.
 
@@ -34,21 +40,36 @@ class DataParallel:
         return None if list(self.devices) == backend.find_devices(1) else backend.Replicas(self.devices, likely)
 
 
-_in_force: Final[contextvars.ContextVar[DataParallel | None]] = contextvars.ContextVar("data_parallel", default=None)
+_in_force: Final[contextvars.ContextVar[DataParallel | ProcessParallel | None]] = contextvars.ContextVar(
+    "data_parallel", default=None
+)
 
 
-def in_force() -> DataParallel | None:
-    """Return how steps that are made here are spread over devices; None for one device.
+def in_force() -> DataParallel | ProcessParallel | None:
+    """Return how steps that are made here are spread over devices or processes; None for one device.
 
     Without `data_parallel` that is what the user has told the backend or Keras.
+
+    Raises:
+        ValueError: They are spread over both.
     """
     chosen = _in_force.get()
+    if isinstance(chosen, ProcessParallel):
+        return chosen
     devices = backend.devices_in_force() if chosen is None else None
-    return chosen if devices is None else DataParallel(tuple(devices), gradients_mean=True)
+    if devices is not None:
+        chosen = DataParallel(tuple(devices), gradients_mean=True)
+    processes = processes_in_force()
+    if processes is not None and chosen is not None and chosen.count > 1:
+        raise checks.fail_value(
+            "Model", "a step must be spread over devices or over processes", f"{chosen.count} devices in each of "
+            f"{processes.count} processes", "one process for each device",
+        )
+    return chosen if processes is None else processes
 
 
 @contextlib.contextmanager
-def putting_in_force(chosen: DataParallel | None) -> Iterator[None]:
+def putting_in_force(chosen: DataParallel | ProcessParallel | None) -> Iterator[None]:
     """Let steps that are made inside be spread over devices as was chosen before."""
     token = _in_force.set(chosen)
     try:

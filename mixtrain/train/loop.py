@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mixtrain import backend, checks, context
+from mixtrain.distribution.processes import check_alike
 from mixtrain.loss_scale.guard import OverflowGuard
 from mixtrain.loss_scale.manager import DynamicLossScaleManager
 from mixtrain.serialization.latest import load_latest_checkpoint
@@ -106,6 +107,10 @@ class TrainingLoop:
         shown = with_progress(listed, verbose, training.epoch, feed.size)
         self._callbacks = CallbackList(shown, self._arguments)
         self._stepper = compiled.stepper_for(self._callbacks.needs)
+        if networks.in_processes:
+            # How many steps a call runs must not depend on how long they take here.
+            self._stepper.pace.run_alone()
+            check_alike(training.where, self._calls_alike())
 
     def run(self) -> EpochHistory:
         """Train for the epochs of the run.
@@ -146,6 +151,20 @@ class TrainingLoop:
                 self._train_network.driver.finish(self._train_network.weights)
             callbacks.on_train_end(self._context)
         return history
+
+    def _calls_alike(self) -> dict[str, int]:
+        """Return what the number of steps in each compiled call depends on."""
+        training = self._training
+        return {
+            "the number of steps in an epoch": self._arguments.batch_num,
+            "epoch": training.epoch,
+            "initial_epoch": training.initial_epoch,
+            "dataset_sink_mode": int(training.sink),
+            "sink_size": training.sink_size,
+            "(1 or 0) whether a callback needs each step": int(training.sink and self._callbacks.one_step_calls),
+            "(1 or 0) whether a callback hears of overflows": int(training.sink and self._ends_at_overflow),
+            "the steps until a callback samples": int(min(self._callbacks.steps_to_sample(1), 2**30)) * training.sink,
+        }
 
     def _close(self) -> None:
         self._diagnosis.forget_batch()

@@ -19,7 +19,8 @@ from mixtrain.amp.train_network import (
     warn_unscaled,
 )
 from mixtrain.cell.cell import Cell, KerasCell
-from mixtrain.distribution.data_parallel import in_force, putting_in_force
+from mixtrain.distribution.data_parallel import DataParallel, in_force, putting_in_force
+from mixtrain.distribution.processes import ProcessParallel
 from mixtrain.loss_scale.manager import LossScaleManager
 from mixtrain.network.walk import is_cell
 from mixtrain.precision.apply import under_plan
@@ -134,6 +135,11 @@ class Networks:
         self.train_network  # noqa: B018  (made now, so that its errors come before any step)
 
     @property
+    def in_processes(self) -> bool:
+        """Whether its steps are made together with other processes."""
+        return isinstance(self._parallel, ProcessParallel)
+
+    @property
     def own_loss(self) -> bool:
         """Whether the network is a Keras one that brings its loss itself."""
         return self.loss_fn is None and isinstance(self.network, keras.Layer)
@@ -160,7 +166,7 @@ class Networks:
                 where, "the Model must have an optimizer to train", None, "Model(network, loss_fn, optimizer)"
             )
         alone = not (isinstance(self.network, TrainOneStepCell) and self.network.spread)
-        if self.optimizer is None and self._parallel is not None and alone:
+        if self.optimizer is None and isinstance(self._parallel, DataParallel) and alone:
             raise checks.fail_value(
                 where, "a network that is its own train step must be a TrainOneStepCell made inside data_parallel",
                 self.network, "Model(network, loss_fn, optimizer), or the Model outside of data_parallel",
