@@ -71,7 +71,7 @@ def init(backend_name: str | None = None) -> None:
     """
     if backend_name is not None:
         checks.one_of("init", "backend_name", backend_name, ("hccl", "nccl", "mccl"))
-    if process_group.has_joined():
+    if process_group.current().size > 1:
         return
     rank, size = backend.join_processes()
     if size > 1:

@@ -122,7 +122,8 @@ class Broadcast(_Collective):
         self.root_rank = checks.integer(self.name, "root_rank", root_rank, at_least=0)
         if root_rank >= self.rank_size:
             raise checks.fail_value(
-                self.name, f"root_rank must be under the number of processes, {self.rank_size}", root_rank, "root_rank=0"
+                self.name, f"root_rank must be under the number of processes, {self.rank_size}", root_rank,
+                "root_rank=0",
             )
 
     def __call__(self, input_x: Any) -> Any:

@@ -61,8 +61,9 @@ class DistributedGradReducer(Cell):
         if self.degree == 1:
             return grads
         flat = keras.tree.flatten(grads)
-        given = [backend.map_values(lambda value: keras.ops.cast(value, float32), one) for one in flat if one is not None]
-        summed = iter(backend.all_reduce(given))
+        given = [one for one in flat if one is not None]
+        single = [backend.map_values(lambda value: keras.ops.cast(value, float32), one) for one in given]
+        summed = iter(backend.all_reduce(single))
 
         def reduced(gradient: Any) -> Any:
             if gradient is None:

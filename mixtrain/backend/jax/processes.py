@@ -17,7 +17,7 @@ from mixtrain.backend.jax.device import has_started
 from mixtrain.backend.jax.gradient import densified
 from mixtrain.backend.jax.group import AXIS, from_group, spanned, spanning, to_group
 from mixtrain.backend.jax.held import is_held
-from mixtrain.backend.jax.state import NeedsGroup, StateScope, current, put, tracing
+from mixtrain.backend.jax.state import NeedsGroup, StateScope, current, open_traces, put, tracing
 from mixtrain.backend.jax.tensor import snapshot
 from mixtrain.backend.share import Written, merge_of
 
@@ -102,14 +102,39 @@ def process_jit(choice: JitChoice) -> JitChoice:
 def _between(name: str, op: str, values: Sequence[Any]) -> Any:
     if spanning():
         return _COLLECTIVES[name](op, *map(densified, values))
-    if tracing():
+    if open_traces():
         raise NeedsGroup
-    return from_group(_compiled(name, op)(*to_group([densified(value) for value in values])))
+    return _at_once(name, op, *(densified(value) for value in values))
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def _at_once(name: str, op: str, *values: Any) -> Any:
+    """Compute a collective in a program of its own, outside of compiled functions."""
+    return from_group(_compiled(name, op)(*to_group(list(values))))
+
+
+def _forward(name: str, op: str, *values: Any) -> tuple[Any, Any]:
+    return _at_once(name, op, *values), values
+
+
+def _backward(name: str, op: str, values: Any, gradients: Any) -> tuple[Any, ...]:
+    return tuple(from_group(_compiled_gradient(name, op)(*to_group((values, gradients)))))
+
+
+_at_once.defvjp(_forward, _backward)
 
 
 @functools.cache
 def _compiled(name: str, op: str) -> Callable[..., Any]:
     return jax.jit(spanned(functools.partial(_COLLECTIVES[name], op)))
+
+
+@functools.cache
+def _compiled_gradient(name: str, op: str) -> Callable[..., Any]:
+    def gradient(values: Any, upstream: Any) -> Any:
+        return jax.vjp(functools.partial(_COLLECTIVES[name], op), *values)[1](upstream)
+
+    return jax.jit(spanned(gradient))
 
 
 def _all_reduce(op: str, *values: Any) -> list[Any]:

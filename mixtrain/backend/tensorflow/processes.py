@@ -90,12 +90,18 @@ def all_reduce(values: Sequence[Any], op: str = "sum") -> list[Any]:
         values: Tensors of the same shapes and dtypes in each process.
         op: "sum", "max", "min" or "prod".
     """
-    return list(_between("all_reduce", op, values))
+    tensors = _tensors(values)
+    if op == "sum":
+        sparse = any(isinstance(value, tf.IndexedSlices) for value in tensors)
+        return _summed(*tensors) if sparse else list(_differentiable_sum(*tensors))
+    reduce = {"max": tf.reduce_max, "min": tf.reduce_min, "prod": tf.reduce_prod}[op]
+    return [reduce(_joined(value[None]), axis=0) for value in tensors]
 
 
 def all_gather(value: Any) -> Any:
     """Return the tensors of all processes joined along axis 0."""
-    return _between("all_gather", "", [value])[0]
+    value, = _tensors([value])
+    return _joined(tf.reshape(value, (1,)) if value.shape.rank == 0 else value)
 
 
 def reduce_scatter(value: Any, op: str = "sum") -> Any:
@@ -116,55 +122,66 @@ def process_jit(choice: JitChoice) -> JitChoice:
     return JitChoice(False, "XLA does not compile what is computed between processes") if choice.jit else choice
 
 
-def _between(name: str, op: str, values: Sequence[Any]) -> Any:
-    tensors = [value if isinstance(value, tf.IndexedSlices) else tf.convert_to_tensor(value) for value in values]
-    return _compiled(name, op)(*tensors) if tf.executing_eagerly() else _COLLECTIVES[name](op, *tensors)
+def _tensors(values: Sequence[Any]) -> list[Any]:
+    return [value if isinstance(value, tf.IndexedSlices) else tf.convert_to_tensor(value) for value in values]
+
+
+# The strategy's own gradients ask for its replica context, which has ended where they are computed.
+@tf.custom_gradient
+def _differentiable_sum(*values: Any) -> Any:
+    return tuple(_summed(*map(tf.stop_gradient, values))), lambda *gradients: tuple(_summed(*gradients))
+
+
+@tf.custom_gradient
+def _joined(value: Any) -> Any:
+    def gradient(upstream: Any) -> Any:
+        size = tf.shape(value)[0]
+        start = process_group.current().rank * size
+        return _summed(upstream)[0][start : start + size]
+
+    return _gathered(tf.stop_gradient(value)), gradient
+
+
+def _summed(*values: Any) -> list[Any]:
+    given = [value if value.dtype in _REDUCED else tf.cast(value, tf.int64) for value in values]
+    summed: list[Any] = list(values)
+    for dtype in dict.fromkeys(value.dtype for value in given):  # The strategy joins tensors of one format.
+        places = [place for place, value in enumerate(given) if value.dtype == dtype]
+        for place, value in zip(places, _in_replica("sum", *(given[place] for place in places)), strict=True):
+            like = values[place].dtype
+            summed[place] = value if dtype == like else tf.cast(value, like)
+    return summed
+
+
+def _gathered(value: Any) -> Any:
+    if value.dtype in _REDUCED:
+        return _in_replica("gather", value)[0]
+    return tf.cast(_in_replica("gather", tf.cast(value, tf.int64))[0], value.dtype)
+
+
+def _in_replica(name: str, *values: Any) -> list[Any]:
+    """Run a collective in a replica of the strategy, at once or as a part of the graph that is being made."""
+    if not tf.executing_eagerly():
+        return _collective(name, *values)
+    return _compiled(name, tuple((value.dtype, tuple(value.shape)) for value in values))(*values)
 
 
 @functools.cache
-def _compiled(name: str, op: str) -> Callable[..., Any]:
-    """Return a collective for tensors of Python; each is traced once for tensors alike, in all processes together."""
-    return tf.function(functools.partial(_COLLECTIVES[name], op), autograph=False)  # type: ignore[no-any-return]
+def _compiled(name: str, kinds: tuple[Any, ...]) -> Callable[..., Any]:
+    """Return a collective for tensors of Python of some formats and shapes, for each of which it is traced once."""
+    del kinds
+    return tf.function(functools.partial(_collective, name), autograph=False)  # type: ignore[no-any-return]
 
 
-def _in_replica(function: Callable[..., Any], *values: Any) -> Any:
-    """Run a function of the strategy's replica context and tensors."""
-
+def _collective(name: str, *values: Any) -> list[Any]:
     @tf.autograph.experimental.do_not_convert
-    def replica(*tensors: Any) -> Any:
+    def replica(*tensors: Any) -> list[Any]:
+        context = tf.distribute.get_replica_context()
         # Copies made here, for the strategy asks tensors for their device.
-        return function(tf.distribute.get_replica_context(), *tf.nest.map_structure(tf.identity, tensors))
+        copies = tf.nest.map_structure(tf.identity, list(tensors))
+        return context.all_reduce("SUM", copies) if name == "sum" else [context.all_gather(copies[0], axis=0)]
 
-    return _Joined.strategy.run(replica, args=values)
-
-
-def _all_reduce(op: str, *values: Any) -> list[Any]:
-    if op == "sum":
-        given = [value if value.dtype in _REDUCED else tf.cast(value, tf.int64) for value in values]
-        summed: list[Any] = list(values)
-        for dtype in dict.fromkeys(value.dtype for value in given):  # The strategy joins tensors of one format.
-            places = [place for place, value in enumerate(given) if value.dtype == dtype]
-            found = _in_replica(
-                lambda replica, *tensors: replica.all_reduce("SUM", list(tensors)), *(given[place] for place in places)
-            )
-            for place, value in zip(places, found, strict=True):
-                like = values[place].dtype
-                summed[place] = value if dtype == like else tf.cast(value, like)
-        return summed
-    reduce = {"max": tf.reduce_max, "min": tf.reduce_min, "prod": tf.reduce_prod}[op]
-    return [reduce(_all_gather("", value[None])[0], axis=0) for value in values]
-
-
-def _all_gather(op: str, value: Any) -> list[Any]:
-    del op
-    value = tf.reshape(value, (1,)) if value.shape.rank == 0 else value
-    as_int = value.dtype not in _REDUCED
-    given = tf.cast(value, tf.int64) if as_int else value
-    found = _in_replica(lambda replica, tensor: replica.all_gather(tensor, axis=0), given)
-    return [tf.cast(found, value.dtype) if as_int else found]
-
-
-_COLLECTIVES: Final[dict[str, Callable[..., list[Any]]]] = {"all_reduce": _all_reduce, "all_gather": _all_gather}
+    return list(_Joined.strategy.run(replica, args=values))
 
 
 class NotedWrites:
