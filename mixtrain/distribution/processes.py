@@ -85,11 +85,9 @@ class ProcessReplicas:
             `totals` added up over the processes, None where they are None; and `others` as this process has them.
             Variables hold what all processes together came to: see `share.merge_of`.
         """
-        tensors = [backend.to_tensor(backend.backend_value(value)) for value in keras.tree.flatten(tuple(columns))]
-        rows = next((keras.ops.shape(tensor)[0] for tensor in tensors if not backend.is_one_number(tensor)), 1)
-        mine = keras.ops.cast(rows, "float32")
+        rows = batch_rows(columns)
         # Needed by the loss alone, so it comes in while the network runs.
-        weight = mine / backend.all_reduce([mine])[0]
+        weight = keras.ops.cast(rows, "float32") / all_rows(columns)
         seeds = [variable for variable in self._likely() if backend.merge_of(variable) == "seed"]
 
         def replica() -> tuple[list[Any], Any]:
@@ -111,6 +109,17 @@ class ProcessReplicas:
             if one.merge == "first":
                 one.write(broadcast([one.value])[0])
         return reduced, others
+
+
+def batch_rows(columns: Sequence[Any]) -> Any:
+    """Return how many rows a batch has, an int or, where it is open, a tensor; 1 for one without rows."""
+    tensors = [backend.to_tensor(backend.backend_value(value)) for value in keras.tree.flatten(tuple(columns))]
+    return next((keras.ops.shape(tensor)[0] for tensor in tensors if not backend.is_one_number(tensor)), 1)
+
+
+def all_rows(columns: Sequence[Any]) -> Any:
+    """Return how many rows the batches of all processes have, a float32 scalar."""
+    return backend.all_reduce([keras.ops.cast(batch_rows(columns), "float32")])[0]
 
 
 def broadcast(values: Sequence[Any], root: int = 0) -> list[Any]:

@@ -11,6 +11,7 @@ import keras
 from mixtrain import backend
 from mixtrain.dtype import float32
 from mixtrain.loss_scale.scaling import scaled, unscaled
+from mixtrain.step.gradient_window import GradientWindow
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,6 +77,8 @@ def run_step(
     observer: AppliedBatches | None = None,
     replicas: backend.Replicas | None = None,
     gradients_mean: bool = True,
+    window: GradientWindow | None = None,
+    rows: Callable[[], Any] = lambda: 1,
 ) -> StepResult:
     """Train on one batch.
 
@@ -90,6 +93,8 @@ def run_step(
         observer: Takes in the auxiliary values of batches that are applied.
         replicas: The devices that share the rows of the batch; None for one device.
         gradients_mean: Whether a loss of one number is a mean over rows, which replicas need to know; otherwise a sum.
+        window: Gathers the gradients of several batches before they are applied; None for an update each batch.
+        rows: Returns how many rows the batch has, for the window.
 
     Returns:
         The step's result.
@@ -137,8 +142,14 @@ def run_step(
     loss = losses if loss is None else loss
     observed = () if observer is None else observer.variables(more)
 
+    # All replicas together have as many rows, so that they add up alike.
+    counted = rows() if window is not None and gradients_mean and backend.is_one_number(loss) else None
+
     def applied() -> None:
-        apply(gradients)
+        if window is None:
+            apply(gradients)
+        else:
+            window.add(gradients, counted, apply)
         if observer is not None:
             observer.take_in(more)
 
@@ -160,9 +171,12 @@ def run_step(
 
         def overflowed() -> None:
             undo()
+            if window is not None:
+                window.reject()
             scaling.advance(False)
 
-        backend.cond(finite, good, overflowed, writes=[*weights, *written, *observed])
+        gathered = () if window is None else window.variables()
+        backend.cond(finite, good, overflowed, writes=[*weights, *written, *observed, *gathered])
     if not scaling.divides:
         gradients, norm = [unscaled(gradient, scale) for gradient in gradients], norm / scale
     return StepResult(loss, keras.ops.logical_not(finite), scale, gradients, norm, more)

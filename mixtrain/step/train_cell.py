@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar, Literal
 
@@ -13,7 +14,7 @@ from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.referenced_layers import referenced_variables
 from mixtrain.distribution.data_parallel import DataParallel, in_force
-from mixtrain.distribution.processes import ProcessParallel, share_values
+from mixtrain.distribution.processes import ProcessParallel, all_rows, batch_rows, share_values
 from mixtrain.loss_scale.step_scale import StepScale
 from mixtrain.network.walk import tree_of
 from mixtrain.ops.gradient import GradOperation
@@ -22,6 +23,7 @@ from mixtrain.precision.formats import choose_step_jit
 from mixtrain.seed import stream_states
 from mixtrain.step.compiled_call import CompiledCall
 from mixtrain.step.grad_reducer import DistributedGradReducer
+from mixtrain.step.gradient_window import GradientWindow
 from mixtrain.step.loss_cell import WithLossCell, sums_rows
 from mixtrain.step.recipe import AppliedBatches, Scaling, StepResult, run_step
 
@@ -85,6 +87,8 @@ class TrainOneStepCell(Cell):
         object.__setattr__(self, "_reports", None)
         object.__setattr__(self, "_observer", None)
         object.__setattr__(self, "_needs", frozenset())
+        object.__setattr__(self, "window", None)
+        object.__setattr__(self, "_ending", None)
         parallel = in_force()
         if parallel is not None:
             self._check_spreads(parallel)
@@ -157,8 +161,30 @@ class TrainOneStepCell(Cell):
             auxiliary=seen,
             observer=self._observer if observed else None,
             replicas=self._replicas,
-            gradients_mean=self._parallel is None or self._parallel.gradients_mean and not sums_rows(self.network),
+            gradients_mean=(self._parallel is None and self.window is None) or (
+                (self._parallel is None or self._parallel.gradients_mean) and not sums_rows(self.network)
+            ),
+            window=self.window,
+            rows=lambda: (all_rows if isinstance(self._parallel, ProcessParallel) else batch_rows)(inputs),
         )
+
+    def accumulate(self, steps: int) -> None:
+        """Let the optimizer be given the mean gradient of so many batches, not that of each."""
+        object.__setattr__(self, "window", GradientWindow(steps, self.weights) if steps > 1 else None)
+
+    def end_window(self) -> None:
+        """Apply the gradients of the batches that do not fill a window, as at the end of an epoch."""
+        if self.window is None:
+            return
+        if self._ending is None:
+
+            def ending() -> Any:
+                self.window.end(lambda gradients: self.driver.apply(gradients, self.weights))
+                return backend.snapshot(self.window.counts)
+
+            choice = functools.partial(self.jit_choice, self.network)
+            object.__setattr__(self, "_ending", CompiledCall(ending, self.network, choice))
+        self._ending.run()
 
     def _check_spreads(self, parallel: DataParallel | ProcessParallel) -> None:
         """Refuse what would not mean on several devices what its writer means.

@@ -220,6 +220,8 @@ class TrainingLoop:
                 self._arguments._set(net_outputs=outputs, step_results=records)
                 self._callbacks.on_train_step_end(self._context)
                 epoch_records.add(records)
+        if isinstance(self._train_network, TrainOneStepCell):
+            self._train_network.end_window()
         steps, size = self._step - first, self._feed.size
         if self._sink is None and size is not None and steps < size and not self._context.get_stop_requested():
             raise _ended_early(f"after {steps}", size, epoch)
@@ -316,7 +318,7 @@ class TrainingLoop:
         if not self._finds_scale or not isinstance(network, TrainOneStepWithLossScaleCell):
             return None
         known = int(backend.to_numpy(network.state.applied_steps)) > 0
-        return None if known else FirstScale(self._stepper, network.state)
+        return None if known else FirstScale(self._stepper, network.state, network.window)
 
     def _step_call(self, step: int) -> Callable[[Batch], CallResult]:
         """Return what trains on the batch of a step."""

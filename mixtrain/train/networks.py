@@ -78,6 +78,7 @@ class Networks:
         manager: Any,
         loss: LossOptions = LossOptions(),
         observer: TrainingMetrics | None = None,
+        accumulate_steps: int = 1,
     ) -> None:
         _check_network("network", network)
         if eval_network is not None:
@@ -87,6 +88,7 @@ class Networks:
         self.loss_fn = loss_fn
         self._loss = _checked(loss, loss_fn, network)
         self.optimizer = optimizer
+        self._accumulate_steps = accumulate_steps
         if optimizer is not None:
             refuse_overridden(network, "train_step")
         self.observer = observer if optimizer is not None and observer is not None and observer.observes else None
@@ -187,6 +189,7 @@ class Networks:
         with putting_in_force(self._parallel):
             cell = make_train_cell(with_loss, self.optimizer, self.manager)
         cell.observe(self.observer)
+        cell.accumulate(self._accumulate_steps)
         return cell
 
     def _loss_cell(self) -> Cell:

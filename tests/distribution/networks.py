@@ -74,7 +74,8 @@ def batches(*sizes: int) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def train(
-    devices: int | None, data: Any, *more: keras.Layer, sink: bool = False, loss: Any = None, **options: Any
+    devices: int | None, data: Any, *more: keras.Layer, sink: bool = False, loss: Any = None, optimizer: Any = None,
+    **options: Any,
 ) -> Run:
     """Train the classifier for one epoch, on one device (None) or several."""
     mixtrain.set_seed(0)
@@ -82,7 +83,7 @@ def train(
     network = mlp(*more)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True) if loss is None else loss
     with contextlib.nullcontext() if devices is None else data_parallel(devices):
-        model = Model(network, loss, keras.optimizers.Adam(0.01), **options)
+        model = Model(network, loss, optimizer or keras.optimizers.Adam(0.01), **options)
     records = Records()
     history = model.train(1, data, records, dataset_sink_mode=sink, verbose=0)
     return Run(network, model, records, history)

@@ -119,6 +119,11 @@ def test_batches_of_unequal_rows_count_by_their_rows(found: Found) -> None:
     assert farthest(one.weights, weights(both)) < 1e-6
 
 
+def test_accumulated_gradients_are_those_of_one_device(found: Found) -> None:
+    one = train(None, batches(4, 4, 8, 8), accumulate_steps=3)
+    assert farthest(one.weights, weights(of(found, "accumulated"))) < 1e-6
+
+
 @pytest.mark.filterwarnings("ignore:Model. in epoch .* steps were skipped although")
 def test_skips_and_scales_at_o2_are_those_of_one_device(found: Found) -> None:
     data = batches(*[8] * 12)

@@ -247,6 +247,7 @@ CHECKS = {
     "o0": o0,
     "o0 sink": functools.partial(o0, sink=True),
     "unequal rows": unequal_rows,
+    "accumulated": lambda rank: trained(shard(batches(4, 4, 8, 8), rank), accumulate_steps=3),
     "scales": scales,
     **{
         f"skips {feed} {kind}": functools.partial(
