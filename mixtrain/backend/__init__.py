@@ -80,6 +80,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         process_index,
         process_jit,
         reduce_scatter,
+        telling_lost_process,
     )
     from mixtrain.backend.tensorflow.products import product, times_transposed
     from mixtrain.backend.tensorflow.records import Examples, first_example
@@ -173,6 +174,7 @@ else:
         process_index,
         process_jit,
         reduce_scatter,
+        telling_lost_process,
     )
     from mixtrain.backend.jax.products import product, times_transposed
     from mixtrain.backend.jax.records import Examples, first_example
@@ -328,6 +330,7 @@ __all__ = [
     "special",
     "storage_in",
     "store",
+    "telling_lost_process",
     "telling_place",
     "tensor_decided",
     "tf32_products",

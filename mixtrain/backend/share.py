@@ -75,6 +75,20 @@ def has_rows(value: Any, rows: Any) -> bool:
     return not is_one_number(value) and value.shape[0] == rows
 
 
+def lost_process(where: str, ranks: Sequence[int]) -> str:
+    """Return the sentence that ends a process when another one has ended.
+
+    Args:
+        where: What it was doing.
+        ranks: The processes that have ended, as far as they are known.
+    """
+    who = f"the process of rank {', '.join(map(str, ranks))}" if ranks else "one of them"
+    return (
+        f"{where}: all processes must live until the end; {who} has ended, and this one ends with it. Write resume=... "
+        "in train and start all of them again: the run goes on from the last checkpoint."
+    )
+
+
 def merge_of(variable: keras.Variable) -> Merge:
     """Return how what replicas wrote to a variable becomes one value.
 

@@ -107,7 +107,8 @@ class TrainingLoop:
         shown = with_progress(listed, verbose, training.epoch, feed.size)
         self._callbacks = CallbackList(shown, self._arguments)
         self._stepper = compiled.stepper_for(self._callbacks.needs)
-        if networks.in_processes:
+        self._in_processes = networks.in_processes
+        if self._in_processes:
             # How many steps a call runs must not depend on how long they take here.
             self._stepper.pace.run_alone()
             check_alike(training.where, self._calls_alike())
@@ -129,6 +130,8 @@ class TrainingLoop:
             self._resume(self._training.where, self._training.resume)
         self._mode.set(True)
         with contextlib.ExitStack() as stack:
+            if self._in_processes:
+                stack.enter_context(backend.telling_lost_process(self._training.where))
             stack.callback(self._close)
             callbacks = stack.enter_context(self._callbacks)
             callbacks.on_train_begin(self._context)

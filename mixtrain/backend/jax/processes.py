@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import jax
@@ -19,10 +21,12 @@ from mixtrain.backend.jax.group import AXIS, from_group, spanned, spanning, to_g
 from mixtrain.backend.jax.held import is_held
 from mixtrain.backend.jax.state import NeedsGroup, StateScope, current, open_traces, put, tracing
 from mixtrain.backend.jax.tensor import snapshot
-from mixtrain.backend.share import Written, merge_of
+from mixtrain.backend.share import Written, lost_process, merge_of
 
 # Without these a process that dies would be missed for the 100 seconds of JAX's default.
 HEARTBEAT_SECONDS: Final = 20
+# What is in the errors of collectives (Gloo's, NCCL's) and of the coordination service when a process has ended.
+_LOST: Final = r"Gloo .* failed|NCCL|heartbeat timeout|[Cc]onnection (closed|reset) by peer"
 # Where MPI or SLURM has started this process they say how many there are, and JAX asks them for the rest.
 _LAUNCHERS: Final = ("OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 
@@ -67,6 +71,24 @@ def leave_processes() -> None:
     """End the communication with other processes."""
     if jax.distributed.is_initialized():
         jax.distributed.shutdown()
+
+
+@contextlib.contextmanager
+def telling_lost_process(where: str) -> Iterator[None]:
+    """Raise what JAX says once a process has ended as one sentence that names it, where that can be told.
+
+    Raises:
+        RuntimeError: Another process has ended while it was needed.
+    """
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        group = process_group.current()
+        if group.size == 1 or not re.search(_LOST, str(error)):
+            raise
+        told = {int(task) for task in re.findall(r"(?i)task[: ](\d+)", str(error))} - {group.rank}
+        others = [rank for rank in range(group.size) if rank != group.rank]
+        raise RuntimeError(lost_process(where, sorted(told) or (others if len(others) == 1 else []))) from error
 
 
 def all_reduce(values: Sequence[Any], op: str = "sum") -> list[Any]:

@@ -6,10 +6,12 @@ process has its own, as in a step of one process, and the recipe keeps them alik
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import keras
@@ -17,7 +19,7 @@ import tensorflow as tf
 
 from mixtrain import checks, process_group
 from mixtrain.backend.facts import JitChoice
-from mixtrain.backend.share import Written, merge_of
+from mixtrain.backend.share import Written, lost_process, merge_of
 from mixtrain.backend.tensorflow.device import has_started
 from mixtrain.backend.tensorflow.rollback import Writes, places_of
 from mixtrain.backend.tensorflow.tensor import snapshot
@@ -81,6 +83,23 @@ def _workers() -> tuple[list[str], int]:
 def leave_processes() -> None:
     """End the communication with other processes."""
     _Joined.strategy = None
+
+
+@contextlib.contextmanager
+def telling_lost_process(where: str) -> Iterator[None]:
+    """Raise what TensorFlow says once a process has ended as one sentence that names it.
+
+    Raises:
+        RuntimeError: Another process has ended while it was needed.
+    """
+    try:
+        yield
+    except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.InternalError) as error:
+        if _Joined.strategy is None or "Collective ops is aborted" not in str(error):
+            raise
+        own = process_group.current().rank
+        ranks = sorted({int(task) for task in re.findall(r"/replica:0/task:(\d+)", str(error))} - {own})
+        raise RuntimeError(lost_process(where, ranks)) from error
 
 
 def all_reduce(values: Sequence[Any], op: str = "sum") -> list[Any]:
