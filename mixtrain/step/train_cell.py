@@ -199,10 +199,12 @@ class TrainOneStepCell(Cell):
                 "Model(network, loss_fn, optimizer), or it outside data_parallel",
             )
         layers = [node for node in tree_of(self.network).walk() if getattr(node.layer, "synchronized", False)]
+        if isinstance(parallel, ProcessParallel):
+            layers = [node for node in layers if isinstance(node.layer, keras.Layer)]  # SyncBatchNorm is at home here.
         if layers and parallel.count > 1:
             raise checks.fail_value(
                 where, f"layers must normalize by their replica's statistics, and {layers[0].path} is synchronized",
-                count, "BatchNorm, or BatchNormalization(synchronized=False)",
+                count, "nn.SyncBatchNorm in several processes, or BatchNormalization(synchronized=False)",
             )
 
     @property

@@ -165,7 +165,7 @@ class TrainingLoop:
             "dataset_sink_mode": int(training.sink),
             "sink_size": training.sink_size,
             "(1 or 0) whether a callback needs each step": int(training.sink and self._callbacks.one_step_calls),
-            "(1 or 0) whether a callback hears of overflows": int(training.sink and self._ends_at_overflow),
+            "(1 or 0) whether a callback hears of overflows": int(self._ends_at_overflow),
             "the steps until a callback samples": int(min(self._callbacks.steps_to_sample(1), 2**30)) * training.sink,
         }
 

@@ -1,6 +1,6 @@
 """One of two processes that train together and write checkpoints, as a script; one of them may die on the way.
 
-    python -m tests.distribution.dying_process RANK PORT FOLDER [DYING_RANK DYING_STEP]
+    python -m tests.distribution.dying_process RANK PORT,PORT,PORT FOLDER [DYING_RANK DYING_STEP]
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Dies(ms.Callback):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Slow(ms.Callback):
-    """Tells on standard output that a step has ended, and waits a little."""
+class Tells(ms.Callback):
+    """Tells on standard output that a step has ended, and when."""
 
     def on_train_step_end(self, run_context: Any) -> None:
         print("step", run_context.original_args().cur_step_num, time.time(), flush=True)
@@ -49,7 +49,7 @@ def main(folder: pathlib.Path, dies: int | None) -> None:
     network = mlp(keras.layers.Dropout(0.2, seed=3))
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model = Model(network, loss, keras.optimizers.Adam(0.01))
-    callbacks: list[Any] = [Slow()]
+    callbacks: list[Any] = [Tells()]
     if get_rank() == 0:
         config = ms.CheckpointConfig(save_checkpoint_steps=3, keep_checkpoint_max=2)
         callbacks.append(ms.ModelCheckpoint("run", str(folder / "checkpoints"), config))
@@ -61,7 +61,7 @@ def main(folder: pathlib.Path, dies: int | None) -> None:
 
 
 if __name__ == "__main__":
-    rank, port = int(sys.argv[1]), int(sys.argv[2])
-    join(rank, port)
+    rank = int(sys.argv[1])
+    join(rank, sys.argv[2])
     doomed = len(sys.argv) > 4 and int(sys.argv[4]) == rank
     main(pathlib.Path(sys.argv[3]), int(sys.argv[5]) if doomed else None)

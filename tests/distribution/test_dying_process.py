@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.distribution.dying_process import EPOCHS, STEPS
-from tests.distribution.test_processes import alike, free_port, start
+from tests.distribution.test_processes import alike, both
 
 pytestmark = pytest.mark.slow
 
@@ -20,17 +20,12 @@ KILLS = int(os.environ.get("MIXTRAIN_KILLS", "1"))
 
 
 def run(folder: pathlib.Path, *more: str) -> tuple[list[int], list[str], float]:
-    """Run both processes; return how they ended, what they said, and how long after the last step the last one ended."""
-    port = free_port()
-    processes = [start("tests.distribution.dying_process", rank, port, folder, *more) for rank in (0, 1)]
-    try:
-        texts = [process.communicate(timeout=200)[0] for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
+    """Run both; return how they ended, what they said, and how long the last one lived after the last step."""
+    codes, texts = both("tests.distribution.dying_process", folder, *more)
     ended = time.time()
     steps = [float(line.split()[2]) for text in texts for line in text.splitlines() if line.startswith("step ")]
-    return [process.returncode for process in processes], texts, ended - max(steps)
+    assert steps, "\n".join(text[-3000:] for text in texts)
+    return codes, texts, ended - max(steps)
 
 
 def finals(folder: pathlib.Path, rank: int) -> list[np.ndarray]:

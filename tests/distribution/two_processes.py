@@ -1,6 +1,6 @@
 """One of two processes that train together, as a script: each check's numbers go into a file that the tests read.
 
-    python -m tests.distribution.two_processes RANK PORT FOLDER
+    python -m tests.distribution.two_processes RANK PORT,PORT,PORT FOLDER [CHECK ...]
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def trained(data: Any, *more: keras.Layer, sink: bool = False, optimizer: Any = 
     return found | {name: records.column(name) for name in names}
 
 
-def join(rank: int, port: int) -> None:
+def join(rank: int, ports: str) -> None:
     """Say in the environment where the two processes are, and join them."""
-    workers = [f"127.0.0.1:{port}", f"127.0.0.1:{port + 1}"]
+    *workers, coordinator = [f"127.0.0.1:{port}" for port in ports.split(",")]
     os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}})
-    os.environ["JAX_COORDINATOR_ADDRESS"] = f"127.0.0.1:{port + 2}"
+    os.environ["JAX_COORDINATOR_ADDRESS"] = coordinator
     os.environ["JAX_NUM_PROCESSES"], os.environ["JAX_PROCESS_ID"] = "2", str(rank)
     init()
 
@@ -203,6 +203,21 @@ def of_cells(rank: int) -> dict[str, Any]:
     return {"loss": records.column("loss")} | {f"w{i}": w.asnumpy() for i, w in enumerate(net.trainable_params())}
 
 
+def synchronized_model(size: int = SIZE) -> Model:
+    """Return a Model that normalizes by the joint batch; of one process, by its batch."""
+    norm = nn.SyncBatchNorm(16, process_groups=[list(range(size))])
+    net = nn.SequentialCell(nn.Dense(6, 16), norm, nn.Tanh(), nn.Dense(16, 3))
+    loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
+    return Model(net, loss, nn.Momentum(net.trainable_params(), 0.05, 0.9))
+
+
+def synchronized(rank: int) -> dict[str, Any]:
+    model, records = synchronized_model(), Records()
+    model.train(1, shard(batches(*[8] * 10), rank), records, verbose=0)
+    values = [parameter.asnumpy() for parameter in model.predict_network.get_parameters()]
+    return {f"w{place}": value for place, value in enumerate(values)} | {"loss": records.column("loss")}
+
+
 def embedding_model() -> tuple[Model, list[Any]]:
     """Return a Model whose first gradient is sparse where a backend has such, and its batches."""
     draw = np.random.default_rng(5)
@@ -259,11 +274,12 @@ CHECKS = {
     "by hand compiled": functools.partial(by_hand, compiled=True),
     "by hand eager": functools.partial(by_hand, compiled=False),
     "of cells": of_cells,
+    "synchronized": synchronized,
     "embedding": embedding,
     "noise": noise,
 }
 
 if __name__ == "__main__":
     warnings.filterwarnings("ignore", "Model: in epoch .* steps were skipped although")
-    join(int(sys.argv[1]), int(sys.argv[2]))
+    join(int(sys.argv[1]), sys.argv[2])
     main(int(sys.argv[1]), pathlib.Path(sys.argv[3]))
