@@ -19,6 +19,7 @@ from mixtrain.loss_scale.manager import FixedLossScaleManager, LossScaleManager
 from mixtrain.loss_scale.rule import BAD_STEP_MAX
 from mixtrain.precision.levels import LEVEL_NAMES, AmpLevel
 from mixtrain.precision.plan import PrecisionPlan
+from mixtrain.train.accumulation import checked_accumulation
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.callback.overflow_monitor import OverflowMonitor, OverflowRecord
 from mixtrain.train.columns import check_columns, network_inputs
@@ -70,8 +71,7 @@ class Model(KerasCalls):
         loss_weights: What the loss, or the loss of each output, is multiplied by.
         sample_weight: Whether a batch's third column weighs its samples.
         weighted_metrics: Keras metrics that weigh samples so too, in the forms of `metrics`.
-        accumulate_steps: How many batches the gradient of an update is the mean of. A batch that overflows rejects the
-            batches that it would be applied with; what is left at the end of an epoch is applied.
+        accumulate_steps: How many batches make an update; one that overflows rejects them, an epoch's rest is applied.
 
     Raises:
         TypeError: An argument of the wrong kind.
@@ -148,7 +148,7 @@ class Model(KerasCalls):
         observer = TrainingMetrics(found if eval_network is None else {}, network)
         self._networks = Networks(
             network, loss_fn, optimizer, eval_network, options, loss_scale_manager, loss, observer,
-            _checked_accumulation(accumulate_steps, optimizer, on_overflow),
+            checked_accumulation(accumulate_steps, optimizer, on_overflow),
         )
         self._retries = checks.one_of("Model", "on_overflow", on_overflow, ("skip", "retry")) == "retry"
         if self._retries and isinstance(self._networks.manager, LossScaleManager):
@@ -489,21 +489,6 @@ class Model(KerasCalls):
         if dataset is None:
             raise checks.fail_value("Model.build", "a dataset must be given", None, "model.build(train_dataset)")
         self._make_ready("Model.build", Feed(dataset, "Model.build"))
-
-
-def _checked_accumulation(steps: int, optimizer: Any, on_overflow: str) -> int:
-    """Return how many batches an update takes; refuse what does not go with several."""
-    if checks.integer("Model", "accumulate_steps", steps, at_least=1, example=4) == 1:
-        return steps
-    own = getattr(optimizer, "gradient_accumulation_steps", None)
-    for wrong, what, write in (
-        (optimizer is None, "an optimizer", "Model(network, loss_fn, optimizer, accumulate_steps=4)"),
-        (own, "an optimizer without gradient_accumulation_steps", f"accumulate_steps={own} alone"),
-        (on_overflow == "retry", 'on_overflow="skip"', 'on_overflow="skip", or accumulate_steps=1'),
-    ):
-        if wrong:
-            raise checks.fail_value("Model", f"accumulate_steps needs {what}", steps, write)
-    return steps
 
 
 def _check_retries(manager: LossScaleManager) -> None:
