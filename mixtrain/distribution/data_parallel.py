@@ -12,6 +12,7 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.distribution.processes import ProcessParallel, processes_in_force
+from mixtrain.dtype import HALF_DTYPES, DType, as_dtype, float32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,10 +22,12 @@ class DataParallel:
     Attributes:
         devices: The backend's devices.
         gradients_mean: Whether a scalar loss is a mean over the rows of its batch; otherwise it is a sum.
+        reduce_dtype: The format that gradients are added up in.
     """
 
     devices: tuple[Any, ...]
     gradients_mean: bool
+    reduce_dtype: DType = float32
 
     @property
     def count(self) -> int:
@@ -65,7 +68,9 @@ def in_force() -> DataParallel | ProcessParallel | None:
             "Model", "a step must be spread over devices or over processes", f"{chosen.count} devices in each of "
             f"{processes.count} processes", "one process for each device",
         )
-    return chosen if processes is None else processes
+    if processes is None or chosen is None:
+        return processes or chosen
+    return dataclasses.replace(processes, reduce_dtype=chosen.reduce_dtype)
 
 
 @contextlib.contextmanager
@@ -79,7 +84,9 @@ def putting_in_force(chosen: DataParallel | ProcessParallel | None) -> Iterator[
 
 
 @contextlib.contextmanager
-def data_parallel(devices: int | Sequence[Any] | None = None, *, gradients_mean: bool = True) -> Iterator[None]:
+def data_parallel(
+    devices: int | Sequence[Any] | None = None, *, gradients_mean: bool = True, reduce_dtype: Any = float32
+) -> Iterator[None]:
     """Let each `Model` or train cell that is made inside train on several devices of this process.
 
     Each device has a share of the rows of a batch. It runs the network and its loss on them, takes the gradients of the
@@ -96,10 +103,14 @@ def data_parallel(devices: int | Sequence[Any] | None = None, *, gradients_mean:
         gradients_mean: Whether a loss that is one number is a mean over the rows of the batch, as most are; False for
             one that is their sum. A loss with ``reduction="sum"``, and one with a number for each row, are known to be
             sums.
+        reduce_dtype: The format that gradients are added up in over the devices, and over the processes of a group
+            (``data_parallel(1, reduce_dtype=...)`` in each). In float16 or bfloat16 the scaled gradients are added up,
+            half as many bytes, and unscaled afterwards.
 
     Raises:
-        TypeError: `devices` is something else.
-        ValueError: There are fewer devices, one is named twice, or a strategy of the backend or of Keras is in force.
+        TypeError: `devices` is something else, or `reduce_dtype` is no format.
+        ValueError: `reduce_dtype` is neither float32 nor half, there are fewer devices, one is named twice, or a
+            strategy of the backend or of Keras is in force.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -112,10 +123,11 @@ def data_parallel(devices: int | Sequence[Any] | None = None, *, gradients_mean:
     checks.boolean("data_parallel", "gradients_mean", gradients_mean)
     if isinstance(devices, bool) or isinstance(devices, str) or not isinstance(devices, (int, Sequence, type(None))):
         raise checks.fail_type("data_parallel", "devices must be a number, a list of devices or None", devices, "2")
+    chosen = checks.one_of("data_parallel", "reduce_dtype", as_dtype(reduce_dtype), (float32, *HALF_DTYPES))
     if backend.devices_in_force() is not None:
         raise checks.fail_value(
             "data_parallel", "devices must be chosen in one way", "a strategy of the backend or of Keras besides",
             "data_parallel without it, or it alone",
         )
-    with putting_in_force(DataParallel(tuple(backend.find_devices(devices)), gradients_mean)):
+    with putting_in_force(DataParallel(tuple(backend.find_devices(devices)), gradients_mean, chosen)):
         yield

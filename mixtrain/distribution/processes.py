@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from mixtrain import auto_parallel, backend, checks, process_group
+from mixtrain.dtype import DType, float32
 
 _WHERE: Final = "set_auto_parallel_context"
 
@@ -20,9 +21,11 @@ class ProcessParallel:
 
     Attributes:
         gradients_mean: Whether the gradients of mean losses are averaged; otherwise they are added up.
+        reduce_dtype: The format that gradients are added up in.
     """
 
     gradients_mean: bool
+    reduce_dtype: DType = float32
 
     @property
     def count(self) -> int:

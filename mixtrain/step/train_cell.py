@@ -15,6 +15,7 @@ from mixtrain.common.parameter import Parameter
 from mixtrain.common.referenced_layers import referenced_variables
 from mixtrain.distribution.data_parallel import DataParallel, in_force
 from mixtrain.distribution.processes import ProcessParallel, all_rows, batch_rows, share_values
+from mixtrain.dtype import float32
 from mixtrain.loss_scale.step_scale import StepScale
 from mixtrain.network.walk import tree_of
 from mixtrain.ops.gradient import GradOperation
@@ -161,6 +162,7 @@ class TrainOneStepCell(Cell):
             auxiliary=seen,
             observer=self._observer if observed else None,
             replicas=self._replicas,
+            reduce_dtype=float32 if self._replicas is None else self._parallel.reduce_dtype,
             gradients_mean=(self._parallel is None and self.window is None) or (
                 (self._parallel is None or self._parallel.gradients_mean) and not sums_rows(self.network)
             ),

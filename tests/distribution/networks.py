@@ -75,14 +75,14 @@ def batches(*sizes: int) -> list[tuple[np.ndarray, np.ndarray]]:
 
 def train(
     devices: int | None, data: Any, *more: keras.Layer, sink: bool = False, loss: Any = None, optimizer: Any = None,
-    **options: Any,
+    reduce_dtype: str = "float32", **options: Any,
 ) -> Run:
     """Train the classifier for one epoch, on one device (None) or several."""
     mixtrain.set_seed(0)
     keras.utils.clear_session(free_memory=False)
     network = mlp(*more)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True) if loss is None else loss
-    with contextlib.nullcontext() if devices is None else data_parallel(devices):
+    with contextlib.nullcontext() if devices is None else data_parallel(devices, reduce_dtype=reduce_dtype):
         model = Model(network, loss, optimizer or keras.optimizers.Adam(0.01), **options)
     records = Records()
     history = model.train(1, data, records, dataset_sink_mode=sink, verbose=0)

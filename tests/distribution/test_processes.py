@@ -15,7 +15,9 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, Model, nn, ops
+from tests.backends import ON_TENSORFLOW
 from tests.distribution import two_processes
+from tests.distribution.compiled import OTHERS, WEIGHTS
 from tests.distribution.networks import Records, batches, train, values_of
 
 # Two processes import TensorFlow or JAX, which alone takes seconds.
@@ -109,7 +111,8 @@ def test_what_cannot_be_is_refused_in_both(found: Found, place: int, message: st
         assert of(found, "settings", rank)["device_num"] == 2
 
 
-CHECKS_THAT_TRAIN = [name for name in two_processes.CHECKS if name not in ("collectives", "settings", "noise")]
+OTHER_CHECKS = ("collectives", "settings", "noise", "formats")
+CHECKS_THAT_TRAIN = [name for name in two_processes.CHECKS if name not in OTHER_CHECKS]
 
 
 @pytest.mark.parametrize("check", CHECKS_THAT_TRAIN)
@@ -124,6 +127,18 @@ def test_fifty_steps_of_adam_have_the_numbers_of_one_device(found: Found, check:
     one, both = train(None, batches(*[8] * 50), sink="sink" in check), of(found, check)
     assert np.abs(one.records.column("loss") - both["loss"]).max() < 1e-5
     assert farthest(one.weights, weights(both)) < 1e-5
+
+
+def test_gradients_are_added_up_once_in_the_format_that_is_asked_for(found: Found) -> None:
+    for dtype in ("float32", "float16"):
+        # TensorFlow joins tensors of one format; beside the step's are the rows of the processes.
+        weights, others = (1, 1 if dtype == "float32" else 2) if ON_TENSORFLOW else (WEIGHTS, OTHERS + 1)
+        assert of(found, "formats")[dtype].tolist() == sorted([dtype] * weights + ["float32"] * others)
+
+
+def test_half_sums_of_gradients_are_near_those_of_one_device(found: Found) -> None:
+    one, both = train(None, batches(*[8] * 5)), of(found, "half")
+    assert 1e-7 < farthest(one.weights, weights(both)) < 5 * 0.01 * 2.0**-3
 
 
 def test_batches_of_unequal_rows_count_by_their_rows(found: Found) -> None:

@@ -20,6 +20,8 @@ import numpy as np
 import mixtrain as ms
 from mixtrain import DynamicLossScaleManager, Model, ParallelMode, Tensor, backend, nn, ops
 from mixtrain.communication import get_group_size, get_local_rank, get_local_rank_size, get_rank, init
+from mixtrain.distribution import data_parallel
+from tests.distribution.compiled import reduced, train_cell
 from tests.distribution.networks import Records, batches, mlp, values_of
 
 SIZE = 2
@@ -96,6 +98,11 @@ def settings(rank: int) -> dict[str, Any]:
 
 def o0(rank: int, **options: Any) -> dict[str, Any]:
     return trained(shard(batches(*[8] * 50), rank), **options)
+
+
+def half(rank: int) -> dict[str, Any]:
+    with data_parallel(1, reduce_dtype="bfloat16"):
+        return trained(shard(batches(*[8] * 5), rank), loss_scale_manager=DynamicLossScaleManager(2**10, 2, 100))
 
 
 def unequal_rows(rank: int) -> dict[str, Any]:
@@ -261,6 +268,8 @@ CHECKS = {
     "settings": settings,
     "o0": o0,
     "o0 sink": functools.partial(o0, sink=True),
+    "half": half,
+    "formats": lambda rank: {dtype: reduced(train_cell(1, dtype)) for dtype in ("float32", "float16")},
     "unequal rows": unequal_rows,
     "accumulated": lambda rank: trained(shard(batches(4, 4, 8, 8), rank), accumulate_steps=3),
     "scales": scales,
