@@ -22,7 +22,8 @@ from mixtrain import DynamicLossScaleManager, Model, ParallelMode, Tensor, backe
 from mixtrain.communication import get_group_size, get_local_rank, get_local_rank_size, get_rank, init
 from mixtrain.distribution import data_parallel
 from tests.distribution.compiled import reduced, train_cell
-from tests.distribution.networks import Records, batches, mlp, values_of
+from tests.distribution.networks import Records, batches, cnn, images, mlp, values_of
+from tests.train.skip_cases import PLANTED, Plants
 
 SIZE = 2
 
@@ -33,14 +34,16 @@ def shard(data: list[Any], rank: int) -> list[Any]:
             for row in data]
 
 
-def trained(data: Any, *more: keras.Layer, sink: bool = False, optimizer: Any = None, **options: Any) -> dict[str, Any]:
+def trained(
+    data: Any, *more: keras.Layer, sink: bool = False, optimizer: Any = None, network: Any = mlp, **options: Any
+) -> dict[str, Any]:
     """Train the classifier for one epoch; return what its steps reported, and its variables."""
-    network = mlp(*more)
+    made = network(*more)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model = Model(network, loss, optimizer or keras.optimizers.Adam(0.01), **options)
+    model = Model(made, loss, optimizer or keras.optimizers.Adam(0.01), **options)
     records = Records()
     model.train(1, data, records, dataset_sink_mode=sink, verbose=0)
-    found = {f"weight{place}": value for place, value in enumerate(values_of(network))}
+    found = {f"weight{place}": value for place, value in enumerate(values_of(made))}
     slots = model.train_network.driver.state_variables()
     found |= {f"slot{place}": backend.to_numpy(value) for place, value in enumerate(slots)}
     names = ("loss", "overflow", "loss_scale") if hasattr(model.train_network, "state") else ("loss",)
@@ -100,6 +103,17 @@ def o0(rank: int, **options: Any) -> dict[str, Any]:
     return trained(shard(batches(*[8] * 50), rank), **options)
 
 
+def every_size(rank: int) -> dict[str, Any]:
+    """Train on batches of 2 to 5 rows of which the processes have unequal parts; evaluate on them."""
+    network = mlp()
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model, records = Model(network, loss, keras.optimizers.Adam(0.01), metrics={"accuracy"}), Records()
+    rows = [slice(0, 1) if rank == 0 else slice(1, None)] * 4
+    data = [tuple(column[part] for column in row) for row, part in zip(batches(2, 3, 4, 5), rows, strict=True)]
+    model.train(1, data, records, verbose=0)
+    return {"loss": records.column("loss")} | {f"w{place}": value for place, value in enumerate(values_of(network))}
+
+
 def half(rank: int) -> dict[str, Any]:
     with data_parallel(1, reduce_dtype="bfloat16"):
         return trained(shard(batches(*[8] * 5), rank), loss_scale_manager=DynamicLossScaleManager(2**10, 2, 100))
@@ -109,17 +123,19 @@ def unequal_rows(rank: int) -> dict[str, Any]:
     return trained([tuple(column[:5] if rank == 0 else column[5:] for column in row) for row in batches(*[8] * 5)])
 
 
-def with_faults(rank: int, *, left_out: bool, faulty: int = 1) -> list[Any]:
-    """Return a shard of which a process overflows alone, at its input and by a label; or without those batches."""
+def with_faults(rank: int, *, left_out: bool, faulty: int = 1, planted: bool = False) -> list[Any]:
+    """Return a shard of which a process overflows alone; or without those batches."""
     data = shard(batches(*[8] * 12), rank)
-    for place, (column, value) in FAULTS.items():
+    faults = FAULTS | (IN_LAYERS if planted else {})
+    for place, value in faults.items():
         if rank == faulty:
-            data[place] = tuple(part.astype("f") if index == column else part for index, part in enumerate(data[place]))
-            data[place][column][2] = value
-    return [row for place, row in enumerate(data) if not (left_out and place in FAULTS)]
+            data[place][0][2, 1 if place in IN_LAYERS else slice(None)] = value
+    return [row for place, row in enumerate(data) if not (left_out and place in faults)]
 
 
-FAULTS = {2: (0, np.inf), 3: (0, np.nan), 7: (0, -np.inf)}
+# By the number of the batch, at its input; and what `Plants` makes so in a layer, and in its gradient alone.
+FAULTS = {2: np.inf, 3: np.nan, 7: -np.inf}
+IN_LAYERS = {5: PLANTED["forward"], 8: PLANTED["gradient"]}
 
 
 def state_after(model: Any) -> dict[str, Any]:
@@ -129,15 +145,17 @@ def state_after(model: Any) -> dict[str, Any]:
     return {f"state{place}": backend.to_numpy(variable) for place, variable in enumerate(variables)}
 
 
-def skips(rank: int, *, left_out: bool, sink: bool = False, eager: bool = False) -> dict[str, Any]:
+def skips(rank: int, *, left_out: bool, sink: bool = False, eager: bool = False, faulty: int = 1) -> dict[str, Any]:
     layers = keras.layers
-    network = mlp(layers.BatchNormalization(), layers.Dropout(0.5, seed=3))
+    more = [Plants(), layers.BatchNormalization(), layers.Dropout(0.5, seed=3), layers.Dense(3)]
+    network = keras.Sequential([keras.Input((6,)), layers.Dense(16), *more])
     ms.set_context(mode=ms.PYNATIVE_MODE if eager else ms.GRAPH_MODE)
     model = Model(
         network, keras.losses.SparseCategoricalCrossentropy(from_logits=True), keras.optimizers.Adam(0.01),
         amp_level="O0" if eager else "O2", loss_scale_manager=ms.FixedLossScaleManager(2**10), metrics={"accuracy"},
     )
-    history = model.train(1, with_faults(rank, left_out=left_out), dataset_sink_mode=sink, verbose=0)
+    data = with_faults(rank, left_out=left_out, faulty=faulty, planted=True)
+    history = model.train(1, data, dataset_sink_mode=sink, verbose=0)
     ms.set_context(mode=ms.GRAPH_MODE)
     return state_after(model) | {"skipped": history["skipped_steps"], "accuracy": history["accuracy"]}
 
@@ -268,6 +286,8 @@ CHECKS = {
     "settings": settings,
     "o0": o0,
     "o0 sink": functools.partial(o0, sink=True),
+    "convolutions": lambda rank: trained(shard(images(*[8] * 50), rank), network=cnn),
+    "every size": every_size,
     "half": half,
     "formats": lambda rank: {dtype: reduced(train_cell(1, dtype)) for dtype in ("float32", "float16")},
     "unequal rows": unequal_rows,
@@ -279,6 +299,7 @@ CHECKS = {
         )
         for feed in ("host", "sink", "eager") for kind in ("faulty", "control")
     },
+    "skips sink first": functools.partial(skips, left_out=False, sink=True, faulty=0),
     "own train cell": own_train_cell,
     "by hand compiled": functools.partial(by_hand, compiled=True),
     "by hand eager": functools.partial(by_hand, compiled=False),
