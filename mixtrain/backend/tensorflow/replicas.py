@@ -233,7 +233,7 @@ class _Division:
 
 
 def _times(value: Any, weight: Any) -> Any:
-    return value if isinstance(weight, np.generic) and weight == 1 else value * weight
+    return value if isinstance(weight, np.generic) and weight == 1 else value * tf.cast(weight, value.dtype)
 
 
 def _shift(seeds: Iterable[Place], offset: Any) -> None:
