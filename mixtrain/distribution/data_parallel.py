@@ -34,13 +34,16 @@ class DataParallel:
         """How many devices there are."""
         return len(self.devices)
 
-    def replicas(self, likely: Callable[[], Iterable[keras.Variable]]) -> backend.Replicas | None:
+    def replicas(
+        self, likely: Callable[[], Iterable[keras.Variable]], whole: bool = False
+    ) -> backend.Replicas | None:
         """Return what runs the replicas of a step; None where that is the device that steps run on anyway.
 
         Args:
             likely: Returns the variables that the part of a step that belongs to a replica is likely to write.
+            whole: Whether one of them must have all rows.
         """
-        return None if list(self.devices) == backend.find_devices(1) else backend.Replicas(self.devices, likely)
+        return None if list(self.devices) == backend.find_devices(1) else backend.Replicas(self.devices, likely, whole)
 
 
 _in_force: Final[contextvars.ContextVar[DataParallel | ProcessParallel | None]] = contextvars.ContextVar(

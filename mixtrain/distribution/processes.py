@@ -32,12 +32,14 @@ class ProcessParallel:
         """How many processes there are."""
         return process_group.current().size
 
-    def replicas(self, likely: Callable[[], Iterable[keras.Variable]]) -> ProcessReplicas:
+    def replicas(self, likely: Callable[[], Iterable[keras.Variable]], whole: bool = False) -> ProcessReplicas:
         """Return what runs this process's replica of a step.
 
         Args:
             likely: Returns the variables that the part of a step that belongs to a replica is likely to write.
+            whole: Whether layers have statistics of the joint batch, which they reduce themselves.
         """
+        del whole
         return ProcessReplicas(likely)
 
 

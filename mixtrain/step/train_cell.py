@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar, Literal
 
@@ -28,6 +29,7 @@ from mixtrain.step.gradient_window import GradientWindow
 from mixtrain.step.loss_cell import WithLossCell, sums_rows
 from mixtrain.step.recipe import AppliedBatches, Scaling, StepResult, run_step
 
+_log = logging.getLogger("mixtrain")
 # What a step can tell beside scalars, where somebody asks for it.
 Need = Literal["gradients", "predictions"]
 
@@ -48,7 +50,7 @@ class TrainOneStepCell(Cell):
     Raises:
         TypeError: `optimizer` is no optimizer.
         ValueError: `sens` is 0, there is no parameter to train, or it is made for several devices with a `construct` of
-            its own or with layers that are synchronized over them.
+            its own, or for several processes with Keras layers that are synchronized.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -91,10 +93,10 @@ class TrainOneStepCell(Cell):
         object.__setattr__(self, "window", None)
         object.__setattr__(self, "_ending", None)
         parallel = in_force()
-        if parallel is not None:
-            self._check_spreads(parallel)
+        whole = parallel is not None and self._takes_joint_batch(parallel)
         object.__setattr__(self, "_parallel", parallel)
-        object.__setattr__(self, "_replicas", None if parallel is None else parallel.replicas(self._likely_written))
+        replicas = None if parallel is None else parallel.replicas(self._likely_written, whole)
+        object.__setattr__(self, "_replicas", replicas)
         # For a construct of the user's own; the recipe reduces what its replicas return.
         self.reducer_flag = isinstance(parallel, ProcessParallel)
         self.grad_reducer: Callable[[Any], Any] = lambda gradients: gradients
@@ -188,11 +190,11 @@ class TrainOneStepCell(Cell):
             object.__setattr__(self, "_ending", CompiledCall(ending, self.network, choice))
         self._ending.run()
 
-    def _check_spreads(self, parallel: DataParallel | ProcessParallel) -> None:
-        """Refuse what would not mean on several devices what its writer means.
+    def _takes_joint_batch(self, parallel: DataParallel | ProcessParallel) -> bool:
+        """Return whether layers have statistics of the joint batch; refuse what would not mean what its writer means.
 
         Raises:
-            ValueError: A step of the user's own, which reduces nothing, or a layer with statistics of the joint batch.
+            ValueError: A step of the user's own, which reduces nothing; a synchronized Keras layer, in processes.
         """
         where, count = type(self).__name__, f"{parallel.count} devices"
         if isinstance(parallel, DataParallel) and not self._steps_as_written_here():
@@ -203,11 +205,14 @@ class TrainOneStepCell(Cell):
         layers = [node for node in tree_of(self.network).walk() if getattr(node.layer, "synchronized", False)]
         if isinstance(parallel, ProcessParallel):
             layers = [node for node in layers if isinstance(node.layer, keras.Layer)]  # SyncBatchNorm is at home here.
-        if layers and parallel.count > 1:
+        if layers and isinstance(parallel, ProcessParallel):
             raise checks.fail_value(
-                where, f"layers must normalize by their replica's statistics, and {layers[0].path} is synchronized",
-                count, "nn.SyncBatchNorm in several processes, or BatchNormalization(synchronized=False)",
+                where, f"Keras layers must normalize by their own statistics, and {layers[0].path} is synchronized",
+                count.replace("devices", "processes"), "nn.SyncBatchNorm, or BatchNormalization(synchronized=False)",
             )
+        if layers and parallel.count > 1:
+            _log.info("replicas: %s takes statistics of the joint batch: one device computes it", layers[0].path)
+        return bool(layers)
 
     @property
     def spread(self) -> bool:

@@ -58,7 +58,7 @@ def both(module: str, folder: pathlib.Path, *more: str) -> tuple[list[int], list
     ports = free_ports()
     processes = [start(module, rank, ports, folder, *more) for rank in (0, 1)]
     try:
-        texts = [process.communicate(timeout=300)[0] for process in processes]
+        texts = [process.communicate(timeout=1200)[0] for process in processes]
     finally:
         for process in processes:
             process.kill()

@@ -108,3 +108,12 @@ def test_what_does_not_go_together_is_refused(options: dict[str, Any], message: 
         options["optimizer"] = keras.optimizers.SGD(0.1, gradient_accumulation_steps=2)
     with pytest.raises(ValueError, match=message):
         train(None, batches(4), **options)
+
+
+@slow_on_jax
+def test_keras_accumulation_on_two_devices_is_that_of_one() -> None:
+    data = batches(*[4] * 6)
+    one, two = (
+        train(count, data, optimizer=keras.optimizers.Adam(0.01, gradient_accumulation_steps=3)) for count in (None, 2)
+    )
+    assert max(np.abs(a - b).max() for a, b in zip(one.weights, two.weights, strict=True)) < 1e-6
