@@ -53,11 +53,7 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
             "ihfftn",
         ), _COMPLEX),
         **dict.fromkeys((
-            "LogUniformCandidateSampler", "UniformCandidateSampler", "log_uniform_candidate_sampler", "Multinomial",
-            "MultinomialWithReplacement", "multinomial", "multinomial_with_replacement", "RandomCategorical",
-            "RandomChoiceWithMask", "choice_with_mask", "RandomGamma", "random_gamma", "RandomPoisson",
-            "random_poisson", "RandomShuffle", "shuffle", "StandardLaplace", "standard_laplace", "laplace",
-            "gumbel_softmax", "randint_like", "rrelu", "Bernoulli", "fractional_max_pool2d", "fractional_max_pool3d",
+            "fractional_max_pool2d", "fractional_max_pool3d",
             "FractionalMaxPool3DWithFixedKsize",
         ), _RANDOM),
         **dict.fromkeys((
