@@ -42,6 +42,8 @@ from mixtrain.context import (
 from mixtrain.dtype import (
     bfloat16,
     bool_,
+    complex64,
+    complex128,
     double,
     dtype_to_nptype,
     dtype_to_pytype,
@@ -220,6 +222,8 @@ __all__ = [
     "calibrate_loss_scale",
     "common",
     "communication",
+    "complex64",
+    "complex128",
     "context",
     "dataset",
     "distribution",

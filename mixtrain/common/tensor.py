@@ -15,7 +15,7 @@ from mixtrain.common.gradient_hooks import GradientHooks
 from mixtrain.common.initializer import Initializer
 from mixtrain.common.operators import is_numeric
 from mixtrain.common.tensor_methods import TensorMethods
-from mixtrain.dtype import DType, as_dtype, float32
+from mixtrain.dtype import DType, as_dtype, float32, is_complex
 from mixtrain.ops.hook_backward import hook_gradients
 from mixtrain.ops.inputs import dtype_of, tensor as as_tensor
 
@@ -294,6 +294,8 @@ def _made(input_data: Any, dtype: DType | None, shape: Any, init: Initializer | 
     if input_data is None:
         raise checks.fail_type("Tensor", "input_data must be given", input_data, "Tensor(1.0)")
     value = boundary.settled(input_data)
+    if np.iscomplexobj(value) and dtype is not None and not is_complex(dtype):
+        value = np.real(value)
     if isinstance(value, np.ndarray):
         value = np.array(value)  # A backend may share the memory of an array that it is handed.
     if isinstance(value, (np.ndarray, np.generic)) or backend.is_tensor(value) or isinstance(value, keras.Variable):

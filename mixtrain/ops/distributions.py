@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -217,23 +219,26 @@ def choice_with_mask(input_x: Any, count: int = 256, seed: int | None = None) ->
 
 
 def _candidates(
-    where: str, weights: np.ndarray, true_classes: Any, num_sampled: int, unique: bool, seed: int
+    where: str, probability: Callable[[Any], Any], true_classes: Any, num_sampled: int, unique: bool, range_max: int,
+    seed: int,
 ) -> tuple[Any, Any, Any]:
-    """Draw classes by `weights`; return them and how often each true and each drawn class was to be expected."""
-    stream, log_weights = _stream(where, seed), np.log(weights).astype(np.float32)
-    true = tensor(where, true_classes)
+    """Draw classes below `range_max`; return them and how often each true and each drawn class was to be expected."""
+    stream, true = _stream(where, seed), tensor(where, true_classes)
+    log_weights = keras.ops.log(probability(keras.ops.arange(range_max, dtype="float32")))
     if unique:
-        drawn = keras.ops.top_k(log_weights + _gumbel(log_weights.shape, stream), num_sampled)[1]
-        # Draws with replacement until so many classes were seen: between two of them, a geometric number.
-        seen = keras.ops.cumsum(keras.ops.take(keras.ops.convert_to_tensor(weights, float32), drawn))[:-1]
-        waits = keras.ops.ceil(keras.ops.log(_unit((num_sampled - 1,), stream)) / keras.ops.log(seen))
-        tries = 1 + keras.ops.sum(keras.ops.maximum(waits, 1))
-        expected = -keras.ops.expm1(tries * np.log1p(-np.minimum(weights, 1 - 1e-7)).astype(np.float32))
+        drawn = keras.ops.top_k(log_weights + _gumbel((range_max,), stream), num_sampled)[1]
     else:
         drawn = keras.random.categorical(log_weights[None], num_sampled, dtype="int32", seed=stream)[0]
-        expected = keras.ops.convert_to_tensor(weights * num_sampled, float32)
-    counts = (keras.ops.take(expected, keras.ops.cast(places, int32), axis=0) for places in (true, drawn))
-    return (keras.ops.cast(drawn, true.dtype), *counts)  # type: ignore[return-value]
+    of_true, of_drawn = (probability(keras.ops.cast(classes, float32)) for classes in (true, drawn))
+    tries: Any = num_sampled
+    if unique:
+        # Draws with replacement until so many classes were seen: between two of them, a geometric number.
+        waits = keras.ops.log(_unit((num_sampled - 1,), stream)) / keras.ops.log(keras.ops.cumsum(of_drawn)[:-1])
+        tries = 1 + keras.ops.sum(keras.ops.maximum(keras.ops.ceil(waits), 1))
+    of_true, of_drawn = (
+        -keras.ops.expm1(tries * keras.ops.log1p(-one)) if unique else one * tries for one in (of_true, of_drawn)
+    )
+    return keras.ops.cast(drawn, true.dtype), of_true, of_drawn
 
 
 def log_uniform_candidate_sampler(
@@ -255,9 +260,11 @@ def log_uniform_candidate_sampler(
     Example: ``ops.log_uniform_candidate_sampler(Tensor([[1], [3]]), 1, 2, True, 5)``.
     Source: MindSpore, `mindspore.ops.log_uniform_candidate_sampler`.
     """
-    numbers = np.arange(range_max, dtype=np.float64)
-    weights = np.log((numbers + 2) / (numbers + 1)) / np.log(range_max + 1)
-    return _candidates("ops.log_uniform_candidate_sampler", weights, true_classes, num_sampled, unique, seed)
+    return _candidates(
+        "ops.log_uniform_candidate_sampler",
+        lambda classes: keras.ops.log((classes + 2) / (classes + 1)) / math.log(range_max + 1),
+        true_classes, num_sampled, unique, range_max, seed,
+    )
 
 
 def uniform_candidate_sampler(
@@ -268,8 +275,10 @@ def uniform_candidate_sampler(
 
     Source: MindSpore, `mindspore.ops.UniformCandidateSampler`.
     """
-    weights = np.full(range_max, 1 / range_max)
-    return _candidates("ops.uniform_candidate_sampler", weights, true_classes, num_sampled, unique, seed)
+    return _candidates(
+        "ops.uniform_candidate_sampler", lambda classes: keras.ops.ones_like(classes) / range_max, true_classes,
+        num_sampled, unique, range_max, seed,
+    )
 
 
 def _of_seeds(function: Any) -> Any:

@@ -30,10 +30,6 @@ def _same(x: Any) -> Any:
     return x
 
 
-def _angle(x: Any) -> Any:
-    return keras.ops.where(x < 0, math.pi * keras.ops.ones_like(x), keras.ops.zeros_like(x))
-
-
 def _truncated_rest(x: Any, y: Any) -> Any:
     return x - keras.ops.cast(keras.ops.trunc(keras.ops.divide(x, y)), x.dtype) * y
 
@@ -95,11 +91,7 @@ bitwise_left_shift: Final = binary_function(
 bitwise_right_shift: Final = binary_function(
     "bitwise_right_shift", keras.ops.right_shift, "The bits of `input`, moved down by `other` places.", tensors=True
 )
-conj: Final = unary_function("conj", _same, "The complex conjugate of `input`: itself, as it is real.", floats=False)
-real: Final = unary_function("real", _same, "The real part of `input`: itself.", floats=False)
 positive: Final = unary_function("positive", _same, "`input` itself.", floats=False)
-imag: Final = unary_function("imag", keras.ops.zeros_like, "The imaginary part of `input`: zeros.", floats=False)
-angle: Final = unary_function("angle", _angle, "The angle of `input` as a complex number: pi below zero, else 0.")
 deg2rad: Final = unary_function("deg2rad", lambda x: x * (math.pi / 180), "`x` degrees in radians.", parameter="x")
 rad2deg: Final = unary_function("rad2deg", lambda x: x * (180 / math.pi), "`x` radians in degrees.", parameter="x")
 frac: Final = unary_function("frac", lambda x: x - keras.ops.trunc(x), "The fraction of `x`.", parameter="x")
@@ -110,10 +102,6 @@ digamma: Final = unary_function("digamma", _digamma, "The derivative of `lgamma`
 signbit: Final = unary_function("signbit", keras.ops.signbit, "Whether `input` has a minus.", floats=False)
 isneginf: Final = unary_function("isneginf", keras.ops.isneginf, "Whether `input` is minus infinity.")
 isposinf: Final = unary_function("isposinf", keras.ops.isposinf, "Whether `input` is plus infinity.")
-isreal: Final = unary_function(
-    "isreal", lambda x: keras.ops.ones_like(x, dtype=bool_), "Whether `input` is real: True.", floats=False
-)
-sgn: Final = renamed(sign, "sgn")
 inv: Final = renamed(reciprocal, "inv")
 
 copysign: Final = binary_function("copysign", _copysign, "`input` with the sign of `other`.", floats=True, tensors=True)
@@ -189,17 +177,6 @@ def mvlgamma(input: Any, p: int) -> Any:
         return total
 
     return unary("ops.mvlgamma", compute, input, floats=True)
-
-
-def is_complex(input: Any) -> bool:
-    """Whether `input` holds complex numbers: False. Source: MindSpore, `mindspore.ops.is_complex`."""
-    tensor("ops.is_complex", input)
-    return False
-
-
-def is_floating_point(input: Any) -> bool:
-    """Whether `input` holds floats. Source: MindSpore, `mindspore.ops.is_floating_point`."""
-    return is_float(format_of(tensor("ops.is_floating_point", input)))
 
 
 def is_nonzero(input: Any) -> bool:

@@ -55,4 +55,4 @@ def one_of(index: Any, branches: Any) -> Any:
 
 def poisson(seed: Any, rate: Any, shape: tuple[int, ...]) -> Any:
     """Return float32 numbers of Poisson distributions whose means, `rate`, are the last axes of `shape`."""
-    return tf.random.stateless_poisson(shape, tf.bitcast(seed, tf.int32), rate, dtype=tf.float32)
+    return tf.random.stateless_poisson(shape, tf.cast(seed, tf.int64), rate, dtype=tf.float32)

@@ -15,7 +15,6 @@ _MINDRECORD: Final = "MindRecord files are not read or written. Write TFRecordDa
 _COMPILER: Final = "it belongs to MindSpore's own compiler. Write mixtrain.jit"
 _KERNEL: Final = "it makes kernels for MindSpore's own runtime. Write the function in mixtrain.ops or keras.ops"
 _CRYPTO: Final = "files are not encrypted or obfuscated. Write the plain file, and encrypt it with a tool of yours"
-_COMPLEX: Final = "complex numbers are not held. Write keras.ops.fft of real and imaginary parts, or NumPy"
 _RANDOM: Final = "samples of this kind are not drawn here. Write keras.random, or NumPy's generators in the dataset"
 _STEP: Final = "this optimizer's step is not offered. Write ops.ApplyMomentum, ops.Adam, or an optimizer of nn"
 _LOOP: Final = "loops are Python's here. Write for or while, and mixtrain.jit around it"
@@ -37,7 +36,6 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         ), _PARALLEL),
         **dict.fromkeys(("obfuscate_ckpt", "load_obf_params_into_net", "obfuscate_model"), _CRYPTO),
         **dict.fromkeys(("Symbol", "set_dump", "DatasetHelper", "connect_network_with_dataset"), _COMPILER),
-        **dict.fromkeys(("complex64", "complex128"), "complex numbers are not held. Write real and imaginary parts"),
         "export_split_mindir": "MINDIR graphs are not written. Write export(..., file_format=\"SAVED_MODEL\")",
     },
     "mixtrain.ops": {
@@ -46,12 +44,6 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
             "CpuRegOp", "op_info_register", "custom_info_register", "kernel", "ms_kernel",
         ), _KERNEL),
         "sparse_segment_mean": _SPARSE,
-        **dict.fromkeys((
-            "Complex", "Polar", "polar", "Eig", "eig", "eigvals", "STFT", "stft", "fft", "fft2", "fftn", "ifft",
-            "ifft2", "ifftn", "rfft", "rfft2", "rfftn", "irfft", "irfft2", "irfftn", "hfft", "hfft2", "hfftn",
-            "ihfft", "ihfft2",
-            "ihfftn",
-        ), _COMPLEX),
         **dict.fromkeys((
             "fractional_max_pool2d", "fractional_max_pool3d",
             "FractionalMaxPool3DWithFixedKsize",
