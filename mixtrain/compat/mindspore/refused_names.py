@@ -49,11 +49,10 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
             "FractionalMaxPool3DWithFixedKsize",
         ), _RANDOM),
         **dict.fromkeys((
-            "ApplyAdagradDA", "ApplyCenteredRMSProp", "ApplyFtrl", "ApplyProximalAdagrad", "SparseApplyAdagradV2",
+            "SparseApplyAdagradV2",
             "SparseApplyFtrl",
         ), _STEP),
         **dict.fromkeys(("ForiLoop", "WhileLoop", "Scan"), _LOOP),
-        **dict.fromkeys(("LuUnpack", "lu_unpack", "lu_solve", "Orgqr", "orgqr", "geqrf"), _FACTOR),
         **dict.fromkeys((
             "PrimitiveWithCheck", "PrimitiveWithInfer", "prim_arg_register", "prim_attr_register", "get_vm_impl_fn",
             "vm_impl_registry", "J", "Morph",
@@ -61,14 +60,9 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         "Conv2DTranspose": "its weight comes with the call. Write nn.Conv2dTranspose",
         "Conv3DTranspose": "its weight comes with the call. Write nn.Conv3dTranspose",
         "CTCLoss": "it takes sparse labels. Write ops.ctc_loss",
-        **dict.fromkeys(("CTCGreedyDecoder", "ctc_greedy_decoder", "EditDistance"), _SPARSE),
         "LSTM": "its weights come as one vector. Write nn.LSTM",
         "deformable_conv2d": "windows are not moved element by element. Write ops.grid_sample and ops.conv2d",
-        "ResizeBicubic": "images are resized bilinearly here. Write ops.interpolate, or keras.ops.image.resize",
-        "UpsampleNearest3D": "volumes are not resized. Write ops.repeat_elements along each axis",
-        "UpsampleTrilinear3D": "volumes are not resized. Write ops.interpolate of their slices",
         "InsertGradientOf": "gradients are changed by hooks. Write ops.HookBackward",
-        "NoRepeatNGram": "sequences are not searched here. Write it in NumPy, outside the network",
         **dict.fromkeys(("AlltoAll", "NeighborExchange", "NeighborExchangeV2", "P2POp", "isend", "irecv"), _PARALLEL),
     },
     "mixtrain.nn": {
