@@ -68,6 +68,8 @@ _ON_HOST: Final = (
     "triu_indices_from", "unique", "unravel_index", "unwrap", "argwhere", "choose", "bartlett", "blackman", "hamming",
     "hanning", "size", "in1d", "matrix_power", "atleast_1d", "atleast_2d", "atleast_3d", "positive", "meshgrid",
 )
+# Several arrays come in a list.
+_IN_LISTS: Final = ("atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "indices")
 _NARROWED: Final = {np.dtype("float64"): np.float32, np.dtype("int64"): np.int32}
 
 
@@ -142,7 +144,9 @@ def _on_host(name: str) -> _Function:
 
     def compute(*args: Any, **kwargs: Any) -> Any:
         known, named = keras.tree.map_structure(_known, settled((args, kwargs)))
-        return _tensors(function(*known, **named))
+        found = function(*known, **named)
+        several = isinstance(found, (tuple, list)) or name == "indices"
+        return _tensors(list(found) if several and name in _IN_LISTS else found)
 
     compute.__name__ = compute.__qualname__ = name
     compute.__doc__ = (

@@ -92,6 +92,11 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         checks.instance("Tensor.from_numpy", "array", array, np.ndarray, "Tensor.from_numpy(np.ones(2))")
         return Tensor(array)
 
+    @staticmethod
+    def convert_bytes_to_tensor(bytes_data: bytes, shape: Any, dtype: Any) -> Tensor:
+        """Return the Tensor of a shape and dtype whose bytes are given, as `get_bytes` returns them."""
+        return Tensor(np.frombuffer(bytes_data, np.dtype(as_dtype(dtype))).reshape(shape))
+
     @property
     def dtype(self) -> DType:
         """The dtype."""

@@ -140,8 +140,9 @@ from mixtrain.ops.places import (
 )
 from mixtrain.ops.layouts import (
     DepthToSpace, SpaceToDepth, atleast_1d, atleast_2d, atleast_3d, bartlett_window, blackman_window,
-    cartesian_prod, channel_shuffle, column_stack, combinations, dstack, hamming_window, hann_window, logspace,
-    pixel_shuffle, pixel_unshuffle, sequence_mask, tril_indices, triu_indices, vander, view_as,
+    cartesian_prod, channel_shuffle, column_stack, combinations, dstack, hamming_window, hann_window,
+    kaiser_window, logspace, pixel_shuffle, pixel_unshuffle, sequence_mask, tril_indices, triu_indices, vander,
+    view_as,
 )
 from mixtrain.ops.control import (
     Depend, Partial, Print, constexpr, depend, get_grad, partial, print_, vmap,
@@ -324,9 +325,9 @@ __all__ = [
     "index_select", "inner", "inplace_add", "inplace_index_add", "inplace_sub", "inplace_update", "interpolate",
     "intopk", "inv", "inverse", "invert", "iou", "irfft", "irfft2", "irfftn", "is_complex", "is_floating_point",
     "is_nonzero", "is_tensor", "isclose", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal", "jacfwd",
-    "jacrev", "jet", "jvp", "kl_div", "kron", "l1_loss", "laplace", "layer_norm", "lcm", "ldexp", "le",
-    "leaky_relu", "lerp", "less", "less_equal", "lgamma", "linearize", "linspace", "log", "log10", "log1p", "log2",
-    "log_softmax", "log_uniform_candidate_sampler", "logaddexp", "logaddexp2", "logcumsumexp", "logdet",
+    "jacrev", "jet", "jvp", "kaiser_window", "kl_div", "kron", "l1_loss", "laplace", "layer_norm", "lcm", "ldexp",
+    "le", "leaky_relu", "lerp", "less", "less_equal", "lgamma", "linearize", "linspace", "log", "log10", "log1p",
+    "log2", "log_softmax", "log_uniform_candidate_sampler", "logaddexp", "logaddexp2", "logcumsumexp", "logdet",
     "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "logsigmoid", "logspace", "logsumexp",
     "lp_pool1d", "lp_pool2d", "lrn", "lstsq", "lt", "lu_solve", "lu_unpack", "make_range", "margin_ranking_loss",
     "masked_fill", "masked_select", "matmul", "matrix_band_part", "matrix_diag", "matrix_diag_part", "matrix_norm",

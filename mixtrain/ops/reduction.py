@@ -66,7 +66,7 @@ def mean(x: Any, axis: Any = None, keep_dims: bool = False) -> Any:
     """Average elements.
 
     Args:
-        x: Tensor; integers are averaged in float32.
+        x: Tensor; integers are averaged in float32, and the fraction of the result is cut off.
         axis: The axis, or a tuple of them; None: all.
         keep_dims: Whether the averaged axes stay, with size 1.
 
@@ -83,7 +83,10 @@ def mean(x: Any, axis: Any = None, keep_dims: bool = False) -> Any:
 
     Source: MindSpore, `mindspore.ops.mean`.
     """
-    return reduce("ops.mean", keras.ops.mean, as_floats("ops.mean", x), axis, keep_dims)
+    value = tensor("ops.mean", x)
+    return keras.ops.cast(
+        reduce("ops.mean", keras.ops.mean, as_floats("ops.mean", value), axis, keep_dims), value.dtype
+    )
 
 
 def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
