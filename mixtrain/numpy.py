@@ -20,7 +20,7 @@ from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import (  # noqa: F401
     as_dtype, bool_, float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
 )
-from mixtrain.ops import random, statistics
+from mixtrain.ops import extremes, random, statistics
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.operator import operator
 
@@ -35,7 +35,7 @@ _SPLITS: Final = ("split", "array_split", "hsplit", "vsplit", "dsplit")
 # How many leading arguments are arrays, of the functions that keras.ops has under the same name.
 _OF_KERAS: Final = {
     **dict.fromkeys((
-        "abs", "absolute", "all", "amax", "amin", "any", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh",
+        "abs", "absolute", "all", "any", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh",
         "argmax", "argmin", "cbrt", "ceil", "copy", "corrcoef", "cos", "cosh", "count_nonzero", "cumprod", "cumsum",
         "deg2rad", "diag", "diagflat", "diagonal", "diff", "exp", "exp2", "expand_dims", "expm1", "flip", "fliplr",
         "flipud", "floor", "full_like", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal", "log", "log10",
@@ -146,6 +146,8 @@ def _on_host(name: str) -> _Function:
         known, named = keras.tree.map_structure(_known, settled((args, kwargs)))
         found = function(*known, **named)
         several = isinstance(found, (tuple, list)) or name == "indices"
+        if name == "argwhere":
+            return Tensor(found)
         return _tensors(list(found) if several and name in _IN_LISTS else found)
 
     compute.__name__ = compute.__qualname__ = name
@@ -154,6 +156,14 @@ def _on_host(name: str) -> _Function:
         f"Source: NumPy; MindSpore, `mindspore.numpy.{name}`."
     )
     return compute
+
+
+def _largest(name: str, compute: _Function) -> _Function:
+    def extreme(a: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Any:
+        counted = None if where is True else _read(where)
+        return compute(_read(a), axis, keepdims, initial=initial, where=counted)
+
+    return _named(name, extreme)
 
 
 def array(obj: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Any:
@@ -326,6 +336,7 @@ class _Grid:
 mgrid, ogrid = _Grid("mgrid"), _Grid("ogrid")
 _MADE: Final = {
     **{name: _of_keras(name, arrays, name) for name, arrays in _OF_KERAS.items()},
+    **{name: _largest(name, getattr(extremes, name)) for name in ("amax", "amin")},
     **{name: _of_keras(name, 1 if name != "remainder" else 2, source) for name, source in _RENAMED.items()},
     **{name: _of_sequences(name) for name in _OF_SEQUENCES},
     **{name: _on_host(name) for name in _ON_HOST},

@@ -288,7 +288,7 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     requires_grad_ = operator("requires_grad_", lambda self, requires_grad=True: None)
     is_contiguous = operator("is_contiguous", lambda self: True)
     is_pinned = operator("is_pinned", lambda self, *_, **__: False)
-    is_shared = operator("is_shared", lambda self: True)
+    is_shared = operator("is_shared", lambda self: False)
     flush_from_cache = operator("flush_from_cache", lambda self: None)
     get_bytes = operator("get_bytes", lambda self: _concrete(self, "get_bytes").tobytes())
     move_to = operator("move_to", _moved)

@@ -30,6 +30,18 @@ def _same(x: Any) -> Any:
     return x
 
 
+def _shifted(shift: Any) -> Any:
+    """A shift in int32, or 64 bits of such, by the places modulo the bits, as processors do it."""
+
+    def compute(x: Any, y: Any) -> Any:
+        bits = 64 if "64" in format_of(x) else 32
+        wide = x if str(bits) in format_of(x) else keras.ops.cast(x, "int32")
+        places = keras.ops.mod(keras.ops.cast(y, wide.dtype), bits)
+        return keras.ops.cast(shift(wide, places), x.dtype)
+
+    return compute
+
+
 def _truncated_rest(x: Any, y: Any) -> Any:
     return x - keras.ops.cast(keras.ops.trunc(keras.ops.divide(x, y)), x.dtype) * y
 
@@ -86,10 +98,10 @@ invert: Final = unary_function(
     parameter="x",
 )
 bitwise_left_shift: Final = binary_function(
-    "bitwise_left_shift", keras.ops.left_shift, "The bits of `input`, moved up by `other` places.", tensors=True
+    "bitwise_left_shift", _shifted(keras.ops.left_shift), "The bits of `input`, moved up by `other` places.", tensors=True
 )
 bitwise_right_shift: Final = binary_function(
-    "bitwise_right_shift", keras.ops.right_shift, "The bits of `input`, moved down by `other` places.", tensors=True
+    "bitwise_right_shift", _shifted(keras.ops.right_shift), "The bits of `input`, moved down by `other` places.", tensors=True
 )
 positive: Final = unary_function("positive", _same, "`input` itself.", floats=False)
 deg2rad: Final = unary_function("deg2rad", lambda x: x * (math.pi / 180), "`x` degrees in radians.", parameter="x")
