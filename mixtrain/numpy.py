@@ -159,9 +159,9 @@ def _on_host(name: str) -> _Function:
 
 
 def _largest(name: str, compute: _Function) -> _Function:
-    def extreme(a: Any, axis: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Any:
+    def extreme(*arrays: Any, where: Any = True, dtype: Any = None, **kwargs: Any) -> Any:
         counted = None if where is True else _read(where)
-        return compute(_read(a), axis, keepdims, initial=initial, where=counted)
+        return _cast(compute(_read(arrays[0]), *arrays[1:], where=counted, **kwargs), dtype)
 
     return _named(name, extreme)
 

@@ -51,7 +51,7 @@ def polar(abs: Any, angle: Any) -> Any:
 
 
 def view_as_real(input: Any) -> Any:
-    """Return the real and the imaginary parts of a complex tensor, side by side on a new last axis.
+    """Return the real and the imaginary parts of the complex `input`, side by side on a new last axis.
 
     Example: ``ops.view_as_real(Tensor([2 + 1j]))``. Source: MindSpore, `mindspore.ops.view_as_real`.
     """
@@ -111,7 +111,7 @@ def conjugate_transpose(x: Any, perm: Any) -> Any:
 
 
 def eig(A: Any) -> tuple[Any, Any]:
-    """Return the eigenvalues and eigenvectors of square matrices, complex numbers.
+    """Return the eigenvalues and eigenvectors of square matrices `A`, complex numbers.
 
     Example: ``ops.eig(Tensor([[1.0, 0.0], [0.0, 2.0]]))``. Source: MindSpore, `mindspore.ops.eig`.
     """
@@ -120,7 +120,7 @@ def eig(A: Any) -> tuple[Any, Any]:
 
 
 def eigvals(A: Any) -> Any:
-    """Return the eigenvalues of square matrices, complex numbers.
+    """Return the eigenvalues of square matrices `A`, complex numbers.
 
     Example: ``ops.eigvals(Tensor([[1.0, 0.0], [0.0, 2.0]]))``. Source: MindSpore, `mindspore.ops.eigvals`.
     """

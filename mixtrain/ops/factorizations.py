@@ -61,7 +61,7 @@ def lu_solve(b: Any, LU_data: Any, LU_pivots: Any) -> Any:
 
 
 def geqrf(input: Any) -> tuple[Any, Any]:
-    """Return the QR factorization of matrices, packed: R, below it the Householder vectors, and their factors.
+    """Return the QR factorization of matrices `input`, packed: R, below it the Householder vectors, and their factors.
 
     Example: ``ops.geqrf(Tensor([[-2.0, -1.0], [1.0, 2.0]]))``. Source: MindSpore, `mindspore.ops.geqrf`.
     """

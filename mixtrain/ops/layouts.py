@@ -179,13 +179,13 @@ class DepthToSpace(Primitive):
 def kaiser_window(
     window_length: Any, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None
 ) -> Any:
-    """Kaiser's window of `window_length` numbers and shape `beta`, float32 or `dtype`; one more ends a `periodic` one.
+    """Kaiser's window of `window_length` numbers and shape `beta`, float64 or `dtype`; one more ends a `periodic` one.
 
     Example: ``ops.kaiser_window(5)``. Source: MindSpore, `mindspore.ops.kaiser_window`.
     """
     count = int(window_length)
     values = np.kaiser(count + periodic, beta)[:count]
-    return backend.to_tensor(values, float32 if dtype is None else as_dtype(dtype))
+    return backend.to_tensor(values, float64 if dtype is None else as_dtype(dtype))
 
 
 def sequence_mask(lengths: Any, maxlen: int | None = None) -> Any:

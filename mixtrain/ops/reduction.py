@@ -9,7 +9,7 @@ from typing import Any, Final
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dtype import as_dtype, bool_, float32, int64, is_float
+from mixtrain.dtype import as_dtype, bool_, float32, int64, is_complex, is_float
 from mixtrain.ops.inputs import as_floats, axes_of, format_of, rank_of, tensor
 from mixtrain.ops.primitive import Primitive
 
@@ -25,7 +25,8 @@ def reduce(where: str, compute: _Reduce, x: Any, axis: Any, keep_dims: bool) -> 
 def _accumulated(where: str, compute: _Reduce, x: Any, axis: Any, keep_dims: bool, dtype: Any) -> Any:
     """Reduce in `dtype`, or else in int64 for integers and bools, in their own format for floats."""
     x = tensor(where, x)
-    wanted = as_dtype(dtype) if dtype is not None else format_of(x) if is_float(x.dtype) else int64
+    kept = is_float(x.dtype) or is_complex(x.dtype)
+    wanted = as_dtype(dtype) if dtype is not None else format_of(x) if kept else int64
     return backend.to_tensor(reduce(where, compute, backend.to_tensor(x, wanted), axis, keep_dims), wanted)
 
 

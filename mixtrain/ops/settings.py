@@ -332,5 +332,5 @@ PadV3: Final = configured("PadV3", _padded, mode="constant", paddings_contiguous
 ScatterAddWithAxis: Final = configured("ScatterAddWithAxis", _scatter_add_along, axis=0)
 TensorScatterElements: Final = configured("TensorScatterElements", tensor_scatter_elements, axis=0, reduction="none")
 UnravelIndex: Final = primitive("UnravelIndex", lambda indices, dims: keras.ops.cast(keras.ops.stack(
-    keras.ops.unravel_index(tensor("ops.UnravelIndex", indices), tuple(values_of("", dims).tolist())), axis=-1
+    keras.ops.unravel_index(tensor("ops.UnravelIndex", indices), tuple(values_of("", dims).tolist())), axis=0
 ), tensor("ops.UnravelIndex", indices).dtype))

@@ -114,7 +114,7 @@ _SAYS: Final = {
 def _named(compute: Callable[..., Any], name: str, axes: str) -> Callable[..., Any]:
     compute.__name__ = compute.__qualname__ = name
     compute.__doc__ = (
-        f"{_SAYS[name.rstrip('2n') if name not in _SAYS else name]} along {axes}.\n\n"
+        f"{_SAYS[name.rstrip('2n') if name not in _SAYS else name]} of `input` along {axes}.\n\n"
         f"    `norm` is \"backward\" (the inverse is divided by n), \"ortho\" or \"forward\".\n\n"
         f"    Example: ``ops.{name}(x)``. Source: MindSpore, `mindspore.ops.{name}`.\n    "
     )
@@ -149,7 +149,7 @@ def _shifted(where: str, input: Any, dim: Any, sign: int) -> Any:
 
 
 def fftshift(input: Any, dim: Any = None) -> Any:
-    """Move the frequency zero to the middle of the axes `dim`, all of them by default.
+    """Move the frequency zero of `input` to the middle of the axes `dim`, all of them by default.
 
     Example: ``ops.fftshift(x)``. Source: MindSpore, `mindspore.ops.fftshift`.
     """
@@ -157,7 +157,10 @@ def fftshift(input: Any, dim: Any = None) -> Any:
 
 
 def ifftshift(input: Any, dim: Any = None) -> Any:
-    """Undo `fftshift`. Example: ``ops.ifftshift(x)``. Source: MindSpore, `mindspore.ops.ifftshift`."""
+    """Undo `fftshift` of `input` along `dim`. Example: ``ops.ifftshift(x)``.
+
+    Source: MindSpore, `mindspore.ops.ifftshift`.
+    """
     return _shifted("ops.ifftshift", input, dim, -1)
 
 
