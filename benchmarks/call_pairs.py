@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import gc
-import importlib.metadata
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -13,15 +12,13 @@ from typing import Any, Final
 import keras
 import numpy as np
 
-import mixtrain
 from benchmarks.goals import Goal, judged
 from benchmarks.measure import Series, interleaved
-from benchmarks.surroundings import load_average, surroundings
+from benchmarks.surroundings import load_average, surroundings, versions
 from benchmarks.table import PAGE, line, short, surroundings_line, update_section
 from benchmarks.written import RESULTS, rounded, write_json
 
 BACKENDS: Final = ("tensorflow", "jax")
-PACKAGES: Final = {"tensorflow": ("tensorflow",), "jax": ("jax", "jaxlib")}
 
 Call = Callable[[], Any]
 
@@ -71,12 +68,10 @@ class CallPairs:
             medians = {key: one.quartiles[1] for key, one in series.items()}
             rows.append({"median": medians, **judged(Goal(name, self.ours, self.peer, self.limit), series)})
         backend = keras.backend.backend()
-        packages = ("keras", "mixtrain", "numpy", *PACKAGES[backend])
         return rounded({  # type: ignore[no-any-return]
             "set": f"{self.name}_{backend}",
             "surroundings": surroundings(),
-            "versions": {name: importlib.metadata.version(name) if name != "mixtrain" else mixtrain.__version__
-                         for name in packages},
+            "versions": versions(),
             "load_average": {"before": load, "after": load_average()},
             "seconds": time.perf_counter() - started,
             "rounds": rounds,

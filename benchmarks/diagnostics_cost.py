@@ -1,6 +1,7 @@
 """What diagnostics cost: epochs of LeNet-5 that are watched and that are not, timed in turn.
 
-python -m benchmarks.diagnostics_cost
+    python -m benchmarks.diagnostics_cost
+    KERAS_BACKEND=jax python -m benchmarks.diagnostics_cost --print-only
 """
 
 from __future__ import annotations
@@ -8,20 +9,27 @@ from __future__ import annotations
 import argparse
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import keras
 import numpy as np
 
+from benchmarks.call_pairs import BACKENDS
+from benchmarks.goals import Goal, judged
 from benchmarks.measure import Series, interleaved
 from benchmarks.networks.in_cells import lenet
-from benchmarks.surroundings import load_average, surroundings
+from benchmarks.surroundings import load_average, surroundings, versions
+from benchmarks.table import PAGE, line, short, surroundings_line, update_section
 from benchmarks.workloads import LENET
-from benchmarks.written import write_json
-from mixtrain import DynamicLossScaleManager, Model, OverflowMonitor, RangeMonitor, nn, set_seed
+from benchmarks.written import rounded, write_json
+from mixtrain import (
+    DynamicLossScaleManager, FixedLossScaleManager, Model, OverflowMonitor, RangeMonitor, nn, set_seed,
+)
 from mixtrain.dataset import NumpySlicesDataset
+from mixtrain.loss_scale.manager import LossScaleManager
 
+NAMES: Final = tuple(f"diagnostics_{backend}" for backend in BACKENDS)
 STEPS: Final = 200
 _BATCH: Final = 32
 # Where some steps are to overflow, the scale doubles after so many: at its edge, one step in so many overflows.
@@ -30,81 +38,131 @@ _WINDOW: Final = 50
 _SAFE: Final = 64
 
 
-def _data() -> Any:
+def _data(batches: int = STEPS) -> Any:
+    """Return an epoch of batches; fewer than its steps are repeated."""
     draw = np.random.default_rng(0)
-    images = draw.standard_normal((STEPS * _BATCH, 1, 32, 32)).astype(np.float32)
+    images = draw.standard_normal((batches * _BATCH, 1, 32, 32)).astype(np.float32)
     labels = draw.integers(0, 10, len(images)).astype(np.int32)
-    return NumpySlicesDataset((images, labels), shuffle=False).batch(_BATCH)
+    columns = tuple(np.tile(one, (STEPS // batches,) + (1,) * (one.ndim - 1)) for one in (images, labels))
+    return NumpySlicesDataset(columns, shuffle=False).batch(_BATCH)
 
 
-def _epoch(make: Callable[[], list[Any]], *, sink: bool, overflowing: bool = False) -> Callable[[], Any]:
-    """Return what trains an epoch with some callbacks."""
+def _model(manager: LossScaleManager) -> Model:
     set_seed(0)
     network = lenet(nn, LENET)
-    manager = DynamicLossScaleManager(2**24, scale_window=_WINDOW) if overflowing else DynamicLossScaleManager(_SAFE)
-    model = Model(
+    return Model(
         network, nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean"),
         nn.Momentum(network.trainable_params(), 0.01, 0.9), amp_level="O2", loss_scale_manager=manager,
+        bad_step_max=2**30,
     )
-    data = _data()
+
+
+def _epoch(
+    make: Callable[[], list[Any]], *, sink: bool, manager: LossScaleManager, batches: int = STEPS
+) -> Callable[[], Any]:
+    """Return what trains an epoch with some callbacks."""
+    model, data = _model(manager), _data(batches)
     return lambda: model.train(1, data, callbacks=make(), dataset_sink_mode=sink, verbose=0)
 
 
-def pairs() -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
-    """Return pairs of epochs by name: watched, and not."""
+def _edge() -> float:
+    """Return the smallest power of two at which the first batch overflows."""
+    monitor = OverflowMonitor(verbose=False)
+    model = _model(FixedLossScaleManager(2**30, drop_overflow_update=True))
+    model.train(1, _data(1).take(1), callbacks=monitor, dataset_sink_mode=False, verbose=0)
+    return 2 * monitor.records[0].finding.scale
 
-    def nothing() -> list[Any]:
-        return []
 
-    def monitor() -> list[Any]:
-        return [OverflowMonitor(verbose=False)]
+def _safe() -> LossScaleManager:
+    return DynamicLossScaleManager(_SAFE)
 
-    def ranges() -> list[Any]:
-        return [RangeMonitor(every=50)]
 
-    found = {}
+def _growing() -> LossScaleManager:
+    return DynamicLossScaleManager(2**24, scale_window=_WINDOW)
+
+
+def pairs() -> Iterator[tuple[str, float | None, Callable[[], Any], Callable[[], Any]]]:
+    """Yield what is measured, what its ratio may not pass, and two epochs: watched, and not."""
+    edge = _edge()
     for feed in ("host", "sink"):
         sink = feed == "sink"
-        plain = _epoch(nothing, sink=sink)
-        found[f"OverflowMonitor, good steps, {feed}"] = _epoch(monitor, sink=sink), plain
-        found[f"RangeMonitor, every 50 steps, {feed}"] = _epoch(ranges, sink=sink), plain
-        found[f"OverflowMonitor, 1 of {_WINDOW} steps overflows, {feed}"] = (
-            _epoch(monitor, sink=sink, overflowing=True), _epoch(nothing, sink=sink, overflowing=True),
+        plain = _epoch(_nothing, sink=sink, manager=_safe())
+        yield f"OverflowMonitor, good steps, {feed}", 1.02, _epoch(_monitor, sink=sink, manager=_safe()), plain
+        yield f"RangeMonitor, every 50 steps, {feed}", 1.03, _epoch(_ranges, sink=sink, manager=_safe()), plain
+        yield (
+            f"OverflowMonitor, about 1 of {_WINDOW} steps overflows, {feed}", None,
+            _epoch(_monitor, sink=sink, manager=_growing()), _epoch(_nothing, sink=sink, manager=_growing()),
         )
-    return found
+        # Its weights stand still, so that the same batch overflows in each step, and would not at half the scale.
+        fixed = FixedLossScaleManager(edge, drop_overflow_update=True)
+        always = _epoch(_monitor, sink=sink, manager=fixed, batches=1)
+        yield f"OverflowMonitor, every step overflows, {feed}", 3.0, always, plain
 
 
-def main() -> None:
-    """Measure, print, and write the record."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--print-only", action="store_true")
-    options = parser.parse_args()
-    before, rows = load_average(), []
-    for name, (watched, plain) in pairs().items():
+def _nothing() -> list[Any]:
+    return []
+
+
+def _monitor() -> list[Any]:
+    return [OverflowMonitor(verbose=False)]
+
+
+def _ranges() -> list[Any]:
+    return [RangeMonitor(every=50)]
+
+
+def measured(rounds: int) -> dict[str, Any]:
+    """Return the record: rounds of both epochs in turn, and the median of the rounds' ratios."""
+    started, load, rows = time.perf_counter(), load_average(), []
+    for name, limit, watched, plain in pairs():
         runs: dict[str, Callable[[], float]] = {"watched": _timed(watched), "plain": _timed(plain)}
         for run in [*runs.values()] * 2:
             run()
         gc.collect()
-        found = interleaved(runs, rounds=options.rounds)
-        ratios = Series(name, "ratio", tuple(a / b for a, b in zip(found["watched"], found["plain"], strict=True)))
-        plain_step = Series(name, "ms", tuple(found["plain"])).quartiles[1] / STEPS * 1e3
-        low, median, high = ratios.quartiles
-        rows.append({"what": name, "ratio": median, "low": low, "high": high, "plain_ms_a_step": plain_step})
-        print(f"{name}: {median:.3f} ({low:.3f} to {high:.3f}), a step takes {plain_step:.2f} ms", flush=True)
-    record = {
-        "set": f"diagnostics_{keras.backend.backend()}", "surroundings": surroundings(), "rounds": options.rounds,
-        "steps": STEPS, "load_average": {"before": before, "after": load_average()}, "rows": rows,
-    }
+        found = interleaved(runs, rounds=rounds)
+        series = {key: Series(key, "ms a step", tuple(values)) for key, values in found.items()}
+        rows.append({**judged(Goal(name, "watched", "plain", limit), series), "plain": series["plain"].quartiles[1]})
+        print(f"{name}: {rows[-1]['seen']:.3f}", flush=True)
+    return rounded({  # type: ignore[no-any-return]
+        "set": f"diagnostics_{keras.backend.backend()}", "surroundings": surroundings(), "versions": versions(),
+        "load_average": {"before": load, "after": load_average()}, "seconds": time.perf_counter() - started,
+        "rounds": rounds, "steps": STEPS, "rows": rows,
+    })
+
+
+def as_text(record: Mapping[str, Any]) -> str:
+    """Return a record as text with its table."""
+    head = ["LeNet-5, O2 float16", "a step without, ms", "ratio", "quartiles", "goal", ""]
+    lines = [line(head), "|---" * len(head) + "|"]
+    for row in record["rows"]:
+        goal = ["", ""] if row["met"] is None else [f"<= {row['limit']:.2f}", "met" if row["met"] else "not met"]
+        spread = f"{row['low']:.3f} to {row['high']:.3f}"
+        lines.append(line([row["what"], short(row["plain"]), f"{row['seen']:.3f}", spread, *goal]))
+    rounds = f"{record['rounds']} rounds of epochs of {record['steps']} steps."
+    return "\n\n".join([surroundings_line(record), rounds, "\n".join(lines)])
+
+
+def main() -> None:
+    """Measure, and write what was seen."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--print-only", action="store_true", help="leave the record and the page as they are")
+    options = parser.parse_args()
+    record = measured(options.rounds)
+    text = as_text(record)
+    print(text)
     if not options.print_only:
         write_json(record)
+        update_section(record["set"], text, PAGE)
 
 
 def _timed(call: Callable[[], Any]) -> Callable[[], float]:
+    """Return what runs an epoch and returns the milliseconds of a step."""
+
     def run() -> float:
         started = time.perf_counter()
         call()
-        return time.perf_counter() - started
+        return 1e3 * (time.perf_counter() - started) / STEPS
 
     return run
 

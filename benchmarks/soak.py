@@ -13,7 +13,6 @@ import contextlib
 import ctypes
 import dataclasses
 import gc
-import importlib.metadata
 import json
 import os
 import pathlib
@@ -28,8 +27,8 @@ import keras
 import numpy as np
 
 import mixtrain
-from benchmarks.call_pairs import BACKENDS, PACKAGES
-from benchmarks.surroundings import load_average, surroundings
+from benchmarks.call_pairs import BACKENDS
+from benchmarks.surroundings import load_average, surroundings, versions
 from benchmarks.table import PAGE, line, surroundings_line, update_section
 from benchmarks.written import RESULTS, rounded, write_json
 from mixtrain import DynamicLossScaleManager, Model, nn, ops
@@ -345,10 +344,8 @@ def _beside(row: Mapping[str, Any], named: Mapping[str, Any]) -> Mapping[str, An
 def record_of(rows: Sequence[Mapping[str, Any]], seconds: float, load: float) -> dict[str, Any]:
     """Return the record of some rows."""
     backend, named = keras.backend.backend(), {row["name"]: row for row in rows}
-    versions = {name: importlib.metadata.version(name) for name in ("keras", "numpy", *PACKAGES[backend])}
     return rounded({  # type: ignore[no-any-return]
-        "set": f"soak_{backend}", "surroundings": surroundings(),
-        "versions": dict(sorted({**versions, "mixtrain": mixtrain.__version__}.items())),
+        "set": f"soak_{backend}", "surroundings": surroundings(), "versions": versions(),
         "load_average": {"before": load, "after": load_average()}, "seconds": seconds,
         "rows": [{**row, "flat": flat(CASES[row["name"]], row, _beside(row, named))} for row in rows],
     })

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import pathlib
 import platform
 import re
 from typing import Any, Final
 
+import keras
+
+import mixtrain
 from mixtrain import backend
 
 # The abilities that decide how fast half precision is on a CPU.
 FLAGS: Final = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_int8", "amx_bf16")
+
+_PACKAGES: Final = {"tensorflow": ("tensorflow",), "jax": ("jax", "jaxlib")}
 
 
 def surroundings() -> dict[str, Any]:
@@ -28,6 +34,12 @@ def surroundings() -> dict[str, Any]:
         "system": platform.system(),
         "python": platform.python_version(),
     }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of mixtrain and of what it runs on."""
+    names = ("keras", "numpy", *_PACKAGES[keras.backend.backend()])
+    return {"mixtrain": mixtrain.__version__, **{name: importlib.metadata.version(name) for name in names}}
 
 
 def load_average() -> float:

@@ -1,6 +1,7 @@
 """Whether `tune` picks the level that trains fastest: its pick, and the times of separate Models, one a level.
 
-python -m benchmarks.tune_choices
+    python -m benchmarks.tune_choices
+    KERAS_BACKEND=jax python -m benchmarks.tune_choices --print-only
 """
 
 from __future__ import annotations
@@ -9,20 +10,23 @@ import argparse
 import dataclasses
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import keras
 import numpy as np
 
+from benchmarks.call_pairs import BACKENDS
 from benchmarks.measure import interleaved, warm_up
 from benchmarks.networks.in_cells import NETWORKS
-from benchmarks.surroundings import load_average, surroundings
+from benchmarks.surroundings import load_average, surroundings, versions
+from benchmarks.table import PAGE, line, surroundings_line, update_section
 from benchmarks.workloads import CIFAR, LENET, MLP, Workload
-from benchmarks.written import write_json
+from benchmarks.written import rounded, write_json
 from mixtrain import Model, nn, set_seed, tune
 from mixtrain.dataset import NumpySlicesDataset
 
+NAMES: Final = tuple(f"tune_{backend}" for backend in BACKENDS)
 STEPS: Final = 20
 TOLERANCE: Final = 0.1
 # Levels whose times differ by less cannot be told apart by either measurement.
@@ -81,24 +85,45 @@ def trial(workload: Workload, rounds: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Measure, print, and write the record."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--print-only", action="store_true")
-    options = parser.parse_args()
-    before, rows = load_average(), []
+def measured(rounds: int) -> dict[str, Any]:
+    """Return the record of all trials."""
+    started, load, rows = time.perf_counter(), load_average(), []
     for workload in trials():
-        row = trial(workload, options.rounds)
+        row = trial(workload, rounds)
         rows.append(row)
         print(f"{row['what']}: {row['picked']} takes {row['ratio']:.3f} of the fastest, {row['fastest']}", flush=True)
-    print(f"{sum(row['right'] for row in rows)} of {len(rows)} right")
-    record = {
-        "set": f"tune_{keras.backend.backend()}", "surroundings": surroundings(), "rounds": options.rounds,
-        "steps": STEPS, "load_average": {"before": before, "after": load_average()}, "rows": rows,
-    }
+    return rounded({  # type: ignore[no-any-return]
+        "set": f"tune_{keras.backend.backend()}", "surroundings": surroundings(), "versions": versions(),
+        "load_average": {"before": load, "after": load_average()}, "seconds": time.perf_counter() - started,
+        "rounds": rounds, "steps": STEPS, "rows": rows,
+    })
+
+
+def as_text(record: Mapping[str, Any]) -> str:
+    """Return a record as text with its table."""
+    head = ["network", "picked", "fastest", "ratio", ""]
+    lines = [line(head), "|---" * len(head) + "|"]
+    for row in record["rows"]:
+        picked, fastest = (f"`{row[name]}`" for name in ("picked", "fastest"))
+        verdict = "right" if row["right"] else "not right"
+        lines.append(line([row["what"], picked, fastest, f"{row['ratio']:.3f}", verdict]))
+    right = sum(row["right"] for row in record["rows"])
+    total = f"{right} of {len(lines) - 2} are right; {record['rounds']} rounds of epochs of {record['steps']} steps."
+    return "\n\n".join([surroundings_line(record), total, "\n".join(lines)])
+
+
+def main() -> None:
+    """Measure, and write what was seen."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--print-only", action="store_true", help="leave the record and the page as they are")
+    options = parser.parse_args()
+    record = measured(options.rounds)
+    text = as_text(record)
+    print(text)
     if not options.print_only:
         write_json(record)
+        update_section(record["set"], text, PAGE)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow import chance, colors, images, special, warp
     from mixtrain.backend.tensorflow.branches import branching, call_with_branches, tensor_decided, with_branches
     from mixtrain.backend.tensorflow.compile import (
+        EAGER_COMPILES,
         choose_jit,
         compile_function,
         is_tracing,
@@ -62,6 +63,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         is_sparse,
         map_values,
         value_and_gradient,
+        value_and_gradients,
         with_backward_hook,
     )
     from mixtrain.backend.tensorflow.gather import choose_marked, gather_in_batches, gather_places, unique_with_places
@@ -117,6 +119,7 @@ else:
     from mixtrain.backend.jax import chance, colors, images, special, warp
     from mixtrain.backend.jax.branches import branching, call_with_branches, tensor_decided, with_branches
     from mixtrain.backend.jax.compile import (
+        EAGER_COMPILES,
         choose_jit,
         compile_function,
         is_tracing,
@@ -145,6 +148,7 @@ else:
         is_sparse,
         map_values,
         value_and_gradient,
+        value_and_gradients,
         with_backward_hook,
     )
     from mixtrain.backend.jax.gather import choose_marked, gather_in_batches, gather_places, unique_with_places
@@ -200,6 +204,7 @@ else:
 note_forks(has_started)
 
 __all__ = [
+    "EAGER_COMPILES",
     "GROUPS",
     "BACKEND_TENSORS",
     "TENSOR_TYPES",
@@ -311,6 +316,7 @@ __all__ = [
     "truth",
     "unique_with_places",
     "value_and_gradient",
+    "value_and_gradients",
     "warp",
     "with_backward_hook",
     "with_branches",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -104,20 +104,29 @@ class Backward:
 
     def at(self, loss_scale: Any) -> LayerGradients:
         """Return the gradients at a loss scale, a float or scalar tensor, by another pass."""
+        return self.at_each([loss_scale])[0]
+
+    def at_each(self, loss_scales: Sequence[Any]) -> list[LayerGradients]:
+        """Return the gradients at several loss scales, by one pass forward and one backward for each."""
         taps = [[keras.ops.zeros_like(value) for value in call.outputs] for call in self.calls]
 
-        def scaled(*tapping: Any) -> tuple[Any, Any]:
+        def tapped(*tapping: Any) -> tuple[Any, Any]:
             given = iter(tapping)
             calls, loss = watched(self._network, self._run, iter([[next(given) for _ in group] for group in taps]))
             tensors = [(call.inputs, call.outputs) for call in calls]
-            return keras.ops.cast(loss, "float32") * loss_scale, (tensors, settled(loss))
+            return keras.ops.cast(loss, "float32"), (tensors, settled(loss))
 
         variables = [variable for group in self._owned.values() for variable in group]
-        _, (tensors, loss), found = backend.value_and_gradient(
-            scaled, variables, [tap for group in taps for tap in group]
+        scales = [keras.ops.convert_to_tensor(scale, "float32") for scale in loss_scales]
+        _, (tensors, loss), found = backend.value_and_gradients(
+            tapped, variables, [tap for group in taps for tap in group], scales
         )
         calls = [LayerCall(call.path, *groups) for call, groups in zip(self.calls, tensors, strict=True)]
-        gradients = iter(found)
+        return [self._gradients(calls, loss, iter(gradients), taps) for gradients in found]
+
+    def _gradients(
+        self, calls: list[LayerCall], loss: Any, gradients: Iterator[Any], taps: Sequence[Sequence[Any]]
+    ) -> LayerGradients:
         of_parameters = {path: [next(gradients) for _ in held] for path, held in self._owned.items()}
         return LayerGradients(calls, loss, [[next(gradients) for _ in group] for group in taps], of_parameters)
 

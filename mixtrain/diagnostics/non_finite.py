@@ -38,13 +38,18 @@ def find_non_finite(
             facts = facts_of(part)
             if not facts.finite:
                 return Finding("input", column=number, count=facts.bad, size=facts.size, forward_finite=False)
-    found = replay.run(batch, loss_scale)
+    # The next smaller scale is the likeliest to help: a scale has most often grown one time too many.
+    next_scale = max(loss_scale / factor, minimum)
+    found, smaller = replay.run(batch, loss_scale, next_scale)
     culprit = _first_output(found.calls, replay, batch)
     if not found.loss.finite:
         if culprit is None:
             return Finding("loss", count=found.loss.bad, size=found.loss.size, forward_finite=False)
         return _described(culprit, found.calls, replay, batch)
-    finding = _gradient_finding(found, replay, batch, loss_scale, factor, minimum, culprit is None)
+    place, finding = _first_gradient(found), Finding("none")
+    if place is not None:
+        scale, helped = _scale_that_helps(replay, batch, loss_scale, smaller, factor, minimum)
+        finding = _gradient_finding(found, place, helped, loss_scale, scale, culprit is None)
     # An output that is not finite and is masked out afterwards need not be what went wrong.
     if culprit is not None and finding.scale is None:
         return _described(culprit, found.calls, replay, batch)
@@ -150,62 +155,65 @@ def _gradient_at(found: PassFacts, place: _Place) -> TensorFacts:
 
 
 def _gradient_finding(
-    found: PassFacts, replay: Replay, batch: Sequence[Any], loss_scale: float, factor: float, minimum: float,
-    forward_finite: bool,
+    found: PassFacts, place: _Place, helped: PassFacts | None, loss_scale: float, scale: float, forward_finite: bool
 ) -> Finding:
-    """Look at gradients from the loss backwards, and for the scale at which they are finite."""
-    place = _first_gradient(found)
-    if place is None:
-        return Finding("none", forward_finite=forward_finite)
+    """Return the finding of a gradient; its magnitude is that of the pass whose scale helped."""
     kind, where, _ = place
     facts = _gradient_at(found, place)
     path = found.calls[where].path if kind == "gradient" else where
     formats = [one.dtype for call in found.calls if call.path == path for one in call.outputs]
-    scale, smaller = _scale_that_helps(replay, batch, loss_scale, factor, minimum)
-    largest = None if smaller is None else _gradient_at(smaller, place).largest * (loss_scale / scale)
+    largest = None if helped is None else _gradient_at(helped, place).largest * (loss_scale / scale)
     # A parameter is read in half: its float32 gradient is a cast of one that was taken there.
     narrow = [name for name in formats if largest is not None and largest > float_format(name).max]
     return Finding(
         kind, path, count=facts.bad, size=facts.size, dtype=narrow[0] if narrow else (formats or ["float32"])[0],
-        largest=largest, forward_finite=forward_finite, scale=None if smaller is None else scale,
+        largest=largest, forward_finite=forward_finite, scale=None if helped is None else scale,
     )
 
 
 def _scale_that_helps(
-    replay: Replay, batch: Sequence[Any], loss_scale: float, factor: float, minimum: float
+    replay: Replay, batch: Sequence[Any], loss_scale: float, smaller: PassFacts, factor: float, minimum: float
 ) -> tuple[float, PassFacts | None]:
-    """Return the largest smaller scale at which all gradients are finite, and the pass; None where there is none."""
+    """Return the largest smaller scale at which all gradients are finite, and its pass; None where there is none.
+
+    Args:
+        replay: Runs the batch.
+        batch: Its columns.
+        loss_scale: The scale that did not do.
+        smaller: The pass at the next smaller scale.
+        factor: What a scale is divided by to become the next.
+        minimum: The smallest.
+    """
+
+    last = max(math.ceil(math.log(loss_scale / minimum, factor) - 1e-9), 0)
+    if not last:
+        return minimum, None
 
     def scale_of(power: int) -> float:
         return max(loss_scale / factor**power, minimum)
 
-    def at(power: int) -> PassFacts | None:
-        found = replay.run(batch, scale_of(power))
-        return found if _all_finite(found.gradients) else None
+    # Powers of the factor: the largest known not to do, the smallest known to do, its pass.
+    wrong, good, found = (0, 1, smaller) if _all_finite(smaller.gradients) else (1, last, None)
 
-    # The next scale is the likeliest: a scale has most often grown one time too many. Then the smallest: where that
-    # does not help, none does.
-    good = max(math.ceil(math.log(loss_scale / minimum, factor) - 1e-9), 0)
-    if not good:
-        return minimum, None
-    found = at(1)
-    if found is not None or good == 1:
-        return scale_of(1), found
-    wrong, found = 1, at(good)
-    if found is None:
-        return minimum, None
-    passes = 0
-    while good - wrong > 1:
+    def halving(power: int) -> int:
+        return (power + good) // 2
+
+    def try_powers(power: int, another: int) -> None:
+        nonlocal wrong, good, found
+        for tried, trial in zip((power, another), replay.run(batch, scale_of(power), scale_of(another)), strict=True):
+            if not _all_finite(trial.gradients):
+                wrong = max(wrong, tried)
+            elif found is None or tried < good:
+                good, found = tried, trial
+
+    if found is None and last > 1:
+        # Where the smallest scale does not help, none does.
+        try_powers(last, halving(wrong))
+    while found is not None and good - wrong > 1:
         # Gradients grow with the scale, so those at hand tell how far it may grow; a pass makes sure of it.
         space = min(float_format(one.dtype).max / (one.largest or 1.0) for one in found.gradients)
         guess = max(math.ceil(math.log(loss_scale / (scale_of(good) * space), factor) - 1e-9), wrong + 1)
         if guess >= good:
             break
-        guess = guess if passes < 2 else max(guess, (wrong + good) // 2)
-        passes += 1
-        trial = at(guess)
-        if trial is None:
-            wrong = guess
-        else:
-            good, found = guess, trial
-    return scale_of(good), found
+        try_powers(guess, halving(guess))
+    return (scale_of(good), found) if found is not None else (minimum, None)

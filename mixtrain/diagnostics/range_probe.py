@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import keras
 
 from mixtrain import backend
 from mixtrain.diagnostics.layer_calls import Backward
 from mixtrain.diagnostics.ranges import Kind, class_counts
+
+# Twenty operations on each value, which the plain graph would do in twenty passes over them.
+_COUNTING: Final = backend.JitChoice(True, "counting values is one pass over them")
 
 
 def measured_ranges(
@@ -29,7 +32,8 @@ def measured_ranges(
         and path. What the forward pass writes is put back.
     """
     backward = Backward(network, lambda: loss_of(*batch))
-    calls, gradients = backward.calls, backward.at(loss_scale)
+    gradients = backward.at(loss_scale)
+    calls = gradients.calls
     found: list[tuple[Kind, str, Any]] = []
     for call in calls:
         found += [("activation", call.path, value) for value in call.outputs]
@@ -38,6 +42,13 @@ def measured_ranges(
     for path, group in gradients.of_parameters.items():
         found += [("parameter", path, value) for value in group if value is not None]
     tensors = [keras.ops.cast(backend.densified(value), "float32") for _, _, value in found]
-    classes = keras.ops.stack([class_counts(value, most) for value in tensors])
-    largest = keras.ops.stack([keras.ops.max(keras.ops.abs(value)) for value in tensors])
+    classes, largest = backend.compile_function(_counted(most), choice=_COUNTING)(*tensors)
     return classes, largest, [(kind, path) for kind, path, _ in found]
+
+
+def _counted(most: int | None) -> Callable[..., tuple[Any, Any]]:
+    def count(*tensors: Any) -> tuple[Any, Any]:
+        largest = keras.ops.stack([keras.ops.max(keras.ops.abs(value)) for value in tensors])
+        return class_counts(tensors, most), largest
+
+    return count

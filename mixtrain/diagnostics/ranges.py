@@ -77,26 +77,44 @@ def _bounds() -> np.ndarray:
     return np.array(sorted([1, *exponents, *limits]), np.int64)
 
 
-def class_counts(value: Any, most: int | None = None) -> Any:
-    """Count the values of a float tensor by class of magnitude, for `TensorRanges`.
+@functools.cache
+def _first_classes() -> np.ndarray:
+    """Return the class at which each biased exponent begins."""
+    return np.searchsorted(np.concatenate([[0], _bounds()]), np.arange(_EXPONENTS, dtype=np.int64) << _FRACTION_BITS)
+
+
+@functools.cache
+def _shifted(shift: int) -> np.ndarray:
+    """Return the biased exponent of a finite number that is divided by a power of two."""
+    return np.clip(np.arange(1, _EXPONENTS - 1) - shift, 1, _EXPONENTS - 2)
+
+
+def class_counts(tensors: Sequence[Any], most: int | None = None) -> Any:
+    """Count the values of float tensors by class of magnitude, for `TensorRanges`.
 
     Args:
-        value: The tensor; it is counted in float32.
-        most: How many values are counted at most, evenly spaced; None for all.
+        tensors: They are counted in float32.
+        most: How many values of each are counted at most, evenly spaced; None for all.
 
     Returns:
-        int32 (n,).
+        int32 (tensors, classes).
     """
-    value = keras.ops.reshape(keras.ops.cast(value, "float32"), (-1,))
-    if most is not None and isinstance(value.shape[0], int) and value.shape[0] > most:
-        value = value[:: math.ceil(value.shape[0] / most)]
-    bits = keras.ops.bitwise_and(keras.ops.view(value, "int32"), _MAGNITUDE)
-    bounds = _bounds()
+    flat = []
+    for value in tensors:
+        value = keras.ops.reshape(value, (-1,))
+        if most is not None and isinstance(value.shape[0], int) and value.shape[0] > most:
+            value = value[:: math.ceil(value.shape[0] / most)]
+        flat.append(keras.ops.cast(value, "float32"))
+    number = len(_bounds()) + 1
+    # All at once: tensors are many and most are small.
+    first = [keras.ops.full_like(value, place * number, dtype="int32") for place, value in enumerate(flat)]
+    bits = keras.ops.bitwise_and(keras.ops.view(keras.ops.concatenate(flat), "int32"), _MAGNITUDE)
     # The exponent counts the bounds at exponents that lie below; the others are few.
-    classes = keras.ops.right_shift(bits, _FRACTION_BITS)
+    classes = keras.ops.concatenate(first) + keras.ops.right_shift(bits, _FRACTION_BITS)
     for bound in [1, *(bits for name in FORMATS for bits in _limits(name))]:
         classes = classes + keras.ops.cast(bits >= bound, "int32")
-    return keras.ops.segment_sum(keras.ops.ones_like(classes), classes, num_segments=len(bounds) + 1)
+    counts = keras.ops.segment_sum(keras.ops.ones_like(classes), classes, num_segments=number * len(flat))
+    return keras.ops.reshape(counts, (len(flat), number))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -136,7 +154,7 @@ class TensorRanges:
         """
         tensor = backend.to_tensor(value)
         largest = float(backend.to_numpy(keras.ops.max(keras.ops.abs(keras.ops.cast(tensor, "float32")))))
-        return cls.counted(kind, path, backend.to_numpy(class_counts(tensor)), largest, loss_scale)
+        return cls.counted(kind, path, backend.to_numpy(class_counts([tensor])[0]), largest, loss_scale)
 
     @classmethod
     def counted(cls, kind: Kind, path: str, classes: np.ndarray, largest: float, loss_scale: float) -> TensorRanges:
@@ -144,8 +162,7 @@ class TensorRanges:
         shift = round(math.log2(loss_scale))
         exponents, unscaled = _exponents(classes), np.zeros(_EXPONENTS, np.int64)
         unscaled[[0, -1]] = exponents[[0, -1]]
-        finite = np.arange(1, _EXPONENTS - 1)
-        np.add.at(unscaled, np.clip(finite - shift, 1, _EXPONENTS - 2), exponents[1:-1])
+        unscaled[1:-1] = np.bincount(_shifted(shift), exponents[1:-1], _EXPONENTS - 1)[1:]
         return cls(kind, path, classes.astype(np.int64), largest, unscaled)
 
     def __add__(self, other: TensorRanges) -> TensorRanges:
@@ -198,9 +215,7 @@ class TensorRanges:
 
 def _exponents(classes: np.ndarray) -> np.ndarray:
     """Return counts by class as counts by biased exponent, int64 (256,); zeros and float32's subnormals come first."""
-    found = np.zeros(_EXPONENTS, np.int64)
-    np.add.at(found, np.concatenate([[0], _bounds()]) >> _FRACTION_BITS, classes)
-    return found
+    return np.add.reduceat(classes, _first_classes(), dtype=np.int64)
 
 
 class RangeRecords(Sequence[TensorRanges]):

@@ -91,13 +91,15 @@ class Replay:
         self._network = network
         self._loss_of = loss_of
         self._float32 = float32
-        self._whole = _Measured(self._pass, compiled)
+        self._both = _Measured(self._passes, compiled)
         self._wide = _Measured(self._forward, compiled)
 
-    def run(self, batch: Sequence[Any], loss_scale: float) -> PassFacts:
-        """Run a batch forward and backward at a loss scale."""
-        calls, loss, of_outputs, of_parameters = self._whole(backend.to_tensor(np.float32(loss_scale)), *batch)
-        return PassFacts([CallFacts(*call) for call in calls], loss, of_outputs, of_parameters)
+    def run(self, batch: Sequence[Any], loss_scale: float, another_scale: float) -> tuple[PassFacts, PassFacts]:
+        """Run a batch forward and backward at two loss scales; both share the pass forward."""
+        scales = [backend.to_tensor(np.float32(scale)) for scale in (loss_scale, another_scale)]
+        calls, loss, one, another = self._both(*scales, *batch)
+        calls = [CallFacts(*call) for call in calls]
+        return PassFacts(calls, loss, *one), PassFacts(calls, loss, *another)
 
     def in_float32(self, batch: Sequence[Any]) -> list[CallFacts] | None:
         """Run a batch forward in float32; None where the network cannot be put there."""
@@ -107,9 +109,10 @@ class Replay:
         """Run a batch forward, and return the tensors themselves."""
         return watched(self._network, lambda: self._loss_of(*batch))[0]
 
-    def _pass(self, loss_scale: Any, *batch: Any) -> Any:
-        found = Backward(self._network, lambda: self._loss_of(*batch)).at(loss_scale)
-        return _listed(found.calls), found.loss, found.of_outputs, found.of_parameters
+    def _passes(self, loss_scale: Any, another_scale: Any, *batch: Any) -> Any:
+        passes = Backward(self._network, lambda: self._loss_of(*batch)).at_each([loss_scale, another_scale])
+        gradients = [(one.of_outputs, one.of_parameters) for one in passes]
+        return _listed(passes[0].calls), passes[0].loss, *gradients
 
     def _forward(self, *batch: Any) -> Any:
         with self._float32():  # type: ignore[misc]
@@ -164,10 +167,16 @@ class _Measured:
 
         self._form = _replaced(self._function(*inputs), noted)
         tensors = [backend.densified(value) for value in tensors]
-        bad = [keras.ops.sum(keras.ops.cast(~keras.ops.isfinite(value), "int32")) for value in tensors]
+        bad = [_not_finite(value) for value in tensors]
         size = [keras.ops.cast(keras.ops.size(value), "int32") for value in tensors]
         largest = [keras.ops.cast(keras.ops.max(keras.ops.abs(value), initial=0), "float32") for value in tensors]
         return keras.ops.stack(bad), keras.ops.stack(size), keras.ops.stack(largest)
+
+
+def _not_finite(value: Any) -> Any:
+    # Rows are added up in float32, which XLA does faster; a whole tensor may have more than float32 counts.
+    found = keras.ops.cast(~keras.ops.isfinite(value), "float32")
+    return keras.ops.sum(keras.ops.cast(keras.ops.sum(found, axis=-1) if found.ndim else found, "int32"))
 
 
 def _replaced(value: Any, replace: Callable[[Any], Any]) -> Any:

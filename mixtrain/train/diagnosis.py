@@ -15,7 +15,7 @@ from mixtrain.train.networks import Networks
 # What smaller scales are looked for by where the scale is constant.
 _FACTOR: Final = 2.0
 # How many batches are replayed layer by layer: compiling pays where a run has many overflows, and most have few.
-_UNCOMPILED: Final = 3
+_UNCOMPILED: Final = 0 if backend.EAGER_COMPILES else 3
 
 
 class OverflowDiagnosis:

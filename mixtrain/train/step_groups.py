@@ -68,7 +68,9 @@ def _batch_bytes(batch: Batch) -> int:
 def until_overflow(
     stepper: Stepper, group: Sequence[Batch]
 ) -> Iterator[tuple[Sequence[Batch], Callable[[Sequence[Batch]], Group | None]]]:
-    """Run the steps of a group in calls that end at a step that overflows, whose batch is the last of a part.
+    """Run the steps of a group in one call that ends at a step that overflows, and those after it one by one.
+
+    A second call for the others would be compiled for their number, and after an overflow there may well be another.
 
     Args:
         stepper: Runs the steps.
@@ -78,14 +80,11 @@ def until_overflow(
         ``(batches, run)``: a part of the group; and what returns its results, in place of `Stepper.several`, or None
         where each of its steps is still to run by itself.
     """
-    while len(group) > 1:
-        found = stepper.several(group, until_overflow=True)
-        if found is None:
-            break
-        ran = len(found.records)
-        yield group[:ran], lambda part, found=found: found  # type: ignore[misc]
-        group = group[ran:]
-    for batch in group:
+    found = stepper.several(group, until_overflow=True)
+    ran = 0 if found is None else len(found.records)
+    if ran:
+        yield group[:ran], lambda part: found
+    for batch in group[ran:]:
         yield [batch], lambda part: None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, Final
 
 from mixtrain import context
 from mixtrain.backend.facts import DeviceFacts, JitChoice
@@ -16,6 +16,8 @@ from mixtrain.backend.jax.windows import with_fast_windows
 from mixtrain.dtype import DType
 
 _log = logging.getLogger("mixtrain")
+# Whether code that is not compiled as a whole is compiled operation by operation, each for each shape.
+EAGER_COMPILES: Final = True
 
 
 def choose_jit(

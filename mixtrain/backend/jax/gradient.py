@@ -29,6 +29,23 @@ def value_and_gradient(
         ``(value, auxiliary, gradients)``, of the variables, then of the tensors; a gradient is None where `value` does
         not depend on it, and may be sparse where the backend has that.
     """
+    value, auxiliary, (gradients,) = value_and_gradients(function, variables, tensors, (None,))
+    return value, auxiliary, gradients
+
+
+def value_and_gradients(
+    function: Callable[..., tuple[Any, Any]], variables: Sequence[keras.Variable], tensors: Sequence[Any],
+    factors: Sequence[Any],
+) -> tuple[Any, Any, list[list[Any]]]:
+    """Run `function` once and differentiate its first result times each factor.
+
+    Args:
+        function, variables, tensors: As for `value_and_gradient`.
+        factors: Scalar tensors; None for 1.
+
+    Returns:
+        As `value_and_gradient`, with a list of gradients for each factor.
+    """
     values = [*map(current, variables), *map(backend_value, tensors)]
     places = [place for place, value in enumerate(values) if jnp.issubdtype(value.dtype, jnp.inexact)]
     trained = [place for place in places if place < len(variables)]
@@ -45,15 +62,18 @@ def value_and_gradient(
         told.extend([fill, written, scope.used, isinstance(value, jax.core.Tracer)])
         return jnp.sum(value), (results, states)
 
-    found: dict[int, Any]
-    found, (results, states) = jax.grad(forward, has_aux=True)({place: values[place] for place in places})
+    total, pull, (results, states) = jax.vjp(forward, {place: values[place] for place in places}, has_aux=True)
     fill, written, used, depends = told
     for variable, state in zip(written, states, strict=True):
         put(variable, state)
     unused = {place for place in trained if id(variables[place]) not in used}
     value, auxiliary = fill(results)
-    kept = {place: gradient for place, gradient in found.items() if depends and place not in unused}
-    return value, auxiliary, [kept.get(place) for place in range(len(values))]
+    gradients = []
+    for factor in factors:
+        (found,) = pull(jnp.asarray(1 if factor is None else backend_value(factor), total.dtype))
+        kept = {place: gradient for place, gradient in found.items() if depends and place not in unused}
+        gradients.append([kept.get(place) for place in range(len(values))])
+    return value, auxiliary, gradients
 
 
 def with_backward_hook(values: Sequence[Any], hook: Callable[[tuple[Any, ...]], Sequence[Any]]) -> tuple[Any, ...]:

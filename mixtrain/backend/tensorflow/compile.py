@@ -18,6 +18,8 @@ from mixtrain.backend.tensorflow.variables import variables_made_at_once
 from mixtrain.dtype import DType, bfloat16, float16
 
 _log = logging.getLogger("mixtrain")
+# Whether code that is not compiled as a whole is compiled operation by operation, each for each shape.
+EAGER_COMPILES: Final = False
 # What TensorFlow raises for a function that XLA cannot compile, and for much else too.
 REFUSALS: Final = (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError, tf.errors.InternalError)
 

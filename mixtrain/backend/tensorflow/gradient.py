@@ -29,12 +29,29 @@ def value_and_gradient(
         ``(value, auxiliary, gradients)``, of the variables, then of the tensors; a gradient is None where `value` does
         not depend on it, and may be sparse (indexed slices) where the backend has that.
     """
+    value, auxiliary, (gradients,) = value_and_gradients(function, variables, tensors, (None,))
+    return value, auxiliary, gradients
+
+
+def value_and_gradients(
+    function: Callable[..., tuple[Any, Any]], variables: Sequence[keras.Variable], tensors: Sequence[Any],
+    factors: Sequence[Any],
+) -> tuple[Any, Any, list[list[Any]]]:
+    """Run `function` once and differentiate its first result times each factor.
+
+    Args:
+        function, variables, tensors: As for `value_and_gradient`.
+        factors: Scalar tensors; None for 1.
+
+    Returns:
+        As `value_and_gradient`, with a list of gradients for each factor.
+    """
     tensors = [backend_value(tensor) for tensor in tensors]
     sources = [*(variable.value for variable in variables), *tensors]
-    with tf.GradientTape() as tape:
+    with tf.GradientTape(persistent=len(factors) > 1) as tape:
         tape.watch(sources)
         value, auxiliary = function(*tensors)
-    return value, auxiliary, tape.gradient(backend_value(value), sources)
+    return value, auxiliary, [tape.gradient(backend_value(value), sources, factor) for factor in factors]
 
 
 def with_backward_hook(values: Sequence[Any], hook: Callable[[tuple[Any, ...]], Sequence[Any]]) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import pytest
 
-from mixtrain import DynamicLossScaleManager, Model, backend, nn
+from mixtrain import DynamicLossScaleManager, Model, RangeMonitor, backend, nn
 from mixtrain.network.walk import tree_of
 from mixtrain.train.pace import Pace
 from tests.backends import on_jax_only_some
@@ -47,6 +47,14 @@ def transformer() -> keras.Model:
     return keras.Model(inputs, layers.Dense(10, name="head")(layers.GlobalAveragePooling1D()(x)))
 
 
+CROSS_ENTROPY = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+def exploding(labels: Any, logits: Any) -> Any:
+    """Return a loss that float32 does not hold."""
+    return CROSS_ENTROPY(labels, logits) * 3e38 * 1e3
+
+
 # How each is made, the shape of its input, and the layer whose weights grow until its output overflows.
 NETWORKS: dict[str, tuple[Callable[[], Any], tuple[int, ...], str]] = {
     "LeNet": (lambda: example("lenet_digits.py", "LeNet5")(), (1, 32, 32), "fc2"),
@@ -62,9 +70,9 @@ def weighted(network: Any) -> list[tuple[str, Any]]:
     return [(node.path, node.layer) for node in tree_of(network).walk() if isinstance(node.layer, kinds)]
 
 
-def overflows(name: str, plant: str, feed: str) -> tuple[str, Any]:
-    """Train with a fault; return the layer that it is in, and the records of the steps that were skipped."""
-    make, shape, path = NETWORKS[name]
+def made(name: str) -> tuple[Any, list[tuple[str, Any]], list[Any]]:
+    """Return a network, its convolutions and dense layers, and five batches."""
+    make, shape, _ = NETWORKS[name]
     network = make()
     draw = np.random.default_rng(3)
     batches = [
@@ -73,21 +81,36 @@ def overflows(name: str, plant: str, feed: str) -> tuple[str, Any]:
     ]
     if isinstance(network, keras.Model):
         network.build((None, *shape))
-    found = weighted(network)
-    path, layer = next((row for row in found if row[0] == path), found[len(found) // 2])
+    return network, weighted(network), batches
+
+
+def grow(layer: Any, power: float) -> None:
+    """Multiply a layer's weights by a power of two."""
     weight = layer.weight if isinstance(layer, nn.Cell) else layer.kernel
+    weight.assign(backend.to_numpy(weight) * np.float32(2.0**power))
+
+
+def trained(network: Any, batches: list[Any], feed: str, manager: DynamicLossScaleManager, **options: Any) -> Model:
+    """Train an epoch at O2; return the Model."""
+    params = network.trainable_params() if isinstance(network, nn.Cell) else network.trainable_variables
+    loss = options.pop("loss", CROSS_ENTROPY)
+    callbacks = options.pop("callbacks", None)
+    model = Model(network, loss, nn.SGD(params, 1e-6), amp_level="O2", loss_scale_manager=manager, **options)
+    model.train(1, batches, callbacks=callbacks, dataset_sink_mode=feed == "sink", verbose=0)
+    return model
+
+
+def overflows(name: str, plant: str, feed: str) -> tuple[str, Any]:
+    """Train with a fault; return the layer that it is in, and the records of the steps that were skipped."""
+    network, found, batches = made(name)
+    path, layer = next((row for row in found if row[0] == NETWORKS[name][2]), found[len(found) // 2])
     if plant == "input":
         batches[2][0].reshape(-1)[7] = np.nan
     elif plant == "activation":
-        weight.assign(backend.to_numpy(weight) * np.float32(2.0**24))
-    params = network.trainable_params() if isinstance(network, nn.Cell) else network.trainable_variables
-    model = Model(
-        network, keras.losses.SparseCategoricalCrossentropy(from_logits=True), nn.SGD(params, 1e-6), amp_level="O2",
-        loss_scale_manager=DynamicLossScaleManager(2.0**24 if plant == "gradient" else 8.0, 2.0**4),
-        explain_overflow=True,
-    )
-    model.train(1, batches, dataset_sink_mode=feed == "sink", verbose=0)
-    return path, model.overflows
+        grow(layer, 24)
+    loss = exploding if plant == "loss" else CROSS_ENTROPY
+    manager = DynamicLossScaleManager(2.0**24 if plant == "gradient" else 8.0, 2.0**4)
+    return path, trained(network, batches, feed, manager, loss=loss, explain_overflow=True).overflows
 
 
 FEEDS = pytest.mark.parametrize("feed", on_jax_only_some(("groups", "sink")))
@@ -108,6 +131,25 @@ def test_the_layer_whose_activations_overflow_is_named(name: str, feed: str) -> 
     assert [one.step for one in records] == [1, 2, 3, 4, 5]
     assert {(one.finding.kind, one.finding.layer) for one in records} == {("forward", path)}
     assert all(one.finding.largest > 65504 for one in records)
+
+
+@FEEDS
+@EACH
+def test_a_loss_that_overflows_is_told_from_the_network(name: str, feed: str) -> None:
+    _, records = overflows(name, "loss", feed)
+    assert [(one.finding.kind, one.finding.layer) for one in records] == [("loss", None)] * 5
+
+
+@EACH
+@pytest.mark.parametrize("scale", [1.0, 2.0**20])
+def test_gradients_that_underflow_without_a_scale_are_named_by_their_layers(name: str, scale: float) -> None:
+    network, found, batches = made(name)
+    grow(found[-1][1], -26)
+    monitor = RangeMonitor(every=5)
+    trained(network, batches[:1], "groups", DynamicLossScaleManager(scale), callbacks=[monitor])
+    flushed = {row.path for row in monitor.records.underflowing() if row.kind == "parameter"}
+    *before, head = [path for path, _ in found]
+    assert flushed & {*before, head} == (set(before) if scale == 1 else set())
 
 
 @FEEDS
