@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import gc
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import keras
@@ -34,6 +34,8 @@ STEPS: Final = 200
 _BATCH: Final = 32
 # Where some steps are to overflow, the scale doubles after so many: at its edge, one step in so many overflows.
 _WINDOW: Final = 50
+# What is measured, what its ratio may not pass, and two epochs: with what it is about, and without.
+Pair = tuple[str, float | None, Callable[[], Any], Callable[[], Any]]
 # No gradient of this network overflows at it.
 _SAFE: Final = 64
 
@@ -57,7 +59,7 @@ def _model(manager: LossScaleManager) -> Model:
     )
 
 
-def _epoch(
+def epoch(
     make: Callable[[], list[Any]], *, sink: bool, manager: LossScaleManager, batches: int = STEPS
 ) -> Callable[[], Any]:
     """Return what trains an epoch with some callbacks."""
@@ -73,7 +75,7 @@ def _edge() -> float:
     return 2 * monitor.records[0].finding.scale
 
 
-def _safe() -> LossScaleManager:
+def safe() -> LossScaleManager:
     return DynamicLossScaleManager(_SAFE)
 
 
@@ -81,25 +83,25 @@ def _growing() -> LossScaleManager:
     return DynamicLossScaleManager(2**24, scale_window=_WINDOW)
 
 
-def pairs() -> Iterator[tuple[str, float | None, Callable[[], Any], Callable[[], Any]]]:
+def pairs() -> Iterator[Pair]:
     """Yield what is measured, what its ratio may not pass, and two epochs: watched, and not."""
     edge = _edge()
     for feed in ("host", "sink"):
         sink = feed == "sink"
-        plain = _epoch(_nothing, sink=sink, manager=_safe())
-        yield f"OverflowMonitor, good steps, {feed}", 1.02, _epoch(_monitor, sink=sink, manager=_safe()), plain
-        yield f"RangeMonitor, every 50 steps, {feed}", 1.03, _epoch(_ranges, sink=sink, manager=_safe()), plain
+        plain = epoch(nothing, sink=sink, manager=safe())
+        yield f"OverflowMonitor, good steps, {feed}", 1.02, epoch(_monitor, sink=sink, manager=safe()), plain
+        yield f"RangeMonitor, every 50 steps, {feed}", 1.03, epoch(_ranges, sink=sink, manager=safe()), plain
         yield (
             f"OverflowMonitor, about 1 of {_WINDOW} steps overflows, {feed}", None,
-            _epoch(_monitor, sink=sink, manager=_growing()), _epoch(_nothing, sink=sink, manager=_growing()),
+            epoch(_monitor, sink=sink, manager=_growing()), epoch(nothing, sink=sink, manager=_growing()),
         )
         # Its weights stand still, so that the same batch overflows in each step, and would not at half the scale.
         fixed = FixedLossScaleManager(edge, drop_overflow_update=True)
-        always = _epoch(_monitor, sink=sink, manager=fixed, batches=1)
+        always = epoch(_monitor, sink=sink, manager=fixed, batches=1)
         yield f"OverflowMonitor, every step overflows, {feed}", 3.0, always, plain
 
 
-def _nothing() -> list[Any]:
+def nothing() -> list[Any]:
     return []
 
 
@@ -111,10 +113,10 @@ def _ranges() -> list[Any]:
     return [RangeMonitor(every=50)]
 
 
-def measured(rounds: int) -> dict[str, Any]:
+def measured(name_of_set: str, found_pairs: Iterable[Pair], rounds: int) -> dict[str, Any]:
     """Return the record: rounds of both epochs in turn, and the median of the rounds' ratios."""
     started, load, rows = time.perf_counter(), load_average(), []
-    for name, limit, watched, plain in pairs():
+    for name, limit, watched, plain in found_pairs:
         runs: dict[str, Callable[[], float]] = {"watched": _timed(watched), "plain": _timed(plain)}
         for run in [*runs.values()] * 2:
             run()
@@ -124,7 +126,7 @@ def measured(rounds: int) -> dict[str, Any]:
         rows.append({**judged(Goal(name, "watched", "plain", limit), series), "plain": series["plain"].quartiles[1]})
         print(f"{name}: {rows[-1]['seen']:.3f}", flush=True)
     return rounded({  # type: ignore[no-any-return]
-        "set": f"diagnostics_{keras.backend.backend()}", "surroundings": surroundings(), "versions": versions(),
+        "set": f"{name_of_set}_{keras.backend.backend()}", "surroundings": surroundings(), "versions": versions(),
         "load_average": {"before": load, "after": load_average()}, "seconds": time.perf_counter() - started,
         "rounds": rounds, "steps": STEPS, "rows": rows,
     })
@@ -142,13 +144,15 @@ def as_text(record: Mapping[str, Any]) -> str:
     return "\n\n".join([surroundings_line(record), rounds, "\n".join(lines)])
 
 
-def main() -> None:
+def main(
+    name: str = "diagnostics", found_pairs: Callable[[], Iterable[Pair]] = pairs, about: str | None = __doc__
+) -> None:
     """Measure, and write what was seen."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--print-only", action="store_true", help="leave the record and the page as they are")
     options = parser.parse_args()
-    record = measured(options.rounds)
+    record = measured(name, found_pairs(), options.rounds)
     text = as_text(record)
     print(text)
     if not options.print_only:

@@ -1,4 +1,4 @@
-"""The settings of parallel training, as one device means them: stand-alone, rank 0 of 1."""
+"""The settings of parallel training: each process by itself, or all on one another's data."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import types
 from collections.abc import Mapping
 from typing import Any, Final
 
-from mixtrain import checks
+from mixtrain import checks, process_group
 
 
 class ParallelMode:
-    """The names of the ways to train in parallel; one device trains the same under all of them.
+    """The names of the ways to train in parallel; one process trains the same under all of them.
 
     Example:
         >>> ParallelMode.DATA_PARALLEL
@@ -27,10 +27,8 @@ class ParallelMode:
     MODE_LIST: Final = ("stand_alone", "data_parallel", "hybrid_parallel", "semi_auto_parallel", "auto_parallel")
 
 
-# Of these, one device gives only the first value a meaning.
-_ONE_DEVICE: Final = {"device_num": 1, "global_rank": 0, "pipeline_stages": 1}
 _DEFAULTS: Final[Mapping[str, Any]] = types.MappingProxyType({
-    **_ONE_DEVICE,
+    "device_num": 1, "global_rank": 0, "pipeline_stages": 1,
     "gradients_mean": False, "mirror_mean": False, "gradient_fp32_sync": True, "loss_repeated_mean": True,
     "parallel_mode": ParallelMode.STAND_ALONE,
     "auto_parallel_search_mode": "recursive_programming", "search_mode": "recursive_programming",
@@ -50,14 +48,26 @@ _PS_DEFAULTS: Final[Mapping[str, Any]] = types.MappingProxyType({
 _settings: dict[str, Any] = {}
 
 
+def _known() -> dict[str, int]:
+    """Return the settings that have one value each, which the group of processes decides."""
+    group = process_group.current()
+    return {"device_num": group.size, "global_rank": group.rank, "pipeline_stages": 1}
+
+
 def set_auto_parallel_context(**settings: Any) -> None:
-    """Set how training is spread over devices; with one device the settings are kept and change nothing.
+    """Set how training is spread over the processes that `communication.init` has joined.
+
+    With ``parallel_mode=ParallelMode.DATA_PARALLEL``, train cells and Models that are made afterwards train on the
+    batches of all processes: they start from the weights of rank 0, and each step reduces the gradients over all. A
+    process that is alone keeps the settings, and they change nothing.
 
     Args:
-        **settings: MindSpore's settings, such as ``parallel_mode``, ``gradients_mean``, ``device_num`` (1).
+        **settings: MindSpore's settings, such as ``parallel_mode``, ``gradients_mean`` (whether gradients are
+            averaged over processes; False, the default, adds them up), ``device_num`` (how many processes there are).
+            Settings of other modes are accepted without effect.
 
     Raises:
-        ValueError: An unknown setting or mode, or one that needs more than one device.
+        ValueError: An unknown setting or mode, or a number of devices or a rank other than the group's.
 
     Example:
         >>> set_auto_parallel_context(parallel_mode=ParallelMode.DATA_PARALLEL, gradients_mean=True, device_num=1)
@@ -72,10 +82,11 @@ def set_auto_parallel_context(**settings: Any) -> None:
         checks.one_of(where, "setting", name, tuple(_DEFAULTS))
         if name == "parallel_mode":
             checks.one_of(where, name, value, ParallelMode.MODE_LIST)
-        if name in _ONE_DEVICE and value != _ONE_DEVICE[name]:
-            only = _ONE_DEVICE[name]
-            wanted = f"{name} must be {only}: training runs on one device"
-            raise checks.fail_value(where, wanted, value, f"{name}={only}")
+        only = _known().get(name, value)
+        if value != only:
+            alone = "training runs in one process" if process_group.current().size == 1 else "the group says so"
+            write = f"{name}={only}" if process_group.has_joined() else f"communication.init() before, or {name}={only}"
+            raise checks.fail_value(where, f"{name} must be {only}: {alone}", value, write)
     _settings.update(settings)
 
 
@@ -98,7 +109,7 @@ def get_auto_parallel_context(attr_key: str) -> Any:
     Source: MindSpore, `mindspore.get_auto_parallel_context`.
     """
     checks.one_of("get_auto_parallel_context", "attr_key", attr_key, tuple(_DEFAULTS))
-    return _settings.get(attr_key, _DEFAULTS[attr_key])
+    return _settings.get(attr_key, _known().get(attr_key, _DEFAULTS[attr_key]))
 
 
 def reset_auto_parallel_context() -> None:

@@ -27,7 +27,7 @@ from mixtrain.backend.example_columns import ExampleColumn, UnreadableRecord
 from mixtrain.backend.facts import DeviceFacts, GroupFacts, JitChoice
 from mixtrain.backend.forked import forked_after_start, note_forks
 from mixtrain.backend.layout import cast_keeping_layout, elementwise, join_along, nhwc_of, reduce_axes, to_channels_last
-from mixtrain.backend.share import Share, is_one_number
+from mixtrain.backend.share import SEED_STRIDE, Share, is_one_number, merge_of
 from mixtrain.backend.tensor_base import TensorBase, backend_value, public_tensor, wrap_with
 
 if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
@@ -73,6 +73,17 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow.keras_step import with_values, without_skipped_steps
     from mixtrain.backend.tensorflow.normalize import fused_batch_norm, normalize_axes
     from mixtrain.backend.tensorflow.pooling import pool
+    from mixtrain.backend.tensorflow.processes import (
+        NotedWrites,
+        all_gather,
+        all_reduce,
+        join_processes,
+        leave_processes,
+        process_index,
+        process_jit,
+        reduce_scatter,
+        telling_lost_process,
+    )
     from mixtrain.backend.tensorflow.products import product, times_transposed
     from mixtrain.backend.tensorflow.records import Examples, first_example
     from mixtrain.backend.tensorflow.replicas import Replicas, devices_in_force, find_devices
@@ -158,6 +169,17 @@ else:
     from mixtrain.backend.jax.keras_step import with_values, without_skipped_steps
     from mixtrain.backend.jax.normalize import fused_batch_norm, normalize_axes
     from mixtrain.backend.jax.pooling import pool
+    from mixtrain.backend.jax.processes import (
+        NotedWrites,
+        all_gather,
+        all_reduce,
+        join_processes,
+        leave_processes,
+        process_index,
+        process_jit,
+        reduce_scatter,
+        telling_lost_process,
+    )
     from mixtrain.backend.jax.products import product, times_transposed
     from mixtrain.backend.jax.records import Examples, first_example
     from mixtrain.backend.jax.replicas import Replicas, devices_in_force, find_devices
@@ -206,6 +228,7 @@ note_forks(has_started)
 __all__ = [
     "EAGER_COMPILES",
     "GROUPS",
+    "SEED_STRIDE",
     "BACKEND_TENSORS",
     "TENSOR_TYPES",
     "ClassLabels",
@@ -219,6 +242,7 @@ __all__ = [
     "ImageFiles",
     "JitChoice",
     "LabelOutOfRange",
+    "NotedWrites",
     "Pipeline",
     "Replicas",
     "Rollback",
@@ -229,6 +253,8 @@ __all__ = [
     "UnreadableFile",
     "UnreadableRecord",
     "all_finite",
+    "all_gather",
+    "all_reduce",
     "as_written",
     "backend_value",
     "byte_count",
@@ -274,9 +300,12 @@ __all__ = [
     "is_tensor",
     "is_tracing",
     "join_along",
+    "join_processes",
     "known_value",
+    "leave_processes",
     "map_values",
     "mask_of",
+    "merge_of",
     "name_scope",
     "naming_layers",
     "nhwc_of",
@@ -288,11 +317,14 @@ __all__ = [
     "pipeline_from_batches",
     "pipeline_from_rows",
     "pool",
+    "process_index",
+    "process_jit",
     "processors",
     "public_tensor",
     "product",
     "read_storage",
     "reduce_axes",
+    "reduce_scatter",
     "register_tensor",
     "require",
     "scan",
@@ -303,6 +335,7 @@ __all__ = [
     "special",
     "storage_in",
     "store",
+    "telling_lost_process",
     "telling_place",
     "tensor_decided",
     "tf32_products",

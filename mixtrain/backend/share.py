@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Sequence
-from typing import Any, Final, Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal, NamedTuple
 
 import keras
 
@@ -34,6 +34,22 @@ class Share:
         return mean if self.weight is None else mean * self.weight
 
 
+class Written(NamedTuple):
+    """What a replica wrote to a variable.
+
+    Attributes:
+        merge: How what replicas wrote becomes one value.
+        before: What the variable held before.
+        value: What it holds now.
+        write: Lets it hold another value.
+    """
+
+    merge: Merge
+    before: Any
+    value: Any
+    write: Callable[[Any], Any]
+
+
 def is_one_number(value: Any) -> bool:
     """Whether a tensor is known to be a scalar."""
     rank = getattr(value.shape, "rank", -1)  # TensorFlow may not know it, and then has no length either.
@@ -57,6 +73,20 @@ def rows_of_all(columns: Sequence[Any]) -> Any:
 def has_rows(value: Any, rows: Any) -> bool:
     """Whether a tensor has one entry a row on its first axis."""
     return not is_one_number(value) and value.shape[0] == rows
+
+
+def lost_process(where: str, ranks: Sequence[int]) -> str:
+    """Return the sentence that ends a process when another one has ended.
+
+    Args:
+        where: What it was doing.
+        ranks: The processes that have ended, as far as they are known.
+    """
+    who = f"the process of rank {', '.join(map(str, ranks))}" if ranks else "one of them"
+    return (
+        f"{where}: all processes must live until the end; {who} has ended, and this one ends with it. Write resume=... "
+        "in train and start all of them again: the run goes on from the last checkpoint."
+    )
 
 
 def merge_of(variable: keras.Variable) -> Merge:

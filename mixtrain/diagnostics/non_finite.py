@@ -106,7 +106,8 @@ def _described(
     call = calls[number]
     if column is not None:
         facts = next(one for one in call.inputs if not one.finite)
-        known = max(facts_of(part).largest for part in keras.tree.flatten(batch[column]) if is_float_tensor(part))
+        parts = [facts_of(part) for part in keras.tree.flatten(batch[column]) if is_float_tensor(part)]
+        known = max(part.largest or 0.0 for part in parts)
         return Finding(
             "input", column=column, count=facts.bad, size=facts.size, dtype=facts.dtype, largest=known,
             forward_finite=False,
@@ -162,7 +163,7 @@ def _gradient_finding(
     facts = _gradient_at(found, place)
     path = found.calls[where].path if kind == "gradient" else where
     formats = [one.dtype for call in found.calls if call.path == path for one in call.outputs]
-    largest = None if helped is None else _gradient_at(helped, place).largest * (loss_scale / scale)
+    largest = None if helped is None else (_gradient_at(helped, place).largest or 0.0) * (loss_scale / scale)
     # A parameter is read in half: its float32 gradient is a cast of one that was taken there.
     narrow = [name for name in formats if largest is not None and largest > float_format(name).max]
     return Finding(

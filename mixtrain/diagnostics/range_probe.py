@@ -9,7 +9,7 @@ import keras
 
 from mixtrain import backend
 from mixtrain.diagnostics.layer_calls import Backward
-from mixtrain.diagnostics.ranges import Kind, class_counts
+from mixtrain.diagnostics.ranges import Kind, class_counts, largest_magnitude
 
 # Twenty operations on each value, which the plain graph would do in twenty passes over them.
 _COUNTING: Final = backend.JitChoice(True, "counting values is one pass over them")
@@ -48,7 +48,7 @@ def measured_ranges(
 
 def _counted(most: int | None) -> Callable[..., tuple[Any, Any]]:
     def count(*tensors: Any) -> tuple[Any, Any]:
-        largest = keras.ops.stack([keras.ops.max(keras.ops.abs(value)) for value in tensors])
+        largest = keras.ops.stack([largest_magnitude(value) for value in tensors])
         return class_counts(tensors, most), largest
 
     return count

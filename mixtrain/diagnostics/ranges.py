@@ -89,6 +89,13 @@ def _shifted(shift: int) -> np.ndarray:
     return np.clip(np.arange(1, _EXPONENTS - 1) - shift, 1, _EXPONENTS - 2)
 
 
+def largest_magnitude(tensor: Any) -> Any:
+    """Return the largest magnitude in a tensor, a float32 scalar; not finite where a value is not."""
+    value = keras.ops.cast(tensor, "float32")
+    # XLA drops NaN from a maximum on a CPU (xla_cpu_enable_fast_min_max).
+    return keras.ops.max(keras.ops.where(keras.ops.isfinite(value), keras.ops.abs(value), np.float32(np.inf)))
+
+
 def class_counts(tensors: Sequence[Any], most: int | None = None) -> Any:
     """Count the values of float tensors by class of magnitude, for `TensorRanges`.
 
@@ -153,7 +160,7 @@ class TensorRanges:
             (4, -0.61)
         """
         tensor = backend.to_tensor(value)
-        largest = float(backend.to_numpy(keras.ops.max(keras.ops.abs(keras.ops.cast(tensor, "float32")))))
+        largest = float(backend.to_numpy(largest_magnitude(tensor)))
         return cls.counted(kind, path, backend.to_numpy(class_counts([tensor])[0]), largest, loss_scale)
 
     @classmethod

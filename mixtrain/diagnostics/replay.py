@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import numpy as np
@@ -13,6 +13,9 @@ import numpy as np
 from mixtrain import backend
 from mixtrain.diagnostics.layer_calls import Backward, LayerCall, is_float_tensor, watched
 from mixtrain.dtype import as_dtype
+
+# When the largest magnitude of tensors is looked for.
+_Looked = Literal["never", "where all are finite", "always"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,14 +25,14 @@ class TensorFacts:
     Attributes:
         bad: How many values are not finite.
         size: How many it has.
-        largest: The largest magnitude; not finite where a value is not.
         dtype: Its floating-point format.
+        largest: The largest magnitude; not finite where a value is not; None where it was not looked for.
     """
 
     bad: int
     size: int
-    largest: float
     dtype: str
+    largest: float | None
 
     @property
     def finite(self) -> bool:
@@ -48,7 +51,7 @@ class CallFacts:
 
 @dataclasses.dataclass(frozen=True)
 class PassFacts:
-    """What a pass over a batch came to.
+    """What a pass over a batch came to; magnitudes are those of gradients, where all of them are finite.
 
     Attributes:
         calls: The calls of layers, in the order in which they end.
@@ -91,19 +94,19 @@ class Replay:
         self._network = network
         self._loss_of = loss_of
         self._float32 = float32
-        self._both = _Measured(self._passes, compiled)
-        self._wide = _Measured(self._forward, compiled)
+        self._both = _Measured(self._passes, ("never", "where all are finite", "where all are finite"), compiled)
+        self._wide = _Measured(self._forward, ("always",), compiled)
 
     def run(self, batch: Sequence[Any], loss_scale: float, another_scale: float) -> tuple[PassFacts, PassFacts]:
         """Run a batch forward and backward at two loss scales; both share the pass forward."""
         scales = [backend.to_tensor(np.float32(scale)) for scale in (loss_scale, another_scale)]
-        calls, loss, one, another = self._both(*scales, *batch)
+        (calls, loss), one, another = self._both(*scales, *batch)
         calls = [CallFacts(*call) for call in calls]
         return PassFacts(calls, loss, *one), PassFacts(calls, loss, *another)
 
     def in_float32(self, batch: Sequence[Any]) -> list[CallFacts] | None:
-        """Run a batch forward in float32; None where the network cannot be put there."""
-        return None if self._float32 is None else [CallFacts(*call) for call in self._wide(*batch)]
+        """Run a batch forward in float32, and tell magnitudes; None where the network cannot be put there."""
+        return None if self._float32 is None else [CallFacts(*call) for call in self._wide(*batch)[0]]
 
     def tensors(self, batch: Sequence[Any]) -> list[LayerCall]:
         """Run a batch forward, and return the tensors themselves."""
@@ -112,11 +115,11 @@ class Replay:
     def _passes(self, loss_scale: Any, another_scale: Any, *batch: Any) -> Any:
         passes = Backward(self._network, lambda: self._loss_of(*batch)).at_each([loss_scale, another_scale])
         gradients = [(one.of_outputs, one.of_parameters) for one in passes]
-        return _listed(passes[0].calls), passes[0].loss, *gradients
+        return (_listed(passes[0].calls), passes[0].loss), *gradients
 
     def _forward(self, *batch: Any) -> Any:
         with self._float32():  # type: ignore[misc]
-            return _listed(self.tensors(batch))
+            return (_listed(self.tensors(batch)),)
 
 
 def _listed(calls: Sequence[LayerCall]) -> list[Any]:
@@ -132,24 +135,35 @@ class _Place:
 
 
 class _Measured:
-    """A function whose tensors come back as facts; compiled, it returns their numbers alone."""
+    """A function whose tensors come back as facts; compiled, it returns their numbers alone.
+
+    Args:
+        function: Takes tensors; returns parts, of tensors in lists and dicts.
+        magnitudes: For each part, when the largest magnitude of its tensors is looked for.
+        compiled: As of `Replay`.
+    """
 
     def __init__(
-        self, function: Callable[..., Any], compiled: Callable[[Callable[..., Any]], Callable[..., Any]] | None
+        self,
+        function: Callable[..., Sequence[Any]],
+        magnitudes: Sequence[_Looked],
+        compiled: Callable[[Callable[..., Any]], Callable[..., Any]] | None,
     ) -> None:
         self._function = function
-        self._form: Any = None
+        self._magnitudes = magnitudes
+        self._form: list[Any] = []
         self._compiled = None if compiled is None else compiled(self._numbers)
 
     def __call__(self, *inputs: Any) -> Any:
         """Return what the function returns, `TensorFacts` in place of tensors."""
         if self._compiled is None:
             return _replaced(self._function(*inputs), facts_of)
-        bad, size, largest = map(backend.to_numpy, backend.call_with_branches(self._compiled, *inputs))
+        numbers = map(backend.to_numpy, backend.call_with_branches(self._compiled, *inputs))
+        bad, size, largest = (one.tolist() for one in numbers)
 
         def facts(place: _Place) -> TensorFacts:
             at = place.number
-            return TensorFacts(int(bad[at]), int(size[at]), float(largest[at]), place.dtype)
+            return TensorFacts(bad[at], size[at], place.dtype, None if largest[at] < 0 else largest[at])
 
         return _replaced(self._form, facts)
 
@@ -165,18 +179,41 @@ class _Measured:
                 tensors.append(value)
             return places[id(value)]
 
-        self._form = _replaced(self._function(*inputs), noted)
-        tensors = [backend.densified(value) for value in tensors]
-        bad = [_not_finite(value) for value in tensors]
-        size = [keras.ops.cast(keras.ops.size(value), "int32") for value in tensors]
-        largest = [keras.ops.cast(keras.ops.max(keras.ops.abs(value), initial=0), "float32") for value in tensors]
-        return keras.ops.stack(bad), keras.ops.stack(size), keras.ops.stack(largest)
+        self._form, bad, size, largest = [], [], [], []
+        for part, looked in zip(self._function(*inputs), self._magnitudes, strict=True):
+            known = len(tensors)
+            self._form.append(_replaced(part, noted))
+            values = [backend.densified(value) for value in tensors[known:]]
+            counts = [_not_finite(value) for value in values]
+            bad += counts
+            size += [keras.ops.cast(keras.ops.size(value), "int32") for value in values]
+            if values:
+                largest.append(_magnitudes(values, counts, looked))
+        return keras.ops.stack(bad), keras.ops.stack(size), keras.ops.concatenate(largest)
+
+
+def _magnitudes(values: Sequence[Any], not_finite: Sequence[Any], looked: _Looked) -> Any:
+    """Return the largest magnitude of each tensor; -1 where it was not looked for, which takes as long as counting."""
+
+    def found() -> Any:
+        # XLA may drop NaN from a maximum on a CPU (xla_cpu_enable_fast_min_max), so the counts decide.
+        tops = [keras.ops.cast(keras.ops.max(keras.ops.abs(value), initial=0), "float32") for value in values]
+        return keras.ops.where(counts > 0, np.float32(np.inf), keras.ops.stack(tops))
+
+    def none() -> Any:
+        return keras.ops.full((len(values),), -1, "float32")
+
+    if looked == "never":
+        return none()
+    counts = keras.ops.stack(not_finite)
+    return found() if looked == "always" else keras.ops.cond(keras.ops.any(counts > 0), none, found)
 
 
 def _not_finite(value: Any) -> Any:
     # Rows are added up in float32, which XLA does faster; a whole tensor may have more than float32 counts.
-    found = keras.ops.cast(~keras.ops.isfinite(value), "float32")
-    return keras.ops.sum(keras.ops.cast(keras.ops.sum(found, axis=-1) if found.ndim else found, "int32"))
+    finite = keras.ops.cast(keras.ops.isfinite(value), "float32")
+    rows = keras.ops.sum(finite, axis=-1) if finite.ndim else finite
+    return keras.ops.size(value) - keras.ops.sum(keras.ops.cast(rows, "int32"))
 
 
 def _replaced(value: Any, replace: Callable[[Any], Any]) -> Any:
@@ -196,4 +233,4 @@ def facts_of(value: Any) -> TensorFacts:
         value = keras.ops.cast(value, "float32")
     array = backend.to_numpy(value) if backend.is_tensor(value) else np.asarray(value)
     bad = int((~np.isfinite(array)).sum()) if array.dtype.kind == "f" else 0
-    return TensorFacts(bad, array.size, float(np.abs(array).max(initial=0)), name)
+    return TensorFacts(bad, array.size, name, float(np.abs(array).max(initial=0)))

@@ -1,17 +1,20 @@
-"""Operations between devices, for one device: a sum, a mean or a broadcast over a group of one is the input itself."""
+"""Operations between the processes that train together; of a process that is alone, the input itself."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
-from mixtrain import checks
+import keras
+
+from mixtrain import backend, checks, process_group
+from mixtrain.distribution.processes import broadcast
 from mixtrain.ops.primitive import Primitive
 
-WORLD: Final = "hccl_world_group"
+WORLD: Final = process_group.WORLD_NAMES[0]
 
 
 class ReduceOp:
-    """Names of what `AllReduce` and its kin do with the devices' tensors.
+    """Names of what `AllReduce` and its kin do with the processes' tensors.
 
     Example:
         >>> ReduceOp.SUM
@@ -30,20 +33,18 @@ _REDUCTIONS: Final = (ReduceOp.SUM, ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PROD)
 
 
 class _Collective(Primitive):
-    """An operation between the devices of a group; this process is a group of one."""
+    """An operation between the processes of a group."""
 
     def __init__(self, group: str = WORLD) -> None:
         super().__init__()
         self.group = checks.instance(self.name, "group", group, str, f'group="{WORLD}"')
-        self.rank_size = 1
-
-    def __call__(self, input_x: Any) -> Any:
-        """Return `input_x`."""
-        return input_x
+        self.rank_size = process_group.current().size
+        if self.rank_size > 1:
+            checks.one_of(self.name, "group", group, process_group.WORLD_NAMES)
 
 
 class _Reducing(_Collective):
-    """A collective that combines the devices' tensors."""
+    """A collective that combines the processes' tensors."""
 
     def __init__(self, op: str = ReduceOp.SUM, group: str = WORLD) -> None:
         super().__init__(group)
@@ -51,36 +52,62 @@ class _Reducing(_Collective):
 
 
 class AllReduce(_Reducing):
-    """Combine the tensors of all devices, by `op`, over `group`; on one device, return the tensor.
+    """Combine the tensors of all processes, by `op`, over `group`; of one process, return the tensor.
 
     Example: ``ops.AllReduce(ops.ReduceOp.SUM)(x)``. Source: MindSpore, `mindspore.ops.AllReduce`.
     """
 
+    def __call__(self, input_x: Any) -> Any:
+        """Return the tensors of all processes combined."""
+        if self.rank_size == 1:
+            return input_x
+        return backend.all_reduce([backend.to_tensor(input_x)], self.op)[0]
+
 
 class ReduceScatter(_Reducing):
-    """As `AllReduce`, each device keeping its part; `op` and `group` as there.
+    """As `AllReduce`, each process keeping its part along axis 0; `op` and `group` as there.
+
+    Raises:
+        ValueError: In a call, the tensor's first axis does not divide by the number of processes.
 
     Example: ``ops.ReduceScatter()(x)``. Source: MindSpore, `mindspore.ops.ReduceScatter`.
     """
 
+    def __call__(self, input_x: Any) -> Any:
+        """Return this process's part of the tensors of all processes combined."""
+        if self.rank_size == 1:
+            return input_x
+        value = backend.to_tensor(input_x)
+        first = value.shape[0] if len(value.shape) else 1
+        if first is not None and first % self.rank_size:
+            raise checks.fail_value(
+                self.name, f"the first axis must divide by {self.rank_size} processes", tuple(value.shape),
+                f"a tensor of {self.rank_size * (first // self.rank_size + 1)} rows",
+            )
+        return backend.reduce_scatter(value, self.op)
+
 
 class AllGather(_Collective):
-    """Join the tensors of all devices of `group` along axis 0; on one device, return the tensor.
+    """Join the tensors of all processes of `group` along axis 0; of one process, return the tensor.
 
     Example: ``ops.AllGather()(x)``. Source: MindSpore, `mindspore.ops.AllGather`.
     """
 
+    def __call__(self, input_x: Any) -> Any:
+        """Return the tensors of all processes, joined in the order of their ranks."""
+        return input_x if self.rank_size == 1 else backend.all_gather(backend.to_tensor(input_x))
+
 
 class Broadcast(_Collective):
-    """Give the tensors of one device to all others; on one device, return them.
+    """Give the tensors of one process to all others; of one process, return them.
 
     Args:
-        root_rank: The device whose tensors they are; only 0 exists.
+        root_rank: The process whose tensors they are.
         group: Name of the group.
 
     Raises:
         TypeError: `root_rank` is not an int.
-        ValueError: There is no such device.
+        ValueError: There is no such process.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -93,5 +120,15 @@ class Broadcast(_Collective):
     def __init__(self, root_rank: int, group: str = WORLD) -> None:
         super().__init__(group)
         self.root_rank = checks.integer(self.name, "root_rank", root_rank, at_least=0)
-        if root_rank > 0:
-            raise checks.fail_value(self.name, "root_rank must be 0, as there is one device", root_rank, "root_rank=0")
+        if root_rank >= self.rank_size:
+            raise checks.fail_value(
+                self.name, f"root_rank must be under the number of processes, {self.rank_size}", root_rank,
+                "root_rank=0",
+            )
+
+    def __call__(self, input_x: Any) -> Any:
+        """Return the tensors, of which there is a tuple, of the process `root_rank`."""
+        if self.rank_size == 1:
+            return input_x
+        found = broadcast([backend.to_tensor(value) for value in keras.tree.flatten(input_x)], self.root_rank)
+        return keras.tree.pack_sequence_as(input_x, found)

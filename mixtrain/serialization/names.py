@@ -108,6 +108,11 @@ def _of_train_cell(cell: TrainOneStepCell, known: dict[int, str]) -> Named:
             path = next((path for path in longest_first if variable.name.startswith(f"{path}_")), None)
             slot = variable.name if path is None else f"{variable.name.removeprefix(path)[1:]}.{trained[path]}"
             yield slot, variable
+    if cell.window is not None:
+        counts, rows, *sums = cell.window.variables()
+        yield from (("accumulated.counts", counts), ("accumulated.rows", rows))
+        for weight, total in zip(cell.weights, sums, strict=True):
+            yield f"accumulated.{known.get(id(weight), weight.name)}", total
     if isinstance(cell, TrainOneStepWithLossScaleCell):
         yield "scale_sense", cell.scale_sense
         update = cell._user_update

@@ -1,27 +1,32 @@
-"""`DistributedGradReducer`: the sum or mean of gradients over devices, which of one device is what it has."""
+"""`DistributedGradReducer`: the sum or mean of gradients over the processes that train together."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from mixtrain import checks
+import keras
+
+from mixtrain import auto_parallel, backend, checks, process_group
+from mixtrain.boundary import library
 from mixtrain.cell.cell import Cell
 from mixtrain.communication import GlobalComm
+from mixtrain.dtype import float32
 
 
 class DistributedGradReducer(Cell):
-    """Reduce gradients over the devices that train together; one device keeps its own.
+    """Reduce gradients over the processes that train together, in float32; one process keeps its own.
 
     Args:
         parameters: What is trained.
-        mean: Whether to take the mean over devices; otherwise the sum.
-        degree: How many devices there are, 1.
-        fusion_type: How MindSpore fuses the reductions; without effect.
-        group: Name of the group of devices.
+        mean: Whether to take the mean over processes, otherwise the sum; None for `gradients_mean` of
+            `set_auto_parallel_context`.
+        degree: What the mean divides by; None for the number of processes, and no other is possible.
+        fusion_type: How MindSpore fuses the reductions; without effect, the backend fuses them.
+        group: Name of the group of processes.
 
     Raises:
-        ValueError: `degree` is not 1.
+        ValueError: `degree` is another number.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -42,11 +47,28 @@ class DistributedGradReducer(Cell):
         group: str = GlobalComm.WORLD_COMM_GROUP,
     ) -> None:
         super().__init__(auto_prefix=False)
-        if degree is not None and checks.integer(self.cls_name, "degree", degree, at_least=1) != 1:
-            raise checks.fail_value(self.cls_name, "degree must be 1: training runs on one device", degree, "degree=1")
-        self.mean = mean
-        self.degree = 1
+        size = process_group.current().size
+        if degree is not None and checks.integer(self.cls_name, "degree", degree, at_least=1) != size:
+            raise checks.fail_value(
+                self.cls_name, f"degree must be {size}, the number of processes", degree, f"degree={size}"
+            )
+        self.mean = bool(auto_parallel.get_auto_parallel_context("gradients_mean")) if mean is None else mean
+        self.degree = size
 
+    @library
     def construct(self, grads: Any) -> Any:
-        """Return the gradients of all devices: `grads`."""
-        return grads
+        """Return the gradients of all processes, each in its dtype; a gradient may be None."""
+        if self.degree == 1:
+            return grads
+        flat = keras.tree.flatten(grads)
+        given = [one for one in flat if one is not None]
+        single = [backend.map_values(lambda value: keras.ops.cast(value, float32), one) for one in given]
+        summed = iter(backend.all_reduce(single))
+
+        def reduced(gradient: Any) -> Any:
+            if gradient is None:
+                return None
+            share = 1 / self.degree if self.mean else 1.0
+            return backend.map_values(lambda value: keras.ops.cast(value * share, gradient.dtype), next(summed))
+
+        return keras.tree.pack_sequence_as(grads, [reduced(gradient) for gradient in flat])

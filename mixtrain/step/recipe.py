@@ -9,8 +9,9 @@ from typing import Any, Protocol
 import keras
 
 from mixtrain import backend
-from mixtrain.dtype import float32
+from mixtrain.dtype import DType, float32
 from mixtrain.loss_scale.scaling import scaled, unscaled
+from mixtrain.step.gradient_window import GradientWindow
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +76,10 @@ def run_step(
     auxiliary: bool = False,
     observer: AppliedBatches | None = None,
     replicas: backend.Replicas | None = None,
+    reduce_dtype: DType = float32,
     gradients_mean: bool = True,
+    window: GradientWindow | None = None,
+    rows: Callable[[], Any] = lambda: 1,
 ) -> StepResult:
     """Train on one batch.
 
@@ -89,7 +93,10 @@ def run_step(
         auxiliary: Whether `loss_of` returns ``(loss, auxiliary)``.
         observer: Takes in the auxiliary values of batches that are applied.
         replicas: The devices that share the rows of the batch; None for one device.
+        reduce_dtype: The format that their gradients are added up in.
         gradients_mean: Whether a loss of one number is a mean over rows, which replicas need to know; otherwise a sum.
+        window: Gathers the gradients of several batches before they are applied; None for an update each batch.
+        rows: Returns how many rows the batch has, for the window.
 
     Returns:
         The step's result.
@@ -100,8 +107,14 @@ def run_step(
     scale = None if scaling is None else backend.to_tensor(scaling.loss_scale())
     rollback = None if scaling is None else scaling.rollback
 
+    def divided(gradients: list[Any]) -> list[Any]:
+        gradients = [in_format(gradient, float32) for gradient in gradients]
+        if scaling is None or not scaling.divides:
+            return gradients
+        return [unscaled(gradient, scale) for gradient in gradients]
+
     def of_replica(share: backend.Share, *columns: Any) -> tuple[list[Any], tuple[Any, Any]]:
-        """Return the unscaled loss and gradients of some rows, as terms of the sums over replicas, and what is beside.
+        """Return the loss and gradients of some rows, as terms of the sums over replicas, and what is beside.
 
         A mean is weighted before it is scaled: half gradients are then as large as those of the whole batch are.
         """
@@ -120,9 +133,9 @@ def run_step(
                 "train step: the loss must depend on parameters that the optimizer holds; got one that depends on "
                 "none. Write the optimizer with the trainable parameters of the network that is trained."
             )
-        gradients = [to_float32(gradient) for gradient in gradients]
-        if scaling is not None and scaling.divides:
-            gradients = [unscaled(gradient, scale) for gradient in gradients]
+        # Half formats have the range of what is scaled: there, gradients are unscaled once they are added up.
+        half = reduce_dtype != float32
+        gradients = [in_format(one, reduce_dtype) for one in gradients] if half else divided(gradients)
         # A loss of many numbers has one for each row: they are joined.
         one = backend.is_one_number(loss)
         return [loss if one else None, *gradients], (None if one else loss, more)
@@ -135,10 +148,17 @@ def run_step(
 
     ((loss, *gradients), (losses, more)), undo = (reduced(), None) if rollback is None else rollback.run(reduced)
     loss = losses if loss is None else loss
+    gradients = gradients if reduce_dtype == float32 else divided(gradients)
     observed = () if observer is None else observer.variables(more)
 
+    # All replicas together have as many rows, so that they add up alike.
+    counted = rows() if window is not None and gradients_mean and backend.is_one_number(loss) else None
+
     def applied() -> None:
-        apply(gradients)
+        if window is None:
+            apply(gradients)
+        else:
+            window.add(gradients, counted, apply)
         if observer is not None:
             observer.take_in(more)
 
@@ -160,16 +180,19 @@ def run_step(
 
         def overflowed() -> None:
             undo()
+            if window is not None:
+                window.reject()
             scaling.advance(False)
 
-        backend.cond(finite, good, overflowed, writes=[*weights, *written, *observed])
+        gathered = () if window is None else window.variables()
+        backend.cond(finite, good, overflowed, writes=[*weights, *written, *observed, *gathered])
     if not scaling.divides:
         gradients, norm = [unscaled(gradient, scale) for gradient in gradients], norm / scale
     return StepResult(loss, keras.ops.logical_not(finite), scale, gradients, norm, more)
 
 
-def to_float32(gradient: Any) -> Any:
-    """Return a gradient in float32; None stays None."""
-    if gradient is None or gradient.dtype == float32:
+def in_format(gradient: Any, dtype: DType) -> Any:
+    """Return a gradient in a format; None stays None."""
+    if gradient is None or gradient.dtype == dtype:
         return gradient
-    return backend.map_values(lambda values: keras.ops.cast(values, float32), gradient)
+    return backend.map_values(lambda values: keras.ops.cast(values, dtype), gradient)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar, Literal
 
@@ -12,7 +14,9 @@ from mixtrain.boundary import is_any_tensor, library
 from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import Parameter
 from mixtrain.common.referenced_layers import referenced_variables
-from mixtrain.distribution.data_parallel import in_force
+from mixtrain.distribution.data_parallel import DataParallel, in_force
+from mixtrain.distribution.processes import ProcessParallel, all_rows, batch_rows, share_values
+from mixtrain.dtype import float32
 from mixtrain.loss_scale.step_scale import StepScale
 from mixtrain.network.walk import tree_of
 from mixtrain.ops.gradient import GradOperation
@@ -20,9 +24,12 @@ from mixtrain.optim.adapter import drive
 from mixtrain.precision.formats import choose_step_jit
 from mixtrain.seed import stream_states
 from mixtrain.step.compiled_call import CompiledCall
+from mixtrain.step.grad_reducer import DistributedGradReducer
+from mixtrain.step.gradient_window import GradientWindow
 from mixtrain.step.loss_cell import WithLossCell, sums_rows
 from mixtrain.step.recipe import AppliedBatches, Scaling, StepResult, run_step
 
+_log = logging.getLogger("mixtrain")
 # What a step can tell beside scalars, where somebody asks for it.
 Need = Literal["gradients", "predictions"]
 
@@ -43,7 +50,7 @@ class TrainOneStepCell(Cell):
     Raises:
         TypeError: `optimizer` is no optimizer.
         ValueError: `sens` is 0, there is no parameter to train, or it is made for several devices with a `construct` of
-            its own or with layers that are synchronized over them.
+            its own, or for several processes with Keras layers that are synchronized.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -78,18 +85,24 @@ class TrainOneStepCell(Cell):
             )
         driver.build(self.weights)
         self.grad = GradOperation(get_by_list=True, sens_param=True)
-        self.grad_reducer = lambda gradients: gradients
-        self.reducer_flag = False
         self.sense_flag = sens is not None
         object.__setattr__(self, "_compiled", {})
         object.__setattr__(self, "_reports", None)
         object.__setattr__(self, "_observer", None)
         object.__setattr__(self, "_needs", frozenset())
+        object.__setattr__(self, "window", None)
+        object.__setattr__(self, "_ending", None)
         parallel = in_force()
-        if parallel is not None:
-            self._check_spreads(len(parallel.devices))
+        whole = parallel is not None and self._takes_joint_batch(parallel)
         object.__setattr__(self, "_parallel", parallel)
-        object.__setattr__(self, "_replicas", None if parallel is None else parallel.replicas(self._likely_written))
+        replicas = None if parallel is None else parallel.replicas(self._likely_written, whole)
+        object.__setattr__(self, "_replicas", replicas)
+        # For a construct of the user's own; the recipe reduces what its replicas return.
+        self.reducer_flag = isinstance(parallel, ProcessParallel)
+        self.grad_reducer: Callable[[Any], Any] = lambda gradients: gradients
+        if isinstance(parallel, ProcessParallel):
+            self.grad_reducer = DistributedGradReducer(self.weights, parallel.gradients_mean)
+            share_values([*self.weights, *self.network_state(), *driver.state_variables()])
 
     # ---- calling ----------------------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -151,27 +164,55 @@ class TrainOneStepCell(Cell):
             auxiliary=seen,
             observer=self._observer if observed else None,
             replicas=self._replicas,
-            gradients_mean=self._parallel is None or self._parallel.gradients_mean and not sums_rows(self.network),
+            reduce_dtype=float32 if self._replicas is None else self._parallel.reduce_dtype,
+            gradients_mean=(self._parallel is None and self.window is None) or (
+                (self._parallel is None or self._parallel.gradients_mean) and not sums_rows(self.network)
+            ),
+            window=self.window,
+            rows=lambda: (all_rows if isinstance(self._parallel, ProcessParallel) else batch_rows)(inputs),
         )
 
-    def _check_spreads(self, devices: int) -> None:
-        """Refuse what would not mean on several devices what its writer means.
+    def accumulate(self, steps: int) -> None:
+        """Let the optimizer be given the mean gradient of so many batches, not that of each."""
+        object.__setattr__(self, "window", GradientWindow(steps, self.weights) if steps > 1 else None)
+
+    def end_window(self) -> None:
+        """Apply the gradients of the batches that do not fill a window, as at the end of an epoch."""
+        if self.window is None:
+            return
+        if self._ending is None:
+
+            def ending() -> Any:
+                self.window.end(lambda gradients: self.driver.apply(gradients, self.weights))
+                return backend.snapshot(self.window.counts)
+
+            choice = functools.partial(self.jit_choice, self.network)
+            object.__setattr__(self, "_ending", CompiledCall(ending, self.network, choice))
+        self._ending.run()
+
+    def _takes_joint_batch(self, parallel: DataParallel | ProcessParallel) -> bool:
+        """Return whether layers have statistics of the joint batch; refuse what would not mean what its writer means.
 
         Raises:
-            ValueError: A step of the user's own, which reduces nothing, or a layer with statistics of the joint batch.
+            ValueError: A step of the user's own, which reduces nothing; a synchronized Keras layer, in processes.
         """
-        where, count = type(self).__name__, f"{devices} devices"
-        if not self._steps_as_written_here():
+        where, count = type(self).__name__, f"{parallel.count} devices"
+        if isinstance(parallel, DataParallel) and not self._steps_as_written_here():
             raise checks.fail_value(
                 where, "a step on several devices must be the library's own, not a construct of its own", count,
                 "Model(network, loss_fn, optimizer), or it outside data_parallel",
             )
         layers = [node for node in tree_of(self.network).walk() if getattr(node.layer, "synchronized", False)]
-        if layers and devices > 1:
+        if isinstance(parallel, ProcessParallel):
+            layers = [node for node in layers if isinstance(node.layer, keras.Layer)]  # SyncBatchNorm is at home here.
+        if layers and isinstance(parallel, ProcessParallel):
             raise checks.fail_value(
-                where, f"layers must normalize by their replica's statistics, and {layers[0].path} is synchronized",
-                count, "BatchNorm, or BatchNormalization(synchronized=False)",
+                where, f"Keras layers must normalize by their own statistics, and {layers[0].path} is synchronized",
+                count.replace("devices", "processes"), "nn.SyncBatchNorm, or BatchNormalization(synchronized=False)",
             )
+        if layers and parallel.count > 1:
+            _log.info("replicas: %s takes statistics of the joint batch: one device computes it", layers[0].path)
+        return bool(layers)
 
     @property
     def spread(self) -> bool:
@@ -355,8 +396,11 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
     @library
     def get_overflow_status(self, status: Any, compute_output: Any) -> Any:
-        """Return a bool scalar: whether some gradient of `compute_output` is not finite."""
-        return keras.ops.logical_not(backend.all_finite(keras.tree.flatten(compute_output)))
+        """Return a bool scalar: whether some gradient of `compute_output` is not finite, in one of the processes."""
+        finite = backend.all_finite(keras.tree.flatten(compute_output))
+        if isinstance(self._parallel, ProcessParallel):
+            finite = backend.all_reduce([keras.ops.cast(finite, "int32")], "min")[0] > 0
+        return keras.ops.logical_not(finite)
 
     @library
     def process_loss_scale(self, overflow: Any) -> Any:

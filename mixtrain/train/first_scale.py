@@ -8,6 +8,7 @@ import numpy as np
 
 from mixtrain import backend
 from mixtrain.loss_scale.rule import Count, LossScaleState
+from mixtrain.step.gradient_window import GradientWindow
 from mixtrain.train.stepper import Batch, CallResult, Stepper
 
 # The scale that the first batch allows is divided by this, so that batches with somewhat larger gradients, as come
@@ -26,14 +27,17 @@ class FirstScale:
     Args:
         stepper: Runs steps.
         state: The live loss scale.
+        window: Where the steps gather gradients, if they do.
 
     Attributes:
         found: Whether the search is over.
     """
 
-    def __init__(self, stepper: Stepper, state: LossScaleState) -> None:
+    def __init__(self, stepper: Stepper, state: LossScaleState, window: GradientWindow | None = None) -> None:
         self._stepper = stepper
         self._state = state
+        # What a step that overflows moves besides, and an attempt must not.
+        self._moved = [state.counts, *(() if window is None else (window.counts,))]
         self.found = False
 
     def step(self, batch: Batch) -> CallResult:
@@ -44,9 +48,9 @@ class FirstScale:
             smallest scale overflows too, that of the first attempt, as if there had been no other.
         """
         state = self._state
-        counts = backend.to_numpy(state.counts)
+        before = [(variable, backend.to_numpy(variable).copy()) for variable in self._moved]
         first = result = self._stepper.step(batch)
-        after = [(variable, backend.to_numpy(variable)) for variable in state.variables()]
+        after = [(variable, backend.to_numpy(variable)) for variable in (*state.variables(), *self._moved)]
         while result.records.overflow[0]:
             hopeless = not np.isfinite(result.records.loss[0])
             if hopeless or float(result.records.loss_scale[0]) <= state.rule.minimum:
@@ -54,7 +58,8 @@ class FirstScale:
                     variable.assign(value)
                 self.found = not hopeless
                 return first
-            state.counts.assign(counts)
+            for variable, value in before:
+                variable.assign(value)
             result = self._stepper.step(batch)
         self.found = True
         if result is not first:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mixtrain import backend, checks, context
+from mixtrain.distribution.processes import check_alike
 from mixtrain.loss_scale.guard import OverflowGuard
 from mixtrain.loss_scale.manager import DynamicLossScaleManager
 from mixtrain.serialization.latest import load_latest_checkpoint
@@ -106,6 +107,11 @@ class TrainingLoop:
         shown = with_progress(listed, verbose, training.epoch, feed.size)
         self._callbacks = CallbackList(shown, self._arguments)
         self._stepper = compiled.stepper_for(self._callbacks.needs)
+        self._in_processes = networks.in_processes
+        if self._in_processes:
+            # How many steps a call runs must not depend on how long they take here.
+            self._stepper.pace.run_alone()
+            check_alike(training.where, self._calls_alike())
 
     def run(self) -> EpochHistory:
         """Train for the epochs of the run.
@@ -124,6 +130,8 @@ class TrainingLoop:
             self._resume(self._training.where, self._training.resume)
         self._mode.set(True)
         with contextlib.ExitStack() as stack:
+            if self._in_processes:
+                stack.enter_context(backend.telling_lost_process(self._training.where))
             stack.callback(self._close)
             callbacks = stack.enter_context(self._callbacks)
             callbacks.on_train_begin(self._context)
@@ -146,6 +154,20 @@ class TrainingLoop:
                 self._train_network.driver.finish(self._train_network.weights)
             callbacks.on_train_end(self._context)
         return history
+
+    def _calls_alike(self) -> dict[str, int]:
+        """Return what the number of steps in each compiled call depends on."""
+        training = self._training
+        return {
+            "the number of steps in an epoch": self._arguments.batch_num,
+            "epoch": training.epoch,
+            "initial_epoch": training.initial_epoch,
+            "dataset_sink_mode": int(training.sink),
+            "sink_size": training.sink_size,
+            "(1 or 0) whether a callback needs each step": int(training.sink and self._callbacks.one_step_calls),
+            "(1 or 0) whether a callback hears of overflows": int(self._ends_at_overflow),
+            "the steps until a callback samples": int(min(self._callbacks.steps_to_sample(1), 2**30)) * training.sink,
+        }
 
     def _close(self) -> None:
         self._diagnosis.forget_batch()
@@ -201,6 +223,8 @@ class TrainingLoop:
                 self._arguments._set(net_outputs=outputs, step_results=records)
                 self._callbacks.on_train_step_end(self._context)
                 epoch_records.add(records)
+        if isinstance(self._train_network, TrainOneStepCell):
+            self._train_network.end_window()
         steps, size = self._step - first, self._feed.size
         if self._sink is None and size is not None and steps < size and not self._context.get_stop_requested():
             raise _ended_early(f"after {steps}", size, epoch)
@@ -297,7 +321,7 @@ class TrainingLoop:
         if not self._finds_scale or not isinstance(network, TrainOneStepWithLossScaleCell):
             return None
         known = int(backend.to_numpy(network.state.applied_steps)) > 0
-        return None if known else FirstScale(self._stepper, network.state)
+        return None if known else FirstScale(self._stepper, network.state, network.window)
 
     def _step_call(self, step: int) -> Callable[[Batch], CallResult]:
         """Return what trains on the batch of a step."""

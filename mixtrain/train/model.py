@@ -19,6 +19,7 @@ from mixtrain.loss_scale.manager import FixedLossScaleManager, LossScaleManager
 from mixtrain.loss_scale.rule import BAD_STEP_MAX
 from mixtrain.precision.levels import LEVEL_NAMES, AmpLevel
 from mixtrain.precision.plan import PrecisionPlan
+from mixtrain.train.accumulation import checked_accumulation
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.callback.overflow_monitor import OverflowMonitor, OverflowRecord
 from mixtrain.train.columns import check_columns, network_inputs
@@ -70,6 +71,7 @@ class Model(KerasCalls):
         loss_weights: What the loss, or the loss of each output, is multiplied by.
         sample_weight: Whether a batch's third column weighs its samples.
         weighted_metrics: Keras metrics that weigh samples so too, in the forms of `metrics`.
+        accumulate_steps: How many batches make an update; one that overflows rejects them, an epoch's rest is applied.
 
     Raises:
         TypeError: An argument of the wrong kind.
@@ -107,6 +109,7 @@ class Model(KerasCalls):
         loss_weights: Any = None,
         sample_weight: bool = False,
         weighted_metrics: Any = None,
+        accumulate_steps: int = 1,
     ) -> None:
         checks.one_of("Model", "boost_level", boost_level, ("O0",))
         if loss_fn is None and loss_weights is None and is_compiled(network):
@@ -144,7 +147,8 @@ class Model(KerasCalls):
         loss = LossOptions(loss_weights, sample_weight)
         observer = TrainingMetrics(found if eval_network is None else {}, network)
         self._networks = Networks(
-            network, loss_fn, optimizer, eval_network, options, loss_scale_manager, loss, observer
+            network, loss_fn, optimizer, eval_network, options, loss_scale_manager, loss, observer,
+            checked_accumulation(accumulate_steps, optimizer, on_overflow),
         )
         self._retries = checks.one_of("Model", "on_overflow", on_overflow, ("skip", "retry")) == "retry"
         if self._retries and isinstance(self._networks.manager, LossScaleManager):

@@ -19,7 +19,8 @@ from mixtrain.amp.train_network import (
     warn_unscaled,
 )
 from mixtrain.cell.cell import Cell, KerasCell
-from mixtrain.distribution.data_parallel import in_force, putting_in_force
+from mixtrain.distribution.data_parallel import DataParallel, in_force, putting_in_force
+from mixtrain.distribution.processes import ProcessParallel
 from mixtrain.loss_scale.manager import LossScaleManager
 from mixtrain.network.walk import is_cell
 from mixtrain.precision.apply import under_plan
@@ -77,6 +78,7 @@ class Networks:
         manager: Any,
         loss: LossOptions = LossOptions(),
         observer: TrainingMetrics | None = None,
+        accumulate_steps: int = 1,
     ) -> None:
         _check_network("network", network)
         if eval_network is not None:
@@ -86,6 +88,7 @@ class Networks:
         self.loss_fn = loss_fn
         self._loss = _checked(loss, loss_fn, network)
         self.optimizer = optimizer
+        self._accumulate_steps = accumulate_steps
         if optimizer is not None:
             refuse_overridden(network, "train_step")
         self.observer = observer if optimizer is not None and observer is not None and observer.observes else None
@@ -134,6 +137,11 @@ class Networks:
         self.train_network  # noqa: B018  (made now, so that its errors come before any step)
 
     @property
+    def in_processes(self) -> bool:
+        """Whether its steps are made together with other processes."""
+        return isinstance(self._parallel, ProcessParallel)
+
+    @property
     def own_loss(self) -> bool:
         """Whether the network is a Keras one that brings its loss itself."""
         return self.loss_fn is None and isinstance(self.network, keras.Layer)
@@ -160,7 +168,7 @@ class Networks:
                 where, "the Model must have an optimizer to train", None, "Model(network, loss_fn, optimizer)"
             )
         alone = not (isinstance(self.network, TrainOneStepCell) and self.network.spread)
-        if self.optimizer is None and self._parallel is not None and alone:
+        if self.optimizer is None and isinstance(self._parallel, DataParallel) and alone:
             raise checks.fail_value(
                 where, "a network that is its own train step must be a TrainOneStepCell made inside data_parallel",
                 self.network, "Model(network, loss_fn, optimizer), or the Model outside of data_parallel",
@@ -181,6 +189,7 @@ class Networks:
         with putting_in_force(self._parallel):
             cell = make_train_cell(with_loss, self.optimizer, self.manager)
         cell.observe(self.observer)
+        cell.accumulate(self._accumulate_steps)
         return cell
 
     def _loss_cell(self) -> Cell:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from benchmarks import cpu_ceiling, diagnostics_cost, prediction, soak, tensor_operators, tune_choices
+from benchmarks import cpu_ceiling, diagnostics_cost, one_device, prediction, soak, tensor_operators, tune_choices
 from benchmarks.growth import GROWTH, parameters
 from benchmarks.keras_fit_cases import CASES
 from benchmarks.networks import in_cells, in_keras
@@ -57,7 +57,7 @@ def test_the_cases_beside_keras_fit_keep_their_goals() -> None:
 def test_the_page_has_markers_for_every_set_and_record() -> None:
     begun = re.findall(r"<!-- (\w+): begin -->", PAGE.read_text())
     pairs = [*tensor_operators.PAIRS.names, *prediction.PAIRS.names, *soak.NAMES]
-    pairs += [*diagnostics_cost.NAMES, *tune_choices.NAMES]
+    pairs += [*diagnostics_cost.NAMES, *tune_choices.NAMES, *one_device.NAMES]
     assert sorted(begun) == sorted([*SETS, "goals", cpu_ceiling.NAME, *pairs])
 
 

@@ -70,6 +70,14 @@ def test_headroom_is_the_number_of_doublings_to_the_largest_number() -> None:
     assert TensorRanges.of("activation", "", np.float32([np.inf])).headroom("float16") == -math.inf
 
 
+@pytest.mark.parametrize("size", [17, 4099])
+def test_the_largest_magnitude_of_values_with_a_nan_is_not_finite(size: int) -> None:
+    values = np.random.default_rng(0).standard_normal(size).astype(np.float32)
+    values[size // 2] = np.nan
+    ranges = TensorRanges.of("activation", "fc", values)
+    assert (math.isfinite(ranges.largest), ranges.headroom("float16")) == (False, -math.inf)
+
+
 def test_records_merge_and_are_written(tmp_path: pathlib.Path) -> None:
     rows = [
         TensorRanges.of("gradient", "fc", np.float32([1e-9, 0.5])), TensorRanges.of("activation", "fc", np.ones(3)),

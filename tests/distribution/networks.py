@@ -64,6 +64,24 @@ def mlp(*more: keras.Layer) -> keras.Model:
     return keras.Sequential([keras.Input((6,)), layers.Dense(16, "tanh"), *more, layers.Dense(3)])
 
 
+def cnn() -> keras.Model:
+    """Return a classifier of images of 8 x 8 into 3 classes, without batch statistics."""
+    layers = keras.layers
+    return keras.Sequential([
+        keras.Input((8, 8, 1)), layers.Conv2D(8, 3, activation="relu"), layers.MaxPooling2D(),
+        layers.Conv2D(16, 3, activation="relu"), layers.Flatten(), layers.Dense(3),
+    ])
+
+
+def images(*sizes: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return batches of so many images, the same in every call."""
+    draw = np.random.default_rng(2)
+    return [
+        (draw.standard_normal((size, 8, 8, 1)).astype(np.float32), draw.integers(0, 3, size).astype(np.int32))
+        for size in sizes
+    ]
+
+
 def batches(*sizes: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return batches of so many rows, the same in every call."""
     draw = np.random.default_rng(1)
@@ -74,18 +92,19 @@ def batches(*sizes: int) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def train(
-    devices: int | None, data: Any, *more: keras.Layer, sink: bool = False, loss: Any = None, **options: Any
+    devices: int | None, data: Any, *more: keras.Layer, sink: bool = False, loss: Any = None, optimizer: Any = None,
+    reduce_dtype: str = "float32", network: Any = mlp, **options: Any,
 ) -> Run:
-    """Train the classifier for one epoch, on one device (None) or several."""
+    """Train a classifier for one epoch, on one device (None) or several."""
     mixtrain.set_seed(0)
     keras.utils.clear_session(free_memory=False)
-    network = mlp(*more)
+    made = network(*more)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True) if loss is None else loss
-    with contextlib.nullcontext() if devices is None else data_parallel(devices):
-        model = Model(network, loss, keras.optimizers.Adam(0.01), **options)
+    with contextlib.nullcontext() if devices is None else data_parallel(devices, reduce_dtype=reduce_dtype):
+        model = Model(made, loss, optimizer or keras.optimizers.Adam(0.01), **options)
     records = Records()
     history = model.train(1, data, records, dataset_sink_mode=sink, verbose=0)
-    return Run(network, model, records, history)
+    return Run(made, model, records, history)
 
 
 def farthest(one: Run, other: Run) -> float:

@@ -2,62 +2,67 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
 
-import mixtrain
-from mixtrain import DynamicLossScaleManager, Model, backend
+from mixtrain import DynamicLossScaleManager
 from mixtrain.distribution import data_parallel
-from tests.backends import ON_TENSORFLOW
-from tests.distribution.networks import mlp
+from tests.backends import ON_TENSORFLOW, on_jax_only_some
+from tests.distribution.compiled import OTHERS, WEIGHTS, compiled, graph_of, reduced, train_cell
+from tests.distribution.networks import Run, batches, train
 
-
-def train_cell() -> Any:
-    """Return the train cell of a classifier in float16 on two devices, with batch statistics and dropout."""
-    network = mlp(keras.layers.BatchNormalization(), keras.layers.Dropout(0.5))
-    with data_parallel(2):
-        model = Model(
-            network, keras.losses.SparseCategoricalCrossentropy(from_logits=True), keras.optimizers.Adam(0.01),
-            amp_level="O2", loss_scale_manager=DynamicLossScaleManager(2**10, 2, 100),
-        )
-    return model.train_network.set_train()
-
-
-X, Y = np.ones((4, 6), np.float32), np.zeros(4, np.int32)
-# Two kernels, two biases, scale and shift of the normalization, which moves two statistics; and the loss.
-SUMS = 6 + 2 + 1
+# Each Model is compiled by XLA there.
+slow_on_jax = pytest.mark.slow if not ON_TENSORFLOW else pytest.mark.filterwarnings("error")
+# What float16 and bfloat16 round a number to, relative to it.
+HALF = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
 
 
 @pytest.mark.skipif(ON_TENSORFLOW, reason="about XLA's text")
 def test_the_program_of_xla_reduces_in_float32_alone() -> None:
-    import jax
-
-    from mixtrain.backend.jax.state import Stateful
-
-    step = Stateful(train_cell())
-    step.values_before(X, Y)
-    values = [[one.value for one in kind] for kind in (step.read, step.written)]
-    text = jax.jit(step._pure).lower(*values, X, Y).compile().as_text()
-    reduced = [line for line in text.splitlines() if re.search(r"= .* all-reduce(-start)?\(", line)]
-    results = [line.partition("= ")[2].partition(" all-reduce")[0] for line in reduced]
-    formats = re.findall(r"(\w+)\[", " ".join(results))
-    assert set(formats) == {"f32"} and len(formats) == SUMS
-    assert "all-gather" not in text and "all-to-all" not in text and "f16[" in text
+    assert compiled(train_cell(2)) == ["f32"] * (WEIGHTS + OTHERS)
 
 
 @pytest.mark.tensorflow
-def test_the_graph_adds_up_float32_alone() -> None:
-    import tensorflow as tf
-
-    step = train_cell()
-    step(mixtrain.Tensor(X), mixtrain.Tensor(Y))
-    graph = tf.function(lambda x, y: step(x, y), autograph=False).get_concrete_function(X, Y).graph
-    sums = [one for one in graph.get_operations() if one.type == "AddN"]
-    products = {one.device for one in graph.get_operations() if one.type == "MatMul"}
-    assert {one.outputs[0].dtype for one in sums} == {tf.float32} and len(sums) == SUMS
+def test_the_graph_computes_on_both_devices() -> None:
+    products = {one.device for one in graph_of(train_cell(2)).get_operations() if one.type == "MatMul"}
     assert products == {"/device:CPU:0", "/device:CPU:1"}
-    assert backend.to_numpy(step.state.loss_scale) == 2**10
+
+
+@pytest.mark.parametrize("reduce_dtype", on_jax_only_some(["float16", "float32", "bfloat16"]))
+def test_gradients_are_added_up_in_the_format_that_is_asked_for(reduce_dtype: str) -> None:
+    expected = [reduce_dtype] * WEIGHTS + ["float32"] * OTHERS
+    assert reduced(train_cell(2, reduce_dtype)) == sorted(expected)
+
+
+def stepped(devices: int | None, reduce_dtype: str = "float32", *, rate: float = 1.0, scale: float = 2**10) -> Run:
+    """Train for one step of plain descent, whose weights move by the gradient."""
+    return train(
+        devices, batches(8), optimizer=keras.optimizers.SGD(rate), reduce_dtype=reduce_dtype,
+        loss_scale_manager=DynamicLossScaleManager(scale, 2, 100),
+    )
+
+
+@slow_on_jax
+@pytest.mark.parametrize("reduce_dtype", HALF)
+def test_half_sums_are_rounded_once_for_each_device_and_sum(reduce_dtype: str) -> None:
+    still, one, half = stepped(None, rate=0.0), stepped(None), stepped(2, reduce_dtype)
+    moved = max(float(np.abs(a - b).max()) for a, b in zip(one.weights, still.weights, strict=True))
+    error = max(float(np.abs(a - b).max()) for a, b in zip(one.weights, half.weights, strict=True))
+    assert moved * HALF[reduce_dtype] / 100 < error < 2 * moved * HALF[reduce_dtype]
+    assert abs(one.records.column("loss")[0] - half.records.column("loss")[0]) < 1e-6
+
+
+@slow_on_jax
+def test_a_half_sum_that_overflows_is_skipped_and_the_scale_shrinks() -> None:
+    run = stepped(2, "float16", scale=2**20)
+    assert run.records.column("overflow").tolist() == [True]
+    assert all(np.isfinite(value).all() for value in run.weights)
+
+
+@pytest.mark.parametrize(("given", "error"), [("int32", ValueError), ("float64", ValueError), (3, TypeError)])
+def test_other_formats_are_refused(given: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="reduce_dtype|dtype"), data_parallel(2, reduce_dtype=given):
+        pass

@@ -10,43 +10,15 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import DynamicLossScaleManager, Model, backend, nn
+from mixtrain import Model, backend, nn
 from mixtrain.backend import LabelOutOfRange
 from mixtrain.distribution import data_parallel
 from tests import devices
 from tests.backends import ON_TENSORFLOW, on_jax_only_some
-from tests.distribution.networks import Run, batches, farthest, mlp, train, values_of
+from tests.distribution.networks import batches, farthest, mlp, train, values_of
 
 # Each of several Models is compiled by XLA there.
 slow_on_jax = pytest.mark.slow if not ON_TENSORFLOW else pytest.mark.filterwarnings("error")
-
-
-@functools.cache
-def one_device(sink: bool) -> Run:
-    return train(None, batches(*[8] * 50), sink=sink, metrics={"accuracy"})
-
-
-@pytest.mark.parametrize(("count", "sink"), [
-    pytest.param(count, sink, marks=() if count == 2 and sink else pytest.mark.slow)
-    for count in (1, 2, 4, 8) if count <= devices.COUNT for sink in (False, True)
-])
-def test_fifty_steps_of_adam_have_the_numbers_of_one_device(count: int, sink: bool) -> None:
-    several = train(count, batches(*[8] * 50), sink=sink, metrics={"accuracy"})
-    assert farthest(several, one_device(sink)) < (1e-5 if count > 1 else 1e-30)
-    assert several.history["accuracy"] == one_device(sink).history["accuracy"]
-
-
-@slow_on_jax
-def test_skips_and_scales_at_o2_are_those_of_one_device() -> None:
-    data = batches(*[8] * 20)
-    for place, row in ((3, 1), (4, 6), (9, 7), (17, 0)):
-        data[place][0][row, 2] = np.inf
-    options: dict[str, Any] = {"amp_level": "O2", "loss_scale_manager": DynamicLossScaleManager(2**10, 2, 4)}
-    one = train(None, data, **options)
-    several = train(2, data, **(options | {"loss_scale_manager": DynamicLossScaleManager(2**10, 2, 4)}))
-    assert np.flatnonzero(one.records.column("overflow")).tolist() == [3, 4, 9, 17]
-    for name in ("overflow", "loss_scale"):
-        assert np.array_equal(one.records.column(name), several.records.column(name))
 
 
 @slow_on_jax

@@ -12,13 +12,15 @@ from typing import Any
 import pytest
 
 from mixtrain.train.pace import Pace
+from tests import devices
 from tests.backends import ON_TENSORFLOW
 from tests.train.skip_cases import FEEDS, Case, drawn_case, run
 
 COUNT = int(os.environ.get("MIXTRAIN_SKIP_CASES", "20"))
 # Batch statistics, dropout, a generator and a counter of its own, variables where no tracker looks.
-PARTS = ("BatchNormalization", "Dropout", "OwnNoise", "Hidden")
-FAULTS = {1: "one inf", 2: "inf label", 4: "nan"}
+PARTS = ("Plants", "BatchNormalization", "Dropout", "OwnNoise", "Hidden")
+# At the input, in a layer, in its gradient alone, and at the loss.
+FAULTS = {1: "one inf", 2: "inf label", 3: "forward", 4: "nan", 5: "gradient"}
 
 
 @pytest.fixture(autouse=True)
@@ -30,24 +32,28 @@ def small_groups(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def check(case: Case, replica: int) -> None:
-    control, skipping = run(case, faults=False, replica=replica), run(case, faults=True, replica=replica)
+def check(case: Case, replica: int, count: int = 2) -> None:
+    control, skipping = (run(case, faults=faults, replica=replica, devices=count) for faults in (False, True))
     assert (control.skipped, skipping.skipped) == (0, 2 * len(case.faults)), str(case)
     assert skipping.difference(control) == [], str(case)
 
 
 def feeds_and_replicas() -> list[Any]:
-    """Return each feed with each replica; the quick ones have each feed, on JAX, which compiles for long, one."""
+    """Return each feed with each replica; the quick ones have each feed, on JAX, which compiles for long, one.
+
+    Of many devices each replica has one feed.
+    """
     found = []
     for feed, replica in itertools.product(FEEDS, (0, 1)):
         quick = replica == (feed != "groups") and (ON_TENSORFLOW or feed == "sink")
-        found.append(pytest.param(feed, replica, marks=() if quick else pytest.mark.slow))
-    return found
+        found.append(pytest.param(2, feed, replica, marks=() if quick else pytest.mark.slow))
+    many = [(count, replica) for count in (4, 8) if count <= devices.COUNT for replica in range(count)]
+    return found + [pytest.param(count, FEEDS[replica % 3], replica, marks=pytest.mark.slow) for count, replica in many]
 
 
-@pytest.mark.parametrize(("feed", "replica"), feeds_and_replicas())
-def test_a_replica_that_overflows_alone_leaves_no_trace(feed: str, replica: int) -> None:
-    check(Case(5, "keras", PARTS, "keras Adam", 2, "O0", feed, FAULTS, eager=False), replica)
+@pytest.mark.parametrize(("count", "feed", "replica"), feeds_and_replicas())
+def test_a_replica_that_overflows_alone_leaves_no_trace(count: int, feed: str, replica: int) -> None:
+    check(Case(5, "keras", PARTS, "keras Adam", 2, "O0", feed, FAULTS, eager=False), replica, count)
 
 
 @pytest.mark.slow

@@ -121,11 +121,21 @@ def test_train_steps_of_the_users_own_are_refused() -> None:
 
 
 @pytest.mark.parametrize("kind", [pytest.param("keras", marks=pytest.mark.tensorflow), "cell"])
-def test_layers_that_are_synchronized_are_refused(kind: str) -> None:
-    if kind == "keras":
-        network: Any = mlp(keras.layers.BatchNormalization(synchronized=True))
-    else:
-        network = nn.SequentialCell(nn.SyncBatchNorm(6), nn.Dense(6, 3))
-    with data_parallel(2), pytest.raises(ValueError, match="normalize by their replica's statistics, and .* is sync"):
-        model = Model(network, "mse", keras.optimizers.SGD(0.1))
-        model.train(1, batches(4), verbose=0)
+def test_layers_that_are_synchronized_normalize_by_the_joint_batch(kind: str) -> None:
+    def trained(spread: Any) -> tuple[Any, list[np.ndarray]]:
+        mixtrain.set_seed(0)
+        with spread:
+            if kind == "keras":
+                network: Any = mlp(keras.layers.BatchNormalization(synchronized=True))
+            else:
+                network = nn.SequentialCell(nn.SyncBatchNorm(6), nn.Dense(6, 3))
+            loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+            model = Model(network, loss, keras.optimizers.SGD(0.1))
+        history = model.train(1, batches(*[4] * 5), verbose=0)
+        step = model.train_network
+        return history["loss"], [backend.to_numpy(one) for one in (*step.weights, *step.network_state())]
+
+    (loss, one), *others = map(trained, [contextlib.nullcontext(), data_parallel(2), users_choice()])
+    for theirs, values in others:
+        assert loss == pytest.approx(theirs, abs=1e-6)
+        assert max(float(np.abs(a - b).max()) for a, b in zip(one, values, strict=True) if a.dtype.kind == "f") < 1e-6

@@ -109,7 +109,7 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: ops.ROIAlign(2, 2, 1.0)(np.ones((1, 1, 3, 3), "f"), BOXES), ValueError, "rois must have shape (R, 5)"),
     (lambda: ops.AllReduce("avg"), ValueError, "AllReduce: op must be one of sum, max, min, prod"),
     (lambda: ops.AllGather(3), TypeError, "AllGather: group must be a str"),  # type: ignore[arg-type]
-    (lambda: ops.Broadcast(1), ValueError, "Broadcast: root_rank must be 0"),
+    (lambda: ops.Broadcast(1), ValueError, "Broadcast: root_rank must be under the number of processes, 1; got 1"),
     (lambda: ops.L2Normalize(3)(X), ValueError, "L2Normalize: axis must be at least -2 and below 2"),
     (lambda: ops.L2Normalize(epsilon=-1), ValueError, "L2Normalize: epsilon must be at least 0"),
 ]

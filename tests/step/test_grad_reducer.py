@@ -30,5 +30,5 @@ def test_gradients_of_one_device_pass_unchanged_inside_a_train_step() -> None:
 
 
 def test_more_devices_than_one_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"degree must be 1: training runs on one device; got 8\. Write degree=1\."):
+    with pytest.raises(ValueError, match=r"degree must be 1, the number of processes; got 8\. Write degree=1\."):
         nn.DistributedGradReducer([], degree=8)

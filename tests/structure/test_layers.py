@@ -14,10 +14,10 @@ TREES = {path: ast.parse(path.read_text()) for path in FILES}
 # From the bottom up; a package may import packages of lower layers and its own, never its neighbors on the same layer.
 # A subpackage that is named here is a package of its own.
 LAYERS = [
-    {"dtype", "errors", "checks", "context", "auto_parallel", "communication", "compat.mindspore.module_paths",
+    {"dtype", "errors", "checks", "context", "auto_parallel", "process_group", "compat.mindspore.module_paths",
      "compat.mindspore.refused_names", "log", "text_table", "version"},
     {"backend"},
-    {"autocast", "boundary", "distribution", "network", "seed"},
+    {"autocast", "boundary", "communication", "distribution", "network", "seed"},
     {"trace_version"},
     {"summaries"},
     {"ops"},

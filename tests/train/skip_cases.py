@@ -19,6 +19,8 @@ ROWS, STEPS, WIDTH = 4, 3, 4
 FEEDS: Final = ("host", "groups", "sink")
 # What a batch that overflows is made of.
 FAULTS: Final = ("inf", "nan", "one inf", "inf label")
+# What `Plants` makes of a number of some size.
+PLANTED: Final = {"forward": 2e4, "gradient": 300.0}
 
 
 # ---- layers with state of their own -------------------------------------------------------------------------------
@@ -81,6 +83,18 @@ class Drawing(nn.Cell):
 
     def construct(self, x: Any) -> Any:
         return ops.dropout(x, 0.3, training=self.training) + 0.01 * ops.standard_normal(x.shape)
+
+
+class Plants(layers.Layer):
+    """Is not finite for rows with numbers of some size, in its forward pass, or in its gradient alone."""
+
+    def call(self, x: Any) -> Any:
+        ops = keras.ops
+        size = ops.max(ops.abs(x), axis=-1, keepdims=True)
+        # The slope of a root at 0, of what does not count.
+        kept = ops.cast(ops.logical_or(size < 50, size > 1000), x.dtype)
+        x = x + ops.sqrt(ops.square(x) * kept + (1e-3 * kept)) * 0.5
+        return ops.where(size > 1000, ops.full_like(x, np.inf), x)
 
 
 # On vectors (N, WIDTH); each by name, so that a failure names it.
@@ -231,7 +245,7 @@ def drawn_case(seed: int) -> Case:
     )
 
 
-ALL_LAYERS: Final = KERAS_LAYERS | SERIES_LAYERS | IMAGE_LAYERS | CELL_LAYERS
+ALL_LAYERS: Final = {"Plants": Plants} | KERAS_LAYERS | SERIES_LAYERS | IMAGE_LAYERS | CELL_LAYERS
 
 
 def network_of(case: Case) -> Any:
@@ -248,19 +262,21 @@ def network_of(case: Case) -> Any:
     return keras.Sequential([keras.Input((WIDTH,)), layers.Dense(WIDTH), *parts, layers.Dense(2)])
 
 
-def batches_of(case: Case, rows: slice = slice(None)) -> list[tuple[np.ndarray, np.ndarray]]:
+def batches_of(case: Case, rows: slice = slice(None), count: int = ROWS) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the batches of a case, faults among them, in some of their rows."""
     draw = np.random.default_rng(case.seed + 1)
     shape = {"series": (STEPS, WIDTH), "images": (6, 6, 2)}.get(case.kind, (WIDTH,))
     found = []
     for number in range(7):
-        x = draw.standard_normal((ROWS, *shape)).astype(np.float32)
-        y = draw.standard_normal((ROWS, 2)).astype(np.float32)
+        x = draw.standard_normal((count, *shape)).astype(np.float32)
+        y = draw.standard_normal((count, 2)).astype(np.float32)
         fault = case.faults.get(number)
         if fault == "inf label" or fault and case.kind in ("series", "images"):
             y[rows][0, 1] = np.inf  # Dropout may leave out all of an input.
         if fault == "one inf":
             x[rows].reshape(-1)[3] = np.inf
+        elif fault in PLANTED:
+            x[rows].reshape(-1)[3] = PLANTED[fault]
         elif fault in ("inf", "nan"):
             x[rows] = np.float32(fault)
         found.append((x, y))
@@ -274,7 +290,7 @@ class End:
     Attributes:
         variables: The values of all variables that were made for it, but those of loss scaling, in order.
         streams: Where the streams of operations stand.
-        losses: The losses of its epochs.
+        losses: The losses of its epochs, and the metrics.
         skipped: How many steps were skipped.
         predicted: What the Model predicts.
     """
@@ -320,16 +336,18 @@ def variables_made() -> Iterator[list[Any]]:
         keras.Variable.__init__ = own
 
 
-def run(case: Case, *, faults: bool, replica: int | None = None) -> End:
+def run(case: Case, *, faults: bool, replica: int | None = None, devices: int = 2) -> End:
     """Train a case for two epochs, with the batches that overflow or without them.
 
     Args:
         case: The case.
         faults: Whether the batches that overflow are among them.
-        replica: The one of two devices whose rows overflow; None for one device.
+        replica: The one of several devices whose rows overflow; None for one device.
+        devices: How many there are then.
     """
-    rows = slice(None) if replica is None else slice(replica * ROWS // 2, (replica + 1) * ROWS // 2)
-    spread = contextlib.nullcontext() if replica is None else mixtrain.distribution.data_parallel(2)
+    count = max(ROWS, devices)
+    rows = slice(None) if replica is None else slice(replica * count // devices, (replica + 1) * count // devices)
+    spread = contextlib.nullcontext() if replica is None else mixtrain.distribution.data_parallel(devices)
     mixtrain.set_seed(case.seed)
     keras.utils.clear_session(free_memory=False)
     mixtrain.set_context(mode=mixtrain.PYNATIVE_MODE if case.eager else mixtrain.GRAPH_MODE)
@@ -340,9 +358,10 @@ def run(case: Case, *, faults: bool, replica: int | None = None) -> End:
         with spread:
             model = Model(
                 network, nn.MSELoss() if case.kind == "cell" else "mse", OPTIMIZERS[case.optimizer](params),
-                amp_level=case.level, loss_scale_manager=manager, cast_model_type="bfloat16",
+                amp_level=case.level, loss_scale_manager=manager, cast_model_type="bfloat16", metrics={"mae"},
             )
-        data = [batch for number, batch in enumerate(batches_of(case, rows)) if faults or number not in case.faults]
+        drawn = enumerate(batches_of(case, rows, count))
+        data = [batch for number, batch in drawn if faults or number not in case.faults]
         listen = [Listener()] if case.feed == "host" else []
         history = model.train(2, data, listen, dataset_sink_mode=case.feed == "sink", verbose=0)
         x = np.random.default_rng(0).standard_normal(batches_of(case)[0][0].shape).astype(np.float32)
@@ -351,4 +370,4 @@ def run(case: Case, *, faults: bool, replica: int | None = None) -> End:
     variables = [(one.path, backend.to_numpy(one).tobytes()) for one in made if id(one) not in others]
     streams = {(name, seed): place for name, seed, place in seed_state()["drawing"]}
     predicted = backend.to_numpy(model.predict(x)).tobytes()
-    return End(variables, streams, history["loss"], sum(history["skipped_steps"]), predicted)
+    return End(variables, streams, history["loss"] + history["mae"], sum(history["skipped_steps"]), predicted)

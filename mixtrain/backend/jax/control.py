@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mixtrain.backend.jax.group import spanning
 from mixtrain.backend.jax.state import StateScope, current, put
 from mixtrain.backend.jax.ways import reached
 
@@ -55,7 +56,8 @@ def call_python(function: Callable[..., None], tensors: Sequence[Any]) -> None:
         return
     values = [value.astype(jnp.float32) if value.dtype == jnp.bfloat16 else value for value in tensors]
     if any(isinstance(value, jax.core.Tracer) for value in (here, *values)):
-        jax.debug.callback(functools.partial(_call_if, function), here, *values, ordered=True)
+        # JAX refuses an order of calls in a program of several processes.
+        jax.debug.callback(functools.partial(_call_if, function), here, *values, ordered=not spanning())
     else:
         function(*map(np.asarray, values))
 

@@ -67,14 +67,18 @@ class Replicas:
     Args:
         devices: What `find_devices` returned.
         likely: Returns the variables that the part is likely to write. (What it writes is seen here.)
+        whole: Whether one of them runs the part on all rows, since it has statistics of the joint batch.
 
     Attributes:
         count: How many there are.
     """
 
-    def __init__(self, devices: Sequence[Any], likely: Callable[[], Iterable[keras.Variable]]) -> None:
+    def __init__(
+        self, devices: Sequence[Any], likely: Callable[[], Iterable[keras.Variable]], whole: bool = False
+    ) -> None:
         del likely
         self._mesh = Mesh(np.array(devices), (_AXIS,))
+        self._whole = whole
         self.count = len(devices)
 
     def jit_choice(self, choice: JitChoice) -> JitChoice:
@@ -98,7 +102,7 @@ class Replicas:
         """
         tensors, fill = split_tensors(tuple(columns))
         rows = rows_of_all(tensors)
-        if not tracing():
+        if self._whole or not tracing():
             return part(Share(rows), *columns)
         divided = divide(rows, self.count)
         share = Share(rows // self.count, 1 / self.count) if divided else Share(rows)

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import keras
 from jax._src import core
 
+from mixtrain.backend.jax.group import from_group, spanned, to_group
 from mixtrain.backend.jax.variables import store, stored
 from mixtrain.backend.jax.ways import in_all_ways
 from mixtrain.backend.tensor_base import TensorBase, backend_value
@@ -131,19 +132,15 @@ def outside_scopes() -> Iterator[None]:
         _open.scopes = scopes
 
 
-class MoreState(Exception):
-    """A traced function uses variables that it was not given.
-
-    Args:
-        scope: The scope around the function.
+class TraceEnded(Exception):
+    """A function must be traced anew.
 
     Attributes:
         trace: JAX's trace of it, which ends here.
     """
 
-    def __init__(self, scope: StateScope) -> None:
-        super().__init__("a traced function uses variables that it was not given")
-        self.scope = scope
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
         self.trace: Any = core.trace_ctx.trace
 
     def release(self) -> None:
@@ -156,6 +153,25 @@ class MoreState(Exception):
         while trace is not None and trace is not core.trace_ctx.trace:
             trace.invalidate()
             trace = getattr(trace, "parent_trace", None)
+
+
+class MoreState(TraceEnded):
+    """A traced function uses variables that it was not given.
+
+    Args:
+        scope: The scope around the function.
+    """
+
+    def __init__(self, scope: StateScope) -> None:
+        super().__init__("a traced function uses variables that it was not given")
+        self.scope = scope
+
+
+class NeedsGroup(TraceEnded):
+    """A traced function communicates with other processes, and is not traced for all of them."""
+
+    def __init__(self) -> None:
+        super().__init__("a traced function communicates with other processes")
 
 
 def _references(values: Sequence[Any]) -> list[int]:
@@ -203,9 +219,12 @@ class Stateful:
         self.written: list[keras.Variable] = []
         # What is kept for a trace (see trace.py) lives as long as the function.
         self._finished: list[Trace] = []
-        self._jitted = jax.jit(wrap(self._pure), donate_argnums=1)
+        self._wrapped = wrap(self._pure)
+        self._jitted = jax.jit(self._wrapped, donate_argnums=1)
         # Called by another function that is being traced, it takes the values that variables have there.
-        self._called_inside = jax.jit(wrap(self._pure))
+        self._called_inside = jax.jit(self._wrapped)
+        # Whether it communicates with other processes, which its trace shows: then it is one program of them all.
+        self._spans = False
 
     def __call__(self, *tensors: Any) -> Any:
         inside = bool(_open.scopes)
@@ -213,9 +232,19 @@ class Stateful:
             kept = [current(variable) for variable in self.read]
             given = [current(variable) for variable in self.written] if inside else self._given()
             try:
-                moved, results = (self._called_inside if inside else self._jitted)(kept, given, *tensors)
+                if inside:
+                    moved, results = self._called_inside(kept, given, *tensors)
+                elif self._spans:
+                    moved, results = from_group(self._jitted(*to_group((kept, given, *tensors))))
+                else:
+                    moved, results = self._jitted(kept, given, *tensors)
             except MoreState as found:
                 self._learn(found)
+                continue
+            except NeedsGroup as found:
+                if inside:
+                    raise
+                self._span(found)
                 continue
             for variable, value in zip(self.written, moved, strict=True):
                 put(variable, value)
@@ -229,6 +258,9 @@ class Stateful:
             except MoreState as found:
                 self._learn(found)
                 continue
+            except NeedsGroup as found:
+                self._span(found)
+                continue
             return [(variable, stored(variable)) for variable in self.written]
 
     def _given(self) -> list[Any]:
@@ -236,6 +268,11 @@ class Stateful:
         values = [stored(variable) for variable in self.written]
         held = zip(values, _references(values), strict=True)
         return [value if references <= _ALONE else jnp.copy(value) for value, references in held]
+
+    def _span(self, found: NeedsGroup) -> None:
+        found.release()
+        self._spans = True
+        self._jitted = jax.jit(spanned(self._wrapped), donate_argnums=1)
 
     def _learn(self, found: MoreState) -> None:
         scope = found.scope

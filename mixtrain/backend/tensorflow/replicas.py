@@ -87,15 +87,19 @@ class Replicas:
     Args:
         devices: What `find_devices` returned.
         likely: Returns the variables that the part is likely to write.
+        whole: Whether one of them runs the part on all rows, since it has statistics of the joint batch.
 
     Attributes:
         count: How many there are.
     """
 
-    def __init__(self, devices: Sequence[Any], likely: Callable[[], Iterable[keras.Variable]]) -> None:
+    def __init__(
+        self, devices: Sequence[Any], likely: Callable[[], Iterable[keras.Variable]], whole: bool = False
+    ) -> None:
         self._devices = list(devices)
         self._likely = likely
         self._writes = Writes(likely)
+        self._whole = whole
         self.count = len(self._devices)
 
     def jit_choice(self, choice: JitChoice) -> JitChoice:
@@ -130,7 +134,7 @@ class Replicas:
             )
         tensors = [tf.convert_to_tensor(backend_value(value)) for value in tf.nest.flatten(tuple(columns))]
         rows = rows_of_all(tensors)
-        alone = tf.executing_eagerly() or self.count == 1 or all(map(is_one_number, tensors))
+        alone = self._whole or tf.executing_eagerly() or self.count == 1 or all(map(is_one_number, tensors))
         if alone or rows is not None and not divide(rows, self.count):
             with tf.device(self._devices[0]):
                 return part(Share(rows), *columns)
@@ -233,7 +237,7 @@ class _Division:
 
 
 def _times(value: Any, weight: Any) -> Any:
-    return value if isinstance(weight, np.generic) and weight == 1 else value * weight
+    return value if isinstance(weight, np.generic) and weight == 1 else value * tf.cast(weight, value.dtype)
 
 
 def _shift(seeds: Iterable[Place], offset: Any) -> None:

@@ -14,7 +14,11 @@ from mixtrain.backend.tensorflow.variables import copies_of, variables_made_at_o
 
 # TensorFlow marks the inputs that an operation only reads by this attribute, and these operations not at all.
 _READ_ONLY: Final = "_read_only_resource_inputs"
-_READERS: Final = frozenset(("ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp"))
+# (The resource of a collective is a token that orders it among others.)
+_READERS: Final = frozenset((
+    "ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp", "CollectiveReduceV2",
+    "CollectiveGatherV2",
+))
 
 
 class TraceAgain(Exception):

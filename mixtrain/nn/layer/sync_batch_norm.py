@@ -1,16 +1,21 @@
-"""`SyncBatchNorm`: batch normalization over all devices, of which there is one."""
+"""`SyncBatchNorm`: batch normalization by the statistics of the joint batch of all processes."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from mixtrain import checks
+import keras
+
+from mixtrain import backend, checks, process_group
+from mixtrain.autocast.casting import parameters_read_as
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.batch_norm import BatchNorm
 
 
 class SyncBatchNorm(BatchNorm):
-    """Normalize as `BatchNorm1d` and `BatchNorm2d` do: the one device's batch is the whole batch.
+    """Normalize as `BatchNorm1d` and `BatchNorm2d` do, by the statistics of the batches of all processes together.
+
+    A process that is alone has the whole batch. In training, all processes must call it together.
 
     Args:
         num_features: Channels of the input.
@@ -22,7 +27,7 @@ class SyncBatchNorm(BatchNorm):
         moving_mean_init: Likewise: the moving mean.
         moving_var_init: Likewise: the moving variance.
         use_batch_statistics: True: always those of the batch; False: always the moving ones; None: by the mode.
-        process_groups: Lists of ranks that share statistics; on one device None, 0 or [[0]].
+        process_groups: Lists of ranks that share statistics: None, 0 or one list of all ranks.
         dtype: Format that `gamma` and `beta` are stored in.
 
     Inputs:
@@ -33,7 +38,7 @@ class SyncBatchNorm(BatchNorm):
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, a group holds another rank than 0, or `x` does not fit.
+        ValueError: An argument is out of range, the groups are not one of all ranks, or `x` does not fit.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -66,9 +71,31 @@ class SyncBatchNorm(BatchNorm):
             num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init,
             use_batch_statistics, dtype=dtype,
         )
-        if process_groups is not None and process_groups != 0 and process_groups != [[0]]:
+        everyone = [list(range(process_group.current().size))]
+        if process_groups is not None and process_groups != 0 and process_groups != everyone:
             raise checks.fail_value(
-                self.cls_name, "process_groups must name rank 0 alone, as there is one device", process_groups,
+                self.cls_name, f"process_groups must be one group of all ranks, {everyone}", process_groups,
                 "process_groups=None",
             )
         self.process_groups = process_groups
+
+    def _normalize_channels_last(self, x: Any) -> Any:
+        of_batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics
+        if process_group.current().size == 1 or not of_batch:
+            return super()._normalize_channels_last(x)
+        ops = keras.ops
+        axes = (0, 1, 2)
+        gamma, beta = (ops.cast(parameter.value, float32) for parameter in (self.gamma, self.beta))
+        wide = ops.cast(x, float32)
+        rows = ops.cast(ops.prod(ops.shape(x)[:3]), float32)
+        count, total = backend.all_reduce([rows, ops.sum(wide, axes)])
+        mean = total / count
+        # Of what is left of the mean, for the difference of two large sums would have no digits.
+        centered = wide - mean
+        (squares,) = backend.all_reduce([ops.sum(ops.square(centered), axes)])
+        variance = squares / count
+        with parameters_read_as(None):
+            unbiased = squares / ops.maximum(count - 1, 1)
+            self.moving_mean.assign(self.moving_mean.value * self._keep + mean * self.momentum)
+            self.moving_variance.assign(self.moving_variance.value * self._keep + unbiased * self.momentum)
+        return ops.cast(centered * ops.rsqrt(variance + self.eps) * gamma + beta, x.dtype)

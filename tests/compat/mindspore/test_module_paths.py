@@ -98,7 +98,7 @@ def test_one_process_is_rank_0_of_1(monkeypatch: pytest.MonkeyPatch) -> None:
     mixtrain.communication.init("nccl")
     assert (mixtrain.communication.get_rank(), mixtrain.communication.get_group_size()) == (0, 1)
     monkeypatch.setenv("RANK_SIZE", "8")
-    with pytest.raises(RuntimeError, match="got RANK_SIZE=8 in the environment, and each process would train alone"):
+    with pytest.raises(RuntimeError, match="got RANK_SIZE=8 alone, and each process would train alone"):
         mixtrain.communication.init()
 
 
@@ -108,7 +108,7 @@ def test_parallel_settings_of_one_device_are_kept_and_others_refused() -> None:
             device_num=1, parallel_mode=mixtrain.ParallelMode.DATA_PARALLEL, gradients_mean=True
         )
         assert mixtrain.get_auto_parallel_context("parallel_mode") == "data_parallel"
-        with pytest.raises(ValueError, match="device_num must be 1: training runs on one device; got 8"):
+        with pytest.raises(ValueError, match="device_num must be 1: training runs in one process; got 8"):
             mixtrain.set_auto_parallel_context(device_num=8, parallel_mode="auto_parallel")
         assert mixtrain.get_auto_parallel_context("parallel_mode") == "data_parallel"
     finally:

@@ -1,0 +1,57 @@
+"""A process that dies ends the other in time, with a sentence that names it; started again, the run is undisturbed."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import random
+import time
+
+import numpy as np
+import pytest
+
+from tests.distribution.dying_process import EPOCHS, STEPS
+from tests.distribution.test_processes import alike, both
+
+pytestmark = pytest.mark.slow
+
+SECONDS = 30
+KILLS = int(os.environ.get("MIXTRAIN_KILLS", "1"))
+
+
+def run(folder: pathlib.Path, *more: str) -> tuple[list[int], list[str], float]:
+    """Run both; return how they ended, what they said, and how long the last one lived after the last step."""
+    codes, texts = both("tests.distribution.dying_process", folder, *more)
+    ended = time.time()
+    steps = [float(line.split()[2]) for text in texts for line in text.splitlines() if line.startswith("step ")]
+    assert steps, "\n".join(text[-3000:] for text in texts)
+    return codes, texts, ended - max(steps)
+
+
+def finals(folder: pathlib.Path, rank: int) -> list[np.ndarray]:
+    return list(np.load(folder / f"{rank}.npz").values())
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[np.ndarray]:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    codes, texts, _ = run(folder)
+    assert codes == [0, 0], "\n".join(text[-3000:] for text in texts)
+    return finals(folder, 0)
+
+
+@pytest.mark.parametrize("kill", range(KILLS))
+def test_the_other_process_ends_and_the_run_goes_on(
+    kill: int, tmp_path: pathlib.Path, undisturbed: list[np.ndarray]
+) -> None:
+    draw = random.Random(kill)
+    dying, step = (kill + 1) % 2, draw.randrange(4, EPOCHS * STEPS - 1)
+    codes, texts, seconds = run(tmp_path, str(dying), str(step))
+    said = f"the process of rank {dying} has ended, and this one ends with it. Write resume=... in train"
+    assert codes[dying] == -9 and codes[1 - dying] != 0 and said in texts[1 - dying], texts[1 - dying][-3000:]
+    assert seconds < SECONDS
+    codes, texts, _ = run(tmp_path)
+    assert codes == [0, 0], "\n".join(text[-3000:] for text in texts)
+    for rank in (0, 1):
+        found = finals(tmp_path, rank)
+        assert all(alike(one, other) for one, other in zip(found, undisturbed, strict=True))
