@@ -159,7 +159,8 @@ def _on_host(name: str) -> _Function:
 
 
 def _largest(name: str, compute: _Function) -> _Function:
-    def extreme(*arrays: Any, where: Any = True, dtype: Any = None, **kwargs: Any) -> Any:
+    def extreme(*arrays: Any, dtype: Any = None, **kwargs: Any) -> Any:
+        where = kwargs.pop("where", True)
         counted = None if where is True else _read(where)
         return _cast(compute(_read(arrays[0]), *arrays[1:], where=counted, **kwargs), dtype)
 

@@ -37,6 +37,8 @@ class CellBuffers(CellTree):
         where = f"{type(self).__name__}.register_buffer"
         if name not in self._buffers:
             self._check_new_name(where, name, True)
+            if name in self._params or name in self._cells:
+                raise KeyError(f"{where}: the name must be free; got {name!r}, a Parameter or a Cell.")
         if tensor is not None:
             checks.instance(where, "tensor", tensor, Tensor, "a Tensor or None")
         self._buffers[name] = checks.boolean(where, "persistent", persistent)

@@ -10,7 +10,6 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.cell.buffers import CellBuffers
-from mixtrain.cell.tree import CellTree
 from mixtrain.common.gradient_hooks import HookHandle
 
 
@@ -59,7 +58,9 @@ class CellState(CellBuffers):
             TypeError: `destination` is not a dict, or `prefix` no str.
         """
         where = f"{type(self).__name__}.state_dict"
-        found = OrderedDict() if destination is None else checks.instance(where, "destination", destination, dict, "a dict")
+        if destination is not None:
+            checks.instance(where, "destination", destination, dict, "a dict")
+        found = OrderedDict() if destination is None else destination
         checks.instance(where, "prefix", prefix, str, 'prefix="net."')
         for hook in tuple(self._state_dict_hooks.values()):
             hook(self, prefix, keep_vars)

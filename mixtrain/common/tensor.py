@@ -299,7 +299,7 @@ def _made(input_data: Any, dtype: DType | None, shape: Any, init: Initializer | 
     if input_data is None:
         raise checks.fail_type("Tensor", "input_data must be given", input_data, "Tensor(1.0)")
     value = boundary.settled(input_data)
-    if np.iscomplexobj(value) and dtype is not None and not is_complex(dtype):
+    if dtype is not None and not is_complex(dtype) and not backend.is_tensor(value) and np.iscomplexobj(value):
         value = np.real(value)
     if isinstance(value, np.ndarray):
         value = np.array(value)  # A backend may share the memory of an array that it is handed.

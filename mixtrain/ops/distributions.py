@@ -35,7 +35,7 @@ def _gumbel(shape: Any, stream: Any) -> Any:
 
 
 def laplace(shape: Any, mean: Any, lambda_param: Any, seed: int | None = None) -> Any:
-    """Draw float32 numbers of `shape`, Laplace-distributed around `mean` with scale `lambda_param`; `seed` as in `normal`.
+    """Draw float32 numbers of `shape`, Laplace's around `mean` with scale `lambda_param`; `seed` as in `normal`.
 
     Example: ``ops.laplace((2, 3), 0.0, 1.0)``. Source: MindSpore, `mindspore.ops.laplace`.
     """

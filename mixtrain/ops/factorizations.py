@@ -1,4 +1,4 @@
-"""Matrices as products of triangular, orthogonal and diagonal ones, packed as LAPACK packs them, and solving by them."""
+"""Matrices as products of triangular, orthogonal and diagonal ones, packed as by LAPACK, and solving by them."""
 
 from __future__ import annotations
 

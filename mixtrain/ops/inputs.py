@@ -89,7 +89,11 @@ def pair(where: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 def _plain(number: Any, dtype: DType) -> Any:
     """Return a number as the Python one that stands beside a tensor of `dtype`."""
-    return complex(number) if is_complex(dtype) else float(number) if is_float(dtype) else bool(number) if dtype == bool_ else int(number)
+    if is_complex(dtype):
+        return complex(number)
+    if is_float(dtype):
+        return float(number)
+    return bool(number) if dtype == bool_ else int(number)
 
 
 def check_broadcast(where: str, x: Any, y: Any) -> None:

@@ -9,13 +9,12 @@ import keras
 import numpy as np
 
 from mixtrain import backend
-from mixtrain.dtype import bool_, is_float
 from mixtrain.ops.arithmetic import mul, pow
 from mixtrain.ops.comparison import bitwise_and, bitwise_or, bitwise_xor
 from mixtrain.ops.elementwise import binary, binary_function, renamed, unary, unary_function
 from mixtrain.ops.inputs import as_floats, format_of, is_number, tensor
 from mixtrain.ops.primitive import Primitive, primitive
-from mixtrain.ops.unary import exp2, reciprocal, sign
+from mixtrain.ops.unary import exp2, reciprocal
 
 
 def _copysign(x: Any, y: Any) -> Any:
@@ -98,10 +97,12 @@ invert: Final = unary_function(
     parameter="x",
 )
 bitwise_left_shift: Final = binary_function(
-    "bitwise_left_shift", _shifted(keras.ops.left_shift), "The bits of `input`, moved up by `other` places.", tensors=True
+    "bitwise_left_shift", _shifted(keras.ops.left_shift), "The bits of `input`, moved up by `other` places.",
+    tensors=True,
 )
 bitwise_right_shift: Final = binary_function(
-    "bitwise_right_shift", _shifted(keras.ops.right_shift), "The bits of `input`, moved down by `other` places.", tensors=True
+    "bitwise_right_shift", _shifted(keras.ops.right_shift), "The bits of `input`, moved down by `other` places.",
+    tensors=True,
 )
 positive: Final = unary_function("positive", _same, "`input` itself.", floats=False)
 deg2rad: Final = unary_function("deg2rad", lambda x: x * (math.pi / 180), "`x` degrees in radians.", parameter="x")

@@ -305,7 +305,7 @@ def _pool_volume(x: Any, output_size: Any) -> Any:
     return found, keras.ops.cast(places, "int32")
 
 
-def _padded(x: Any, paddings: Any, constant_value: Any = None, *, mode: str, paddings_contiguous: bool) -> Any:
+def _padded(x: Any, paddings: Any, constant_value: Any = None, *, mode: Any, paddings_contiguous: bool) -> Any:
     widths = values_of("ops.PadV3", paddings).reshape(-1)
     if not paddings_contiguous:
         widths = widths.reshape(2, -1).T.reshape(-1)
