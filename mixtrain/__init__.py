@@ -22,6 +22,7 @@ finally:
 from mixtrain.common.accepted import (
     COMPATIBLE, LAX, STRICT, JitConfig, jit_class, lazy_inline, ms_class, mutable, no_inline, recompute,
 )
+from mixtrain.common.generator import Generator, get_rng_state, initial_seed, manual_seed, set_rng_state
 from mixtrain.common.jit import jit, ms_function
 from mixtrain.common.parameter import Parameter, ParameterTuple
 from mixtrain.common.tensor import Tensor, from_numpy, tensor
@@ -42,6 +43,8 @@ from mixtrain.context import (
 from mixtrain.dtype import (
     bfloat16,
     bool_,
+    complex64,
+    complex128,
     double,
     dtype_to_nptype,
     dtype_to_pytype,
@@ -176,6 +179,7 @@ __all__ = [
     "EarlyStopping",
     "Fbeta",
     "FixedLossScaleManager",
+    "Generator",
     "History",
     "LambdaCallback",
     "LearningRateScheduler",
@@ -205,7 +209,9 @@ __all__ = [
     "SummaryRecord",
     "Tensor",
     "from_numpy",
+    "initial_seed",
     "is_tensor",
+    "manual_seed",
     "tensor",
     "TimeMonitor",
     "Top1CategoricalAccuracy",
@@ -220,6 +226,8 @@ __all__ = [
     "calibrate_loss_scale",
     "common",
     "communication",
+    "complex64",
+    "complex128",
     "context",
     "dataset",
     "distribution",
@@ -234,6 +242,7 @@ __all__ = [
     "get_context",
     "get_metric_fn",
     "get_ps_context",
+    "get_rng_state",
     "get_seed",
     "grad",
     "half",
@@ -264,6 +273,7 @@ __all__ = [
     "set_context",
     "set_device",
     "set_ps_context",
+    "set_rng_state",
     "set_seed",
     "single",
     "suggest_rules",

@@ -58,6 +58,8 @@ float16: Final = DType("float16")
 bfloat16: Final = DType("bfloat16")
 float32: Final = DType("float32")
 float64: Final = DType("float64")
+complex64: Final = DType("complex64")
+complex128: Final = DType("complex128")
 # Other names of the reference for the same formats.
 half: Final = float16
 single: Final = float32
@@ -66,9 +68,10 @@ double: Final = float64
 HALF_DTYPES: Final = (float16, bfloat16)
 DTYPES: Final = (
     bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
+    complex64, complex128,
 )
 _BY_NAME: Final = {dtype.name: dtype for dtype in DTYPES}
-_PYTHON_TYPES: Final = {bool: bool_, int: int64, float: float32}
+_PYTHON_TYPES: Final = {bool: bool_, int: int64, float: float32, complex: complex128}
 _NO_NUMPY: Final = {bfloat16: float32}
 
 
@@ -120,6 +123,11 @@ def is_float(dtype: Any) -> bool:
     return "float" in as_dtype(dtype)
 
 
+def is_complex(dtype: Any) -> bool:
+    """Whether `dtype` is one of the two complex formats."""
+    return "complex" in as_dtype(dtype)
+
+
 def is_half(dtype: Any) -> bool:
     """Whether `dtype` is one of the two half formats, float16 and bfloat16."""
     return as_dtype(dtype) in HALF_DTYPES
@@ -142,8 +150,8 @@ def wider(first: Any, second: Any) -> DType:
 
 
 def _kind(dtype: DType) -> int:
-    """Return 0 for bool, 1 for integers, 2 for floats."""
-    return 2 if "float" in dtype else int(dtype != bool_)
+    """Return 0 for bool, 1 for integers, 2 for floats, 3 for complex numbers."""
+    return 3 if "complex" in dtype else 2 if "float" in dtype else int(dtype != bool_)
 
 
 def _bits(dtype: DType) -> int:
@@ -160,6 +168,8 @@ def promoted(first: Any, second: Any) -> DType:
         (mixtrain.float16, mixtrain.int16, mixtrain.int32)
     """
     one, other = sorted((as_dtype(first), as_dtype(second)), key=_kind)
+    if is_complex(other):
+        return complex128 if float64 in (one, other) or complex128 in (one, other) else complex64
     if one == other or _kind(one) < _kind(other):
         return other
     if _kind(one) == 2:
@@ -171,7 +181,7 @@ def promoted(first: Any, second: Any) -> DType:
 
 
 def dtype_to_pytype(type_: Any) -> type:
-    """Return the Python type of numbers of a format: bool, int or float.
+    """Return the Python type of numbers of a format: bool, int, float or complex.
 
     Args:
         type_: What `as_dtype` accepts.
@@ -183,7 +193,7 @@ def dtype_to_pytype(type_: Any) -> type:
     Source: MindSpore, `mindspore.dtype_to_pytype`.
     """
     dtype = as_dtype(type_)
-    return bool if dtype == bool_ else float if is_float(dtype) else int
+    return bool if dtype == bool_ else complex if is_complex(dtype) else float if is_float(dtype) else int
 
 
 def dtype_to_nptype(type_: Any) -> type[np.generic]:

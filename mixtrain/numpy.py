@@ -20,7 +20,7 @@ from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import (  # noqa: F401
     as_dtype, bool_, float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
 )
-from mixtrain.ops import random, statistics
+from mixtrain.ops import extremes, random, statistics
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.operator import operator
 
@@ -35,7 +35,7 @@ _SPLITS: Final = ("split", "array_split", "hsplit", "vsplit", "dsplit")
 # How many leading arguments are arrays, of the functions that keras.ops has under the same name.
 _OF_KERAS: Final = {
     **dict.fromkeys((
-        "abs", "absolute", "all", "amax", "amin", "any", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh",
+        "abs", "absolute", "all", "any", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh",
         "argmax", "argmin", "cbrt", "ceil", "copy", "corrcoef", "cos", "cosh", "count_nonzero", "cumprod", "cumsum",
         "deg2rad", "diag", "diagflat", "diagonal", "diff", "exp", "exp2", "expand_dims", "expm1", "flip", "fliplr",
         "flipud", "floor", "full_like", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal", "log", "log10",
@@ -68,6 +68,8 @@ _ON_HOST: Final = (
     "triu_indices_from", "unique", "unravel_index", "unwrap", "argwhere", "choose", "bartlett", "blackman", "hamming",
     "hanning", "size", "in1d", "matrix_power", "atleast_1d", "atleast_2d", "atleast_3d", "positive", "meshgrid",
 )
+# Several arrays come in a list.
+_IN_LISTS: Final = ("atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "indices")
 _NARROWED: Final = {np.dtype("float64"): np.float32, np.dtype("int64"): np.int32}
 
 
@@ -142,7 +144,11 @@ def _on_host(name: str) -> _Function:
 
     def compute(*args: Any, **kwargs: Any) -> Any:
         known, named = keras.tree.map_structure(_known, settled((args, kwargs)))
-        return _tensors(function(*known, **named))
+        found = function(*known, **named)
+        several = isinstance(found, (tuple, list)) or name == "indices"
+        if name == "argwhere":
+            return Tensor(found)
+        return _tensors(list(found) if several and name in _IN_LISTS else found)
 
     compute.__name__ = compute.__qualname__ = name
     compute.__doc__ = (
@@ -150,6 +156,15 @@ def _on_host(name: str) -> _Function:
         f"Source: NumPy; MindSpore, `mindspore.numpy.{name}`."
     )
     return compute
+
+
+def _largest(name: str, compute: _Function) -> _Function:
+    def extreme(*arrays: Any, dtype: Any = None, **kwargs: Any) -> Any:
+        where = kwargs.pop("where", True)
+        counted = None if where is True else _read(where)
+        return _cast(compute(_read(arrays[0]), *arrays[1:], where=counted, **kwargs), dtype)
+
+    return _named(name, extreme)
 
 
 def array(obj: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Any:
@@ -322,6 +337,7 @@ class _Grid:
 mgrid, ogrid = _Grid("mgrid"), _Grid("ogrid")
 _MADE: Final = {
     **{name: _of_keras(name, arrays, name) for name, arrays in _OF_KERAS.items()},
+    **{name: _largest(name, getattr(extremes, name)) for name in ("amax", "amin")},
     **{name: _of_keras(name, 1 if name != "remainder" else 2, source) for name, source in _RENAMED.items()},
     **{name: _of_sequences(name) for name in _OF_SEQUENCES},
     **{name: _on_host(name) for name in _ON_HOST},

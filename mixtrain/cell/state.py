@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import keras
+
 from mixtrain import backend, checks
-from mixtrain.cell.tree import CellTree
+from mixtrain.cell.buffers import CellBuffers
+from mixtrain.common.gradient_hooks import HookHandle
 
 
 class KeysLeft(NamedTuple):
@@ -21,11 +25,29 @@ class KeysLeft(NamedTuple):
     unexpected_keys: list[str]
 
 
-class CellState(CellTree):
+class CellState(CellBuffers):
     """The part of a Cell that gives its parameters out and takes them in."""
 
+    _state_dict_hooks: dict[int, Callable[..., Any]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        object.__setattr__(self, "_state_dict_hooks", {})
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> HookHandle:
+        """Call ``hook(cell, prefix, keep_vars)`` before `state_dict` of this cell reads anything.
+
+        Returns:
+            A handle whose `remove` takes the hook away.
+
+        Source: MindSpore, `mindspore.nn.Cell.register_state_dict_pre_hook`.
+        """
+        number = max(self._state_dict_hooks, default=-1) + 1
+        self._state_dict_hooks[number] = hook
+        return HookHandle(self._state_dict_hooks, number)
+
     def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
-        """Return the parameters by their paths, those of shared cells under each of their paths.
+        """Return the parameters and buffers by their paths, those of shared cells under each of their paths.
 
         Args:
             destination: A dict to add to; None for a new one.
@@ -36,10 +58,14 @@ class CellState(CellTree):
             TypeError: `destination` is not a dict, or `prefix` no str.
         """
         where = f"{type(self).__name__}.state_dict"
-        found = {} if destination is None else checks.instance(where, "destination", destination, dict, "a dict")
+        if destination is not None:
+            checks.instance(where, "destination", destination, dict, "a dict")
+        found = OrderedDict() if destination is None else destination
         checks.instance(where, "prefix", prefix, str, 'prefix="net."')
-        for name, parameter in self.own_parameters().items():
-            found[prefix + name] = parameter
+        for hook in tuple(self._state_dict_hooks.values()):
+            hook(self, prefix, keep_vars)
+        for name, value in {**self.own_parameters(), **self.own_buffers(persistent_only=True)}.items():
+            found[prefix + name] = value
         for name, cell in self._cells.items():
             if cell is not None:
                 cell.state_dict(destination=found, prefix=f"{prefix}{name}.")
@@ -78,22 +104,8 @@ class CellState(CellTree):
                 "Write strict=False to load what matches."
             )
         for key, value in values.items():
-            own[key].assign(value)
+            own[key].assign(value) if isinstance(own[key], keras.Variable) else own[key].assign_value(value)
         return left
-
-    def get_sub_cell(self, target: str) -> Any:
-        """Return the cell at a path ("block.conv1"); "" is this cell.
-
-        Raises:
-            AttributeError: There is none.
-        """
-        cell: Any = self
-        for name in filter(None, target.split(".")):
-            cell = getattr(cell, name)
-            if not isinstance(cell, CellTree):
-                where = f"{type(self).__name__}.get_sub_cell"
-                raise AttributeError(f"{where}: {checks.shown(target)} is no path of a cell.")
-        return cell
 
     def check_names(self) -> None:
         """Raise a ValueError where two parameters have one name."""

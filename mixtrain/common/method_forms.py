@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 
-from mixtrain import checks
-from mixtrain.dtype import bool_, float32, int32, is_float
+from mixtrain import backend, checks
+from mixtrain.dtype import DType, bool_, float32, int32, is_float
 from mixtrain.ops import arithmetic, array, extremes, joining, limits, ordering, reduction, repetition, selection, unary
 from mixtrain.ops.inputs import as_floats, axes_of, axis_of, format_of, is_number, rank_of, sizes_of, spread, tensor
 
@@ -18,6 +21,25 @@ _MISSING: Any = object()
 def _first(*values: Any, default: Any) -> Any:
     """Return the value that was given, whichever of its spellings was used."""
     return next((value for value in values if value is not _MISSING), default)
+
+
+def spelled(function: Callable[..., Any], **words: str) -> Callable[..., Any]:
+    """Return a function whose keywords may also be spelled otherwise.
+
+    Args:
+        function: The function.
+        words: Another spelling of a keyword, and the keyword.
+
+    Example:
+        >>> spelled(lambda x, axis: (x, axis), dim="axis")(1, dim=2)
+        (1, 2)
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        return function(*args, **{words.get(name, name): value for name, value in named.items()})
+
+    return call
 
 
 def add(self: Any, other: Any, *, alpha: float = 1) -> Any:
@@ -237,6 +259,14 @@ def take(self: Any, indices: Any, axis: Any = None, mode: str = "clip") -> Any:
     elif mode == "clip":
         places = keras.ops.clip(places, 0, size - 1)
     return keras.ops.take(x, places, axis=number)
+
+
+def view(self: Any, *shape: Any) -> Any:
+    """The elements in another shape; or, for a dtype, their bytes read as numbers of it."""
+    if len(shape) == 1 and isinstance(shape[0], DType):
+        x = tensor("Tensor.view", self)
+        return backend.to_tensor(backend.to_numpy(x).view(np.dtype(shape[0])))
+    return array.reshape(self, spread(shape))
 
 
 def resize(self: Any, *shape: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from mixtrain.dtype import DType, bfloat16, bool_, is_float
+from mixtrain.dtype import DType, bfloat16, bool_, is_complex, is_float
 
 # From so many elements on an axis on, three at each end are written; a vector is written whole up to more of them.
 _LONG: Final = 6
@@ -47,6 +47,8 @@ def _written(values: np.ndarray, dtype: DType) -> str:
     if is_float(dtype) and dtype != bfloat16:
         digits = 4 if dtype == "float16" else 8
         return _rows(values, kept, lambda value: f"{value:{digits + 7}.{digits}e}", _IN_LINE, "")
+    if is_complex(dtype):
+        return _rows(values, kept, _complex, _IN_LINE, "")
     if dtype == bool_:
         return _rows(values, kept, lambda value: f"{write(value):>5}", _IN_LINE, "")
     width = max(len(write(value)) for value in values[np.ix_(*kept)].reshape(-1).tolist())
@@ -54,7 +56,11 @@ def _written(values: np.ndarray, dtype: DType) -> str:
 
 
 def _writer(dtype: DType) -> Callable[[Any], str]:
-    return (lambda value: f"{value:g}") if is_float(dtype) else str
+    return (lambda value: f"{value:g}") if is_float(dtype) else _complex if is_complex(dtype) else str
+
+
+def _complex(value: complex) -> str:
+    return f"{value.real:g}{value.imag:+g}j"
 
 
 def _kept(values: np.ndarray) -> list[list[int]]:

@@ -15,7 +15,7 @@ from mixtrain.common.gradient_hooks import GradientHooks
 from mixtrain.common.initializer import Initializer
 from mixtrain.common.operators import is_numeric
 from mixtrain.common.tensor_methods import TensorMethods
-from mixtrain.dtype import DType, as_dtype, float32
+from mixtrain.dtype import DType, as_dtype, float32, is_complex
 from mixtrain.ops.hook_backward import hook_gradients
 from mixtrain.ops.inputs import dtype_of, tensor as as_tensor
 
@@ -91,6 +91,11 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         """Return a Tensor with the values of a NumPy array."""
         checks.instance("Tensor.from_numpy", "array", array, np.ndarray, "Tensor.from_numpy(np.ones(2))")
         return Tensor(array)
+
+    @staticmethod
+    def convert_bytes_to_tensor(bytes_data: bytes, shape: Any, dtype: Any) -> Tensor:
+        """Return the Tensor of a shape and dtype whose bytes are given, as `get_bytes` returns them."""
+        return Tensor(np.frombuffer(bytes_data, np.dtype(as_dtype(dtype))).reshape(shape))
 
     @property
     def dtype(self) -> DType:
@@ -294,6 +299,8 @@ def _made(input_data: Any, dtype: DType | None, shape: Any, init: Initializer | 
     if input_data is None:
         raise checks.fail_type("Tensor", "input_data must be given", input_data, "Tensor(1.0)")
     value = boundary.settled(input_data)
+    if dtype is not None and not is_complex(dtype) and not backend.is_tensor(value) and np.iscomplexobj(value):
+        value = np.real(value)
     if isinstance(value, np.ndarray):
         value = np.array(value)  # A backend may share the memory of an array that it is handed.
     if isinstance(value, (np.ndarray, np.generic)) or backend.is_tensor(value) or isinstance(value, keras.Variable):

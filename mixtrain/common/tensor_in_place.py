@@ -9,6 +9,7 @@ import keras
 
 from mixtrain import backend
 from mixtrain.boundary import TensorLike, running
+from mixtrain.common.generator import Generator
 from mixtrain.common.parts import write_back
 from mixtrain.dtype import float32
 from mixtrain.ops import creation, facts, limits, random, selection, unary
@@ -48,16 +49,22 @@ def _drawn(draw: Callable[..., Any]) -> _Method:
     return lambda self, *args, **kwargs: draw(facts.shape(self), *args, **kwargs)
 
 
-def _normal(shape: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
-    return random.standard_normal(shape) * std + mean
+def _unit(shape: Any, generator: Generator | None) -> Any:
+    """Numbers from [0, 1): of the operation's stream, or of a generator."""
+    return keras.random.uniform(shape, seed=generator.next_seed()) if generator else random.rand(*shape, dtype=float32)
 
 
-def _uniform(shape: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any = None) -> Any:
-    return random.rand(*shape, dtype=float32) * (to - from_) + from_
+def _normal(shape: Any, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Any:
+    drawn = keras.random.normal(shape, seed=generator.next_seed()) if generator else random.standard_normal(shape)
+    return drawn * std + mean
 
 
-def _exponential(shape: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
-    return unary.log1p(random.rand(*shape, dtype=float32) * -1) / -lambd
+def _uniform(shape: Any, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None) -> Any:
+    return _unit(shape, generator) * (to - from_) + from_
+
+
+def _exponential(shape: Any, lambd: float = 1.0, *, generator: Generator | None = None) -> Any:
+    return unary.log1p(_unit(shape, generator) * -1) / -lambd
 
 
 def _log_normal(shape: Any, mean: float = 1.0, std: float = 2.0) -> Any:
@@ -68,8 +75,10 @@ def _cauchy(shape: Any, median: float = 0.0, sigma: float = 1.0) -> Any:
     return unary.tan((random.rand(*shape, dtype=float32) - 0.5) * 3.1415926) * sigma + median
 
 
-def _random(self: Any, from_: int = 0, to: int | None = None, *, generator: Any = None) -> Any:
+def _random(self: Any, from_: int = 0, to: int | None = None, *, generator: Generator | None = None) -> Any:
     low, high = (0, from_) if to is None and from_ else (from_, 2**24 if to is None else to)
+    if generator:
+        return keras.random.randint(facts.shape(self), low, high, seed=generator.next_seed())
     return random.randint(low, high, facts.shape(self))
 
 

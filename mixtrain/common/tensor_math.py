@@ -10,7 +10,7 @@ import keras
 from mixtrain import backend, checks
 from mixtrain.dtype import DType, is_float
 from mixtrain.ops import (
-    activation, arithmetic, comparison, extremes, linear_algebra, numeric, ordering, statistics, unary,
+    activation, arithmetic, comparison, extremes, linear_algebra, complex_numbers, numeric, ordering, statistics, unary,
 )
 from mixtrain.ops.elementwise import binary, unary as each
 from mixtrain.ops.inputs import as_floats, format_of, rank_of, tensor
@@ -98,8 +98,8 @@ class MathMethods:
     bitwise_left_shift = numeric.bitwise_left_shift
     bitwise_right_shift = numeric.bitwise_right_shift
     conj = real = positive = numeric.positive
-    imag = numeric.imag
-    angle = numeric.angle
+    imag = complex_numbers.imag
+    angle = complex_numbers.angle
     copysign = numeric.copysign
     deg2rad = numeric.deg2rad
     rad2deg = numeric.rad2deg
@@ -117,12 +117,12 @@ class MathMethods:
     inv = numeric.inv
     isneginf = numeric.isneginf
     isposinf = numeric.isposinf
-    isreal = numeric.isreal
+    isreal = complex_numbers.isreal
     ldexp = numeric.ldexp
     logaddexp2 = numeric.logaddexp2
     logit = numeric.logit
     nextafter = numeric.nextafter
-    sgn = numeric.sgn
+    sgn = complex_numbers.sgn
     signbit = numeric.signbit
     soft_shrink = activation.softshrink
     xdivy = numeric.xdivy
@@ -145,8 +145,8 @@ class MathMethods:
     logcumsumexp = statistics.logcumsumexp
     histc = statistics.histc
     inner = linear_algebra.inner
-    is_complex = numeric.is_complex
-    is_floating_point = numeric.is_floating_point
+    is_complex = complex_numbers.is_complex
+    is_floating_point = complex_numbers.is_floating_point
     is_signed = operator("is_signed", _has_sign)
     msort = statistics.msort
     nanmean = statistics.nanmean

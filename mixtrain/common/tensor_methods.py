@@ -10,6 +10,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.common import method_forms
+from mixtrain.common.method_forms import spelled
 from mixtrain.common.operators import alike, matmul as matmul_operator, operators, with_scalars
 from mixtrain.common.parts import viewing
 from mixtrain.common.tensor_in_place import InPlaceMethods
@@ -98,6 +99,11 @@ def _cast_to(dtype: str) -> _Method:
     return lambda self: facts.cast(self, dtype)
 
 
+def _moved(self: Any, to: str, blocking: bool = True) -> Any:
+    checks.one_of("Tensor.move_to", "to", to, _DEVICES)
+    return tensor("Tensor.move_to", self)
+
+
 def _turned(self: Any) -> Any:
     x = tensor("Tensor.T", self)
     return keras.ops.transpose(x, tuple(reversed(range(rank_of(x)))))
@@ -167,7 +173,7 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     mul = arithmetic.mul
     multiply = arithmetic.multiply
     pow = arithmetic.pow
-    remainder = arithmetic.remainder
+    remainder = spelled(arithmetic.remainder, divisor="other")
     subtract = arithmetic.subtract
     true_divide = arithmetic.true_divide
     clamp = limits.clamp
@@ -194,9 +200,9 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     norm = reduction.norm
     amax = extremes.amax
     amin = extremes.amin
-    argmin = extremes.argmin
+    argmin = spelled(extremes.argmin, dim="axis", keepdim="keepdims")
     cumprod = extremes.cumprod
-    median = extremes.median
+    median = spelled(extremes.median, dim="axis", keepdim="keepdims")
     addmm = products.addmm
     baddbmm = products.baddbmm
     bmm = products.bmm
@@ -216,7 +222,7 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     t = viewing(array.t)
     unsqueeze = viewing(array.unsqueeze)
     repeat_interleave = repetition.repeat_interleave
-    chunk = viewing(joining.chunk)
+    chunk = viewing(spelled(joining.chunk, dim="axis"))
     unbind = viewing(joining.unbind)
     argsort = ordering.argsort
     topk = ordering.topk
@@ -269,7 +275,9 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     dim = operator("dim", facts.rank)
     double = operator("double", _cast_to("float64"))
     expand = viewing(operator("expand", lambda self, *size: repetition.broadcast_to(self, spread(size))))
-    expand_as = viewing(operator("expand_as", lambda self, other: repetition.broadcast_to(self, facts.shape(other))))
+    expand_as = viewing(operator("expand_as", spelled(
+        lambda self, other: repetition.broadcast_to(self, facts.shape(other)), x="other"
+    )))
     fill = operator("fill", lambda self, value: creation.full_like(self, value))
     float = operator("float", _cast_to("float32"))
     half = operator("half", _cast_to("float16"))
@@ -279,6 +287,13 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     is_init = operator("is_init", lambda self: False)
     requires_grad_ = operator("requires_grad_", lambda self, requires_grad=True: None)
     is_contiguous = operator("is_contiguous", lambda self: True)
+    is_pinned = operator("is_pinned", lambda self, *_, **__: False)
+    is_shared = operator("is_shared", lambda self: False)
+    flush_from_cache = operator("flush_from_cache", lambda self: None)
+    get_bytes = operator("get_bytes", lambda self: _concrete(self, "get_bytes").tobytes())
+    move_to = operator("move_to", _moved)
+    set_const_arg = operator("set_const_arg", lambda self, const_arg=True: None)
+    set_init_flag = operator("set_init_flag", lambda self, data=False: None)
     item = operator("item", _item)
     long = operator("long", _cast_to("int64"))
     ndimension = operator("ndimension", facts.rank)
@@ -299,7 +314,7 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     type = operator("type", _type)
     type_as = operator("type_as", lambda self, other: facts.cast(self, other.dtype))
     value = operator("value", _itself)
-    view = viewing(operator("view", lambda self, *shape: array.reshape(self, spread(shape))))
+    view = viewing(operator("view", method_forms.view))
     view_as = viewing(operator("view_as", lambda self, other: array.reshape(self, facts.shape(other))))
 
     T = property(viewing(operator("transpose", _turned)))

@@ -11,10 +11,11 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.ops import places
 from mixtrain.ops.indexing import places as places_of, read, scattered, written
+from mixtrain.common.method_forms import spelled
 from mixtrain.common.parts import viewing
 from mixtrain.dtype import float32
 from mixtrain.ops import creation, facts, joining, random, selection
-from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of, tensor
+from mixtrain.ops.inputs import as_floats, axes_of, axis_of, is_number, rank_of, tensor
 from mixtrain.ops.operator import operator
 
 _Method = Callable[..., Any]
@@ -22,7 +23,9 @@ _Method = Callable[..., Any]
 
 def _fill_diagonal(self: Any, fill_value: Any, wrap: bool = False) -> Any:
     x = tensor("Tensor.fill_diagonal", self)
-    chosen = keras.ops.diagonal(places_of(x))
+    chosen = keras.ops.diagonal(places_of(x)) if not wrap else keras.ops.reshape(places_of(x), (-1,))[
+        :: x.shape[-1] + 1
+    ]
     return scattered(x, chosen, keras.ops.full(chosen.shape, fill_value, dtype=x.dtype))
 
 
@@ -39,7 +42,14 @@ def _choose(self: Any, choices: Any, mode: str = "clip") -> Any:
     return keras.ops.take_along_axis(stacked, place[None], axis=0)[0]
 
 
-def _index_add(self: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+def _index_add(self: Any, *args: Any, alpha: Any = 1, **named: Any) -> Any:
+    """``index_add(dim, index, source, alpha=1)`` and ``index_add(indices, y, axis)``."""
+    if not (args and is_number(args[0]) or "dim" in named):
+        return places.index_add(self, *args, **named)
+    return _add_at(self, *args, alpha=alpha, **named)
+
+
+def _add_at(self: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
     x = tensor("Tensor.index_add", self)
     axis = axis_of("Tensor.index_add", dim, rank_of(x), name="dim")
     rows = keras.ops.moveaxis(x, axis, 0)
@@ -147,7 +157,7 @@ class PlaceMethods:
     index_add = operator("index_add", _index_add)
     index_fill = places.index_fill
     index_put = operator("index_put", _index_put)
-    scatter = places.scatter
+    scatter = spelled(places.scatter, dim="axis")
     scatter_add = operator("scatter_add", _scatter_add)
     scatter_sub = operator("scatter_sub", _scatter_how("sub"))
     scatter_mul = operator("scatter_mul", _scatter_how("mul"))

@@ -88,6 +88,8 @@ def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, eq
     def compute(x: Any, y: Any) -> Any:
         # The difference of two infinities is not a number.
         near = keras.ops.isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan)
+        if is_float(x.dtype):
+            near = keras.ops.logical_and(near, keras.ops.logical_not(keras.ops.isinf(y)))
         return keras.ops.logical_or(near, keras.ops.equal(x, y))
 
     return binary("ops.isclose", compute, input, other)

@@ -44,7 +44,10 @@ def _with_place(where: str, largest: bool, x: Any, axis: Any, keepdims: bool, in
     if axis is None:
         values = _extreme(where, largest, x, None, False, initial, given)
         return values, backend.to_tensor(keras.ops.zeros(()), int64)
-    places = _place(where, largest, x, axis, keepdims, int64)
+    masked = x if given is None or initial is None else keras.ops.where(
+        tensor(where, given), x, keras.ops.cast(initial, x.dtype)
+    )
+    places = _place(where, largest, masked, axis, keepdims, int64)
     return _extreme(where, largest, x, axis, keepdims, initial, given), places
 
 

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.dtype import DType, as_dtype, bool_, float32, int64, is_float, promoted
+from mixtrain.dtype import DType, as_dtype, bool_, complex64, float32, int64, is_complex, is_float, promoted
 
 
 def tensor(where: str, value: Any) -> Any:
@@ -30,14 +30,14 @@ def tensor(where: str, value: Any) -> Any:
         array = np.asarray(value)
     except ValueError:  # A list whose parts have several shapes.
         array = np.array(None)
-    if array.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biufc":
         raise checks.fail_type(where, "a Tensor, NumPy array or number was needed", value, "mixtrain.Tensor([1.0])")
     return backend.to_tensor(array.astype(np.float32) if array.dtype == np.float64 else array)
 
 
 def is_number(value: Any) -> bool:
     """Whether `value` is a Python or NumPy number, which does not widen a tensor."""
-    return isinstance(value, numbers.Real) and not isinstance(value, np.ndarray) or isinstance(value, np.bool_)
+    return isinstance(value, numbers.Complex) and not isinstance(value, np.ndarray) or isinstance(value, np.bool_)
 
 
 def format_of(x: Any) -> DType:
@@ -54,7 +54,11 @@ def dtype_of(dtype: Any) -> DType:
 def meeting_format(x: Any, number: Any) -> DType:
     """Return the format in which a tensor meets a Python number."""
     dtype = format_of(x)
-    if isinstance(number, (bool, np.bool_)) or is_float(dtype):
+    if isinstance(number, (bool, np.bool_)) or is_complex(dtype):
+        return dtype
+    if not isinstance(number, numbers.Real):
+        return promoted(dtype, complex64)
+    if is_float(dtype):
         return dtype
     if isinstance(number, numbers.Integral):
         return as_dtype(backend.held_format(int64)) if dtype == bool_ else dtype
@@ -85,7 +89,11 @@ def pair(where: str, x: Any, y: Any) -> tuple[Any, Any]:
 
 def _plain(number: Any, dtype: DType) -> Any:
     """Return a number as the Python one that stands beside a tensor of `dtype`."""
-    return float(number) if is_float(dtype) else bool(number) if dtype == bool_ else int(number)
+    if is_complex(dtype):
+        return complex(number)
+    if is_float(dtype):
+        return float(number)
+    return bool(number) if dtype == bool_ else int(number)
 
 
 def check_broadcast(where: str, x: Any, y: Any) -> None:
@@ -99,9 +107,9 @@ def check_broadcast(where: str, x: Any, y: Any) -> None:
 
 
 def as_floats(where: str, value: Any) -> Any:
-    """Return `value` as a float tensor; integers and bools become float32."""
+    """Return `value` as a float or complex tensor; integers and bools become float32."""
     x = tensor(where, value)
-    return x if "float" in format_of(x) else keras.ops.cast(x, float32)
+    return x if format_of(x).startswith(("float", "bfloat", "complex")) else keras.ops.cast(x, float32)
 
 
 def values_of(where: str, value: Any) -> np.ndarray:

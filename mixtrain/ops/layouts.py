@@ -176,6 +176,18 @@ class DepthToSpace(Primitive):
         return depth_to_space(x, self.block_size)
 
 
+def kaiser_window(
+    window_length: Any, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None
+) -> Any:
+    """Kaiser's window of `window_length` numbers and shape `beta`, float64 or `dtype`; one more ends a `periodic` one.
+
+    Example: ``ops.kaiser_window(5)``. Source: MindSpore, `mindspore.ops.kaiser_window`.
+    """
+    count = int(window_length)
+    values = np.kaiser(count + periodic, beta)[:count]
+    return backend.to_tensor(values, float64 if dtype is None else as_dtype(dtype))
+
+
 def sequence_mask(lengths: Any, maxlen: int | None = None) -> Any:
     """True for the first `lengths` of `maxlen` places (of the greatest length, without it).
 

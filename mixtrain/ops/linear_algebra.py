@@ -10,6 +10,7 @@ import keras
 
 from mixtrain.ops.arithmetic import add, mul
 from mixtrain.ops.array import swapaxes
+from mixtrain.ops.complex_numbers import conj
 from mixtrain.ops.inputs import as_floats, pair, rank_of, tensor
 from mixtrain.ops.primitive import Primitive, configured, primitive
 from mixtrain.ops.products import bmm, matmul, mv, outer
@@ -17,8 +18,8 @@ from mixtrain.ops.reduction import norm
 
 
 def adjoint(x: Any) -> Any:
-    """The matrices of `x` transposed. Source: MindSpore, `mindspore.ops.adjoint`."""
-    return swapaxes(x, -1, -2)
+    """The matrices of `x` transposed, and conjugate. Source: MindSpore, `mindspore.ops.adjoint`."""
+    return conj(swapaxes(x, -1, -2))
 
 
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:

@@ -9,13 +9,12 @@ import keras
 import numpy as np
 
 from mixtrain import backend
-from mixtrain.dtype import bool_, is_float
 from mixtrain.ops.arithmetic import mul, pow
 from mixtrain.ops.comparison import bitwise_and, bitwise_or, bitwise_xor
 from mixtrain.ops.elementwise import binary, binary_function, renamed, unary, unary_function
 from mixtrain.ops.inputs import as_floats, format_of, is_number, tensor
 from mixtrain.ops.primitive import Primitive, primitive
-from mixtrain.ops.unary import exp2, reciprocal, sign
+from mixtrain.ops.unary import exp2, reciprocal
 
 
 def _copysign(x: Any, y: Any) -> Any:
@@ -30,8 +29,16 @@ def _same(x: Any) -> Any:
     return x
 
 
-def _angle(x: Any) -> Any:
-    return keras.ops.where(x < 0, math.pi * keras.ops.ones_like(x), keras.ops.zeros_like(x))
+def _shifted(shift: Any) -> Any:
+    """A shift in int32, or 64 bits of such, by the places modulo the bits, as processors do it."""
+
+    def compute(x: Any, y: Any) -> Any:
+        bits = 64 if "64" in format_of(x) else 32
+        wide = x if str(bits) in format_of(x) else keras.ops.cast(x, "int32")
+        places = keras.ops.mod(keras.ops.cast(y, wide.dtype), bits)
+        return keras.ops.cast(shift(wide, places), x.dtype)
+
+    return compute
 
 
 def _truncated_rest(x: Any, y: Any) -> Any:
@@ -90,16 +97,14 @@ invert: Final = unary_function(
     parameter="x",
 )
 bitwise_left_shift: Final = binary_function(
-    "bitwise_left_shift", keras.ops.left_shift, "The bits of `input`, moved up by `other` places.", tensors=True
+    "bitwise_left_shift", _shifted(keras.ops.left_shift), "The bits of `input`, moved up by `other` places.",
+    tensors=True,
 )
 bitwise_right_shift: Final = binary_function(
-    "bitwise_right_shift", keras.ops.right_shift, "The bits of `input`, moved down by `other` places.", tensors=True
+    "bitwise_right_shift", _shifted(keras.ops.right_shift), "The bits of `input`, moved down by `other` places.",
+    tensors=True,
 )
-conj: Final = unary_function("conj", _same, "The complex conjugate of `input`: itself, as it is real.", floats=False)
-real: Final = unary_function("real", _same, "The real part of `input`: itself.", floats=False)
 positive: Final = unary_function("positive", _same, "`input` itself.", floats=False)
-imag: Final = unary_function("imag", keras.ops.zeros_like, "The imaginary part of `input`: zeros.", floats=False)
-angle: Final = unary_function("angle", _angle, "The angle of `input` as a complex number: pi below zero, else 0.")
 deg2rad: Final = unary_function("deg2rad", lambda x: x * (math.pi / 180), "`x` degrees in radians.", parameter="x")
 rad2deg: Final = unary_function("rad2deg", lambda x: x * (180 / math.pi), "`x` radians in degrees.", parameter="x")
 frac: Final = unary_function("frac", lambda x: x - keras.ops.trunc(x), "The fraction of `x`.", parameter="x")
@@ -110,10 +115,6 @@ digamma: Final = unary_function("digamma", _digamma, "The derivative of `lgamma`
 signbit: Final = unary_function("signbit", keras.ops.signbit, "Whether `input` has a minus.", floats=False)
 isneginf: Final = unary_function("isneginf", keras.ops.isneginf, "Whether `input` is minus infinity.")
 isposinf: Final = unary_function("isposinf", keras.ops.isposinf, "Whether `input` is plus infinity.")
-isreal: Final = unary_function(
-    "isreal", lambda x: keras.ops.ones_like(x, dtype=bool_), "Whether `input` is real: True.", floats=False
-)
-sgn: Final = renamed(sign, "sgn")
 inv: Final = renamed(reciprocal, "inv")
 
 copysign: Final = binary_function("copysign", _copysign, "`input` with the sign of `other`.", floats=True, tensors=True)
@@ -189,17 +190,6 @@ def mvlgamma(input: Any, p: int) -> Any:
         return total
 
     return unary("ops.mvlgamma", compute, input, floats=True)
-
-
-def is_complex(input: Any) -> bool:
-    """Whether `input` holds complex numbers: False. Source: MindSpore, `mindspore.ops.is_complex`."""
-    tensor("ops.is_complex", input)
-    return False
-
-
-def is_floating_point(input: Any) -> bool:
-    """Whether `input` holds floats. Source: MindSpore, `mindspore.ops.is_floating_point`."""
-    return is_float(format_of(tensor("ops.is_floating_point", input)))
 
 
 def is_nonzero(input: Any) -> bool:

@@ -133,7 +133,8 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
 
 def baddbmm(input: Any, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta` * `input` + `alpha` * (`batch1` @ `batch2`). Source: MindSpore, `mindspore.ops.baddbmm`."""
-    return add(mul(input, beta), mul(bmm(batch1, batch2), alpha))
+    product = matmul if rank_of(tensor("ops.baddbmm", batch1)) == 2 else bmm
+    return add(mul(input, beta), mul(product(batch1, batch2), alpha))
 
 
 class MatMul(Primitive):

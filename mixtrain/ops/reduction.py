@@ -9,7 +9,7 @@ from typing import Any, Final
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dtype import as_dtype, bool_, float32, int64, is_float
+from mixtrain.dtype import as_dtype, bool_, float32, int64, is_complex, is_float
 from mixtrain.ops.inputs import as_floats, axes_of, format_of, rank_of, tensor
 from mixtrain.ops.primitive import Primitive
 
@@ -25,7 +25,8 @@ def reduce(where: str, compute: _Reduce, x: Any, axis: Any, keep_dims: bool) -> 
 def _accumulated(where: str, compute: _Reduce, x: Any, axis: Any, keep_dims: bool, dtype: Any) -> Any:
     """Reduce in `dtype`, or else in int64 for integers and bools, in their own format for floats."""
     x = tensor(where, x)
-    wanted = as_dtype(dtype) if dtype is not None else format_of(x) if is_float(x.dtype) else int64
+    kept = is_float(x.dtype) or is_complex(x.dtype)
+    wanted = as_dtype(dtype) if dtype is not None else format_of(x) if kept else int64
     return backend.to_tensor(reduce(where, compute, backend.to_tensor(x, wanted), axis, keep_dims), wanted)
 
 
@@ -66,7 +67,7 @@ def mean(x: Any, axis: Any = None, keep_dims: bool = False) -> Any:
     """Average elements.
 
     Args:
-        x: Tensor; integers are averaged in float32.
+        x: Tensor; integers are averaged in float32, and the fraction of the result is cut off.
         axis: The axis, or a tuple of them; None: all.
         keep_dims: Whether the averaged axes stay, with size 1.
 
@@ -83,7 +84,10 @@ def mean(x: Any, axis: Any = None, keep_dims: bool = False) -> Any:
 
     Source: MindSpore, `mindspore.ops.mean`.
     """
-    return reduce("ops.mean", keras.ops.mean, as_floats("ops.mean", x), axis, keep_dims)
+    value = tensor("ops.mean", x)
+    return keras.ops.cast(
+        reduce("ops.mean", keras.ops.mean, as_floats("ops.mean", value), axis, keep_dims), value.dtype
+    )
 
 
 def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:

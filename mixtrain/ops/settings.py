@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import keras
+import numpy as np
 
 from mixtrain import backend
 from mixtrain.dtype import float32, int32
@@ -14,22 +15,24 @@ from mixtrain.ops.array import reverse
 from mixtrain.ops.boxes import BoundingBoxDecode, BoundingBoxEncode, CheckValid
 from mixtrain.ops.comparison import isclose
 from mixtrain.ops.extremes import cumprod
-from mixtrain.ops.inputs import as_floats, rank_of, tensor
+from mixtrain.ops.inputs import as_floats, rank_of, tensor, values_of
 from mixtrain.ops.layouts import (
     bartlett_window, blackman_window, channel_shuffle, hamming_window, logspace, tril_indices, triu_indices,
 )
 from mixtrain.ops.normalize import batch_norm
 from mixtrain.ops.places import (
-    index_add, index_fill, inplace_add, inplace_sub, inplace_update, reverse_sequence, unique_consecutive,
+    index_add, index_fill, inplace_add, inplace_sub, inplace_update, reverse_sequence, tensor_scatter_elements,
+    unique_consecutive,
 )
 from mixtrain.ops.primitive import REQUIRED, configured, primitive
 from mixtrain.ops.reduction import std_mean
+from mixtrain.ops.repetition import pad
 from mixtrain.ops.resize import ResizeBilinear, ResizeNearestNeighbor
 from mixtrain.ops.selection import nonzero
 from mixtrain.ops.softmax import glu
-from mixtrain.ops.statistics import bincount, renorm, searchsorted
+from mixtrain.ops.statistics import bincount, bucketize, histc, logcumsumexp, renorm, searchsorted
 from mixtrain.ops.value_and_grad import stop_gradient
-from mixtrain.ops.volumes import sizes_of
+from mixtrain.ops.volumes import adaptive_max_pool2d, adaptive_max_pool3d, sizes_of
 
 
 def mul_no_nan(x: Any, y: Any) -> Any:
@@ -206,7 +209,7 @@ BartlettWindow: Final = configured("BartlettWindow", _window(bartlett_window), p
 BlackmanWindow: Final = configured("BlackmanWindow", _window(blackman_window), periodic=True, dtype=float32)
 HammingWindow: Final = configured(
     "HammingWindow", lambda length, *, periodic, alpha, beta, dtype: hamming_window(
-        length, periodic, alpha, beta, dtype=dtype
+        int(values_of("ops.HammingWindow", length).item()), periodic, alpha, beta, dtype=dtype
     ), periodic=True, alpha=0.54, beta=0.46, dtype=float32,
 )
 ChannelShuffle: Final = configured("ChannelShuffle", lambda x, *, group: channel_shuffle(x, group), group=REQUIRED)
@@ -246,8 +249,88 @@ UniqueConsecutive: Final = configured(
         x, return_idx, return_counts, axis
     ), return_idx=False, return_counts=False, axis=None,
 )
+# Each number says where its axis lies in the other format.
 DataFormatDimMap: Final = configured(
     "DataFormatDimMap", lambda x, *, src_format, dst_format: keras.ops.take(
-        keras.ops.convert_to_tensor([dst_format.index(one) for one in src_format], dtype="int32"), x, axis=0
+        keras.ops.convert_to_tensor([src_format.index(one) for one in dst_format], dtype="int32"), x, axis=0
     ), src_format="NHWC", dst_format="NCHW",
 )
+DataFormatVecPermute: Final = configured(
+    "DataFormatVecPermute", lambda x, *, src_format, dst_format: keras.ops.take(
+        tensor("ops.DataFormatVecPermute", x), [src_format.index(one) for one in dst_format], axis=0
+    ), src_format="NHWC", dst_format="NCHW",
+)
+
+
+def _check_numerics(x: Any) -> Any:
+    value = tensor("ops.CheckNumerics", x)
+    if not backend.is_symbolic(value) and not np.isfinite(backend.to_numpy(value)).all():
+        raise RuntimeError("ops.CheckNumerics: expected finite numbers; got NaN or infinite ones. Write x that is.")
+    return value
+
+
+def _packed_bits(x: Any, threshold: Any) -> Any:
+    """Which of eight elements each are above a threshold, as the bits of a uint8."""
+    marks = keras.ops.cast(tensor("ops.CompareAndBitpack", x) > threshold, "int32")
+    eights = keras.ops.reshape(marks, (*marks.shape[:-1], -1, 8))
+    return keras.ops.cast(keras.ops.sum(eights * np.array([128, 64, 32, 16, 8, 4, 2, 1], np.int32), axis=-1), "uint8")
+
+
+def _cumulative_logsumexp(x: Any, axis: Any, exclusive: bool, reverse: bool) -> Any:
+    value, number = as_floats("ops.CumulativeLogsumexp", x), int(values_of("ops.CumulativeLogsumexp", axis).item())
+    value = keras.ops.flip(value, axis=number) if reverse else value
+    found = logcumsumexp(value, number)
+    if exclusive:
+        first = keras.ops.full_like(keras.ops.take(found, [0], axis=number), float(np.finfo(np.float32).min))
+        rest = keras.ops.take(found, np.arange(found.shape[number] - 1), axis=number)
+        found = keras.ops.concatenate([first, rest], axis=number)
+    return keras.ops.flip(found, axis=number) if reverse else found
+
+
+def _diagonal_part(x: Any) -> Any:
+    """The elements whose first half of places is the second."""
+    value = tensor("ops.DiagPart", x)
+    half = value.shape[: rank_of(value) // 2]
+    size = int(np.prod(half))
+    return keras.ops.reshape(keras.ops.diagonal(keras.ops.reshape(value, (size, size))), half)
+
+
+def _pooled(pool: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, output_size: pool(x, output_size, return_indices=True)
+
+
+def _pool_volume(x: Any, output_size: Any) -> Any:
+    sizes = tuple(values_of("ops.AdaptiveMaxPool3D", output_size).tolist())
+    found, places = adaptive_max_pool3d(x, sizes, return_indices=True)
+    return found, keras.ops.cast(places, "int32")
+
+
+def _padded(x: Any, paddings: Any, constant_value: Any = None, *, mode: Any, paddings_contiguous: bool) -> Any:
+    widths = values_of("ops.PadV3", paddings).reshape(-1)
+    if not paddings_contiguous:
+        widths = widths.reshape(2, -1).T.reshape(-1)
+    value = None if constant_value is None or mode != "constant" else values_of("ops.PadV3", constant_value).item()
+    return pad(x, tuple(widths.tolist()), "replicate" if mode == "edge" else mode, value)
+
+
+def _scatter_add_along(input_x: Any, indices: Any, updates: Any, axis: int) -> Any:
+    return tensor_scatter_elements(input_x, indices, updates, axis, "add")
+
+
+AdaptiveMaxPool2D: Final = configured("AdaptiveMaxPool2D", _pooled(adaptive_max_pool2d), output_size=REQUIRED)
+AdaptiveMaxPool3D: Final = primitive("AdaptiveMaxPool3D", _pool_volume)
+Bucketize: Final = configured("Bucketize", lambda x, boundaries: bucketize(x, boundaries, right=True), boundaries=())
+CheckNumerics: Final = primitive("CheckNumerics", _check_numerics)
+CompareAndBitpack: Final = primitive("CompareAndBitpack", _packed_bits)
+CumulativeLogsumexp: Final = configured("CumulativeLogsumexp", _cumulative_logsumexp, exclusive=False, reverse=False)
+DiagPart: Final = primitive("DiagPart", _diagonal_part)
+Histogram: Final = configured(
+    "Histogram", lambda x, bins, min, max: keras.ops.cast(histc(x, bins, min, max), float32), bins=100, min=0.0,
+    max=0.0,
+)
+PadV3: Final = configured("PadV3", _padded, mode="constant", paddings_contiguous=True)
+ScatterAddWithAxis: Final = configured("ScatterAddWithAxis", _scatter_add_along, axis=0)
+TensorScatterElements: Final = configured("TensorScatterElements", tensor_scatter_elements, axis=0, reduction="none")
+UnravelIndex: Final = primitive("UnravelIndex", lambda indices, dims: keras.ops.cast(keras.ops.stack(
+    keras.ops.unravel_index(tensor("ops.UnravelIndex", indices), tuple(values_of("", dims).tolist())), axis=0
+), tensor("ops.UnravelIndex", indices).dtype))

@@ -7,9 +7,9 @@ from typing import Any
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dtype import bool_
+from mixtrain.dtype import bool_, is_float
 from mixtrain.ops.extremes import amax, amin
-from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of, tensor
+from mixtrain.ops.inputs import as_floats, axes_of, axis_of, format_of, rank_of, tensor
 from mixtrain.ops.ordering import sort
 from mixtrain.ops.primitive import Primitive
 
@@ -22,7 +22,13 @@ def aminmax(input: Any, *, axis: Any = 0, keepdims: bool = False) -> tuple[Any, 
     x = tensor("ops.aminmax", input)
     if rank_of(x) == 0:
         return x, x
-    return amin(x, axis, keepdims), amax(x, axis, keepdims)
+    if not is_float(format_of(x)):
+        return amin(x, axis, keepdims), amax(x, axis, keepdims)
+    # NaN does not count.
+    missing = keras.ops.isnan(x)
+    infinite = keras.ops.full_like(x, float("inf"))
+    low, high = (keras.ops.where(missing, edge, x) for edge in (infinite, -infinite))
+    return amin(low, axis, keepdims), amax(high, axis, keepdims)
 
 
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:

@@ -335,3 +335,115 @@ class ApplyProximalGradientDescent(Primitive):
     def __call__(self, var: Any, alpha: Any, l1: Any, l2: Any, delta: Any) -> Any:
         value, rate, one, two, gradient = _read(self.name, var, alpha, l1, l2, delta)
         return _write(var, _shrunk(value - rate * gradient, rate, one, two))
+
+
+class ApplyCenteredRMSProp(Primitive):
+    """RMSProp's step, divided by the deviation of the gradients.
+
+    Args:
+        use_locking: Accepted; without effect.
+
+    Example: ``ops.ApplyCenteredRMSProp()(var, mean_grad, mean_square, moment, grad, lr, decay, momentum, epsilon)``.
+    Source: MindSpore, `mindspore.ops.ApplyCenteredRMSProp`.
+    """
+
+    def __init__(self, use_locking: bool = False) -> None:
+        super().__init__()
+        self.use_locking = use_locking
+
+    def __call__(
+        self, var: Any, mean_gradient: Any, mean_square: Any, moment: Any, grad: Any, learning_rate: Any, decay: Any,
+        momentum: Any, epsilon: Any,
+    ) -> Any:
+        value, mean, square, held, gradient, rate, share, kept, eps = _read(
+            self.name, var, mean_gradient, mean_square, moment, grad, learning_rate, decay, momentum, epsilon
+        )
+        mean = share * mean + (1 - share) * gradient
+        square = share * square + (1 - share) * gradient * gradient
+        held = kept * held + rate * gradient / keras.ops.sqrt(square - mean * mean + eps)
+        for variable, new in ((mean_gradient, mean), (mean_square, square), (moment, held)):
+            _write(variable, new)
+        return _write(var, value - held)
+
+
+class ApplyProximalAdagrad(Primitive):
+    """Adagrad's step, then one towards zero.
+
+    Args:
+        use_locking: Accepted; without effect.
+
+    Example: ``ops.ApplyProximalAdagrad()(var, accum, lr, l1, l2, grad)``.
+    Source: MindSpore, `mindspore.ops.ApplyProximalAdagrad`.
+    """
+
+    def __init__(self, use_locking: bool = False) -> None:
+        super().__init__()
+        self.use_locking = use_locking
+
+    def __call__(self, var: Any, accum: Any, lr: Any, l1: Any, l2: Any, grad: Any) -> tuple[Any, Any]:
+        value, total, rate, one, two, gradient = _read(self.name, var, accum, lr, l1, l2, grad)
+        total = total + gradient * gradient
+        rate = rate / keras.ops.sqrt(total)
+        return _write(var, _shrunk(value - rate * gradient, rate, one, two)), _write(accum, total)
+
+
+class ApplyAdagradDA(Primitive):
+    """Adagrad's dual averaging: the weight is computed from the sums of gradients alone.
+
+    Args:
+        use_locking: Accepted; without effect.
+
+    Example: ``ops.ApplyAdagradDA()(var, sum, squares, grad, lr, l1, l2, global_step)``.
+    Source: MindSpore, `mindspore.ops.ApplyAdagradDA`.
+    """
+
+    def __init__(self, use_locking: bool = False) -> None:
+        super().__init__()
+        self.use_locking = use_locking
+
+    def __call__(
+        self, var: Any, gradient_accumulator: Any, gradient_squared_accumulator: Any, grad: Any, lr: Any, l1: Any,
+        l2: Any, global_step: Any,
+    ) -> Any:
+        total, squares, gradient, rate, one, two, step = _read(
+            self.name, gradient_accumulator, gradient_squared_accumulator, grad, lr, l1, l2, global_step
+        )
+        total, squares = total + gradient, squares + gradient * gradient
+        _write(gradient_accumulator, total)
+        _write(gradient_squared_accumulator, squares)
+        size = keras.ops.maximum(keras.ops.abs(total) - one * step, 0.0)
+        return _write(var, -rate * keras.ops.sign(total) * size / (two * step * rate + keras.ops.sqrt(squares)))
+
+
+def _ftrl(
+    value: Any, accum: Any, linear: Any, gradient: Any, rate: Any, l1: Any, l2: Any, power: Any, shrinkage: Any = 0.0
+) -> tuple[Any, Any, Any]:
+    """The weight, the sum of squares and the linear term after a step of FTRL."""
+    total = accum + gradient * gradient
+    grown = keras.ops.power(total, -power) / rate
+    linear = linear + gradient + 2 * shrinkage * value - (grown - keras.ops.power(accum, -power) / rate) * value
+    near = keras.ops.clip(linear, -l1, l1) - linear
+    return near / (grown + 2 * l2), total, linear
+
+
+class ApplyFtrl(Primitive):
+    """The step of FTRL, follow the regularized leader.
+
+    Args:
+        use_locking: Accepted; without effect.
+
+    Example: ``ops.ApplyFtrl()(var, accum, linear, grad, lr, l1, l2, lr_power)``.
+    Source: MindSpore, `mindspore.ops.ApplyFtrl`.
+    """
+
+    def __init__(self, use_locking: bool = False) -> None:
+        super().__init__()
+        self.use_locking = use_locking
+
+    def __call__(
+        self, var: Any, accum: Any, linear: Any, grad: Any, lr: Any, l1: Any, l2: Any, lr_power: Any
+    ) -> Any:
+        value, total, line = _ftrl(*_read(self.name, var, accum, linear, grad, lr, l1, l2, lr_power))
+        _write(accum, total)
+        _write(linear, line)
+        return _write(var, value)

@@ -111,3 +111,63 @@ def test_bad_arguments_are_refused(call: Callable[[], Any], error: type[Exceptio
     with pytest.raises(error) as caught:
         call()
     assert message in str(caught.value)
+
+
+WEIGHTS = mixtrain.Tensor([0.0, 9.0, 4.0, 1.0])
+MOMENTS: dict[str, tuple[Callable[[], Any], float, float]] = {
+    "laplace": (lambda: ops.laplace((4000,), 1.0, 2.0), 1.0, 8**0.5),
+    "random_gamma": (lambda: ops.random_gamma((4000,), mixtrain.Tensor(3.0)), 3.0, 3**0.5),
+    "random_poisson": (lambda: ops.random_poisson((4000,), mixtrain.Tensor(5.0)), 5.0, 5**0.5),
+    "randint_like": (lambda: ops.randint_like(ops.zeros(4000), 0, 3), 1.0, (2 / 3) ** 0.5),
+}
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+def test_distributions_have_their_means_and_deviations_and_repeat_under_a_seed(name: str) -> None:
+    draw, mean, deviation = MOMENTS[name]
+    mixtrain.set_seed(3)
+    found, again = backend.to_numpy(draw()), backend.to_numpy(draw())
+    np.testing.assert_allclose([found.mean(), found.std()], [mean, deviation], rtol=0.1)
+    mixtrain.set_seed(3)
+    assert (backend.to_numpy(draw()) == found).all()
+    assert (found != again).any()
+
+
+def test_classes_are_drawn_by_their_weights() -> None:
+    mixtrain.set_seed(3)
+    counts = np.bincount(backend.to_numpy(ops.multinomial(WEIGHTS, 4000)), minlength=4)
+    np.testing.assert_allclose(counts / 4000, [0, 9 / 14, 4 / 14, 1 / 14], atol=0.03)
+    rows = [sorted(backend.to_numpy(ops.multinomial(WEIGHTS, 3, replacement=False)).tolist()) for _ in range(5)]
+    assert rows == [[1, 2, 3]] * 5
+    places, held = ops.choice_with_mask(mixtrain.Tensor([[True, False], [False, True]]), 3)
+    assert sorted(map(tuple, backend.to_numpy(places)[backend.to_numpy(held)].tolist())) == [(0, 0), (1, 1)]
+    assert ops.gumbel_softmax(ops.zeros((3, 4)), 1.0, True).asnumpy().sum(1).tolist() == [1.0, 1.0, 1.0]
+    assert sorted(ops.shuffle(mixtrain.Tensor([3, 1, 2])).asnumpy().tolist()) == [1, 2, 3]
+
+
+def test_candidates_say_how_often_they_were_to_be_expected() -> None:
+    mixtrain.set_seed(3)
+    # Tried until three of four classes were seen: each of them then with the chance of so many tries.
+    drawn, true, expected = ops.UniformCandidateSampler(1, 3, True, 4)(mixtrain.Tensor([[0], [3]]))
+    assert len(set(drawn.asnumpy().tolist())) == 3
+    tries = np.log(1 - true.asnumpy()[0, 0]) / np.log(0.75)
+    assert abs(tries - round(float(tries))) < 1e-3 and tries > 2.9
+    np.testing.assert_allclose(expected.asnumpy(), true.asnumpy()[0, 0], rtol=1e-6)
+    _, true, _ = ops.LogUniformCandidateSampler(1, 10, False, 4)(mixtrain.Tensor([[0], [3]]))
+    np.testing.assert_allclose(true.asnumpy()[:, 0], 10 * np.log([2, 5 / 4]) / np.log(5), rtol=1e-5)
+
+
+def test_a_generator_s_numbers_repeat_from_its_seed_and_state() -> None:
+    x, generator = ops.zeros((3, 2)), mixtrain.Generator()
+    draws = []
+    for _ in range(2):
+        generator.manual_seed(5)
+        draws.append([x.uniform_(1.0, 2.0, generator=generator).asnumpy().tolist() for _ in range(2)])
+    assert draws[0] == draws[1] and draws[0][0] != draws[0][1]
+    state, process = generator.get_state(), mixtrain.get_rng_state()
+    later = [x.normal_(generator=generator).asnumpy().tolist(), ops.rand(2).asnumpy().tolist()]
+    generator.seed()
+    generator.set_state(state)
+    mixtrain.set_rng_state(process)
+    assert [x.normal_(generator=generator).asnumpy().tolist(), ops.rand(2).asnumpy().tolist()] == later
+    assert generator.initial_seed() == 5

@@ -16,7 +16,8 @@ from tests.ops import cases, rare_cases
 pytestmark = [] if ON_TENSORFLOW else [pytest.mark.slow]
 KNOWN = dict(np.load(pathlib.Path(__file__).parents[1] / "data" / "rare_ops_reference.npz"))
 TENSORS = {name: ms.Tensor(array) for name, array in rare_cases.arrays().items()}
-NAMES = {"ms": ms, "ops": ops, "T": ms.Tensor, "mixed": rare_cases.mixed, "product": rare_cases.product, **TENSORS}
+FUNCTIONS = {"mixed": rare_cases.mixed, "product": rare_cases.product}
+NAMES = {"ms": ms, "np": np, "ops": ops, "T": ms.Tensor, **FUNCTIONS, **TENSORS}
 
 
 def differs(found: np.ndarray, known: np.ndarray) -> bool:

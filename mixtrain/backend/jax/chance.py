@@ -81,3 +81,8 @@ def _key(seed: Any) -> Any:
     seed = jnp.asarray(seed, jnp.uint32)
     key = jax.random.wrap_key_data(seed[:2], impl="threefry2x32")
     return jax.random.fold_in(jax.random.fold_in(key, seed[2]), seed[3])
+
+
+def poisson(seed: Any, rate: Any, shape: tuple[int, ...]) -> Any:
+    """Return float32 numbers of Poisson distributions whose means, `rate`, are the last axes of `shape`."""
+    return jax.random.poisson(seed, rate, shape).astype(jnp.float32)

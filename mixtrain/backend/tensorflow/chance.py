@@ -51,3 +51,8 @@ def either(condition: Any, yes: Any, no: Any) -> Any:
 def one_of(index: Any, branches: Any) -> Any:
     """Return what the function number `index` makes; sizes may differ, dtypes and ranks may not."""
     return tf.switch_case(index, list(branches))
+
+
+def poisson(seed: Any, rate: Any, shape: tuple[int, ...]) -> Any:
+    """Return float32 numbers of Poisson distributions whose means, `rate`, are the last axes of `shape`."""
+    return tf.random.stateless_poisson(shape, tf.cast(seed, tf.int64), rate, dtype=tf.float32)

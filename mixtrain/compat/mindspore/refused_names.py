@@ -15,7 +15,6 @@ _MINDRECORD: Final = "MindRecord files are not read or written. Write TFRecordDa
 _COMPILER: Final = "it belongs to MindSpore's own compiler. Write mixtrain.jit"
 _KERNEL: Final = "it makes kernels for MindSpore's own runtime. Write the function in mixtrain.ops or keras.ops"
 _CRYPTO: Final = "files are not encrypted or obfuscated. Write the plain file, and encrypt it with a tool of yours"
-_COMPLEX: Final = "complex numbers are not held. Write keras.ops.fft of real and imaginary parts, or NumPy"
 _RANDOM: Final = "samples of this kind are not drawn here. Write keras.random, or NumPy's generators in the dataset"
 _STEP: Final = "this optimizer's step is not offered. Write ops.ApplyMomentum, ops.Adam, or an optimizer of nn"
 _LOOP: Final = "loops are Python's here. Write for or while, and mixtrain.jit around it"
@@ -37,7 +36,6 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         ), _PARALLEL),
         **dict.fromkeys(("obfuscate_ckpt", "load_obf_params_into_net", "obfuscate_model"), _CRYPTO),
         **dict.fromkeys(("Symbol", "set_dump", "DatasetHelper", "connect_network_with_dataset"), _COMPILER),
-        **dict.fromkeys(("complex64", "complex128"), "complex numbers are not held. Write real and imaginary parts"),
         "export_split_mindir": "MINDIR graphs are not written. Write export(..., file_format=\"SAVED_MODEL\")",
     },
     "mixtrain.ops": {
@@ -47,25 +45,14 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         ), _KERNEL),
         "sparse_segment_mean": _SPARSE,
         **dict.fromkeys((
-            "Complex", "Polar", "polar", "Eig", "eig", "eigvals", "STFT", "stft", "fft", "fft2", "fftn", "ifft",
-            "ifft2", "ifftn", "rfft", "rfft2", "rfftn", "irfft", "irfft2", "irfftn", "hfft", "hfft2", "hfftn",
-            "ihfft", "ihfft2",
-            "ihfftn",
-        ), _COMPLEX),
-        **dict.fromkeys((
-            "LogUniformCandidateSampler", "UniformCandidateSampler", "log_uniform_candidate_sampler", "Multinomial",
-            "MultinomialWithReplacement", "multinomial", "multinomial_with_replacement", "RandomCategorical",
-            "RandomChoiceWithMask", "choice_with_mask", "RandomGamma", "random_gamma", "RandomPoisson",
-            "random_poisson", "RandomShuffle", "shuffle", "StandardLaplace", "standard_laplace", "laplace",
-            "gumbel_softmax", "randint_like", "rrelu", "Bernoulli", "fractional_max_pool2d", "fractional_max_pool3d",
+            "fractional_max_pool2d", "fractional_max_pool3d",
             "FractionalMaxPool3DWithFixedKsize",
         ), _RANDOM),
         **dict.fromkeys((
-            "ApplyAdagradDA", "ApplyCenteredRMSProp", "ApplyFtrl", "ApplyProximalAdagrad", "SparseApplyAdagradV2",
+            "SparseApplyAdagradV2",
             "SparseApplyFtrl",
         ), _STEP),
         **dict.fromkeys(("ForiLoop", "WhileLoop", "Scan"), _LOOP),
-        **dict.fromkeys(("LuUnpack", "lu_unpack", "lu_solve", "Orgqr", "orgqr", "geqrf"), _FACTOR),
         **dict.fromkeys((
             "PrimitiveWithCheck", "PrimitiveWithInfer", "prim_arg_register", "prim_attr_register", "get_vm_impl_fn",
             "vm_impl_registry", "J", "Morph",
@@ -73,14 +60,9 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         "Conv2DTranspose": "its weight comes with the call. Write nn.Conv2dTranspose",
         "Conv3DTranspose": "its weight comes with the call. Write nn.Conv3dTranspose",
         "CTCLoss": "it takes sparse labels. Write ops.ctc_loss",
-        **dict.fromkeys(("CTCGreedyDecoder", "ctc_greedy_decoder", "EditDistance"), _SPARSE),
         "LSTM": "its weights come as one vector. Write nn.LSTM",
         "deformable_conv2d": "windows are not moved element by element. Write ops.grid_sample and ops.conv2d",
-        "ResizeBicubic": "images are resized bilinearly here. Write ops.interpolate, or keras.ops.image.resize",
-        "UpsampleNearest3D": "volumes are not resized. Write ops.repeat_elements along each axis",
-        "UpsampleTrilinear3D": "volumes are not resized. Write ops.interpolate of their slices",
         "InsertGradientOf": "gradients are changed by hooks. Write ops.HookBackward",
-        "NoRepeatNGram": "sequences are not searched here. Write it in NumPy, outside the network",
         **dict.fromkeys(("AlltoAll", "NeighborExchange", "NeighborExchangeV2", "P2POp", "isend", "irecv"), _PARALLEL),
     },
     "mixtrain.nn": {

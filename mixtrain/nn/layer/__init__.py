@@ -12,7 +12,9 @@ from mixtrain.nn.layer.clip_by_norm import ClipByNorm
 from mixtrain.nn.layer.container import CellDict, CellList, SequentialCell
 from mixtrain.nn.layer.conv import Conv1d, Conv2d, Conv3d
 from mixtrain.nn.layer.conv_transpose import Conv1dTranspose, Conv2dTranspose, Conv3dTranspose
-from mixtrain.nn.layer.dense import Dense
+from mixtrain.nn.layer.dense import (
+    BiDense, Dense,
+)
 from mixtrain.nn.layer.dropout import Dropout
 from mixtrain.nn.layer.elementwise import (
     CELU,
@@ -58,7 +60,9 @@ from mixtrain.nn.layer.sides import (
     ConstantPad1d, ConstantPad2d, ConstantPad3d, ReflectionPad1d, ReflectionPad2d, ReflectionPad3d,
     ReplicationPad1d, ReplicationPad2d, ReplicationPad3d, ZeroPad2d,
 )
-from mixtrain.nn.layer.small import ChannelShuffle, DiGamma, L1Regularizer, LGamma, ReduceLogSumExp, Unflatten
+from mixtrain.nn.layer.small import (
+    ChannelShuffle, DiGamma, IGamma, L1Regularizer, LBeta, LGamma, ReduceLogSumExp, Unflatten,
+)
 from mixtrain.nn.layer.transformer import (
     Transformer, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer,
 )
@@ -71,20 +75,21 @@ from mixtrain.nn.layer.operation_cells import (
 
 __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
-    "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "CELU",
-    "CTCLoss", "CellDict", "CellList", "CentralCrop", "ChannelShuffle", "ClipByNorm", "ConstantPad1d", "ConstantPad2d",
-    "ConstantPad3d", "Conv1d", "Conv1dTranspose", "Conv2d", "Conv2dBnAct", "Conv2dTranspose", "Conv3d",
-    "Conv3dTranspose", "Dense", "DenseBnAct", "DiGamma", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "ELU",
-    "Embedding", "EmbeddingLookup", "FastGelu", "Flatten", "GELU", "GLU", "GRU", "GRUCell", "GaussianNLLLoss",
-    "GroupNorm", "HShrink", "HSigmoid", "HSwish", "Hardtanh", "Identity", "ImageGradients", "InstanceNorm1d",
-    "InstanceNorm2d", "InstanceNorm3d", "L1Regularizer", "LGamma", "LPPool1d", "LPPool2d", "LRN", "LSTM", "LSTMCell",
-    "LayerNorm", "LeakyReLU", "LogSigmoid", "LogSoftmax", "MatMul", "MaxPool1d", "MaxPool2d", "MaxPool3d",
-    "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Mish", "MultiLabelSoftMarginLoss", "MultiMarginLoss",
-    "MultiheadAttention", "MultilabelMarginLoss", "Norm", "OneHot", "PReLU", "Pad", "PixelShuffle", "PixelUnshuffle",
-    "PoissonNLLLoss", "RNN", "RNNCell", "RReLU", "Range", "ReLU", "ReLU6", "ReduceLogSumExp", "ReflectionPad1d",
-    "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "ResizeBilinear",
-    "SeLU", "SequentialCell", "SiLU", "Sigmoid", "SoftShrink", "Softmax", "Softmax2d", "Softmin", "Softsign",
-    "SparseTensorDenseMatmul", "SparseToDense", "SyncBatchNorm", "Tanh", "Tanhshrink", "Threshold", "Transformer",
-    "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
-    "TripletMarginLoss", "Unflatten", "Unfold", "Upsample", "ZeroPad2d", "get_activation",
+    "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d",
+    "BiDense", "CELU", "CTCLoss", "CellDict", "CellList", "CentralCrop", "ChannelShuffle", "ClipByNorm",
+    "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv1dTranspose", "Conv2d", "Conv2dBnAct",
+    "Conv2dTranspose", "Conv3d", "Conv3dTranspose", "Dense", "DenseBnAct", "DiGamma", "Dropout", "Dropout1d",
+    "Dropout2d", "Dropout3d", "ELU", "Embedding", "EmbeddingLookup", "FastGelu", "Flatten", "GELU", "GLU", "GRU",
+    "GRUCell", "GaussianNLLLoss", "GroupNorm", "HShrink", "HSigmoid", "HSwish", "Hardtanh", "IGamma", "Identity",
+    "ImageGradients", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "L1Regularizer", "LBeta", "LGamma",
+    "LPPool1d", "LPPool2d", "LRN", "LSTM", "LSTMCell", "LayerNorm", "LeakyReLU", "LogSigmoid", "LogSoftmax",
+    "MatMul", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Mish",
+    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "MultiheadAttention", "MultilabelMarginLoss", "Norm", "OneHot",
+    "PReLU", "Pad", "PixelShuffle", "PixelUnshuffle", "PoissonNLLLoss", "RNN", "RNNCell", "RReLU", "Range", "ReLU",
+    "ReLU6", "ReduceLogSumExp", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d",
+    "ReplicationPad2d", "ReplicationPad3d", "ResizeBilinear", "SeLU", "SequentialCell", "SiLU", "Sigmoid",
+    "SoftShrink", "Softmax", "Softmax2d", "Softmin", "Softsign", "SparseTensorDenseMatmul", "SparseToDense",
+    "SyncBatchNorm", "Tanh", "Tanhshrink", "Threshold", "Transformer", "TransformerDecoder",
+    "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss", "Unflatten",
+    "Unfold", "Upsample", "ZeroPad2d", "get_activation",
 ]

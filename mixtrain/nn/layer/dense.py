@@ -15,6 +15,7 @@ from mixtrain.common.parameter import Parameter
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.activation import activation_of
 from mixtrain.nn.layer.inputs import check_width, float_tensor, name_of, promote
+from mixtrain.ops.linear_algebra import bidense
 from mixtrain.precision.families import Family
 
 
@@ -96,3 +97,50 @@ class Dense(Cell):
         """Return the sizes."""
         shown = f"input_channels={self.in_channels}, output_channels={self.out_channels}"
         return f"{shown}, has_bias=True" if self.has_bias else shown
+
+
+class BiDense(Cell):
+    """``in1 @ weight @ in2 + bias`` for each output: a bilinear form of two inputs.
+
+    Args:
+        in1_channels: The last axis of the first input.
+        in2_channels: The last axis of the second.
+        out_channels: The last axis of the output.
+        weight_init: Initial weight; None for uniform numbers within ``1 / sqrt(in1_channels)``.
+        bias_init: Initial bias; None likewise.
+        has_bias: Whether there is a bias.
+        dtype: Format of the parameters.
+
+    Example:
+        >>> import mixtrain, numpy as np, mixtrain.nn as nn
+        >>> x = mixtrain.Tensor(np.ones((3, 4), np.float32))
+        >>> tuple(nn.BiDense(4, 4, 2)(x, x).shape)
+        (3, 2)
+
+    Source: MindSpore, `mindspore.nn.BiDense`.
+    """
+
+    precision_family: ClassVar[Family] = "matmul"
+
+    def __init__(
+        self, in1_channels: int, in2_channels: int, out_channels: int, weight_init: Any = None, bias_init: Any = None,
+        has_bias: bool = True, dtype: Any = float32,
+    ) -> None:
+        super().__init__()
+        where = self.cls_name
+        self.in1_channels = checks.integer(where, "in1_channels", in1_channels, at_least=1)
+        self.in2_channels = checks.integer(where, "in2_channels", in2_channels, at_least=1)
+        self.out_channels = checks.integer(where, "out_channels", out_channels, at_least=1)
+        self.has_bias = checks.boolean(where, "has_bias", has_bias)
+        draw = Uniform(1 / math.sqrt(in1_channels))
+        shape = (self.out_channels, self.in1_channels, self.in2_channels)
+        first = draw if weight_init is None else weight_init
+        self.weight = Parameter(initializer(first, shape, dtype), name="weight")
+        self.bias = None
+        if has_bias:
+            first = draw if bias_init is None else bias_init
+            self.bias = Parameter(initializer(first, (self.out_channels,), dtype), name="bias")
+
+    def construct(self, input1: Any, input2: Any) -> Any:
+        """Combine two inputs."""
+        return bidense(input1, input2, self.weight, self.bias)

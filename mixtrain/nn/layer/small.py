@@ -12,6 +12,7 @@ from mixtrain.nn.layer.inputs import float_tensor
 from mixtrain.ops.layouts import channel_shuffle
 from mixtrain.ops.numeric import digamma, lgamma
 from mixtrain.ops.reduction import logsumexp
+from mixtrain.ops.special import igamma
 
 
 class ReduceLogSumExp(Cell):
@@ -50,6 +51,28 @@ class LGamma(Cell):
     def construct(self, x: Any) -> Any:
         """Compute it of `x`."""
         return lgamma(x)
+
+
+class LBeta(Cell):
+    """The logarithm of the beta function of `x` and `y`. Example: ``nn.LBeta()(x, y)``.
+
+    Source: MindSpore, `mindspore.nn.LBeta`.
+    """
+
+    def construct(self, x: Any, y: Any) -> Any:
+        """Compute it of `x` and `y`."""
+        return lgamma(x) + lgamma(y) - lgamma(x + y)
+
+
+class IGamma(Cell):
+    """The lower regularized incomplete gamma function of `a` at `x`. Example: ``nn.IGamma()(a, x)``.
+
+    Source: MindSpore, `mindspore.nn.IGamma`.
+    """
+
+    def construct(self, a: Any, x: Any) -> Any:
+        """Compute it."""
+        return igamma(a, x)
 
 
 class DiGamma(Cell):

@@ -1,0 +1,240 @@
+"""Fourier transforms: of one axis, two or many, of complex and of real signals, and of windows of a signal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import keras
+import numpy as np
+
+from mixtrain import backend, checks
+from mixtrain.dtype import as_dtype, float32
+from mixtrain.ops.array import roll
+from mixtrain.ops.complex_numbers import as_complex, complex, held_complex, view_as_real
+from mixtrain.ops.inputs import as_floats, axes_of, axis_of, rank_of, tensor
+from mixtrain.ops.primitive import REQUIRED, configured
+
+# The power of 1 / n by which the transform and its inverse are scaled.
+_SCALES: Final = {"backward": (0.0, 1.0), "ortho": (0.5, 0.5), "forward": (1.0, 0.0)}
+
+
+def _scaled(x: Any, where: str, norm: str | None, inverse: bool, size: int) -> Any:
+    power = _SCALES[checks.one_of(where, "norm", norm or "backward", tuple(_SCALES))][inverse]
+    return x if not power else x * float(size) ** -power
+
+
+def _resized(x: Any, axis: int, size: int) -> Any:
+    """Return `x` with an axis cut off or filled up with zeros to a size."""
+    kept = keras.ops.take(x, np.arange(min(size, x.shape[axis])), axis=axis)
+    missing = size - kept.shape[axis]
+    return keras.ops.pad(kept, [(0, missing if one == axis else 0) for one in range(rank_of(x))]) if missing else kept
+
+
+def _complex(where: str, x: Any, size: int, axis: int, norm: str | None, inverse: bool) -> Any:
+    z = keras.ops.moveaxis(_resized(as_complex(x), axis, size), axis, -1)
+    z = keras.ops.conj(z) if inverse else z
+    found = complex(*keras.ops.fft((keras.ops.real(z), keras.ops.imag(z))))
+    found = keras.ops.conj(found) if inverse else found
+    return keras.ops.moveaxis(_scaled(found, where, norm, inverse, size), -1, axis)
+
+
+def _to_half(where: str, x: Any, size: int, axis: int, norm: str | None, inverse: bool) -> Any:
+    """The first half of the spectrum of a real signal, which says all of it."""
+    found = _complex(where, keras.ops.real(x) if held_complex(x) else x, size, axis, norm, inverse)
+    return keras.ops.take(found, np.arange(size // 2 + 1), axis=axis)
+
+
+def _from_half(where: str, x: Any, size: int, axis: int, norm: str | None, inverse: bool) -> Any:
+    """The real signal of the first half of its spectrum."""
+    kept = size // 2 + 1
+    half = _resized(as_complex(x), axis, kept)
+    rest = keras.ops.conj(keras.ops.take(half, np.arange(size - kept, 0, -1), axis=axis))
+    whole = keras.ops.concatenate([half, rest], axis=axis)
+    return keras.ops.real(_complex(where, whole, size, axis, norm, inverse))
+
+
+def _transform(
+    where: str, x: Any, s: Any, dim: Any, norm: str | None, inverse: bool, last: Callable[..., Any], last_first: bool
+) -> Any:
+    """Transform along the axes `dim`, of sizes `s`; the last one by `last`."""
+    rank = rank_of(x)
+    axes = axes_of(where, tuple(range(rank - len(s), rank)) if dim is None and s is not None else dim, rank, name="dim")
+    halves = last is _from_half
+    sizes = list(s) if s is not None else [x.shape[axis] for axis in axes]
+    if halves and s is None:
+        sizes[-1] = 2 * (sizes[-1] - 1)
+    steps = [(_complex, size, axis) for size, axis in zip(sizes[:-1], axes[:-1], strict=True)]
+    ends = [(last, sizes[-1], axes[-1])]
+    for step, size, axis in ends + steps if last_first else steps + ends:
+        x = step(where, x, size, axis, norm, inverse)
+    return x
+
+
+# By name: whether it is the inverse, how the last axis is transformed, and whether it comes first.
+_KINDS: Final[dict[str, tuple[bool, Callable[..., Any], bool]]] = {
+    "fft": (False, _complex, False), "ifft": (True, _complex, False),
+    "rfft": (False, _to_half, True), "irfft": (True, _from_half, False),
+    # A transform of signals whose spectrum is real, and its inverse.
+    "hfft": (False, _from_half, False), "ihfft": (True, _to_half, True),
+}
+
+
+def _one_axis(name: str) -> Callable[..., Any]:
+    def compute(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+        where = f"ops.{name}"
+        x = as_floats(where, input)
+        inverse, last, last_first = _KINDS[name]
+        axes = (axis_of(where, dim, rank_of(x), name="dim"),)
+        return _transform(where, x, None if n is None else (n,), axes, norm, inverse, last, last_first)
+
+    return _named(compute, name, "one axis `dim`, of `n` numbers")
+
+
+def _many_axes(name: str, default: Sequence[int] | None) -> Callable[..., Any]:
+    kind = name[:-1]
+
+    def compute(input: Any, s: Any = None, dim: Any = default, norm: str | None = None) -> Any:
+        where = f"ops.{name}"
+        inverse, last, last_first = _KINDS[kind]
+        return _transform(where, as_floats(where, input), s, dim, norm, inverse, last, last_first)
+
+    return _named(compute, name, "the axes `dim`, of `s` numbers each")
+
+
+_SAYS: Final = {
+    "fft": "The Fourier transform", "ifft": "The inverse Fourier transform",
+    "rfft": "The Fourier transform of a real signal, the first half,",
+    "irfft": "The real signal of the first half of its Fourier transform",
+    "hfft": "The real Fourier transform of the first half of a Hermitian signal",
+    "ihfft": "The inverse of the transform of a Hermitian signal, the first half,",
+}
+
+
+def _named(compute: Callable[..., Any], name: str, axes: str) -> Callable[..., Any]:
+    compute.__name__ = compute.__qualname__ = name
+    compute.__doc__ = (
+        f"{_SAYS[name.rstrip('2n') if name not in _SAYS else name]} of `input` along {axes}.\n\n"
+        f"    `norm` is \"backward\" (the inverse is divided by n), \"ortho\" or \"forward\".\n\n"
+        f"    Example: ``ops.{name}(x)``. Source: MindSpore, `mindspore.ops.{name}`.\n    "
+    )
+    return compute
+
+
+fft, ifft, rfft, irfft, hfft, ihfft = (_one_axis(name) for name in _KINDS)
+fft2, ifft2, rfft2, irfft2, hfft2, ihfft2 = (_many_axes(f"{name}2", (-2, -1)) for name in _KINDS)
+fftn, ifftn, rfftn, irfftn, hfftn, ihfftn = (_many_axes(f"{name}n", None) for name in _KINDS)
+
+
+def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Any:
+    """Return the frequencies of `fft` of `n` numbers `d` apart, float32 or `dtype`.
+
+    Example: ``ops.fftfreq(4)``. Source: MindSpore, `mindspore.ops.fftfreq`.
+    """
+    return backend.to_tensor(np.fft.fftfreq(n, d), float32 if dtype is None else as_dtype(dtype))
+
+
+def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Any:
+    """Return the frequencies of `rfft` of `n` numbers `d` apart, float32 or `dtype`.
+
+    Example: ``ops.rfftfreq(4)``. Source: MindSpore, `mindspore.ops.rfftfreq`.
+    """
+    return backend.to_tensor(np.fft.rfftfreq(n, d), float32 if dtype is None else as_dtype(dtype))
+
+
+def _shifted(where: str, input: Any, dim: Any, sign: int) -> Any:
+    x = tensor(where, input)
+    axes = axes_of(where, dim, rank_of(x), name="dim")
+    return roll(x, tuple(sign * (x.shape[axis] // 2) for axis in axes), axes)
+
+
+def fftshift(input: Any, dim: Any = None) -> Any:
+    """Move the frequency zero of `input` to the middle of the axes `dim`, all of them by default.
+
+    Example: ``ops.fftshift(x)``. Source: MindSpore, `mindspore.ops.fftshift`.
+    """
+    return _shifted("ops.fftshift", input, dim, 1)
+
+
+def ifftshift(input: Any, dim: Any = None) -> Any:
+    """Undo `fftshift` of `input` along `dim`. Example: ``ops.ifftshift(x)``.
+
+    Source: MindSpore, `mindspore.ops.ifftshift`.
+    """
+    return _shifted("ops.ifftshift", input, dim, -1)
+
+
+def _windows(x: Any, window: Any, n_fft: int, hop_length: int, win_length: int, normalized: bool,
+             onesided: bool) -> Any:
+    """The transforms of the windows of a signal: frequencies by windows."""
+    before = (n_fft - win_length) // 2
+    weights = keras.ops.pad(window, [(before, n_fft - win_length - before)])
+    count = (x.shape[-1] - n_fft) // hop_length + 1
+    places = np.arange(count)[:, None] * hop_length + np.arange(n_fft)
+    framed = keras.ops.take(x, places, axis=-1) * keras.ops.cast(weights, x.dtype)
+    whole = not onesided or held_complex(framed)
+    found = (_complex if whole else _to_half)("ops.stft", framed, n_fft, rank_of(framed) - 1, None, False)
+    return keras.ops.swapaxes(found * n_fft**-0.5 if normalized else found, -1, -2)
+
+
+def stft(
+    x: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None,
+    center: bool = True, pad_mode: str = "REFLECT", normalized: bool = False, onesided: bool | None = None,
+    return_complex: bool | None = None,
+) -> Any:
+    """Return the Fourier transforms of windows of a signal.
+
+    Args:
+        x: The signal, of shape (length,) or (batch, length).
+        n_fft: How many numbers a window has.
+        hop_length: How far windows are apart; a fourth of `n_fft` by default.
+        win_length: The length of `window`; `n_fft` by default.
+        window: Weights of a window; ones by default.
+        center: Whether the signal is padded, so that windows are centered.
+        pad_mode: "REFLECT", "CONSTANT" or "SYMMETRIC".
+        normalized: Whether they are divided by the root of `n_fft`.
+        onesided: Whether half of the frequencies is returned; of a real signal, by default.
+        return_complex: Whether complex numbers are returned; else their parts, on a new last axis.
+
+    Returns:
+        Tensor of shape (..., frequencies, windows), or (..., frequencies, windows, 2).
+
+    Example: ``ops.stft(x, 64)``. Source: MindSpore, `mindspore.ops.stft`.
+    """
+    where = "ops.stft"
+    signal = as_floats(where, x)
+    length = n_fft if win_length is None else win_length
+    weights = keras.ops.ones((length,), "float32") if window is None else tensor(where, window)
+    if center:
+        widths = [(0, 0)] * (rank_of(signal) - 1) + [(n_fft // 2, n_fft // 2)]
+        signal = keras.ops.pad(signal, widths, mode=pad_mode.lower())
+    half = not held_complex(signal) if onesided is None else onesided
+    found = _windows(signal, weights, n_fft, n_fft // 4 if hop_length is None else hop_length, length, normalized, half)
+    return found if (held_complex(signal) if return_complex is None else return_complex) else view_as_real(found)
+
+
+def _stft(x: Any, window: Any, n_fft: int, hop_length: int, win_length: int, normalized: bool, onesided: bool,
+          return_complex: bool) -> Any:
+    return stft(x, n_fft, hop_length, win_length, window, False, "REFLECT", normalized, onesided, return_complex)
+
+
+def _with_size(
+    x: Any, signal_ndim: int, inverse: bool, real: bool, norm: str, onesided: bool, signal_sizes: Any
+) -> Any:
+    """The transform of the last `signal_ndim` axes."""
+    value = as_floats("ops.FFTWithSize", x)
+    dim = tuple(range(rank_of(value) - signal_ndim, rank_of(value)))
+    if not real or not onesided:
+        found = (ifftn if inverse else fftn)(value, None, dim, norm)
+        return keras.ops.real(found) if real and inverse else found
+    return irfftn(value, tuple(signal_sizes) or None, dim, norm) if inverse else rfftn(value, None, dim, norm)
+
+
+STFT: Final = configured(
+    "STFT", _stft, n_fft=REQUIRED, hop_length=REQUIRED, win_length=REQUIRED, normalized=REQUIRED, onesided=REQUIRED,
+    return_complex=REQUIRED,
+)
+FFTWithSize: Final = configured(
+    "FFTWithSize", _with_size, signal_ndim=REQUIRED, inverse=REQUIRED, real=REQUIRED, norm="backward", onesided=True,
+    signal_sizes=(),
+)
