@@ -1,0 +1,68 @@
+"""Loaders of torch and grain, sized or not, feed the numbers of a list of batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mixtrain import Model, backend, nn
+from tests.train.loader_rows import BATCH, Rows, X, Y, rows
+
+BATCHES = [(X[start:start + BATCH], Y[start:start + BATCH]) for start in range(0, len(X), BATCH)]
+
+
+def torch_loader(kind: str) -> Any:
+    data = pytest.importorskip("torch.utils.data", reason="needs pip install torch")
+
+    class Stream(data.IterableDataset):
+        def __iter__(self) -> Any:
+            return rows()
+
+    if kind == "unsized":
+        return data.DataLoader(Stream(), batch_size=BATCH)
+    return data.DataLoader(Rows(), batch_size=BATCH)
+
+
+def grain_loader(kind: str) -> Any:
+    grain = pytest.importorskip("grain", reason="needs pip install grain")
+    if kind == "sized":
+        return grain.MapDataset.source(Rows()).batch(BATCH)
+    if kind == "unsized":
+        return grain.MapDataset.source(Rows()).to_iter_dataset().batch(BATCH)
+    return grain.DataLoader(
+        data_source=Rows(), sampler=grain.samplers.SequentialSampler(len(X), grain.sharding.NoSharding()),
+        operations=[grain.transforms.Batch(BATCH)], worker_count=0,
+    )
+
+
+LOADERS = {
+    "torch": (torch_loader, "sized"),
+    "torch, unsized": (torch_loader, "unsized"),
+    "grain MapDataset": (grain_loader, "sized"),
+    "grain IterDataset": (grain_loader, "unsized"),
+    "grain DataLoader": (grain_loader, "loader"),
+}
+
+
+def trained(dataset: Any, sink: bool) -> tuple[list[float], list[float], dict[str, Any], np.ndarray]:
+    """Train, fit and evaluate; return the losses, the result of `eval` and the weights."""
+    net = nn.Dense(6, 1, weight_init="ones", has_bias=False)
+    model = Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.01), metrics={"mse"}, amp_level="O0")
+    first = model.train(2, dataset, dataset_sink_mode=sink, verbose=0)["loss"]
+    second = model.fit(1, dataset, dataset, dataset_sink_mode=sink, verbose=0)["loss"]
+    return first, second, model.eval(dataset), backend.to_numpy(net.weight)
+
+
+@pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
+@pytest.mark.parametrize("name", LOADERS)
+def test_a_loader_feeds_what_a_list_of_its_batches_feeds(name: str, sink: bool) -> None:
+    make, kind = LOADERS[name]
+    if sink and kind != "sized":
+        with pytest.raises(ValueError, match="must know its size; got one of unknown size. Write dataset_sink_mode=F"):
+            trained(make(kind), sink)
+        return
+    found, expected = trained(make(kind), sink), trained(BATCHES, sink)
+    assert found[:3] == expected[:3]
+    assert np.array_equal(found[3], expected[3])
