@@ -319,7 +319,7 @@ class ApplyPowerSign(Primitive):
         return _write(var, value - rate * step), _write(m, mean)
 
 
-def _shrunk(value: Any, rate: Any, l1: Any, l2: Any) -> Any:
+def shrunk(value: Any, rate: Any, l1: Any, l2: Any) -> Any:
     """Move values towards zero, as the proximal step of the penalties does."""
     size = keras.ops.maximum(keras.ops.abs(value) - rate * l1, 0.0)
     return keras.ops.sign(value) * size / (1 + rate * l2)
@@ -334,7 +334,7 @@ class ApplyProximalGradientDescent(Primitive):
 
     def __call__(self, var: Any, alpha: Any, l1: Any, l2: Any, delta: Any) -> Any:
         value, rate, one, two, gradient = _read(self.name, var, alpha, l1, l2, delta)
-        return _write(var, _shrunk(value - rate * gradient, rate, one, two))
+        return _write(var, shrunk(value - rate * gradient, rate, one, two))
 
 
 class ApplyCenteredRMSProp(Primitive):
@@ -384,7 +384,7 @@ class ApplyProximalAdagrad(Primitive):
         value, total, rate, one, two, gradient = _read(self.name, var, accum, lr, l1, l2, grad)
         total = total + gradient * gradient
         rate = rate / keras.ops.sqrt(total)
-        return _write(var, _shrunk(value - rate * gradient, rate, one, two)), _write(accum, total)
+        return _write(var, shrunk(value - rate * gradient, rate, one, two)), _write(accum, total)
 
 
 class ApplyAdagradDA(Primitive):

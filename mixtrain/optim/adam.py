@@ -98,6 +98,44 @@ class Adam(Optimizer):
         return weight - mean * rate / (keras.ops.sqrt(square) + self.eps)
 
 
+class AdamOffload(Adam):
+    """Adam under the name of the optimizer that MindSpore runs on the host; here it runs where the weights are.
+
+    Args:
+        params: Parameters or groups; see `Optimizer`.
+        learning_rate: A number, list or schedule; see `Optimizer`.
+        beta1: Decay of the mean, between 0 and 1.
+        beta2: Decay of the mean square, between 0 and 1.
+        eps: Added to the denominator, above 0.
+        use_locking: Accepted for MindSpore scripts; without effect.
+        use_nesterov: Whether ``b1 * m + (1 - b1) * g`` replaces m in the step.
+        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
+        loss_scale: What the gradients are divided by.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range.
+
+    Example: ``nn.AdamOffload(net.trainable_params())``. Source: MindSpore, `mindspore.nn.AdamOffload`.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 1e-3,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        eps: float = 1e-8,
+        use_locking: bool = False,
+        use_nesterov: bool = False,
+        weight_decay: Any = 0.0,
+        loss_scale: float = 1.0,
+    ) -> None:
+        super().__init__(
+            params, learning_rate, beta1, beta2, eps, use_locking, use_nesterov, weight_decay, loss_scale
+        )
+
+
 def decay_rate(where: str, name: str, value: Any) -> float:
     """Return a decay rate strictly between 0 and 1.
 

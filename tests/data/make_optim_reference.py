@@ -131,6 +131,18 @@ def optimizers(rng):
         nn.Adam, lambda params: [{"params": params[:1], "weight_decay": Falling(), "lr": nn.WarmUpLR(0.2, 3)},
                                  {"params": params[1:], "lr": lrs}], {})
     cases["adamw_falling"] = (nn.AdamWeightDecay, None, {"weight_decay": Falling()})
+    for name, cls, options in (
+        ("asgd", nn.ASGD, {"t0": 2.0, "lambd": 0.1}), ("asgd_lrlist", nn.ASGD, {"learning_rate": lrs}),
+        ("adamax", nn.AdaMax, {}),
+        ("adamoffload", nn.AdamOffload, {}), ("proximal", nn.ProximalAdagrad, {"l1": 0.1, "l2": 0.2}),
+        ("rprop", nn.Rprop, {}), ("adadelta", nn.Adadelta, {"epsilon": 1e-3}), ("adafactor", nn.AdaFactor, {
+            "learning_rate": None, "weight_decay": 0.1}),
+        ("adafactor_warm", nn.AdaFactor, {"learning_rate": None, "warmup_init": True, "beta1": 0.0}),
+        ("adafactor_rate", nn.AdaFactor, {"relative_step": False, "scale_parameter": False, "clip_threshold": 0.5}),
+    ):
+        cases[name] = (cls, None, options)
+        if name.partition("_")[0] not in ("adafactor", "proximal") and "_" not in name:
+            cases[f"{name}_groups"] = (cls, groups, {**options, "weight_decay": 0.1})
     for name, (cls, group, options) in cases.items():
         params = [Parameter(Tensor(value), name=key) for key, value in start.items()]
         options = {"learning_rate": 0.1, **options}
@@ -143,7 +155,9 @@ def optimizers(rng):
         put(f"optim_{name}", **rows)
     slots = {"rmsprop": (nn.RMSProp, {"centered": True}), "adagrad": (nn.Adagrad, {}), "ftrl": (nn.FTRL, {}),
              "lamb": (nn.Lamb, {}), "adam": (nn.Adam, {"use_amsgrad": True}), "adamw": (nn.AdamWeightDecay, {}),
-             "momentum": (nn.Momentum, {"momentum": 0.9}), "sgd": (nn.SGD, {"momentum": 0.9})}
+             "momentum": (nn.Momentum, {"momentum": 0.9}), "sgd": (nn.SGD, {"momentum": 0.9}), "asgd": (nn.ASGD, {}),
+             "adamax": (nn.AdaMax, {}), "proximal": (nn.ProximalAdagrad, {}), "rprop": (nn.Rprop, {}),
+             "adadelta": (nn.Adadelta, {}), "adafactor": (nn.AdaFactor, {"relative_step": False})}
     for name, (cls, options) in slots.items():
         params = [Parameter(Tensor(value), name=key) for key, value in start.items()]
         optimizer = cls(params, learning_rate=0.1, **options)

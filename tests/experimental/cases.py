@@ -26,6 +26,7 @@ OPTIMIZERS: Final[list[tuple[str, dict[str, Any]]]] = [
     ("RMSprop", {"lr": 0.1}),
     ("RMSprop", {"lr": 0.1, "momentum": 0.9, "centered": True}),
     ("Rprop", {"lr": 0.1}),
+    ("ASGD", {"lr": 0.1, "lambd": 0.5, "t0": 1.0, "weight_decay": 0.01}),
 ]
 SCHEDULERS: Final[list[tuple[str, dict[str, Any]]]] = [
     ("StepLR", {"step_size": 2, "gamma": 0.5}),

@@ -67,6 +67,26 @@ def test_a_schedulers_other_optimizer_is_refused() -> None:
         optim.lr_scheduler.StepLR(nn.SGD([weight()], 0.1), 2)
 
 
+def test_warm_restarts_take_parts_of_an_epoch() -> None:
+    scheduler = optim.lr_scheduler.CosineAnnealingWarmRestarts(optim.SGD([weight()], lr=0.1), 2)
+    rates = []
+    for part in range(6):
+        scheduler.step(part / 3)
+        rates.append(float(scheduler.get_last_lr()[0].asnumpy()))
+    # As MindSpore 2.10.
+    assert rates == pytest.approx([0.1, 0.0933013, 0.075, 0.05, 0.025, 0.00669873])
+
+
+def test_a_scheduler_of_the_users_multiplies_the_last_rates() -> None:
+    class Halving(optim.lr_scheduler.LRScheduler):
+        def get_lr(self) -> list[Any]:
+            return [rate * 0.5 for rate in self._last_lr]
+
+    scheduler = Halving(optim.SGD([weight()], lr=0.4))
+    scheduler.step()
+    assert float(scheduler.get_last_lr()[0].asnumpy()) == pytest.approx(0.1)
+
+
 def test_sequential_schedulers_take_turns() -> None:
     # Measured on MindSpore 2.10.
     optimizer = optim.SGD([weight()], lr=0.1)

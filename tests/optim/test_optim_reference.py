@@ -67,6 +67,8 @@ CHANGES: dict[str, Callable[[], dict[str, Any]]] = {
     "mixed": lambda: {"params": lambda parameters: groups(parameters, lr=rates())},
     "schedule": lambda: {"learning_rate": Warm()},
     "falling": lambda: {"weight_decay": Falling()},
+    "warm": lambda: {"warmup_init": True},
+    "rate": lambda: {"relative_step": False, "scale_parameter": False, "clip_threshold": 0.5},
     "fallinggroup": lambda: {
         "params": lambda parameters: [
             {"params": parameters[:1], "weight_decay": Falling(), "lr": nn.WarmUpLR(0.2, 3)},
@@ -87,6 +89,20 @@ RULES: dict[str, tuple[Any, dict[str, Any]]] = {
     "momentum": (nn.Momentum, {"momentum": 0.9}),
     "adam": (nn.Adam, {}),
     "adamw": (nn.AdamWeightDecay, {}),
+    "asgd": (nn.ASGD, {}),
+    "adamax": (nn.AdaMax, {}),
+    "adamoffload": (nn.AdamOffload, {}),
+    "proximal": (nn.ProximalAdagrad, {"l1": 0.1, "l2": 0.2}),
+    "rprop": (nn.Rprop, {}),
+    "adadelta": (nn.Adadelta, {"epsilon": 1e-3}),
+    "adafactor": (nn.AdaFactor, {"learning_rate": None, "weight_decay": 0.1}),
+}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "optim_asgd": {"t0": 2.0, "lambd": 0.1},
+    "optim_asgd_groups": {"t0": 2.0, "lambd": 0.1},
+    "optim_momentum_falling": {"loss_scale": 8.0},
+    "optim_adafactor_warm": {"beta1": 0.0, "weight_decay": 0.0},
+    "optim_adafactor_rate": {"learning_rate": 0.1, "weight_decay": 0.0},
 }
 
 
@@ -94,11 +110,9 @@ def make(name: str, parameters: list[Parameter]) -> Any:
     """Return the optimizer of a case."""
     rule, *changes = name.removeprefix("optim_").split("_")
     kind, base = RULES[rule]
-    options: dict[str, Any] = {"learning_rate": 0.1, **base}
+    options: dict[str, Any] = {"learning_rate": 0.1, **base, **OPTIONS.get(name, {})}
     for change in changes:
         options |= CHANGES[change]()
-    if name == "optim_momentum_falling":
-        options["loss_scale"] = 8.0
     group = options.pop("params", lambda parameters: parameters)
     return kind(group(parameters), **options)
 
@@ -130,7 +144,7 @@ def test_documented_rules_are_kept_where_the_reference_parts_from_them(name: str
 @pytest.mark.parametrize(
     "name",
     ["optim_rmsprop_full_groups", "optim_adagrad_scale8", "optim_ftrl_l2", "optim_adam_fallinggroup",
-     "optim_momentum_schedule", "optim_momentum_mixed"],
+     "optim_momentum_schedule", "optim_momentum_mixed", "optim_asgd_lrlist", "optim_rprop", "optim_adafactor_warm"],
 )
 def test_compiled_steps_give_the_reference_numbers(name: str) -> None:
     assert errors(name, lambda optimizer: backend.compile_function(optimizer, choice=PLAIN)) < 2e-6
@@ -151,9 +165,16 @@ SLOTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "slots_adamw": (nn.AdamWeightDecay, {}),
     "slots_momentum": (nn.Momentum, {"momentum": 0.9}),
     "slots_sgd": (nn.SGD, {"momentum": 0.9}),
+    "slots_asgd": (nn.ASGD, {}),
+    "slots_adamax": (nn.AdaMax, {}),
+    "slots_proximal": (nn.ProximalAdagrad, {}),
+    "slots_rprop": (nn.Rprop, {}),
+    "slots_adadelta": (nn.Adadelta, {}),
+    "slots_adafactor": (nn.AdaFactor, {"relative_step": False}),
 }
-# The reference keeps the settings `momentum` and the second slot of SGD as Parameters; here the step count serves.
-NOT_KEPT = {"momentum", "stat.fc.weight", "stat.bn.gamma"}
+# The reference keeps the settings `momentum`, AdaFactor's steps and the second slot of SGD as Parameters; here the step
+# count serves.
+NOT_KEPT = {"momentum", "step", "stat.fc.weight", "stat.bn.gamma"}
 
 
 @pytest.mark.parametrize("name", SLOTS)

@@ -19,7 +19,6 @@ _RANDOM: Final = "samples of this kind are not drawn here. Write keras.random, o
 _STEP: Final = "this optimizer's step is not offered. Write ops.ApplyMomentum, ops.Adam, or an optimizer of nn"
 _LOOP: Final = "loops are Python's here. Write for or while, and mixtrain.jit around it"
 _FACTOR: Final = "this factorization has no function on both backends. Write ops.qr, ops.svd or ops.cholesky"
-_UPDATE: Final = "this optimizer is not offered. Write nn.Adam, nn.AdamWeightDecay, nn.Momentum or nn.Lamb"
 _MINT: Final = "mint is MindSpore's second set of names. Write the function of mixtrain.ops, or the Cell of mixtrain.nn"
 _PROFILE: Final = "MindSpore's profiler does not see these backends. Write TensorFlow's or JAX's own profiler"
 
@@ -66,9 +65,7 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         **dict.fromkeys(("AlltoAll", "NeighborExchange", "NeighborExchangeV2", "P2POp", "isend", "irecv"), _PARALLEL),
     },
     "mixtrain.nn": {
-        **dict.fromkeys((
-            "ASGD", "AdaFactor", "AdaMax", "Adadelta", "AdamOffload", "LazyAdam", "ProximalAdagrad", "Rprop",
-        ), _UPDATE),
+        "LazyAdam": "gradients are dense here, and every row is stepped. Write nn.Adam",
         **dict.fromkeys(("DenseThor", "Conv2dThor", "EmbeddingThor", "EmbeddingLookupThor"), "thor is not offered. "
                         "Write the layer of that name without Thor"),
         **dict.fromkeys(("FractionalMaxPool2d", "FractionalMaxPool3d", "SampledSoftmaxLoss"), _RANDOM),

@@ -31,6 +31,11 @@ class _Stepped:
 
     optimizer: Optimizer
 
+    @property
+    def _last_lr(self) -> list[Any]:
+        """The present learning rate of each group, as the Parameters that schedulers of scripts multiply."""
+        return list(self.optimizer.lrs)
+
     def get_last_lr(self) -> list[Any]:
         """Return the present learning rate of each group, as Tensors."""
         return [Tensor(np.float32(_value(rate))) for rate in self.optimizer.lrs]
@@ -59,7 +64,8 @@ class LRScheduler(_Stepped):
         checks.instance(where, "optimizer", optimizer, Optimizer, "mixtrain.experimental.optim.SGD(params, lr=0.1)")
         for group, rate in zip(optimizer.param_groups, optimizer.lrs, strict=True):
             group.setdefault("initial_lr", Tensor(np.float32(_value(rate))))
-        self.optimizer, self.last_epoch = optimizer, last_epoch
+        self.optimizer = optimizer
+        self.last_epoch: float = last_epoch
         self.base_lrs = [_value(group["initial_lr"]) for group in optimizer.param_groups]
         self.step()
 
@@ -315,6 +321,18 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     ) -> None:
         self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
         super().__init__(optimizer, last_epoch)
+
+    def step(self, epoch: float | None = None) -> None:
+        """Give the groups their next learning rates.
+
+        Args:
+            epoch: The number to go on from, in parts of an epoch too; None for the next.
+        """
+        if epoch is None:
+            super().step()
+            return
+        self.last_epoch = checks.number(type(self).__name__, "epoch", epoch, at_least=0.0)
+        self._assign(self.get_lr())
 
     def get_lr(self) -> list[Any]:
         """Return the rates of this step."""

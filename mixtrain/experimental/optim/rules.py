@@ -1,4 +1,4 @@
-"""The update rules: SGD, Adam and its kin, Adagrad, Adadelta, RMSprop and Rprop."""
+"""The update rules: SGD, ASGD, Adam and its kin, Adagrad, Adadelta, RMSprop and Rprop."""
 
 from __future__ import annotations
 
@@ -408,3 +408,47 @@ class Rprop(Optimizer):
         self.prev[index].assign(gradient)
         self.step_size[index].assign(length)
         return weight - keras.ops.sign(gradient) * length
+
+
+class ASGD(Optimizer):
+    """Descent with a falling rate, and the average of its weights, from step `t0` on.
+
+    Args:
+        params: Parameters or groups.
+        lr: The learning rate.
+        lambd: Decay of the weights.
+        alpha: Power by which the rate falls.
+        t0: The step after which weights are averaged.
+        weight_decay: L2 penalty.
+        maximize: Whether the weights climb.
+
+    Attributes:
+        ax: The averages, one Parameter for each weight.
+
+    Example: ``optim.ASGD(net.trainable_params(), lr=0.1)``. Source: MindSpore, `mindspore.experimental.optim.ASGD`.
+    """
+
+    def __init__(
+        self, params: Any, lr: Any = 1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6,
+        weight_decay: float = 0.0, maximize: bool = False,
+    ) -> None:
+        super().__init__(params, {
+            "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "maximize": maximize,
+        })
+
+    def make_slots(self) -> None:
+        """Make the averages and the rates that fall."""
+        self.ax, self.eta = self.slots("ax"), self.slots("eta")
+
+    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+        """Return the weight after the step."""
+        options, step = self.group(index), self.step_number()
+        gradient = self.decayed(index, weight, gradient)
+        eta = keras.ops.where(step > 1.0, self.eta[index].value, rate)
+        weight = weight * (1.0 - options["lambd"] * eta) - eta * gradient
+        share = 1.0 / keras.ops.maximum(1.0, step - 1.0 - options["t0"])
+        average = self.ax[index].value
+        self.ax[index].assign(keras.ops.where(share < 1.0, average + (weight - average) * share, weight))
+        falling = rate / keras.ops.power(1.0 + options["lambd"] * rate * step, options["alpha"])
+        self.eta[index].assign(keras.ops.broadcast_to(falling, weight.shape))
+        return weight

@@ -1,0 +1,62 @@
+"""`Adadelta`: steps in the proportion of the last steps to the last gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from mixtrain import checks
+from mixtrain.optim.adam import running_mean
+from mixtrain.optim.optimizer import Optimizer
+
+
+class Adadelta(Optimizer):
+    """Adadelta: ``s = rho * s + (1 - rho) * g²``, ``d = sqrt(u + eps) / sqrt(s + eps) * g``, ``w = w - lr * d``.
+
+    ``u = rho * u + (1 - rho) * d²`` is the running mean square of d.
+
+    Args:
+        params: Parameters or groups; see `Optimizer`.
+        learning_rate: A number, list or schedule; see `Optimizer`.
+        rho: Decay of both mean squares, from 0 to 1.
+        epsilon: Added under both roots, above 0.
+        loss_scale: What the gradients are divided by.
+        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn, numpy as np
+        >>> w = mixtrain.Parameter(np.zeros(1, np.float32), name="w")
+        >>> done = nn.Adadelta([w], rho=0.0, epsilon=1.0)((mixtrain.Tensor([0.75]),))
+        >>> round(float(w.asnumpy()[0]), 4)
+        -0.6
+
+    Source: Zeiler, "ADADELTA: an adaptive learning rate method", 2012; MindSpore, `mindspore.nn.Adadelta`.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 1.0,
+        rho: float = 0.9,
+        epsilon: float = 1e-6,
+        loss_scale: float = 1.0,
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        self.rho = checks.number("Adadelta", "rho", rho, at_least=0.0, at_most=1.0, example=0.9)
+        self.epsilon = checks.number("Adadelta", "epsilon", epsilon, above=0.0, example=1e-6)
+        self.accum = self.parameters.clone("accum", "zeros")
+        self.accum_update = self.parameters.clone("accum_update", "zeros")
+
+    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+        """Return the weight after the step."""
+        square = running_mean(self.accum[index], gradient * gradient, self.rho)
+        past = keras.ops.sqrt(self.accum_update[index].value + self.epsilon)
+        change = past / keras.ops.sqrt(square + self.epsilon) * gradient
+        running_mean(self.accum_update[index], change * change, self.rho)
+        return weight - rate * change

@@ -1,0 +1,163 @@
+"""`AdaFactor`: steps divided by a mean square that is kept as one row and one column of each matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.common.parameter import Parameter, ParameterTuple
+from mixtrain.dtype import float16
+from mixtrain.optim.adam import running_mean
+from mixtrain.optim.optimizer import Optimizer
+from mixtrain.optim.optimizer_cell import each_once
+from mixtrain.optim.trained import working_dtype
+
+
+class AdaFactor(Optimizer):
+    """Adafactor: the mean square of a matrix is the product of those of its rows and columns.
+
+    At step t the share of what was is ``b = 1 - t^-decay_rate``. With ``s`` the running mean of ``g² + eps[0]``, the
+    step is ``u = g / sqrt(s)``, divided by ``max(1, rms(u) / clip_threshold)`` and multiplied by the learning rate.
+
+    Args:
+        params: Parameters or groups; see `Optimizer`.
+        learning_rate: A number, list or schedule, see `Optimizer`; None where `relative_step` gives it.
+        eps: What is added to squared gradients, and the least scale of a parameter.
+        clip_threshold: The root mean square of a step before the rate, at most.
+        decay_rate: How fast the share of the past grows, between 0 and 1.
+        beta1: Decay of the running mean of the steps; 0 or None for none.
+        weight_decay: Times the learning rate, the share of the weight that is taken off.
+        scale_parameter: Whether a rate is multiplied by the root mean square of its parameter.
+        relative_step: Whether the rate is ``min(0.01, 1 / sqrt(t))``.
+        warmup_init: Whether that rate begins with ``1e-6 * t``.
+        compression: Whether the mean squares of vectors are kept in float16.
+        loss_scale: What the gradients are divided by.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range, or both or none of `learning_rate` and `relative_step` are given.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn, numpy as np
+        >>> w = mixtrain.Parameter(np.ones(1, np.float32), name="w")
+        >>> done = nn.AdaFactor([w], 0.5, beta1=0.0, relative_step=False)((mixtrain.Tensor([3.0]),))
+        >>> w.asnumpy().tolist()
+        [0.5]
+
+    Source: Shazeer and Stern, "Adafactor: adaptive learning rates with sublinear memory cost", 2018; MindSpore,
+    `mindspore.nn.AdaFactor`.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = None,
+        eps: tuple[float, float] = (1e-30, 1e-3),
+        clip_threshold: float = 1.0,
+        decay_rate: float = 0.8,
+        beta1: float | None = 0.9,
+        weight_decay: float = 0.0,
+        scale_parameter: bool = True,
+        relative_step: bool = True,
+        warmup_init: bool = False,
+        compression: bool = False,
+        loss_scale: float = 1.0,
+    ) -> None:
+        _check_rate(learning_rate, relative_step, warmup_init)
+        super().__init__(0.0 if learning_rate is None else learning_rate, params, weight_decay, loss_scale)
+        if not isinstance(eps, tuple | list) or len(eps) != 2:
+            raise checks.fail_value("AdaFactor", "eps must be two numbers", eps, "eps=(1e-30, 1e-3)")
+        self.eps = tuple(checks.number("AdaFactor", "eps", item, at_least=0.0, example=1e-3) for item in eps)
+        self.clip_threshold = checks.number("AdaFactor", "clip_threshold", clip_threshold, above=0.0, example=1.0)
+        self.decay_rate = checks.number("AdaFactor", "decay_rate", decay_rate, above=0.0, below=1.0, example=0.8)
+        self.beta1 = checks.number("AdaFactor", "beta1", beta1 or 0.0, at_least=0.0, example=0.9)
+        # A schedule is the rate itself.
+        self.scale_parameter = checks.boolean("AdaFactor", "scale_parameter", scale_parameter) and not self.dynamic_lr
+        self.relative_step, self.warmup_init = relative_step, warmup_init
+        self.compression = checks.boolean("AdaFactor", "compression", compression)
+        if self.beta1:
+            self.exp_avg = self.parameters.clone("exp_avg", "zeros")
+        shapes = [tuple(parameter.shape) for parameter in self.parameters]
+        self.exp_avg_sq_row = self._squares("row_", [shape[:-1] if len(shape) > 1 else (1,) for shape in shapes])
+        self.exp_avg_sq_col = self._squares(
+            "col_", [shape[:-2] + shape[-1:] if len(shape) > 1 else (1,) for shape in shapes]
+        )
+        self.exp_avg_sq = self._squares("", [(1,) if len(shape) > 1 else shape for shape in shapes])
+
+    def _squares(self, kind: str, shapes: list[tuple[int, ...]]) -> ParameterTuple:
+        """Return mean squares of zero, one for each parameter."""
+        return ParameterTuple([
+            Parameter(
+                keras.ops.zeros(shape, float16.name if self.compression and not kind and len(parameter.shape) < 2
+                                else working_dtype(parameter).name),
+                f"exp_avg_sq_{kind}{name}", requires_grad=False,
+            )
+            for name, parameter, shape in zip(self.parameters.names, self.parameters, shapes, strict=True)
+        ])
+
+    def construct(self, gradients: Any) -> Any:
+        """Undo the loss scale, and apply the rule to each parameter."""
+        return self.apply_updates(self.scale_grad(gradients))
+
+    def step_sizes(self) -> list[Any]:
+        """Return the learning rate of each parameter, from the step where it is relative."""
+        rates = super().step_sizes()
+        if not self.relative_step:
+            return rates
+        step = self._step()
+        greatest = 1e-6 * step if self.warmup_init else np.float32(1e-2)
+        return each_once(lambda rate: keras.ops.minimum(greatest, keras.ops.rsqrt(step)), rates)
+
+    def _step(self) -> Any:
+        return keras.ops.cast(self.global_step.value[0] + 1, "float32")
+
+    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+        """Return the weight after the step."""
+        past = 1.0 - keras.ops.power(self._step(), -self.decay_rate)
+        square = gradient * gradient + self.eps[0]
+        if len(weight.shape) > 1:
+            row = _moved(self.exp_avg_sq_row[index], keras.ops.mean(square, -1), past)
+            column = _moved(self.exp_avg_sq_col[index], keras.ops.mean(square, -2), past)
+            row = row / keras.ops.mean(row, -1, keepdims=True)
+            change = gradient * keras.ops.rsqrt(row)[..., None] * keras.ops.rsqrt(column)[..., None, :]
+        else:
+            change = gradient * keras.ops.rsqrt(_moved(self.exp_avg_sq[index], square, past))
+        if self.scale_parameter:
+            rate = rate * keras.ops.maximum(self.eps[1], _root_mean_square(weight))
+        change = change / keras.ops.maximum(1.0, _root_mean_square(change) / self.clip_threshold) * rate
+        if self.beta1:
+            change = running_mean(self.exp_avg[index], change, self.beta1)
+        if self.exec_weight_decay:
+            weight = weight - weight * self._decay(self._decays[index]) * rate
+        return weight - change
+
+
+def _moved(slot: Parameter, value: Any, past: Any) -> Any:
+    """Move a slot towards `value`, keeping the share `past` of it, and return it."""
+    new = keras.ops.cast(slot.value, value.dtype) * past + value * (1.0 - past)
+    slot.assign(keras.ops.cast(new, slot.dtype.name))
+    return new
+
+
+def _root_mean_square(value: Any) -> Any:
+    return keras.ops.sqrt(keras.ops.mean(value * value))
+
+
+def _check_rate(learning_rate: Any, relative_step: Any, warmup_init: Any) -> None:
+    """Check that a rate comes from one place.
+
+    Raises:
+        TypeError: A flag is not a bool.
+        ValueError: It comes from two, or from none.
+    """
+    relative = checks.boolean("AdaFactor", "relative_step", relative_step)
+    if relative is (learning_rate is not None):
+        raise checks.fail_value(
+            "AdaFactor", "exactly one of learning_rate and relative_step must be given", learning_rate,
+            "relative_step=False with learning_rate, and learning_rate=None without",
+        )
+    if checks.boolean("AdaFactor", "warmup_init", warmup_init) and not relative:
+        raise checks.fail_value("AdaFactor", "warmup_init must come with relative_step", True, "relative_step=True")

@@ -1,0 +1,72 @@
+"""`AdaMax`: Adam with the greatest gradient, decayed, in the place of the mean square."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.common.parameter import Parameter
+from mixtrain.optim.adam import decay_rate, running_mean
+from mixtrain.optim.optimizer import Optimizer
+from mixtrain.optim.optimizer_cell import each_once
+
+
+class AdaMax(Optimizer):
+    """AdaMax: ``m = b1 * m + (1 - b1) * g``, ``v = max(b2 * v, |g|)``, ``w = w - lr / (1 - b1^t) * m / (v + eps)``.
+
+    Args:
+        params: Parameters or groups; see `Optimizer`.
+        learning_rate: A number, list or schedule; see `Optimizer`.
+        beta1: Decay of the mean, between 0 and 1.
+        beta2: Decay of the greatest gradient, between 0 and 1.
+        eps: Added to the denominator, above 0.
+        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
+        loss_scale: What the gradients are divided by.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn, numpy as np
+        >>> w = mixtrain.Parameter(np.zeros(1, np.float32), name="w")
+        >>> done = nn.AdaMax([w], learning_rate=0.5)((mixtrain.Tensor([3.0]),))
+        >>> round(float(w.asnumpy()[0]), 4)
+        -0.5
+
+    Source: Kingma and Ba, "Adam: a method for stochastic optimization", 2015; MindSpore, `mindspore.nn.AdaMax`.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 0.001,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        eps: float = 1e-8,
+        weight_decay: Any = 0.0,
+        loss_scale: float = 1.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        self.beta1, self.beta2 = decay_rate("AdaMax", "beta1", beta1), decay_rate("AdaMax", "beta2", beta2)
+        self.eps = checks.number("AdaMax", "eps", eps, above=0.0, example=1e-8)
+        self.beta1_power = Parameter(np.ones(1, np.float32), "beta1_power", requires_grad=False)
+        self.moment1 = self.parameters.clone("moment1", "zeros")
+        self.moment2 = self.parameters.clone("moment2", "zeros")
+
+    def step_sizes(self) -> list[Any]:
+        """Return the learning rate of each parameter, corrected for a mean that starts at zero."""
+        rates = super().step_sizes()
+        power = self.beta1_power.value * self.beta1
+        self.beta1_power.assign(power)
+        return each_once(lambda rate: rate / (1.0 - power[0]), rates)
+
+    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+        """Return the weight after the step."""
+        mean = running_mean(self.moment1[index], gradient, self.beta1)
+        greatest = keras.ops.maximum(self.moment2[index].value * self.beta2, keras.ops.abs(gradient))
+        self.moment2[index].assign(greatest)
+        return weight - rate * mean / (greatest + self.eps)

@@ -1,0 +1,78 @@
+"""`ASGD`: descent with a falling rate, and the average of its weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.common.parameter import Parameter, ParameterTuple
+from mixtrain.optim.optimizer import Optimizer
+
+
+class ASGD(Optimizer):
+    """Averaged gradient descent: ``w = w * (1 - lambd * eta) - eta * g``, ``ax = ax + mu * (w - ax)``.
+
+    After step t, ``eta = lr / (1 + lambd * lr * t)^alpha`` and ``mu = 1 / max(1, t - t0)``: the average begins after
+    step t0, until when ax is the weight.
+
+    Args:
+        params: Parameters or groups; see `Optimizer`.
+        learning_rate: A number, list or schedule; see `Optimizer`.
+        lambd: Decay of the weights.
+        alpha: Power by which eta falls.
+        t0: The step after which weights are averaged.
+        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
+
+    Attributes:
+        ax: The averages, one Parameter for each weight.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn, numpy as np
+        >>> w = mixtrain.Parameter(np.zeros(1, np.float32), name="w")
+        >>> done = nn.ASGD([w], learning_rate=0.5)((mixtrain.Tensor([3.0]),))
+        >>> w.asnumpy().tolist()
+        [-1.5]
+
+    Source: Polyak and Juditsky, "Acceleration of stochastic approximation by averaging", 1992; MindSpore,
+    `mindspore.nn.ASGD`.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 0.1,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay)
+        self.lambd = checks.number("ASGD", "lambd", lambd, example=1e-4)
+        self.alpha = checks.number("ASGD", "alpha", alpha, example=0.75)
+        self.t0 = checks.number("ASGD", "t0", t0, example=1e6)
+        self.mu, self.eta = self._scalars("mu", 1.0), self._scalars("eta", 0.0)
+        self.ax = self.parameters.clone("ax_", "zeros")
+
+    def _scalars(self, prefix: str, start: float) -> ParameterTuple:
+        """Return one number for each parameter."""
+        return ParameterTuple(
+            [Parameter(np.float32(start), f"{prefix}_{name}", requires_grad=False) for name in self.parameters.names]
+        )
+
+    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+        """Return the weight after the step."""
+        step = keras.ops.cast(self.global_step.value[0] + 1, "float32")
+        eta = keras.ops.where(step == 1.0, rate, self.eta[index].value)
+        weight = weight * (1.0 - self.lambd * eta) - eta * gradient
+        average, share = self.ax[index].value, self.mu[index].value
+        self.ax[index].assign(keras.ops.where(share == 1.0, weight, average + share * (weight - average)))
+        self.eta[index].assign(rate / keras.ops.power(1.0 + self.lambd * rate * step, self.alpha))
+        self.mu[index].assign(1.0 / keras.ops.maximum(1.0, step - self.t0))
+        return weight

@@ -1,0 +1,86 @@
+"""`Rprop`: steps by the signs of the gradients, longer while a sign stays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from mixtrain import checks
+from mixtrain.optim.optimizer import Optimizer
+
+
+class Rprop(Optimizer):
+    """Resilient propagation: ``w = w - sign(g) * length``, each element with a length of its own.
+
+    A length is multiplied by the second of `etas` where the sign of its gradient stays. Where it changes, it is
+    multiplied by the first, and the element rests for a step.
+
+    Args:
+        params: Parameters or groups; see `Optimizer`.
+        learning_rate: The first length; a number, list or schedule, see `Optimizer`.
+        etas: What lengths are multiplied by: between 0 and 1, and above 1.
+        step_sizes: The smallest and the greatest length.
+        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument is out of range.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn, numpy as np
+        >>> w = mixtrain.Parameter(np.zeros(2, np.float32), name="w")
+        >>> done = nn.Rprop([w], learning_rate=0.5)((mixtrain.Tensor([3.0, -0.1]),))
+        >>> w.asnumpy().tolist()
+        [-0.5, 0.5]
+
+    Source: Riedmiller and Braun, "A direct adaptive method for faster backpropagation learning", 1993; MindSpore,
+    `mindspore.nn.Rprop`.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 0.1,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50.0),
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay)
+        self.etas = _pair("etas", etas, (0.5, 1.2))
+        if not 0.0 < self.etas[0] < 1.0 < self.etas[1]:
+            raise checks.fail_value("Rprop", "etas must be below and above 1", etas, "etas=(0.5, 1.2)")
+        self.step_sizes_range = _pair("step_sizes", step_sizes, (1e-6, 50.0))
+        if self.step_sizes_range[0] > self.step_sizes_range[1]:
+            raise checks.fail_value(
+                "Rprop", "step_sizes must be the smallest and the greatest", step_sizes, "step_sizes=(1e-6, 50.0)"
+            )
+        self.prev = self.parameters.clone("prev", "zeros")
+        self.step_size = self.parameters.clone("step_size", "zeros")
+
+    def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
+        """Return the weight after the step."""
+        turn = keras.ops.sign(gradient * self.prev[index].value)
+        length = keras.ops.where(self.global_step.value[0] == 0, rate, self.step_size[index].value)
+        shrink, grow = self.etas
+        factor = keras.ops.where(turn > 0, grow, keras.ops.where(turn < 0, shrink, 1.0))
+        length = keras.ops.clip(length * factor, *self.step_sizes_range)
+        gradient = keras.ops.where(turn < 0, keras.ops.zeros_like(gradient), gradient)
+        self.prev[index].assign(gradient)
+        self.step_size[index].assign(length)
+        return weight - keras.ops.sign(gradient) * length
+
+
+def _pair(name: str, value: Any, example: tuple[float, float]) -> tuple[float, float]:
+    """Return two numbers.
+
+    Raises:
+        TypeError: It is not a tuple of numbers.
+        ValueError: It is not two.
+    """
+    if not isinstance(value, tuple):
+        raise checks.fail_type("Rprop", f"{name} must be a tuple", value, f"{name}={example}")
+    if len(value) != 2:
+        raise checks.fail_value("Rprop", f"{name} must be two numbers", value, f"{name}={example}")
+    first, second = (checks.number("Rprop", name, item, example=example[0]) for item in value)
+    return first, second
