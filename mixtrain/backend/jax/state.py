@@ -133,7 +133,7 @@ def outside_scopes() -> Iterator[None]:
 
 
 class TraceEnded(Exception):
-    """A function must be traced anew.
+    """A function must be retraced.
 
     Attributes:
         trace: JAX's trace of it, which ends here.

@@ -102,10 +102,10 @@ class _Factor(LRScheduler):
 
     def get_lr(self) -> list[Any]:
         """Return the rates times the factor of this step."""
-        return [rate * self._factor(self.last_epoch) for rate in self._rates]
+        return [rate * self._factor(int(self.last_epoch)) for rate in self._rates]
 
     def _closed(self) -> _Rates | None:
-        factor = math.prod(self._factor(step) for step in range(self.last_epoch + 1))
+        factor = math.prod(self._factor(step) for step in range(int(self.last_epoch) + 1))
         return [rate * factor for rate in self.base_lrs]
 
 
