@@ -9,6 +9,7 @@ the last batch: it is measured on one square batch.
 import pathlib
 import sys
 
+import mindspore.nn as nn
 import mindspore.train as train
 import numpy as np
 from mindspore import Tensor
@@ -98,6 +99,34 @@ def labels(rng):
     put("masks", dice=measured(train.Dice(), batches), dice_smooth=measured(train.Dice(0.5), batches))
 
 
+def surfaces(rng):
+    """Distances between the edges of masks, and the sensitivity of a score to hidden parts."""
+    images = {"plane": (9, 11), "volume": (4, 5, 6)}
+    for name, shape in images.items():
+        x, y = ((rng.random(shape) > 0.4).astype(np.int32) for _ in range(2))
+        put("surfaces", **{f"{name}_x": x, f"{name}_y": y})
+        for kind in ("euclidean", "chessboard", "taxicab"):
+            made = {
+                "hausdorff": train.HausdorffDistance(kind), "mean": train.MeanSurfaceDistance(False, kind),
+                "hausdorff_directed": train.HausdorffDistance(kind, 80.0, True),
+                "mean_symmetric": train.MeanSurfaceDistance(True, kind),
+                "square": train.RootMeanSquareDistance(False, kind),
+                "square_symmetric": train.RootMeanSquareDistance(True, kind),
+            }
+            for which, metric in made.items():
+                metric.update(x, y, 1)
+                put("surfaces", **{f"{which}_{kind}_{name}": metric.eval()})
+    weight, bias = rng.standard_normal((3, 20)).astype(np.float32), rng.standard_normal(3).astype(np.float32)
+    image = rng.random((1, 4, 5)).astype(np.float32)
+    network = nn.SequentialCell(nn.Flatten(), nn.Dense(20, 3, Tensor(weight), Tensor(bias)))
+    put("occlusion", weight=weight, bias=bias, image=image)
+    box = {"pad_val": 0.5, "margin": 1, "n_batch": 4, "b_box": [1, 3, 0, -1]}
+    for name, options in {"whole": {}, "box": box}.items():
+        metric = train.OcclusionSensitivity(**options)
+        metric.update(network, image, np.array(2, np.int32))
+        put("occlusion", **{name: metric.eval()})
+
+
 def translations():
     """BLEU scores of two sentences."""
     candidates = [["i", "have", "a", "pen", "on", "my", "desk"], ["the", "cat", "sat", "on", "the", "mat"]]
@@ -116,6 +145,7 @@ def main():
         classes(rng)
         labels(rng)
         translations()
+        surfaces(rng)
     put("names", names=train.metrics.names())
     beside = pathlib.Path(__file__).with_name("metrics_reference.npz")
     target = sys.argv[1] if len(sys.argv) > 1 else beside

@@ -78,9 +78,6 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
     "mixtrain.train": {
         **dict.fromkeys(("DatasetHelper", "connect_network_with_dataset"), "Model feeds itself. Write Model.train"),
         **dict.fromkeys(("ConvertModelUtils", "ConvertNetUtils"), "thor is not offered. Write nn.Momentum or nn.Lamb"),
-        **dict.fromkeys((
-            "HausdorffDistance", "MeanSurfaceDistance", "RootMeanSquareDistance", "OcclusionSensitivity",
-        ), "this metric is not offered. Write a Metric of your own"),
     },
     "mixtrain.mindrecord": {"*": _MINDRECORD},
     "mixtrain.mint": {"*": _MINT},

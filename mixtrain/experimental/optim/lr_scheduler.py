@@ -64,8 +64,7 @@ class LRScheduler(_Stepped):
         checks.instance(where, "optimizer", optimizer, Optimizer, "mixtrain.experimental.optim.SGD(params, lr=0.1)")
         for group, rate in zip(optimizer.param_groups, optimizer.lrs, strict=True):
             group.setdefault("initial_lr", Tensor(np.float32(_value(rate))))
-        self.optimizer = optimizer
-        self.last_epoch: float = last_epoch
+        self.optimizer, self.last_epoch = optimizer, last_epoch
         self.base_lrs = [_value(group["initial_lr"]) for group in optimizer.param_groups]
         self.step()
 
@@ -320,6 +319,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
     ) -> None:
         self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
+        self._part = 0.0
         super().__init__(optimizer, last_epoch)
 
     def step(self, epoch: float | None = None) -> None:
@@ -331,12 +331,13 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         if epoch is None:
             super().step()
             return
-        self.last_epoch = checks.number(type(self).__name__, "epoch", epoch, at_least=0.0)
+        self._part, whole = math.modf(checks.number(type(self).__name__, "epoch", epoch, at_least=0.0))
+        self.last_epoch = int(whole)
         self._assign(self.get_lr())
 
     def get_lr(self) -> list[Any]:
         """Return the rates of this step."""
-        past, length = self.last_epoch, self.T_0
+        past, length = self.last_epoch + self._part, self.T_0
         while past >= length:
             past, length = past - length, length * self.T_mult
         share = (1 + math.cos(math.pi * past / length)) / 2

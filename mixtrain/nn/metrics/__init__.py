@@ -10,9 +10,11 @@ from mixtrain.nn.metrics.factory import as_metrics, get_metric_fn, names
 from mixtrain.nn.metrics.keras_metric import KerasMetric
 from mixtrain.nn.metrics.loss import Loss
 from mixtrain.nn.metrics.metric import Metric, MetricLike, rearrange_inputs
+from mixtrain.nn.metrics.occlusion_sensitivity import OcclusionSensitivity
 from mixtrain.nn.metrics.perplexity import Perplexity
 from mixtrain.nn.metrics.roc import ROC, auc
 from mixtrain.nn.metrics.similarity import CosineSimilarity, Dice
+from mixtrain.nn.metrics.surface_distance import HausdorffDistance, MeanSurfaceDistance, RootMeanSquareDistance
 from mixtrain.nn.metrics.topk import Top1CategoricalAccuracy, Top5CategoricalAccuracy, TopKCategoricalAccuracy
 
 __all__ = [
@@ -27,13 +29,17 @@ __all__ = [
     "CosineSimilarity",
     "Dice",
     "Fbeta",
+    "HausdorffDistance",
     "KerasMetric",
     "Loss",
+    "MeanSurfaceDistance",
     "Metric",
     "MetricLike",
+    "OcclusionSensitivity",
     "Perplexity",
     "Precision",
     "Recall",
+    "RootMeanSquareDistance",
     "Top1CategoricalAccuracy",
     "Top5CategoricalAccuracy",
     "TopKCategoricalAccuracy",

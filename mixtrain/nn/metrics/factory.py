@@ -17,9 +17,11 @@ from mixtrain.nn.metrics.error import MAE, MSE
 from mixtrain.nn.metrics.keras_metric import KerasMetric
 from mixtrain.nn.metrics.loss import Loss
 from mixtrain.nn.metrics.metric import Metric, MetricLike
+from mixtrain.nn.metrics.occlusion_sensitivity import OcclusionSensitivity
 from mixtrain.nn.metrics.perplexity import Perplexity
 from mixtrain.nn.metrics.roc import ROC, auc
 from mixtrain.nn.metrics.similarity import CosineSimilarity, Dice
+from mixtrain.nn.metrics.surface_distance import HausdorffDistance, MeanSurfaceDistance, RootMeanSquareDistance
 from mixtrain.nn.metrics.topk import Top1CategoricalAccuracy, Top5CategoricalAccuracy, TopKCategoricalAccuracy
 
 _BY_NAME: Final[dict[str, Callable[..., Any]]] = {
@@ -32,13 +34,17 @@ _BY_NAME: Final[dict[str, Callable[..., Any]]] = {
     "confusion_matrix_metric": ConfusionMatrixMetric,
     "cosine_similarity": CosineSimilarity,
     "dice": Dice,
+    "hausdorff_distance": HausdorffDistance,
     "loss": Loss,
     "mae": MAE,
+    "mean_surface_distance": MeanSurfaceDistance,
     "mse": MSE,
+    "occlusion_sensitivity": OcclusionSensitivity,
     "perplexity": Perplexity,
     "precision": Precision,
     "recall": Recall,
     "roc": ROC,
+    "root_mean_square_distance": RootMeanSquareDistance,
     "top_1_accuracy": Top1CategoricalAccuracy,
     "top_5_accuracy": Top5CategoricalAccuracy,
     "topk": TopKCategoricalAccuracy,
@@ -49,13 +55,6 @@ _METRICS: Final[dict[str, type[Metric]]] = {
 }
 _WITH_ARGUMENTS: Final = {
     TopKCategoricalAccuracy: "TopKCategoricalAccuracy(5)", ConfusionMatrix: "ConfusionMatrix(num_classes=10)",
-}
-# What MindSpore has besides, and what to use instead.
-_ELSEWHERE: Final = {
-    "hausdorff_distance": "scipy.spatial.distance.directed_hausdorff",
-    "mean_surface_distance": "scipy.ndimage.distance_transform_edt",
-    "root_mean_square_distance": "scipy.ndimage.distance_transform_edt",
-    "occlusion_sensitivity": "Model.predict on occluded inputs",
 }
 _WRITE = 'metrics={"accuracy": Accuracy()}, or a list of names and metrics'
 
@@ -172,6 +171,4 @@ def _keras_metric(name: str) -> keras.metrics.Metric:
 
 
 def _check_name(where: str, name: Any) -> None:
-    if name in _ELSEWHERE:
-        raise checks.fail_value(where, "the metric is not offered", name, f"your own Metric with {_ELSEWHERE[name]}")
     checks.one_of(where, "name", name, names())

@@ -138,6 +138,59 @@ def test_bleu_scores() -> None:
         agree(nn.BleuScore(int(n_gram), smooth == "1")(candidates, references), expected)
 
 
-def test_names_are_the_references_but_for_those_that_need_scipy() -> None:
-    needing = {"hausdorff_distance", "mean_surface_distance", "occlusion_sensitivity", "root_mean_square_distance"}
-    assert set(case("names", FILE)["names"].tolist()) - set(nn.names()) == needing
+SURFACES: dict[str, Any] = {
+    "hausdorff": lambda metric: nn.HausdorffDistance(metric),
+    "hausdorff_directed": lambda metric: nn.HausdorffDistance(metric, 80.0, True),
+    "mean": lambda metric: nn.MeanSurfaceDistance(False, metric),
+    "mean_symmetric": lambda metric: nn.MeanSurfaceDistance(True, metric),
+    "square": lambda metric: nn.RootMeanSquareDistance(False, metric),
+    "square_symmetric": lambda metric: nn.RootMeanSquareDistance(True, metric),
+}
+
+
+@pytest.mark.parametrize("kind", ["euclidean", "chessboard", "taxicab"])
+def test_distances_of_surfaces(kind: str) -> None:
+    given = case("surfaces", FILE)
+    for name, make in SURFACES.items():
+        for image in ("plane", "volume"):
+            found = make(kind)(Tensor(given[f"{image}_x"]), Tensor(given[f"{image}_y"]), 1)
+            # The reference takes the root of the symmetric mean square only; its formula has it in both.
+            agree(found**2 if name == "square" else found, given[f"{name}_{kind}_{image}"])
+
+
+def test_a_mask_without_edge_is_infinitely_far_away() -> None:
+    for metric in (nn.HausdorffDistance(), nn.MeanSurfaceDistance(True), nn.RootMeanSquareDistance()):
+        assert metric([[1, 0]], [[2, 2]], 1) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: nn.MeanSurfaceDistance(distance_metric="far"), ValueError, "MeanSurfaceDistance: .*distance_metric"),
+        (lambda: nn.HausdorffDistance().eval(), RuntimeError, "HausdorffDistance.eval: nothing was gathered"),
+        (lambda: nn.HausdorffDistance()([[1]], [[1]]), ValueError, "it takes three inputs; got 2"),
+        (lambda: nn.HausdorffDistance()([[1]], [[1, 1]], 1), ValueError, r"must have the shape \(1, 1\)"),
+        (lambda: nn.HausdorffDistance()([[1]], [[1]], 3), ValueError, "the label must be in one of the arrays"),
+        (lambda: nn.HausdorffDistance()([[1]], [[1]], "a"), TypeError, "the label must be a number"),
+        (lambda: nn.OcclusionSensitivity().eval(), RuntimeError, "OcclusionSensitivity.eval: nothing was gathered"),
+        (lambda: nn.OcclusionSensitivity()(len, np.ones((2, 3)), 0), ValueError, "one image and one label"),
+        (lambda: nn.OcclusionSensitivity(b_box=[0, 3])(len, np.ones((1, 3)), 0), ValueError, "b_box must lie inside"),
+    ],
+)
+def test_bad_calls_of_surfaces_and_occlusion_say_so(call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.parametrize("settings", ["whole", "box"])
+def test_sensitivity_to_occlusion(settings: str) -> None:
+    given = case("occlusion", FILE)
+    network = nn.SequentialCell(nn.Flatten(), nn.Dense(20, 3, Tensor(given["weight"]), Tensor(given["bias"])))
+    metric = nn.OcclusionSensitivity()
+    if settings == "box":
+        metric = nn.OcclusionSensitivity(0.5, b_box=[1, 3, 0, -1], margin=1, n_batch=4)
+    agree(metric(network, given["image"], np.array(2, np.int32)), given[settings])
+
+
+def test_names_are_the_references() -> None:
+    assert case("names", FILE)["names"].tolist() == nn.names()
