@@ -34,8 +34,8 @@ class ProximalAdagrad(Optimizer):
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
         >>> w = mixtrain.Parameter(np.zeros(2, np.float32), name="w")
         >>> done = nn.ProximalAdagrad([w], 0.0, 0.5, l1=2.0)((mixtrain.Tensor([4.0, 1.0]),))
-        >>> w.asnumpy().tolist()
-        [-0.25, 0.0]
+        >>> w.asnumpy().tolist() == [-0.25, 0.0]
+        True
 
     Source: Duchi and Singer, 2009; MindSpore, `mindspore.nn.ProximalAdagrad`.
     """
