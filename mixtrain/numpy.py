@@ -20,7 +20,7 @@ from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import (  # noqa: F401
     as_dtype, bool_, float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
 )
-from mixtrain.ops import extremes, random, statistics
+from mixtrain.ops import comparison, extremes, random, statistics
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.operator import operator
 
@@ -40,7 +40,7 @@ _OF_KERAS: Final = {
         "deg2rad", "diag", "diagflat", "diagonal", "diff", "exp", "exp2", "expand_dims", "expm1", "flip", "fliplr",
         "flipud", "floor", "full_like", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal", "log", "log10",
         "log1p", "log2", "logical_not", "max", "mean", "median", "min", "moveaxis", "nancumsum", "nanmax", "nanmean",
-        "nanmin", "nanstd", "nansum", "nanvar", "negative", "nonzero", "ones_like", "pad", "prod", "ptp", "rad2deg",
+        "nanmin", "nanstd", "nansum", "nanvar", "negative", "nonzero", "ones_like", "prod", "ptp", "rad2deg",
         "ravel", "reciprocal", "repeat", "reshape", "roll", "rot90", "sign", "signbit", "sin", "sinc", "sinh", "sqrt",
         "square", "squeeze", "std", "sum", "swapaxes", "tan", "tanh", "tile", "trace", "transpose", "tril",
         "triu", "trunc", "vander", "var", "zeros_like", "empty_like", "broadcast_to", "bitwise_not", "nan_to_num",
@@ -49,7 +49,7 @@ _OF_KERAS: Final = {
     **dict.fromkeys((
         "add", "append", "arctan2", "bitwise_and", "bitwise_or", "bitwise_xor", "correlate", "cross", "digitize",
         "divide", "dot", "equal", "floor_divide", "fmod", "gcd", "greater", "greater_equal", "heaviside", "hypot",
-        "inner", "isclose", "isin", "kron", "lcm", "less", "less_equal", "logaddexp", "logaddexp2", "logical_and",
+        "inner", "isin", "kron", "lcm", "less", "less_equal", "logaddexp", "logaddexp2", "logical_and",
         "logical_or", "logical_xor", "matmul", "maximum", "minimum", "mod", "multiply", "not_equal", "outer", "power",
         "subtract", "take", "tensordot", "true_divide", "take_along_axis", "ldexp",
     ), 2),
@@ -57,12 +57,12 @@ _OF_KERAS: Final = {
 }
 _RENAMED: Final = {
     "fabs": "absolute", "invert": "bitwise_not", "radians": "deg2rad", "sometrue": "any", "remainder": "mod",
-    "trapz": "trapezoid", "rint": "round",
+    "rint": "round",
 }
 _ON_HOST: Final = (
     "apply_along_axis", "apply_over_axes", "array_equal", "array_equiv", "array_str", "average", "bincount",
     "broadcast_arrays", "column_stack", "convolve", "copysign", "cov", "diag_indices", "divmod", "ediff1d", "fix",
-    "float_power", "gradient", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd", "indices", "interp",
+    "float_power", "gradient", "histogram2d", "histogram_bin_edges", "histogramdd", "indices", "interp",
     "intersect1d", "isscalar", "ix_", "piecewise", "polyadd", "polyder", "polyint", "polymul", "polysub", "polyval",
     "ravel_multi_index", "rollaxis", "select", "setdiff1d", "tril_indices", "tril_indices_from", "triu_indices",
     "triu_indices_from", "unique", "unravel_index", "unwrap", "argwhere", "choose", "bartlett", "blackman", "hamming",
@@ -280,6 +280,81 @@ def around(a: Any, decimals: int = 0) -> Any:
     return Tensor(keras.ops.round(tensor("numpy.around", _read(settled(a))), decimals))
 
 
+def pad(arr: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
+    """NumPy's `pad` of `arr` by `pad_width` in each of its modes, whose settings are the other arguments.
+
+    "constant", "edge", "reflect", "symmetric" and "wrap" have gradients; the others are computed from values.
+
+    Example:
+        >>> import mixtrain.numpy as np
+        >>> print(np.pad(np.array([1.0, 2.0]), (1, 2), mode="wrap"))
+        [2. 1. 2. 1. 2.]
+
+    Source: MindSpore, `mindspore.numpy.pad`.
+    """
+    value = tensor("numpy.pad", _read(settled(arr)))
+    if mode not in ("edge", "reflect", "symmetric", "wrap", "constant") or "reflect_type" in kwargs or callable(mode):
+        return _tensors(np.pad(backend.to_numpy(value), pad_width, mode, **kwargs))  # type: ignore[call-overload]
+    if mode == "constant":
+        settings = {key: _known(settled(one)) for key, one in kwargs.items()}
+        inside = np.pad(np.ones(value.shape, bool), pad_width)
+        around = np.pad(np.zeros(value.shape, np.float64), pad_width, **settings)
+        widths = np.broadcast_to(np.asarray(pad_width), (len(value.shape), 2)).tolist()
+        filled = keras.ops.pad(value, widths)
+        return Tensor(keras.ops.where(inside, filled, keras.ops.cast(around, value.dtype)))
+    widths = np.broadcast_to(np.asarray(pad_width), (len(value.shape), 2))
+    for axis, size in enumerate(value.shape):
+        places = np.pad(np.arange(size), tuple(widths[axis]), mode)  # type: ignore[call-overload]
+        value = keras.ops.take(value, places, axis=axis)
+    return Tensor(value)
+
+
+def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+    """Whether each of `a` is that of `b` within `atol + rtol * |b|`; `equal_nan` makes NaN equal to itself.
+
+    Source: MindSpore, `mindspore.numpy.isclose`.
+    """
+    first, second = (tensor("numpy.isclose", _read(settled(one))) for one in (a, b))
+    return Tensor(comparison.isclose(first, second, rtol, atol, equal_nan))
+
+
+def trapz(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
+    """The integral of `y` along `axis` by the trapezoidal rule, at the points `x` or `dx` apart, float32.
+
+    Source: MindSpore, `mindspore.numpy.trapz`.
+    """
+    value = keras.ops.moveaxis(keras.ops.cast(tensor("numpy.trapz", _read(settled(y))), float32), axis, -1)
+    width: Any = dx
+    if x is not None:
+        points = keras.ops.cast(tensor("numpy.trapz", _read(settled(x))), float32)
+        points = points if len(points.shape) == 1 else keras.ops.moveaxis(points, axis, -1)
+        width = points[..., 1:] - points[..., :-1]
+    return Tensor(keras.ops.sum((value[..., 1:] + value[..., :-1]) / 2 * width, axis=-1))
+
+
+def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool = False) -> Any:
+    """How many of `a` fall into each of the `bins` over `range`, float32, and the edges; computed from values.
+
+    Args:
+        a: The numbers.
+        bins: How many bins of one width, or their edges.
+        range: The least and the greatest edge; None for those of `a`.
+        weights: What each number counts.
+        density: Whether the integral is made 1.
+
+    Example:
+        >>> import mixtrain.numpy as np
+        >>> print(np.histogram([1, 2, 1], bins=[0, 1, 2, 3])[0])
+        [0. 2. 1.]
+
+    Source: MindSpore, `mindspore.numpy.histogram`.
+    """
+    counted = None if weights is None else np.asarray(_known(settled(weights)))
+    known = bins if isinstance(bins, int) else np.asarray(_known(settled(bins)))
+    counts, edges = np.histogram(np.asarray(_known(settled(a))), known, range, density=density, weights=counted)
+    return Tensor(counts.astype(np.float32)), Tensor(_narrow(edges))
+
+
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """The norm of order `ord` of `x` along `axis`; `keepdims` keeps it. Source: MindSpore, `mindspore.numpy.norm`."""
     value = keras.ops.cast(tensor("numpy.norm", _read(settled(x))), float32)
@@ -346,7 +421,7 @@ globals().update(_MADE)
 __all__ = sorted({
     *_MADE, "array", "asarray", "asfarray", "zeros", "ones", "empty", "full", "eye", "identity", "tri", "arange",
     "linspace", "logspace", "geomspace", "vstack", "searchsorted", "around", "norm", "multi_dot", "rand", "randn",
-    "randint", "result_type",
-    "promote_types", "mgrid", "ogrid", "bool_", "float16", "float32", "float64", "int8", "int16", "int32", "int64",
-    "uint8", "uint16", "uint32", "uint64", "float_", "int_", "pi", "e", "inf", "nan", "newaxis",
+    "randint", "result_type", "pad", "isclose", "trapz", "histogram", "promote_types",
+    "mgrid", "ogrid", "bool_", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8",
+    "uint16", "uint32", "uint64", "float_", "int_", "pi", "e", "inf", "nan", "newaxis",
 })

@@ -7,7 +7,7 @@ from typing import Any, Final
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dtype import as_dtype, float32
+from mixtrain.dtype import as_dtype, float32, int64
 from mixtrain.ops.inputs import is_number, sizes_of, tensor
 from mixtrain.ops.primitive import Primitive, primitive
 
@@ -53,16 +53,16 @@ def ones(shape: Any, dtype: Any = None) -> Any:
 
 
 def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Any:
-    """A tensor of the shape `size` whose elements are `fill_value`, of `dtype` or else of the value's own format.
+    """A tensor of the shape `size` whose elements are `fill_value`, of `dtype`: int64 without it, as in MindSpore.
 
     Example:
-        >>> import mixtrain.ops as ops
-        >>> ops.full((2,), 3.5).asnumpy().tolist()
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> ops.full((2,), 3.5, dtype=mixtrain.float32).asnumpy().tolist()
         [3.5, 3.5]
 
     Source: MindSpore, `mindspore.ops.full`.
     """
-    return _filled("ops.full", size, fill_value, dtype, name="size")
+    return _filled("ops.full", size, fill_value, dtype or int64, name="size")
 
 
 def fill(type: Any, shape: Any, value: Any) -> Any:

@@ -44,10 +44,13 @@ def _with_place(where: str, largest: bool, x: Any, axis: Any, keepdims: bool, in
     if axis is None:
         values = _extreme(where, largest, x, None, False, initial, given)
         return values, backend.to_tensor(keras.ops.zeros(()), int64)
-    masked = x if given is None or initial is None else keras.ops.where(
-        tensor(where, given), x, keras.ops.cast(initial, x.dtype)
-    )
-    places = _place(where, largest, masked, axis, keepdims, int64)
+    counted = x
+    if initial is not None:
+        start = keras.ops.cast(initial, x.dtype)
+        counted = x if given is None else keras.ops.where(tensor(where, given), x, start)
+        # Where no element is beyond `initial`, the place is the first.
+        counted = (keras.ops.maximum if largest else keras.ops.minimum)(counted, start)
+    places = _place(where, largest, counted, axis, keepdims, int64)
     return _extreme(where, largest, x, axis, keepdims, initial, given), places
 
 

@@ -342,7 +342,23 @@ MatrixDeterminant: Final = primitive("MatrixDeterminant", det)
 LogMatrixDeterminant: Final = primitive("LogMatrixDeterminant", slogdet)
 MatrixBandPart: Final = primitive("MatrixBandPart", matrix_band_part)
 MatrixPower: Final = primitive("MatrixPower", matrix_power)
-Cross: Final = primitive("Cross", cross)
+
+
+class Cross(Primitive):
+    """`cross` along `dim`; without it, along the first axis of length 3.
+
+    Args:
+        dim: The axis; -65530, the default, for the first of length 3.
+
+    Example: ``ops.Cross(dim=0)(x, y)``. Source: MindSpore, `mindspore.ops.Cross`.
+    """
+
+    def __init__(self, dim: int = -65530) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def __call__(self, input: Any, other: Any) -> Any:
+        return cross(input, other, None if self.dim == -65530 else self.dim)
 
 
 class Cholesky(Primitive):

@@ -424,6 +424,23 @@ unsorted_segment_prod: Final = _segments("prod")
 unsorted_segment_sum: Final = _segments("sum")
 
 
+def sparse_segment_mean(x: Any, indices: Any, segment_ids: Any) -> Any:
+    """The means of those rows of `x` at `indices` that have each number, from 0 to the last, in the `segment_ids`.
+
+    A number that is not among them has a row of zeros.
+
+    Example: ``ops.sparse_segment_mean(x, indices, segment_ids)``.
+    Source: MindSpore, `mindspore.ops.sparse_segment_mean`.
+    """
+    where = "ops.sparse_segment_mean"
+    ids = keras.ops.cast(tensor(where, segment_ids), "int32")
+    count = int(backend.to_numpy(ids)[-1]) + 1 if ids.shape[0] else 0
+    rows = keras.ops.take(tensor(where, x), keras.ops.cast(tensor(where, indices), "int32"), axis=0)
+    total = keras.ops.segment_sum(rows, ids, num_segments=count)
+    each = keras.ops.segment_sum(keras.ops.ones(ids.shape, rows.dtype), ids, num_segments=count)
+    return total / keras.ops.reshape(keras.ops.maximum(each, 1), (count, *(1,) * (rank_of(rows) - 1)))
+
+
 def _locking(name: str, function: Callable[..., Any]) -> type[Primitive]:
     """Return the class of a primitive that takes `use_locking`, which has no effect."""
 

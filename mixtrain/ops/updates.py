@@ -12,7 +12,7 @@ from mixtrain.ops.inputs import tensor
 from mixtrain.ops.primitive import Primitive
 
 
-def _read(name: str, *values: Any) -> list[Any]:
+def read(name: str, *values: Any) -> list[Any]:
     """Return the present values, float32."""
     return [
         keras.ops.cast(backend.snapshot(value) if isinstance(value, keras.Variable) else tensor(name, value), float32)
@@ -20,7 +20,7 @@ def _read(name: str, *values: Any) -> list[Any]:
     ]
 
 
-def _write(variable: Any, value: Any) -> Any:
+def write(variable: Any, value: Any) -> Any:
     """Write a Parameter, where it is one, and return the value in its dtype."""
     if not isinstance(variable, keras.Variable):
         return keras.ops.cast(value, tensor("", variable).dtype)
@@ -50,10 +50,10 @@ class ApplyMomentum(Primitive):
         self.use_nesterov, self.use_locking, self.gradient_scale = use_nesterov, use_locking, gradient_scale
 
     def __call__(self, variable: Any, accumulation: Any, learning_rate: Any, gradient: Any, momentum: Any) -> Any:
-        value, held, rate, grad, share = _read(self.name, variable, accumulation, learning_rate, gradient, momentum)
+        value, held, rate, grad, share = read(self.name, variable, accumulation, learning_rate, gradient, momentum)
         held = held * share + grad
-        _write(accumulation, held)
-        return _write(variable, value - rate * (grad + held * share if self.use_nesterov else held))
+        write(accumulation, held)
+        return write(variable, value - rate * (grad + held * share if self.use_nesterov else held))
 
 
 class SGD(Primitive):
@@ -75,15 +75,15 @@ class SGD(Primitive):
     def __call__(
         self, parameters: Any, gradient: Any, learning_rate: Any, accum: Any, momentum: Any, stat: Any
     ) -> Any:
-        value, grad, rate, held, share, first = _read(
+        value, grad, rate, held, share, first = read(
             self.name, parameters, gradient, learning_rate, accum, momentum, stat
         )
         grad = grad + self.weight_decay * value
         held = keras.ops.where(first > 0, grad, held * share + grad * (1 - self.dampening))
-        _write(accum, held)
-        _write(stat, keras.ops.zeros_like(first))
+        write(accum, held)
+        write(stat, keras.ops.zeros_like(first))
         step = keras.ops.where(share > 0, grad + held * share if self.nesterov else held, grad)
-        return _write(parameters, value - rate * step)
+        return write(parameters, value - rate * step)
 
 
 class Adam(Primitive):
@@ -105,7 +105,7 @@ class Adam(Primitive):
         self, var: Any, m: Any, v: Any, beta1_power: Any, beta2_power: Any, lr: Any, beta1: Any, beta2: Any,
         epsilon: Any, gradient: Any,
     ) -> tuple[Any, Any, Any]:
-        value, mean, square, power1, power2, rate, one, two, eps, grad = _read(
+        value, mean, square, power1, power2, rate, one, two, eps, grad = read(
             self.name, var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient
         )
         mean = mean * one + grad * (1 - one)
@@ -113,7 +113,7 @@ class Adam(Primitive):
         rate = rate * keras.ops.sqrt(1 - power2) / (1 - power1)
         step = mean * one + grad * (1 - one) if self.use_nesterov else mean
         return (
-            _write(var, value - rate * step / (keras.ops.sqrt(square) + eps)), _write(m, mean), _write(v, square)
+            write(var, value - rate * step / (keras.ops.sqrt(square) + eps)), write(m, mean), write(v, square)
         )
 
 
@@ -134,13 +134,13 @@ class AdamWeightDecay(Primitive):
     def __call__(
         self, var: Any, m: Any, v: Any, lr: Any, beta1: Any, beta2: Any, epsilon: Any, decay: Any, gradient: Any
     ) -> tuple[Any, Any, Any]:
-        value, mean, square, rate, one, two, eps, share, grad = _read(
+        value, mean, square, rate, one, two, eps, share, grad = read(
             self.name, var, m, v, lr, beta1, beta2, epsilon, decay, gradient
         )
         mean = mean * one + grad * (1 - one)
         square = square * two + grad * grad * (1 - two)
         step = mean / (keras.ops.sqrt(square) + eps) + share * value
-        return _write(var, value - rate * step), _write(m, mean), _write(v, square)
+        return write(var, value - rate * step), write(m, mean), write(v, square)
 
 
 class ApplyGradientDescent(Primitive):
@@ -150,8 +150,8 @@ class ApplyGradientDescent(Primitive):
     """
 
     def __call__(self, var: Any, alpha: Any, delta: Any) -> Any:
-        value, rate, grad = _read(self.name, var, alpha, delta)
-        return _write(var, value - rate * grad)
+        value, rate, grad = read(self.name, var, alpha, delta)
+        return write(var, value - rate * grad)
 
 
 class ApplyAdagrad(Primitive):
@@ -168,9 +168,9 @@ class ApplyAdagrad(Primitive):
         self.update_slots = update_slots
 
     def __call__(self, var: Any, accum: Any, lr: Any, grad: Any) -> tuple[Any, Any]:
-        value, held, rate, gradient = _read(self.name, var, accum, lr, grad)
+        value, held, rate, gradient = read(self.name, var, accum, lr, grad)
         held = held + gradient * gradient if self.update_slots else held
-        return _write(var, value - rate * gradient / keras.ops.sqrt(held)), _write(accum, held)
+        return write(var, value - rate * gradient / keras.ops.sqrt(held)), write(accum, held)
 
 
 class ApplyAdagradV2(ApplyAdagrad):
@@ -184,9 +184,9 @@ class ApplyAdagradV2(ApplyAdagrad):
         self.epsilon = epsilon
 
     def __call__(self, var: Any, accum: Any, lr: Any, grad: Any) -> tuple[Any, Any]:
-        value, held, rate, gradient = _read(self.name, var, accum, lr, grad)
+        value, held, rate, gradient = read(self.name, var, accum, lr, grad)
         held = held + gradient * gradient if self.update_slots else held
-        return _write(var, value - rate * gradient / (keras.ops.sqrt(held) + self.epsilon)), _write(accum, held)
+        return write(var, value - rate * gradient / (keras.ops.sqrt(held) + self.epsilon)), write(accum, held)
 
 
 class ApplyAdadelta(Primitive):
@@ -198,13 +198,13 @@ class ApplyAdadelta(Primitive):
     def __call__(
         self, var: Any, accum: Any, accum_update: Any, lr: Any, rho: Any, epsilon: Any, grad: Any
     ) -> tuple[Any, Any, Any]:
-        value, held, moved, rate, share, eps, gradient = _read(
+        value, held, moved, rate, share, eps, gradient = read(
             self.name, var, accum, accum_update, lr, rho, epsilon, grad
         )
         held = share * held + (1 - share) * gradient * gradient
         change = keras.ops.sqrt(moved + eps) / keras.ops.sqrt(held + eps) * gradient
         moved = share * moved + (1 - share) * change * change
-        return _write(var, value - rate * change), _write(accum, held), _write(accum_update, moved)
+        return write(var, value - rate * change), write(accum, held), write(accum_update, moved)
 
 
 class ApplyAdaMax(Primitive):
@@ -216,13 +216,13 @@ class ApplyAdaMax(Primitive):
     def __call__(
         self, var: Any, m: Any, v: Any, beta1_power: Any, lr: Any, beta1: Any, beta2: Any, epsilon: Any, grad: Any
     ) -> tuple[Any, Any, Any]:
-        value, mean, largest, power, rate, one, two, eps, gradient = _read(
+        value, mean, largest, power, rate, one, two, eps, gradient = read(
             self.name, var, m, v, beta1_power, lr, beta1, beta2, epsilon, grad
         )
         mean = one * mean + (1 - one) * gradient
         largest = keras.ops.maximum(two * largest, keras.ops.abs(gradient))
         step = rate / (1 - power) * mean / (largest + eps)
-        return _write(var, value - step), _write(m, mean), _write(v, largest)
+        return write(var, value - step), write(m, mean), write(v, largest)
 
 
 class ApplyRMSProp(Primitive):
@@ -243,14 +243,14 @@ class ApplyRMSProp(Primitive):
         self, var: Any, mean_square: Any, moment: Any, learning_rate: Any, grad: Any, decay: Any, momentum: Any,
         epsilon: Any,
     ) -> Any:
-        value, square, held, rate, gradient, share, kept, eps = _read(
+        value, square, held, rate, gradient, share, kept, eps = read(
             self.name, var, mean_square, moment, learning_rate, grad, decay, momentum, epsilon
         )
         square = share * square + (1 - share) * gradient * gradient
         held = kept * held + rate * gradient / keras.ops.sqrt(square + eps)
-        _write(mean_square, square)
-        _write(moment, held)
-        return _write(var, value - held)
+        write(mean_square, square)
+        write(moment, held)
+        return write(var, value - held)
 
 
 class ApplyAdamWithAmsgradV2(Primitive):
@@ -271,7 +271,7 @@ class ApplyAdamWithAmsgradV2(Primitive):
         self, var: Any, m: Any, v: Any, vhat: Any, beta1_power: Any, beta2_power: Any, lr: Any, beta1: Any, beta2: Any,
         epsilon: Any, grad: Any,
     ) -> tuple[Any, Any, Any, Any]:
-        value, mean, square, largest, power1, power2, rate, one, two, eps, gradient = _read(
+        value, mean, square, largest, power1, power2, rate, one, two, eps, gradient = read(
             self.name, var, m, v, vhat, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad
         )
         mean = mean * one + gradient * (1 - one)
@@ -279,7 +279,7 @@ class ApplyAdamWithAmsgradV2(Primitive):
         largest = keras.ops.maximum(largest, square)
         rate = rate * keras.ops.sqrt(1 - power2) / (1 - power1)
         step = rate * mean / (keras.ops.sqrt(largest) + eps)
-        return _write(var, value - step), _write(m, mean), _write(v, square), _write(vhat, largest)
+        return write(var, value - step), write(m, mean), write(v, square), write(vhat, largest)
 
 
 class ApplyAddSign(Primitive):
@@ -292,12 +292,12 @@ class ApplyAddSign(Primitive):
     def __call__(
         self, var: Any, m: Any, lr: Any, alpha: Any, sign_decay: Any, beta: Any, grad: Any
     ) -> tuple[Any, Any]:
-        value, mean, rate, first, decay, share, gradient = _read(
+        value, mean, rate, first, decay, share, gradient = read(
             self.name, var, m, lr, alpha, sign_decay, beta, grad
         )
         mean = share * mean + (1 - share) * gradient
         agrees = keras.ops.sign(gradient) * keras.ops.sign(mean)
-        return _write(var, value - rate * (first + decay * agrees) * gradient), _write(m, mean)
+        return write(var, value - rate * (first + decay * agrees) * gradient), write(m, mean)
 
 
 class ApplyPowerSign(Primitive):
@@ -310,13 +310,13 @@ class ApplyPowerSign(Primitive):
     def __call__(
         self, var: Any, m: Any, lr: Any, logbase: Any, sign_decay: Any, beta: Any, grad: Any
     ) -> tuple[Any, Any]:
-        value, mean, rate, base, decay, share, gradient = _read(
+        value, mean, rate, base, decay, share, gradient = read(
             self.name, var, m, lr, logbase, sign_decay, beta, grad
         )
         mean = share * mean + (1 - share) * gradient
         agrees = keras.ops.sign(gradient) * keras.ops.sign(mean)
         step = keras.ops.exp(base * decay * agrees) * gradient
-        return _write(var, value - rate * step), _write(m, mean)
+        return write(var, value - rate * step), write(m, mean)
 
 
 def shrunk(value: Any, rate: Any, l1: Any, l2: Any) -> Any:
@@ -333,8 +333,8 @@ class ApplyProximalGradientDescent(Primitive):
     """
 
     def __call__(self, var: Any, alpha: Any, l1: Any, l2: Any, delta: Any) -> Any:
-        value, rate, one, two, gradient = _read(self.name, var, alpha, l1, l2, delta)
-        return _write(var, shrunk(value - rate * gradient, rate, one, two))
+        value, rate, one, two, gradient = read(self.name, var, alpha, l1, l2, delta)
+        return write(var, shrunk(value - rate * gradient, rate, one, two))
 
 
 class ApplyCenteredRMSProp(Primitive):
@@ -355,15 +355,15 @@ class ApplyCenteredRMSProp(Primitive):
         self, var: Any, mean_gradient: Any, mean_square: Any, moment: Any, grad: Any, learning_rate: Any, decay: Any,
         momentum: Any, epsilon: Any,
     ) -> Any:
-        value, mean, square, held, gradient, rate, share, kept, eps = _read(
+        value, mean, square, held, gradient, rate, share, kept, eps = read(
             self.name, var, mean_gradient, mean_square, moment, grad, learning_rate, decay, momentum, epsilon
         )
         mean = share * mean + (1 - share) * gradient
         square = share * square + (1 - share) * gradient * gradient
         held = kept * held + rate * gradient / keras.ops.sqrt(square - mean * mean + eps)
         for variable, new in ((mean_gradient, mean), (mean_square, square), (moment, held)):
-            _write(variable, new)
-        return _write(var, value - held)
+            write(variable, new)
+        return write(var, value - held)
 
 
 class ApplyProximalAdagrad(Primitive):
@@ -381,10 +381,10 @@ class ApplyProximalAdagrad(Primitive):
         self.use_locking = use_locking
 
     def __call__(self, var: Any, accum: Any, lr: Any, l1: Any, l2: Any, grad: Any) -> tuple[Any, Any]:
-        value, total, rate, one, two, gradient = _read(self.name, var, accum, lr, l1, l2, grad)
+        value, total, rate, one, two, gradient = read(self.name, var, accum, lr, l1, l2, grad)
         total = total + gradient * gradient
         rate = rate / keras.ops.sqrt(total)
-        return _write(var, shrunk(value - rate * gradient, rate, one, two)), _write(accum, total)
+        return write(var, shrunk(value - rate * gradient, rate, one, two)), write(accum, total)
 
 
 class ApplyAdagradDA(Primitive):
@@ -405,17 +405,17 @@ class ApplyAdagradDA(Primitive):
         self, var: Any, gradient_accumulator: Any, gradient_squared_accumulator: Any, grad: Any, lr: Any, l1: Any,
         l2: Any, global_step: Any,
     ) -> Any:
-        total, squares, gradient, rate, one, two, step = _read(
+        total, squares, gradient, rate, one, two, step = read(
             self.name, gradient_accumulator, gradient_squared_accumulator, grad, lr, l1, l2, global_step
         )
         total, squares = total + gradient, squares + gradient * gradient
-        _write(gradient_accumulator, total)
-        _write(gradient_squared_accumulator, squares)
+        write(gradient_accumulator, total)
+        write(gradient_squared_accumulator, squares)
         size = keras.ops.maximum(keras.ops.abs(total) - one * step, 0.0)
-        return _write(var, -rate * keras.ops.sign(total) * size / (two * step * rate + keras.ops.sqrt(squares)))
+        return write(var, -rate * keras.ops.sign(total) * size / (two * step * rate + keras.ops.sqrt(squares)))
 
 
-def _ftrl(
+def ftrl(
     value: Any, accum: Any, linear: Any, gradient: Any, rate: Any, l1: Any, l2: Any, power: Any, shrinkage: Any = 0.0
 ) -> tuple[Any, Any, Any]:
     """The weight, the sum of squares and the linear term after a step of FTRL."""
@@ -443,7 +443,7 @@ class ApplyFtrl(Primitive):
     def __call__(
         self, var: Any, accum: Any, linear: Any, grad: Any, lr: Any, l1: Any, l2: Any, lr_power: Any
     ) -> Any:
-        value, total, line = _ftrl(*_read(self.name, var, accum, linear, grad, lr, l1, l2, lr_power))
-        _write(accum, total)
-        _write(linear, line)
-        return _write(var, value)
+        value, total, line = ftrl(*read(self.name, var, accum, linear, grad, lr, l1, l2, lr_power))
+        write(accum, total)
+        write(linear, line)
+        return write(var, value)

@@ -174,7 +174,7 @@ def stop_gradient(value: Any) -> Any:
     """Return `value`, of which no gradient is taken through this place.
 
     Args:
-        value: A tensor.
+        value: A tensor; a number is returned as it is.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -183,4 +183,4 @@ def stop_gradient(value: Any) -> Any:
 
     Source: MindSpore, `mindspore.ops.stop_gradient`.
     """
-    return keras.ops.stop_gradient(value)
+    return value if isinstance(value, int | float) else keras.ops.stop_gradient(value)

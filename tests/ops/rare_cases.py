@@ -39,6 +39,7 @@ def arrays() -> dict[str, np.ndarray]:
         "k": np.array([[[0, 3], [7, 1]], [[5, 2], [4, 8]]], np.int64)[:, None].reshape(2, 1, 2, 2),
         "u": floats(2, 1, 2, 2), "f": np.log(np.full((5, 2, 4), 0.25, np.float32)) + 0.1 * floats(5, 2, 4),
         "y": np.array([[1, 2, 3], [3, 3, 1]], np.int32), "z": np.array([2, 5, 7, 255, 256], np.int16),
+        "e": rng.random((2, 4, 2)).astype(np.float32), "j": rng.random((2, 2, 3)).astype(np.float32),
     }
 
 
@@ -175,6 +176,28 @@ CASES += [
     "ops.ApplyProximalAdagrad()(ms.Parameter(m * 1), ms.Parameter(r * 1), 0.1, 0.2, 0.3, n)",
     "ops.ApplyAdagradDA()(ms.Parameter(m * 1), ms.Parameter(n * 1), ms.Parameter(r * 1), n, 0.1, 0.0, 0.2, 3)",
     "ops.ApplyFtrl()(ms.Parameter(m * 1), ms.Parameter(r * 1), ms.Parameter(n * 1), m, 0.1, 0.0, 0.3, -0.5)",
+    "ops.fractional_max_pool2d(d, 2, (2, 3), None, True, e)",
+    "ops.fractional_max_pool2d(d[0], 3, 2, None, False, e[:1])",
+    "ops.fractional_max_pool3d(v, (1, 2, 2), None, (0.5, 0.6, 0.5), True, j)",
+    "ops.FractionalMaxPool3DWithFixedKsize(2, (2, 3, 4))(v, j)",
+    *(f"ops.Fractional{how}Pool([1.0, 2.0, 2.0, 1.0], False, {over})(d)" for how in ("Max", "Avg")
+      for over in ("False", "True")),
+    "ops.ForiLoop()(0, 4, lambda number, x: x * number + m, m)",
+    "ops.WhileLoop()(lambda x: x < 100, lambda x: x * 3, 4)",
+    "ops.Scan()(lambda x, y: (x + y, x * y), m, [n, r])[0]", "ops.full((2,), 1.7)", "ops.Cross(1)(q, q.T)",
+    "ops.min(i, 1, initial=1, where=i > 0)", "ops.max(i, 1, True, initial=2)", "ops.min(m, 0, initial=-0.5)",
+    "ops.sparse_segment_mean(m, T([2, 0, 1, 1], ms.int32), T([0, 0, 2, 2], ms.int32))",
+    "(lambda *w: (ops.SparseApplyFtrl(0.1, 0.0, 0.3, -0.5)(*w, n[:2], T([2, 0], ms.int32)), w)[1])"
+    "(ms.Parameter(m * 1), ms.Parameter(r * 1), ms.Parameter(n * 1))",
+    "(lambda *w: (ops.SparseApplyAdagradV2(0.1, 1e-3)(*w, n[:2], T([2, 0], ms.int32)), w)[1])"
+    "(ms.Parameter(m * 1), ms.Parameter(r * 1))",
+    "(lambda *w: (ops.FusedSparseFtrl(0.1, 0.0, 0.3, -0.5)(*w, n, T([2, 0, 2], ms.int32)), w)[1])"
+    "(ms.Parameter(m * 1), ms.Parameter(r * 1), ms.Parameter(n * 1))",
+    "(lambda *w: (ops.FusedSparseProximalAdagrad()(*w, T(0.1), T(0.2), T(0.3), n, T([2, 0, 2], ms.int32)), w)[1])"
+    "(ms.Parameter(m * 1), ms.Parameter(r * 1))",
+    *(f"(lambda *w: (ops.FusedSparse{how}(use_nesterov={nesterov})(*w, T(0.9), T(0.99), T(0.1), T(0.9), T(0.99), "
+      "T(1e-3), n, T([2, 0, 2], ms.int32)), w)[1])(ms.Parameter(m * 1), ms.Parameter(n * 1), ms.Parameter(r * 1))"
+      for how in ("Adam", "LazyAdam") for nesterov in (False, True)),
     "ops.MatrixLogarithm()(ops.Complex()(q + 3 * ops.eye(3), q * 0))",
 ]
 

@@ -16,9 +16,6 @@ _COMPILER: Final = "it belongs to MindSpore's own compiler. Write mixtrain.jit"
 _KERNEL: Final = "it makes kernels for MindSpore's own runtime. Write the function in mixtrain.ops or keras.ops"
 _CRYPTO: Final = "files are not encrypted or obfuscated. Write the plain file, and encrypt it with a tool of yours"
 _RANDOM: Final = "samples of this kind are not drawn here. Write keras.random, or NumPy's generators in the dataset"
-_STEP: Final = "this optimizer's step is not offered. Write ops.ApplyMomentum, ops.Adam, or an optimizer of nn"
-_LOOP: Final = "loops are Python's here. Write for or while, and mixtrain.jit around it"
-_FACTOR: Final = "this factorization has no function on both backends. Write ops.qr, ops.svd or ops.cholesky"
 _MINT: Final = "mint is MindSpore's second set of names. Write the function of mixtrain.ops, or the Cell of mixtrain.nn"
 _PROFILE: Final = "MindSpore's profiler does not see these backends. Write TensorFlow's or JAX's own profiler"
 
@@ -42,16 +39,6 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
             "Custom", "CustomRegOp", "CustomOpBuilder", "DataType", "TBERegOp", "AiCPURegOp", "AkgGpuRegOp",
             "CpuRegOp", "op_info_register", "custom_info_register", "kernel", "ms_kernel",
         ), _KERNEL),
-        "sparse_segment_mean": _SPARSE,
-        **dict.fromkeys((
-            "fractional_max_pool2d", "fractional_max_pool3d",
-            "FractionalMaxPool3DWithFixedKsize",
-        ), _RANDOM),
-        **dict.fromkeys((
-            "SparseApplyAdagradV2",
-            "SparseApplyFtrl",
-        ), _STEP),
-        **dict.fromkeys(("ForiLoop", "WhileLoop", "Scan"), _LOOP),
         **dict.fromkeys((
             "PrimitiveWithCheck", "PrimitiveWithInfer", "prim_arg_register", "prim_attr_register", "get_vm_impl_fn",
             "vm_impl_registry", "J", "Morph",
@@ -68,8 +55,7 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         "LazyAdam": "gradients are dense here, and every row is stepped. Write nn.Adam",
         **dict.fromkeys(("DenseThor", "Conv2dThor", "EmbeddingThor", "EmbeddingLookupThor"), "thor is not offered. "
                         "Write the layer of that name without Thor"),
-        **dict.fromkeys(("FractionalMaxPool2d", "FractionalMaxPool3d", "SampledSoftmaxLoss"), _RANDOM),
-        "WithGradCell": "it was removed from MindSpore's own tutorials. Write mixtrain.value_and_grad",
+        "SampledSoftmaxLoss": _RANDOM,
         "GradAccumulationCell": "it belongs to pipelines of several devices. Write a loop with mixtrain.grad",
         "no_init_parameters": "values exist from the start. Write the network without it",
         "transformer": "it was moved to a library of its own. Write nn.MultiheadAttention and Cells",

@@ -1,0 +1,69 @@
+"""Loops as primitives: Python's loops, which compiled functions unroll."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mixtrain.boundary import run_users, settled
+from mixtrain.ops.primitive import Primitive
+
+
+class ForiLoop(Primitive):
+    """``for i in range(lower, upper): value = loop_func(i, value)``.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> ops.ForiLoop()(0, 4, lambda i, total: total + i, 0)
+        6
+
+    Source: MindSpore, `mindspore.ops.ForiLoop`.
+    """
+
+    def __call__(
+        self, lower: int, upper: int, loop_func: Callable[[int, Any], Any], init_val: Any, unroll: bool = True
+    ) -> Any:
+        for number in range(int(lower), int(upper)):
+            init_val = run_users(loop_func, (number, init_val), {})
+        return init_val
+
+
+class WhileLoop(Primitive):
+    """``while cond_func(value): value = loop_func(value)``; outside compiled functions.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> ops.WhileLoop()(lambda value: value < 100, lambda value: value * 2, 1)
+        128
+
+    Source: MindSpore, `mindspore.ops.WhileLoop`.
+    """
+
+    def __call__(self, cond_func: Callable[[Any], Any], loop_func: Callable[[Any], Any], init_val: Any) -> Any:
+        while settled(run_users(cond_func, (init_val,), {})):
+            init_val = run_users(loop_func, (init_val,), {})
+        return init_val
+
+
+class Scan(Primitive):
+    """A loop over elements that carries a value: ``value, result = loop_func(value, element)`` for each of `xs`.
+
+    Without `xs`, `length` elements of None. Returns the last value and the list of results.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> ops.Scan()(lambda total, one: (total + one, total), 0, [1, 2, 3])
+        (6, [0, 1, 3])
+
+    Source: MindSpore, `mindspore.ops.Scan`.
+    """
+
+    def __call__(
+        self, loop_func: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Sequence[Any] | None,
+        length: int | None = None, unroll: bool = True,
+    ) -> tuple[Any, list[Any]]:
+        results = []
+        for element in [None] * int(length or 0) if xs is None else xs:
+            init, result = run_users(loop_func, (init, element), {})
+            results.append(result)
+        return init, results
