@@ -1,4 +1,4 @@
-"""`ForwardValueAndGrad`: a network as a cell that returns its outputs and their gradients."""
+"""`ForwardValueAndGrad` and `WithGradCell`: a network as a cell that returns gradients, with its outputs or alone."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import ParameterTuple
 from mixtrain.ops.gradient import as_given, check_function, differentiate, split_sens, tensor_positions, weights_of
+from mixtrain.step.loss_cell import WithLossCell
 
 
 class ForwardValueAndGrad(Cell):
@@ -68,3 +69,42 @@ class ForwardValueAndGrad(Cell):
         if self.get_all:
             return outputs, (of_inputs, of_weights) if self.get_by_list else of_inputs
         return outputs, of_weights if self.get_by_list else of_inputs[0]
+
+
+class WithGradCell(Cell):
+    """A cell whose call returns the gradients of the weights of a network.
+
+    Args:
+        network: A Cell whose weights gradients are taken of.
+        loss_fn: The loss of its output and the last input; None where the network computes the loss.
+        sens: The gradient of the loss, a tensor of its shape or a number; None for ones.
+
+    Raises:
+        TypeError: `network` is not a Cell, or `loss_fn` cannot be called.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> net = nn.Dense(2, 1, weight_init="ones", has_bias=False)
+        >>> (gradient,) = WithGradCell(net, nn.MAELoss())(mixtrain.Tensor([[3.0, 4.0]]), mixtrain.Tensor([[1.0]]))
+        >>> gradient.asnumpy().tolist()
+        [[3.0, 4.0]]
+
+    Source: MindSpore, `mindspore.nn.WithGradCell`.
+    """
+
+    def __init__(self, network: Any, loss_fn: Any = None, sens: Any = None) -> None:
+        super().__init__(auto_prefix=False)
+        checks.instance(self.cls_name, "network", network, Cell, "network=net")
+        self.network, self.loss_fn = network, loss_fn
+        self.weights = ParameterTuple(network.trainable_params())
+        self.sens = sens
+        whole = network if loss_fn is None else WithLossCell(network, loss_fn)
+        self.network_with_loss = whole
+        object.__setattr__(self, "_step", ForwardValueAndGrad(
+            whole, self.weights, get_by_list=True, sens_param=sens is not None
+        ))
+
+    def construct(self, *inputs: Any) -> Any:
+        """Return the gradients of the weights, in their order."""
+        given = () if self.sens is None else (self.sens,)
+        return self._step(*inputs, *given)[1]

@@ -21,7 +21,8 @@ def arrays() -> dict[str, np.ndarray]:
         "b": np.array([[1, 0, 1, 0], [0, 1, 1, 0], [1, 1, 0, 1]], np.float32), "t": floats(1),
         "f": np.log(np.full((5, 2, 4), 0.25, np.float32)) + 0.1 * floats(5, 2, 4),
         "y": np.array([[1, 2, 3], [3, 3, 1]], np.int32), "five": np.array([5, 4], np.int32),
-        "three": np.array([3, 2], np.int32),
+        "three": np.array([3, 2], np.int32), "y3": np.arange(24, dtype=np.int32).reshape(2, 3, 4),
+        "even": np.arange(96, dtype=np.int32).reshape(1, 2, 3, 4, 4),
     }
 
 
@@ -45,6 +46,12 @@ CASES: list[tuple[str, tuple[str, ...]]] = [
     ("nn.GaussianNLLLoss(full=True)", ("m", "n", "r")), ("nn.PoissonNLLLoss()", ("m", "r")),
     ("nn.PoissonNLLLoss(False, True)", ("r", "r")), ("nn.MultiMarginLoss(2, 1.0, 'sum')", ("m", "c")),
     ("nn.MultiLabelSoftMarginLoss()", ("m", "b")),
+    ("nn.TripletMarginWithDistanceLoss()", ("m", "n", "r")),
+    ("nn.TripletMarginWithDistanceLoss(lambda x, y: ((x - y) ** 2).sum(1), True, 'none', 5.0)", ("m", "n", "r")),
+    ("nn.TimeDistributed(nn.Dense(8, 3), 0)", ("seq",)), ("nn.TimeDistributed(nn.Dense(8, 3), 1, 0)", ("seq",)),
+    ("nn.TimeDistributed(nn.ReLU(), 3, 1)", ("img",)), ("nn.TimeDistributed(nn.ReLU(), 0, 2)", ("img",)),
+    ("nn.PixelShuffle(2)", ("vol",)), ("nn.PixelShuffle(2)", ("img",)), ("nn.PixelShuffle(1)", ("y3",)),
+    ("nn.PixelUnshuffle(2)", ("even",)), ("nn.ParameterUpdate(nn.Dense(4, 3, has_bias=False).weight)", ("m",)),
 ]
 
 

@@ -55,6 +55,8 @@ from mixtrain.nn.layer.recurrent_cell import GRUCell, LSTMCell, RNNCell
 from mixtrain.nn.layer.resize import ResizeBilinear, Upsample
 from mixtrain.nn.layer.softmax import GLU, LogSoftmax, Softmax, Softmax2d, Softmin
 from mixtrain.nn.layer.sync_batch_norm import SyncBatchNorm
+from mixtrain.nn.layer.parameter_update import ParameterUpdate
+from mixtrain.nn.layer.time_distributed import TimeDistributed
 from mixtrain.nn.layer.attention import MultiheadAttention
 from mixtrain.nn.layer.sides import (
     ConstantPad1d, ConstantPad2d, ConstantPad3d, ReflectionPad1d, ReflectionPad2d, ReflectionPad3d,
@@ -67,10 +69,10 @@ from mixtrain.nn.layer.transformer import (
     Transformer, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer,
 )
 from mixtrain.nn.layer.operation_cells import (
-    AdaptiveAvgPool3d, AdaptiveMaxPool2d, AdaptiveMaxPool3d, AvgPool3d, CTCLoss, CentralCrop,
-    GaussianNLLLoss, ImageGradients, LPPool1d, LPPool2d, LRN, MaxPool3d, MaxUnpool1d, MaxUnpool2d, MaxUnpool3d,
-    MultiLabelSoftMarginLoss, MultiMarginLoss, MultilabelMarginLoss, PoissonNLLLoss, SparseTensorDenseMatmul,
-    SparseToDense, TripletMarginLoss, Unfold,
+    AdaptiveAvgPool3d, AdaptiveMaxPool2d, AdaptiveMaxPool3d, AvgPool3d, CTCLoss, CentralCrop, FractionalMaxPool2d,
+    FractionalMaxPool3d, GaussianNLLLoss, ImageGradients, LPPool1d, LPPool2d, LRN, MaxPool3d, MaxUnpool1d,
+    MaxUnpool2d, MaxUnpool3d, MultiLabelSoftMarginLoss, MultiMarginLoss, MultilabelMarginLoss, PoissonNLLLoss,
+    SparseTensorDenseMatmul, SparseToDense, TripletMarginLoss, Unfold,
 )
 
 __all__ = [
@@ -79,17 +81,19 @@ __all__ = [
     "BiDense", "CELU", "CTCLoss", "CellDict", "CellList", "CentralCrop", "ChannelShuffle", "ClipByNorm",
     "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv1dTranspose", "Conv2d", "Conv2dBnAct",
     "Conv2dTranspose", "Conv3d", "Conv3dTranspose", "Dense", "DenseBnAct", "DiGamma", "Dropout", "Dropout1d",
-    "Dropout2d", "Dropout3d", "ELU", "Embedding", "EmbeddingLookup", "FastGelu", "Flatten", "GELU", "GLU", "GRU",
-    "GRUCell", "GaussianNLLLoss", "GroupNorm", "HShrink", "HSigmoid", "HSwish", "Hardtanh", "IGamma", "Identity",
-    "ImageGradients", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "L1Regularizer", "LBeta", "LGamma",
-    "LPPool1d", "LPPool2d", "LRN", "LSTM", "LSTMCell", "LayerNorm", "LeakyReLU", "LogSigmoid", "LogSoftmax",
-    "MatMul", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Mish",
-    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "MultiheadAttention", "MultilabelMarginLoss", "Norm", "OneHot",
-    "PReLU", "Pad", "PixelShuffle", "PixelUnshuffle", "PoissonNLLLoss", "RNN", "RNNCell", "RReLU", "Range", "ReLU",
-    "ReLU6", "ReduceLogSumExp", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d",
-    "ReplicationPad2d", "ReplicationPad3d", "ResizeBilinear", "SeLU", "SequentialCell", "SiLU", "Sigmoid",
-    "SoftShrink", "Softmax", "Softmax2d", "Softmin", "Softsign", "SparseTensorDenseMatmul", "SparseToDense",
-    "SyncBatchNorm", "Tanh", "Tanhshrink", "Threshold", "Transformer", "TransformerDecoder",
-    "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss", "Unflatten",
-    "Unfold", "Upsample", "ZeroPad2d", "get_activation",
+    "Dropout2d", "Dropout3d", "ELU", "Embedding", "EmbeddingLookup", "FastGelu", "Flatten",
+    "FractionalMaxPool2d", "FractionalMaxPool3d", "GELU", "GLU", "GRU", "GRUCell", "GaussianNLLLoss",
+    "GroupNorm", "HShrink", "HSigmoid", "HSwish", "Hardtanh", "IGamma", "Identity", "ImageGradients",
+    "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "L1Regularizer", "LBeta", "LGamma", "LPPool1d",
+    "LPPool2d", "LRN", "LSTM", "LSTMCell", "LayerNorm", "LeakyReLU", "LogSigmoid", "LogSoftmax", "MatMul",
+    "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Mish",
+    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "MultiheadAttention", "MultilabelMarginLoss", "Norm",
+    "OneHot", "PReLU", "Pad", "ParameterUpdate", "PixelShuffle", "PixelUnshuffle", "PoissonNLLLoss", "RNN",
+    "RNNCell", "RReLU", "Range", "ReLU", "ReLU6", "ReduceLogSumExp", "ReflectionPad1d", "ReflectionPad2d",
+    "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "ResizeBilinear", "SeLU",
+    "SequentialCell", "SiLU", "Sigmoid", "SoftShrink", "Softmax", "Softmax2d", "Softmin", "Softsign",
+    "SparseTensorDenseMatmul", "SparseToDense", "SyncBatchNorm", "Tanh", "Tanhshrink", "Threshold",
+    "TimeDistributed", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
+    "TransformerEncoderLayer", "TripletMarginLoss", "Unflatten", "Unfold", "Upsample", "ZeroPad2d",
+    "get_activation",
 ]

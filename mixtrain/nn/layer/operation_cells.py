@@ -9,6 +9,7 @@ import keras
 
 from mixtrain.cell.cell import Cell
 from mixtrain.ops.ctc import ctc_loss
+from mixtrain.ops.fractional_pool import fractional_max_pool2d, fractional_max_pool3d
 from mixtrain.ops.inputs import rank_of, tensor
 from mixtrain.ops.margin_loss import (
     gaussian_nll_loss, multi_margin_loss, multilabel_margin_loss, multilabel_soft_margin_loss, poisson_nll_loss,
@@ -171,6 +172,18 @@ MultiLabelSoftMarginLoss: Final = operation_cell(
 MultilabelMarginLoss: Final = operation_cell(
     "MultilabelMarginLoss", multilabel_margin_loss, "How far right classes are not ahead of wrong ones.",
     reduction="mean",
+)
+_FRACTIONAL: Final = {
+    "kernel_size": REQUIRED, "output_size": None, "output_ratio": None, "return_indices": False,
+    "_random_samples": None,
+}
+FractionalMaxPool2d: Final = operation_cell(
+    "FractionalMaxPool2d", fractional_max_pool2d, "The largest elements of windows of images at random places.",
+    **_FRACTIONAL,
+)
+FractionalMaxPool3d: Final = operation_cell(
+    "FractionalMaxPool3d", fractional_max_pool3d, "The largest elements of windows of volumes at random places.",
+    **_FRACTIONAL,
 )
 TripletMarginLoss: Final = operation_cell(
     "TripletMarginLoss", lambda anchor, positive, negative, margin=1.0, **settings: triplet_margin_loss(

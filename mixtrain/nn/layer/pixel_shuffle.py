@@ -8,7 +8,8 @@ import keras
 
 from mixtrain import checks
 from mixtrain.cell.cell import Cell
-from mixtrain.nn.layer.inputs import check_rank, float_tensor, name_of
+from mixtrain.nn.layer.inputs import name_of
+from mixtrain.ops.inputs import tensor
 
 
 class PixelShuffle(Cell):
@@ -18,10 +19,10 @@ class PixelShuffle(Cell):
         upscale_factor: How much larger the image gets along each side.
 
     Inputs:
-        x (N, C * upscale_factor ** 2, H, W), floating point.
+        x (..., C * upscale_factor ** 2, H, W), numbers.
 
     Returns:
-        (N, C, H * upscale_factor, W * upscale_factor).
+        (..., C, H * upscale_factor, W * upscale_factor).
 
     Raises:
         TypeError: `upscale_factor` is not an int.
@@ -41,17 +42,16 @@ class PixelShuffle(Cell):
 
     def construct(self, x: Any) -> Any:
         """Lay the channels of `x` out."""
-        x, factor = float_tensor(self, x), self.upscale_factor
-        check_rank(self, x, (4,), "(N, C, H, W)")
-        if x.shape[1] % factor**2:
+        x, factor = _image(self, x), self.upscale_factor
+        if x.shape[-3] % factor**2:
             raise checks.fail_value(
-                name_of(self), f"the channels must be a multiple of {factor**2}", x.shape[1],
+                name_of(self), f"the channels must be a multiple of {factor**2}", x.shape[-3],
                 f"an input of {factor**2} * C channels",
             )
-        count, channels, height, width = keras.ops.shape(x)
-        split = keras.ops.reshape(x, (count, channels // factor**2, factor, factor, height, width))
+        *ahead, channels, height, width = keras.ops.shape(x)
+        split = keras.ops.reshape(x, (-1, channels // factor**2, factor, factor, height, width))
         joined = keras.ops.transpose(split, (0, 1, 4, 2, 5, 3))
-        return keras.ops.reshape(joined, (count, channels // factor**2, height * factor, width * factor))
+        return keras.ops.reshape(joined, (*ahead, channels // factor**2, height * factor, width * factor))
 
 
 class PixelUnshuffle(Cell):
@@ -68,13 +68,26 @@ class PixelUnshuffle(Cell):
 
     def construct(self, x: Any) -> Any:
         """Lay the pixels of `x` out as channels."""
-        x, factor = float_tensor(self, x), self.downscale_factor
-        check_rank(self, x, (4,), "(N, C, H, W)")
-        if x.shape[2] % factor or x.shape[3] % factor:
+        x, factor = _image(self, x), self.downscale_factor
+        if x.shape[-2] % factor or x.shape[-1] % factor:
             raise checks.fail_value(
-                name_of(self), f"height and width must be multiples of {factor}", tuple(x.shape[2:]), "a larger image"
+                name_of(self), f"height and width must be multiples of {factor}", tuple(x.shape[-2:]), "a larger image"
             )
-        count, channels, height, width = keras.ops.shape(x)
-        split = keras.ops.reshape(x, (count, channels, height // factor, factor, width // factor, factor))
+        *ahead, channels, height, width = keras.ops.shape(x)
+        split = keras.ops.reshape(x, (-1, channels, height // factor, factor, width // factor, factor))
         joined = keras.ops.transpose(split, (0, 1, 3, 5, 2, 4))
-        return keras.ops.reshape(joined, (count, channels * factor**2, height // factor, width // factor))
+        return keras.ops.reshape(joined, (*ahead, channels * factor**2, height // factor, width // factor))
+
+
+def _image(cell: Cell, x: Any) -> Any:
+    """Return an input as a tensor with channels, height and width at its end.
+
+    Raises:
+        ValueError: It has fewer axes.
+    """
+    x = tensor(name_of(cell), x)
+    if len(x.shape) < 3:
+        raise checks.fail_value(
+            name_of(cell), "the input must have the axes (..., C, H, W)", tuple(x.shape), "an image"
+        )
+    return x

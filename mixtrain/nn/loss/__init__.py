@@ -9,6 +9,7 @@ from mixtrain.nn.loss.margin import (
     HingeEmbeddingLoss,
     MarginRankingLoss,
     SoftMarginLoss,
+    TripletMarginWithDistanceLoss,
 )
 from mixtrain.nn.loss.regression import HuberLoss, L1Loss, MAELoss, MSELoss, RMSELoss, SmoothL1Loss
 from mixtrain.nn.loss.segmentation import DiceLoss, FocalLoss, MultiClassDiceLoss
@@ -35,5 +36,6 @@ __all__ = [
     "SmoothL1Loss",
     "SoftMarginLoss",
     "SoftmaxCrossEntropyWithLogits",
+    "TripletMarginWithDistanceLoss",
     "_Loss",
 ]

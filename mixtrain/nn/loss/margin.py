@@ -1,12 +1,14 @@
-"""`SoftMarginLoss`, `HingeEmbeddingLoss`, `CosineEmbeddingLoss`, `MarginRankingLoss`: losses of labels 1 and -1."""
+"""Losses with a margin: of labels 1 and -1, and of a positive and a negative example."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
 
 from mixtrain import checks
+from mixtrain.boundary import run_users, unwrapped
 from mixtrain.nn.loss.base import LossBase, as_float32
 from mixtrain.nn.loss.labels import check_same_shape, shape_of
 
@@ -161,3 +163,57 @@ class MarginRankingLoss(LossBase):
         check_same_shape(self.cls_name, one, other, ("input1", "input2"))
         check_same_shape(self.cls_name, one, target, ("input1", "target"))
         return self.get_loss(keras.ops.maximum(self.margin - target * (one - other), 0.0))
+
+
+class TripletMarginWithDistanceLoss(LossBase):
+    """max(0, margin + distance of x to the positive - distance of x to the negative example).
+
+    Args:
+        distance_function: The distance of two tensors; None for the Euclidean one along the second axis.
+        swap: Whether the distance of the positive to the negative example counts where it is the smaller.
+        reduction: "mean" or "sum" over all distances, or "none".
+        margin: How much farther the negative example should be.
+
+    Inputs:
+        x, positive, negative: of one shape, any float format.
+
+    Returns:
+        float32: the shape of the distances, or a scalar.
+
+    Raises:
+        TypeError: `margin` is not a number, or `swap` not a bool.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> near, far = mixtrain.Tensor([[0.0, 0.0]]), mixtrain.Tensor([[3.0, 4.0]])
+        >>> float(nn.TripletMarginWithDistanceLoss(margin=6.0)(near, near, far))
+        1.0
+
+    Source: MindSpore, `mindspore.nn.TripletMarginWithDistanceLoss`.
+    """
+
+    def __init__(
+        self,
+        distance_function: Callable[[Any, Any], Any] | None = None,
+        swap: bool = False,
+        reduction: str = "mean",
+        margin: float = 1.0,
+    ) -> None:
+        super().__init__(reduction)
+        self.distance_function = distance_function or _euclidean
+        self.swap = checks.boolean(self.cls_name, "swap", swap)
+        self.margin = checks.number(self.cls_name, "margin", margin, example=1.0)
+
+    def construct(self, x: Any, positive: Any, negative: Any) -> Any:
+        """Return the loss of examples."""
+        near, far = self._distance(x, positive), self._distance(x, negative)
+        if self.swap:
+            far = keras.ops.minimum(far, self._distance(positive, negative))
+        return self.get_loss(keras.ops.maximum(near - far + self.margin, 0.0))
+
+    def _distance(self, x: Any, y: Any) -> Any:
+        return unwrapped(run_users(self.distance_function, (x, y), {}))
+
+
+def _euclidean(x: Any, y: Any) -> Any:
+    return keras.ops.norm(as_float32(unwrapped(x)) - as_float32(unwrapped(y)), axis=1)

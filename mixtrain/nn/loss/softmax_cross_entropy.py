@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import keras
+
 from mixtrain import backend, checks
 from mixtrain.nn.loss.base import LossBase, as_float32
 from mixtrain.nn.loss.labels import check_class_numbers, check_same_shape, shape_of
@@ -58,4 +60,6 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
                 "Write sparse=True for class numbers."
             )
         check_same_shape(where, logits, labels)
+        # As in MindSpore, labels get a gradient of zero.
+        labels = keras.ops.stop_gradient(labels)
         return self.get_loss(backend.softmax_cross_entropy(labels, logits))

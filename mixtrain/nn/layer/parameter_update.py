@@ -1,0 +1,41 @@
+"""`ParameterUpdate`: a cell that writes a Parameter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mixtrain import checks
+from mixtrain.cell.cell import Cell
+from mixtrain.common.parameter import Parameter
+from mixtrain.ops.state import assign
+
+
+class ParameterUpdate(Cell):
+    """Give a Parameter the value of each input, and return the input.
+
+    Args:
+        param: The Parameter.
+
+    Raises:
+        TypeError: `param` is not a Parameter.
+
+    Example:
+        >>> import mixtrain, mixtrain.nn as nn
+        >>> weight = mixtrain.Parameter([0.0, 0.0])
+        >>> done = nn.ParameterUpdate(weight)(mixtrain.Tensor([1.0, 2.0]))
+        >>> weight.asnumpy().tolist()
+        [1.0, 2.0]
+
+    Source: MindSpore, `mindspore.nn.ParameterUpdate`.
+    """
+
+    def __init__(self, param: Parameter) -> None:
+        super().__init__(auto_prefix=False)
+        checks.instance(self.cls_name, "param", param, Parameter, "param=net.trainable_params()[0]")
+        # Past Cell's registration: it belongs to the network that it is taken from.
+        object.__setattr__(self, "_param", param)
+
+    def construct(self, x: Any) -> Any:
+        """Write the Parameter, and return `x`."""
+        assign(self._param, x)
+        return x

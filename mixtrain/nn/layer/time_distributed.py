@@ -1,0 +1,68 @@
+"""`TimeDistributed`: one layer for each step of a sequence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from mixtrain import checks
+from mixtrain.cell.cell import Cell
+from mixtrain.ops.inputs import axis_of, rank_of, tensor
+
+
+class TimeDistributed(Cell):
+    """Apply a layer to every step of a sequence.
+
+    Args:
+        layer: The Cell or primitive.
+        time_axis: The axis of the steps.
+        reshape_with_axis: The axis that the steps are put together with, so that the layer is called once; in the
+            output they come next to it. None: the layer is called for each step.
+
+    Inputs:
+        x: a tensor with the axis.
+
+    Returns:
+        The outputs of the steps, along `time_axis`, or next to `reshape_with_axis`.
+
+    Raises:
+        TypeError: `layer` cannot be called, or an axis is not an int.
+        ValueError: There is no such axis, or both are the same.
+
+    Example:
+        >>> import mixtrain, numpy as np, mixtrain.nn as nn
+        >>> steps = mixtrain.Tensor(np.ones((4, 5, 3), np.float32))
+        >>> tuple(nn.TimeDistributed(nn.Dense(3, 6), time_axis=1, reshape_with_axis=0)(steps).shape)
+        (4, 5, 6)
+
+    Source: MindSpore, `mindspore.nn.TimeDistributed`.
+    """
+
+    def __init__(self, layer: Any, time_axis: int, reshape_with_axis: int | None = None) -> None:
+        super().__init__()
+        where = self.cls_name
+        if not callable(layer):
+            raise checks.fail_type(where, "layer must be a Cell or primitive", layer, "layer=nn.Dense(3, 6)")
+        self.layer = layer
+        self.time_axis = checks.instance(where, "time_axis", time_axis, int, "time_axis=1")
+        self.reshape_with_axis = reshape_with_axis
+        if reshape_with_axis is not None:
+            checks.instance(where, "reshape_with_axis", reshape_with_axis, int, "reshape_with_axis=0")
+
+    def construct(self, x: Any) -> Any:
+        """Return the outputs of all steps."""
+        where, x = self.cls_name, tensor(self.cls_name, x)
+        time = axis_of(where, self.time_axis, rank_of(x))
+        if self.reshape_with_axis is None:
+            steps = keras.ops.unstack(x, axis=time)
+            return keras.ops.stack([tensor(where, self.layer(step)) for step in steps], axis=time)
+        other = axis_of(where, self.reshape_with_axis, rank_of(x))
+        if other == time:
+            raise checks.fail_value(where, "reshape_with_axis must be another axis", other, "reshape_with_axis=0")
+        x = keras.ops.moveaxis(x, time, other + 1 if time > other else other - 1)
+        first = min(other, time if time > other else other - 1)
+        sizes = keras.ops.shape(x)
+        y = tensor(where, self.layer(keras.ops.reshape(x, (*sizes[:first], -1, *sizes[first + 2:]))))
+        after = keras.ops.shape(y)
+        return keras.ops.reshape(y, (*after[:first], *sizes[first:first + 2], *after[first + 1:]))
