@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import configparser
 import importlib
+import importlib.util
 import pathlib
 import re
+import warnings
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from tests.structure.test_layers import LAYERS
 
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 NOT_RUN = re.compile(r"^not run\b:?\s*(.*)$")
+NEEDS = re.compile(r"^needs: (\w+)$")
 
 
 def reason_not_to_run(comment: str) -> str | None:
@@ -30,6 +33,12 @@ def reason_not_to_run(comment: str) -> str | None:
     if not told[1]:
         raise ValueError("write why: <!-- not run: it needs a GPU -->")
     return told[1]
+
+
+def missing_package(comment: str) -> str | None:
+    """Return the package that a block needs, as in ``<!-- needs: wandb -->``, where it is not installed."""
+    told = NEEDS.match(comment)
+    return told[1] if told is not None and importlib.util.find_spec(told[1]) is None else None
 
 
 def resolve(dotted: str) -> Any:
@@ -57,10 +66,13 @@ def test_python_blocks_run_and_print_the_text_that_follows_them(
     for block in blocks_of(page.read_text()):
         if block.language == "python":
             printed = None
-            if reason_not_to_run(block.comment) is None:
+            if reason_not_to_run(block.comment) is None and missing_package(block.comment) is None:
                 code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
                 capsys.readouterr()
-                exec(code, namespace)
+                with warnings.catch_warnings():
+                    if NEEDS.match(block.comment):  # Other packages warn as they like.
+                        warnings.simplefilter("ignore")
+                    exec(code, namespace)
                 printed = capsys.readouterr().out
         elif block.language == "text" and block.follows and printed is not None:
             assert lines_of(printed) == lines_of(block.text), f"{page.name}:{block.line}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -66,3 +67,44 @@ def test_a_loader_feeds_what_a_list_of_its_batches_feeds(name: str, sink: bool) 
     found, expected = trained(make(kind), sink), trained(BATCHES, sink)
     assert found[:3] == expected[:3]
     assert np.array_equal(found[3], expected[3])
+
+
+def torch_workers() -> Any:
+    data = pytest.importorskip("torch.utils.data", reason="needs pip install torch")
+    # Forked beside the threads of TensorFlow or JAX, a process can hang.
+    return data.DataLoader(
+        Rows(), batch_size=BATCH, num_workers=2, multiprocessing_context="spawn", persistent_workers=True
+    )
+
+
+def grain_workers() -> Any:
+    grain = pytest.importorskip("grain", reason="needs pip install grain")
+    return grain.DataLoader(
+        data_source=Rows(), sampler=grain.samplers.SequentialSampler(len(X), grain.sharding.NoSharding()),
+        operations=[grain.transforms.Batch(BATCH)], worker_count=2,
+    )
+
+
+@pytest.fixture
+def parsed_flags() -> Iterator[None]:
+    """What `absl.app.run` does before a program that starts grain's workers."""
+    flags = pytest.importorskip("absl.flags", reason="needs pip install absl-py").FLAGS
+    parsed = flags.is_parsed()
+    flags.mark_as_parsed()
+    yield
+    if not parsed:
+        flags.unparse_flags()
+
+
+@pytest.mark.usefixtures("parsed_flags")
+@pytest.mark.parametrize("make", [torch_workers, grain_workers])
+def test_a_loader_with_workers_feeds_what_a_list_of_its_batches_feeds(make: Callable[[], Any]) -> None:
+    def losses(dataset: Any) -> list[float]:
+        net = nn.Dense(6, 1, weight_init="ones", has_bias=False)
+        model = Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.01), amp_level="O0")
+        return [float(loss) for loss in model.train(2, dataset, verbose=0)["loss"]]
+
+    loader = make()
+    batches = [tuple(np.asarray(part) for part in batch) for batch in loader]
+    assert sum(len(x) for x, _ in batches) == len(X)
+    assert losses(loader) == losses(batches)
