@@ -181,8 +181,8 @@ def _fill(dtype: Any, dims: Any, x: Any) -> Any:
 
 
 def _fill_v2(shape: Any, value: Any) -> Any:
-    """`full` of `shape` and `value`. Source: MindSpore, `mindspore.ops.FillV2`."""
-    return full(shape, value)
+    """A tensor of `shape` and `value`, in the value's own format. Source: MindSpore, `mindspore.ops.FillV2`."""
+    return _filled("ops.FillV2", shape, value, None)
 
 
 def _eye(n: int, m: int, dtype: Any) -> Any:

@@ -189,7 +189,9 @@ def test_sensitivity_to_occlusion(settings: str) -> None:
     metric = nn.OcclusionSensitivity()
     if settings == "box":
         metric = nn.OcclusionSensitivity(0.5, b_box=[1, 3, 0, -1], margin=1, n_batch=4)
-    agree(metric(network, given["image"], np.array(2, np.int32)), given[settings])
+    found = metric(network, given["image"], np.array(2, np.int32))
+    # Differences of scores near 10, whose last bits are the backend's.
+    np.testing.assert_allclose(found, given[settings], rtol=1e-5, atol=5e-6)
 
 
 def test_names_are_the_references() -> None:
