@@ -139,7 +139,7 @@ def _tensors(value: Any) -> Any:
 
 
 def _on_host(name: str) -> _Function:
-    elsewhere: dict[str, Any] = {"in1d": np.isin, "matrix_power": np.linalg.matrix_power}
+    elsewhere: dict[str, Any] = {"fix": np.trunc, "in1d": np.isin, "matrix_power": np.linalg.matrix_power}
     function = elsewhere.get(name) or getattr(np, name)
 
     def compute(*args: Any, **kwargs: Any) -> Any:

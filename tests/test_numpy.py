@@ -25,7 +25,7 @@ TWO = [
 @pytest.mark.parametrize("name", [name for name in ONE if name != "indices"])
 def test_a_function_of_one_array_has_numpys_values(name: str) -> None:
     with np.errstate(invalid="ignore"):
-        expected = getattr(np, name)(A)
+        expected = getattr(np, "trunc" if name == "fix" else name)(A)  # NumPy gives `fix` up.
     np.testing.assert_allclose(np.asarray(getattr(mnp, name)(ms.Tensor(A))), expected, rtol=2e-6, atol=1e-6)
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import inspect
 import types
+import warnings
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -81,7 +82,10 @@ def _rewriting(function: types.FunctionType) -> _Rewriting | None:
     tests/backend/test_branches.py fails if it moves.
     """
     try:
-        found = tf.autograph.to_graph(returning_in_branches(function), recursive=False)
+        with warnings.catch_warnings():
+            # On Python 3.13 AutoGraph gives syntax trees names of its own, which warns; as an error it would end here.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            found = tf.autograph.to_graph(returning_in_branches(function), recursive=False)
     except Exception:  # AutoGraph's own errors have no public class.
         return None
     added = {
