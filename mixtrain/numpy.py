@@ -2,7 +2,7 @@
 
 Python floats and NumPy's float64 are float32 here, Python ints int32; a Tensor keeps its dtype. Most functions are
 those of `keras.ops`, which differentiate and compile. Those of `_ON_HOST` are NumPy's own, computed from values: they
-have no gradients and cannot be part of a compiled function.
+have no gradients and cannot be part of a compiled function; with an older Keras that holds for what it lacks, too.
 """
 
 from __future__ import annotations
@@ -103,7 +103,9 @@ def _cast(value: Any, dtype: Any) -> Any:
 
 
 def _of_keras(name: str, arrays: int, source: str) -> _Function:
-    function = getattr(keras.ops, source)
+    function = getattr(keras.ops, source, None)
+    if function is None:
+        return _on_host(name)
 
     def compute(*args: Any, dtype: Any = None, **kwargs: Any) -> Any:
         found = [_read(value) for value in args[:arrays]]
@@ -117,7 +119,9 @@ def _of_keras(name: str, arrays: int, source: str) -> _Function:
 
 
 def _of_sequences(name: str) -> _Function:
-    function = getattr(keras.ops, name)
+    function = getattr(keras.ops, name, None)
+    if function is None:
+        return _on_host(name)
 
     def compute(arrays: Any, *args: Any, **kwargs: Any) -> Any:
         parts = [tensor(f"numpy.{name}", _read(one)) for one in arrays]

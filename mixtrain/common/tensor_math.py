@@ -10,7 +10,8 @@ import keras
 from mixtrain import backend, checks
 from mixtrain.dtype import DType, is_float
 from mixtrain.ops import (
-    activation, arithmetic, comparison, extremes, linear_algebra, complex_numbers, numeric, ordering, statistics, unary,
+    activation, arithmetic, comparison, complex_numbers, extremes, linear_algebra, numeric, ordering, special,
+    statistics, unary,
 )
 from mixtrain.ops.elementwise import binary, unary as each
 from mixtrain.ops.inputs import as_floats, format_of, rank_of, tensor
@@ -113,7 +114,7 @@ class MathMethods:
     ger = linear_algebra.ger
     hardshrink = activation.hardshrink
     heaviside = numeric.heaviside
-    i0 = numeric.i0
+    i0 = special.i0
     inv = numeric.inv
     isneginf = numeric.isneginf
     isposinf = numeric.isposinf

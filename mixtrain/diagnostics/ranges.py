@@ -115,7 +115,7 @@ def class_counts(tensors: Sequence[Any], most: int | None = None) -> Any:
     number = len(_bounds()) + 1
     # All at once: tensors are many and most are small.
     first = [keras.ops.full_like(value, place * number, dtype="int32") for place, value in enumerate(flat)]
-    bits = keras.ops.bitwise_and(keras.ops.view(keras.ops.concatenate(flat), "int32"), _MAGNITUDE)
+    bits = keras.ops.bitwise_and(backend.special.float32_bits(keras.ops.concatenate(flat)), _MAGNITUDE)
     # The exponent counts the bounds at exponents that lie below; the others are few.
     classes = keras.ops.concatenate(first) + keras.ops.right_shift(bits, _FRACTION_BITS)
     for bound in [1, *(bits for name in FORMATS for bits in _limits(name))]:

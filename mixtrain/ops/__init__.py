@@ -117,7 +117,7 @@ from mixtrain.ops.numeric import (
     BitwiseAnd, BitwiseOr, BitwiseXor, Digamma, Eps, Erfinv, Fmax, Fmin, Gcd, Heaviside, Invert, Lcm, LeftShift,
     Lgamma, Logit, Mvlgamma, NextAfter, RightShift, TruncateMod, Xlogy, bitwise_left_shift,
     bitwise_right_shift, copysign, deg2rad, digamma, eps, erfinv, float_power, fmax, fmin, frac, gcd,
-    heaviside, i0, inv, invert, is_nonzero, isneginf, isposinf, lcm,
+    heaviside, inv, invert, is_nonzero, isneginf, isposinf, lcm,
     ldexp, lgamma, logaddexp2, logit, mvlgamma, nextafter, positive, rad2deg, scalar_add, scalar_div,
     scalar_eq, scalar_floordiv, scalar_ge, scalar_gt, scalar_le, scalar_lt, scalar_mod, scalar_mul, scalar_pow,
     scalar_sub, signbit, truncate_div, truncate_mod, xdivy, xlogy,
@@ -159,7 +159,7 @@ from mixtrain.ops.control import (
 from mixtrain.ops.special import (
     BesselI0, BesselI0e, BesselI1, BesselI1e, BesselJ0, BesselJ1, BesselK0, BesselK0e, BesselK1, BesselK1e,
     BesselY0, BesselY1, Betainc, Igamma, Igammac, Polygamma, Zeta, bessel_i0, bessel_i0e, bessel_i1, bessel_i1e,
-    bessel_j0, bessel_j1, bessel_k0, bessel_k0e, bessel_k1, bessel_k1e, bessel_y0, bessel_y1, igamma, igammac,
+    bessel_j0, bessel_j1, bessel_k0, bessel_k0e, bessel_k1, bessel_k1e, bessel_y0, bessel_y1, i0, igamma, igammac,
     polygamma, zeta,
 )
 from mixtrain.ops.margin_loss import (

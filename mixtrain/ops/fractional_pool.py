@@ -83,7 +83,7 @@ def _pooled(where: str, x: Any, window: tuple[int, ...], sizes: tuple[int, ...],
     shape = (*x.shape[:2], *sizes)
     return (
         keras.ops.reshape(keras.ops.max(chosen, axis=-1), shape),
-        keras.ops.cast(keras.ops.reshape(places, shape), int64),
+        backend.to_tensor(keras.ops.reshape(places, shape), int64),
     )
 
 

@@ -219,7 +219,9 @@ def vander(x: Any, N: int | None = None) -> Any:
 
     Source: MindSpore, `mindspore.ops.vander`.
     """
-    return keras.ops.vander(tensor("ops.vander", x), N)
+    value = tensor("ops.vander", x)
+    powers = np.arange((value.shape[0] if N is None else N) - 1, -1, -1, np.int32)
+    return keras.ops.power(value[:, None], keras.ops.cast(powers, value.dtype))
 
 
 def logspace(start: Any, end: Any, steps: int, base: Any = 10, *, dtype: Any = float32) -> Any:

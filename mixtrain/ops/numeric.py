@@ -25,6 +25,42 @@ def _xlogy(x: Any, y: Any) -> Any:
     return keras.ops.where(x == 0, keras.ops.zeros_like(x), x * keras.ops.log(y))
 
 
+def _passing_nan(chosen: Any) -> Any:
+    """A function that chooses of two numbers, and takes the other where one is NaN."""
+
+    def compute(x: Any, y: Any) -> Any:
+        return keras.ops.where(keras.ops.isnan(x), y, keras.ops.where(keras.ops.isnan(y), x, chosen(x, y)))
+
+    return compute
+
+
+def _gcd(x: Any, y: Any) -> Any:
+    """Euclid's algorithm."""
+
+    def step(a: Any, b: Any) -> Any:
+        left = b != 0
+        return keras.ops.where(left, b, a), keras.ops.where(left, a % keras.ops.where(left, b, 1), b)
+
+    shape = keras.ops.zeros_like(x + y)
+    pair = keras.ops.abs(x + shape), keras.ops.abs(y + shape)
+    return keras.ops.while_loop(lambda a, b: keras.ops.any(b != 0), step, pair)[0]
+
+
+def _lcm(x: Any, y: Any) -> Any:
+    return keras.ops.abs(x // keras.ops.maximum(_gcd(x, y), 1) * y)
+
+
+def _logaddexp2(x: Any, y: Any) -> Any:
+    # Infinities of one sign have no difference.
+    distance = keras.ops.abs(keras.ops.where(x == y, keras.ops.zeros_like(x), x - y))
+    return keras.ops.maximum(x, y) + keras.ops.log1p(keras.ops.exp2(-distance)) / math.log(2)
+
+
+def _heaviside(x: Any, at_zero: Any) -> Any:
+    step = keras.ops.where(x < 0, keras.ops.zeros_like(x), keras.ops.where(x > 0, keras.ops.ones_like(x), x))
+    return keras.ops.where(x == 0, at_zero, step)
+
+
 def _same(x: Any) -> Any:
     return x
 
@@ -109,28 +145,27 @@ deg2rad: Final = unary_function("deg2rad", lambda x: x * (math.pi / 180), "`x` d
 rad2deg: Final = unary_function("rad2deg", lambda x: x * (180 / math.pi), "`x` radians in degrees.", parameter="x")
 frac: Final = unary_function("frac", lambda x: x - keras.ops.trunc(x), "The fraction of `x`.", parameter="x")
 erfinv: Final = unary_function("erfinv", keras.ops.erfinv, "The number whose error function is `input`.")
-i0: Final = unary_function("i0", keras.ops.i0, "The modified Bessel function of `input`, of the first kind, order 0.")
 lgamma: Final = unary_function("lgamma", _lgamma, "The logarithm of the gamma function of `input`.")
 digamma: Final = unary_function("digamma", _digamma, "The derivative of `lgamma` at `input`.")
 signbit: Final = unary_function("signbit", keras.ops.signbit, "Whether `input` has a minus.", floats=False)
-isneginf: Final = unary_function("isneginf", keras.ops.isneginf, "Whether `input` is minus infinity.")
-isposinf: Final = unary_function("isposinf", keras.ops.isposinf, "Whether `input` is plus infinity.")
+isneginf: Final = unary_function("isneginf", lambda x: x == -math.inf, "Whether `input` is minus infinity.")
+isposinf: Final = unary_function("isposinf", lambda x: x == math.inf, "Whether `input` is plus infinity.")
 inv: Final = renamed(reciprocal, "inv")
 
 copysign: Final = binary_function("copysign", _copysign, "`input` with the sign of `other`.", floats=True, tensors=True)
 fmax: Final = binary_function(
-    "fmax", keras.ops.fmax, "The larger of `input` and `other`; NaN is passed over.", tensors=True
+    "fmax", _passing_nan(keras.ops.maximum), "The larger of `input` and `other`; NaN is passed over.", tensors=True
 )
 fmin: Final = binary_function(
-    "fmin", keras.ops.fmin, "The smaller of `input` and `other`; NaN is passed over.", tensors=True
+    "fmin", _passing_nan(keras.ops.minimum), "The smaller of `input` and `other`; NaN is passed over.", tensors=True
 )
-gcd: Final = binary_function("gcd", keras.ops.gcd, "The greatest common divisor of `input` and `other`.", tensors=True)
-lcm: Final = binary_function("lcm", keras.ops.lcm, "The least common multiple of `input` and `other`.", tensors=True)
+gcd: Final = binary_function("gcd", _gcd, "The greatest common divisor of `input` and `other`.", tensors=True)
+lcm: Final = binary_function("lcm", _lcm, "The least common multiple of `input` and `other`.", tensors=True)
 logaddexp2: Final = binary_function(
-    "logaddexp2", keras.ops.logaddexp2, "log2(2 ** `input` + 2 ** `other`).", floats=True, tensors=True
+    "logaddexp2", _logaddexp2, "log2(2 ** `input` + 2 ** `other`).", floats=True, tensors=True
 )
 nextafter: Final = binary_function(
-    "nextafter", keras.ops.nextafter, "The float after `input` on the way to `other`.", floats=True, tensors=True
+    "nextafter", backend.special.nextafter, "The float after `input` on the way to `other`.", floats=True, tensors=True
 )
 xlogy: Final = binary_function(
     "xlogy", _xlogy, "`input` * log(`other`), and 0 where `input` is 0.", floats=True, tensors=True
@@ -139,7 +174,7 @@ xlogy: Final = binary_function(
 
 def heaviside(input: Any, values: Any) -> Any:
     """0 below zero, 1 above, and `values` where `input` is zero. Source: MindSpore, `mindspore.ops.heaviside`."""
-    return binary("ops.heaviside", keras.ops.heaviside, input, values, tensors=True)
+    return binary("ops.heaviside", _heaviside, input, values, tensors=True)
 
 
 def xdivy(x: Any, y: Any) -> Any:

@@ -247,7 +247,12 @@ def trapz(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Any:
     Source: MindSpore, `mindspore.ops.trapz`.
     """
     value = as_floats("ops.trapz", y)
-    return keras.ops.trapezoid(value, None if x is None else as_floats("ops.trapz", x), dx=dx, axis=dim)
+    value = keras.ops.moveaxis(value, dim, -1)
+    if x is not None:
+        places = as_floats("ops.trapz", x)
+        places = places if len(places.shape) == 1 else keras.ops.moveaxis(places, dim, -1)
+        dx = places[..., 1:] - places[..., :-1]
+    return keras.ops.sum((value[..., 1:] + value[..., :-1]) / 2 * dx, axis=-1)
 
 
 def intopk(x1: Any, x2: Any, k: int) -> Any:

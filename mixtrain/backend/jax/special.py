@@ -1,4 +1,4 @@
-"""Special functions of two arguments that Keras has no names for."""
+"""Special functions that Keras has no names for, or not in all of its versions."""
 
 from __future__ import annotations
 
@@ -30,3 +30,13 @@ def polygamma(n: Any, x: Any) -> Any:
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """Return the regularized incomplete beta function."""
     return jax.scipy.special.betainc(a, b, x)
+
+
+def nextafter(x: Any, y: Any) -> Any:
+    """Return the number after `x` on the way to `y`, in their format."""
+    return jax.numpy.nextafter(x, y)
+
+
+def float32_bits(x: Any) -> Any:
+    """Return the bits of float32 numbers as int32."""
+    return jax.lax.bitcast_convert_type(x, "int32")
