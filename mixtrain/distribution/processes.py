@@ -158,7 +158,12 @@ def share_values(variables: Iterable[keras.Variable]) -> None:
         variable.assign(value)
 
 
-def check_alike(where: str, facts: Mapping[str, int]) -> None:
+def in_any_process(flag: bool) -> bool:
+    """Return, in every process, whether a flag is set in one of them."""
+    return bool(backend.to_numpy(backend.all_reduce([backend.to_tensor(np.float32(flag))], "max")[0]))
+
+
+def check_alike(where: str, facts: Mapping[str, float]) -> None:
     """Check that what processes do together is alike in all of them, before they wait for each other in vain.
 
     Args:
@@ -168,12 +173,14 @@ def check_alike(where: str, facts: Mapping[str, int]) -> None:
     Raises:
         ValueError: A number differs; in every process.
     """
-    mine = backend.to_tensor(np.array([list(facts.values())], np.int32))
-    rows = backend.to_numpy(backend.all_gather(mine))
-    for name, column in zip(facts, rows.T.tolist(), strict=True):
-        if len(set(column)) > 1:
+    # As bits: not every backend has float64.
+    mine = backend.to_tensor(np.array([list(facts.values())], np.float64).view(np.int32))
+    rows = np.ascontiguousarray(backend.to_numpy(backend.all_gather(mine))).view(np.float64)
+    for name, column in zip(facts, rows.T, strict=True):
+        if np.ptp(column):
+            found = ", ".join(f"{number:.10g}" for number in column)
             raise checks.fail_value(
-                where, f"{name} must be the same in all {len(column)} processes", f"{column} in the order of ranks",
+                where, f"{name} must be the same in all {len(column)} processes", f"[{found}] in the order of ranks",
                 "the same script on each process, with shards of one size",
             )
 

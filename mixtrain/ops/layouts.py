@@ -220,7 +220,7 @@ def vander(x: Any, N: int | None = None) -> Any:
     Source: MindSpore, `mindspore.ops.vander`.
     """
     value = tensor("ops.vander", x)
-    powers = np.arange((value.shape[0] if N is None else N) - 1, -1, -1, np.int32)
+    powers = np.arange(value.shape[0] if N is None else N, dtype=np.int32)[::-1].copy()
     return keras.ops.power(value[:, None], keras.ops.cast(powers, value.dtype))
 
 

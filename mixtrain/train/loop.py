@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from mixtrain import backend, checks, context
-from mixtrain.distribution.processes import check_alike
 from mixtrain.loss_scale.guard import OverflowGuard
 from mixtrain.loss_scale.manager import DynamicLossScaleManager
 from mixtrain.serialization.latest import load_latest_checkpoint
 from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
+from mixtrain.train.agreement import Agreement
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.compiled_networks import CompiledNetworks
 from mixtrain.train.diagnosis import OverflowDiagnosis
@@ -107,11 +107,11 @@ class TrainingLoop:
         shown = with_progress(listed, verbose, training.epoch, feed.size)
         self._callbacks = CallbackList(shown, self._arguments)
         self._stepper = compiled.stepper_for(self._callbacks.needs)
-        self._in_processes = networks.in_processes
-        if self._in_processes:
+        self._agreement = None
+        if networks.in_processes:
             # How many steps a call runs must not depend on how long they take here.
             self._stepper.pace.run_alone()
-            check_alike(training.where, self._calls_alike())
+            self._agreement = Agreement(training.where, self._calls_alike(), self._callbacks.controls)
 
     def run(self) -> EpochHistory:
         """Train for the epochs of the run.
@@ -130,7 +130,7 @@ class TrainingLoop:
             self._resume(self._training.where, self._training.resume)
         self._mode.set(True)
         with contextlib.ExitStack() as stack:
-            if self._in_processes:
+            if self._agreement is not None:
                 stack.enter_context(backend.telling_lost_process(self._training.where))
             stack.callback(self._close)
             callbacks = stack.enter_context(self._callbacks)
@@ -147,7 +147,9 @@ class TrainingLoop:
                 self._arguments._set(epoch_values=values, epoch_results=records)
                 callbacks.on_train_epoch_end(self._context)
                 history.add(epoch, callbacks.added_to_logs())
-                if self._context.get_stop_requested():
+                if self._agreement is not None:
+                    self._agreement.check_rate(self._context)
+                if self._stopped(in_epoch=False):
                     break
             if isinstance(self._train_network, TrainOneStepCell):
                 # What the optimizer does at the end of training.
@@ -155,7 +157,12 @@ class TrainingLoop:
             callbacks.on_train_end(self._context)
         return history
 
-    def _calls_alike(self) -> dict[str, int]:
+    def _stopped(self, *, in_epoch: bool) -> bool:
+        if self._agreement is not None:
+            return self._agreement.stopped(self._context, in_epoch=in_epoch)
+        return self._context.get_stop_requested()
+
+    def _calls_alike(self) -> dict[str, float]:
         """Return what the number of steps in each compiled call depends on."""
         training = self._training
         return {
@@ -243,7 +250,7 @@ class TrainingLoop:
                 yield group[0], functools.partial(self._step_call(self._step + 1), group[0]), 1
             else:
                 yield from self._group_calls(group, told)
-            if self._context.get_stop_requested():
+            if self._stopped(in_epoch=True):
                 return
 
     def _group_calls(self, group: Sequence[Batch], told: bool) -> _Calls:
@@ -289,7 +296,7 @@ class TrainingLoop:
         steps = 1 if self._callbacks.one_step_calls else count
         for _ in range(count // steps):
             yield None, functools.partial(self._sink_call, steps, epoch), steps
-            if self._context.get_stop_requested():
+            if self._stopped(in_epoch=True):
                 return
 
     def _sink_call(self, count: int, epoch: int) -> CallResult:

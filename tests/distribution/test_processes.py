@@ -42,9 +42,14 @@ def start(module: str, rank: int, ports: str, folder: pathlib.Path, *more: str) 
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Where both processes write."""
+    return tmp_path_factory.mktemp("two")
+
+
+@pytest.fixture(scope="module")
+def found(folder: pathlib.Path) -> Found:
     """What both processes have found, by check and name."""
-    folder = tmp_path_factory.mktemp("two")
     for _ in range(3):
         codes, texts = both("tests.distribution.two_processes", folder)
         if not any("heartbeat" in text for text in texts):  # A machine that stood still is no fault of theirs.
@@ -111,7 +116,7 @@ def test_what_cannot_be_is_refused_in_both(found: Found, place: int, message: st
         assert of(found, "settings", rank)["device_num"] == 2
 
 
-OTHER_CHECKS = ("collectives", "settings", "noise", "formats")
+OTHER_CHECKS = ("collectives", "settings", "noise", "formats", "other rates", "interrupted")
 CHECKS_THAT_TRAIN = [name for name in two_processes.CHECKS if name not in OTHER_CHECKS]
 
 
@@ -223,6 +228,29 @@ def test_processes_draw_other_numbers_that_can_be_repeated(found: Found) -> None
     first, second = (of(found, "noise", rank)["kept"] for rank in (0, 1))
     assert len({*first[0].ravel(), *second[0].ravel()}) == 4
     assert np.array_equal(first[0], first[1]) and np.array_equal(second[0], second[1])
+
+
+def test_a_stop_that_one_process_asks_for_ends_all_at_the_same_step(found: Found) -> None:
+    for rank in (0, 1):
+        steps = {name: int(count) for name, count in of(found, "stopped", rank).items()}
+        assert steps == {"at a step": 3, "after an epoch": 6, "never": 12}
+
+
+def test_a_learning_rate_of_one_process_alone_is_refused_in_both(found: Found) -> None:
+    for rank in (0, 1):
+        assert str(of(found, "other rates", rank)["error"]).startswith(
+            "Model.train: the learning rate after an epoch must be the same in all 2 processes; got '[0.05, 0.0125] in "
+        )
+
+
+def test_one_process_goes_on_from_a_checkpoint_of_two(found: Found, folder: pathlib.Path) -> None:
+    data, values = batches(*[8] * 6), []
+    for resume in (None, folder / "checkpoints"):
+        mixtrain.set_seed(0)
+        model = two_processes.to_be_resumed()
+        model.train(2, data, verbose=0, resume=resume)
+        values.append([*values_of(model.predict_network), model.train_network.scale_sense])
+    assert farthest(*(list(map(np.asarray, one)) for one in values)) < 1e-6
 
 
 def test_one_process_is_a_group_of_one() -> None:

@@ -13,7 +13,6 @@ import sys
 import warnings
 from typing import Any
 
-
 import keras
 import numpy as np
 
@@ -26,6 +25,8 @@ from tests.distribution.networks import Records, batches, cnn, images, mlp, valu
 from tests.train.skip_cases import PLANTED, Plants
 
 SIZE = 2
+# Where files are written; the tests' import has none.
+FOLDER = pathlib.Path(sys.argv[3] if __name__ == "__main__" else "")
 
 
 def shard(data: list[Any], rank: int) -> list[Any]:
@@ -185,6 +186,58 @@ def _unscaled(scale: Any, gradient: Any) -> Any:
     return gradient / ops.cast(scale, gradient.dtype)
 
 
+class StopsAt(ms.Callback):
+    """Asks for the end of the run at a step; `observes_only` if it needs no control."""
+
+    def __init__(self, step: int, observes_only: bool = False) -> None:
+        super().__init__()
+        self.step, self.observes_only = step, observes_only  # type: ignore[misc]
+
+    def on_train_step_end(self, run_context: Any) -> None:
+        if run_context.original_args().cur_step_num == self.step:
+            run_context.request_stop()
+
+
+def stopped(rank: int) -> dict[str, Any]:
+    """Train two epochs of six steps that the second process ends; return how many steps were trained."""
+    found = {}
+    for name, callback in (
+        ("at a step", StopsAt(3)), ("after an epoch", StopsAt(3, observes_only=True)), ("never", StopsAt(99)),
+    ):
+        net, loss, optimizer = cells()
+        records = Records()
+        callbacks = [records, callback] if rank == 1 else records
+        Model(net, loss, optimizer).train(2, shard(batches(*[8] * 6), rank), callbacks, verbose=0)
+        found[name] = len(records.column("loss"))
+    return found
+
+
+def other_rates(rank: int) -> dict[str, Any]:
+    net, loss, optimizer = cells()
+    scheduler = ms.LearningRateScheduler(lambda rate, step: rate / (1 + rank))
+    try:
+        Model(net, loss, optimizer).train(2, shard(batches(8, 8), rank), scheduler, verbose=0)
+    except ValueError as error:
+        return {"error": str(error)}
+    return {"error": ""}
+
+
+def interrupted(rank: int) -> dict[str, Any]:
+    """Train an epoch of a run that one process goes on with."""
+    model = to_be_resumed()
+    model.train(1, shard(batches(*[8] * 6), rank), checkpoints(FOLDER) if rank == 0 else None, verbose=0)
+    return {}
+
+
+def to_be_resumed() -> Model:
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    return Model(mlp(), loss, keras.optimizers.Adam(0.01), loss_scale_manager=DynamicLossScaleManager(2**10, 2, 4))
+
+
+def checkpoints(folder: pathlib.Path) -> ms.Callback:
+    return ms.ModelCheckpoint("run", str(folder / "checkpoints"), ms.CheckpointConfig(save_checkpoint_steps=6))
+
+
 def cells() -> tuple[Any, Any, Any]:
     """Return a network of Cells with weights of its process, its loss, and its optimizer."""
     net = nn.SequentialCell(nn.Dense(6, 16), nn.Tanh(), nn.Dense(16, 3))
@@ -307,9 +360,12 @@ CHECKS = {
     "synchronized": synchronized,
     "embedding": embedding,
     "noise": noise,
+    "stopped": stopped,
+    "other rates": other_rates,
+    "interrupted": interrupted,
 }
 
 if __name__ == "__main__":
     warnings.filterwarnings("ignore", "Model: in epoch .* steps were skipped although")
     join(int(sys.argv[1]), sys.argv[2])
-    main(int(sys.argv[1]), pathlib.Path(sys.argv[3]))
+    main(int(sys.argv[1]), FOLDER)

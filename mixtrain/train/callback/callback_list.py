@@ -50,6 +50,7 @@ class CallbackList:
         arguments: The state of the run.
 
     Attributes:
+        controls: Whether a callback needs control between any two steps.
         hear_of_overflows: Whether a callback listens to `on_train_overflow`.
 
     Raises:
@@ -86,7 +87,7 @@ class CallbackList:
         steps = [one for hook in _STEP_HOOKS for one in self._listeners[hook]]
         self._look_beyond = not all(_is_ours(listener.call) for listener in steps)
         # Known once and for all, so that the question costs nothing in every step.
-        self._controlled = any(
+        self.controls = any(
             type(callback).free_steps is Callback.free_steps and not declares_observing(callback)
             for callback in self._watchers
         )
@@ -121,7 +122,7 @@ class CallbackList:
 
     def free_steps(self, run_context: RunContext) -> float:
         """Return how many steps may run from here before one of them needs control; `math.inf` where none does."""
-        if self._controlled:
+        if self.controls:
             return 1
         return min((callback.free_steps(run_context) for callback in self._watchers), default=math.inf)
 

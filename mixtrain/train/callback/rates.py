@@ -21,10 +21,7 @@ def rate_variable(where: str, arguments: CallbackArguments) -> keras.Variable:
     Raises:
         ValueError: There is no optimizer, or its rate is a schedule or one for each group.
     """
-    optimizer = arguments.get("optimizer")
-    if optimizer is None:
-        optimizer = getattr(arguments.get("train_network"), "optimizer", None)
-    rate = getattr(optimizer, "learning_rate", None)
+    rate = _rate_of(arguments)
     if not isinstance(rate, keras.Variable):
         kind = "one for each group" if isinstance(rate, tuple) else "none" if rate is None else "a schedule"
         raise ValueError(
@@ -32,6 +29,19 @@ def rate_variable(where: str, arguments: CallbackArguments) -> keras.Variable:
             "Write learning_rate=0.1, a plain number, in the optimizer."
         )
     return rate
+
+
+def settable_rate(arguments: CallbackArguments) -> float | None:
+    """Return the learning rate of a run, where it is one number that can be set; else None."""
+    rate = _rate_of(arguments)
+    return read_rate(rate) if isinstance(rate, keras.Variable) else None
+
+
+def _rate_of(arguments: CallbackArguments) -> Any:
+    optimizer = arguments.get("optimizer")
+    if optimizer is None:
+        optimizer = getattr(arguments.get("train_network"), "optimizer", None)
+    return getattr(optimizer, "learning_rate", None)
 
 
 def read_rate(variable: Any) -> float:
