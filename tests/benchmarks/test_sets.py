@@ -6,7 +6,9 @@ import re
 
 import pytest
 
-from benchmarks import cpu_ceiling, diagnostics_cost, one_device, prediction, soak, tensor_operators, tune_choices
+from benchmarks import (
+    cpu_ceiling, diagnostics_cost, one_device, prediction, soak, tensor_operators, tune_choices, two_processes,
+)
 from benchmarks.growth import GROWTH, parameters
 from benchmarks.keras_fit_cases import CASES
 from benchmarks.networks import in_cells, in_keras
@@ -59,6 +61,11 @@ def test_the_page_has_markers_for_every_set_and_record() -> None:
     pairs = [*tensor_operators.PAIRS.names, *prediction.PAIRS.names, *soak.NAMES]
     pairs += [*diagnostics_cost.NAMES, *tune_choices.NAMES, *one_device.NAMES]
     assert sorted(begun) == sorted([*SETS, "goals", cpu_ceiling.NAME, *pairs])
+
+
+def test_the_page_of_scaling_has_markers_for_what_two_processes_cost() -> None:
+    begun = re.findall(r"<!-- (\w+): begin -->", two_processes.SCALING.read_text())
+    assert begun == list(two_processes.NAMES)
 
 
 def test_growth_starts_from_the_mlp_and_enlarges_one_thing_at_a_time() -> None:
