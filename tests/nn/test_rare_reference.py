@@ -35,12 +35,12 @@ def test_outputs_are_the_reference_s() -> None:
 
 def test_a_copied_cell_has_parameters_and_a_seed_of_its_own() -> None:
     layer = nn.TransformerEncoderLayer(4, 2, 8, 0.5)
-    twin = copy.deepcopy(layer)
-    assert np.array_equal(twin.dense1.weight.asnumpy(), layer.dense1.weight.asnumpy())
-    twin.dense1.weight.set_data(ms.Tensor(np.zeros((8, 4), np.float32)))
+    copied = copy.deepcopy(layer)
+    assert np.array_equal(copied.dense1.weight.asnumpy(), layer.dense1.weight.asnumpy())
+    copied.dense1.weight.set_data(ms.Tensor(np.zeros((8, 4), np.float32)))
     assert layer.dense1.weight.asnumpy().any()
     x = ms.Tensor(np.ones((64, 4), np.float32))
-    masks = [one.dropout.set_train()(x).asnumpy() for one in (layer, twin)]
+    masks = [one.dropout.set_train()(x).asnumpy() for one in (layer, copied)]
     assert not np.array_equal(*masks)
 
 
