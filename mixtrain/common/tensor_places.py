@@ -14,8 +14,8 @@ from mixtrain.ops.indexing import places as places_of, read, scattered, written
 from mixtrain.common.method_forms import spelled
 from mixtrain.common.parts import viewing
 from mixtrain.dtype import float32
-from mixtrain.ops import creation, facts, joining, random, selection
-from mixtrain.ops.inputs import as_floats, axes_of, axis_of, is_number, rank_of, tensor
+from mixtrain.ops import array, creation, facts, joining, random, selection
+from mixtrain.ops.inputs import as_floats, axis_of, is_number, rank_of, tensor
 from mixtrain.ops.operator import operator
 
 _Method = Callable[..., Any]
@@ -30,8 +30,7 @@ def _fill_diagonal(self: Any, fill_value: Any, wrap: bool = False) -> Any:
 
 
 def _reverse(self: Any, axis: Any) -> Any:
-    x = tensor("Tensor.reverse", self)
-    return keras.ops.flip(x, axes_of("Tensor.reverse", axis, rank_of(x)))
+    return array.flip(tensor("Tensor.reverse", self), axis)
 
 
 def _choose(self: Any, choices: Any, mode: str = "clip") -> Any:

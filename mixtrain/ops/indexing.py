@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import operator
 from typing import Any
 
 import keras
@@ -169,7 +170,7 @@ def _bound(value: Any) -> Any:
     value = settled(value)
     if backend.is_tensor(value) or isinstance(value, np.ndarray):
         known = backend.known_value(value) if backend.is_tensor(value) else value
-        return value if known is None else int(known)
+        return value if known is None else operator.index(known)
     return value
 
 

@@ -167,7 +167,8 @@ def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False)
 
 def cholesky(input_x: Any, upper: bool = False) -> Any:
     """Cholesky's factor of `input_x`, lower or `upper`. Source: MindSpore, `mindspore.ops.cholesky`."""
-    return keras.ops.cholesky(as_floats("ops.cholesky", input_x), upper=upper)
+    lower = keras.ops.cholesky(as_floats("ops.cholesky", input_x))  # Keras 3.10 gives the lower factor alone.
+    return swapaxes(lower, -1, -2) if upper else lower
 
 
 def cholesky_inverse(input_x: Any, upper: bool = False) -> Any:

@@ -127,18 +127,16 @@ def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> An
     return keras.ops.sum(counted, axis=0)
 
 
-def _without_nan(name: str, input: Any, axis: Any, keepdims: bool, dtype: Any) -> Any:
-    x = as_floats(f"ops.{name}", input)
-    x = x if dtype is None else keras.ops.cast(x, dtype)
-    return getattr(keras.ops, name)(x, axis=axes_of(f"ops.{name}", axis, rank_of(x)), keepdims=keepdims)
-
-
 def nanmean(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Any:
     """The mean of `input` along `axis` without NaN, in `dtype`; `keepdims` keeps it.
 
     Source: MindSpore, `mindspore.ops.nanmean`.
     """
-    return _without_nan("nanmean", input, axis, keepdims, dtype)
+    x = as_floats("ops.nanmean", input)
+    x = x if dtype is None else keras.ops.cast(x, dtype)
+    numbers = keras.ops.cast(keras.ops.logical_not(keras.ops.isnan(x)), x.dtype)
+    axes = axes_of("ops.nanmean", axis, rank_of(x))
+    return nansum(x, axis, keepdims) / keras.ops.sum(numbers, axis=axes, keepdims=keepdims)
 
 
 def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Any:
@@ -146,17 +144,16 @@ def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any =
 
     Source: MindSpore, `mindspore.ops.nansum`.
     """
-    return _without_nan("nansum", input, axis, keepdims, dtype)
-
-
-def _quantile(name: str, input: Any, q: Any, axis: Any, keepdims: bool) -> Any:
-    x = as_floats(f"ops.{name}", input)
-    return getattr(keras.ops, name)(x, keras.ops.cast(tensor("ops", q), x.dtype), axis=axis, keepdims=keepdims)
+    x = as_floats("ops.nansum", input)
+    x = x if dtype is None else keras.ops.cast(x, dtype)
+    x = keras.ops.where(keras.ops.isnan(x), keras.ops.zeros_like(x), x)
+    return keras.ops.sum(x, axis=axes_of("ops.nansum", axis, rank_of(x)), keepdims=keepdims)
 
 
 def quantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """The quantiles `q` of `input` along `axis`; `keepdims` keeps it. Source: MindSpore, `mindspore.ops.quantile`."""
-    return _quantile("quantile", input, q, axis, keepdims)
+    x = as_floats("ops.quantile", input)
+    return keras.ops.quantile(x, keras.ops.cast(tensor("ops", q), x.dtype), axis=axis, keepdims=keepdims)
 
 
 def nanquantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -164,7 +161,24 @@ def nanquantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) ->
 
     Source: MindSpore, `mindspore.ops.nanquantile`.
     """
-    return _quantile("nanquantile", input, q, axis, keepdims)
+    ops = keras.ops
+    x, share = as_floats("ops.nanquantile", input), ops.cast(tensor("ops.nanquantile", q), "float32")
+    number = None if axis is None else axis_of("ops.nanquantile", axis, rank_of(x))
+    rows = ops.reshape(x, (-1,)) if number is None else ops.moveaxis(x, number, -1)
+    missing = ops.isnan(rows)
+    ordered = ops.sort(ops.where(missing, ops.full_like(rows, float("inf")), rows), axis=-1)
+    count = ops.sum(ops.cast(ops.logical_not(missing), "float32"), axis=-1, keepdims=True)
+    place = ops.maximum(count - 1, 0) * ops.reshape(share, (-1,))
+    below, above = (ops.take_along_axis(ordered, ops.cast(end(place), "int32"), axis=-1) for end in (
+        ops.floor, ops.ceil,
+    ))
+    weight = ops.cast(place - ops.floor(place), x.dtype)
+    found = ops.where(count > 0, below * (1 - weight) + above * weight, ops.full_like(below, float("nan")))
+    found = ops.reshape(ops.moveaxis(found, -1, 0), (*share.shape, *rows.shape[:-1]))
+    if not keepdims:
+        return found
+    kept = [1] * rank_of(x) if number is None else [*x.shape[:number], 1, *x.shape[number + 1:]]
+    return ops.reshape(found, (*share.shape, *kept))
 
 
 def renorm(input: Any, p: float, axis: int, maxnorm: float) -> Any:

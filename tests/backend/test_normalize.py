@@ -114,6 +114,8 @@ def test_the_gradient_of_any_rows_is_that_of_float64(dtype: str, mode: str) -> N
         return backend.normalize_axes(x, gamma, ops.zeros(300), axes=(1,), epsilon=1e-3)[0]
 
     def of_keras(x: Any, gamma: Any) -> Any:
+        if not hasattr(ops, "layer_normalization"):  # Keras 3.10
+            return ops.cast(plain(ops.cast(x, "float32"), gamma, ops.zeros(300), (1,)), x.dtype)
         return ops.layer_normalization(x, gamma, ops.zeros(300), axis=-1, epsilon=1e-3)
 
     run, run_keras = (MODES[mode](functools.partial(gradient, function)) for function in (own, of_keras))

@@ -14,6 +14,7 @@ from mixtrain.network.keras_own import keras_owns
 
 
 _ENTRY = keras.Input((1,))
+_EXIT = keras.layers.Flatten()(_ENTRY)
 
 
 class Mine(keras.layers.Dense):
@@ -21,7 +22,7 @@ class Mine(keras.layers.Dense):
 
 
 @pytest.mark.parametrize(("thing", "expected"), [
-    (keras.layers.Dense, True), (keras.Sequential, True), (type(keras.Model(_ENTRY, _ENTRY)), True),
+    (keras.layers.Dense, True), (keras.Sequential, True), (type(keras.Model(_ENTRY, _EXIT)), True),
     (keras.activations.softmax, True), (keras.layers.Dense.call, True), (Mine, False), (Mine.call, True),
     (mixtrain.Model, False), (keras_owns, False), (None, False), ("keras.layers.Dense", False),
 ])

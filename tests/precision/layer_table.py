@@ -223,9 +223,8 @@ if ON_TENSORFLOW:
 else:
     ENTRIES += [Entry(("JaxLayer",), "vector", lambda x: L.JaxLayer(_doubled)(x))]
 
-# What Keras 3.16 has besides.
-ENTRIES += _each("vector", "TernaryDense", 3) if hasattr(L, "TernaryDense") else []
-ENTRIES += _each("picture", "Mosaic") if hasattr(L, "Mosaic") else []
+ENTRIES += [*_each("vector", "TernaryDense", 3), *_each("picture", "Mosaic")]  # Keras 3.16 has them besides.
+ENTRIES = [entry for entry in ENTRIES if all(hasattr(L, name) for name in entry.classes)]  # Older ones have fewer.
 
 # What Keras fails with for a layer under one of its own mixed policies: which (None for both), and a part of its words.
 KERAS_FAILS: dict[str, tuple[str | None, str]] = {

@@ -170,6 +170,7 @@ def test_saving_does_not_compile_the_step_anew(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.tensorflow
+@pytest.mark.filterwarnings("ignore:The structure of `inputs`:UserWarning")  # Keras 3.10, of what it loaded itself.
 @pytest.mark.parametrize("way", ["mixtrain", "keras"])
 def test_an_exported_graph_infers_in_float32(half_trained: mixtrain.Model, tmp_path: pathlib.Path, way: str) -> None:
     tf = pytest.importorskip("tensorflow")
