@@ -79,6 +79,12 @@ def _item(self: Any) -> Any:
     return values.item()
 
 
+def _reshape(self: Any, *shape: Any, order: str = "C") -> Any:
+    if order != "C":  # JAX 0.8 hands what NumPy calls the order of the elements on.
+        raise ValueError(f'Tensor.reshape: order must be "C"; got {order!r}. Write x.T.reshape(...).')
+    return array.reshape(self, spread(shape))
+
+
 def _relu(self: Any) -> Any:
     return backend.elementwise(keras.ops.relu, tensor("Tensor.relu", self))
 
@@ -302,7 +308,7 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     new_zeros = operator("new_zeros", lambda self, size, dtype=None: creation.zeros(size, dtype or facts.dtype(self)))
     permute = viewing(operator("permute", lambda self, *axis: array.transpose(self, spread(axis))))
     relu = operator("relu", _relu)
-    reshape = viewing(operator("reshape", lambda self, *shape: array.reshape(self, spread(shape))))
+    reshape = viewing(operator("reshape", _reshape))
     reshape_as = viewing(operator("reshape_as", lambda self, other: array.reshape(self, facts.shape(other))))
     sigmoid = operator("sigmoid", _sigmoid)
     tanh = operator("tanh", _tanh)

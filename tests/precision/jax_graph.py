@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import jaxprs_in_params
+from jax.extend.core import ClosedJaxpr, Jaxpr
 
 from mixtrain.backend.jax.state import StateScope
 
@@ -43,8 +43,13 @@ def _walk(program: Any, path: str) -> Iterator[tuple[str, Any]]:
         if "transpose(" in scope:
             continue
         yield scope.replace("jvp(", "").replace(")", ""), equation
-        for inner in jaxprs_in_params(equation.params):
-            yield from _walk(inner, scope)
+        for inner in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_program):
+            if _is_program(inner):
+                yield from _walk(getattr(inner, "jaxpr", inner), scope)
+
+
+def _is_program(value: Any) -> bool:
+    return isinstance(value, Jaxpr | ClosedJaxpr)
 
 
 def arithmetic_of(node: Any) -> tuple[str, str, str] | None:

