@@ -100,6 +100,21 @@ def test_moving_statistics_are_averaged_over_replicas_and_normalize_by_their_own
     assert trace["loss"][0] == pytest.approx(1.0, abs=0.05)
 
 
+@pytest.mark.parametrize("options", on_jax_only_some([
+    {"clipnorm": 0.01, "use_ema": True, "ema_overwrite_frequency": 2}, {"gradient_accumulation_steps": 2},
+    {"global_clipnorm": 0.01, "weight_decay": 0.1}, {"clipvalue": 0.001},
+], [0, 1]))
+def test_keras_s_optimizers_clip_average_and_accumulate_as_on_one_device(options: dict[str, Any]) -> None:
+    data = batches(*[4] * 6)
+    one, several = (
+        train(count, data, optimizer=keras.optimizers.SGD(0.5, 0.9, **options), sink=sink)
+        for count, sink in ((None, False), (2, True))
+    )
+    assert farthest(one, several) < 1e-6
+    plain = train(None, data, optimizer=keras.optimizers.SGD(0.5, 0.9))
+    assert farthest(one, plain) > 1e-3, "the option counts"
+
+
 @slow_on_jax
 def test_a_run_goes_on_with_another_number_of_devices(tmp_path: Any) -> None:
     data = batches(*[4] * 6)
