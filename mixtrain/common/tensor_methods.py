@@ -81,7 +81,7 @@ def _item(self: Any) -> Any:
 
 def _reshape(self: Any, *shape: Any, order: str = "C") -> Any:
     if order != "C":  # JAX 0.8 hands what NumPy calls the order of the elements on.
-        raise ValueError(f'Tensor.reshape: order must be "C"; got {order!r}. Write x.T.reshape(...).')
+        raise ValueError(f'Tensor.reshape: order must be "C"; got {order!r}. Write x.T.reshape(the sizes backwards).T.')
     return array.reshape(self, spread(shape))
 
 

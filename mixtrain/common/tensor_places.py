@@ -29,10 +29,6 @@ def _fill_diagonal(self: Any, fill_value: Any, wrap: bool = False) -> Any:
     return scattered(x, chosen, keras.ops.full(chosen.shape, fill_value, dtype=x.dtype))
 
 
-def _reverse(self: Any, axis: Any) -> Any:
-    return array.flip(tensor("Tensor.reverse", self), axis)
-
-
 def _choose(self: Any, choices: Any, mode: str = "clip") -> Any:
     checks.one_of("Tensor.choose", "mode", mode, ("clip", "wrap", "raise"))
     x = keras.ops.cast(tensor("Tensor.choose", self), "int32")
@@ -146,7 +142,7 @@ class PlaceMethods:
     fliplr = places.fliplr
     flipud = places.flipud
     rot90 = places.rot90
-    reverse = operator("reverse", _reverse)
+    reverse = operator("reverse", array.reverse)
     reverse_sequence = places.reverse_sequence
     tensor_split = viewing(places.tensor_split)
     vsplit = viewing(places.vsplit)

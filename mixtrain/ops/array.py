@@ -224,15 +224,19 @@ moveaxis: Final = renamed(movedim, "moveaxis")
 
 def flip(input: Any, dims: Any) -> Any:
     """Turn the order of `input` round along the axes `dims`. Source: MindSpore, `mindspore.ops.flip`."""
-    x = tensor("ops.flip", input)
-    for axis in axes_of("ops.flip", dims, rank_of(x), name="dims"):  # Keras 3.10 flips one axis at a time.
-        x = keras.ops.flip(x, axis=axis)
-    return x
+    return _flipped("ops.flip", input, "dims", dims)
 
 
 def reverse(x: Any, axis: Any) -> Any:
     """`flip`: turn the order of `x` round along `axis`. Source: MindSpore, `mindspore.ops.reverse`."""
-    return flip(x, axis)
+    return _flipped("ops.reverse", x, "axis", axis)
+
+
+def _flipped(where: str, x: Any, name: str, axes: Any) -> Any:
+    x = tensor(where, x)
+    for axis in axes_of(where, axes, rank_of(x), name=name):  # Keras 3.10 flips one axis at a time.
+        x = keras.ops.flip(x, axis=axis)
+    return x
 
 
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:

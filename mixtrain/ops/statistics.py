@@ -133,10 +133,9 @@ def nanmean(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any 
     Source: MindSpore, `mindspore.ops.nanmean`.
     """
     x = as_floats("ops.nanmean", input)
-    x = x if dtype is None else keras.ops.cast(x, dtype)
-    numbers = keras.ops.cast(keras.ops.logical_not(keras.ops.isnan(x)), x.dtype)
-    axes = axes_of("ops.nanmean", axis, rank_of(x))
-    return nansum(x, axis, keepdims) / keras.ops.sum(numbers, axis=axes, keepdims=keepdims)
+    total = nansum(x, axis, keepdims, dtype=dtype)
+    numbers = keras.ops.cast(keras.ops.logical_not(keras.ops.isnan(x)), total.dtype)
+    return total / keras.ops.sum(numbers, axis=axes_of("ops.nanmean", axis, rank_of(x)), keepdims=keepdims)
 
 
 def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Any:
@@ -169,9 +168,8 @@ def nanquantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) ->
     ordered = ops.sort(ops.where(missing, ops.full_like(rows, float("inf")), rows), axis=-1)
     count = ops.sum(ops.cast(ops.logical_not(missing), "float32"), axis=-1, keepdims=True)
     place = ops.maximum(count - 1, 0) * ops.reshape(share, (-1,))
-    below, above = (ops.take_along_axis(ordered, ops.cast(end(place), "int32"), axis=-1) for end in (
-        ops.floor, ops.ceil,
-    ))
+    ends = (ops.cast(end, "int32") for end in (ops.floor(place), ops.ceil(place)))
+    below, above = (ops.take_along_axis(ordered, end, axis=-1) for end in ends)
     weight = ops.cast(place - ops.floor(place), x.dtype)
     found = ops.where(count > 0, below * (1 - weight) + above * weight, ops.full_like(below, float("nan")))
     found = ops.reshape(ops.moveaxis(found, -1, 0), (*share.shape, *rows.shape[:-1]))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mixtrain import backend
-from tests.backends import MODES, compiled, on_jax_only_some
+from tests.backends import MODES, ON_KERAS_3_10, compiled, on_jax_only_some
 
 RANDOM = np.random.default_rng(5)
 X = RANDOM.standard_normal((4, 3, 2, 5)).astype(np.float32)
@@ -114,7 +114,7 @@ def test_the_gradient_of_any_rows_is_that_of_float64(dtype: str, mode: str) -> N
         return backend.normalize_axes(x, gamma, ops.zeros(300), axes=(1,), epsilon=1e-3)[0]
 
     def of_keras(x: Any, gamma: Any) -> Any:
-        if not hasattr(ops, "layer_normalization"):  # Keras 3.10
+        if ON_KERAS_3_10:  # It has no such operation.
             return ops.cast(plain(ops.cast(x, "float32"), gamma, ops.zeros(300), (1,)), x.dtype)
         return ops.layer_normalization(x, gamma, ops.zeros(300), axis=-1, epsilon=1e-3)
 

@@ -12,7 +12,7 @@ import pytest
 
 import mixtrain as ms
 from mixtrain import Parameter, Tensor, backend, nn, ops
-from tests.backends import compiled_for_users, held_as
+from tests.backends import ON_KERAS_3_10, compiled_for_users, held_as
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -59,7 +59,7 @@ def test_sizes_that_are_unknown_while_compiling_stay_free() -> None:
 
     source = keras.Input((2, 3))
     model = keras.Model(source, Flat()(source))
-    if seen[0][0] == 83:
+    if ON_KERAS_3_10 and seen[0][0] == 83:
         pytest.skip("Keras 3.10 traces a free size on JAX as 83")
     assert seen[0][1:] == (2, 3) and not isinstance(seen[0][0], int)
     assert [tuple(y.shape) for y in model(np.ones((4, 2, 3), np.float32))] == [(4, 6)] * 3

@@ -11,6 +11,7 @@ import pytest
 
 import mixtrain
 from mixtrain import amp
+from tests.backends import ON_KERAS_3_10
 
 L = keras.layers
 WORDS = np.array([[3, 1, 0, 0], [2, 5, 4, 0], [6, 0, 0, 0]], np.int32)
@@ -59,7 +60,7 @@ def test_layers_that_are_not_trained_keep_their_weights_and_statistics() -> None
 
 
 # Keras 3.10 gives NumPy its variables when a state is reset.
-@pytest.mark.filterwarnings("ignore:in the future the `.dtype` attribute:DeprecationWarning")
+@pytest.mark.filterwarnings(f"{'ignore' if ON_KERAS_3_10 else 'error'}:in the future the `.dtype` attribute")
 def test_a_stateful_rnn_keeps_its_state_between_batches_and_resets() -> None:
     inputs = keras.Input(batch_shape=(3, 4, 2))
     network = keras.Model(inputs, L.GRU(3, stateful=True, name="gru")(inputs))

@@ -14,6 +14,7 @@ import mixtrain
 import mixtrain.nn as nn
 from mixtrain import backend
 from mixtrain.precision.levels import AmpLevel
+from tests.backends import ON_KERAS_3_10
 
 IMAGES = np.random.default_rng(0).normal(size=(8, 6, 6, 1)).astype(np.float32)
 LABELS = np.arange(8, dtype=np.int32) % 3
@@ -170,7 +171,8 @@ def test_saving_does_not_compile_the_step_anew(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.tensorflow
-@pytest.mark.filterwarnings("ignore:The structure of `inputs`:UserWarning")  # Keras 3.10, of what it loaded itself.
+# Keras 3.10 warns of what it loaded itself.
+@pytest.mark.filterwarnings(f"{'ignore' if ON_KERAS_3_10 else 'error'}:The structure of `inputs`")
 @pytest.mark.parametrize("way", ["mixtrain", "keras"])
 def test_an_exported_graph_infers_in_float32(half_trained: mixtrain.Model, tmp_path: pathlib.Path, way: str) -> None:
     tf = pytest.importorskip("tensorflow")

@@ -168,7 +168,6 @@ def test_keras_s_own_predict_follows_the_level_of_the_model_that_ran_last() -> N
         model.predict(X)
         assert np.array_equal(net.predict(X, verbose=0), exact) is same
     del half, full, model
-    gc.collect()
     np.testing.assert_array_equal(net.predict(X, verbose=0), exact)
 
 

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from mixtrain import amp, nn
 from mixtrain.nn import Cell
+from tests.backends import ON_KERAS_3_10
 from tests.nn.layer.test_layout import Residual
 
 pytestmark = pytest.mark.tensorflow
@@ -85,7 +86,7 @@ def held(make: Callable[[], Any], level: Any) -> Counter[str]:
 
 
 @pytest.mark.parametrize("make", [convolutional, various, pytest.param(keras_convolutional, marks=pytest.mark.skipif(
-    not hasattr(keras.ops, "layer_normalization"), reason="Keras 3.10 holds a layer normalization's input in float32",
+    ON_KERAS_3_10, reason="Keras 3.10 holds a layer normalization's input in float32",
 ))])
 def test_mixed_precision_holds_half_the_bytes_and_hardly_any_float32(make: Any) -> None:
     full, mixed = held(make, "O0"), held(make, "O2")
