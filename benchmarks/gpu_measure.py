@@ -70,11 +70,11 @@ def heats(race: Race, need: Callable[[Contender], float], memory_gib: float | No
         memory_gib: The device's; None for a CPU, where all fit.
     """
     groups: list[list[Contender]] = [[]]
-    free = room = float("inf") if memory_gib is None else 0.9 * memory_gib
+    free = limit = float("inf") if memory_gib is None else 0.9 * memory_gib
     for contender in race.contenders:
         if groups[-1] and need(contender) > free:
             groups.append([])
-            free = room
+            free = limit
         groups[-1].append(contender)
         free -= need(contender)
     return [tuple(group) for group in groups]

@@ -103,7 +103,7 @@ from mixtrain.nn.metrics import (
 from mixtrain.loss_scale.manager import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
 from mixtrain.ops import constexpr, get_grad, grad, is_tensor, jacfwd, jacrev, jvp, value_and_grad, vjp, vmap
 from mixtrain.ops.sparse import COOTensor, CSRTensor, RowTensor
-from mixtrain.precision.request import to_float
+from mixtrain.precision.plan_request import to_float
 from mixtrain.seed import get_seed, set_seed
 from mixtrain.serialization import (
     export,

@@ -13,7 +13,7 @@ from mixtrain.trace_version import note_condition
 class _Held:
     """The values put aside, by plugin, tag, format and shape; how many record."""
 
-    values: dict[tuple[Any, ...], backend.HeldValue] = {}
+    values: dict[tuple[Any, ...], backend.LiveValue] = {}
     recorders = 0
 
 
@@ -31,7 +31,7 @@ def put_aside(plugin: str, tag: str, value: Any) -> None:
     key = (plugin, tag, str(value.dtype), tuple(value.shape))
     if key not in _Held.values:
         # Never dropped: steps that were compiled with it may still be called.
-        _Held.values[key] = backend.HeldValue(value)
+        _Held.values[key] = backend.LiveValue(value)
     _Held.values[key].put(value)
 
 

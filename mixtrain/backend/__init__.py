@@ -31,7 +31,7 @@ from mixtrain.backend.share import SEED_STRIDE, Share, is_one_number, merge_of
 from mixtrain.backend.tensor_base import TensorBase, backend_value, public_tensor, wrap_with
 
 if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
-    from mixtrain.backend.tensorflow import chance, colors, images, special, warp
+    from mixtrain.backend.tensorflow import colors, images, row_random, special, warp
     from mixtrain.backend.tensorflow.branches import branching, call_with_branches, tensor_decided, with_branches
     from mixtrain.backend.tensorflow.compile import (
         EAGER_COMPILES,
@@ -67,7 +67,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         with_backward_hook,
     )
     from mixtrain.backend.tensorflow.gather import choose_marked, gather_in_batches, gather_places, unique_with_places
-    from mixtrain.backend.tensorflow.held import HeldValue
+    from mixtrain.backend.tensorflow.live_values import LiveValue
     from mixtrain.backend.tensorflow.image_files import ImageFiles, UnreadableFile
     from mixtrain.backend.tensorflow.jit import compile_once
     from mixtrain.backend.tensorflow.keras_step import with_values, without_skipped_steps
@@ -127,7 +127,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow.trace import as_written, has_results, traces
     from mixtrain.backend.tensorflow.variables import store
 else:
-    from mixtrain.backend.jax import chance, colors, images, special, warp
+    from mixtrain.backend.jax import colors, images, row_random, special, warp
     from mixtrain.backend.jax.branches import branching, call_with_branches, tensor_decided, with_branches
     from mixtrain.backend.jax.compile import (
         EAGER_COMPILES,
@@ -163,7 +163,7 @@ else:
         with_backward_hook,
     )
     from mixtrain.backend.jax.gather import choose_marked, gather_in_batches, gather_places, unique_with_places
-    from mixtrain.backend.jax.held import HeldValue
+    from mixtrain.backend.jax.live_values import LiveValue
     from mixtrain.backend.jax.image_files import ImageFiles, UnreadableFile
     from mixtrain.backend.jax.jit import compile_once
     from mixtrain.backend.jax.keras_step import with_values, without_skipped_steps
@@ -238,7 +238,7 @@ __all__ = [
     "ExampleColumn",
     "Examples",
     "GroupFacts",
-    "HeldValue",
+    "LiveValue",
     "ImageFiles",
     "JitChoice",
     "LabelOutOfRange",
@@ -265,7 +265,6 @@ __all__ = [
     "call_with_branches",
     "can_fork",
     "cast_keeping_layout",
-    "chance",
     "choose_jit",
     "choose_marked",
     "colors",
@@ -327,6 +326,7 @@ __all__ = [
     "reduce_scatter",
     "register_tensor",
     "require",
+    "row_random",
     "scan",
     "snapshot",
     "softmax_cross_entropy",

@@ -11,7 +11,7 @@ from mixtrain.autocast.state import Autocast, autocasting, float_formats, widest
 from mixtrain.dtype import float32, float64
 from mixtrain.precision.cast import CastRule
 from mixtrain.precision.plan import planned_rule
-from mixtrain.precision.request import request_of
+from mixtrain.precision.plan_request import request_of
 
 _LIBRARY: Final = "mixtrain.nn."
 _UNCHANGED: Final = CastRule()

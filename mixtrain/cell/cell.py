@@ -22,7 +22,7 @@ from mixtrain.cell.state import CellState
 from mixtrain.cell.tree import CellTree
 from mixtrain.precision.cast import CastRule, run_under
 from mixtrain.precision.families import Family
-from mixtrain.precision.request import request_of, to_float
+from mixtrain.precision.plan_request import request_of, to_float
 from mixtrain.seed import next_seed
 from mixtrain.trace_version import note_layer
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from mixtrain import checks
 from mixtrain.dataset.columns import Replacement, to_array
-from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.padding import Padding
 from mixtrain.dataset.stage import Row, Stage, stack_column
 
@@ -67,8 +67,8 @@ class Batch(Stage):
         size = self.parents[0].size
         return self._drop_remainder or (size is not None and size % self._batch_size == 0)
 
-    def rows(self, draw: Draw) -> Iterator[Row]:
-        for block in self.parents[0].blocks(draw, self._batch_size):
+    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
+        for block in self.parents[0].blocks(pass_seed, self._batch_size):
             if len(block[0]) == self._batch_size or not self._drop_remainder:
                 yield block
 
@@ -113,10 +113,10 @@ class FunctionBatch(Stage):
     def even(self) -> bool:
         return False  # A function decides.
 
-    def rows(self, draw: Draw) -> Iterator[Row]:
-        rows = self.parents[0].rows(draw)
+    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
+        rows = self.parents[0].rows(pass_seed)
         for number in itertools.count():
-            info = BatchInfo(number, draw.epoch)
+            info = BatchInfo(number, pass_seed.epoch)
             wanted = self._rows_of(info) if callable(self._rows_of) else self._rows_of
             block = list(itertools.islice(rows, checks.integer("batch", "batch_size", wanted, at_least=1)))
             if not block or (self._drop_remainder and len(block) < wanted):

@@ -8,7 +8,7 @@ from typing import Any
 from mixtrain import checks
 from mixtrain.dataset.batch import stack_lists
 from mixtrain.dataset.columns import find
-from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.padding import Padding
 from mixtrain.dataset.stage import Row, Stage
 
@@ -61,9 +61,9 @@ class BucketBatch(Stage):
     def even(self) -> bool:
         return False  # The buckets differ.
 
-    def rows(self, draw: Draw) -> Iterator[Row]:
+    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
         waiting: list[list[Row]] = [[] for _ in self._buckets]
-        for row in self.parents[0].rows(draw):
+        for row in self.parents[0].rows(pass_seed):
             place = self._place(self._length(*(row[index] for index in self._inputs)))
             waiting[place].append(row)
             if len(waiting[place]) == self._buckets[place][1]:

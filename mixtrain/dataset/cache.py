@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mixtrain import checks
-from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.sampler import BuiltinSampler
 from mixtrain.dataset.samplers import SequentialSampler
 from mixtrain.dataset.stage import Row, Stage
@@ -91,13 +91,13 @@ class Cached(Stage):
         self._cache = cache
         self._kept: dict[str, list[Row] | None] = {}
 
-    def rows(self, draw: Draw) -> Iterator[Row]:
+    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
         sampler = self.sampler
         kept = self._all(sampler)
         if kept is None:
-            yield from self.parents[0].rows(draw)
+            yield from self.parents[0].rows(pass_seed)
             return
-        order = range(len(kept)) if sampler is None else sampler.indices(draw, len(kept), self.labels).tolist()
+        order = range(len(kept)) if sampler is None else sampler.indices(pass_seed, len(kept), self.labels).tolist()
         for index in order:
             yield tuple(value.copy() for value in kept[index])
 
@@ -112,7 +112,7 @@ class Cached(Stage):
     def _read(self, stage: Stage) -> list[Row] | None:
         rows: list[Row] = []
         total = 0
-        for row in stage.rows(Draw.start().at_epoch(0)):
+        for row in stage.rows(PassSeed.start().at_epoch(0)):
             total += sum(value.nbytes for value in row)
             if self._cache.size and total > self._cache.size * _MEGABYTE:
                 warnings.warn(

@@ -12,7 +12,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.dataset import config
-from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.parallel import in_order
 from mixtrain.dataset.stage import Row
 from mixtrain.dataset.transforms.operation import TensorOperation
@@ -88,7 +88,7 @@ class Chain:
     def _by_row(self, moves: tuple[_Move, ...], seed: Any, *values: Any) -> tuple[Any, ...]:
         row = dict(zip(self.touched, values, strict=True))
         for move in moves:
-            own = backend.chance.fold(seed, move.number)
+            own = backend.row_random.fold(seed, move.number)
             for position, name in zip(move.step.positions, move.step.names, strict=True):
                 with backend.speaking_of(f'map, column "{name}"'):
                     row[position] = move.operation.graph(row[position], own)
@@ -110,9 +110,9 @@ class _Move:
     step: Step
 
 
-def seed_of(draw: Draw, depth: int) -> int:
+def seed_of(pass_seed: PassSeed, depth: int) -> int:
     """Return the seed of the transforms of one pass, `depth` stages above the source."""
-    return int(draw.into(_PLACE + depth).generator().integers(2**63))
+    return int(pass_seed.into(_PLACE + depth).generator().integers(2**63))
 
 
 def keys_of(seed: int, start: int, count: int) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mixtrain import checks
-from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.sampler import BuiltinSampler
 from mixtrain.dataset.samplers import DistributedSampler
 from mixtrain.dataset.stage import Row, Stage
@@ -14,7 +14,7 @@ from mixtrain.dataset.stage import Row, Stage
 class Zip(Stage):
     """The rows of all parents side by side, as many as the shortest has.
 
-    All parents read from the same draw, so that sources of equal length, shuffled as a whole, stay aligned.
+    All parents read from the same pass_seed, so that sources of equal length, shuffled as a whole, stay aligned.
     """
 
     def __init__(self, parents: Sequence[Stage]) -> None:
@@ -34,8 +34,8 @@ class Zip(Stage):
     def infinite(self) -> bool:
         return all(parent.infinite for parent in self.parents)
 
-    def rows(self, draw: Draw) -> Iterator[Row]:
-        for rows in zip(*(parent.rows(draw) for parent in self.parents), strict=False):
+    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
+        for rows in zip(*(parent.rows(pass_seed) for parent in self.parents), strict=False):
             yield tuple(value for row in rows for value in row)
 
 
@@ -82,6 +82,6 @@ class Concat(Stage):
         known = [parent.size for parent in self.parents if parent.size is not None]
         return sum(known) if len(known) == len(self.parents) else None
 
-    def rows(self, draw: Draw) -> Iterator[Row]:
+    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
         for place, parent in enumerate(self.parents):
-            yield from parent.rows(draw.into(place))
+            yield from parent.rows(pass_seed.into(place))

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.stage import Row, Stage
 
 # What a step returns: `Dataset`, which is made of these classes and which they therefore do not know.
@@ -70,7 +70,7 @@ class DatasetFacts(abc.ABC, Generic[_DatasetT]):
 
     @functools.cached_property
     def _counted(self) -> int:
-        return sum(1 for _ in self._stage.rows(Draw.start().at_epoch(0)))
+        return sum(1 for _ in self._stage.rows(PassSeed.start().at_epoch(0)))
 
     def __len__(self) -> int:
         return self.get_dataset_size()
@@ -93,7 +93,7 @@ class DatasetFacts(abc.ABC, Generic[_DatasetT]):
             estimate: Whether to read a whole epoch and give None for each dimension that changes.
         """
         shapes: list[list[int | None]] = [list(value.shape) for value in self._first]
-        for row in self._stage.rows(Draw.start().at_epoch(0)) if estimate else ():
+        for row in self._stage.rows(PassSeed.start().at_epoch(0)) if estimate else ():
             shapes = [_common_shape(shape, value) for shape, value in zip(shapes, row, strict=True)]
         return shapes
 
@@ -114,7 +114,7 @@ class DatasetFacts(abc.ABC, Generic[_DatasetT]):
 
     @functools.cached_property
     def _first(self) -> Row:
-        row = next(self._stage.rows(Draw.start().at_epoch(0)), None)
+        row = next(self._stage.rows(PassSeed.start().at_epoch(0)), None)
         if row is None:
             raise ValueError(
                 "dataset: expected at least one row, to learn shapes and dtypes from; got none. "

@@ -14,7 +14,7 @@ from mixtrain.dataset.sampling import check_workers, choose_sampler
 from mixtrain.dataset.schema import Schema, read_schema
 from mixtrain.dataset.source import IndexedSource, IteratedSource
 from mixtrain.dataset.stage import Stage
-from mixtrain.dataset.typed import Typed
+from mixtrain.dataset.dtype_check import DtypeCheck
 
 _WHERE = "GeneratorDataset"
 
@@ -100,7 +100,7 @@ class GeneratorDataset(Dataset):
                 _WHERE, "source must have __getitem__ and __len__, be an iterable or a function that returns one",
                 source, "source=a list of tuples, or a generator function",
             )
-        super().__init__(stage if column_types is None else Typed(_WHERE, stage, column_types))
+        super().__init__(stage if column_types is None else DtypeCheck(_WHERE, stage, column_types))
 
 
 def _check_iterated(shuffle: bool | None, sampler: Any, num_shards: int | None) -> None:

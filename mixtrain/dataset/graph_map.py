@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from mixtrain.dataset.chain import Chain, Step, seed_of
-from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.source import ArraySource
 from mixtrain.dataset.stage import Row, Stage
 from mixtrain.dataset.transform import Select, depth
@@ -34,24 +34,25 @@ class GraphMap(Stage):
         self.chain: Chain = Chain(steps, self.workers)
         super().__init__(names, parent.parents[0] if fused else parent)
 
-    def rows(self, draw: Draw) -> Iterator[Row]:
+    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
         if self.reads_blocks:
-            for block in self.blocks(draw, _BLOCK):
+            for block in self.blocks(pass_seed, _BLOCK):
                 for index in range(len(block[0])):
                     yield tuple(np.array(column[index]) for column in block)
             return
         touched = self.chain.touched
-        items = ((row, tuple(row[place] for place in touched)) for row in self.parents[0].rows(draw))
-        for row, results in self.chain.run_rows(items, seed_of(draw, depth(self))):
+        items = ((row, tuple(row[place] for place in touched)) for row in self.parents[0].rows(pass_seed))
+        for row, results in self.chain.run_rows(items, seed_of(pass_seed, depth(self))):
             yield self._merge(row, results)
 
-    def blocks(self, draw: Draw, count: int) -> Iterator[Row]:
+    def blocks(self, pass_seed: PassSeed, count: int) -> Iterator[Row]:
         if not self.reads_blocks:
-            yield from super().blocks(draw, count)
+            yield from super().blocks(pass_seed, count)
             return
         touched = self.chain.touched
-        items = ((block, tuple(block[place] for place in touched)) for block in self.parents[0].blocks(draw, count))
-        for block, results in self.chain.run(items, seed_of(draw, depth(self))):
+        blocks = self.parents[0].blocks(pass_seed, count)
+        items = ((block, tuple(block[place] for place in touched)) for block in blocks)
+        for block, results in self.chain.run(items, seed_of(pass_seed, depth(self))):
             yield self._merge(block, results)
 
     @property

@@ -12,7 +12,7 @@ from mixtrain import backend, checks
 from mixtrain.dataset import config
 from mixtrain.dataset.cache import DatasetCache, cached
 from mixtrain.dataset.dataset import Dataset
-from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.sampler import BuiltinSampler
 from mixtrain.dataset.sampling import check_workers, choose_sampler
 from mixtrain.dataset.source import IndexedSource
@@ -113,8 +113,8 @@ class _FileSource(IndexedSource):
         super().__init__(_WHERE, files, _COLUMNS, sampler, length=len(labels), labels=np.array(labels, np.int32))
         self._decrypt = decrypt
 
-    def rows(self, draw: Draw) -> Iterator[Row]:
-        indices = self.indices(draw)
+    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
+        indices = self.indices(pass_seed)
         images = self.source.read(indices) if self._decrypt is None else map(self._decrypted, indices)
         for index in indices:
             path = self.source.paths[index]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mixtrain import backend
-from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.stage import Row, Stage
 
 
@@ -25,7 +25,7 @@ class DatasetIterator:
         self._stage = stage
         self._build = build
         self._num_epochs = num_epochs
-        self._draw = Draw.start()
+        self._pass_seed = PassSeed.start()
         self._epoch = 0
         self._rows: Iterator[Row] | None = None
 
@@ -39,7 +39,7 @@ class DatasetIterator:
                     f"dataset iterator: expected at most {self._num_epochs} epochs, its num_epochs; got another. "
                     f"Write num_epochs={self._num_epochs + 1}, or -1 for no limit."
                 )
-            self._rows = self._stage.rows(self._draw.at_epoch(self._epoch))
+            self._rows = self._stage.rows(self._pass_seed.at_epoch(self._epoch))
             self._epoch += 1
         row = next(self._rows, None)
         if row is None:

@@ -10,7 +10,7 @@ import numpy as np
 from mixtrain import checks
 from mixtrain.dataset.batch import stack_lists
 from mixtrain.dataset.columns import to_array
-from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.sampler import Sampler
 from mixtrain.dataset.source import read_row
 from mixtrain.dataset.stage import Row, Stage
@@ -55,7 +55,7 @@ class ListedBatches(Stage):
     def size(self) -> int | None:
         return len(self._batches) if isinstance(self._batches, Sized) else None
 
-    def rows(self, draw: Draw) -> Iterator[Row]:
+    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
         if isinstance(self._batches, Sampler):
             self._batches.dataset_size = len(self._source)
         for indices in self._batches:

@@ -11,7 +11,7 @@ from mixtrain.dataset.graph_map import GraphMap
 from mixtrain.dataset.stage import Stage
 from mixtrain.dataset.transform import Map, has_graph
 from mixtrain.dataset.transforms.compose import Compose
-from mixtrain.dataset.transforms.series import check_operation, for_pictures, read_operations
+from mixtrain.dataset.transforms.transform_chain import check_operation, for_pictures, read_operations
 
 
 def map_stage(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mixtrain.dataset.columns import find
-from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.stage import Row, Stage
 
 _CHUNK = 1024
@@ -22,9 +22,9 @@ class Shuffle(Stage):
         super().__init__(parent.columns, parent)
         self._buffer_size = buffer_size
 
-    def rows(self, draw: Draw) -> Iterator[Row]:
-        generator = draw.generator()
-        rows = self.parents[0].rows(draw.into(0))
+    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
+        generator = pass_seed.generator()
+        rows = self.parents[0].rows(pass_seed.into(0))
         buffer = list(itertools.islice(rows, self._buffer_size))
         for row, chance in zip(rows, _chances(generator), strict=False):
             place = int(chance * self._buffer_size)
@@ -61,10 +61,10 @@ class Repeat(Stage):
         inner = self.parents[0].repeat_count if isinstance(self.parents[0], Repeat) else 1
         return -1 if self._count is None or inner == -1 else inner * self._count
 
-    def rows(self, draw: Draw) -> Iterator[Row]:
+    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
         for turn in itertools.count() if self._count is None else range(self._count):
             row = None
-            for row in self.parents[0].rows(draw.into(turn)):
+            for row in self.parents[0].rows(pass_seed.into(turn)):
                 yield row
             if row is None:
                 return
@@ -88,8 +88,8 @@ class Take(Stage):
     def infinite(self) -> bool:
         return False
 
-    def rows(self, draw: Draw) -> Iterator[Row]:
-        return itertools.islice(self.parents[0].rows(draw), self._count)
+    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
+        return itertools.islice(self.parents[0].rows(pass_seed), self._count)
 
 
 class Skip(Stage):
@@ -104,8 +104,8 @@ class Skip(Stage):
         size = self.parents[0].size
         return None if size is None else max(0, size - self._count)
 
-    def rows(self, draw: Draw) -> Iterator[Row]:
-        return itertools.islice(self.parents[0].rows(draw), self._count, None)
+    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
+        return itertools.islice(self.parents[0].rows(pass_seed), self._count, None)
 
 
 class Filter(Stage):
@@ -120,8 +120,8 @@ class Filter(Stage):
     def size(self) -> int | None:
         return None
 
-    def rows(self, draw: Draw) -> Iterator[Row]:
-        for row in self.parents[0].rows(draw):
+    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
+        for row in self.parents[0].rows(pass_seed):
             if self._predicate(*(row[index] for index in self._inputs)):
                 yield row
 
@@ -129,7 +129,7 @@ class Filter(Stage):
 class Pick(Stage):
     """The rows at the given positions of one fixed pass: the same rows in every epoch."""
 
-    def __init__(self, parent: Stage, positions: Collection[int], fixed: Draw) -> None:
+    def __init__(self, parent: Stage, positions: Collection[int], fixed: PassSeed) -> None:
         super().__init__(parent.columns, parent)
         self._positions = frozenset(positions)
         self._fixed = fixed
@@ -138,7 +138,7 @@ class Pick(Stage):
     def size(self) -> int | None:
         return len(self._positions)
 
-    def rows(self, draw: Draw) -> Iterator[Row]:
+    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
         for position, row in enumerate(self.parents[0].rows(self._fixed)):
             if position in self._positions:
                 yield row

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sized
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.pass_seed import PassSeed
 
 
 class BuiltinSampler(abc.ABC):
@@ -27,26 +27,26 @@ class BuiltinSampler(abc.ABC):
         self.child_sampler: BuiltinSampler | None = None
 
     @abc.abstractmethod
-    def order(self, draw: Draw, size: int) -> np.ndarray:
+    def order(self, pass_seed: PassSeed, size: int) -> np.ndarray:
         """Return the indices of a pass over `size` rows, before `num_samples` cuts them."""
 
     def length(self, size: int) -> int | None:
         """Return how many rows `order` chooses from `size`; None where only a pass can tell."""
         return size
 
-    def labelled_order(self, draw: Draw, size: int, labels: np.ndarray | None) -> np.ndarray:
-        """Return `order(draw, size)`, for a sampler that looks at `labels`, the classes of the rows, as well."""
-        return self.order(draw, size)
+    def labelled_order(self, pass_seed: PassSeed, size: int, labels: np.ndarray | None) -> np.ndarray:
+        """Return `order(pass_seed, size)`, for a sampler that looks at `labels`, the classes of the rows, as well."""
+        return self.order(pass_seed, size)
 
     def labelled_length(self, size: int, labels: np.ndarray | None) -> int | None:
         """Return `length(size)`, for a sampler that looks at `labels`, the classes of the rows, as well."""
         return self.length(size)
 
-    def indices(self, draw: Draw, size: int, labels: np.ndarray | None = None) -> np.ndarray:
+    def indices(self, pass_seed: PassSeed, size: int, labels: np.ndarray | None = None) -> np.ndarray:
         """Return the indices of a pass.
 
         Args:
-            draw: Where its random order comes from.
+            pass_seed: Where its random order comes from.
             size: Rows of the source.
             labels: The class of each, where it is known.
 
@@ -55,9 +55,9 @@ class BuiltinSampler(abc.ABC):
         """
         below = None
         if self.child_sampler is not None:
-            below = self.child_sampler.indices(draw.into(0), size, labels)
+            below = self.child_sampler.indices(pass_seed.into(0), size, labels)
             size, labels = len(below), None if labels is None else labels[below]
-        chosen = np.asarray(self.labelled_order(draw, size, labels), dtype=np.int64)[: self.num_samples]
+        chosen = np.asarray(self.labelled_order(pass_seed, size, labels), dtype=np.int64)[: self.num_samples]
         wrong = chosen[(chosen < 0) | (chosen >= size)]
         if wrong.size:
             raise ValueError(
@@ -112,7 +112,7 @@ class Sampler(BuiltinSampler):
         >>> class Backwards(Sampler):
         ...     def __iter__(self):
         ...         yield from range(self.dataset_size - 1, -1, -1)
-        >>> Backwards(num_samples=2).indices(Draw.start(), 5).tolist()
+        >>> Backwards(num_samples=2).indices(PassSeed.start(), 5).tolist()
         [4, 3]
 
     Source: MindSpore, `mindspore.dataset.Sampler`.
@@ -128,7 +128,7 @@ class Sampler(BuiltinSampler):
             "Write def __iter__(self): ... in the sampler."
         )
 
-    def order(self, draw: Draw, size: int) -> np.ndarray:
+    def order(self, pass_seed: PassSeed, size: int) -> np.ndarray:
         self.dataset_size = size
         return np.fromiter(itertools.islice(iter(self), self.num_samples), np.int64)
 
@@ -144,7 +144,7 @@ class IterSampler(BuiltinSampler):
         num_samples: The most rows that a pass reads; all by default.
 
     Example:
-        >>> IterSampler([2, 0]).indices(Draw.start(), 3).tolist()
+        >>> IterSampler([2, 0]).indices(PassSeed.start(), 3).tolist()
         [2, 0]
 
     Source: MindSpore, `mindspore.dataset.IterSampler`.
@@ -154,7 +154,7 @@ class IterSampler(BuiltinSampler):
         super().__init__(num_samples)
         self._sampler = sampler
 
-    def order(self, draw: Draw, size: int) -> np.ndarray:
+    def order(self, pass_seed: PassSeed, size: int) -> np.ndarray:
         return np.fromiter(itertools.islice(iter(self._sampler), self.num_samples), np.int64)
 
     def length(self, size: int) -> int | None:

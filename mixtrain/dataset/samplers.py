@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.sampler import BuiltinSampler
 from mixtrain.dataset.shuffle_mode import Shuffle, read_shuffle
 
@@ -20,7 +20,7 @@ class SequentialSampler(BuiltinSampler):
         num_samples: The most rows that a pass reads.
 
     Example:
-        >>> SequentialSampler(2).indices(Draw.start(), 5).tolist()
+        >>> SequentialSampler(2).indices(PassSeed.start(), 5).tolist()
         [2, 3, 4]
 
     Source: MindSpore, `mindspore.dataset.SequentialSampler`.
@@ -30,7 +30,7 @@ class SequentialSampler(BuiltinSampler):
         super().__init__(num_samples)
         self._start = checks.integer("SequentialSampler", "start_index", start_index or 0, at_least=0)
 
-    def order(self, draw: Draw, size: int) -> np.ndarray:
+    def order(self, pass_seed: PassSeed, size: int) -> np.ndarray:
         if self._start >= size:
             raise checks.fail_value(
                 "SequentialSampler", f"start_index must be less than the {size} rows", self._start, "start_index=0"
@@ -50,7 +50,7 @@ class RandomSampler(BuiltinSampler):
         shuffle: `Shuffle.GLOBAL`; the other modes are for MindRecord files.
 
     Example:
-        >>> sorted(RandomSampler().indices(Draw.start(), 4).tolist())
+        >>> sorted(RandomSampler().indices(PassSeed.start(), 4).tolist())
         [0, 1, 2, 3]
 
     Source: MindSpore, `mindspore.dataset.RandomSampler`.
@@ -64,10 +64,10 @@ class RandomSampler(BuiltinSampler):
         if read_shuffle("RandomSampler", shuffle) is not Shuffle.GLOBAL:
             raise checks.fail_value("RandomSampler", "shuffle must mix", str(shuffle), "a SequentialSampler")
 
-    def order(self, draw: Draw, size: int) -> np.ndarray:
+    def order(self, pass_seed: PassSeed, size: int) -> np.ndarray:
         if self._replacement:
-            return draw.generator().integers(size, size=size)
-        return draw.generator().permutation(size)
+            return pass_seed.generator().integers(size, size=size)
+        return pass_seed.generator().permutation(size)
 
 
 class SubsetSampler(BuiltinSampler):
@@ -78,7 +78,7 @@ class SubsetSampler(BuiltinSampler):
         num_samples: The most rows that a pass reads.
 
     Example:
-        >>> SubsetSampler([3, 1]).indices(Draw.start(), 5).tolist()
+        >>> SubsetSampler([3, 1]).indices(PassSeed.start(), 5).tolist()
         [3, 1]
 
     Source: MindSpore, `mindspore.dataset.SubsetSampler`.
@@ -88,7 +88,7 @@ class SubsetSampler(BuiltinSampler):
         super().__init__(num_samples)
         self._indices = np.atleast_1d(np.asarray(indices, dtype=np.int64))
 
-    def order(self, draw: Draw, size: int) -> np.ndarray:
+    def order(self, pass_seed: PassSeed, size: int) -> np.ndarray:
         return self._indices
 
     def length(self, size: int) -> int:
@@ -107,14 +107,14 @@ class SubsetRandomSampler(SubsetSampler):
         num_samples: The most rows that a pass reads.
 
     Example:
-        >>> sorted(SubsetRandomSampler([3, 1]).indices(Draw.start(), 5).tolist())
+        >>> sorted(SubsetRandomSampler([3, 1]).indices(PassSeed.start(), 5).tolist())
         [1, 3]
 
     Source: MindSpore, `mindspore.dataset.SubsetRandomSampler`.
     """
 
-    def order(self, draw: Draw, size: int) -> np.ndarray:
-        return draw.generator().permutation(self._indices)
+    def order(self, pass_seed: PassSeed, size: int) -> np.ndarray:
+        return pass_seed.generator().permutation(self._indices)
 
 
 class WeightedRandomSampler(BuiltinSampler):
@@ -129,7 +129,7 @@ class WeightedRandomSampler(BuiltinSampler):
         ValueError: A weight is negative or not finite, or all are 0.
 
     Example:
-        >>> WeightedRandomSampler([0, 1, 0], 2).indices(Draw.start(), 3).tolist()
+        >>> WeightedRandomSampler([0, 1, 0], 2).indices(PassSeed.start(), 3).tolist()
         [1, 1]
 
     Source: MindSpore, `mindspore.dataset.WeightedRandomSampler`.
@@ -145,8 +145,8 @@ class WeightedRandomSampler(BuiltinSampler):
             )
         self._chances = values / values.sum()
 
-    def order(self, draw: Draw, size: int) -> np.ndarray:
-        return draw.generator().choice(
+    def order(self, pass_seed: PassSeed, size: int) -> np.ndarray:
+        return pass_seed.generator().choice(
             len(self._chances), size=self.length(size), replace=self._replacement, p=self._chances
         )
 
@@ -170,7 +170,7 @@ class DistributedSampler(BuiltinSampler):
         ValueError: `shard_id` is not below `num_shards`, or `offset` above it.
 
     Example:
-        >>> DistributedSampler(4, 3, shuffle=False).indices(Draw.start(), 6).tolist()
+        >>> DistributedSampler(4, 3, shuffle=False).indices(PassSeed.start(), 6).tolist()
         [3, 1]
 
     Source: MindSpore, `mindspore.dataset.DistributedSampler`.
@@ -201,8 +201,8 @@ class DistributedSampler(BuiltinSampler):
     def _first(self) -> int:
         return self.shard_id if self.offset < 0 else (self.shard_id - self.offset) % self.num_shards
 
-    def order(self, draw: Draw, size: int) -> np.ndarray:
-        every = draw.common().generator().permutation(size) if self.shuffled else np.arange(size)
+    def order(self, pass_seed: PassSeed, size: int) -> np.ndarray:
+        every = pass_seed.common().generator().permutation(size) if self.shuffled else np.arange(size)
         return every[(self._first + self.num_shards * np.arange(self.length(size))) % max(size, 1)]
 
     def length(self, size: int) -> int:
@@ -225,7 +225,7 @@ class PKSampler(BuiltinSampler):
         ValueError: `num_val` is below 1 or `num_class` is given; on reading, the source has no labels.
 
     Example:
-        >>> PKSampler(1).indices(Draw.start(), 3, np.array([7, 5, 8])).tolist()
+        >>> PKSampler(1).indices(PassSeed.start(), 3, np.array([7, 5, 8])).tolist()
         [1, 0, 2]
 
     Source: MindSpore, `mindspore.dataset.PKSampler`.
@@ -246,16 +246,16 @@ class PKSampler(BuiltinSampler):
         self._num_val = checks.integer("PKSampler", "num_val", num_val, at_least=1)
         self._shuffle = checks.boolean("PKSampler", "shuffle", shuffle)
 
-    def order(self, draw: Draw, size: int) -> np.ndarray:
+    def order(self, pass_seed: PassSeed, size: int) -> np.ndarray:
         raise ValueError(
             "PKSampler: expected a source with labels (MnistDataset, Cifar10Dataset, ImageFolderDataset); got one "
             "without. Write another sampler."
         )
 
-    def labelled_order(self, draw: Draw, size: int, labels: np.ndarray | None) -> np.ndarray:
+    def labelled_order(self, pass_seed: PassSeed, size: int, labels: np.ndarray | None) -> np.ndarray:
         if labels is None:
-            return self.order(draw, size)
-        generator = draw.generator()
+            return self.order(pass_seed, size)
+        generator = pass_seed.generator()
         classes = np.unique(labels)
         ordered = generator.permutation(classes) if self._shuffle else classes
         return np.concatenate([generator.choice(np.flatnonzero(labels == one), self._num_val) for one in ordered])

@@ -12,7 +12,7 @@ import numpy as np
 
 from mixtrain import checks
 from mixtrain.dataset.columns import to_array
-from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.sampler import BuiltinSampler
 from mixtrain.dataset.stage import Row, Stage
 
@@ -74,14 +74,14 @@ class IndexedSource(Stage):
         copied._sampler = sampler
         return copied
 
-    def indices(self, draw: Draw) -> np.ndarray:
+    def indices(self, pass_seed: PassSeed) -> np.ndarray:
         """Return the indices of a pass, in order."""
         if not self.length:
             raise _empty(self.where)
-        return self._sampler.indices(draw, self.length, self._labels)
+        return self._sampler.indices(pass_seed, self.length, self._labels)
 
-    def rows(self, draw: Draw) -> Iterator[Row]:
-        for index in self.indices(draw).tolist():
+    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
+        for index in self.indices(pass_seed).tolist():
             yield read_row(self.where, self.source[index], self.columns)
 
 
@@ -103,12 +103,12 @@ class ArraySource(IndexedSource):
     def reads_blocks(self) -> bool:
         return True
 
-    def rows(self, draw: Draw) -> Iterator[Row]:
-        for index in self.indices(draw).tolist():
+    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
+        for index in self.indices(pass_seed).tolist():
             yield tuple(np.array(array[index]) for array in self.source)
 
-    def blocks(self, draw: Draw, count: int) -> Iterator[Row]:
-        indices = self.indices(draw)
+    def blocks(self, pass_seed: PassSeed, count: int) -> Iterator[Row]:
+        indices = self.indices(pass_seed)
         for start in range(0, len(indices), count):
             yield tuple(array[indices[start : start + count]] for array in self.source)
 
@@ -130,7 +130,7 @@ class IteratedSource(Stage):
             return self._length
         return min(self._length, self._num_samples)
 
-    def rows(self, draw: Draw) -> Iterator[Row]:
+    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
         row = None
         for row in itertools.islice(self._open(), self._num_samples):
             self._gave_rows = True

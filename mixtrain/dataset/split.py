@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.order import Pick
 from mixtrain.dataset.samplers import (
     DistributedSampler,
@@ -31,7 +31,7 @@ def split_stage(stage: Stage, size: int, sizes: Sequence[Any], randomize: bool) 
         ValueError: The sizes do not add up, or the source is sharded.
     """
     counts = _read_sizes(sizes, size)
-    fixed = Draw.start().at_epoch(0)
+    fixed = PassSeed.start().at_epoch(0)
     deal = fixed.into(1).generator().permutation(size) if randomize else np.arange(size)
     parts = np.split(deal, np.cumsum(counts)[:-1])
     sampler = stage.sampler

@@ -10,14 +10,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.sampler import BuiltinSampler
 
 Row = tuple[np.ndarray, ...]
 
 
 class Stage(abc.ABC):
-    """One stage; immutable, and each pass starts anew from its draw.
+    """One stage; immutable, and each pass starts anew from its pass_seed.
 
     Attributes:
         columns: Names of the columns of its rows.
@@ -33,7 +33,7 @@ class Stage(abc.ABC):
         self.parents = parents
 
     @abc.abstractmethod
-    def rows(self, draw: Draw) -> Iterator[Row]:
+    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
         """Yield the rows of one pass; the reader may write into their arrays."""
 
     @property
@@ -91,9 +91,9 @@ class Stage(abc.ABC):
         """Whether `blocks` is quicker than `rows`: rows of one size, not made one by one."""
         return False
 
-    def blocks(self, draw: Draw, count: int) -> Iterator[Row]:
+    def blocks(self, pass_seed: PassSeed, count: int) -> Iterator[Row]:
         """Yield the rows of one pass stacked, `count` at a time; the last block may be smaller."""
-        rows = self.rows(draw)
+        rows = self.rows(pass_seed)
         while block := list(itertools.islice(rows, count)):
             yield stack_rows(block, self.columns)
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 
 from mixtrain import backend
-from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.stage import Row, Stage
 
 
@@ -24,9 +24,9 @@ def open_pipeline(stage: Stage, *, initial_epoch: int = 0) -> backend.Pipeline:
     Raises:
         ValueError: There is no row.
     """
-    draw = Draw.start()
+    pass_seed = PassSeed.start()
     epochs = itertools.count(initial_epoch)
-    opened = stage.rows(draw.at_epoch(next(epochs)))
+    opened = stage.rows(pass_seed.at_epoch(next(epochs)))
     example = next(opened, None)
     if example is None:
         raise ValueError(
@@ -36,7 +36,7 @@ def open_pipeline(stage: Stage, *, initial_epoch: int = 0) -> backend.Pipeline:
     waiting = [itertools.chain([example], opened)]
 
     def begin_pass() -> Iterator[Row]:
-        return waiting.pop() if waiting else stage.rows(draw.at_epoch(next(epochs)))
+        return waiting.pop() if waiting else stage.rows(pass_seed.at_epoch(next(epochs)))
 
     size = math.inf if stage.infinite else stage.size
     pipeline = backend.pipeline_from_rows(begin_pass, example, size=size, columns=stage.columns)

@@ -10,7 +10,7 @@ from mixtrain.dataset import config
 from mixtrain.dataset.cache import DatasetCache, cached
 from mixtrain.dataset.columns import read_names
 from mixtrain.dataset.dataset import Dataset
-from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.order import Shuffle as ShuffleStage
 from mixtrain.dataset.record_files import Compression, check_start, count_records, find_files
 from mixtrain.dataset.sampling import check_shards, check_workers
@@ -147,8 +147,9 @@ class RecordSource(Stage):
         rows = -(-self._total // self._shards[0])
         return min(rows, self._most) if self._most else rows
 
-    def rows(self, draw: Draw) -> Iterator[Row]:
-        order = draw.common().generator().permutation(len(self._files)) if self._mix_files else range(len(self._files))
+    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
+        count = len(self._files)
+        order = pass_seed.common().generator().permutation(count) if self._mix_files else range(count)
         files = [self._files[index] for index in order]
         start = -(-self._total // self._shards[0]) * self._shards[1]
         try:

@@ -10,11 +10,11 @@ import numpy as np
 
 from mixtrain.dataset.chain import Chain, Step, keys_of, seed_of
 from mixtrain.dataset.columns import Replacement, to_array
-from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.stage import Row, Stage
 from mixtrain.dataset.transforms.operation import TensorOperation
 from mixtrain.dataset.transforms.picture import is_picture, to_picture
-from mixtrain.dataset.transforms.series import for_pictures, run_one
+from mixtrain.dataset.transforms.transform_chain import for_pictures, run_one
 
 Operation = Callable[..., Any]
 # What passes from one part of a map to the next: the row and its key, and the values so far.
@@ -54,12 +54,12 @@ class Map(Stage):
     def even(self) -> bool:
         return False  # The functions may give arrays of any length.
 
-    def rows(self, draw: Draw) -> Iterator[Row]:
+    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
         replacement = self._replacement
-        seed = seed_of(draw, depth(self))
+        seed = seed_of(pass_seed, depth(self))
         items: Iterator[Item] = (
             ((row, int(keys_of(seed, number, 1)[0])), tuple(row[index] for index in replacement.inputs))
-            for number, row in enumerate(self.parents[0].rows(draw))
+            for number, row in enumerate(self.parents[0].rows(pass_seed))
         )
         for place, part in enumerate(self._parts):
             items = part.run(items, seed + place)
@@ -147,17 +147,17 @@ class Select(Stage):
         super().__init__(names, parent)
         self._positions = tuple(positions)
 
-    def rows(self, draw: Draw) -> Iterator[Row]:
-        for row in self.parents[0].rows(draw):
+    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
+        for row in self.parents[0].rows(pass_seed):
             yield tuple(row[index] for index in self._positions)
 
     @property
     def reads_blocks(self) -> bool:
         return self.parents[0].reads_blocks
 
-    def blocks(self, draw: Draw, count: int) -> Iterator[Row]:
+    def blocks(self, pass_seed: PassSeed, count: int) -> Iterator[Row]:
         if not self.reads_blocks:
-            yield from super().blocks(draw, count)  # Columns that are dropped need not fit each other.
+            yield from super().blocks(pass_seed, count)  # Columns that are dropped need not fit each other.
             return
-        for block in self.parents[0].blocks(draw, count):
+        for block in self.parents[0].blocks(pass_seed, count):
             yield tuple(block[index] for index in self._positions)

@@ -82,7 +82,7 @@ def random_poisson(shape: Any, rate: Any, seed: int | None = None, dtype: Any = 
     where = "ops.random_poisson"
     mean = keras.ops.cast(tensor(where, rate), float32)
     sizes = (*sizes_of(where, shape), *mean.shape)
-    return keras.ops.cast(backend.chance.poisson(_stream(where, seed).next(), mean, sizes), as_dtype(dtype))
+    return keras.ops.cast(backend.row_random.poisson(_stream(where, seed).next(), mean, sizes), as_dtype(dtype))
 
 
 def _probabilities(where: str, input: Any) -> Any:

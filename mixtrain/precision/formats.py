@@ -13,7 +13,7 @@ from mixtrain.network.walk import is_cell, tree_of
 from mixtrain.precision.families import family_of
 from mixtrain.precision.half_products import covered
 from mixtrain.precision.own_policy import own_policy
-from mixtrain.precision.request import request_of
+from mixtrain.precision.plan_request import request_of
 
 _ATTENTION: Final = tuple(
     getattr(keras.layers, name)

@@ -21,7 +21,7 @@ from mixtrain.precision.levels import AmpLevel, Level, Resolved, resolve_level
 from mixtrain.precision.own_policy import chosen_policies, own_policy
 from mixtrain.precision.plan import DTYPE_POLICY, TO_FLOAT, PlanRow, PrecisionPlan
 from mixtrain.precision.probabilities import FinalProbabilities
-from mixtrain.precision.request import Request, request_of
+from mixtrain.precision.plan_request import Request, request_of
 from mixtrain.precision.rules import Entry, LayerList, Match
 
 

@@ -19,7 +19,7 @@ from mixtrain.diagnostics.deviation import (
 )
 from mixtrain.dtype import float32
 from mixtrain.network.walk import children_of, is_cell, tree_of
-from mixtrain.precision.request import requested
+from mixtrain.precision.plan_request import requested
 from mixtrain.train.model import Model
 from mixtrain.train.networks import Networks
 from mixtrain.train.stepper import Batch

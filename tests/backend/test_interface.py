@@ -19,9 +19,9 @@ NEUTRAL = {
     "forked_after_start", "is_one_number", "join_along", "merge_of", "nhwc_of", "note_class_labels", "public_tensor",
     "reduce_axes", "telling_place", "to_channels_last", "wrap_with",
 }
-MODULES = {"chance", "colors", "images", "special", "warp"}
+MODULES = {"colors", "images", "row_random", "special", "warp"}
 # What the files of one backend know of each other.
-OWN = {"Pipeline": ("dataset",), "chance": ("seed_words",)}
+OWN = {"Pipeline": ("dataset",), "row_random": ("seed_words",)}
 Definition = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
 
 

@@ -37,10 +37,10 @@ def test_rows_and_blocks_of_any_length_give_the_same() -> None:
 
 
 def test_random_numbers_come_from_the_rows_key_alone() -> None:
-    chance = backend.chance
+    row_random = backend.row_random
 
     def draw(seed: Any, x: Any) -> Any:
-        return x, chance.uniform(chance.fold(seed, 3), 2.0, 5.0, (4,)), chance.integer(seed, 1000)
+        return x, row_random.uniform(row_random.fold(seed, 3), 2.0, 5.0, (4,)), row_random.integer(seed, 1000)
 
     run = _function(draw)
     together, alone = run(KEYS, [ROWS]), run(KEYS[2:], [ROWS[2:]])
@@ -78,7 +78,7 @@ def test_what_a_row_must_hold_is_said_before_a_later_part_fails(in_branch: bool)
     def function(seed: Any, x: Any) -> Any:
         if not in_branch:
             return (part(x),)
-        return (backend.chance.either(x[0, 0] > 0, lambda: part(x), lambda: x[:2, :2, None]),)
+        return (backend.row_random.either(x[0, 0] > 0, lambda: part(x), lambda: x[:2, :2, None]),)
 
     image = np.ones((1, 4, 4), np.int32)
     assert _function(function)(KEYS[:1], [image])[0].shape == (1, 2, 2, 1)
@@ -89,7 +89,7 @@ def test_what_a_row_must_hold_is_said_before_a_later_part_fails(in_branch: bool)
 def test_only_the_branch_that_is_taken_must_hold_what_it_requires() -> None:
     def function(seed: Any, x: Any) -> Any:
         low = keras.ops.max(x) < 2
-        return (backend.chance.either(low, lambda: x, lambda: backend.chance.one_of(
+        return (backend.row_random.either(low, lambda: x, lambda: backend.row_random.one_of(
             keras.ops.cast(x[0] // 4, "int32"), [lambda: _below(4, x), lambda: _below(6, x)])),)
 
     assert _function(function)(KEYS, [ROWS])[0].tolist() == ROWS.tolist()
@@ -101,7 +101,7 @@ def test_results_may_have_sizes_that_the_row_decides() -> None:
     def function(seed: Any, x: Any) -> Any:
         image = x[:, :, None]
         part = backend.images.crop(image, 0, 0, x[0, 0], 1)
-        return part, backend.chance.either(x[0, 0] > 1, lambda: x, lambda: x[:1])
+        return part, backend.row_random.either(x[0, 0] > 1, lambda: x, lambda: x[:1])
 
     run = _function(function)
     image = np.full((1, 3, 2), 2, np.int32)

@@ -18,7 +18,7 @@ from mixtrain.dataset import (
     SubsetSampler,
     WeightedRandomSampler,
 )
-from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.pass_seed import PassSeed
 
 
 class Backwards(Sampler):
@@ -172,13 +172,13 @@ def test_rows_of_a_class_come_from_that_class(epochs):
     set_seed(0)
     images = np.arange(40).reshape(10, 2, 2)
     labels = np.array([3, 1] * 5)
-    draw = Draw.start()
-    chosen = PKSampler(20).indices(draw, 10, labels)
+    pass_seed = PassSeed.start()
+    chosen = PKSampler(20).indices(pass_seed, 10, labels)
     assert labels[chosen].tolist() == [1] * 20 + [3] * 20
     assert len(set(chosen.tolist())) > 4
     assert PKSampler(2).count(10, labels) == 4
     sampler = PKSampler(1, shuffle=True)
-    mixed = {tuple(labels[sampler.indices(draw.at_epoch(i), 10, labels)].tolist()) for i in range(20)}
+    mixed = {tuple(labels[sampler.indices(pass_seed.at_epoch(i), 10, labels)].tolist()) for i in range(20)}
     assert mixed == {(1, 3), (3, 1)}
     with pytest.raises(ValueError, match="PKSampler: expected a source with labels"):
         epochs(NumpySlicesDataset((images, labels), sampler=PKSampler(1)), 1)

@@ -75,7 +75,7 @@ def test_keras_scaler_lets_a_replica_that_overflows_alone_poison_all_weights() -
         network.compile(scaler, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     x, y = data()[FAULTY]
     network.fit(x, y, batch_size=4, verbose=0)
-    assert not any(np.isfinite(value).any() for value in values_of(network)), "mended: say so in the guide"
+    assert not any(np.isfinite(value).any() for value in values_of(network)), "fixed: say so in the guide"
     assert float(backend.to_numpy(scaler.dynamic_scale)) == 8.0
 
 

@@ -23,7 +23,7 @@ from mixtrain.precision.cast import cast_floats
 from mixtrain.precision.families import rule_giver
 from mixtrain.precision.formats import reason_to_stay
 from mixtrain.precision.plan import planned_rule
-from mixtrain.precision.request import request_of
+from mixtrain.precision.plan_request import request_of
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Tensors that decide an ``if`` or ``while`` of a compiled call: what cannot be traced in all ways is said."""
+"""Tensors that decide an ``if`` or ``while`` of a compiled call: what cannot be traced along all paths is said."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 import jax
 import keras
 
-from mixtrain.backend.deciding import deciding_code
-from mixtrain.backend.jax.ways import decisions
+from mixtrain.backend.user_code import deciding_code
+from mixtrain.backend.jax.code_paths import decisions
 
 
 def with_branches(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function: it is traced in all ways, as it is."""
+    """Return the function: it is traced along all paths, as it is."""
     return function
 
 
 def branching(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the method: it is traced in all ways, as it is."""
+    """Return the method: it is traced along all paths, as it is."""
     return method
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mixtrain.backend.jax.images import saturate
-from mixtrain.backend.jax.space import exact, space
+from mixtrain.backend.jax.array_namespace import exact, space
 
 _GREY_BITS = 15
 _GREY = (9798, 19235, 3735)

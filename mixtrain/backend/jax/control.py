@@ -12,7 +12,7 @@ import numpy as np
 
 from mixtrain.backend.jax.group import spanning
 from mixtrain.backend.jax.state import StateScope, current, put
-from mixtrain.backend.jax.ways import reached
+from mixtrain.backend.jax.code_paths import reached
 
 
 def cond(

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mixtrain.backend.jax.space import exact, known_size, space
+from mixtrain.backend.jax.array_namespace import exact, known_size, space
 
 Method = Literal["nearest", "linear", "cubic", "area", "pil_nearest", "pil_linear", "pil_cubic", "pil_lanczos"]
 Border = Literal["constant", "edge", "reflect", "symmetric"]

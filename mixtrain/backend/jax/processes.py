@@ -18,7 +18,7 @@ from mixtrain.backend.facts import JitChoice
 from mixtrain.backend.jax.device import has_started
 from mixtrain.backend.jax.gradient import densified
 from mixtrain.backend.jax.group import AXIS, from_group, spanned, spanning, to_group
-from mixtrain.backend.jax.held import is_held
+from mixtrain.backend.jax.live_values import is_live
 from mixtrain.backend.jax.state import NeedsGroup, StateScope, current, open_traces, put, tracing
 from mixtrain.backend.jax.tensor import snapshot
 from mixtrain.backend.share import Written, lost_process, merge_of
@@ -208,7 +208,7 @@ class NotedWrites:
         found = []
         for key, variable in scope.written.items():
             value = scope.state_mapping[key]
-            if not is_held(variable):
+            if not is_live(variable):
                 written = functools.partial(put, variable)
                 found.append(Written(merge_of(variable), current(variable), value, written))
             put(variable, value)

@@ -15,10 +15,10 @@ from mixtrain import checks
 from mixtrain.backend.class_labels import noting_shards
 from mixtrain.backend.facts import JitChoice
 from mixtrain.backend.jax.gradient import densified
-from mixtrain.backend.jax.held import is_held
+from mixtrain.backend.jax.live_values import is_live
 from mixtrain.backend.jax.state import StateScope, current, put, tracing
 from mixtrain.backend.jax.structure import split_tensors
-from mixtrain.backend.jax.ways import in_all_ways
+from mixtrain.backend.jax.code_paths import in_all_paths
 from mixtrain.backend.share import SEED_STRIDE, Share, divide, has_rows, merge_of, rows_of_all
 
 _AXIS: Final = "replica"
@@ -122,7 +122,7 @@ class Replicas:
             return _summed([total for total in totals if total is not None], divided, self.count), joined, merged
 
         def body(indexes: Any, *shards: Any) -> Any:
-            return in_all_ways(lambda: one_way(indexes[0], shards), (indexes, shards))
+            return in_all_paths(lambda: one_way(indexes[0], shards), (indexes, shards))
 
         by_rows, whole = PartitionSpec(_AXIS), PartitionSpec()
         specs = (by_rows, *(by_rows if split else whole for split in sharded))
@@ -156,7 +156,7 @@ class ReplicaScope(StateScope):
 
     def merged(self, variable: keras.Variable, value: Any) -> Any:
         """Return what a variable holds after the replicas, given what it holds after this one."""
-        merge = "first" if is_held(variable) else merge_of(variable)
+        merge = "first" if is_live(variable) else merge_of(variable)
         if merge == "seed":
             return value if self._offset is None else value - self._offset
         if merge == "sum" and self._offset is not None:

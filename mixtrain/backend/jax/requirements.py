@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mixtrain.backend.jax.space import SizeUnknown, is_traced
+from mixtrain.backend.jax.array_namespace import SizeUnknown, is_traced
 
 _MAX_VALUES = 8
 # The number of the first sentence that does not hold, 0 for none, and the values in it.

@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from mixtrain.backend.jax.held import is_held
+from mixtrain.backend.jax.live_values import is_live
 from mixtrain.backend.jax.state import StateScope, current, put, tracing
 from mixtrain.backend.jax.tensor import snapshot
 
@@ -47,7 +47,7 @@ class Rollback:
         with StateScope() as scope:
             result = function()
         written = list(scope.written.values())
-        before = [(variable, current(variable)) for variable in written if not is_held(variable)]
+        before = [(variable, current(variable)) for variable in written if not is_live(variable)]
         for variable in written:
             put(variable, scope.state_mapping[id(variable)])
 

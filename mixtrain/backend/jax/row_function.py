@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mixtrain.backend.jax.requirements import gathering, raise_found
-from mixtrain.backend.jax.space import SizeUnknown, seed_words
+from mixtrain.backend.jax.array_namespace import SizeUnknown, seed_words
 
 Columns = tuple[np.ndarray, ...]
 

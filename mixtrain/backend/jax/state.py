@@ -15,7 +15,7 @@ from jax._src import core
 
 from mixtrain.backend.jax.group import from_group, spanned, to_group
 from mixtrain.backend.jax.variables import store, stored
-from mixtrain.backend.jax.ways import in_all_ways
+from mixtrain.backend.jax.code_paths import in_all_paths
 from mixtrain.backend.tensor_base import TensorBase, backend_value
 
 
@@ -285,7 +285,7 @@ class Stateful:
         self.read = [variable for variable in self.read if id(variable) not in written]
 
     def _pure(self, kept: list[Any], moved: list[Any], *tensors: Any) -> tuple[list[Any], Any]:
-        results = in_all_ways(lambda: self._in_one_way(kept, moved, *tensors), (kept, moved, tensors))
+        results = in_all_paths(lambda: self._in_one_way(kept, moved, *tensors), (kept, moved, tensors))
         self.traces += 1
         return results
 

@@ -17,7 +17,7 @@ import numpy as np
 # tests/backend/test_tensor.py fails if it moves.
 from keras.src.backend.common.masking import get_keras_mask, set_keras_mask
 
-from mixtrain.backend.jax.ways import decided
+from mixtrain.backend.jax.code_paths import decided
 from mixtrain.backend.layout import ChannelsFirstView, channels_first
 from mixtrain.backend.tensor_base import TensorBase, backend_value
 
@@ -137,10 +137,10 @@ def register_tensor(kind: type, make: Callable[[Any], Any]) -> None:
 
 
 def truth(tensor: Any) -> bool:
-    """Return what a tensor decides: its value, or in a function that is traced in all ways, what this way decides.
+    """Return what a tensor decides: its value, or in a function that is traced along all paths, what this one decides.
 
     Raises:
-        jax.errors.TracerBoolConversionError: The tensor has no value yet, and the function is not traced in all ways.
+        jax.errors.TracerBoolConversionError: The tensor has no value yet, and the function is not traced along all.
     """
     return decided(tensor)
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mixtrain.backend.jax.images import saturate, size_of
-from mixtrain.backend.jax.space import exact, known_size, space
+from mixtrain.backend.jax.array_namespace import exact, known_size, space
 
 Sampling = Literal["nearest", "linear"]
 

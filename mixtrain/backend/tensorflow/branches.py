@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from mixtrain.backend.deciding import users_code
+from mixtrain.backend.user_code import users_code
 from mixtrain.backend.tensor_base import backend_value, public_tensor
 from mixtrain.backend.tensorflow.returns import returning_in_branches
 from mixtrain.backend.tensorflow.rollback import TraceAgain

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import keras
 import tensorflow as tf
 
-from mixtrain.backend.tensorflow.held import is_held
+from mixtrain.backend.tensorflow.live_values import is_live
 from mixtrain.backend.tensorflow.tensor import snapshot
 from mixtrain.backend.tensorflow.variables import copies_of, variables_made_at_once
 
@@ -148,7 +148,7 @@ def _written(graph: Any, operations: Iterable[Any]) -> dict[int, Place]:
             }
     found: dict[int, Place] = {}
     for outside, inside in graph.captures:
-        if id(inside) in inputs and not is_held(outside):
+        if id(inside) in inputs and not is_live(outside):
             # Of a resource that is not a variable (a lookup table) TensorFlow knows no format.
             known = outside._handle_data
             if known is not None and known.is_set and len(known.shape_and_type) == 1:

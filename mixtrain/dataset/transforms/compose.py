@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from mixtrain.dataset.transforms.operation import PictureHabit, Seed, TensorOperation
-from mixtrain.dataset.transforms.series import read_operations, run_eagerly, run_graph
+from mixtrain.dataset.transforms.transform_chain import read_operations, run_eagerly, run_graph
 
 
 class Compound(TensorOperation):

@@ -44,7 +44,7 @@ class TensorOperation:
 
         Args:
             value: The tensor; its sizes may be unknown.
-            seed: Two numbers that all random numbers come from; see `backend.chance`.
+            seed: Two numbers that all random numbers come from; see `backend.row_random`.
         """
         raise NotImplementedError(
             f"{type(self).__name__}: expected a method graph(value, seed), or a __call__ of its own; got neither. "

@@ -9,7 +9,7 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.dataset.transforms.compose import Compound
 from mixtrain.dataset.transforms.operation import Seed
-from mixtrain.dataset.transforms.series import run_eagerly, run_graph
+from mixtrain.dataset.transforms.transform_chain import run_eagerly, run_graph
 
 
 class RandomApply(Compound):
@@ -36,10 +36,10 @@ class RandomApply(Compound):
 
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
-        chance = backend.chance
-        return chance.either(
-            chance.happens(chance.fold(seed, 0), self.prob),
-            lambda: run_graph(self.transforms, value, chance.fold(seed, 1)),
+        row_random = backend.row_random
+        return row_random.either(
+            row_random.happens(row_random.fold(seed, 0), self.prob),
+            lambda: run_graph(self.transforms, value, row_random.fold(seed, 1)),
             lambda: value,
         )
 
@@ -67,10 +67,10 @@ class RandomChoice(Compound):
 
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
-        chance = backend.chance
-        index = chance.integer(chance.fold(seed, 0), len(self.transforms))
-        own = chance.fold(seed, 1)
-        return chance.one_of(index, [lambda one=one: one.graph(value, own) for one in self.transforms])
+        row_random = backend.row_random
+        index = row_random.integer(row_random.fold(seed, 0), len(self.transforms))
+        own = row_random.fold(seed, 1)
+        return row_random.one_of(index, [lambda one=one: one.graph(value, own) for one in self.transforms])
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
         """Return the results for values under a seed."""
@@ -97,15 +97,15 @@ class RandomOrder(Compound):
 
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
-        chance = backend.chance
-        order = chance.permutation(chance.fold(seed, 0), len(self.transforms))
-        own = chance.fold(seed, 1)
+        row_random = backend.row_random
+        order = row_random.permutation(row_random.fold(seed, 0), len(self.transforms))
+        own = row_random.fold(seed, 1)
         for turn in range(len(self.transforms)):
             branches = [
-                lambda one=one, now=value, number=number: one.graph(now, chance.fold(own, number))
+                lambda one=one, now=value, number=number: one.graph(now, row_random.fold(own, number))
                 for number, one in enumerate(self.transforms)
             ]
-            value = chance.one_of(order[turn], branches)
+            value = row_random.one_of(order[turn], branches)
         return value
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:

@@ -108,7 +108,7 @@ class RandomSharpness(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
-        return sharpen(image, backend.chance.uniform(seed, *self.degrees))
+        return sharpen(image, backend.row_random.uniform(seed, *self.degrees))
 
 
 class RandomAdjustSharpness(ImageOperation):
@@ -135,6 +135,6 @@ class RandomAdjustSharpness(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
-        return backend.chance.either(
-            backend.chance.happens(seed, self.prob), lambda: sharpen(image, self.degree), lambda: image
+        return backend.row_random.either(
+            backend.row_random.happens(seed, self.prob), lambda: sharpen(image, self.degree), lambda: image
         )

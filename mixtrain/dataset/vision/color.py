@@ -159,14 +159,14 @@ class RandomColorAdjust(ImageOperation):
             (colors.saturation, self.saturation, 1.0),
             (colors.hue, self.hue, 0.0),
         )
-        chance, active = backend.chance, []
+        chance, active = backend.row_random, []
         for number, (change, (low, high), nothing) in enumerate(changes):
             if (low, high) != (nothing, nothing):
-                active.append((change, chance.uniform(chance.fold(seed, number), low, high)))
-        order = chance.permutation(chance.fold(seed, len(changes)), len(active))
+                active.append((change, row_random.uniform(row_random.fold(seed, number), low, high)))
+        order = row_random.permutation(row_random.fold(seed, len(changes)), len(active))
         for turn in range(len(active)):
             branches = [functools.partial(change, image, amount) for change, amount in active]
-            image = chance.one_of(order[turn], branches)
+            image = row_random.one_of(order[turn], branches)
         return image
 
     def _factors(self, name: str, value: Any) -> tuple[float, float]:
@@ -204,7 +204,7 @@ class RandomColor(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, 3)."""
-        return backend.colors.saturation(image, backend.chance.uniform(seed, *self.degrees))
+        return backend.colors.saturation(image, backend.row_random.uniform(seed, *self.degrees))
 
 
 class RandomLighting(ImageOperation):
@@ -230,4 +230,4 @@ class RandomLighting(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, 3)."""
-        return backend.colors.light(image, backend.chance.normal(seed, self.alpha, (3,)))
+        return backend.colors.light(image, backend.row_random.normal(seed, self.alpha, (3,)))

@@ -118,8 +118,8 @@ class RandomGrayscale(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, 3)."""
-        turned = backend.chance.happens(seed, self.prob)
-        return backend.chance.either(turned, lambda: self._grey.image(image, seed), lambda: image)
+        turned = backend.row_random.happens(seed, self.prob)
+        return backend.row_random.either(turned, lambda: self._grey.image(image, seed), lambda: image)
 
 
 class HsvToRgb(TensorOperation):

@@ -48,9 +48,9 @@ class CutOut(TensorOperation):
         image = value if self.is_hwc else keras.ops.transpose(value, (1, 2, 0))
         rows, columns = backend.images.size_of(image)
         for number in range(self.num_patches):
-            own = backend.chance.fold(seed, number)
-            top = backend.chance.integer(backend.chance.fold(own, 0), rows) - self.length // 2
-            left = backend.chance.integer(backend.chance.fold(own, 1), columns) - self.length // 2
+            own = backend.row_random.fold(seed, number)
+            top = backend.row_random.integer(backend.row_random.fold(own, 0), rows) - self.length // 2
+            left = backend.row_random.integer(backend.row_random.fold(own, 1), columns) - self.length // 2
             image = backend.colors.fill_box(image, top, left, top + self.length, left + self.length, 0)
         return image if self.is_hwc else keras.ops.transpose(image, (2, 0, 1))
 
@@ -102,29 +102,29 @@ class RandomErasing(TensorOperation):
         backend.require(
             rank == 3, "RandomErasing: expected an image (C, H, W); got {} dimensions. Write ToTensor() before.", rank
         )
-        chance, ops = backend.chance, keras.ops
+        chance, ops = backend.row_random, keras.ops
         image = ops.transpose(value, (1, 2, 0))
         rows, columns = backend.images.size_of(image)
-        area = chance.uniform(chance.fold(seed, 1), *self.scale, shape=(self.max_attempts,))
+        area = row_random.uniform(row_random.fold(seed, 1), *self.scale, shape=(self.max_attempts,))
         area = area * ops.cast(rows * columns, "float32")
         logs = (math.log(self.ratio[0]), math.log(self.ratio[1]))
-        ratio = ops.exp(chance.uniform(chance.fold(seed, 2), *logs, shape=(self.max_attempts,)))
+        ratio = ops.exp(row_random.uniform(row_random.fold(seed, 2), *logs, shape=(self.max_attempts,)))
         height = ops.cast(ops.round(ops.sqrt(area * ratio)), "int32")
         width = ops.cast(ops.round(ops.sqrt(area / ratio)), "int32")
         fits = (height < rows) & (width < columns)
         first = ops.argmax(fits)
         height, width = ops.minimum(height[first], rows), ops.minimum(width[first], columns)
-        top = chance.integer(chance.fold(seed, 3), rows - height + 1)
-        left = chance.integer(chance.fold(seed, 4), columns - width + 1)
+        top = row_random.integer(row_random.fold(seed, 3), rows - height + 1)
+        left = row_random.integer(row_random.fold(seed, 4), columns - width + 1)
         erased = backend.colors.fill_box(
-            image, top, left, top + height, left + width, self._filling(image, chance.fold(seed, 5))
+            image, top, left, top + height, left + width, self._filling(image, row_random.fold(seed, 5))
         )
-        done = chance.happens(chance.fold(seed, 0), self.prob) & ops.any(fits)
+        done = row_random.happens(row_random.fold(seed, 0), self.prob) & ops.any(fits)
         return ops.where(done, ops.transpose(erased, (2, 0, 1)), value)
 
     def _filling(self, image: Any, seed: Seed) -> Any:
         if self.value == "random":
-            return backend.chance.normal(seed, 1.0, keras.ops.shape(image))
+            return backend.row_random.normal(seed, 1.0, keras.ops.shape(image))
         return self.value
 
 

@@ -66,8 +66,8 @@ class RandomHorizontalFlip(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (..., H, W, C)."""
-        turned = backend.chance.happens(seed, self.prob)
-        return backend.chance.either(turned, lambda: backend.images.flip(image, self.axis), lambda: image)
+        turned = backend.row_random.happens(seed, self.prob)
+        return backend.row_random.either(turned, lambda: backend.images.flip(image, self.axis), lambda: image)
 
 
 class RandomVerticalFlip(RandomHorizontalFlip):

@@ -10,7 +10,7 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.dataset.transforms.compose import Compound
 from mixtrain.dataset.transforms.operation import Seed
-from mixtrain.dataset.transforms.series import check_operation, run_one
+from mixtrain.dataset.transforms.transform_chain import check_operation, run_one
 from mixtrain.dataset.vision.arguments import probability
 
 
@@ -49,21 +49,21 @@ class RandomSelectSubpolicy(Compound):
 
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
-        chance = backend.chance
+        row_random = backend.row_random
 
         def follow(rules: list[tuple[Any, float]]) -> Any:
             result = value
             for number, (operation, prob) in enumerate(rules, start=1):
-                own, image = chance.fold(seed, number), result
-                result = chance.either(
-                    chance.happens(chance.fold(own, 0), prob),
-                    lambda: operation.graph(image, chance.fold(own, 1)),  # noqa: B023  Called before the next turn.
+                own, image = row_random.fold(seed, number), result
+                result = row_random.either(
+                    row_random.happens(row_random.fold(own, 0), prob),
+                    lambda: operation.graph(image, row_random.fold(own, 1)),  # noqa: B023  Called before the next turn.
                     lambda: image,  # noqa: B023
                 )
             return result
 
-        index = chance.integer(chance.fold(seed, 0), len(self.policy))
-        return chance.one_of(index, [lambda rules=rules: follow(rules) for rules in self.policy])
+        index = row_random.integer(row_random.fold(seed, 0), len(self.policy))
+        return row_random.one_of(index, [lambda rules=rules: follow(rules) for rules in self.policy])
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
         """Return the results for values under a seed."""
@@ -102,15 +102,15 @@ class UniformAugment(Compound):
 
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
-        chance = backend.chance
+        row_random = backend.row_random
         for number in range(self.num_ops):
-            own, image = chance.fold(seed, number), value
+            own, image = row_random.fold(seed, number), value
             branches = [
-                lambda one=one: one.graph(image, chance.fold(own, 1))  # noqa: B023  Called before the next turn.
+                lambda one=one: one.graph(image, row_random.fold(own, 1))  # noqa: B023  Called before the next turn.
                 for one in self.transforms
             ]
-            index = chance.integer(chance.fold(own, 0), 2 * len(branches))
-            value = chance.one_of(index, [*branches, *[lambda: image] * len(branches)])  # noqa: B023
+            index = row_random.integer(row_random.fold(own, 0), 2 * len(branches))
+            value = row_random.one_of(index, [*branches, *[lambda: image] * len(branches)])  # noqa: B023
         return value
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:

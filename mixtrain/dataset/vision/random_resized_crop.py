@@ -66,8 +66,8 @@ class RandomResizedCrop(Resizing):
     def choose(self, rows: Any, columns: Any, seed: Seed) -> tuple[Any, Any, Any, Any]:
         """Return top, left, height and width of a random part of an image of a size."""
         height, width, drawn = self._part(rows, columns, seed)
-        top = backend.chance.integer(backend.chance.fold(seed, 2), rows - height + 1)
-        left = backend.chance.integer(backend.chance.fold(seed, 3), columns - width + 1)
+        top = backend.row_random.integer(backend.row_random.fold(seed, 2), rows - height + 1)
+        left = backend.row_random.integer(backend.row_random.fold(seed, 3), columns - width + 1)
         top = keras.ops.where(drawn, top, (rows - height) // 2)
         left = keras.ops.where(drawn, left, (columns - width) // 2)
         return top, left, height, width
@@ -76,9 +76,9 @@ class RandomResizedCrop(Resizing):
         """Return height and width of the first drawn part that fits, or of the middle, and whether one was drawn."""
         ops, draws = keras.ops, (self.max_attempts,)
         rows, columns = ops.cast(rows, "float32"), ops.cast(columns, "float32")
-        area = rows * columns * backend.chance.uniform(backend.chance.fold(seed, 0), *self.scale, shape=draws)
+        area = rows * columns * backend.row_random.uniform(backend.row_random.fold(seed, 0), *self.scale, shape=draws)
         bounds = (math.log(self.ratio[0]), math.log(self.ratio[1]))
-        ratio = ops.exp(backend.chance.uniform(backend.chance.fold(seed, 1), *bounds, shape=draws))
+        ratio = ops.exp(backend.row_random.uniform(backend.row_random.fold(seed, 1), *bounds, shape=draws))
         width, height = ops.round(ops.sqrt(area * ratio)), ops.round(ops.sqrt(area / ratio))
         fits = (width <= columns) & (height <= rows) & (width >= 1.0) & (height >= 1.0)
         first, drawn = ops.argmax(fits), ops.any(fits)

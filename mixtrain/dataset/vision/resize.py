@@ -92,8 +92,8 @@ class RandomResize(Resizing):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
-        index = backend.chance.integer(seed, len(self._choices))
-        return backend.chance.one_of(index, [lambda one=one: one.image(image, seed) for one in self._choices])
+        index = backend.row_random.integer(seed, len(self._choices))
+        return backend.row_random.one_of(index, [lambda one=one: one.image(image, seed) for one in self._choices])
 
 
 class ResizedCrop(Resizing):

@@ -138,7 +138,7 @@ class RandomRotation(_Turn):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
-        return self._turned(image, backend.chance.uniform(seed, *self.degrees))
+        return self._turned(image, backend.row_random.uniform(seed, *self.degrees))
 
 
 class RandomAffine(ImageOperation):
@@ -191,7 +191,8 @@ class RandomAffine(ImageOperation):
         """Return the result for a tensor (H, W, C)."""
         ranges = (self.degrees, self.scale, *self.translate, *self.shear)
         degrees, scale, right, down, across, along = (
-            backend.chance.uniform(backend.chance.fold(seed, number), *range_) for number, range_ in enumerate(ranges)
+            backend.row_random.uniform(backend.row_random.fold(seed, number), *bounds)
+            for number, bounds in enumerate(ranges)
         )
         return _warped(image, degrees, (right, down), scale, (across, along), self.sampling, self.fill_value)
 

@@ -124,7 +124,7 @@ class RandomSolarize(ImageOperation):
         if low == high:
             return backend.colors.solarize(image, low, 255)
         one, other = (
-            low + backend.chance.integer(backend.chance.fold(seed, number), high - low + 1) for number in (0, 1)
+            low + backend.row_random.integer(backend.row_random.fold(seed, number), high - low + 1) for number in (0, 1)
         )
         start, end = keras.ops.minimum(one, other), keras.ops.maximum(one, other)
         return backend.colors.solarize(image, start, keras.ops.where(start == end, 255, end))
@@ -181,7 +181,7 @@ class RandomPosterize(ImageOperation):
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
         low, high = self.bits
-        return backend.colors.posterize(image, low + backend.chance.integer(seed, high - low + 1))
+        return backend.colors.posterize(image, low + backend.row_random.integer(seed, high - low + 1))
 
 
 class _Perhaps(ImageOperation):
@@ -196,8 +196,8 @@ class _Perhaps(ImageOperation):
 
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
-        return backend.chance.either(
-            backend.chance.happens(seed, self.prob), lambda: self._transform.graph(value, seed), lambda: value
+        return backend.row_random.either(
+            backend.row_random.happens(seed, self.prob), lambda: self._transform.graph(value, seed), lambda: value
         )
 
 

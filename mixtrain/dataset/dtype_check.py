@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mixtrain import checks
-from mixtrain.dataset.draw import Draw
+from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.stage import Row, Stage
 from mixtrain.dtype import as_dtype
 
 
-class Typed(Stage):
+class DtypeCheck(Stage):
     """The rows of the parent, all of whose columns must have the given dtypes."""
 
     row_by_row = True
@@ -27,8 +27,8 @@ class Typed(Stage):
                 where, f"column_types must have {len(self.columns)} dtypes, one for each column", dtypes, "one for each"
             )
 
-    def rows(self, draw: Draw) -> Iterator[Row]:
-        for row in self.parents[0].rows(draw):
+    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
+        for row in self.parents[0].rows(pass_seed):
             for name, dtype, value in zip(self.columns, self._dtypes, row, strict=True):
                 if value.dtype != dtype:
                     raise TypeError(

@@ -15,7 +15,7 @@ _numbers = itertools.count()
 _slots: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
-class HeldValue:
+class LiveValue:
     """The last value that was put here, in a compiled step (by XLA too) or from Python.
 
     Args:
@@ -23,7 +23,7 @@ class HeldValue:
             of `take` have one size.
 
     Example:
-        >>> held = HeldValue(tf.constant([1.0, 2.0]))
+        >>> held = LiveValue(tf.constant([1.0, 2.0]))
         >>> held.take() is None
         True
         >>> held.put(tf.constant([3.0, 4.0]))
@@ -70,7 +70,7 @@ def _slot(dtype: Any, shape: Any) -> Any:
     return slot
 
 
-def is_held(resource: Any) -> bool:
+def is_live(resource: Any) -> bool:
     """Whether a resource is a place of a value that leaves a step, not a part of a network's state."""
     return _slots.get(id(resource)) is resource
 

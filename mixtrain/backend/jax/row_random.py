@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mixtrain.backend.jax.requirements import gathered_in_branches
-from mixtrain.backend.jax.space import is_traced, space
+from mixtrain.backend.jax.array_namespace import is_traced, space
 
 _FAN = 8  # As a power of two.
 

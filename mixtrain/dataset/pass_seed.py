@@ -11,8 +11,8 @@ from mixtrain.dataset import config
 
 
 @dataclasses.dataclass(frozen=True)
-class Draw:
-    """The source of random numbers of one pass over one stage; equal draws give equal numbers.
+class PassSeed:
+    """The source of random numbers of one pass over one stage; equal ones give equal numbers.
 
     Attributes:
         seed: The seed of the run.
@@ -27,23 +27,23 @@ class Draw:
     epoch: int = 0
 
     @classmethod
-    def start(cls) -> Draw:
-        """Return the draw of a new run, from the seed in force or, without one, a fresh seed."""
+    def start(cls) -> PassSeed:
+        """Return the seed of a new run, from the seed in force or, without one, a fresh seed."""
         seed = config.get_seed()
         return cls(secrets.randbits(64), False) if seed is None else cls(seed, True)
 
-    def at_epoch(self, epoch: int) -> Draw:
-        """Return the draw of one epoch of the run."""
+    def at_epoch(self, epoch: int) -> PassSeed:
+        """Return the seed of one epoch of the run."""
         return dataclasses.replace(self, path=(*self.path, epoch), epoch=epoch)
 
-    def into(self, place: int) -> Draw:
-        """Return the draw of a place inside this one."""
+    def into(self, place: int) -> PassSeed:
+        """Return the seed of a position inside this one."""
         return dataclasses.replace(self, path=(*self.path, place))
 
     def generator(self) -> np.random.Generator:
         """Return the random numbers of this place, from their beginning."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=self.path))
 
-    def common(self) -> Draw:
-        """Return the draw that every process of a run has: without a chosen seed, the one of seed 0."""
+    def common(self) -> PassSeed:
+        """Return the seed that every process of a run has: without a chosen seed, the one of seed 0."""
         return self if self.chosen else dataclasses.replace(self, seed=0)

@@ -13,14 +13,14 @@ from mixtrain.backend.jax.state import current, outside_scopes, put
 from mixtrain.backend.jax.variables import store, stored
 
 
-class HeldValue:
+class LiveValue:
     """The last value that was put here, in a compiled step or from Python.
 
     Args:
         value: A tensor of the kind that will be put here: its dtype and shape.
 
     Example:
-        >>> held = HeldValue(jnp.array([1.0, 2.0]))
+        >>> held = LiveValue(jnp.array([1.0, 2.0]))
         >>> held.take() is None
         True
         >>> held.put(jnp.array([3.0, 4.0]))
@@ -59,7 +59,7 @@ class _Slot(keras.Variable):
     """A place for a value."""
 
 
-def is_held(variable: keras.Variable) -> bool:
+def is_live(variable: keras.Variable) -> bool:
     """Whether a variable is a place of a value that leaves a step, not a part of a network's state."""
     return isinstance(variable, _Slot)
 

@@ -28,7 +28,7 @@ def for_pictures(
 def run_graph(operations: Sequence[TensorOperation], value: Any, seed: Any) -> Any:
     """Return the tensor that the transforms make of a tensor, each with random numbers of its own."""
     for number, operation in enumerate(operations):
-        value = operation.graph(value, backend.chance.fold(seed, number))
+        value = operation.graph(value, backend.row_random.fold(seed, number))
     return value
 
 
