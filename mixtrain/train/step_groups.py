@@ -108,7 +108,7 @@ def step_calls(
         for batch in group:
             yield batch, functools.partial(stepper.step, batch)
         return
-    counts = [] if counter is None or found.counts is None else keras.ops.unstack(found.counts, len(group))
+    counts = [] if counter is None or found.counts is None else list(backend.Stacked(found.counts))
 
     def call(index: int, result: CallResult) -> CallResult:
         if counts:

@@ -47,7 +47,7 @@ class Group:
     """
 
     records: StepRecords
-    outputs: list[Any]
+    outputs: Sequence[Any]
     counts: Any
     count_before: Any
 
@@ -131,10 +131,8 @@ class Stepper:
         ran = int(rows[0].shape[0])
         self.pace.learn(time.perf_counter() - started, ran)
         stacked, report, _ = self._parted(rows)
-        parts = zip(*(keras.ops.unstack(row, ran) for row in keras.tree.flatten(stacked)), strict=True)
-        outputs = [keras.tree.pack_sequence_as(self._structure, list(values)) for values in parts]
         records = self._records(stacked, report, np.full(ran, rows_of(batches[-1])))
-        return Group(records, outputs, report.get("counter"), before)
+        return Group(records, backend.Stacked(stacked), report.get("counter"), before)
 
     def trial(self, batch: Batch) -> StepRecords:
         """Return what a step on a batch would come to; all variables are as they were."""

@@ -37,7 +37,7 @@ class Stacked(Sequence[Row]):
         columns: The columns, in the structure of an element, each with one row for each element.
     """
 
-    def __init__(self, columns: Row) -> None:
+    def __init__(self, columns: Any) -> None:
         self.columns = columns
 
     def __len__(self) -> int:

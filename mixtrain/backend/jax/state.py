@@ -221,19 +221,27 @@ class Stateful:
         self._finished: list[Trace] = []
         self._wrapped = wrap(self._pure)
         self._jitted = jax.jit(self._wrapped, donate_argnums=1)
-        # Called by another function that is being traced, it takes the values that variables have there.
-        self._called_inside = jax.jit(self._wrapped)
+        # The values of before stay as they are: for a caller who may need them, or another function that is traced.
+        self._keeping = jax.jit(self._wrapped)
         # Whether it communicates with other processes, which its trace shows: then it is one program of them all.
         self._spans = False
 
     def __call__(self, *tensors: Any) -> Any:
+        return self._run(tensors, keep=False)
+
+    def keeping(self, *tensors: Any) -> Any:
+        """Call; the values that variables had before stay in memory for whoever holds them, without being copied."""
+        return self._run(tensors, keep=True)
+
+    def _run(self, tensors: Sequence[Any], *, keep: bool) -> Any:
         inside = bool(_open.scopes)
         while True:
             kept = [current(variable) for variable in self.read]
-            given = [current(variable) for variable in self.written] if inside else self._given()
+            keep = inside or (keep and not self._spans)
+            given = [current(variable) for variable in self.written] if keep else self._given()
             try:
-                if inside:
-                    moved, results = self._called_inside(kept, given, *tensors)
+                if keep:
+                    moved, results = self._keeping(kept, given, *tensors)
                 elif self._spans:
                     moved, results = from_group(self._jitted(*to_group((kept, given, *tensors))))
                 else:

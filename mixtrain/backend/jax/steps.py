@@ -18,7 +18,7 @@ from mixtrain.backend.jax.compile import compile_function
 from mixtrain.backend.jax.device import describe_device
 from mixtrain.backend.jax.passes import Stacked
 from mixtrain.backend.jax.state import Stateful
-from mixtrain.backend.jax.variables import store
+from mixtrain.backend.jax.variables import store, stored
 from mixtrain.backend.jax.windows import with_fast_windows
 
 Row = tuple[Any, ...]
@@ -55,6 +55,8 @@ class CompiledSteps:
         self._one = Stateful(self._labels, wrap=functools.partial(_once, loop))
         self._many = Stateful(self._labels, wrap=loop)
         self._until: Stateful | None = None
+        # Forms of stacked batches for which it is known which variables a step writes.
+        self._known: set[str] = set()
         self.sizes: np.ndarray | None = None
 
     def one(self, *batch: Any) -> Row:
@@ -150,8 +152,7 @@ class CompiledSteps:
             columns = batches.columns
         else:
             columns = keras.tree.map_structure(lambda *values: jnp.stack(values), *batches)
-        # Held here, these arrays are not given away.
-        before = self._one.values_before(np.int32(1), *_at(columns, 0))
+        before = self._values_before(columns)
         self._labels.check(columns, stacked=True)
         try:
             return _joined(list(self._in_groups(columns, last))), functools.partial(_put_back, before)
@@ -159,16 +160,27 @@ class CompiledSteps:
             _put_back(before)
             raise
 
+    def _values_before(self, columns: Row) -> list[tuple[keras.Variable, Any]]:
+        """Return each variable that a step on one of stacked batches writes, with its value."""
+        form = str(jax.tree.map(lambda column: (column.shape[1:], column.dtype), columns))
+        if form not in self._known:
+            self._known.add(form)
+            return self._one.values_before(np.int32(1), *_at(columns, 0))
+        return [(variable, stored(variable)) for variable in self._one.written]
+
     def _in_groups(self, columns: Row, last: Callable[[Row], Any] | None) -> Iterator[Row]:
-        """Run the steps in groups of the size that is compiled, and those left over one by one."""
+        """Run the steps in groups of the size that is compiled, and those left over one by one.
+
+        The values of before are held, so they are not given away: to copy them would cost more.
+        """
         count, size = _rows_of(columns), GROUPS.size or 1
         whole = count - count % size
         for start in range(0, whole, size):
             group = columns if size == count else _at(columns, slice(start, start + size))
             if last is None:
-                yield self._many(*_counted(group))
+                yield self._many.keeping(*_counted(group))
                 continue
-            rows, is_last = self._run_until(group, 0, size, last)
+            rows, is_last = self._run_until(group, 0, size, last, keep=True)
             yield rows
             if is_last:
                 return
@@ -191,7 +203,9 @@ class CompiledSteps:
             raise
         return self._many(*_counted(columns))  # type: ignore[no-any-return]
 
-    def _run_until(self, columns: Row, first: int, end: int, last: Callable[[Row], Any]) -> tuple[Row, bool]:
+    def _run_until(
+        self, columns: Row, first: int, end: int, last: Callable[[Row], Any], *, keep: bool = False
+    ) -> tuple[Row, bool]:
         """Run steps on some of stacked batches until one that is the last; return their results, and if one was."""
         if self._until is None:
             self._until = Stateful(self._labels, wrap=functools.partial(_loop_until, last, self._on_cpu))
@@ -205,7 +219,8 @@ class CompiledSteps:
                 if error.index == 0:
                     raise
                 end = first + error.index
-        rows, ended, is_last = self._until(np.int32(first), np.int32(end), *columns)
+        run = self._until.keeping if keep else self._until
+        rows, ended, is_last = run(np.int32(first), np.int32(end), *columns)
         end = int(ended)
         whole = first == 0 and end == _rows_of(columns)
         return (rows if whole else jax.tree.map(lambda row: np.asarray(row)[first:end], rows)), bool(is_last)

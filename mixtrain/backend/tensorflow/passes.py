@@ -18,12 +18,10 @@ class Stacked(Sequence[Row]):
 
     Args:
         columns: The columns, in the structure of an element, each with one row for each element.
-        last: The last of the elements, which is asked for more than others.
     """
 
-    def __init__(self, columns: Row, last: Row) -> None:
+    def __init__(self, columns: Any) -> None:
         self.columns = columns
-        self._last = last
 
     def __len__(self) -> int:
         return int(tf.nest.flatten(self.columns)[0].shape[0])
@@ -34,13 +32,22 @@ class Stacked(Sequence[Row]):
         if not -len(self) <= index < len(self):
             raise IndexError(index)
         place = index % len(self)
-        if place == len(self) - 1:
-            return self._last
         return tf.nest.map_structure(lambda column: column[place], self.columns)
 
     def __iter__(self) -> Iterator[Row]:
         for parts in zip(*map(tf.unstack, tf.nest.flatten(self.columns)), strict=True):
             yield tf.nest.pack_sequence_as(self.columns, parts)
+
+
+class _Gathered(Stacked):
+    """Elements of an iterator; the last, which is asked for more than others, came apart too."""
+
+    def __init__(self, columns: Row, last: Row) -> None:
+        super().__init__(columns)
+        self._last = last
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._last if index in (-1, len(self) - 1) else super().__getitem__(index)
 
 
 def element_bytes(spec: Any) -> int | None:
@@ -116,7 +123,7 @@ class Pass(Iterator[Row]):
         gather = _gather_of(str(self._iterator.element_spec))
         found = self._read(lambda: gather(self._iterator, tf.constant(count)))
         self._left -= count
-        return Stacked(*found)
+        return _Gathered(*found)
 
     def _read(self, read: Callable[[], Any]) -> Any:
         try:
