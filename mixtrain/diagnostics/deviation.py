@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend
-from mixtrain.diagnostics.layer_calls import Backward
+from mixtrain.diagnostics.layer_calls import layer_gradients
 
 # By what the loss scale is divided where it is too large.
 _SMALLER: Final = 16.0
@@ -44,11 +44,9 @@ class Pass:
 
 def run_pass(network: Any, loss_of: Callable[..., Any], batch: Sequence[Any], loss_scale: float) -> Pass:
     """Run a batch forward and backward, and keep the numbers; what the forward pass writes is put back."""
-
-    backward = Backward(network, lambda: loss_of(*batch))
-    gradients = backward.at(loss_scale)
+    (gradients,) = layer_gradients(network, lambda: loss_of(*batch), [loss_scale])
     return Pass(
-        [(call.path, _arrays(call.inputs), _arrays(call.outputs)) for call in backward.calls],
+        [(call.path, _arrays(call.inputs), _arrays(call.outputs)) for call in gradients.calls],
         {path: [value / loss_scale for value in _arrays(group)] for path, group in gradients.of_parameters.items()},
     )
 

@@ -50,9 +50,17 @@ class LayerGradients:
 
 
 def watched(
-    network: Any, run: Callable[[], Any], taps: Iterator[list[Any]] | None = None
+    network: Any, run: Callable[[], Any], tap: Callable[[Any], Any] = lambda value: value
 ) -> tuple[list[LayerCall], Any]:
-    """Run a forward pass; note the float tensors of each layer call, innermost first, adding a tap to each output."""
+    """Run a forward pass, and note the float tensors of each layer call, innermost first.
+
+    Variables that it writes (moving statistics, random states) are put back.
+
+    Args:
+        network: The network to look into.
+        run: Runs it and returns the loss.
+        tap: Takes each float output of a layer, and returns what the pass goes on with.
+    """
     calls: list[LayerCall] = []
     nodes = list(tree_of(network).walk())
     variables = [*referenced_variables([network, run]), *stream_states()]
@@ -61,14 +69,17 @@ def watched(
     def watching(path: str) -> Callable[[Forward], Forward]:
         def wrap(forward: Forward) -> Forward:
             def call(*args: Any, **kwargs: Any) -> Any:
-                inputs = list(filter(is_float_tensor, keras.tree.flatten(settled((args, kwargs)))))
-                result = settled(forward(*args, **kwargs))
+                inputs = list(filter(is_float_tensor, map(_computed, keras.tree.flatten((args, kwargs)))))
+                result = forward(*args, **kwargs)
                 flat = keras.tree.flatten(result)
-                places = [i for i, value in enumerate(flat) if is_float_tensor(value)]
-                if taps is not None:
-                    for place, tap in zip(places, next(taps, []), strict=False):
-                        flat[place] = flat[place] + tap
-                calls.append(LayerCall(path, inputs, [flat[place] for place in places]))
+                outputs = []
+                for place, value in enumerate(flat):
+                    computed = _computed(value)
+                    if is_float_tensor(computed):
+                        outputs.append(tap(computed))
+                        view = backend.nhwc_of(value) is not None
+                        flat[place] = backend.from_channels_last(outputs[-1]) if view else outputs[-1]
+                calls.append(LayerCall(path, inputs, outputs))
                 return keras.tree.pack_sequence_as(result, flat)
 
             return call
@@ -78,57 +89,44 @@ def watched(
     with contextlib.ExitStack() as stack:
         for node in nodes:
             stack.callback(interpose(node.layer, watching(node.path)))
-        loss = run()
+        loss = settled(run())
     for variable, value in before:
         variable.assign(value)
     return calls, loss
 
 
-class Backward:
-    """A pass forward, and the gradients of each layer's outputs and parameters at any loss scale.
+def _computed(value: Any) -> Any:
+    """Return a value as the backend tensor that was computed: channels last where it is a view of one."""
+    nhwc = backend.nhwc_of(value)
+    return settled(value) if nhwc is None else nhwc
+
+
+def layer_gradients(network: Any, run: Callable[[], Any], loss_scales: Sequence[Any]) -> list[LayerGradients]:
+    """Return the gradients of each layer's outputs and parameters at several loss scales.
+
+    There is one pass forward, and one backward for each scale.
 
     Args:
         network: The network to look into.
         run: Runs it and returns the loss.
-
-    Attributes:
-        calls: The calls of its layers, in the order in which they end.
-        loss: The loss.
+        loss_scales: Floats or scalar tensors.
     """
+    owned = _parameters_by_path(network)
+    variables = [variable for group in owned.values() for variable in group]
 
-    def __init__(self, network: Any, run: Callable[[], Any]) -> None:
-        self._network = network
-        self._run = run
-        self.calls, self.loss = watched(network, run)
-        self._owned = _parameters_by_path(network)
+    def tapped(tap: Callable[[Any], Any]) -> tuple[Any, Any]:
+        calls, loss = watched(network, run, tap)
+        return keras.ops.cast(loss, "float32"), ([(call.path, call.inputs, call.outputs) for call in calls], loss)
 
-    def at(self, loss_scale: Any) -> LayerGradients:
-        """Return the gradients at a loss scale, a float or scalar tensor, by another pass."""
-        return self.at_each([loss_scale])[0]
+    scales = [keras.ops.convert_to_tensor(scale, "float32") for scale in loss_scales]
+    _, (parts, loss), found = backend.tapped_gradients(tapped, variables, scales)
+    calls = [LayerCall(*part) for part in parts]
 
-    def at_each(self, loss_scales: Sequence[Any]) -> list[LayerGradients]:
-        """Return the gradients at several loss scales, by one pass forward and one backward for each."""
-        taps = [[keras.ops.zeros_like(value) for value in call.outputs] for call in self.calls]
+    def of_scale(gradients: Iterator[Any]) -> LayerGradients:
+        of_parameters = {path: [next(gradients) for _ in held] for path, held in owned.items()}
+        return LayerGradients(calls, loss, [[next(gradients) for _ in call.outputs] for call in calls], of_parameters)
 
-        def tapped(*tapping: Any) -> tuple[Any, Any]:
-            given = iter(tapping)
-            calls, loss = watched(self._network, self._run, iter([[next(given) for _ in group] for group in taps]))
-            tensors = [(call.inputs, call.outputs) for call in calls]
-            return keras.ops.cast(loss, "float32"), (tensors, settled(loss))
-
-        variables = [variable for group in self._owned.values() for variable in group]
-        scales = [keras.ops.convert_to_tensor(scale, "float32") for scale in loss_scales]
-        _, (tensors, loss), found = backend.value_and_gradients(
-            tapped, variables, [tap for group in taps for tap in group], scales
-        )
-        calls = [LayerCall(call.path, *groups) for call, groups in zip(self.calls, tensors, strict=True)]
-        return [self._gradients(calls, loss, iter(gradients), taps) for gradients in found]
-
-    def _gradients(
-        self, calls: list[LayerCall], loss: Any, gradients: Iterator[Any], taps: Sequence[Sequence[Any]]
-    ) -> LayerGradients:
-        of_parameters = {path: [next(gradients) for _ in held] for path, held in self._owned.items()}
-        return LayerGradients(calls, loss, [[next(gradients) for _ in group] for group in taps], of_parameters)
+    return [of_scale(iter(gradients)) for gradients in found]
 
 
 def _parameters_by_path(network: Any) -> dict[str, list[Any]]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import keras
 
 from mixtrain import backend
-from mixtrain.diagnostics.layer_calls import Backward
+from mixtrain.diagnostics.layer_calls import layer_gradients
 from mixtrain.diagnostics.ranges import Kind, class_counts, largest_magnitude
 
 # Twenty operations on each value, which the plain graph would do in twenty passes over them.
@@ -31,8 +31,7 @@ def measured_ranges(
         ``(classes, largest, names)``: of each tensor the counts of `class_counts`, the largest magnitude, and its kind
         and path. What the forward pass writes is put back.
     """
-    backward = Backward(network, lambda: loss_of(*batch))
-    gradients = backward.at(loss_scale)
+    (gradients,) = layer_gradients(network, lambda: loss_of(*batch), [loss_scale])
     calls = gradients.calls
     found: list[tuple[Kind, str, Any]] = []
     for call in calls:

@@ -83,10 +83,21 @@ def _first_classes() -> np.ndarray:
     return np.searchsorted(np.concatenate([[0], _bounds()]), np.arange(_EXPONENTS, dtype=np.int64) << _FRACTION_BITS)
 
 
-@functools.cache
-def _shifted(shift: int) -> np.ndarray:
-    """Return the biased exponent of a finite number that is divided by a power of two."""
-    return np.clip(np.arange(1, _EXPONENTS - 1) - shift, 1, _EXPONENTS - 2)
+def _divided(exponents: np.ndarray, shift: int) -> np.ndarray:
+    """Return counts by biased exponent of numbers that are divided by a power of two, int64 (tensors, 256).
+
+    Zeros and numbers that are not finite stay what they are; other exponents end at the smallest and the largest.
+    """
+    found = exponents.copy()
+    finite = exponents[:, 1:-1]
+    moved = np.zeros_like(finite)
+    target = np.clip(np.arange(finite.shape[1]) - shift, 0, finite.shape[1] - 1)
+    inside = slice(*np.searchsorted(target, [1, finite.shape[1] - 1]))
+    moved[:, target[inside]] = finite[:, inside]
+    moved[:, 0] = finite[:, target == 0].sum(axis=1)
+    moved[:, -1] = finite[:, target == finite.shape[1] - 1].sum(axis=1)
+    found[:, 1:-1] = moved
+    return found
 
 
 def largest_magnitude(tensor: Any) -> Any:
@@ -150,7 +161,7 @@ class TensorRanges:
         Args:
             kind, path: As the attributes.
             value: The tensor, or an array.
-            loss_scale: What its values contain as a factor.
+            loss_scale: What its values contain as a factor, where it is no activation.
 
         Example:
             >>> ranges = TensorRanges.of("gradient", "conv1", np.float32([0.0, 1e-9, 1e-5, 1.0, 1e5]))
@@ -160,17 +171,28 @@ class TensorRanges:
             (4, -0.61)
         """
         tensor = backend.to_tensor(value)
-        largest = float(backend.to_numpy(largest_magnitude(tensor)))
-        return cls.counted(kind, path, backend.to_numpy(class_counts([tensor])[0]), largest, loss_scale)
+        counted = backend.to_numpy(class_counts([tensor])), backend.to_numpy(largest_magnitude(tensor))[None]
+        return cls.counted([(kind, path)], *counted, loss_scale)[0]
 
     @classmethod
-    def counted(cls, kind: Kind, path: str, classes: np.ndarray, largest: float, loss_scale: float) -> TensorRanges:
-        """Return the ranges of a tensor whose values were counted by `class_counts`."""
-        shift = round(math.log2(loss_scale))
-        exponents, unscaled = _exponents(classes), np.zeros(_EXPONENTS, np.int64)
-        unscaled[[0, -1]] = exponents[[0, -1]]
-        unscaled[1:-1] = np.bincount(_shifted(shift), exponents[1:-1], _EXPONENTS - 1)[1:]
-        return cls(kind, path, classes.astype(np.int64), largest, unscaled)
+    def counted(
+        cls, names: Sequence[tuple[Kind, str]], classes: np.ndarray, largest: np.ndarray, loss_scale: float
+    ) -> list[TensorRanges]:
+        """Return the ranges of tensors whose values were counted.
+
+        Args:
+            names: Their kinds and paths.
+            classes: As `class_counts` returns them.
+            largest: Their largest magnitudes, float32 (tensors,).
+            loss_scale: What all but activations contain as a factor.
+        """
+        classes = classes.astype(np.int64)
+        exponents = _exponents(classes)
+        unscaled = _divided(exponents, round(math.log2(loss_scale)))
+        return [
+            cls(kind, path, classes[row], float(largest[row]), (exponents if kind == "activation" else unscaled)[row])
+            for row, (kind, path) in enumerate(names)
+        ]
 
     def __add__(self, other: TensorRanges) -> TensorRanges:
         return dataclasses.replace(
@@ -221,8 +243,9 @@ class TensorRanges:
 
 
 def _exponents(classes: np.ndarray) -> np.ndarray:
-    """Return counts by class as counts by biased exponent, int64 (256,); zeros and float32's subnormals come first."""
-    return np.add.reduceat(classes, _first_classes(), dtype=np.int64)
+    """Return counts by class as counts by biased exponent, int64 (..., 256); zeros and float32's subnormals come first.
+    """
+    return np.add.reduceat(classes, _first_classes(), axis=-1, dtype=np.int64)
 
 
 class RangeRecords(Sequence[TensorRanges]):

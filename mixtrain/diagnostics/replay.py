@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend
-from mixtrain.diagnostics.layer_calls import Backward, LayerCall, is_float_tensor, watched
+from mixtrain.diagnostics.layer_calls import LayerCall, is_float_tensor, layer_gradients, watched
 from mixtrain.dtype import as_dtype
 
 # When the largest magnitude of tensors is looked for.
@@ -113,7 +113,7 @@ class Replay:
         return watched(self._network, lambda: self._loss_of(*batch))[0]
 
     def _passes(self, loss_scale: Any, another_scale: Any, *batch: Any) -> Any:
-        passes = Backward(self._network, lambda: self._loss_of(*batch)).at_each([loss_scale, another_scale])
+        passes = layer_gradients(self._network, lambda: self._loss_of(*batch), [loss_scale, another_scale])
         gradients = [(one.of_outputs, one.of_parameters) for one in passes]
         return (_listed(passes[0].calls), passes[0].loss), *gradients
 

@@ -41,11 +41,7 @@ class RangeSampler:
             self._compiled[most] = plan, *self._program(most)
         _, run, names = self._compiled[most]
         classes, largest = map(backend.to_numpy, run(backend.to_tensor(loss_scale), *batch))
-        scales = [1.0 if kind == "activation" else loss_scale for kind, _ in names]
-        rows = zip(names, classes, largest, scales, strict=True)
-        return loss_scale, RangeRecords(
-            TensorRanges.counted(kind, path, row, float(top), scale) for (kind, path), row, top, scale in rows
-        )
+        return loss_scale, RangeRecords(TensorRanges.counted(names, classes, largest, loss_scale))
 
     def _program(self, most: int | None) -> tuple[Any, list[Any]]:
         networks = self._networks

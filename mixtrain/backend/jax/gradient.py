@@ -76,6 +76,36 @@ def value_and_gradients(
     return value, auxiliary, gradients
 
 
+def tapped_gradients(
+    function: Callable[[Callable[[Any], Any]], tuple[Any, Any]], variables: Sequence[keras.Variable],
+    factors: Sequence[Any],
+) -> tuple[Any, Any, list[list[Any]]]:
+    """Run `function` and differentiate its first result times each factor, by tensors inside it too.
+
+    Args:
+        function: Takes `tap` and returns ``(value, auxiliary)``. `tap` takes a floating-point tensor and returns what
+            to go on with in its place. It may run more than once.
+        variables: Variables that it reads.
+        factors: Scalar tensors.
+
+    Returns:
+        As `value_and_gradients`: the gradients of the variables, then those of the tapped tensors in their order.
+    """
+    zeros: list[Any] = []
+
+    def look(tensor: Any) -> Any:
+        zeros.append(jnp.zeros_like(tensor))
+        return tensor
+
+    function(look)  # In a compiled program nothing of it is left.
+
+    def tapped(*taps: Any) -> tuple[Any, Any]:
+        given = iter(taps)
+        return function(lambda tensor: tensor + next(given))
+
+    return value_and_gradients(tapped, variables, zeros, factors)
+
+
 def with_backward_hook(values: Sequence[Any], hook: Callable[[tuple[Any, ...]], Sequence[Any]]) -> tuple[Any, ...]:
     """Return tensors as they are, with a function in the way of their gradients.
 

@@ -254,8 +254,9 @@ class Stateful:
                     raise
                 self._span(found)
                 continue
+            write = put if inside else store
             for variable, value in zip(self.written, moved, strict=True):
-                put(variable, value)
+                write(variable, value)
             return results
 
     def values_before(self, *tensors: Any) -> list[tuple[keras.Variable, Any]]:

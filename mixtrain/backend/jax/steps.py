@@ -151,7 +151,7 @@ class CompiledSteps:
         if isinstance(batches, Stacked):
             columns = batches.columns
         else:
-            columns = keras.tree.map_structure(lambda *values: jnp.stack(values), *batches)
+            columns = _stacked(list(batches))
         before = self._values_before(columns)
         self._labels.check(columns, stacked=True)
         try:
@@ -316,6 +316,12 @@ def _once(loop: Callable[..., Any], step: Callable[..., Any]) -> Callable[..., A
 # ---- batches, stacked -----------------------------------------------------------------------------------------
 def _at(columns: Row, index: Any) -> Row:
     return jax.tree.map(lambda column: column[index], columns)  # type: ignore[no-any-return]
+
+
+@jax.jit
+def _stacked(batches: list[Row]) -> Row:
+    """Stack batches; uncompiled, that would be an operation for each of their tensors."""
+    return jax.tree.map(lambda *values: jnp.stack(values), *batches)  # type: ignore[no-any-return]
 
 
 def _rows_of(columns: Row) -> int:

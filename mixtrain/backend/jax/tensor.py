@@ -91,7 +91,8 @@ def to_tensor(value: Any, dtype: str | None = None) -> Any:
 
 def to_numpy(value: Any) -> np.ndarray:
     """Return a tensor's or variable's values as a NumPy array; bfloat16, which NumPy lacks, comes as float32."""
-    tensor = to_tensor(value)
+    # An array is not converted: the results of each step are read here.
+    tensor = value if isinstance(value, jax.Array) else to_tensor(value)
     if tensor.dtype == jnp.bfloat16:
         tensor = tensor.astype(jnp.float32)
     return np.array(tensor)

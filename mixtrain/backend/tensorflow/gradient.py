@@ -48,9 +48,40 @@ def value_and_gradients(
     """
     tensors = [backend_value(tensor) for tensor in tensors]
     sources = [*(variable.value for variable in variables), *tensors]
+    return _differentiated(lambda _: function(*tensors), sources, factors)
+
+
+def tapped_gradients(
+    function: Callable[[Callable[[Any], Any]], tuple[Any, Any]], variables: Sequence[keras.Variable],
+    factors: Sequence[Any],
+) -> tuple[Any, Any, list[list[Any]]]:
+    """Run `function` and differentiate its first result times each factor, by tensors inside it too.
+
+    Args:
+        function: Takes `tap` and returns ``(value, auxiliary)``. `tap` takes a floating-point tensor and returns what
+            to go on with in its place. It may run more than once.
+        variables: Variables that it reads.
+        factors: Scalar tensors.
+
+    Returns:
+        As `value_and_gradients`: the gradients of the variables, then those of the tapped tensors in their order.
+    """
+    return _differentiated(function, [variable.value for variable in variables], factors)
+
+
+def _differentiated(
+    function: Callable[[Callable[[Any], Any]], tuple[Any, Any]], sources: list[Any], factors: Sequence[Any]
+) -> tuple[Any, Any, list[list[Any]]]:
+    sources = list(sources)
     with tf.GradientTape(persistent=len(factors) > 1) as tape:
         tape.watch(sources)
-        value, auxiliary = function(*tensors)
+
+        def tap(tensor: Any) -> Any:
+            tape.watch(tensor)
+            sources.append(tensor)
+            return tensor
+
+        value, auxiliary = function(tap)
     return value, auxiliary, [tape.gradient(backend_value(value), sources, factor) for factor in factors]
 
 

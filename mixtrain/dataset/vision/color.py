@@ -159,7 +159,7 @@ class RandomColorAdjust(ImageOperation):
             (colors.saturation, self.saturation, 1.0),
             (colors.hue, self.hue, 0.0),
         )
-        chance, active = backend.row_random, []
+        row_random, active = backend.row_random, []
         for number, (change, (low, high), nothing) in enumerate(changes):
             if (low, high) != (nothing, nothing):
                 active.append((change, row_random.uniform(row_random.fold(seed, number), low, high)))

@@ -102,7 +102,7 @@ class RandomErasing(TensorOperation):
         backend.require(
             rank == 3, "RandomErasing: expected an image (C, H, W); got {} dimensions. Write ToTensor() before.", rank
         )
-        chance, ops = backend.row_random, keras.ops
+        row_random, ops = backend.row_random, keras.ops
         image = ops.transpose(value, (1, 2, 0))
         rows, columns = backend.images.size_of(image)
         area = row_random.uniform(row_random.fold(seed, 1), *self.scale, shape=(self.max_attempts,))
