@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import keras
 
 from mixtrain import backend
+from mixtrain.diagnostics.counting import in_one_program
 from mixtrain.diagnostics.layer_calls import layer_gradients
 from mixtrain.diagnostics.ranges import Kind, class_counts, largest_magnitude
-
-# Twenty operations on each value, which the plain graph would do in twenty passes over them.
-_COUNTING: Final = backend.JitChoice(True, "counting values is one pass over them")
 
 
 def measured_ranges(
@@ -41,7 +39,7 @@ def measured_ranges(
     for path, group in gradients.of_parameters.items():
         found += [("parameter", path, value) for value in group if value is not None]
     tensors = [keras.ops.cast(backend.densified(value), "float32") for _, _, value in found]
-    classes, largest = backend.compile_function(_counted(most), choice=_COUNTING)(*tensors)
+    classes, largest = in_one_program(_counted(most), tensors)
     return classes, largest, [(kind, path) for kind, path, _ in found]
 
 

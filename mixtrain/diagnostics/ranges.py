@@ -104,7 +104,8 @@ def largest_magnitude(tensor: Any) -> Any:
     """Return the largest magnitude in a tensor, a float32 scalar; not finite where a value is not."""
     value = keras.ops.cast(tensor, "float32")
     # XLA drops NaN from a maximum on a CPU (xla_cpu_enable_fast_min_max).
-    return keras.ops.max(keras.ops.where(keras.ops.isfinite(value), keras.ops.abs(value), np.float32(np.inf)))
+    magnitude = keras.ops.where(keras.ops.isfinite(value), keras.ops.abs(value), np.float32(np.inf))
+    return keras.ops.max(magnitude, initial=0)
 
 
 def class_counts(tensors: Sequence[Any], most: int | None = None) -> Any:

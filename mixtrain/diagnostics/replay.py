@@ -5,17 +5,16 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import keras
 import numpy as np
 
 from mixtrain import backend
+from mixtrain.diagnostics.counting import in_one_program
 from mixtrain.diagnostics.layer_calls import LayerCall, is_float_tensor, layer_gradients, watched
+from mixtrain.diagnostics.ranges import largest_magnitude
 from mixtrain.dtype import as_dtype
-
-# When the largest magnitude of tensors is looked for.
-_Looked = Literal["never", "where all are finite", "always"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +50,7 @@ class CallFacts:
 
 @dataclasses.dataclass(frozen=True)
 class PassFacts:
-    """What a pass over a batch came to; magnitudes are those of gradients, where all of them are finite.
+    """What a pass over a batch came to; the magnitudes are those of gradients.
 
     Attributes:
         calls: The calls of layers, in the order in which they end.
@@ -94,8 +93,8 @@ class Replay:
         self._network = network
         self._loss_of = loss_of
         self._float32 = float32
-        self._both = _Measured(self._passes, ("never", "where all are finite", "where all are finite"), compiled)
-        self._wide = _Measured(self._forward, ("always",), compiled)
+        self._both = _Measured(self._passes, (False, True, True), compiled)
+        self._wide = _Measured(self._forward, (True,), compiled)
 
     def run(self, batch: Sequence[Any], loss_scale: float, another_scale: float) -> tuple[PassFacts, PassFacts]:
         """Run a batch forward and backward at two loss scales; both share the pass forward."""
@@ -139,14 +138,14 @@ class _Measured:
 
     Args:
         function: Takes tensors; returns parts, of tensors in lists and dicts.
-        magnitudes: For each part, when the largest magnitude of its tensors is looked for.
+        magnitudes: For each part, whether the largest magnitude of its tensors is looked for.
         compiled: As of `Replay`.
     """
 
     def __init__(
         self,
         function: Callable[..., Sequence[Any]],
-        magnitudes: Sequence[_Looked],
+        magnitudes: Sequence[bool],
         compiled: Callable[[Callable[..., Any]], Callable[..., Any]] | None,
     ) -> None:
         self._function = function
@@ -179,39 +178,37 @@ class _Measured:
                 tensors.append(value)
             return places[id(value)]
 
-        self._form, bad, size, largest = [], [], [], []
-        for part, looked in zip(self._function(*inputs), self._magnitudes, strict=True):
-            known = len(tensors)
+        looked: list[bool] = []
+        self._form = []
+        for part, looks in zip(self._function(*inputs), self._magnitudes, strict=True):
             self._form.append(_replaced(part, noted))
-            values = [backend.densified(value) for value in tensors[known:]]
-            counts = [_not_finite(value) for value in values]
-            bad += counts
-            size += [keras.ops.cast(keras.ops.size(value), "int32") for value in values]
-            if values:
-                largest.append(_magnitudes(values, counts, looked))
-        return keras.ops.stack(bad), keras.ops.stack(size), keras.ops.concatenate(largest)
+            looked += [looks] * (len(tensors) - len(looked))
+        dense = [backend.densified(value) for value in tensors]
+        size = [keras.ops.cast(keras.ops.size(value), "int32") for value in dense]
+        bad, largest = in_one_program(_counted(looked), dense)
+        return bad, keras.ops.stack(size), largest
 
 
-def _magnitudes(values: Sequence[Any], not_finite: Sequence[Any], looked: _Looked) -> Any:
-    """Return the largest magnitude of each tensor; -1 where it was not looked for, which takes as long as counting."""
+def _counted(looked: Sequence[bool]) -> Callable[..., tuple[Any, Any]]:
+    """Return what counts the values of tensors that are not finite, and finds the largest magnitude of some of them.
 
-    def found() -> Any:
-        # XLA may drop NaN from a maximum on a CPU (xla_cpu_enable_fast_min_max), so the counts decide.
-        tops = [keras.ops.cast(keras.ops.max(keras.ops.abs(value), initial=0), "float32") for value in values]
-        return keras.ops.where(counts > 0, np.float32(np.inf), keras.ops.stack(tops))
+    Args:
+        looked: Whether the magnitude of each is looked for; it is -1 where it is not.
+    """
 
-    def none() -> Any:
-        return keras.ops.full((len(values),), -1, "float32")
+    def count(*tensors: Any) -> tuple[Any, Any]:
+        bad, tops = [], []
+        for value, looks in zip(tensors, looked, strict=True):
+            bad.append(_not_finite(value))
+            tops.append(largest_magnitude(value) if looks else np.float32(-1))
+        return keras.ops.stack(bad), keras.ops.stack(tops)
 
-    if looked == "never":
-        return none()
-    counts = keras.ops.stack(not_finite)
-    return found() if looked == "always" else keras.ops.cond(keras.ops.any(counts > 0), none, found)
+    return count
 
 
 def _not_finite(value: Any) -> Any:
     # Rows are added up in float32, which XLA does faster; a whole tensor may have more than float32 counts.
-    finite = keras.ops.cast(keras.ops.isfinite(value), "float32")
+    finite = keras.ops.cast(keras.ops.isfinite(keras.ops.cast(value, "float32")), "float32")
     rows = keras.ops.sum(finite, axis=-1) if finite.ndim else finite
     return keras.ops.size(value) - keras.ops.sum(keras.ops.cast(rows, "int32"))
 
