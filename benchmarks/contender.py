@@ -15,7 +15,7 @@ Kind = Literal[
     "mixtrain jax", "keras jax", "hand jax",
 ]
 DType = Literal["float32", "bfloat16", "float16"]
-Level = Literal["O0", "O2", "O3"]
+Level = Literal["O0", "O2", "O3", "auto"]
 Products = Literal["default", "float32", "tensorfloat32"]
 Round = Callable[[], Any]
 
@@ -67,6 +67,7 @@ class Contender:
         scaling: Loss scaling of ours: "level" (the level's own), "none", "fixed" or "dynamic".
         channels_last: Whether images lie channels last in memory (PyTorch).
         jit: `jit_compile` of Keras's `compile`; True runs PyTorch's network through `torch.compile`.
+        steps_per_execution: That of Keras's `compile`.
         level: The level of ours; by default O0 in float32 and O2 in half.
         products: How products of float32 tensors are computed on a GPU: in float32, in TensorFloat-32, or as the
             framework does by default.
@@ -83,6 +84,7 @@ class Contender:
     channels_last: bool = True
     jit: bool | Literal["auto"] = "auto"
     steps: int | None = None
+    steps_per_execution: int = 1
     level: Level | None = None
     products: Products = "default"
 
