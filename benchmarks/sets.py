@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from benchmarks.contender import Contender
+from benchmarks.data_cases import DATA
 from benchmarks.goals import Goal
 from benchmarks.growth import GROWTH
 from benchmarks.jax_cases import AGAINST_32, JAX_CIFAR, JAX_LENET, JAX_MLP
@@ -196,6 +197,7 @@ SETS: Final[dict[str, Set]] = {
         Set("step_overhead", "what loss scaling adds to a step", (_OVERHEAD,), default=False),
         Set("jax", "three networks on JAX beside Keras's fit and hand-written loops", (JAX_MLP, JAX_LENET, JAX_CIFAR),
             default=False),
+        Set("data", "input pipelines from PNG files to batches, beside every peer's", DATA, default=False),
         Set("keras_fit", "the same Keras networks in Keras's fit and in Model", tuple(CASES.values()), default=False),
     )
 }
