@@ -68,7 +68,6 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     )
     from mixtrain.backend.tensorflow.gather import choose_marked, gather_in_batches, gather_places, unique_with_places
     from mixtrain.backend.tensorflow.held import HeldValue
-    from mixtrain.backend.tensorflow.image_files import ImageFiles, UnreadableFile
     from mixtrain.backend.tensorflow.jit import compile_once
     from mixtrain.backend.tensorflow.keras_step import with_values, without_skipped_steps
     from mixtrain.backend.tensorflow.normalize import fused_batch_norm, normalize_axes
@@ -164,7 +163,6 @@ else:
     )
     from mixtrain.backend.jax.gather import choose_marked, gather_in_batches, gather_places, unique_with_places
     from mixtrain.backend.jax.held import HeldValue
-    from mixtrain.backend.jax.image_files import ImageFiles, UnreadableFile
     from mixtrain.backend.jax.jit import compile_once
     from mixtrain.backend.jax.keras_step import with_values, without_skipped_steps
     from mixtrain.backend.jax.normalize import fused_batch_norm, normalize_axes
@@ -239,7 +237,6 @@ __all__ = [
     "Examples",
     "GroupFacts",
     "HeldValue",
-    "ImageFiles",
     "JitChoice",
     "LabelOutOfRange",
     "NotedWrites",
@@ -250,7 +247,6 @@ __all__ = [
     "RowPart",
     "Share",
     "TensorBase",
-    "UnreadableFile",
     "UnreadableRecord",
     "all_finite",
     "all_gather",

@@ -10,6 +10,7 @@ import pytest
 from mixtrain.dataset import GeneratorDataset, NumpySlicesDataset, transforms, vision
 from mixtrain.dataset.vision import Inter
 from mixtrain.seed import set_seed
+from tests.dataset import samples
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (40, 12, 10, 3), dtype=np.uint8)
 LABELS = np.arange(40, dtype=np.uint8)
@@ -145,6 +146,20 @@ def test_encoded_images_are_decoded_and_cropped():
     for batch in (decoded, cropped):
         assert batch.shape == (6, 4, 4, 3)
         np.testing.assert_allclose(batch[:, 0, 0, 0], [0, 40, 80, 120, 160, 200], atol=1)
+
+
+def test_files_are_decoded_before_rows_are_put_together_and_draw_the_same_numbers():
+    files = [(np.frombuffer(samples.png(image), np.uint8), label) for image, label in zip(IMAGES, LABELS, strict=True)]
+    encoded = GeneratorDataset(files, ["image", "label"], shuffle=False)
+
+    def run(dataset, first):
+        set_seed(3)
+        typed = dataset.map(transforms.TypeCast("int32"), "label")
+        return read(typed.map([first, *CIFAR], "image").batch(8))[0]
+
+    (images, labels), (expected, _) = run(encoded, vision.Decode()), run(rows_of(), vision.Resize((12, 10)))
+    np.testing.assert_array_equal(images, expected)
+    assert labels.tolist() == list(range(40))
 
 
 def test_pictures_are_made_only_for_functions_that_want_them():
