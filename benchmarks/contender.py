@@ -13,7 +13,7 @@ from benchmarks.workloads import Workload
 Kind = Literal[
     "mixtrain", "mixtrain cell", "mixtrain script", "keras", "loop", "pytorch", "mindspore",
     "mixtrain jax", "keras jax", "hand jax",
-    "mixtrain data", "mixtrain data jax", "mindspore data", "tf.data", "torchvision",
+    "plain", "plain jax", "mixtrain data", "mixtrain data jax", "mindspore data", "tf.data", "torchvision",
 ]
 DType = Literal["float32", "bfloat16", "float16"]
 Level = Literal["O0", "O2", "O3", "auto"]
@@ -50,6 +50,8 @@ WAYS: dict[Kind, Way] = {
     "mixtrain jax": Way("benchmarks.contenders.jax_model", "jax", _ON_JAX),
     "keras jax": Way("benchmarks.contenders.jax_fit", "jax", _ON_JAX),
     "hand jax": Way("benchmarks.contenders.jax_hand", "jax", _ON_JAX),
+    "plain": Way("benchmarks.contenders.plain_tensorflow"),
+    "plain jax": Way("benchmarks.contenders.plain_jax", "jax", _ON_JAX),
     "mixtrain data": Way("benchmarks.contenders.data_script"),
     "mixtrain data jax": Way("benchmarks.contenders.data_script", "jax", _ON_JAX),
     "mindspore data": Way("benchmarks.contenders.data_script", "mindspore"),

@@ -9,7 +9,6 @@ from typing import Final
 from benchmarks.contender import Contender
 from benchmarks.data_cases import DATA
 from benchmarks.goals import Goal
-from benchmarks.growth import GROWTH
 from benchmarks.jax_cases import AGAINST_32, JAX_CIFAR, JAX_LENET, JAX_MLP
 from benchmarks.keras_fit_cases import CASES
 from benchmarks.race import Race, Set
@@ -193,7 +192,6 @@ SETS: Final[dict[str, Set]] = {
         Set("transformer", "an encoder of two blocks, float32 and bfloat16", (_TRANSFORMER,)),
         Set("memory", "peak memory of training above that before it", (_MEMORY,)),
         Set("first_step", "seconds from Model(...) or compile to the end of the first step", (_FIRST_STEP,)),
-        Set("growth", "how a step's cost grows with batch, depth and number of parameters", GROWTH),
         Set("step_overhead", "what loss scaling adds to a step", (_OVERHEAD,), default=False),
         Set("jax", "three networks on JAX beside Keras's fit and hand-written loops", (JAX_MLP, JAX_LENET, JAX_CIFAR),
             default=False),

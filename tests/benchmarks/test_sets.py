@@ -7,16 +7,14 @@ import re
 import pytest
 
 from benchmarks import (
-    cpu_ceiling, diagnostics_cost, one_device, prediction, soak, tensor_operators, tune_choices, two_processes,
+    cpu_ceiling, diagnostics_cost, one_device, prediction, scale, soak, tensor_operators, tune_choices, two_processes,
 )
-from benchmarks.growth import GROWTH, parameters
 from benchmarks.keras_fit_cases import CASES
 from benchmarks.networks import in_cells, in_keras
 from benchmarks.race import Race
 from benchmarks.sets import SETS, bfloat16_limit
 from benchmarks.surroundings import cpu_flags
 from benchmarks.table import PAGE
-from benchmarks.workloads import MLP
 
 RACES = [
     pytest.param(race, id=f"{name}-{number}") for name, one in SETS.items() for number, race in enumerate(one.races)
@@ -72,22 +70,13 @@ def test_the_cases_beside_keras_fit_keep_their_goals() -> None:
 def test_the_page_has_markers_for_every_set_and_record() -> None:
     begun = re.findall(r"<!-- (\w+): begin -->", PAGE.read_text())
     pairs = [*tensor_operators.PAIRS.names, *prediction.PAIRS.names, *soak.NAMES]
-    pairs += [*diagnostics_cost.NAMES, *tune_choices.NAMES, *one_device.NAMES]
+    pairs += [*diagnostics_cost.NAMES, *tune_choices.NAMES, *one_device.NAMES, *scale.NAMES]
     assert sorted(begun) == sorted([*SETS, "goals", cpu_ceiling.NAME, *pairs])
 
 
 def test_the_page_of_scaling_has_markers_for_what_two_processes_cost() -> None:
     begun = re.findall(r"<!-- (\w+): begin -->", two_processes.SCALING.read_text())
     assert begun == list(two_processes.NAMES)
-
-
-def test_growth_starts_from_the_mlp_and_enlarges_one_thing_at_a_time() -> None:
-    assert GROWTH[0].workload == MLP
-    for race in GROWTH[1:]:
-        here = (race.workload.batch, race.workload.depth, race.workload.width)
-        there = (MLP.batch, MLP.depth, MLP.width)
-        assert sum(a != b for a, b in zip(here, there, strict=True)) == 1
-    assert parameters(MLP) == in_keras.network(MLP).count_params()
 
 
 def test_changed_numbers_of_rounds_and_steps_reach_every_contender() -> None:
