@@ -114,8 +114,7 @@ def costs(
         }
         versions: dict[str, str] = {}
         for child in children.values():  # All have built network and data before anything is timed.
-            with _ended_after(seconds, child):
-                versions |= child.versions
+            versions |= child.versions
         before, first = {}, {}
         for name, child in children.items():
             with _ended_after(seconds, child):
