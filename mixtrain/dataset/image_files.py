@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import pathlib
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -54,7 +53,8 @@ class ImageFiles:
 
     def _read_one(self, index: int) -> np.ndarray:
         try:
-            contents = pathlib.Path(self.paths[index]).read_bytes()
+            with open(self.paths[index], "rb") as file:
+                contents = file.read()
         except OSError as error:
             raise UnreadableFile(f"{error.filename}; {error.strerror}") from error
         return self.decoded(contents)

@@ -32,9 +32,10 @@ def decode(contents: Any) -> Any:
 def _decode_now(contents: bytes) -> np.ndarray:
     try:
         if contents.startswith(_JPEG):
-            image = tf.raw_ops.DecodeJpeg(contents=contents, channels=3, dct_method=_DCT)
+            image = tf.raw_ops.DecodeJpeg(contents=tf.constant(contents), channels=3, dct_method=_DCT)
         else:
-            image = tf.raw_ops.DecodeImage(contents=contents, channels=3, expand_animations=False)
+            # Of bytes that are no tensor yet, TensorFlow would look for the way to convert them each time.
+            image = tf.raw_ops.DecodeImage(contents=tf.constant(contents), channels=3, expand_animations=False)
     except tf.errors.OpError as error:
         raise ValueError(reason_of(error)) from error
     return image.numpy()  # type: ignore[no-any-return]
