@@ -61,14 +61,18 @@ class Chain:
 
     def run_rows(self, items: Iterator[tuple[Any, Row]], seed: int) -> Iterator[tuple[Any, Row]]:
         """Yield the results for single rows, each with what came with it; rows of one size are run in blocks."""
-        if self._openings:
-            items = each_in_order(self._open, items, self._workers)
-        for kept, results in self.run(_grouped(items, together=self._together), seed):
+        for kept, results in self.run_groups(items, seed):
             if len(kept) == 1:
                 yield kept[0], tuple(column[0, ...] for column in results)
                 continue
             for index, item in enumerate(kept):
                 yield item, tuple(np.array(column[index]) for column in results)
+
+    def run_groups(self, items: Iterator[tuple[Any, Row]], seed: int) -> Iterator[tuple[list[Any], Row]]:
+        """Yield the results for single rows as they were run: some stacked, with the list of what came with them."""
+        if self._openings:
+            items = each_in_order(self._open, items, self._workers)
+        return self.run(_grouped(items, together=self._together), seed)
 
     def _open(self, item: tuple[Any, Row]) -> tuple[Any, Row]:
         """Return a row with the contents of files decoded."""
