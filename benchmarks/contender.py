@@ -13,9 +13,10 @@ from benchmarks.workloads import Workload
 Kind = Literal[
     "mixtrain", "mixtrain cell", "mixtrain script", "keras", "loop", "pytorch", "mindspore",
     "mixtrain jax", "keras jax", "hand jax",
+    "plain", "plain jax", "mixtrain data", "mixtrain data jax", "mindspore data", "tf.data", "torchvision",
 ]
 DType = Literal["float32", "bfloat16", "float16"]
-Level = Literal["O0", "O2", "O3"]
+Level = Literal["O0", "O2", "O3", "auto"]
 Products = Literal["default", "float32", "tensorfloat32"]
 Round = Callable[[], Any]
 
@@ -49,6 +50,13 @@ WAYS: dict[Kind, Way] = {
     "mixtrain jax": Way("benchmarks.contenders.jax_model", "jax", _ON_JAX),
     "keras jax": Way("benchmarks.contenders.jax_fit", "jax", _ON_JAX),
     "hand jax": Way("benchmarks.contenders.jax_hand", "jax", _ON_JAX),
+    "plain": Way("benchmarks.contenders.plain_tensorflow"),
+    "plain jax": Way("benchmarks.contenders.plain_jax", "jax", _ON_JAX),
+    "mixtrain data": Way("benchmarks.contenders.data_script"),
+    "mixtrain data jax": Way("benchmarks.contenders.data_script", "jax", _ON_JAX),
+    "mindspore data": Way("benchmarks.contenders.data_script", "mindspore"),
+    "tf.data": Way("benchmarks.contenders.data_tensorflow"),
+    "torchvision": Way("benchmarks.contenders.data_torch", "torch"),
 }
 
 
@@ -67,6 +75,7 @@ class Contender:
         scaling: Loss scaling of ours: "level" (the level's own), "none", "fixed" or "dynamic".
         channels_last: Whether images lie channels last in memory (PyTorch).
         jit: `jit_compile` of Keras's `compile`; True runs PyTorch's network through `torch.compile`.
+        steps_per_execution: That of Keras's `compile`.
         level: The level of ours; by default O0 in float32 and O2 in half.
         products: How products of float32 tensors are computed on a GPU: in float32, in TensorFloat-32, or as the
             framework does by default.
@@ -83,6 +92,7 @@ class Contender:
     channels_last: bool = True
     jit: bool | Literal["auto"] = "auto"
     steps: int | None = None
+    steps_per_execution: int = 1
     level: Level | None = None
     products: Products = "default"
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from benchmarks.contender import Contender
 from benchmarks.goals import Goal
+from benchmarks.jax_cases import LENET_PEERS
 from benchmarks.race import Race
-from benchmarks.sets import JAX_LENET
 from benchmarks.workloads import ENCODER, LENET, RESNET, RESNET_50, RESNET_128, TRANSFORMER, Workload
 
 FLOAT32: Final = Contender("mixtrain O0, true float32", "mixtrain jax", scaling="none", products="float32")
@@ -126,7 +126,7 @@ def _reduced(workload: Workload, title: str, steps: int) -> Race:
 CASES: Final[dict[str, Case]] = {
     case.name: case
     for case in (
-        Case("lenet", LENET, dataclasses.replace(JAX_LENET, steps=32, rounds=7, patience=30.0), steps=256),
+        Case("lenet", LENET, dataclasses.replace(LENET_PEERS, steps=32, rounds=7, patience=30.0), steps=256),
         Case(
             "resnet50", RESNET_50,
             _reduced(

@@ -10,7 +10,7 @@ from benchmarks.contender import Contender
 from benchmarks.goals import Goal
 from benchmarks.workloads import Workload
 
-Measure = Literal["step time", "time to first step", "peak memory"]
+Measure = Literal["step time", "batch time", "time to first step", "peak memory"]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,6 +18,7 @@ from benchmarks.written import race_record
 
 MEASURES: Final[dict[Measure, Callable[[Race, Interpreters, Say], Findings]]] = {
     "step time": step_times,
+    "batch time": step_times,
     "time to first step": lambda *told: fresh_values(FIRST_STEP, *told),
     "peak memory": lambda *told: fresh_values(PEAK_MEMORY, *told),
 }

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Final
 
 from benchmarks.contender import Contender
+from benchmarks.data_cases import DATA
 from benchmarks.goals import Goal
-from benchmarks.growth import GROWTH
+from benchmarks.jax_cases import AGAINST_32, JAX_CIFAR, JAX_LENET, JAX_MLP
 from benchmarks.keras_fit_cases import CASES
 from benchmarks.race import Race, Set
+from benchmarks.surroundings import cpu_flags
 from benchmarks.workloads import CIFAR, CIFAR_512, LENET, MLP, RESNET, TRANSFORMER
 
 KERAS: Final = Contender("Keras fit", "keras")
+KERAS_32: Final = Contender("Keras fit(steps_per_execution=32)", "keras", steps_per_execution=32)
 KERAS_BFLOAT16: Final = Contender("Keras fit, mixed_bfloat16", "keras", "bfloat16")
 HOST_LOOP: Final = Contender("hand-written loop, host", "loop")
 GRAPH_LOOP: Final = Contender("hand-written loop, in graph", "loop", sink=True)
@@ -35,36 +39,42 @@ KERAS_FLOAT16: Final = Contender("Keras fit, mixed_float16", "keras", "float16",
 ACCURACY: Final = Contender("mixtrain O0, accuracy while training", "mixtrain", scaling="none", accuracy=True)
 CELL: Final = Contender("mixtrain O0, channels-first Cell", "mixtrain cell", scaling="none")
 SCRIPT: Final = Contender("mixtrain, MindSpore's script", "mixtrain script")
-JAX_KERAS: Final = Contender("Keras fit on JAX", "keras jax")
-JAX_HAND: Final = Contender("hand-written jit", "hand jax")
-JAX_SCAN: Final = Contender("hand-written jit + scan", "hand jax", sink=True)
-JAX_OURS: Final = Contender("mixtrain O0 on JAX", "mixtrain jax", scaling="none")
-JAX_SINK: Final = Contender("mixtrain O0 on JAX, sink", "mixtrain jax", scaling="none", sink=True)
+AUTO: Final = Contender("mixtrain auto", "mixtrain", scaling="none", level="auto")
+
+
+def bfloat16_limit(flags: Sequence[str]) -> float | None:
+    """Return what a step in bfloat16 may take of one in float32, by the processor's abilities; None without any."""
+    return 0.50 if "amx_bf16" in flags else 0.67 if "avx512_bf16" in flags else None
+
 
 _MLP = Race(
     MLP,
-    (KERAS, HOST_LOOP, GRAPH_LOOP, PYTORCH, WATCHED, OURS, SINK, DYNAMIC_SINK),
+    (KERAS, KERAS_32, HOST_LOOP, GRAPH_LOOP, PYTORCH, WATCHED, OURS, SINK, DYNAMIC_SINK, AUTO),
     steps=512,
     goals=(
         Goal("MLP, a callback on every step, against Keras fit", WATCHED.name, KERAS.name, 0.75),
         Goal("MLP, no callback between steps, against Keras fit", OURS.name, KERAS.name, 0.30),
+        Goal(f"MLP, {AGAINST_32}", OURS.name, KERAS_32.name, 1.0),
         Goal("MLP, sink, against Keras fit", SINK.name, KERAS.name, 0.25),
-        Goal("MLP, sink, against the hand-written in-graph loop", SINK.name, GRAPH_LOOP.name),
-        Goal("MLP, sink, dynamic scaling on against off", DYNAMIC_SINK.name, SINK.name, 1.40),
+        Goal("MLP, sink, against the hand-written in-graph loop", SINK.name, GRAPH_LOOP.name, 1.03),
+        Goal("MLP, sink, dynamic scaling on against off", DYNAMIC_SINK.name, SINK.name, 1.25),
+        Goal("MLP, auto against O0", AUTO.name, OURS.name, 1.03),
         Goal("MLP, no callback between steps, against PyTorch", OURS.name, PYTORCH.name),
     ),
 )
 _LENET = Race(
     LENET,
     (
-        KERAS, HOST_LOOP, GRAPH_LOOP, PYTORCH_FIRST, PYTORCH_LAST, MINDSPORE, SCRIPT, WATCHED, OURS, SINK, DYNAMIC,
-        ACCURACY, CELL,
+        KERAS, KERAS_32, HOST_LOOP, GRAPH_LOOP, PYTORCH_FIRST, PYTORCH_LAST, MINDSPORE, SCRIPT, WATCHED, OURS, SINK,
+        DYNAMIC, ACCURACY, CELL,
     ),
     steps=128,
+    patience=240.0,
     goals=(
         Goal("LeNet-5 float32, sink, against the hand-written in-graph loop", SINK.name, GRAPH_LOOP.name, 1.03),
         Goal("LeNet-5 float32, a callback on every step, against Keras fit", WATCHED.name, KERAS.name, 0.95),
         Goal("LeNet-5 float32, no callback between steps, against Keras fit", OURS.name, KERAS.name, 0.85),
+        Goal(f"LeNet-5 float32, {AGAINST_32}", OURS.name, KERAS_32.name, 1.0),
         Goal("LeNet-5, channels-first Cell against channels-last network, both ours", CELL.name, OURS.name, 1.10),
         Goal("LeNet-5, dynamic scaling on against off", DYNAMIC.name, OURS.name, 1.03),
         Goal("LeNet-5, accuracy while training on against off", ACCURACY.name, OURS.name, 1.05),
@@ -74,7 +84,10 @@ _LENET = Race(
 )
 _LENET_HALF = Race(
     LENET,
-    (KERAS_BFLOAT16, KERAS_FLOAT16, dataclasses.replace(PYTORCH_LAST_BFLOAT16, steps=32), OURS, BFLOAT16, FLOAT16),
+    (
+        KERAS_BFLOAT16, KERAS_FLOAT16, dataclasses.replace(PYTORCH_LAST_BFLOAT16, steps=32), OURS, BFLOAT16, FLOAT16,
+        AUTO,
+    ),
     steps=128,
     rounds=11,
     title="LeNet-5, batch 32, half precision",
@@ -83,15 +96,22 @@ _LENET_HALF = Race(
         Goal("LeNet-5 O2 float16 dynamic, against our O0", FLOAT16.name, OURS.name, 2.0),
         Goal("LeNet-5 O2 bfloat16 against Keras mixed_bfloat16 fit", BFLOAT16.name, KERAS_BFLOAT16.name),
         Goal("LeNet-5 O2 bfloat16 against our O0", BFLOAT16.name, OURS.name),
+        Goal("LeNet-5, auto against O0", AUTO.name, OURS.name, 1.03),
     ),
 )
 _CIFAR = Race(
     CIFAR,
-    (KERAS, KERAS_BFLOAT16, PYTORCH_LAST, PYTORCH_LAST_BFLOAT16, OURS, SINK, DYNAMIC, BFLOAT16, BFLOAT16_SINK),
+    (
+        KERAS, dataclasses.replace(KERAS_32, steps=32), KERAS_BFLOAT16, PYTORCH_LAST, PYTORCH_LAST_BFLOAT16, OURS, SINK,
+        DYNAMIC, BFLOAT16, BFLOAT16_SINK, AUTO,
+    ),
     steps=3,
     rounds=11,
+    patience=240.0,
     goals=(
-        Goal("CIFAR CNN O2 bfloat16 against our O0", BFLOAT16.name, OURS.name, 0.50),
+        Goal("CIFAR CNN O2 bfloat16 against our O0", BFLOAT16.name, OURS.name, bfloat16_limit(cpu_flags())),
+        Goal("CIFAR CNN, auto against O0", AUTO.name, OURS.name, 1.03),
+        Goal(f"CIFAR CNN O0, {AGAINST_32}", OURS.name, KERAS_32.name, 1.0),
         Goal("CIFAR CNN O0 against Keras fit float32", OURS.name, KERAS.name, 0.65),
         Goal("CIFAR CNN O2 bfloat16 against Keras fit mixed_bfloat16", BFLOAT16.name, KERAS_BFLOAT16.name, 0.50),
         Goal("CIFAR CNN O0 against PyTorch float32", OURS.name, PYTORCH_LAST.name, 0.90),
@@ -115,11 +135,17 @@ _RESNET = Race(
 )
 _TRANSFORMER = Race(
     TRANSFORMER,
-    (KERAS, KERAS_BFLOAT16, PYTORCH, PYTORCH_BFLOAT16, OURS, DYNAMIC, BFLOAT16),
+    (
+        KERAS, dataclasses.replace(KERAS_32, steps=32), KERAS_BFLOAT16, PYTORCH, PYTORCH_BFLOAT16, OURS, DYNAMIC,
+        BFLOAT16, AUTO,
+    ),
     steps=6,
     rounds=11,
+    patience=240.0,
     goals=(
         Goal("Transformer, dynamic scaling on against off", DYNAMIC.name, OURS.name, 1.03),
+        Goal(f"Transformer O0, {AGAINST_32}", OURS.name, KERAS_32.name, 1.0),
+        Goal("Transformer, auto against O0", AUTO.name, OURS.name, 1.03),
         Goal("Transformer O0 against Keras fit float32", OURS.name, KERAS.name),
         Goal("Transformer O2 bfloat16 against Keras fit mixed_bfloat16", BFLOAT16.name, KERAS_BFLOAT16.name),
         Goal("Transformer O0 against PyTorch float32", OURS.name, PYTORCH.name),
@@ -155,18 +181,6 @@ _OVERHEAD = Race(
         Goal("LeNet-5 O0 with fixed loss scaling against without", FIXED.name, OURS.name, 1.10),
     ),
 )
-JAX_LENET: Final = Race(
-    LENET,
-    (JAX_KERAS, JAX_HAND, JAX_SCAN, JAX_OURS, JAX_SINK),
-    steps=64,
-    title="LeNet-5, batch 32, on JAX",
-    goals=(
-        Goal("LeNet-5 O0 on JAX against Keras fit on JAX", JAX_OURS.name, JAX_KERAS.name, 1.0),
-        Goal("LeNet-5 O0 on JAX, sink, against hand-written jit + scan", JAX_SINK.name, JAX_SCAN.name, 1.05),
-        Goal("LeNet-5 O0 on JAX against hand-written jit", JAX_OURS.name, JAX_HAND.name),
-    ),
-)
-
 SETS: Final[dict[str, Set]] = {
     one.name: one
     for one in (
@@ -178,9 +192,10 @@ SETS: Final[dict[str, Set]] = {
         Set("transformer", "an encoder of two blocks, float32 and bfloat16", (_TRANSFORMER,)),
         Set("memory", "peak memory of training above that before it", (_MEMORY,)),
         Set("first_step", "seconds from Model(...) or compile to the end of the first step", (_FIRST_STEP,)),
-        Set("growth", "how a step's cost grows with batch, depth and number of parameters", GROWTH),
         Set("step_overhead", "what loss scaling adds to a step", (_OVERHEAD,), default=False),
-        Set("jax", "LeNet-5 on JAX beside Keras's fit and hand-written loops", (JAX_LENET,), default=False),
+        Set("jax", "three networks on JAX beside Keras's fit and hand-written loops", (JAX_MLP, JAX_LENET, JAX_CIFAR),
+            default=False),
+        Set("data", "input pipelines from PNG files to batches, beside every peer's", DATA, default=False),
         Set("keras_fit", "the same Keras networks in Keras's fit and in Model", tuple(CASES.values()), default=False),
     )
 }

@@ -50,9 +50,10 @@ def step_times(race: Race, interpreters: Interpreters, say: Say) -> Findings:
                 runs[contender.name] = child.round
         findings.versions |= versions()
         seconds = interleaved(runs, rounds=race.rounds, patience=race.patience, say=say)
+    unit = "ms a batch" if race.measure == "batch time" else "ms a step"
     for contender in race.contenders:
         if contender.name in seconds:
             steps = race.steps_of(contender)
             values = tuple(1000 * value / steps for value in seconds[contender.name])
-            findings.series[contender.name] = Series(contender.name, "ms a step", values, race.workload.batch)
+            findings.series[contender.name] = Series(contender.name, unit, values, race.workload.batch)
     return findings

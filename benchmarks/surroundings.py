@@ -23,17 +23,22 @@ _PACKAGES: Final = {"tensorflow": ("tensorflow",), "jax": ("jax", "jaxlib")}
 def surroundings() -> dict[str, Any]:
     """Return device, processor and system, for the record."""
     text = _cpu_text()
-    flags = _field(text, "flags").split()
     device = backend.describe_device()
     return {
         "device": device.kind,
         "fast_bfloat16": device.fast_bfloat16,
         "cpu": _field(text, "model name") or platform.processor(),
-        "cpu_flags": [flag for flag in FLAGS if flag in flags],
+        "cpu_flags": cpu_flags(text),
         "cores": os.cpu_count(),
         "system": platform.system(),
         "python": platform.python_version(),
     }
+
+
+def cpu_flags(text: str | None = None) -> list[str]:
+    """Return which of `FLAGS` the processor has, by what the system says of it."""
+    flags = _field(_cpu_text() if text is None else text, "flags").split()
+    return [flag for flag in FLAGS if flag in flags]
 
 
 def versions() -> dict[str, str]:

@@ -16,7 +16,8 @@ def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], R
     x, y = (part.reshape(-1, *part.shape[2:]) for part in arrays(workload, steps))
 
     def prepare() -> Round:
-        model.compile(optimizer(), loss(), jit_compile=contender.jit)
+        steps = contender.steps_per_execution
+        model.compile(optimizer(), loss(), steps_per_execution=steps, jit_compile=contender.jit)
         return lambda: model.fit(x, y, workload.batch, epochs=1, shuffle=False, verbose=0)
 
     return prepare

@@ -16,7 +16,8 @@ def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], R
     model, data = network(workload, policy), batches(workload, steps)
 
     def prepare() -> Round:
-        model.compile(optimizer(), loss(), jit_compile=contender.jit)
+        steps = contender.steps_per_execution
+        model.compile(optimizer(), loss(), steps_per_execution=steps, jit_compile=contender.jit)
         return lambda: model.fit(data, epochs=1, shuffle=False, verbose=0)
 
     return prepare

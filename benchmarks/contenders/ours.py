@@ -46,4 +46,4 @@ def trained(contender: Contender, network: Any, loss: Any, optimizer: Any, data:
 
 def _precision(contender: Contender) -> dict[str, Any]:
     level = contender.level or ("O0" if contender.dtype == "float32" else "O2")
-    return {"amp_level": level} if level == "O0" else {"amp_level": level, "cast_model_type": contender.dtype}
+    return {"amp_level": level} if level in ("O0", "auto") else {"amp_level": level, "cast_model_type": contender.dtype}

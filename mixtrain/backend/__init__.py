@@ -69,7 +69,6 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     )
     from mixtrain.backend.tensorflow.gather import choose_marked, gather_in_batches, gather_places, unique_with_places
     from mixtrain.backend.tensorflow.live_values import LiveValue
-    from mixtrain.backend.tensorflow.image_files import ImageFiles, UnreadableFile
     from mixtrain.backend.tensorflow.jit import compile_once
     from mixtrain.backend.tensorflow.keras_step import with_values, without_skipped_steps
     from mixtrain.backend.tensorflow.normalize import fused_batch_norm, normalize_axes
@@ -167,7 +166,6 @@ else:
     )
     from mixtrain.backend.jax.gather import choose_marked, gather_in_batches, gather_places, unique_with_places
     from mixtrain.backend.jax.live_values import LiveValue
-    from mixtrain.backend.jax.image_files import ImageFiles, UnreadableFile
     from mixtrain.backend.jax.jit import compile_once
     from mixtrain.backend.jax.keras_step import with_values, without_skipped_steps
     from mixtrain.backend.jax.normalize import fused_batch_norm, normalize_axes
@@ -242,10 +240,9 @@ __all__ = [
     "ExampleColumn",
     "Examples",
     "GroupFacts",
-    "LiveValue",
-    "ImageFiles",
     "JitChoice",
     "LabelOutOfRange",
+    "LiveValue",
     "NotedWrites",
     "Pipeline",
     "Replicas",
@@ -255,7 +252,6 @@ __all__ = [
     "Share",
     "Stacked",
     "TensorBase",
-    "UnreadableFile",
     "UnreadableRecord",
     "all_finite",
     "all_gather",

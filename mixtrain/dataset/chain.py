@@ -13,7 +13,7 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.dataset import config
 from mixtrain.dataset.pass_seed import PassSeed
-from mixtrain.dataset.parallel import in_order
+from mixtrain.dataset.parallel import each_in_order, in_order
 from mixtrain.dataset.stage import Row
 from mixtrain.dataset.transforms.operation import TensorOperation
 
@@ -49,9 +49,11 @@ class Chain:
     def __init__(self, steps: Sequence[Step], workers: int | None = None) -> None:
         self.steps = tuple(steps)
         self.touched = tuple(sorted({place for step in steps for place in step.positions}))
-        self.same_size = all(operation.same_size for step in steps for operation in step.operations)
+        self._openings, moves = _divided(self.steps)
+        self._together = all(move.operation.same_size for move in moves)
+        self.same_size = self._together and not self._openings
         self._workers = min(config.get_num_parallel_workers(), backend.processors()) if workers is None else workers
-        self._compiled = backend.RowFunction(self._parts(), parallel=max(2, self._workers))
+        self._compiled = backend.RowFunction(self._parts(moves), parallel=max(2, self._workers))
 
     def run(self, items: Iterator[tuple[Any, Row]], seed: int) -> Iterator[tuple[Any, Row]]:
         """Yield the results for blocks of the touched columns, each with what came with it."""
@@ -59,12 +61,28 @@ class Chain:
 
     def run_rows(self, items: Iterator[tuple[Any, Row]], seed: int) -> Iterator[tuple[Any, Row]]:
         """Yield the results for single rows, each with what came with it; rows of one size are run in blocks."""
-        for kept, results in self.run(_grouped(items, together=self.same_size), seed):
+        for kept, results in self.run_groups(items, seed):
             if len(kept) == 1:
                 yield kept[0], tuple(column[0, ...] for column in results)
                 continue
             for index, item in enumerate(kept):
                 yield item, tuple(np.array(column[index]) for column in results)
+
+    def run_groups(self, items: Iterator[tuple[Any, Row]], seed: int) -> Iterator[tuple[list[Any], Row]]:
+        """Yield the results for single rows as they were run: some stacked, with the list of what came with them."""
+        if self._openings:
+            items = each_in_order(self._open, items, self._workers)
+        return self.run(_grouped(items, together=self._together), seed)
+
+    def _open(self, item: tuple[Any, Row]) -> tuple[Any, Row]:
+        """Return a row with the contents of files decoded."""
+        kept, values = item
+        row = dict(zip(self.touched, values, strict=True))
+        for move in self._openings:
+            for position, name in zip(move.step.positions, move.step.names, strict=True):
+                with backend.speaking_of(f'map, column "{name}"'):
+                    row[position] = move.operation.graph(row[position], None)
+        return kept, tuple(row.values())
 
     def _call(self, item: tuple[Any, np.ndarray, Row]) -> tuple[Any, Row]:
         kept, keys, block = item
@@ -76,13 +94,11 @@ class Chain:
                 )
         return kept, self._compiled(keys, block)
 
-    def _parts(self) -> list[backend.RowPart]:
+    def _parts(self, moves: Sequence[_Move]) -> list[backend.RowPart]:
         """Return the transforms as functions of rows and, where neighbors take them, of blocks."""
-        moves = [(operation, step) for step in self.steps for operation in step.operations]
-        numbered = [_Move(number, *move) for number, move in enumerate(moves)]
         return [
             backend.RowPart(functools.partial(self._by_block if whole else self._by_row, tuple(run)), whole)
-            for whole, run in itertools.groupby(numbered, key=lambda move: move.operation.by_block)
+            for whole, run in itertools.groupby(moves, key=lambda move: move.operation.by_block)
         ]
 
     def _by_row(self, moves: tuple[_Move, ...], seed: Any, *values: Any) -> tuple[Any, ...]:
@@ -108,6 +124,20 @@ class _Move:
     number: int
     operation: TensorOperation
     step: Step
+
+
+def _divided(steps: Sequence[Step]) -> tuple[list[_Move], list[_Move]]:
+    """Return the transforms that open files, where they come first for their columns, and all others."""
+    openings: list[_Move] = []
+    others: list[_Move] = []
+    seen: set[int] = set()
+    for step in steps:
+        for operation in step.operations:
+            move = _Move(len(openings) + len(others), operation, step)
+            first = operation.opens and seen.isdisjoint(step.positions)
+            seen.update(step.positions)
+            (openings if first else others).append(move)
+    return openings, others
 
 
 def seed_of(pass_seed: PassSeed, depth: int) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from mixtrain.dataset.chain import Chain, Step, seed_of
 from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.source import ArraySource
-from mixtrain.dataset.stage import Row, Stage
+from mixtrain.dataset.stage import Row, Stage, check_column, stack_column
 from mixtrain.dataset.transform import Select, depth
 
 _BLOCK = 32
@@ -40,14 +40,12 @@ class GraphMap(Stage):
                 for index in range(len(block[0])):
                     yield tuple(np.array(column[index]) for column in block)
             return
-        touched = self.chain.touched
-        items = ((row, tuple(row[place] for place in touched)) for row in self.parents[0].rows(pass_seed))
-        for row, results in self.chain.run_rows(items, seed_of(pass_seed, depth(self))):
+        for row, results in self.chain.run_rows(self._items(pass_seed), seed_of(pass_seed, depth(self))):
             yield self._merge(row, results)
 
     def blocks(self, pass_seed: PassSeed, count: int) -> Iterator[Row]:
         if not self.reads_blocks:
-            yield from super().blocks(pass_seed, count)
+            yield from self._regrouped(pass_seed, count)
             return
         touched = self.chain.touched
         blocks = self.parents[0].blocks(pass_seed, count)
@@ -59,6 +57,40 @@ class GraphMap(Stage):
     def reads_blocks(self) -> bool:
         """Whether rows come from the source in blocks, of one size, and stay of one size."""
         return self.chain.same_size and _reads_arrays(self.parents[0])
+
+    def _items(self, pass_seed: PassSeed) -> Iterator[tuple[Row, Row]]:
+        """Yield each row of the parent with the values that the transforms take."""
+        touched = self.chain.touched
+        for row in self.parents[0].rows(pass_seed):
+            yield row, tuple(row[place] for place in touched)
+
+    def _regrouped(self, pass_seed: PassSeed, count: int) -> Iterator[Row]:
+        """Yield blocks of `count` rows, put together from the groups in which the rows were run."""
+        parts: list[tuple[list[Row], Row]] = []
+        missing = count
+        for rows, results in self.chain.run_groups(self._items(pass_seed), seed_of(pass_seed, depth(self))):
+            start = 0
+            while start < len(rows):
+                part = slice(start, start + missing)
+                parts.append((rows[part], tuple(column[part] for column in results)))
+                missing -= len(rows[part])
+                start = part.stop
+                if not missing:
+                    yield self._joined(parts)
+                    parts, missing = [], count
+        if parts:
+            yield self._joined(parts)
+
+    def _joined(self, parts: Sequence[tuple[list[Row], Row]]) -> Row:
+        touched = dict(zip(self.chain.touched, zip(*(results for _, results in parts), strict=True), strict=True))
+        block = []
+        for place, name in enumerate(self.columns):
+            if place not in touched:
+                block.append(stack_column([row[place] for rows, _ in parts for row in rows], name))
+                continue
+            check_column([column[0] for column in touched[place]], name)
+            block.append(np.concatenate(touched[place]))
+        return tuple(block)
 
     def _merge(self, row: Row, results: Row) -> Row:
         merged = list(row)

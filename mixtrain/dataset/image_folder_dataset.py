@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from mixtrain import backend, checks
+from mixtrain import checks
 from mixtrain.dataset import config
 from mixtrain.dataset.cache import DatasetCache, cached
 from mixtrain.dataset.dataset import Dataset
 from mixtrain.dataset.pass_seed import PassSeed
+from mixtrain.dataset.image_files import ImageFiles, UnreadableFile
 from mixtrain.dataset.sampler import BuiltinSampler
 from mixtrain.dataset.sampling import check_workers, choose_sampler
 from mixtrain.dataset.source import IndexedSource
@@ -84,7 +85,7 @@ class ImageFolderDataset(Dataset):
         paths, labels = _find_files(folder, self._classes, endings)
         if decrypt is not None and not callable(decrypt):
             raise checks.fail_type(_WHERE, "decrypt must be a function", decrypt, "decrypt=None")
-        files = backend.ImageFiles(
+        files = ImageFiles(
             paths,
             decode=checks.boolean(_WHERE, "decode", decode),
             workers=num_parallel_workers or config.get_num_parallel_workers(),
@@ -105,7 +106,7 @@ class _FileSource(IndexedSource):
 
     def __init__(
         self,
-        files: backend.ImageFiles,
+        files: ImageFiles,
         labels: Sequence[int],
         sampler: BuiltinSampler,
         decrypt: Callable[[str], bytes] | None,
@@ -120,7 +121,7 @@ class _FileSource(IndexedSource):
             path = self.source.paths[index]
             try:
                 image = next(images)
-            except backend.UnreadableFile as error:
+            except UnreadableFile as error:
                 raise foreign_file(_WHERE, path, "an image that can be read", str(error)) from error
             yield image, np.array(self.labels[index])  # type: ignore[index]
 

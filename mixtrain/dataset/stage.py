@@ -112,6 +112,12 @@ def stack_column(values: Sequence[np.ndarray], name: str) -> np.ndarray:
         TypeError: Their dtypes differ.
         ValueError: Their shapes differ.
     """
+    check_column(values, name)
+    return np.array(values) if values[0].ndim == 0 else np.stack(values)
+
+
+def check_column(values: Sequence[np.ndarray], name: str) -> None:
+    """Raise where the values of one column cannot be stacked; see `stack_column`."""
     first = values[0]
     for value in values:
         if value.shape != first.shape:
@@ -124,4 +130,3 @@ def stack_column(values: Sequence[np.ndarray], name: str) -> np.ndarray:
                 f'batch: expected one dtype in column "{name}", {first.dtype} as in the first row of the batch; '
                 f"got {value.dtype}. Write the same dtype in every row, for example value.astype(np.{first.dtype})."
             )
-    return np.array(values) if first.ndim == 0 else np.stack(values)

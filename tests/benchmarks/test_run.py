@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import pathlib
@@ -14,12 +15,12 @@ import pytest
 import benchmarks.__main__ as command
 from benchmarks import keras_fit
 from benchmarks.children import Child, ChildFailed, Interpreters
-from benchmarks.contender import Contender, made
+from benchmarks.contender import Contender, Kind, made
 from benchmarks.goals import Goal
 from benchmarks.race import Race
 from benchmarks.run import run_set
 from benchmarks.table import NOT_RUN, as_markdown, goals_as_markdown, update_section
-from benchmarks.workloads import MLP
+from benchmarks.workloads import LENET, MLP
 from benchmarks.written import read_records, rounded
 from tests.backends import quick_every
 from tests.benchmarks.test_children import FAKE
@@ -114,14 +115,23 @@ def test_a_peer_that_falls_is_left_out_and_its_last_words_are_printed_but_not_re
 
 KINDS = [
     Contender("Keras fit", "keras"),
+    Contender("Keras fit, two steps a call", "keras", steps_per_execution=2),
     Contender("host loop", "loop"),
     Contender("graph loop", "loop", sink=True),
     Contender("ours", "mixtrain", scaling="none", callback=True),
     Contender("ours, sink", "mixtrain", scaling="dynamic", sink=True),
     Contender("ours, half", "mixtrain", "bfloat16", scaling="fixed"),
+    Contender("ours, auto", "mixtrain", level="auto"),
     Contender("ours, Cell", "mixtrain cell"),
     Contender("ours, script", "mixtrain script"),
 ]
+
+
+@pytest.mark.parametrize("kind", ["mixtrain data", "tf.data"])
+def test_pipelines_go_through_the_files_round_after_round(kind: Kind) -> None:
+    run = made(Contender(kind, kind), dataclasses.replace(LENET, shape=(32, 32, 3)), 33)()
+    run()
+    run()
 
 
 @quick_every(3)

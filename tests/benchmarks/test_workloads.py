@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import pathlib
 
 import keras
 import numpy as np
 import pytest
 
 from benchmarks.networks import in_cells, in_keras
+from benchmarks.pictures import epochs_of, folder_of, png
 from benchmarks.workloads import CIFAR, LENET, MLP, RESNET, TRANSFORMER, Workload, arrays
 from mixtrain import nn
+from mixtrain.dataset import vision
 
 
 def test_arrays_hold_one_batch_a_step() -> None:
@@ -54,3 +57,17 @@ def test_networks_are_made_with_the_same_weights_under_any_policy_and_leave_the_
         np.testing.assert_array_equal(a, b)
     assert half.layers[0].compute_dtype == "bfloat16"
     assert keras.config.dtype_policy().name == "float32"
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_png_files_hold_the_image(channels: int) -> None:
+    image = np.random.default_rng(0).integers(0, 256, (5, 7, channels), np.uint8)
+    found = vision.Decode()(np.frombuffer(png(image), np.uint8))
+    np.testing.assert_array_equal(found, np.broadcast_to(image, (5, 7, 3)))
+
+
+def test_pictures_are_the_same_in_every_process_and_evenly_of_all_classes() -> None:
+    files = sorted(pathlib.Path(folder_of(LENET)).rglob("*.png"))
+    assert len(files) == 1024 and len({file.parent for file in files}) == 10
+    assert vision.Decode()(np.frombuffer(files[0].read_bytes(), np.uint8)).sum() == 286521
+    assert [epochs_of(LENET, steps) for steps in (1, 32, 33, 256)] == [1, 1, 2, 8]

@@ -31,7 +31,7 @@ def decode(contents: Any) -> Any:
     known_size(contents[0] if len(contents) else 0)  # Only values that are there can be decoded.
     try:
         with Image.open(io.BytesIO(np.asarray(contents).tobytes())) as image:
-            return np.array(image.convert("RGB"))
+            return np.array(image if image.mode == "RGB" else image.convert("RGB"))
     except UnidentifiedImageError as error:
         raise ValueError("Unknown image file format. One of JPEG, PNG, GIF, BMP required") from error
     except OSError as error:

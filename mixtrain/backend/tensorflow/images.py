@@ -5,18 +5,40 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
+import numpy as np
 import tensorflow as tf
+
+from mixtrain.backend.tensorflow.op_errors import reason_of
 
 Method = Literal["nearest", "linear", "cubic", "area", "pil_nearest", "pil_linear", "pil_cubic", "pil_lanczos"]
 _DCT = "INTEGER_ACCURATE"
+_JPEG = b"\xff\xd8\xff"  # How such files begin.
 Border = Literal["constant", "edge", "reflect", "symmetric"]
 
 
 def decode(contents: Any) -> Any:
-    """Return the image, uint8 (H, W, 3), of an encoded file, a vector of uint8."""
+    """Return the image, uint8 (H, W, 3), of an encoded file, a vector of uint8; a NumPy array for one.
+
+    Raises:
+        ValueError: The bytes of a NumPy array are no image that TensorFlow knows.
+    """
+    if isinstance(contents, np.ndarray):
+        return _decode_now(contents.tobytes())
     text = _text(contents)
     image = tf.cond(tf.io.is_jpeg(text), lambda: tf.io.decode_jpeg(text, 3, dct_method=_DCT), lambda: _decode_any(text))
     return tf.ensure_shape(image, (None, None, 3))
+
+
+def _decode_now(contents: bytes) -> np.ndarray:
+    try:
+        if contents.startswith(_JPEG):
+            image = tf.raw_ops.DecodeJpeg(contents=tf.constant(contents), channels=3, dct_method=_DCT)
+        else:
+            # Of bytes that are no tensor yet, TensorFlow would look for the way to convert them each time.
+            image = tf.raw_ops.DecodeImage(contents=tf.constant(contents), channels=3, expand_animations=False)
+    except tf.errors.OpError as error:
+        raise ValueError(reason_of(error)) from error
+    return image.numpy()  # type: ignore[no-any-return]
 
 
 def decode_part(contents: Any, choose: Callable[[Any, Any], tuple[Any, Any, Any, Any]]) -> Any:

@@ -21,6 +21,8 @@ class TensorOperation:
 
     Attributes:
         same_size: Whether values of one size come out with one size, so that rows can be worked on together.
+        opens: Whether it reads the contents of a file, of which hardly two have one size: `graph` then takes an array
+            too, and a pipeline calls it row by row where it comes first, so that rows of one size may be put together.
         by_block: Whether `block` does for rows along a first axis what `graph` does for each, at less cost.
         pictures: What becomes of Pillow's images: one goes in and one comes out, one comes out anyway, or none does.
 
@@ -36,6 +38,7 @@ class TensorOperation:
     """
 
     same_size: bool = True
+    opens: ClassVar[bool] = False
     by_block: bool = False
     pictures: ClassVar[PictureHabit] = "ends"
 

@@ -161,6 +161,8 @@ class Decode(TensorOperation):
     Source: MindSpore, `mindspore.dataset.vision.Decode`.
     """
 
+    opens = True
+
     def __init__(self, to_pil: bool = False) -> None:
         self.to_pil = checks.boolean("Decode", "to_pil", to_pil)
         self.pictures: PictureHabit = "makes" if to_pil else "ends"  # type: ignore[misc]

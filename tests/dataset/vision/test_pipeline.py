@@ -10,6 +10,7 @@ import pytest
 from mixtrain.dataset import GeneratorDataset, NumpySlicesDataset, transforms, vision
 from mixtrain.dataset.vision import Inter
 from mixtrain.seed import set_seed
+from tests.dataset import samples
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (40, 12, 10, 3), dtype=np.uint8)
 LABELS = np.arange(40, dtype=np.uint8)
@@ -145,6 +146,41 @@ def test_encoded_images_are_decoded_and_cropped():
     for batch in (decoded, cropped):
         assert batch.shape == (6, 4, 4, 3)
         np.testing.assert_allclose(batch[:, 0, 0, 0], [0, 40, 80, 120, 160, 200], atol=1)
+
+
+def test_files_are_decoded_before_rows_are_put_together_and_draw_the_same_numbers():
+    files = [(np.frombuffer(samples.png(image), np.uint8), label) for image, label in zip(IMAGES, LABELS, strict=True)]
+    encoded = GeneratorDataset(files, ["image", "label"], shuffle=False)
+
+    def run(dataset, first):
+        set_seed(3)
+        typed = dataset.map(transforms.TypeCast("int32"), "label")
+        return read(typed.map([first, *CIFAR], "image").batch(8))[0]
+
+    (images, labels), (expected, _) = run(encoded, vision.Decode()), run(rows_of(), vision.Resize((12, 10)))
+    np.testing.assert_array_equal(images, expected)
+    assert labels.tolist() == list(range(40))
+
+
+@pytest.mark.parametrize("size", [1, 7, 40, 64])
+def test_batches_are_put_together_of_the_groups_that_were_run(size):
+    set_seed(3)
+    dataset = rows_of().map(CIFAR, "image")
+    rows = list(dataset.create_tuple_iterator(num_epochs=1, output_numpy=True))
+    set_seed(3)
+    batches = list(rows_of().map(CIFAR, "image").batch(size).create_tuple_iterator(num_epochs=1, output_numpy=True))
+    assert [len(images) for images, _ in batches] == [min(size, 40 - start) for start in range(0, 40, size)]
+    np.testing.assert_array_equal(np.concatenate([images for images, _ in batches]), [image for image, _ in rows])
+    assert np.concatenate([labels for _, labels in batches]).tolist() == list(range(40))
+    assert all(images.flags.writeable for images, _ in batches)
+
+
+def test_rows_of_different_sizes_are_refused_by_a_batch():
+    images = [(np.zeros((size, 5, 3), np.uint8),) for size in (4, 4, 4, 6)]
+    dataset = GeneratorDataset(images, ["image"], shuffle=False).map(vision.HorizontalFlip())
+    message = r'batch: expected one shape in column "image", \(4, 5, 3\) .*; got \(6, 5, 3\)'
+    with pytest.raises(ValueError, match=message):
+        read(dataset.batch(4))
 
 
 def test_pictures_are_made_only_for_functions_that_want_them():

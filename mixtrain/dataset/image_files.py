@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import collections
-import concurrent.futures
 import dataclasses
-import pathlib
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from mixtrain.backend.jax.images import decode
+from mixtrain import backend
+from mixtrain.dataset.parallel import each_in_order
 
 
 class UnreadableFile(ValueError):
@@ -23,7 +21,7 @@ class ImageFiles:
 
     Attributes:
         paths: Where the files are.
-        decode: Whether to give pixels, uint8 (height, width, 3), instead of the bytes of the file; needs Pillow.
+        decode: Whether to give pixels, uint8 (height, width, 3), instead of the bytes of the file.
         workers: How many files are read at a time.
     """
 
@@ -37,17 +35,7 @@ class ImageFiles:
         Raises:
             UnreadableFile: The next file cannot be read or decoded.
         """
-        waiting: collections.deque[concurrent.futures.Future[np.ndarray]] = collections.deque()
-        pool = concurrent.futures.ThreadPoolExecutor(self.workers, thread_name_prefix="mixtrain-files")
-        try:
-            for index in indices:
-                waiting.append(pool.submit(self._read_one, self.paths[index]))
-                if len(waiting) > self.workers:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        return each_in_order(self._read_one, iter(indices.tolist()), self.workers)
 
     def decoded(self, contents: bytes) -> np.ndarray:
         """Return the image of the bytes of one file.
@@ -59,13 +47,14 @@ class ImageFiles:
         if not self.decode:
             return data.copy()
         try:
-            return np.asarray(decode(data))
+            return np.asarray(backend.images.decode(data))
         except ValueError as error:
             raise UnreadableFile(str(error)) from error
 
-    def _read_one(self, path: str) -> np.ndarray:
+    def _read_one(self, index: int) -> np.ndarray:
         try:
-            contents = pathlib.Path(path).read_bytes()
+            with open(self.paths[index], "rb") as file:
+                contents = file.read()
         except OSError as error:
             raise UnreadableFile(f"{error.filename}; {error.strerror}") from error
         return self.decoded(contents)

@@ -1,0 +1,54 @@
+"""Functions applied by several threads: results in order, failures in their place."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from mixtrain.dataset.parallel import each_in_order
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_results_come_in_the_order_of_the_items(workers):
+    def slow(item):
+        time.sleep(0.002 * (item % 3 == 0))
+        return 2 * item
+
+    assert list(each_in_order(slow, iter(range(100)), workers)) == [2 * item for item in range(100)]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_what_comes_before_a_failure_is_given(workers):
+    def divided(item):
+        return 60 // (50 - item)
+
+    results = each_in_order(divided, iter(range(100)), workers)
+    assert [next(results) for _ in range(50)] == [60 // (50 - item) for item in range(50)]
+    with pytest.raises(ZeroDivisionError):
+        next(results)
+
+
+def test_items_before_one_that_cannot_be_read_are_worked_on():
+    def items():
+        yield from range(20)
+        raise KeyError("no more")
+
+    results = each_in_order(lambda item: -item, items(), 2)
+    assert [next(results) for _ in range(20)] == [-item for item in range(20)]
+    with pytest.raises(KeyError):
+        next(results)
+
+
+def test_slow_items_are_not_read_far_ahead():
+    read = []
+
+    def items():
+        for item in range(100):
+            read.append(item)
+            yield item
+
+    results = each_in_order(lambda item: time.sleep(0.005), items(), 2)
+    for _ in range(6):
+        next(results)
+    assert len(read) <= 6 + 2 * 2
