@@ -40,15 +40,8 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
             "CpuRegOp", "op_info_register", "custom_info_register", "kernel", "ms_kernel",
         ), _KERNEL),
         **dict.fromkeys((
-            "PrimitiveWithCheck", "PrimitiveWithInfer", "prim_arg_register", "prim_attr_register", "get_vm_impl_fn",
-            "vm_impl_registry", "J", "Morph",
+            "get_vm_impl_fn", "vm_impl_registry", "J",
         ), _KERNEL),
-        "Conv2DTranspose": "its weight comes with the call. Write nn.Conv2dTranspose",
-        "Conv3DTranspose": "its weight comes with the call. Write nn.Conv3dTranspose",
-        "CTCLoss": "it takes sparse labels. Write ops.ctc_loss",
-        "LSTM": "its weights come as one vector. Write nn.LSTM",
-        "deformable_conv2d": "windows are not moved element by element. Write ops.grid_sample and ops.conv2d",
-        "InsertGradientOf": "gradients are changed by hooks. Write ops.HookBackward",
         **dict.fromkeys(("AlltoAll", "NeighborExchange", "NeighborExchangeV2", "P2POp", "isend", "irecv"), _PARALLEL),
     },
     "mixtrain.nn": {
