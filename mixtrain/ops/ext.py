@@ -10,7 +10,10 @@ from mixtrain.ops.unary import isnan
 
 
 def diff_ext(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """`diff` of `input`, `n` times, along `dim`, with `prepend` and `append` around it first. Source: MindSpore, `mindspore.ops.diff_ext`."""
+    """`diff` of `input`, `n` times, along `dim`, with `prepend` and `append` around it first.
+
+    Source: MindSpore, `mindspore.ops.diff_ext`.
+    """
     return diff(input, n, dim, prepend, append)
 
 

@@ -89,6 +89,18 @@ class COOTensor(NamedTuple):
         return _text("COOTensor", self, ("indices", "values"))
 
 
+class SparseTensor(COOTensor):
+    """MindSpore's older name of `COOTensor`. Source: MindSpore, `mindspore.SparseTensor`.
+
+    Example:
+        >>> import mixtrain
+        >>> mixtrain.SparseTensor(mixtrain.Tensor([[0, 1]]), mixtrain.Tensor([1.0]), (3, 4)).shape
+        (3, 4)
+    """
+
+    __slots__ = ()
+
+
 class CSRTensor(NamedTuple):
     """A sparse matrix by rows: where each begins, the columns of its elements, their values.
 

@@ -22,8 +22,19 @@ from mixtrain.dataset.vision.color import (
 )
 from mixtrain.dataset.vision.convert import ConvertColor, Grayscale, HsvToRgb, RandomGrayscale, RgbToHsv
 from mixtrain.dataset.vision.crop import CenterCrop, Crop, RandomCrop
-from mixtrain.dataset.vision.enums import Border, ConvertMode, ImageBatchFormat, Inter, SliceMode
+from mixtrain.dataset.vision.enums import Border, ConvertMode, ImageBatchFormat, ImageReadMode, Inter, SliceMode
 from mixtrain.dataset.vision.erase import CutOut, Erase, RandomErasing
+from mixtrain.dataset.vision.files import (
+    encode_jpeg,
+    encode_png,
+    get_image_num_channels,
+    get_image_size,
+    read_file,
+    read_image,
+    write_file,
+    write_jpeg,
+    write_png,
+)
 from mixtrain.dataset.vision.flip import HorizontalFlip, RandomHorizontalFlip, RandomVerticalFlip, VerticalFlip
 from mixtrain.dataset.vision.layout import HWC2CHW, Decode, ToNumpy, ToPIL, ToTensor, ToType
 from mixtrain.dataset.vision.mix import CutMixBatch, MixUp, MixUpBatch
@@ -76,6 +87,7 @@ __all__ = [
     "HorizontalFlip",
     "HsvToRgb",
     "ImageBatchFormat",
+    "ImageReadMode",
     "Inter",
     "Invert",
     "LinearTransformation",
@@ -131,5 +143,14 @@ __all__ = [
     "UniformAugment",
     "VerticalFlip",
     "c_transforms",
+    "encode_jpeg",
+    "encode_png",
+    "get_image_num_channels",
+    "get_image_size",
     "py_transforms",
+    "read_file",
+    "read_image",
+    "write_file",
+    "write_jpeg",
+    "write_png",
 ]

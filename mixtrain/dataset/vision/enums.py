@@ -82,6 +82,21 @@ class SliceMode(enum.IntEnum):
     DROP = 1
 
 
+class ImageReadMode(enum.IntEnum):
+    """Whether `read_image` makes a gray image, one in three colors, or leaves it as it is.
+
+    Example:
+        >>> ImageReadMode.COLOR.value
+        2
+
+    Source: MindSpore, `mindspore.dataset.vision.ImageReadMode`.
+    """
+
+    UNCHANGED = 0
+    GRAYSCALE = 1
+    COLOR = 2
+
+
 class ImageBatchFormat(enum.IntEnum):
     """Where the channels of a batch of images are.
 
