@@ -130,7 +130,8 @@ class _Refusing(type):
 
 
 def sentence(stub: type) -> str:
-    """Return what a stub says."""
+    """Return what a stub says, a class made of one too."""
+    stub = next(kind for kind in reversed(stub.__mro__) if isinstance(kind, _Refusing))
     return f"{stub.__module__}.{stub.__name__}: {vars(stub)['__doc__']}."
 
 
