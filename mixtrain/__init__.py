@@ -21,10 +21,13 @@ finally:
 
 from mixtrain.common.accepted import (
     COMPATIBLE, LAX, STRICT, JitConfig, jit_class, lazy_inline, ms_class, mutable, no_inline, recompute,
+    set_deterministic, set_recursion_limit,
 )
+from mixtrain.common.dlpack import from_dlpack, frombuffer, to_dlpack
 from mixtrain.common.generator import Generator, get_rng_state, initial_seed, manual_seed, set_rng_state
 from mixtrain.common.jit import jit, ms_function
 from mixtrain.common.parameter import Parameter, ParameterTuple
+from mixtrain.common.run_check import run_check
 from mixtrain.common.tensor import Tensor, from_numpy, tensor
 from mixtrain.context import (
     GRAPH_MODE,
@@ -51,6 +54,7 @@ from mixtrain.dtype import (
     float16,
     float32,
     float64,
+    get_py_obj_dtype,
     half,
     int8,
     int16,
@@ -71,6 +75,7 @@ from mixtrain.errors import (
     UnsupportedBackendError,
 )
 from mixtrain.compat.mindspore.module_paths import install_homes
+from mixtrain.log import get_level, get_log_config
 from mixtrain.nn.metrics import (
     F1,
     MAE,
@@ -102,10 +107,11 @@ from mixtrain.nn.metrics import (
 )
 from mixtrain.loss_scale.manager import DynamicLossScaleManager, FixedLossScaleManager, LossScaleManager
 from mixtrain.ops import constexpr, get_grad, grad, is_tensor, jacfwd, jacrev, jvp, value_and_grad, vjp, vmap
-from mixtrain.ops.sparse import COOTensor, CSRTensor, RowTensor
+from mixtrain.ops.sparse import COOTensor, CSRTensor, RowTensor, SparseTensor
 from mixtrain.precision.plan_request import to_float
 from mixtrain.seed import get_seed, set_seed
 from mixtrain.serialization import (
+    async_ckpt_thread_status,
     export,
     load,
     load_checkpoint,
@@ -146,6 +152,17 @@ bool = bool_
 install_homes()
 
 __all__ = [
+    "SparseTensor",
+    "async_ckpt_thread_status",
+    "from_dlpack",
+    "frombuffer",
+    "get_level",
+    "get_log_config",
+    "get_py_obj_dtype",
+    "run_check",
+    "set_deterministic",
+    "set_recursion_limit",
+    "to_dlpack",
     "COOTensor",
     "CSRTensor",
     "RowTensor",

@@ -233,6 +233,24 @@ def pytype_to_dtype(obj: Any) -> DType:
     return float64 if obj is float else as_dtype(obj)
 
 
+def get_py_obj_dtype(obj: Any) -> DType:
+    """Return the number format that a Python number has as a Tensor.
+
+    Args:
+        obj: A bool, an int or a float, or the type of one.
+
+    Raises:
+        TypeError: It is none of these.
+
+    Example:
+        >>> get_py_obj_dtype(1), get_py_obj_dtype(0.5)
+        (mixtrain.int64, mixtrain.float64)
+
+    Source: MindSpore, `mindspore.get_py_obj_dtype`.
+    """
+    return pytype_to_dtype(obj if isinstance(obj, type) else type(obj))
+
+
 # ---- floating-point formats, bit by bit -----------------------------------------------------------------------------
 @dataclasses.dataclass(frozen=True)
 class Decomposed:

@@ -13,4 +13,29 @@ warning: Final = _LOGGER.warning
 error: Final = _LOGGER.error
 critical: Final = _LOGGER.critical
 
-__all__ = ["critical", "debug", "error", "info", "warning"]
+
+def get_level() -> str:
+    """Return MindSpore's number of the level from which the log writes: "0" for debug to "4" for critical.
+
+    Example:
+        >>> get_level()
+        '2'
+
+    Source: MindSpore, `mindspore.get_level`.
+    """
+    return str(min(_LOGGER.getEffectiveLevel() // 10 - 1, 4) if _LOGGER.getEffectiveLevel() >= 10 else 0)
+
+
+def get_log_config() -> dict[str, str]:
+    """Return the log's settings under MindSpore's names: its level, and that it writes to the standard error.
+
+    Example:
+        >>> get_log_config()
+        {'GLOG_v': '2', 'GLOG_logtostderr': '1'}
+
+    Source: MindSpore, `mindspore.get_log_config`.
+    """
+    return {"GLOG_v": get_level(), "GLOG_logtostderr": "1"}
+
+
+__all__ = ["critical", "debug", "error", "get_level", "get_log_config", "info", "warning"]

@@ -112,7 +112,10 @@ def _of_keras(name: str, arrays: int, source: str) -> _Function:
         if found and not backend.is_tensor(found[0]):
             found[0] = tensor(f"numpy.{name}", found[0])
         named = {key: _read(value) if isinstance(value, np.ndarray) else value for key, value in kwargs.items()}
-        result = function(*found, *args[arrays:], **named)
+        settings = args[arrays:]
+        if name == "repeat" and settings:  # Not every backend takes a list of counts.
+            settings = (np.asarray(settings[0]), *settings[1:])
+        result = function(*found, *settings, **named)
         return tuple(result) if isinstance(result, list) else _cast(result, dtype)
 
     return _named(name, compute)

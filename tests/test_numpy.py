@@ -76,3 +76,9 @@ def test_splits_are_tuples_and_the_dtype_that_two_meet_in_is_named() -> None:
 def test_gradients_go_through_and_a_compiled_function_may_use_it() -> None:
     assert float(ms.grad(lambda x: mnp.sum(mnp.square(x)))(ms.Tensor(3.0))) == 6.0
     assert float(ms.jit(lambda x: mnp.max(x) + mnp.ones(1)[0])(ms.Tensor([3.0, 1.0]))) == 4.0
+
+
+def test_counts_of_repetitions_may_be_a_list() -> None:
+    x = mnp.array([[1, 2], [3, 4]])
+    assert mnp.repeat(x, [1, 2], axis=0).asnumpy().tolist() == [[1, 2], [3, 4], [3, 4]]
+    assert mnp.repeat(x, 2).asnumpy().tolist() == [1, 1, 2, 2, 3, 3, 4, 4]

@@ -124,7 +124,7 @@ class Cell(CellState, CellHooks, CellSetup):
             return self._call_hooked(partial(run_under, rule, backend.branching(self.construct)), args, kwargs)
 
     def _scope_name(self) -> str:
-        return self.param_prefix.rstrip(".").rpartition(".")[2] or self.cls_name
+        return self.name_prefix.rstrip(".").rpartition(".")[2] or self.cls_name
 
     @property
     def cast_rule(self) -> CastRule:
@@ -169,6 +169,11 @@ class Cell(CellState, CellHooks, CellSetup):
     def phase(self) -> str:
         """ "train" or "predict"."""
         return "train" if self.training else "predict"
+
+    @phase.setter
+    def phase(self, value: str) -> None:
+        # In MindSpore it picks a compiled graph; here the mode does.
+        checks.instance(f"{type(self).__name__}.phase", "phase", value, str, 'phase="train"')
 
     def set_grad(self: _CellT, requires_grad: bool = True) -> _CellT:
         """Say that gradients will be taken of this cell; kept for MindSpore scripts. Return the cell."""

@@ -73,6 +73,18 @@ class CellSetup(CellTree):
         checks.integer(f"{type(self).__name__}.set_comm_fusion", "fusion_type", fusion_type, at_least=0)
         return self
 
+    def offload(self, backward_prefetch: Any = "Auto") -> None:
+        """Warn that activations stay on the device: gradients are the same, memory is not saved.
+
+        Args:
+            backward_prefetch: Accepted for MindSpore scripts.
+        """
+        warnings.warn(
+            f"{type(self).__name__}.offload: activations stay where they are; gradients are the same, memory is not "
+            "saved.",
+            stacklevel=2,
+        )
+
     def recompute(self, **kwargs: Any) -> None:
         """Warn that activations are kept: gradients are the same, memory is not saved.
 

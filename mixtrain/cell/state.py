@@ -129,7 +129,7 @@ class CellState(CellBuffers):
     def update_cell_prefix(self) -> None:
         """Take the paths of the cells below, as seen from here, for their prefixes."""
         for path, cell in self.cells_and_names():
-            object.__setattr__(cell, "param_prefix", f"{path}." if path else "")
+            object.__setattr__(cell, "name_prefix", f"{path}." if path else "")
 
     def update_cell_type(self, cell_type: str) -> None:
         """Note what kind of network this is, in `cell_type`."""

@@ -25,7 +25,7 @@ class CellTree:
     def __init__(self) -> None:
         object.__setattr__(self, "_params", {})
         object.__setattr__(self, "_cells", {})
-        object.__setattr__(self, "param_prefix", "")
+        object.__setattr__(self, "name_prefix", "")
         object.__setattr__(self, "_auto_prefix", True)
 
     # ---- attributes -------------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ class CellTree:
         self._cells[name] = cell
         layer_changed(self)
         if self._auto_prefix:
-            cell.update_parameters_name(f"{self.param_prefix}{name}.")
+            cell.update_parameters_name(f"{self.name_prefix}{name}.")
 
     def __getattr__(self, name: str) -> Any:
         for table in ("_params", "_cells"):
@@ -217,11 +217,16 @@ class CellTree:
         if not isinstance(prefix, str):
             raise checks.fail_type("update_parameters_name", "prefix must be a str", prefix, 'prefix="net."')
         for path, cell in self.cells_and_names():
-            object.__setattr__(cell, "param_prefix", f"{prefix}{path}." if path else prefix)
+            object.__setattr__(cell, "name_prefix", f"{prefix}{path}." if path else prefix)
         for path, parameter in self.parameters_and_names(expand=recurse):
             if isinstance(parameter, Parameter):
                 parameter.name = f"{prefix}{path}"
 
+    @property
+    def param_prefix(self) -> str:
+        """The path of this cell in the names of its parameters, such as "block.conv1"."""
+        return str(self.name_prefix).rstrip(".")
+
     def init_parameters_data(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
-        """Return an empty mapping: values exist from the start, unlike in MindSpore, and no parameter is replaced."""
-        return {}
+        """Return each parameter, mapped to itself: values exist from the start, and no parameter is replaced."""
+        return {parameter: parameter for parameter in self.get_parameters()}

@@ -2,15 +2,52 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, Final
 
 from mixtrain import checks
+from mixtrain.context import set_context
 
 # How much of Python's syntax a compiled function may use; here it is always as much as there is.
 STRICT: Final = 0
 COMPATIBLE: Final = 1
 LAX: Final = 2
+
+
+def set_deterministic(deterministic: bool) -> None:
+    """Accept whether the same numbers come again: ``set_context(deterministic="ON")``.
+
+    Args:
+        deterministic: True or False. Steps on a CPU give the same numbers either way.
+
+    Example:
+        >>> import mixtrain
+        >>> mixtrain.set_deterministic(True)
+        >>> mixtrain.get_context("deterministic")
+        'ON'
+
+    Source: MindSpore, `mindspore.set_deterministic`.
+    """
+    set_context(deterministic="ON" if checks.boolean("set_deterministic", "deterministic", deterministic) else "OFF")
+
+
+def set_recursion_limit(recursion_limit: int = 10000) -> None:
+    """Set how deep calls may nest: Python's own limit, which is what holds here.
+
+    Args:
+        recursion_limit: The number of calls, at least 1.
+
+    Example:
+        >>> import mixtrain, sys
+        >>> before = sys.getrecursionlimit()
+        >>> mixtrain.set_recursion_limit(before)
+
+    Source: MindSpore, `mindspore.set_recursion_limit`.
+    """
+    sys.setrecursionlimit(
+        checks.integer("set_recursion_limit", "recursion_limit", recursion_limit, at_least=1, example=10000)
+    )
 
 
 def jit_class(cls: type) -> type:

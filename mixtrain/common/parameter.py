@@ -104,6 +104,11 @@ class Parameter(TensorMethods, keras.Variable):
         self.trainable = checks.boolean("Parameter", "requires_grad", value)
 
     @property
+    def inited_param(self) -> None:
+        """None: values exist from the start, and no parameter takes this one's place."""
+        return None
+
+    @property
     def data(self) -> Parameter:
         """The parameter itself, as in MindSpore."""
         return self

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+import enum
+from typing import Any, Final
 
 from mixtrain import checks
 
 # What each setting is until it is set.
-_settings: Final[dict[str, int | bool]] = {
+_settings: Final[dict[str, Any]] = {
     "enable_autotune": False,
     "numa_enable": False,
     "monitor_sampling_interval": 1000,
@@ -20,7 +21,25 @@ _settings: Final[dict[str, int | bool]] = {
     "multiprocessing_timeout_interval": 300,
     "dynamic_shape": False,
     "fast_recovery": True,
+    "debug_mode": False,
+    "multiprocessing_start_method": "fork",
+    "video_backend": None,
 }
+
+
+class ErrorSamplesMode(enum.IntEnum):
+    """What becomes of rows that cannot be made: they end the run.
+
+    Example:
+        >>> ErrorSamplesMode.RETURN.value
+        0
+
+    Source: MindSpore, `mindspore.dataset.config.ErrorSamplesMode`.
+    """
+
+    RETURN = 0
+    REPLACE = 1
+    SKIP = 2
 
 
 def _set_switch(name: str, argument: str, value: bool) -> None:
@@ -207,3 +226,75 @@ def set_fast_recovery(fast_recovery: bool) -> None:
 def get_fast_recovery() -> bool:
     """Return what `set_fast_recovery` was given; True without it."""
     return bool(_settings["fast_recovery"])
+
+
+def set_debug_mode(debug_mode_flag: bool, debug_hook_list: list[Any] | None = None) -> None:
+    """Accept whether MindSpore runs transforms one after the other in this process, as they run here.
+
+    Args:
+        debug_mode_flag: True or False.
+        debug_hook_list: None: hooks between transforms are not called here.
+
+    Raises:
+        NotImplementedError: There are hooks.
+    """
+    if debug_hook_list:
+        raise NotImplementedError(
+            "config.set_debug_mode: hooks between transforms are not called here. Write a function of map that looks."
+        )
+    _set_switch("debug_mode", "debug_mode_flag", debug_mode_flag)
+
+
+def get_debug_mode() -> bool:
+    """Return what `set_debug_mode` was given; False without it."""
+    return bool(_settings["debug_mode"])
+
+
+def set_error_samples_mode(error_samples_mode: ErrorSamplesMode) -> None:
+    """Accept that a row which cannot be made ends the run, which is what happens here.
+
+    Args:
+        error_samples_mode: `ErrorSamplesMode.RETURN`.
+
+    Raises:
+        NotImplementedError: Rows should be replaced or skipped.
+    """
+    if error_samples_mode is not ErrorSamplesMode.RETURN:
+        raise NotImplementedError(
+            "config.set_error_samples_mode: a row that cannot be made ends the run here. Write a filter before it."
+        )
+
+
+def get_error_samples_mode() -> ErrorSamplesMode:
+    """Return `ErrorSamplesMode.RETURN`, the only mode."""
+    return ErrorSamplesMode.RETURN
+
+
+def set_multiprocessing_start_method(start_method: str) -> None:
+    """Accept how MindSpore starts its worker processes; here there are threads.
+
+    Args:
+        start_method: "fork" or "spawn".
+    """
+    where = "config.set_multiprocessing_start_method"
+    _settings["multiprocessing_start_method"] = checks.one_of(where, "start_method", start_method, ("fork", "spawn"))
+
+
+def get_multiprocessing_start_method() -> str:
+    """Return what `set_multiprocessing_start_method` was given; "fork" without it."""
+    return str(_settings["multiprocessing_start_method"])
+
+
+def set_video_backend(backend: str) -> None:
+    """Accept what MindSpore decodes videos on; here none are read.
+
+    Args:
+        backend: "CPU" or "Ascend".
+    """
+    _settings["video_backend"] = checks.one_of("config.set_video_backend", "backend", backend, ("CPU", "Ascend"))
+
+
+def get_video_backend() -> str | None:
+    """Return what `set_video_backend` was given; None without it."""
+    value: str | None = _settings["video_backend"]
+    return value

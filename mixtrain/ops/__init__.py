@@ -42,7 +42,7 @@ from mixtrain.ops.facts import (
     scalar_to_tensor, shape, size, tuple_to_array,
 )
 from mixtrain.ops.gradient import GradOperation
-from mixtrain.ops.hook_backward import HookBackward
+from mixtrain.ops.hook_backward import HookBackward, InsertGradientOf
 from mixtrain.ops.hyper_map import HyperMap, Map
 from mixtrain.ops.joining import (
     Concat, Split, Stack, Unstack, cat, chunk, concat, hstack, split, stack, unbind, unstack, vstack,
@@ -59,7 +59,9 @@ from mixtrain.ops.ordering import (
     triu, unique,
 )
 from mixtrain.ops.pooling import AvgPool, MaxPool, MaxPoolWithArgmax, adaptive_avg_pool2d, avg_pool2d, max_pool2d
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.primitive import (
+    Primitive, PrimitiveWithCheck, PrimitiveWithInfer, prim_arg_register, prim_attr_register,
+)
 from mixtrain.ops.products import (
     BatchMatMul, MatMul, addmm, baddbmm, bmm, dot, einsum, matmul, mm, mv, outer, tensor_dot,
 )
@@ -153,8 +155,13 @@ from mixtrain.ops.layouts import (
     kaiser_window, logspace, pixel_shuffle, pixel_unshuffle, sequence_mask, tril_indices, triu_indices, vander,
     view_as,
 )
+from mixtrain.ops.conv_transpose import Conv2DTranspose, Conv3DTranspose
+from mixtrain.ops.deformable import deformable_conv2d
+from mixtrain.ops.ext import diff_ext, float_power_ext, isnan_ext
+from mixtrain.ops.lstm import LSTM
+from mixtrain.ops.scale_and_translate import ScaleAndTranslate
 from mixtrain.ops.control import (
-    Depend, Partial, Print, constexpr, depend, get_grad, partial, print_, vmap,
+    Depend, Morph, Partial, Print, constexpr, depend, get_grad, partial, print_, vmap,
 )
 from mixtrain.ops.special import (
     BesselI0, BesselI0e, BesselI1, BesselI1e, BesselJ0, BesselJ1, BesselK0, BesselK0e, BesselK1, BesselK1e,
@@ -182,7 +189,7 @@ from mixtrain.ops.diagonals import (
     MatrixDiagPartV3, MatrixDiagV3, MatrixSetDiagV3, matrix_diag, matrix_diag_part, matrix_set_diag,
 )
 from mixtrain.ops.ctc import (
-    CTCLossV2, ctc_loss,
+    CTCLoss, CTCLossV2, ctc_loss,
 )
 from mixtrain.ops.settings import (
     AdaptiveMaxPool2D, AdaptiveMaxPool3D, Addcdiv, Addcmul, BartlettWindow, BatchNorm, Bincount, BlackmanWindow,
@@ -192,7 +199,7 @@ from mixtrain.ops.settings import (
     LowerBound, MulNoNan, NonZero, PadV3, ParallelConcat, PopulationCount, ReduceStd, Renorm, ResizeBilinearV2,
     ResizeNearestNeighborV2, ReverseSequence, ScatterAddWithAxis, SquareSumAll, StopGradient,
     TensorScatterElements, TrilIndices, TriuIndices, UniqueConsecutive, UnravelIndex, UpperBound,
-    bounding_box_decode, bounding_box_encode, check_valid, deepcopy, inplace_index_add, population_count,
+    bounding_box_decode, bounding_box_encode, check_valid, deepcopy, inplace_index_add, population_count, MapUniform,
 )
 from mixtrain.ops.derivatives import (
     derivative, jacfwd, jacrev, jet, jvp, linearize, vjp,
@@ -205,7 +212,7 @@ from mixtrain.ops.sparse import (
     csr_asin, csr_asinh, csr_atan, csr_atanh, csr_ceil, csr_cos, csr_cosh, csr_exp, csr_expm1, csr_floor, csr_inv,
     csr_isfinite, csr_isinf, csr_isnan, csr_log, csr_log1p, csr_neg, csr_relu, csr_relu6, csr_round, csr_sigmoid,
     csr_sin, csr_sinh, csr_softmax, csr_softsign, csr_sqrt, csr_square, csr_tan, csr_tanh, csr_to_coo, csr_to_dense,
-    dense_to_sparse_coo, dense_to_sparse_csr,
+    dense_to_sparse_coo, dense_to_sparse_csr, SparseSlice,
 )
 from mixtrain.ops.complex_numbers import (
     Angle, Complex, ComplexAbs, Conj, ConjugateTranspose, Eig, Imag, MatrixLogarithm, Polar, Real, angle, conj,
@@ -251,9 +258,10 @@ __all__ = [
     "BesselJ0", "BesselJ1", "BesselK0", "BesselK0e", "BesselK1", "BesselK1e", "BesselY0", "BesselY1", "Betainc",
     "BiasAdd", "BinaryCrossEntropy", "Bincount", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BlackmanWindow",
     "BoundingBoxDecode", "BoundingBoxEncode", "Broadcast", "BroadcastTo", "Bucketize", "CTCGreedyDecoder",
-    "CTCLossV2", "Cast", "Cauchy", "Ceil", "ChannelShuffle", "CheckNumerics", "CheckValid", "Cholesky",
+    "CTCLoss", "CTCLossV2", "Cast", "Cauchy", "Ceil", "ChannelShuffle", "CheckNumerics", "CheckValid", "Cholesky",
     "CholeskySolve", "Col2Im", "CompareAndBitpack", "Complex", "ComplexAbs", "Concat", "Conj",
-    "ConjugateTranspose", "Conv2D", "Conv3D", "Cos", "Cosh", "CropAndResize", "Cross", "CumProd", "CumSum",
+    "ConjugateTranspose", "Conv2D", "Conv2DTranspose", "Conv3D", "Conv3DTranspose", "Cos", "Cosh", "CropAndResize",
+    "Cross", "CumProd", "CumSum",
     "Cummax", "Cummin", "CumulativeLogsumexp", "DType", "DataFormatDimMap", "DataFormatVecPermute", "Depend",
     "DepthToSpace", "Diag", "DiagPart", "Digamma", "Div", "DivNoNan", "Dropout", "Dropout2D", "Dropout3D",
     "DynamicShape", "EditDistance", "Eig", "Elu", "EmbeddingLookup", "Eps", "Equal", "EqualCount", "Erf",
@@ -265,31 +273,36 @@ __all__ = [
     "HSigmoid", "HSwish", "HammingWindow", "Heaviside", "Histogram", "HistogramSummary", "HookBackward",
     "HyperMap", "Hypot", "IOU", "Identity", "Igamma", "Igammac", "Im2Col", "Imag", "ImageSummary", "InTopK",
     "IndexAdd", "IndexFill", "IndexPut", "InplaceAdd", "InplaceIndexAdd", "InplaceSub", "InplaceUpdateV2",
-    "Inv", "Invert", "InvertPermutation", "IsClose", "IsFinite", "IsInf", "IsNan", "KLDivLoss", "L2Loss",
-    "L2Normalize", "LRN", "LayerNorm", "Lcm", "LeftShift", "Less", "LessEqual", "Lgamma", "LinSpace",
+    "InsertGradientOf", "Inv", "Invert", "InvertPermutation", "IsClose", "IsFinite", "IsInf", "IsNan", "KLDivLoss",
+    "L2Loss",
+    "L2Normalize", "LRN", "LSTM", "LayerNorm", "Lcm", "LeftShift", "Less", "LessEqual", "Lgamma", "LinSpace",
     "ListDiff", "Log", "Log1p", "LogMatrixDeterminant", "LogSigmoid", "LogSoftmax", "LogSpace",
     "LogUniformCandidateSampler", "LogicalAnd", "LogicalNot", "LogicalOr", "LogicalXor", "Logit", "LowerBound",
-    "LpNorm", "Lstsq", "LuSolve", "LuUnpack", "Map", "MaskedFill", "MaskedSelect", "MatMul", "MatrixBandPart",
+    "LpNorm", "Lstsq", "LuSolve", "LuUnpack", "Map", "MapUniform", "MaskedFill", "MaskedSelect", "MatMul",
+    "MatrixBandPart",
     "MatrixDeterminant", "MatrixDiagPartV3", "MatrixDiagV3", "MatrixInverse", "MatrixLogarithm", "MatrixPower",
     "MatrixSetDiagV3", "MatrixSolve", "MatrixTriangularSolve", "MaxPool", "MaxPool3D", "MaxPool3DWithArgmax",
     "MaxPoolWithArgmax", "MaxPoolWithArgmaxV2", "MaxUnpool2D", "MaxUnpool3D", "Maximum", "Median", "Meshgrid",
-    "Minimum", "MirrorPad", "Mish", "Mod", "Mul", "MulNoNan", "MultiMarginLoss", "Multinomial",
+    "Minimum", "MirrorPad", "Mish", "Mod", "Morph", "Mul", "MulNoNan", "MultiMarginLoss", "Multinomial",
     "MultinomialWithReplacement", "MultitypeFuncGraph", "Mvlgamma", "NLLLoss", "NMSWithMask", "Neg",
     "NextAfter", "NoRepeatNGram", "NonZero", "NotEqual", "OneHot", "Ones", "OnesLike", "Orgqr", "PReLU", "Pad",
     "PadV3", "Padding", "ParallelConcat", "Partial", "Pdist", "Polar", "Polygamma", "PopulationCount", "Pow",
-    "Primitive", "Print", "Qr", "RGBToHSV", "ROIAlign", "RandomCategorical", "RandomChoiceWithMask",
+    "Primitive", "PrimitiveWithCheck", "PrimitiveWithInfer", "Print", "Qr", "RGBToHSV", "ROIAlign",
+    "RandomCategorical", "RandomChoiceWithMask",
     "RandomGamma", "RandomPoisson", "RandomShuffle", "Range", "Rank", "ReLU", "ReLU6", "Real", "RealDiv",
     "Reciprocal", "ReduceAll", "ReduceAny", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceOp", "ReduceProd",
     "ReduceScatter", "ReduceStd", "ReduceSum", "Renorm", "Reshape", "ResizeArea", "ResizeBicubic",
     "ResizeBilinear", "ResizeBilinearV2", "ResizeLinear1D", "ResizeNearestNeighbor", "ResizeNearestNeighborV2",
     "ReverseSequence", "ReverseV2", "RightShift", "Rint", "Round", "Rsqrt", "SGD", "STFT", "ScalarCast",
-    "ScalarSummary", "ScalarToArray", "ScalarToTensor", "Scan", "ScatterAdd", "ScatterAddWithAxis",
+    "ScalarSummary", "ScalarToArray", "ScalarToTensor", "ScaleAndTranslate", "Scan", "ScatterAdd",
+    "ScatterAddWithAxis",
     "ScatterDiv", "ScatterMax", "ScatterMin", "ScatterMul", "ScatterNd", "ScatterNdAdd", "ScatterNdDiv",
     "ScatterNdMax", "ScatterNdMin", "ScatterNdMul", "ScatterNdSub", "ScatterNdUpdate", "ScatterSub",
     "ScatterUpdate", "SeLU", "SearchSorted", "Select", "Shape", "Sigmoid", "SigmoidCrossEntropyWithLogits",
     "Sign", "Sin", "Sinh", "Size", "Slice", "SmoothL1Loss", "Softmax", "SoftmaxCrossEntropyWithLogits",
     "Softplus", "Softsign", "Sort", "SpaceToBatchND", "SpaceToDepth", "SparseApplyAdagradV2", "SparseApplyFtrl",
-    "SparseSoftmaxCrossEntropyWithLogits", "SparseTensorDenseAdd", "SparseTensorDenseMatmul", "SparseToDense",
+    "SparseSlice", "SparseSoftmaxCrossEntropyWithLogits", "SparseTensorDenseAdd", "SparseTensorDenseMatmul",
+    "SparseToDense",
     "Split", "Sqrt", "Square", "SquareSumAll", "SquaredDifference", "Squeeze", "Stack", "StandardLaplace",
     "StandardNormal", "StopGradient", "StridedSlice", "Sub", "SubAndFilter", "Tan", "Tanh", "TensorAdd",
     "TensorScatterAdd", "TensorScatterDiv", "TensorScatterElements", "TensorScatterMax", "TensorScatterMin",
@@ -324,12 +337,14 @@ __all__ = [
     "csr_isfinite", "csr_isinf", "csr_isnan", "csr_log", "csr_log1p", "csr_neg", "csr_relu", "csr_relu6",
     "csr_round", "csr_sigmoid", "csr_sin", "csr_sinh", "csr_softmax", "csr_softsign", "csr_sqrt", "csr_square",
     "csr_tan", "csr_tanh", "csr_to_coo", "csr_to_dense", "ctc_greedy_decoder", "ctc_loss", "cummax", "cummin",
-    "cumprod", "cumsum", "deepcopy", "deg2rad", "dense", "dense_to_sparse_coo", "dense_to_sparse_csr", "depend",
-    "derivative", "det", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_scatter", "diff", "digamma",
+    "cumprod", "cumsum", "deepcopy", "deformable_conv2d", "deg2rad", "dense", "dense_to_sparse_coo",
+    "dense_to_sparse_csr", "depend",
+    "derivative", "det", "diag", "diag_embed", "diagflat", "diagonal", "diagonal_scatter", "diff", "diff_ext",
+    "digamma",
     "dist", "div", "divide", "dot", "dropout", "dropout1d", "dropout2d", "dropout3d", "dsplit", "dstack",
     "dtype", "dyn_shape", "eig", "eigvals", "einsum", "elu", "eps", "eq", "equal", "erf", "erfc", "erfinv",
     "exp", "exp2", "expand", "expand_dims", "expm1", "eye", "fast_gelu", "fft", "fft2", "fftfreq", "fftn",
-    "fftshift", "fill", "flatten", "flip", "fliplr", "flipud", "float_power", "floor", "floor_div",
+    "fftshift", "fill", "flatten", "flip", "fliplr", "flipud", "float_power", "float_power_ext", "floor", "floor_div",
     "floor_divide", "floor_mod", "fmax", "fmin", "fmod", "fold", "frac", "fractional_max_pool2d",
     "fractional_max_pool3d", "full", "full_like", "gather", "gather_d", "gather_elements", "gather_nd",
     "gaussian_nll_loss", "gcd", "ge", "gelu", "geqrf", "ger", "get_grad", "glu", "grad", "greater",
@@ -339,7 +354,7 @@ __all__ = [
     "ifft2", "ifftn", "ifftshift", "igamma", "igammac", "ihfft", "ihfft2", "ihfftn", "imag", "index_add",
     "index_fill", "index_select", "inner", "inplace_add", "inplace_index_add", "inplace_sub", "inplace_update",
     "interpolate", "intopk", "inv", "inverse", "invert", "iou", "irfft", "irfft2", "irfftn", "is_complex",
-    "is_floating_point", "is_nonzero", "is_tensor", "isclose", "isfinite", "isinf", "isnan", "isneginf",
+    "is_floating_point", "is_nonzero", "is_tensor", "isclose", "isfinite", "isinf", "isnan", "isnan_ext", "isneginf",
     "isposinf", "isreal", "jacfwd", "jacrev", "jet", "jvp", "kaiser_window", "kl_div", "kron", "l1_loss",
     "laplace", "layer_norm", "lcm", "ldexp", "le", "leaky_relu", "lerp", "less", "less_equal", "lgamma",
     "linearize", "linspace", "log", "log10", "log1p", "log2", "log_softmax", "log_uniform_candidate_sampler",
@@ -355,7 +370,8 @@ __all__ = [
     "nextafter", "nll_loss", "nonzero", "norm", "normal", "not_equal", "numel", "one_hot", "ones", "ones_like",
     "orgqr", "outer", "pad", "padding", "partial", "pdist", "permute", "pinv", "pixel_shuffle",
     "pixel_unshuffle", "poisson_nll_loss", "polar", "polygamma", "population_count", "positive", "pow", "prelu",
-    "print_", "prod", "qr", "quantile", "rad2deg", "rand", "rand_like", "randint", "randint_like", "randn",
+    "prim_arg_register", "prim_attr_register", "print_", "prod", "qr", "quantile", "rad2deg", "rand", "rand_like",
+    "randint", "randint_like", "randn",
     "randn_like", "random_categorical", "random_gamma", "random_poisson", "randperm", "range", "rank", "ravel",
     "real", "reciprocal", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "relu", "relu6", "remainder",
     "renorm", "repeat_elements", "repeat_interleave", "reshape", "reverse", "reverse_sequence", "rfft", "rfft2",

@@ -200,3 +200,33 @@ class Print(Primitive):
     def __call__(self, *args: Any) -> None:
         """Print `args`, one a line."""
         print_(*args)
+
+
+class Morph(Primitive):
+    """A function as a primitive.
+
+    Args:
+        fn: The function; its gradient is that of the operations in it.
+        infer_shape: Accepted for MindSpore scripts: computing tells the shape.
+        infer_dtype: Accepted likewise.
+
+    Raises:
+        TypeError: `fn` is no function.
+
+    Example:
+        >>> import mixtrain.ops as ops
+        >>> ops.Morph(lambda x: 2 * x, None, None)(3)
+        6
+
+    Source: MindSpore, `mindspore.ops.Morph`.
+    """
+
+    def __init__(self, fn: Callable[..., Any], infer_shape: Any, infer_dtype: Any) -> None:
+        super().__init__()
+        if not callable(fn):
+            raise checks.fail_type(self.name, "fn must be a function", fn, "Morph(f, None, None)")
+        self.fn = fn
+
+    def __call__(self, *args: Any) -> Any:
+        """Return what the function makes of the arguments."""
+        return self.fn(*args)

@@ -12,7 +12,7 @@ from mixtrain.ops.windows import Sides, Window, is_same, pad, spread
 
 LAST: Final = "channels_last"
 # As they are outside any autocast: the formats are settled here.
-_conv, _depthwise = keras.ops.conv, keras.ops.depthwise_conv
+_conv, _depthwise, _conv_transpose = keras.ops.conv, keras.ops.depthwise_conv, keras.ops.conv_transpose
 
 
 def convolve(
@@ -61,6 +61,37 @@ def convolve(
 
     # The backend has groups for images only.
     return by_groups(with_kernel, last, weight, groups if len(window) == 3 else 1)
+
+
+def convolve_back(last: Any, weight: Any, *, stride: Window, padding: str, dilation: Window, groups: int) -> Any:
+    """Spread each element over a window: a convolution run backwards.
+
+    Args:
+        last: Tensor (N, *sizes, C).
+        weight: (C, channels of the output / groups, *window), in the same format.
+        stride: Distance between the windows of neighbors along each axis.
+        padding: "valid" (all that the windows cover) or "same" (size * stride elements along each axis).
+        dilation: Distance between the window's elements along each axis.
+        groups: Number of groups that channels are split into.
+
+    Returns:
+        (N, *sizes, channels of the output).
+
+    Example:
+        >>> ones = keras.ops.ones((1, 2, 2, 1)), keras.ops.ones((1, 3, 3, 3))
+        >>> tuple(convolve_back(*ones, stride=(2, 2), padding="valid", dilation=(1, 1), groups=1).shape)
+        (1, 5, 5, 3)
+    """
+
+    def with_kernel(part: Any, share: Any) -> Any:
+        window_first = (*range(2, len(stride) + 2), 1, 0)
+        # The backend has no step and dilation at once.
+        kernel = spread(keras.ops.transpose(share, window_first), dilation)
+        return backend.product(
+            lambda x, kernel: _conv_transpose(x, kernel, stride, padding, data_format=LAST), part, kernel
+        )
+
+    return by_groups(with_kernel, last, weight, groups)
 
 
 def by_groups(function: Callable[[Any, Any], Any], x: Any, weight: Any, groups: int) -> Any:

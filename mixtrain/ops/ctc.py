@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain import checks
+from mixtrain import backend, checks
 from mixtrain.ops.inputs import as_floats, tensor
 from mixtrain.ops.primitive import Primitive
 
@@ -98,3 +98,50 @@ class CTCLossV2(Primitive):
         return ctc_loss(
             log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
         )
+
+
+class CTCLoss(Primitive):
+    """The loss of `ctc_loss` of scores before a softmax, with sparse labels, and its gradient; the last class is none.
+
+    Args:
+        preprocess_collapse_repeated: False, the only one.
+        ctc_merge_repeated: True, the only one.
+        ignore_longer_outputs_than_inputs: Whether a target that cannot be aligned costs 0.
+
+    A call takes scores (T, N, C), places (labels, 2) of labels, as sample and number, in order; the labels (labels,);
+    and how many of the T count (N,).
+
+    Returns:
+        The losses (N,), and the gradient of their sum (T, N, C).
+
+    Source: Graves et al., 2006; MindSpore, `mindspore.ops.CTCLoss`.
+    """
+
+    def __init__(
+        self, preprocess_collapse_repeated: bool = False, ctc_merge_repeated: bool = True,
+        ignore_longer_outputs_than_inputs: bool = False,
+    ) -> None:
+        super().__init__()
+        checks.one_of(self.name, "preprocess_collapse_repeated", preprocess_collapse_repeated, (False,))
+        checks.one_of(self.name, "ctc_merge_repeated", ctc_merge_repeated, (True,))
+        self.ignore_longer_outputs_than_inputs = checks.boolean(
+            self.name, "ignore_longer_outputs_than_inputs", ignore_longer_outputs_than_inputs
+        )
+
+    def __call__(self, x: Any, labels_indices: Any, labels_values: Any, sequence_length: Any) -> tuple[Any, Any]:
+        scores = as_floats(self.name, x)
+        times, samples, classes = scores.shape
+        places = keras.ops.cast(tensor(self.name, labels_indices), "int32")
+        values = keras.ops.cast(tensor(self.name, labels_values), "int32")
+        labels = keras.ops.scatter(places, values, (samples, times))
+        counts = keras.ops.scatter(places[:, :1], keras.ops.ones_like(values), (samples,))
+
+        def losses(scores: Any) -> tuple[Any, Any]:
+            found, _ = ctc_loss(
+                keras.ops.log_softmax(scores, axis=-1), labels, sequence_length, counts, classes - 1, "none",
+                self.ignore_longer_outputs_than_inputs,
+            )
+            return keras.ops.sum(found), found
+
+        _, found, (gradient,) = backend.value_and_gradient(losses, [], [scores])
+        return found, gradient

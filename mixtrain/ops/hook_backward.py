@@ -49,6 +49,35 @@ class HookBackward(Primitive):
         return passed[0] if len(passed) == 1 else passed
 
 
+class InsertGradientOf(Primitive):
+    """Passes a tensor on; its gradient goes through a function.
+
+    Args:
+        f: Takes the gradient and returns the one to go on with. In a compiled call it is traced once.
+
+    Raises:
+        TypeError: `f` is no function.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> halve = ops.InsertGradientOf(lambda gradient: gradient / 2)
+        >>> float(mixtrain.grad(lambda x: halve(x) * 3)(mixtrain.Tensor(1.0)))
+        1.5
+
+    Source: MindSpore, `mindspore.ops.InsertGradientOf`.
+    """
+
+    def __init__(self, f: Callable[[Any], Any]) -> None:
+        super().__init__()
+        if not callable(f):
+            raise checks.fail_type(self.name, "f must be a function", f, "InsertGradientOf(def_of_yours)")
+        self.f = f
+
+    def __call__(self, x: Any) -> Any:
+        """Return `x`."""
+        return hook_gradients(self.name, (x,), lambda gradients: self.f(gradients[0]))[0]
+
+
 def hook_gradients(where: str, values: Sequence[Any], hook_fn: Callable[[tuple[Any, ...]], Any]) -> tuple[Any, ...]:
     """Return values as they are, with a function in the way of their gradients.
 

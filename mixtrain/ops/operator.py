@@ -22,8 +22,9 @@ _PACKAGE: Final = __name__.rpartition(".")[0]
 # These call functions of the user's, whose operators are dispatched by themselves.
 _OPEN: Final = frozenset({
     "grad", "value_and_grad", "partial", "depend", "GradOperation", "HyperMap", "Map",
-    "MultitypeFuncGraph", "Partial", "Depend", "HookBackward", "constexpr", "get_grad", "vmap", "jvp", "vjp", "jacfwd",
-    "jacrev", "linearize", "derivative", "jet",
+    "MultitypeFuncGraph", "Partial", "Depend", "HookBackward", "InsertGradientOf", "Morph", "constexpr", "get_grad",
+    "vmap", "jvp", "vjp", "jacfwd", "jacrev", "linearize", "derivative", "jet",
+    "prim_attr_register", "prim_arg_register",
 })
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
@@ -64,6 +65,15 @@ class Primitive:
         self.attrs[name] = value
         return self
 
+    def init_prim_io_names(self, inputs: Any, outputs: Any) -> None:
+        """Remember the names of inputs and outputs, for whoever reads `attrs`.
+
+        Args:
+            inputs: The inputs' names.
+            outputs: The outputs' names.
+        """
+        self.attrs.update(input_names=list(inputs), output_names=list(outputs))
+
     def shard(self: _PrimitiveT, in_strategy: Any = None, out_strategy: Any = None) -> _PrimitiveT:
         """Return the primitive; how it would be cut over devices has no effect on one device.
 
@@ -77,6 +87,82 @@ class Primitive:
         settings = [f"{key}={value}" for key, value in vars(self).items() if key not in ("_name", "attrs")]
         settings += [f"{key}={value}" for key, value in self.attrs.items()]
         return f"Prim[{self.name}]" + (f"<{', '.join(settings)}>" if settings else "")
+
+
+class PrimitiveWithCheck(Primitive):
+    """A primitive of a user's with checks of shapes and dtypes; they are not called here, where computing them tells.
+
+    Example:
+        >>> class Twice(PrimitiveWithCheck):
+        ...     def __call__(self, x):
+        ...         return x * 2
+        >>> Twice()(3)
+        6
+
+    Source: MindSpore, `mindspore.ops.PrimitiveWithCheck`.
+    """
+
+
+class PrimitiveWithInfer(Primitive):
+    """A primitive of a user's that says shapes and dtypes; it is not asked here, where computing them tells.
+
+    Example:
+        >>> class Twice(PrimitiveWithInfer):
+        ...     def __call__(self, x):
+        ...         return x * 2
+        >>> Twice()(3)
+        6
+
+    Source: MindSpore, `mindspore.ops.PrimitiveWithInfer`.
+    """
+
+
+def prim_attr_register(fn: Callable[..., None]) -> Callable[..., None]:
+    """Decorate a primitive's `__init__` so that its arguments become attributes.
+
+    Args:
+        fn: The `__init__`; it need not call that of `Primitive`.
+
+    Example:
+        >>> class Power(Primitive):
+        ...     @prim_attr_register
+        ...     def __init__(self, exponent=2):
+        ...         pass
+        >>> Power(), Power(3).exponent
+        (Prim[Power]<exponent=2>, 3)
+
+    Source: MindSpore, `mindspore.ops.prim_attr_register`.
+    """
+    signature = inspect.signature(fn)
+
+    @functools.wraps(fn)
+    def __init__(self: Primitive, *args: Any, **kwargs: Any) -> None:
+        Primitive.__init__(self)
+        bound = signature.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        vars(self).update(list(bound.arguments.items())[1:])
+        fn(self, *args, **kwargs)
+
+    return __init__
+
+
+def prim_arg_register(fn: Callable[..., None]) -> Callable[..., None]:
+    """Decorate a primitive's `__init__` so that its arguments become attributes, as `prim_attr_register` does.
+
+    Args:
+        fn: The `__init__`.
+
+    Example:
+        >>> class Power(Primitive):
+        ...     @prim_arg_register
+        ...     def __init__(self, exponent=2):
+        ...         pass
+        >>> Power(3).exponent
+        3
+
+    Source: MindSpore, `mindspore.ops.prim_arg_register`.
+    """
+    return prim_attr_register(fn)
 
 
 def primitive(name: str, function: Callable[..., Any]) -> type[Primitive]:

@@ -55,6 +55,13 @@ def invert_permutation(input_x: Any) -> Any:
     return keras.ops.cast(keras.ops.argsort(tensor("ops.InvertPermutation", input_x)), input_x.dtype)
 
 
+def _map_uniform(input: Any, per_group_size: Any, group_num: Any) -> Any:
+    """Places of numbers that are dealt out to groups of one size, which lie one after the other."""
+    x = tensor("ops.MapUniform", input)
+    size, groups = (int(values_of("ops.MapUniform", value)) for value in (per_group_size, group_num))
+    return x % groups * size + x // groups
+
+
 def population_count(input_x: Any) -> Any:
     """How many bits of each integer of `input_x` are set; uint8.
 
@@ -328,6 +335,7 @@ Histogram: Final = configured(
     "Histogram", lambda x, bins, min, max: keras.ops.cast(histc(x, bins, min, max), float32), bins=100, min=0.0,
     max=0.0,
 )
+MapUniform: Final = primitive("MapUniform", _map_uniform)
 PadV3: Final = configured("PadV3", _padded, mode="constant", paddings_contiguous=True)
 ScatterAddWithAxis: Final = configured("ScatterAddWithAxis", _scatter_add_along, axis=0)
 TensorScatterElements: Final = configured("TensorScatterElements", tensor_scatter_elements, axis=0, reduction="none")

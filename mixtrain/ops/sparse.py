@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import keras
 import numpy as np
@@ -12,7 +12,7 @@ from mixtrain import backend, checks
 from mixtrain.ops import activation, facts, numeric, unary
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.operator import operator
-from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.primitive import Primitive, primitive
 
 
 def _text(name: str, sparse: Any, parts: Sequence[str]) -> str:
@@ -87,6 +87,18 @@ class COOTensor(NamedTuple):
 
     def __repr__(self) -> str:
         return _text("COOTensor", self, ("indices", "values"))
+
+
+class SparseTensor(COOTensor):
+    """MindSpore's older name of `COOTensor`. Source: MindSpore, `mindspore.SparseTensor`.
+
+    Example:
+        >>> import mixtrain
+        >>> mixtrain.SparseTensor(mixtrain.Tensor([[0, 1]]), mixtrain.Tensor([1.0]), (3, 4)).shape
+        (3, 4)
+    """
+
+    __slots__ = ()
 
 
 class CSRTensor(NamedTuple):
@@ -434,3 +446,19 @@ class SparseTensorDenseAdd(Primitive):
 
     def __call__(self, x1_indices: Any, x1_values: Any, x1_shape: Any, x2: Any) -> Any:
         return _to_dense(x1_indices, x1_values, x1_shape) + tensor(self.name, x2)
+
+
+def _sparse_slice(indices: Any, values: Any, shape: Any, start: Any, size: Any) -> tuple[Any, Any, Any]:
+    """The part of a sparse tensor from `start` on, of `size` at most: its places, values and shape."""
+    where = "ops.SparseSlice"
+    places, found = tensor(where, indices), tensor(where, values)
+    lengths, first, wanted = (
+        keras.ops.cast(tensor(where, value), places.dtype) for value in (shape, start, size)
+    )
+    within = keras.ops.maximum(keras.ops.minimum(wanted, lengths - first), 0)
+    moved = places - first
+    kept = keras.ops.nonzero(keras.ops.all((moved >= 0) & (moved < within), axis=1))[0]
+    return keras.ops.take(moved, kept, axis=0), keras.ops.take(found, kept, axis=0), within
+
+
+SparseSlice: Final = primitive("SparseSlice", _sparse_slice)

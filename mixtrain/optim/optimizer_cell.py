@@ -11,6 +11,7 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import Parameter
+from mixtrain.context import get_context
 from mixtrain.optim.groups import Treatment, read_parameters
 from mixtrain.optim.schedule import as_learning_rate
 from mixtrain.optim.trained import TrainedParameters
@@ -39,6 +40,9 @@ class OptimizerCell(Cell):
         grad_centralization_flags: Whether the mean is taken off the gradients of each parameter.
         dynamic_weight_decay: Whether a weight decay changes with the step.
     """
+
+    # Whether a sparse gradient counts each row once; gradients are dense here.
+    unique = True
 
     learning_rate: Any
     weight_decay: Any
@@ -114,6 +118,16 @@ class OptimizerCell(Cell):
             f"{type(self).__name__}.get_lr_parameter", "param must be one that it trains", param,
             "one of optimizer.parameters",
         )
+
+    @property
+    def target(self) -> str:
+        """The device that the step is computed on."""
+        return str(get_context("device_target"))
+
+    @target.setter
+    def target(self, value: str) -> None:
+        # In MindSpore, whether a host computes it.
+        checks.one_of(f"{type(self).__name__}.target", "target", value, ("CPU", "GPU", "Ascend"))
 
     def get_weight_decay(self) -> Any:
         """Return the weight decay of the coming step times `loss_scale`: a scalar, or for groups a tuple of them."""

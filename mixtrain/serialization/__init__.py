@@ -1,5 +1,6 @@
 """Saving: checkpoints of networks and of whole runs, and networks exported for other programs."""
 
+from mixtrain.serialization.background import async_ckpt_thread_status
 from mixtrain.serialization.checkpoint import Checkpoint, RunState
 from mixtrain.serialization.export import export, load
 from mixtrain.serialization.into_net import load_param_into_net
@@ -10,6 +11,7 @@ from mixtrain.serialization.save import save_checkpoint
 __all__ = [
     "Checkpoint",
     "RunState",
+    "async_ckpt_thread_status",
     "export",
     "load",
     "load_checkpoint",

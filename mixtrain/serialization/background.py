@@ -15,6 +15,18 @@ def in_background(write: Callable[..., None], *args: Any) -> None:
     _pending.append(_EXECUTOR.submit(write, *args))
 
 
+def async_ckpt_thread_status() -> bool:
+    """Return whether the thread is writing a checkpoint.
+
+    Example:
+        >>> async_ckpt_thread_status()
+        False
+
+    Source: MindSpore, `mindspore.async_ckpt_thread_status`.
+    """
+    return not all(pending.done() for pending in _pending)
+
+
 def finish_writing() -> None:
     """Wait for the files that are being written.
 

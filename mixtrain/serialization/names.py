@@ -81,7 +81,7 @@ def _of_cell(where: str, network: Cell) -> Named:
 
 def _own(where: str, cell: Cell, known: dict[int, str]) -> Named:
     if isinstance(cell, KerasCell):
-        yield from _of_keras_layer(where, cell.keras_layer, cell.param_prefix)
+        yield from _of_keras_layer(where, cell.keras_layer, cell.name_prefix)
     elif isinstance(cell, Optimizer):
         # Its slots are called after the parameters, so they follow the names that the network gave these.
         renamed = {
@@ -123,7 +123,7 @@ def _of_train_cell(cell: TrainOneStepCell, known: dict[int, str]) -> Named:
 
 def _cell_states(network: Cell) -> Named:
     for _, cell in network.cells_and_names():
-        prefix = cell.param_prefix
+        prefix = cell.name_prefix
         if isinstance(cell, KerasCell):
             yield from _keras_states(cell.keras_layer, prefix)
         if isinstance(cell, TrainOneStepWithLossScaleCell):

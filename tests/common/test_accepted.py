@@ -39,3 +39,11 @@ def test_options_are_kept() -> None:
     net.set_jit_config(config)
     assert config.jit_config_dict["jit_level"] == "O1" and net.jit_config is config
     assert (ms.STRICT, ms.COMPATIBLE, ms.LAX) == (0, 1, 2)
+
+
+def test_a_class_made_of_a_refused_name_says_why_too() -> None:
+    class OpLogger(ms.MsDispatchMode):
+        """Log all operators."""
+
+    with pytest.raises(NotImplementedError, match="mixtrain.MsDispatchMode: it belongs to MindSpore's own compiler"):
+        OpLogger()

@@ -42,7 +42,7 @@ PLACES: Final = {
     "experimental": ("mindspore.experimental.optim", None),
     "lr_scheduler": ("mindspore.experimental.optim.lr_scheduler", None),
 }
-SECONDS: Final = 20
+SECONDS: Final = 60
 # What the documentation's examples take from elsewhere: a network and its data.
 PREAMBLE: Final = """
 import numpy as np

@@ -12,7 +12,7 @@ import mindspore as ms
 import mindspore.dataset.transforms as transforms
 import mindspore.dataset.vision as vision
 import numpy as np
-from mindspore.dataset.vision import Border, ConvertMode, Inter
+from mindspore.dataset.vision import Border, ConvertMode, Inter, SliceMode
 from PIL import Image
 
 rng = np.random.default_rng(20261121)
@@ -26,6 +26,17 @@ CHW = FLOAT.transpose(2, 0, 1).copy()
 UNIT = rng.random((5, 4, 3)).astype(np.float32)
 LABELS = np.array([2, 0, 3], np.int32)
 MEAN, STD = [120.0, 110.0, 100.0], [60.0, 50.0, 40.0]
+BOXES = np.array([[1, 1, 3, 2, 7], [0, 0, 12, 9, 8], [9, 6, 3, 3, 9]], np.float32)
+START, END = [[0, 8], [11, 8], [11, 0], [0, 0]], [[1, 6], [9, 8], [10, 1], [2, 0]]
+WHITE = np.cos(np.arange(324.0 * 324.0)).reshape(324, 324)
+FIXED = {
+    "Horizontal": vision.RandomHorizontalFlipWithBBox(1.0),
+    "Vertical": vision.RandomVerticalFlipWithBBox(1.0),
+    "Resize": vision.ResizeWithBBox((14, 17), Inter.NEAREST),
+    "ResizeEdge": vision.ResizeWithBBox(7),
+    "Crop": vision.RandomCropWithBBox((13, 17), (1, 2, 4, 2), fill_value=(9, 8, 7)),
+    "ResizedCrop": vision.RandomResizedCropWithBBox((6, 7), (1.0, 1.0), (12 / 9, 12 / 9)),
+}
 
 
 def encoded(kind):
@@ -121,6 +132,20 @@ CASES = {
     "Mask": (transforms.Mask(transforms.Relational.GE, 2), LABELS),
     "Slice": (transforms.Slice(slice(1, 3)), LABELS),
 }
+CASES |= {
+    "AdjustGamma": (vision.AdjustGamma(2.2, 1.1), RGB),
+    "AdjustGamma_root": (vision.AdjustGamma(0.5), FLAT),
+    "AdjustGamma_float": (vision.AdjustGamma(1.7, 1.2), UNIT),
+    "LinearTransformation": (vision.LinearTransformation(WHITE, np.linspace(-1.0, 1.0, 324)), FLOAT),
+    "Perspective": (vision.Perspective(START, END), RGB),
+    "Perspective_float": (vision.Perspective(END, START), FLOAT),
+    "Perspective_nearest": (vision.Perspective(START, END, Inter.NEAREST), FLAT),
+    "SlicePatches": (lambda image: np.stack(vision.SlicePatches(2, 5, SliceMode.PAD, 7)(image)), RGB),
+    "SlicePatches_drop": (lambda image: np.stack(vision.SlicePatches(2, 5, SliceMode.DROP)(image)), FLAT),
+    # Some of these write into the boxes.
+    **{f"WithBBox_{name}": (lambda image, op=op: op(image, BOXES.copy())[0], RGB) for name, op in FIXED.items()},
+    **{f"WithBBox_{name}_boxes": (lambda boxes, op=op: op(RGB, boxes.copy())[1], BOXES) for name, op in FIXED.items()},
+}
 for name, data in (("rgb", RGB), ("grey", GREY), ("flat", FLAT), ("float", FLOAT)):
     for method in ("NEAREST", "LINEAR", "BICUBIC", "AREA", "PILCUBIC"):
         if method == "PILCUBIC" and name != "rgb":
@@ -142,6 +167,10 @@ PICTURES = {
     "pil_AutoContrast": vision.AutoContrast(),
     "pil_Invert": vision.Invert(),
     "pil_ToTensor": vision.ToTensor(),
+    "pil_FiveCrop": lambda image: np.stack([np.asarray(part) for part in vision.FiveCrop((4, 5))(image)]),
+    "pil_TenCrop": lambda image: np.stack([np.asarray(part) for part in vision.TenCrop(4)(image)]),
+    "pil_TenCrop_vertical": lambda image: np.stack([np.asarray(part) for part in vision.TenCrop(4, True)(image)]),
+    "pil_Perspective": vision.Perspective(START, END, Inter.BICUBIC),
     "pil_RandomHorizontalFlip": vision.RandomHorizontalFlip(1.0),
 }
 

@@ -9,7 +9,10 @@ import pytest
 from mixtrain import dataset as ds
 from mixtrain.dataset import config, worker_settings
 
-SETTERS = sorted(name for name in config.__all__ if name.startswith("set_") and f"g{name[1:]}" in config.__all__)
+WORDS = {"set_error_samples_mode", "set_multiprocessing_start_method", "set_video_backend"}
+SETTERS = sorted(
+    name for name in set(config.__all__) - WORDS if name.startswith("set_") and f"g{name[1:]}" in config.__all__
+)
 
 
 @pytest.fixture(autouse=True)
@@ -51,3 +54,17 @@ def test_what_only_can_be_set_is_accepted():
 
 def test_the_older_home_of_set_seed_is_known():
     assert ds.set_seed is config.set_seed
+
+
+def test_settings_of_one_value_refuse_others() -> None:
+    config.set_error_samples_mode(config.ErrorSamplesMode.RETURN)
+    assert config.get_error_samples_mode() is config.ErrorSamplesMode.RETURN
+    with pytest.raises(NotImplementedError, match="a filter before it"):
+        config.set_error_samples_mode(config.ErrorSamplesMode.SKIP)
+    with pytest.raises(NotImplementedError, match="function of map that looks"):
+        config.set_debug_mode(True, [print])
+    with pytest.raises(ValueError, match="fork, spawn"):
+        config.set_multiprocessing_start_method("thread")
+    config.set_video_backend("CPU")
+    assert (config.get_debug_mode(), config.get_video_backend()) == (False, "CPU")
+    assert config.get_multiprocessing_start_method() == "fork"

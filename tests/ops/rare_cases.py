@@ -40,6 +40,8 @@ def arrays() -> dict[str, np.ndarray]:
         "u": floats(2, 1, 2, 2), "f": np.log(np.full((5, 2, 4), 0.25, np.float32)) + 0.1 * floats(5, 2, 4),
         "y": np.array([[1, 2, 3], [3, 3, 1]], np.int32), "z": np.array([2, 5, 7, 255, 256], np.int16),
         "e": rng.random((2, 4, 2)).astype(np.float32), "j": rng.random((2, 2, 3)).astype(np.float32),
+        "back2": floats(4, 3, 2, 3), "back3": floats(2, 3, 2, 3, 2), "bend": floats(3, 4, 2, 3),
+        "moves": floats(2, 36, 5, 3) * 0.8, "seq": floats(5, 2, 4), "h0": floats(2, 2, 3), "gates": floats(216, 1, 1),
     }
 
 
@@ -198,6 +200,24 @@ CASES += [
     *(f"(lambda *w: (ops.FusedSparse{how}(use_nesterov={nesterov})(*w, T(0.9), T(0.99), T(0.1), T(0.9), T(0.99), "
       "T(1e-3), n, T([2, 0, 2], ms.int32)), w)[1])(ms.Parameter(m * 1), ms.Parameter(n * 1), ms.Parameter(r * 1))"
       for how in ("Adam", "LazyAdam") for nesterov in (False, True)),
+    "ops.Conv2DTranspose(4, (2, 3))(d, back2, (2, 3, 7, 7))",
+    "ops.Conv2DTranspose(4, (2, 3), 'same', stride=2)(d, back2, (2, 3, 12, 9))",
+    "ops.Conv2DTranspose(4, (2, 3), 'pad', (1, 0, 2, 1), stride=2, dilation=(2, 1))(d, back2, (2, 3, 12, 9))",
+    "ops.Conv3DTranspose(2, 3, (2, 3, 2))(v, back3)",
+    "ops.Conv3DTranspose(2, 3, (2, 3, 2), 1, 'same', 0, 2)(v, back3)",
+    "ops.Conv3DTranspose(2, 3, (2, 3, 2), 1, 'pad', 1, 2, 1, 1, (0, 1, 0))(v, back3)",
+    "ops.deformable_conv2d(d, bend, moves[:, :18], (2, 3), (1, 1, 1, 1), (0, 0, 0, 0))",
+    "ops.deformable_conv2d(d, bend, moves[:, :, :4], (2, 3), (1, 1, 2, 1), (2, 1, 0, 2), o[:3], (1, 1, 1, 2), 1, 2)",
+    "ops.LSTM(4, 3, 1, True, True, 0.0)(seq, h0, h0 * 0.5, gates)[:3]",
+    "ops.LSTM(4, 3, 1, False, False, 0.0)(seq, h0[:1], h0[1:], gates[:84])[:3]",
+    "ops.CTCLoss()(f * 3, T([[0, 0], [0, 1], [1, 0]], ms.int64), T([1, 1, 2], ms.int32), T([5, 5], ms.int32))",
+    *(f"ops.ScaleAndTranslate('{kernel}', {soft})(d, T([3, 7], ms.int32), T([0.7, 1.4]), T([0.3, -0.2]))"
+      for kernel in ("lanczos3", "gaussian", "box", "triangle", "keyscubic", "mitchellcubic")
+      for soft in (True, False)),
+    "ops.SparseSlice()(T([[0, 1], [1, 2], [1, 3], [2, 2]], ms.int64), T([1.0, 2.0, 3.0, 4.0]), T([3, 4], ms.int64), "
+    "T([1, 2], ms.int64), T([5, 1], ms.int64))",
+    "ops.MapUniform()(T([0, 1, 5, 7, 11], ms.int32), 4, 3)", "ops.diff_ext(m, 2, 0)",
+    "ops.function.math_func.float_power_ext(r, m)", "ops.function.math_func.isnan_ext(m / 0)",
     "ops.MatrixLogarithm()(ops.Complex()(q + 3 * ops.eye(3), q * 0))",
 ]
 
@@ -212,7 +232,9 @@ GRADIENTS = {
         "ops.conv3d(v, w3, o, 2, 'pad', 1)", "ops.max_pool3d(v, 3, 2, 1)", "ops.avg_pool3d(v, 2, 2)",
         "ops.adaptive_avg_pool3d(v, (2, 3, None))",
     ],
-    "d": ["ops.unfold(d, 2, 1, 1, 2) * 2", "ops.grid_sample(d, p, 'bilinear', 'zeros', True)", "ops.lrn(d, 2)"],
+    "moves": ["ops.deformable_conv2d(d, bend, moves[:, :18], (2, 3), (1, 1, 1, 1), (0, 0, 0, 0))"],
+    "d": ["ops.Conv2DTranspose(4, (2, 3))(d, back2, (2, 3, 7, 7)) * 2",
+          "ops.unfold(d, 2, 1, 1, 2) * 2", "ops.grid_sample(d, p, 'bilinear', 'zeros', True)", "ops.lrn(d, 2)"],
     # By the scores: the reference's gradient is right only behind a log_softmax.
     "f": ["ops.ctc_loss(ops.log_softmax(f, 2), y, T([5, 4], ms.int32), T([3, 2], ms.int32), 0, 'mean')[0]"],
 }

@@ -74,3 +74,58 @@ def test_primitives_are_attributes_of_a_cell_and_activations() -> None:
 def test_shard_and_attributes_change_nothing() -> None:
     add = ops.Add().shard(((1, 1), (1, 1))).add_prim_attr("keep", 1)
     assert add.attrs == {"keep": 1} and float(add(np.float32(1), ms.Tensor(1.0))) == 2.0
+
+
+def test_a_decorated_init_makes_its_arguments_attributes() -> None:
+    class MatMul(ops.PrimitiveWithInfer):
+        @ops.prim_attr_register
+        def __init__(self, transpose_a: bool = False, transpose_b: bool = False) -> None:
+            self.init_prim_io_names(inputs=["x1", "x2"], outputs=["output"])
+
+        def __call__(self, x: Any, y: Any) -> Any:
+            return ops.matmul(x.T if self.transpose_a else x, y)
+
+    product = MatMul(True)
+    assert product.attrs["input_names"] == ["x1", "x2"] and product.transpose_b is False
+    x = ms.Tensor([[1.0, 2.0]])
+    assert product(x, x).asnumpy().tolist() == [[1.0, 2.0], [2.0, 4.0]]
+
+
+def test_gradients_go_through_morph_and_inserted_functions() -> None:
+    weight = ms.Parameter(ms.Tensor([2.0, 3.0]), name="weight")
+    morph = ops.Morph(lambda x: 100 * x * weight, None, None)
+    clip = ops.InsertGradientOf(lambda gradient: ops.clamp(gradient, 0.0, 250.0))
+
+    def loss(x: Any) -> Any:
+        return morph(clip(x)).sum()
+
+    x = ms.Tensor([1.0, 1.0])
+    assert ms.grad(loss)(x).asnumpy().tolist() == [200.0, 250.0]
+    assert ms.jit(ms.grad(loss))(x).asnumpy().tolist() == [200.0, 250.0]
+    with pytest.raises(TypeError, match="must be a function"):
+        ops.InsertGradientOf(3)
+    with pytest.raises(TypeError, match="must be a function"):
+        ops.Morph(3, None, None)
+
+
+def test_ctc_gradient_of_sequences_of_unequal_length() -> None:
+    scores = ms.Tensor(np.random.default_rng(0).standard_normal((4, 2, 3)).astype(np.float32))
+    places, labels = ms.Tensor([[0, 0], [0, 1], [1, 0]], ms.int64), ms.Tensor([0, 1, 1], ms.int32)
+    losses, gradient = ops.CTCLoss()(scores, places, labels, ms.Tensor([4, 2], ms.int32))
+    known = ops.ctc_loss(ops.log_softmax(scores, -1), ms.Tensor([[0, 1], [1, 0]], ms.int32),
+                         ms.Tensor([4, 2], ms.int32), ms.Tensor([2, 1], ms.int32), 2, "none")[0]
+    np.testing.assert_allclose(losses.asnumpy(), known.asnumpy(), rtol=1e-6)
+    assert not gradient.asnumpy()[2:, 1].any()
+    np.testing.assert_allclose(gradient.asnumpy().sum(-1), 0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda x: ops.Conv2DTranspose(3, 2)(x, ops.ones((2, 1, 2, 2)), (1, 1, 5, 5)), "first axis"),
+    (lambda x: ops.LSTM(2, 2, 1, True, False, 0.0)(x[0], x[0], x[0], x), "input must be"),
+    (lambda x: ops.LSTM(2, 2, 1, True, False, 0.5), "dropout must be 0"),
+    (lambda x: ops.ScaleAndTranslate()(x, (2, 2), (0, 1), (0, 0)), "above 0"),
+    (lambda x: ops.deformable_conv2d(x, x, x, 2, (1, 1, 1, 1), (0, 0, 0, 0)), "offsets must have shape"),
+])
+def test_shapes_that_do_not_fit_are_errors(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call(ops.ones((1, 3, 4, 4)))

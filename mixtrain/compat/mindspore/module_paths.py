@@ -38,6 +38,8 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.dataset.vision.py_transforms": ("mixtrain.dataset.vision", "mixtrain.dataset.transforms"),
     "mixtrain.dataset.vision.transforms": ("mixtrain.dataset.vision",),
     "mixtrain.dataset.vision.utils": ("mixtrain.dataset.vision",),
+    "mixtrain.graph": ("mixtrain",),
+    "mixtrain.graph.lazy_inline": ("mixtrain",),
     "mixtrain.nn.cell": ("mixtrain.nn",),
     "mixtrain.nn.dynamic_lr": ("mixtrain.nn",),
     "mixtrain.nn.layer": ("mixtrain.nn",),
@@ -74,6 +76,7 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.ops.functional": ("mixtrain.ops",),
     "mixtrain.ops.operations": ("mixtrain.ops",),
     "mixtrain.ops.primitive": ("mixtrain.ops",),
+    "mixtrain.ops.function.random_func": ("mixtrain.ops",),
     "mixtrain.nn.metrics": ("mixtrain.nn",),
     "mixtrain.train": ("mixtrain.amp", "mixtrain.serialization"),
     "mixtrain.train.amp": ("mixtrain.amp",),
@@ -83,6 +86,8 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.train.model": ("mixtrain.train", "mixtrain.context"),
     "mixtrain.train.serialization": ("mixtrain",),
     "mixtrain.train.summary": ("mixtrain.train",),
+    "mixtrain.utils": ("mixtrain",),
+    "mixtrain.utils.dlpack": ("mixtrain",),
 })
 
 

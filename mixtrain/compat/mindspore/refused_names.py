@@ -17,21 +17,44 @@ _KERNEL: Final = "it makes kernels for MindSpore's own runtime. Write the functi
 _CRYPTO: Final = "files are not encrypted or obfuscated. Write the plain file, and encrypt it with a tool of yours"
 _RANDOM: Final = "samples of this kind are not drawn here. Write keras.random, or NumPy's generators in the dataset"
 _MINT: Final = "mint is MindSpore's second set of names. Write the function of mixtrain.ops, or the Cell of mixtrain.nn"
+_RUNTIME: Final = "streams, memory and launches are the backend's own. Write the script without it"
+_DEFECTS: Final = "devices are not searched for silent errors. Write the script without it"
+_SAVED: Final = "what a gradient needs is kept by the backend. Write the function without it"
+_LANDSCAPE: Final = "landscapes of losses are not computed. Write SummaryCollector without them"
+_PROCESSES: Final = "what several processes do together are primitives. Write ops.AllReduce and its like"
+_IN_PLACE: Final = "random numbers are not drawn in place. Write x = ops.uniform(...) or ops.randint(...)"
 _PROFILE: Final = "MindSpore's profiler does not see these backends. Write TensorFlow's or JAX's own profiler"
 
 # By module, then by name; "*" is for every other public name of a module that is here for its refusals alone.
 REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
     "mixtrain": {
-        **dict.fromkeys(("SparseTensor", "RowTensorInner"), _SPARSE),
-        "Profiler": _PROFILE,
+        "RowTensorInner": _SPARSE,
+        **dict.fromkeys(("Profiler", "flops_collection"), _PROFILE),
+        **dict.fromkeys((
+            "Event", "Stream", "StreamCtx", "StreamLimitCtx", "communication_stream", "current_stream",
+            "default_stream", "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_replay",
+            "memory_reserved", "memory_stats", "ms_memory_recycle", "reset_max_memory_allocated",
+            "reset_max_memory_reserved", "reset_peak_memory_stats", "set_cpu_affinity", "set_cur_stream",
+            "set_memory", "synchronize",
+        ), _RUNTIME),
+        **dict.fromkeys((
+            "Cifar100ToMR", "Cifar10ToMR", "CsvToMR", "FileReader", "FileWriter", "ImageNetToMR", "MindPage",
+            "MnistToMR", "TFRecordToMR",
+        ), _MINDRECORD),
+        **dict.fromkeys(("saved_tensors_hooks", "register_saved_tensors_hooks"), _SAVED),
+        **dict.fromkeys(("load_mindir", "save_mindir"), "MINDIR graphs are not read or written. Write "
+                        "export(..., file_format=\"SAVED_MODEL\")"),
+        "SummaryLandscape": _LANDSCAPE,
         **dict.fromkeys((
             "transform_checkpoints", "transform_checkpoint_by_rank", "merge_pipeline_strategys",
             "rank_list_for_transform",
             "load_distributed_checkpoint", "merge_sliced_parameter", "build_searched_strategy", "Layout",
-            "set_algo_parameters", "reshard", "parameter_broadcast", "shard",
+            "set_algo_parameters", "get_algo_parameters", "reset_algo_parameters", "reshard", "parameter_broadcast",
+            "shard", "unified_safetensors", "restore_group_info_list", "sync_pipeline_shared_parameters",
         ), _PARALLEL),
         **dict.fromkeys(("obfuscate_ckpt", "load_obf_params_into_net", "obfuscate_model"), _CRYPTO),
-        **dict.fromkeys(("Symbol", "set_dump", "DatasetHelper", "connect_network_with_dataset"), _COMPILER),
+        **dict.fromkeys(("Symbol", "set_dump", "MsDispatchMode", "enable_dynamic"), _COMPILER),
+        **dict.fromkeys(("DatasetHelper", "connect_network_with_dataset"), "Model feeds itself. Write Model.train"),
         "export_split_mindir": "MINDIR graphs are not written. Write export(..., file_format=\"SAVED_MODEL\")",
     },
     "mixtrain.ops": {
@@ -40,22 +63,30 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
             "CpuRegOp", "op_info_register", "custom_info_register", "kernel", "ms_kernel",
         ), _KERNEL),
         **dict.fromkeys((
-            "PrimitiveWithCheck", "PrimitiveWithInfer", "prim_arg_register", "prim_attr_register", "get_vm_impl_fn",
-            "vm_impl_registry", "J", "Morph",
+            "get_vm_impl_fn", "vm_impl_registry", "J",
         ), _KERNEL),
-        "Conv2DTranspose": "its weight comes with the call. Write nn.Conv2dTranspose",
-        "Conv3DTranspose": "its weight comes with the call. Write nn.Conv3dTranspose",
-        "CTCLoss": "it takes sparse labels. Write ops.ctc_loss",
-        "LSTM": "its weights come as one vector. Write nn.LSTM",
-        "deformable_conv2d": "windows are not moved element by element. Write ops.grid_sample and ops.conv2d",
-        "InsertGradientOf": "gradients are changed by hooks. Write ops.HookBackward",
-        **dict.fromkeys(("AlltoAll", "NeighborExchange", "NeighborExchangeV2", "P2POp", "isend", "irecv"), _PARALLEL),
+        **dict.fromkeys((
+            "AlltoAll", "NeighborExchange", "NeighborExchangeV2", "P2POp", "isend", "irecv", "TCPStore",
+            "set_comm_ops_inplace",
+        ), _PARALLEL),
+        **dict.fromkeys((
+            "all_gather", "all_gather_into_tensor", "all_reduce", "all_to_all", "barrier", "batch_isend_irecv",
+            "broadcast", "gather_into_tensor", "init_process_group", "new_group", "recv", "reduce", "reduce_scatter",
+            "reduce_scatter_tensor", "scatter_tensor", "send",
+        ), _PROCESSES),
+        **dict.fromkeys(("random_", "uniform_", "normal_"), _IN_PLACE),
+        "SampleDistortedBoundingBoxV2": _RANDOM,
     },
     "mixtrain.nn": {
         "LazyAdam": "gradients are dense here, and every row is stepped. Write nn.Adam",
         **dict.fromkeys(("DenseThor", "Conv2dThor", "EmbeddingThor", "EmbeddingLookupThor"), "thor is not offered. "
                         "Write the layer of that name without Thor"),
         "SampledSoftmaxLoss": _RANDOM,
+        **dict.fromkeys(("VirtualDatasetCellTriple", "PipelineGradReducer"), _PARALLEL),
+        **dict.fromkeys((
+            "AvgPool1dExt", "AvgPool2dExt", "AvgPool3dExt", "Dropout2dExt", "DropoutExt", "EmbeddingExt", "L1LossExt",
+            "LayerNormExt", "Linear", "LogSoftmaxExt", "MaxPool2dExt", "PReLUExt",
+        ), _MINT),
         "GradAccumulationCell": "it belongs to pipelines of several devices. Write a loop with mixtrain.grad",
         "no_init_parameters": "values exist from the start. Write the network without it",
         "transformer": "it was moved to a library of its own. Write nn.MultiheadAttention and Cells",
@@ -63,11 +94,16 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
     },
     "mixtrain.train": {
         **dict.fromkeys(("DatasetHelper", "connect_network_with_dataset"), "Model feeds itself. Write Model.train"),
+        "FlopsUtilizationCollector": _PROFILE,
+        "SummaryLandscape": _LANDSCAPE,
         **dict.fromkeys(("ConvertModelUtils", "ConvertNetUtils"), "thor is not offered. Write nn.Momentum or nn.Lamb"),
     },
     "mixtrain.mindrecord": {"*": _MINDRECORD},
     "mixtrain.mint": {"*": _MINT},
-    "mixtrain.runtime": {"*": "streams, memory and launches are the backend's own. Write the script without it"},
+    "mixtrain.runtime": {"*": _RUNTIME},
+    "mixtrain.utils": dict.fromkeys(
+        ("sdc_detect_start", "sdc_detect_stop", "get_sdc_detect_result", "stress_detect"), _DEFECTS
+    ),
     **dict.fromkeys(("mixtrain.boost", "mixtrain.boost.grad_accumulation", "mixtrain.boost.boost_cell_wrapper"), {
         "*": "boost changes MindSpore's own kernels. Write amp_level=\"O2\"",
     }),
@@ -94,7 +130,8 @@ class _Refusing(type):
 
 
 def sentence(stub: type) -> str:
-    """Return what a stub says."""
+    """Return what a stub says, a class made of one too."""
+    stub = next(kind for kind in reversed(stub.__mro__) if isinstance(kind, _Refusing))
     return f"{stub.__module__}.{stub.__name__}: {vars(stub)['__doc__']}."
 
 

@@ -68,6 +68,49 @@ class ConvertMode(enum.IntEnum):
     COLOR_RGBA2GRAY = 11
 
 
+class SliceMode(enum.IntEnum):
+    """Whether `SlicePatches` fills up an image that does not divide evenly, or drops what is over.
+
+    Example:
+        >>> SliceMode.DROP.value
+        1
+
+    Source: MindSpore, `mindspore.dataset.vision.SliceMode`.
+    """
+
+    PAD = 0
+    DROP = 1
+
+
+class ImageReadMode(enum.IntEnum):
+    """Whether `read_image` makes a gray image, one in three colors, or leaves it as it is.
+
+    Example:
+        >>> ImageReadMode.COLOR.value
+        2
+
+    Source: MindSpore, `mindspore.dataset.vision.ImageReadMode`.
+    """
+
+    UNCHANGED = 0
+    GRAYSCALE = 1
+    COLOR = 2
+
+
+class ImageBatchFormat(enum.IntEnum):
+    """Where the channels of a batch of images are.
+
+    Example:
+        >>> ImageBatchFormat.NCHW.value
+        1
+
+    Source: MindSpore, `mindspore.dataset.vision.ImageBatchFormat`.
+    """
+
+    NHWC = 0
+    NCHW = 1
+
+
 # For arrays, and for what are Pillow's images.
 METHODS: dict[Inter, tuple[backend.images.Method, backend.images.Method]] = {
     Inter.NEAREST: ("nearest", "pil_nearest"),

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import Seed, TensorOperation
+from mixtrain.dataset.transforms.operation import Seed, TensorOperation, read_value
 from mixtrain.dataset.vision.operation import check_channels
 from mixtrain.dtype import as_dtype
 
@@ -96,6 +96,43 @@ class Normalize(TensorOperation):
         mean, std = (np.reshape(np.array(one, np.float32), shape) for one in (self.mean, self.std))
         result = (keras.ops.cast(image, "float32") - mean) / std
         return result[..., 0] if rank == 2 else result
+
+
+class LinearTransformation(TensorOperation):
+    """The image as one vector: less a mean, times a square matrix, and in its shape again; whitening, for one.
+
+    Args:
+        transformation_matrix: A NumPy array (D, D), D being the number of the image's values.
+        mean_vector: A NumPy array (D,).
+
+    Raises:
+        TypeError: An argument is not a NumPy array.
+        ValueError: The shapes do not fit each other; on use, the image has not D values.
+
+    Example:
+        >>> import numpy as np
+        >>> LinearTransformation(2 * np.eye(4), np.ones(4))(np.array([[1, 2], [3, 4]])).tolist()
+        [[0.0, 2.0], [4.0, 6.0]]
+
+    Source: MindSpore, `mindspore.dataset.vision.LinearTransformation`.
+    """
+
+    def __init__(self, transformation_matrix: np.ndarray, mean_vector: np.ndarray) -> None:
+        where, write = "LinearTransformation", "LinearTransformation(np.eye(12), np.zeros(12))"
+        self.matrix = checks.instance(where, "transformation_matrix", transformation_matrix, np.ndarray, write)
+        self.mean = checks.instance(where, "mean_vector", mean_vector, np.ndarray, write)
+        if self.mean.ndim != 1 or self.matrix.shape != (self.mean.size, self.mean.size):
+            raise checks.fail_value(where, "transformation_matrix must be (D, D), and mean_vector (D,)",
+                                    (self.matrix.shape, self.mean.shape), write)
+
+    def run(self, values: tuple[Any, ...], seed: tuple[int, int]) -> np.ndarray:
+        """Return the result for one image, as an array."""
+        image = read_value("LinearTransformation", values[0])
+        if image.size != self.mean.size:
+            raise checks.fail_value("LinearTransformation", f"the image must have {self.mean.size} values", image.shape,
+                                    "a matrix that fits, or Resize before it")
+        result: np.ndarray = ((image.reshape(-1) - self.mean) @ self.matrix).reshape(image.shape)
+        return result
 
 
 class NormalizePad(Normalize):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import keras
+import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import PictureHabit, Seed
@@ -24,6 +25,40 @@ class Invert(ImageOperation):
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (..., H, W, C)."""
         return backend.colors.invert(image)
+
+
+class AdjustGamma(ImageOperation):
+    """A uint8 image, 255 as 1, to the power of `gamma` and times `gain`; or floats times `gain`, and to the power.
+
+    Args:
+        gamma: The exponent; above 1 makes shadows darker.
+        gain: The factor.
+
+    Raises:
+        TypeError: An argument is not a number.
+        ValueError: `gamma` is below 0.
+
+    Example:
+        >>> import numpy as np
+        >>> AdjustGamma(2.0)(np.array([[0, 51, 255]], np.uint8)).tolist()
+        [[0, 10, 255]]
+
+    Source: MindSpore, `mindspore.dataset.vision.AdjustGamma`.
+    """
+
+    batched = True
+    pictures: ClassVar[PictureHabit] = "keeps"
+
+    def __init__(self, gamma: float, gain: float = 1.0) -> None:
+        self.gamma = checks.number("AdjustGamma", "gamma", gamma, at_least=0.0, example=1.0)
+        self.gain = checks.number("AdjustGamma", "gain", gain, example=1.0)
+
+    def image(self, image: Any, seed: Seed) -> Any:
+        """Return the result for a tensor (..., H, W, C)."""
+        if keras.backend.standardize_dtype(image.dtype) == "uint8":
+            curve = 256.0 * self.gain * (np.arange(256) / 255.0) ** self.gamma
+            return keras.ops.take(np.clip(curve, 0, 255).astype(np.uint8), keras.ops.cast(image, "int32"), axis=0)
+        return keras.ops.cast(keras.ops.clip((self.gain * image) ** self.gamma, 0.0, 1.0), image.dtype)
 
 
 class Equalize(TwofoldOperation):

@@ -6,16 +6,13 @@ from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import backend, checks
+from mixtrain import checks
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.convolution import Convolution
 from mixtrain.nn.layer.inputs import name_of
 from mixtrain.nn.layer.windows import window
-from mixtrain.ops.conv_formula import LAST, by_groups
-from mixtrain.ops.windows import Window, pad, spread
-
-# As it is outside any autocast: the formats are settled here.
-_conv_transpose = keras.ops.conv_transpose
+from mixtrain.ops.conv_formula import convolve_back
+from mixtrain.ops.windows import Window, pad
 
 
 class _ConvTranspose(Convolution):
@@ -44,21 +41,13 @@ class _ConvTranspose(Convolution):
     def _convolve(self, x: Any, weight: Any) -> Any:
         """Spread a channels-last tensor by the weight (in, out, *window)."""
         lengths = self._lengths(keras.ops.moveaxis(x, -1, 1)) if self.pad_mode == "pad" else []
-        y = by_groups(self._with_kernel, x, weight, self.group)
+        y = convolve_back(
+            x, weight, stride=self.stride, padding="same" if self.pad_mode == "same" else "valid",
+            dilation=self.dilation, groups=self.group,
+        )
         for axis, (length, (before, _)) in enumerate(zip(lengths, self._sides, strict=False)):
             y = y[(slice(None),) * (axis + 1) + (slice(before, before + length),)]
         return y
-
-    def _with_kernel(self, x: Any, weight: Any) -> Any:
-        window_first = (*range(2, len(self.kernel_size) + 2), 1, 0)
-        # The backend has no step and dilation at once.
-        kernel = spread(keras.ops.transpose(weight, window_first), self.dilation)
-        padding = "same" if self.pad_mode == "same" else "valid"
-
-        def spread_by(x: Any, kernel: Any) -> Any:
-            return _conv_transpose(x, kernel, self.stride, padding, data_format=LAST)
-
-        return backend.product(spread_by, x, kernel)
 
     def _output_padding(self, output_padding: Any) -> Window:
         """Return `output_padding` as one int for each axis, checked."""

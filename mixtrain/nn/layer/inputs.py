@@ -12,7 +12,7 @@ from mixtrain.dtype import as_dtype, is_float, wider
 
 def name_of(cell: Any) -> str:
     """Return a cell's class and its path in the network, for errors: "Conv2d block.conv1"."""
-    return f"{cell.cls_name} {cell.param_prefix.rstrip('.')}".rstrip()
+    return f"{cell.cls_name} {cell.name_prefix.rstrip('.')}".rstrip()
 
 
 def float_tensor(cell: Any, x: Any) -> Any:

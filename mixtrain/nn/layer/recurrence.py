@@ -9,17 +9,10 @@ from typing import Any, Final
 import keras
 
 from mixtrain import backend
+from mixtrain.ops.lstm import State, lstm_step
 
-State = tuple[Any, ...]
 # As it is outside any autocast: the formats are settled here.
 _matmul = keras.ops.matmul
-
-
-def _lstm(by_input: Any, by_state: Any, state: State) -> State:
-    keep_in, forget, new, keep_out = keras.ops.split(by_input + by_state, 4, axis=-1)
-    sigmoid, tanh = keras.ops.sigmoid, keras.ops.tanh
-    cell = sigmoid(forget) * state[1] + sigmoid(keep_in) * tanh(new)
-    return sigmoid(keep_out) * tanh(cell), cell
 
 
 def _gru(by_input: Any, by_state: Any, state: State) -> State:
@@ -45,7 +38,7 @@ class Recurrence:
 
 
 RECURRENCES: Final = {
-    "LSTM": Recurrence(4, 2, _lstm),
+    "LSTM": Recurrence(4, 2, lstm_step),
     "GRU": Recurrence(3, 1, _gru),
     "tanh": Recurrence(1, 1, lambda by_input, by_state, state: (keras.ops.tanh(by_input + by_state),)),
     "relu": Recurrence(1, 1, lambda by_input, by_state, state: (keras.ops.relu(by_input + by_state),)),

@@ -7,7 +7,7 @@ import pathlib
 import numpy as np
 
 from mixtrain.dataset import transforms, vision
-from mixtrain.dataset.vision import Border, ConvertMode, Inter
+from mixtrain.dataset.vision import Border, ConvertMode, Inter, SliceMode
 
 _STORED = dict(np.load(pathlib.Path(__file__).parents[2] / "data" / "vision_reference.npz"))
 REFERENCE = {
@@ -23,6 +23,18 @@ WRONG_THERE = {
 }
 
 MEAN, STD = [120.0, 110.0, 100.0], [60.0, 50.0, 40.0]
+RGB = REFERENCE["Invert"][0]
+BOXES = np.array([[1, 1, 3, 2, 7], [0, 0, 12, 9, 8], [9, 6, 3, 3, 9]], np.float32)
+START, END = [[0, 8], [11, 8], [11, 0], [0, 0]], [[1, 6], [9, 8], [10, 1], [2, 0]]
+WHITE = np.cos(np.arange(324.0 * 324.0)).reshape(324, 324)
+FIXED = {
+    "Horizontal": vision.RandomHorizontalFlipWithBBox(1.0),
+    "Vertical": vision.RandomVerticalFlipWithBBox(1.0),
+    "Resize": vision.ResizeWithBBox((14, 17), Inter.NEAREST),
+    "ResizeEdge": vision.ResizeWithBBox(7),
+    "Crop": vision.RandomCropWithBBox((13, 17), (1, 2, 4, 2), fill_value=(9, 8, 7)),
+    "ResizedCrop": vision.RandomResizedCropWithBBox((6, 7), (1.0, 1.0), (12 / 9, 12 / 9)),
+}
 FIRST = int(REFERENCE["Invert"][0][0, 0, 0])
 
 CASES = {
@@ -124,6 +136,23 @@ CASES = {
     "pil_Invert": vision.Invert(),
     "pil_ToTensor": vision.ToTensor(),
     "pil_RandomHorizontalFlip": vision.RandomHorizontalFlip(1.0),
+}
+CASES |= {
+    "AdjustGamma": vision.AdjustGamma(2.2, 1.1),
+    "AdjustGamma_root": vision.AdjustGamma(0.5),
+    "AdjustGamma_float": vision.AdjustGamma(1.7, 1.2),
+    "LinearTransformation": vision.LinearTransformation(WHITE, np.linspace(-1.0, 1.0, 324)),
+    "Perspective": vision.Perspective(START, END),
+    "Perspective_float": vision.Perspective(END, START),
+    "Perspective_nearest": vision.Perspective(START, END, Inter.NEAREST),
+    "SlicePatches": lambda image: np.stack(vision.SlicePatches(2, 5, SliceMode.PAD, 7)(image)),
+    "SlicePatches_drop": lambda image: np.stack(vision.SlicePatches(2, 5, SliceMode.DROP)(image)),
+    "pil_FiveCrop": lambda image: np.stack([np.asarray(part) for part in vision.FiveCrop((4, 5))(image)]),
+    "pil_TenCrop": lambda image: np.stack([np.asarray(part) for part in vision.TenCrop(4)(image)]),
+    "pil_TenCrop_vertical": lambda image: np.stack([np.asarray(part) for part in vision.TenCrop(4, True)(image)]),
+    "pil_Perspective": vision.Perspective(START, END, Inter.BICUBIC),
+    **{f"WithBBox_{name}": (lambda image, op=op: op(image, BOXES)[0]) for name, op in FIXED.items()},
+    **{f"WithBBox_{name}_boxes": (lambda boxes, op=op: op(RGB, boxes)[1]) for name, op in FIXED.items()},
 }
 _SIZES = {"up": (14, 17), "down": (5, 7), "mixed": (5, 19), "edge": 7}
 CASES |= {

@@ -10,7 +10,7 @@ from tests.dataset.vision.cases import CASES, NAMES, REFERENCE, WRONG_THERE
 # OpenCV and Pillow compute these in fixed point: one grey level of 256 off, nowhere more.
 _FIXED_POINT = (
     "Resize", "pil_Resize", "RandomResizedCrop", "GaussianBlur", "Adjust", "Affine", "Rotate", "Random", "pil_Auto",
-    "AutoContrast",
+    "AutoContrast", "Perspective", "WithBBox",
 )
 
 

@@ -1,0 +1,309 @@
+"""Images with the boxes around what they show: both are flipped, resized and cropped together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.dataset.transforms.operation import TensorOperation, read_value
+from mixtrain.dataset.transforms.transform_chain import check_operation, run_one
+from mixtrain.dataset.vision.arguments import probability
+from mixtrain.dataset.vision.crop import RandomCrop
+from mixtrain.dataset.vision.enums import Border, Inter
+from mixtrain.dataset.vision.random_resized_crop import RandomResizedCrop
+from mixtrain.dataset.vision.resize import RandomResize, Resize
+
+Pair = tuple[np.ndarray, np.ndarray]
+
+
+class BoxOperation(TensorOperation):
+    """The base: a subclass defines `both`, a function of an image and of its boxes.
+
+    A box is a row of floats: x and y of its first corner, its width and height, and what else belongs to it.
+    """
+
+    same_size = False
+
+    def both(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
+        """Return the new image and boxes; the boxes are a copy that may be written."""
+        raise NotImplementedError(f"{type(self).__name__}: expected a method both(image, boxes, seed); got none.")
+
+    def run(self, values: tuple[Any, ...], seed: tuple[int, int]) -> Pair:
+        """Return the results for an image and its boxes under a seed.
+
+        Raises:
+            TypeError: There are not two values.
+            ValueError: The boxes have no four numbers each, or are not inside the image.
+        """
+        where = type(self).__name__
+        if len(values) != 2:
+            raise checks.fail_type(where, "two values are needed, an image and its boxes", len(values),
+                                   'input_columns=["image", "bbox"]')
+        image, boxes = (read_value(where, value) for value in values)
+        if boxes.ndim != 2 or boxes.shape[1] < 4 or boxes.dtype.kind != "f":
+            raise ValueError(
+                f"{where}: expected boxes of shape (n, 4) or wider, in floats; got {boxes.dtype} of shape "
+                f"{boxes.shape}. Write np.array([[x, y, width, height]], np.float32)."
+            )
+        corners = boxes[:, :2] + boxes[:, 2:4]
+        if np.any(boxes[:, :4] < 0) or np.any(corners > (image.shape[1], image.shape[0])):
+            raise ValueError(
+                f"{where}: expected boxes inside an image of height {image.shape[0]} and width {image.shape[1]}; got "
+                f"{boxes[:, :4].tolist()}. Write x, y, width and height in pixels of this image."
+            )
+        return self.both(image, boxes.copy(), seed)
+
+
+class RandomHorizontalFlipWithBBox(BoxOperation):
+    """The image and its boxes, left and right exchanged by chance.
+
+    Args:
+        prob: The probability.
+
+    Example:
+        >>> import numpy as np
+        >>> flip = RandomHorizontalFlipWithBBox(1.0)
+        >>> flip(np.zeros((4, 8)), np.array([[1.0, 0.0, 2.0, 3.0]]))[1].tolist()
+        [[5.0, 0.0, 2.0, 3.0]]
+
+    Source: MindSpore, `mindspore.dataset.vision.RandomHorizontalFlipWithBBox`.
+    """
+
+    def __init__(self, prob: float = 0.5) -> None:
+        self.prob = probability(type(self).__name__, prob)
+
+    def both(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
+        """Return the new image and boxes."""
+        if generator(seed).random() >= self.prob:
+            return image, boxes
+        boxes[:, 0] = image.shape[1] - boxes[:, 0] - boxes[:, 2]
+        return np.ascontiguousarray(image[:, ::-1]), boxes
+
+
+class RandomVerticalFlipWithBBox(RandomHorizontalFlipWithBBox):
+    """The image and its boxes, top and bottom exchanged by chance.
+
+    Args:
+        prob: The probability.
+
+    Example:
+        >>> import numpy as np
+        >>> flip = RandomVerticalFlipWithBBox(1.0)
+        >>> flip(np.zeros((4, 8)), np.array([[1.0, 0.0, 2.0, 3.0]]))[1].tolist()
+        [[1.0, 1.0, 2.0, 3.0]]
+
+    Source: MindSpore, `mindspore.dataset.vision.RandomVerticalFlipWithBBox`.
+    """
+
+    def both(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
+        """Return the new image and boxes."""
+        if generator(seed).random() >= self.prob:
+            return image, boxes
+        boxes[:, 1] = image.shape[0] - boxes[:, 1] - boxes[:, 3]
+        return np.ascontiguousarray(image[::-1]), boxes
+
+
+class ResizeWithBBox(BoxOperation):
+    """The image and its boxes at another size.
+
+    Args:
+        size: The new (height, width); or an int for the shorter edge, the longer in proportion.
+        interpolation: How pixels are made.
+
+    Example:
+        >>> import numpy as np
+        >>> ResizeWithBBox((8, 4))(np.zeros((4, 8)), np.array([[1.0, 0.0, 2.0, 3.0]]))[1].tolist()
+        [[0.5, 0.0, 1.0, 6.0]]
+
+    Source: MindSpore, `mindspore.dataset.vision.ResizeWithBBox`.
+    """
+
+    def __init__(self, size: int | Sequence[int], interpolation: Inter = Inter.LINEAR) -> None:
+        self.resize: TensorOperation = Resize(size, interpolation)
+
+    def both(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
+        """Return the new image and boxes."""
+        resized = self.resize.run((image,), seed)
+        return resized, scaled(boxes, image, resized)
+
+
+class RandomResizeWithBBox(ResizeWithBBox):
+    """The image and its boxes at another size, by an interpolation that chance picks.
+
+    Args:
+        size: The new (height, width); or an int for the shorter edge, the longer in proportion.
+
+    Example:
+        >>> import numpy as np
+        >>> RandomResizeWithBBox(2)(np.zeros((4, 8)), np.array([[1.0, 0.0, 2.0, 3.0]]))[1].tolist()
+        [[0.5, 0.0, 1.0, 1.5]]
+
+    Source: MindSpore, `mindspore.dataset.vision.RandomResizeWithBBox`.
+    """
+
+    def __init__(self, size: int | Sequence[int]) -> None:
+        self.resize = RandomResize(size)
+
+
+class RandomCropWithBBox(BoxOperation):
+    """A part of the image at a random place, and what is left of its boxes; those outside are dropped.
+
+    Args:
+        size: (height, width), or one int for both.
+        padding: A border put around first: one int, (sides, ends), or (left, top, right, bottom).
+        pad_if_needed: Whether to put a border around images that are smaller than `size`.
+        fill_value: What a constant border has: one int from 0 to 255, or one per channel.
+        padding_mode: What a border has.
+
+    Example:
+        >>> import numpy as np
+        >>> crop = RandomCropWithBBox((6, 10), padding=1)
+        >>> crop(np.zeros((4, 8)), np.array([[1.0, 0.0, 2.0, 3.0]]))[1].tolist()
+        [[2.0, 1.0, 2.0, 3.0]]
+
+    Source: MindSpore, `mindspore.dataset.vision.RandomCropWithBBox`.
+    """
+
+    def __init__(
+        self,
+        size: int | Sequence[int],
+        padding: int | Sequence[int] | None = None,
+        pad_if_needed: bool = False,
+        fill_value: int | tuple[int, ...] = 0,
+        padding_mode: Border = Border.CONSTANT,
+    ) -> None:
+        self.crop = RandomCrop(size, padding, pad_if_needed, fill_value, padding_mode)
+
+    def both(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
+        """Return the new image and boxes."""
+        height, width = self.crop.size
+        left, top, right, bottom = self.crop.padding
+        if self.crop.pad_if_needed:
+            ends, sides = (max(wanted - there, 0) for wanted, there in zip(
+                self.crop.size, (image.shape[0] + top + bottom, image.shape[1] + left + right), strict=True))
+            left, top, right, bottom = left + sides, top + ends, right + sides, bottom + ends
+        rows, columns = image.shape[0] + top + bottom, image.shape[1] + left + right
+        if height > rows or width > columns:
+            raise ValueError(
+                f"RandomCropWithBBox: expected a size of at most ({rows}, {columns}), the image with its border; got "
+                f"({height}, {width}). Write a smaller size, or pad_if_needed=True."
+            )
+        border = ((top, bottom), (left, right), (0, 0))[: image.ndim]
+        mode = self.crop.padding_mode.value
+        if any(map(any, border)):
+            image = filled(image, border, self.crop.fill_value) if mode == "constant" else np.pad(
+                image, border, mode)  # type: ignore[call-overload]
+        boxes[:, :2] += (left, top)
+        chance = generator(seed)
+        first = int(chance.integers(rows - height + 1)), int(chance.integers(columns - width + 1))
+        return cut(image, boxes, *first, height, width)
+
+
+class RandomResizedCropWithBBox(BoxOperation):
+    """A part of the image of random area, shape and place, brought to one size, and what is left of its boxes.
+
+    Args:
+        size: (height, width), or one int for both.
+        scale: The smallest and largest share of the image's area that a part has.
+        ratio: The smallest and largest width divided by height of a part; its logarithm is drawn evenly.
+        interpolation: How pixels are made.
+        max_attempts: How often a part is drawn that may not fit into the image; then the middle is taken.
+
+    Example:
+        >>> import numpy as np
+        >>> crop = RandomResizedCropWithBBox((8, 8), (1.0, 1.0), (1.0, 1.0))
+        >>> crop(np.zeros((4, 4)), np.array([[1.0, 0.0, 2.0, 3.0]]))[1].tolist()
+        [[2.0, 0.0, 4.0, 6.0]]
+
+    Source: MindSpore, `mindspore.dataset.vision.RandomResizedCropWithBBox`.
+    """
+
+    def __init__(
+        self,
+        size: int | Sequence[int],
+        scale: Sequence[float] = (0.08, 1.0),
+        ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0),
+        interpolation: Inter = Inter.BILINEAR,
+        max_attempts: int = 10,
+    ) -> None:
+        self.crop = RandomResizedCrop(size, scale, ratio, interpolation, max_attempts)
+
+    def both(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
+        """Return the new image and boxes."""
+        top, left, height, width = (int(n) for n in self.crop.choose(image.shape[0], image.shape[1], seed))
+        part, boxes = cut(image, boxes, top, left, height, width)
+        resized = Resize(self.crop.size, self.crop.interpolation).run((part,), seed)
+        return resized, scaled(boxes, part, resized)
+
+
+class BoundingBoxAugment(BoxOperation):
+    """The image with a transform applied inside some of its boxes, which stay as they are.
+
+    Args:
+        transform: The transform; what it makes of a part has the part's size.
+        ratio: The share of the boxes it is applied in.
+
+    Example:
+        >>> import numpy as np
+        >>> from mixtrain.dataset.vision import Invert
+        >>> augment = BoundingBoxAugment(Invert(), 1.0)
+        >>> augment(np.zeros((1, 3), np.uint8), np.array([[1.0, 0.0, 2.0, 1.0]]))[0].tolist()
+        [[0, 255, 255]]
+
+    Source: MindSpore, `mindspore.dataset.vision.BoundingBoxAugment`.
+    """
+
+    def __init__(self, transform: Any, ratio: float = 0.3) -> None:
+        check_operation("BoundingBoxAugment", "transform", transform)
+        self.transform = transform
+        self.ratio = checks.number("BoundingBoxAugment", "ratio", ratio, at_least=0.0, at_most=1.0, example=0.3)
+
+    def both(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
+        """Return the new image and boxes."""
+        image = image.copy()
+        chosen = generator(seed).permutation(len(boxes))[: int(np.ceil(self.ratio * len(boxes)))]
+        for number in chosen:
+            left, top, width, height = (int(value) for value in boxes[number, :4])
+            part = image[top : top + height, left : left + width]
+            changed = np.asarray(run_one(self.transform, (part,), (seed[0], seed[1] * 256 + int(number) + 1)))
+            if changed.shape != part.shape:
+                raise ValueError(
+                    f"BoundingBoxAugment: expected a transform that keeps the size of a part; got {changed.shape} from "
+                    f"{part.shape}. Write a transform such as vision.RandomRotation(10) or vision.Invert()."
+                )
+            image[top : top + height, left : left + width] = changed
+        return image, boxes
+
+
+def generator(seed: tuple[int, int]) -> np.random.Generator:
+    """Return NumPy's generator for the random numbers of one row."""
+    return np.random.default_rng([abs(part) for part in seed])
+
+
+def scaled(boxes: np.ndarray, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """Return boxes in pixels of an image that was resized."""
+    across, down = after.shape[1] / before.shape[1], after.shape[0] / before.shape[0]
+    boxes[:, :4] *= (across, down, across, down)
+    return boxes
+
+
+def cut(image: np.ndarray, boxes: np.ndarray, top: int, left: int, height: int, width: int) -> Pair:
+    """Return a part of an image and of its boxes; a box that does not even touch the part is dropped."""
+    first = np.maximum(boxes[:, :2], (left, top))
+    last = np.minimum(boxes[:, :2] + boxes[:, 2:4], (left + width, top + height))
+    boxes[:, :2], boxes[:, 2:4] = first - (left, top), last - first
+    kept = np.all(last >= first, axis=1)
+    return np.ascontiguousarray(image[top : top + height, left : left + width]), boxes[kept]
+
+
+def filled(image: np.ndarray, border: Sequence[tuple[int, int]], color: tuple[int, ...]) -> np.ndarray:
+    """Return an image with a border of one color around it."""
+    size = [sum(sides) + length for sides, length in zip(border, image.shape, strict=True)]
+    result = np.empty(size, image.dtype)
+    result[...] = color if image.ndim == 3 else color[0]
+    (top, _), (left, _) = border[:2]
+    result[top : top + image.shape[0], left : left + image.shape[1]] = image
+    return result

@@ -1,0 +1,223 @@
+"""Image files and their contents: read, written, encoded; and what an image is."""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import Any
+
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.dataset.transforms.operation import read_value
+from mixtrain.dataset.transforms.picture import is_picture, to_picture
+from mixtrain.dataset.vision.arguments import word
+from mixtrain.dataset.vision.enums import ImageReadMode
+
+
+def read_file(filename: str) -> np.ndarray:
+    """Return the contents of a file as uint8.
+
+    Args:
+        filename: Its path.
+
+    Raises:
+        OSError: It cannot be read.
+
+    Example:
+        >>> read_file(__file__)[:3].tobytes()
+        b'\"""'
+
+    Source: MindSpore, `mindspore.dataset.vision.read_file`.
+    """
+    return np.fromfile(checks.instance("read_file", "filename", filename, str, 'filename="a.png"'), np.uint8)
+
+
+def write_file(filename: str, data: Any) -> None:
+    """Write uint8 numbers into a file.
+
+    Args:
+        filename: Its path.
+        data: A vector.
+
+    Raises:
+        ValueError: `data` is not a vector of uint8.
+
+    Example:
+        >>> write_file(os.devnull, np.zeros(3, np.uint8))
+
+    Source: MindSpore, `mindspore.dataset.vision.write_file`.
+    """
+    checks.instance("write_file", "filename", filename, str, 'filename="a.png"')
+    array = read_value("write_file", data)
+    if array.ndim != 1 or array.dtype != np.uint8:
+        raise checks.fail_value("write_file", "data must be a vector of uint8", (array.dtype, array.shape),
+                                "data.reshape(-1).astype(np.uint8)")
+    array.tofile(filename)
+
+
+def encode_jpeg(image: Any, quality: int = 75) -> np.ndarray:
+    """Return a JPEG file's contents as uint8; Pillow writes them.
+
+    Args:
+        image: uint8, (H, W), (H, W, 1) or (H, W, 3).
+        quality: From 1 to 100.
+
+    Raises:
+        ValueError: The image has another dtype or shape, or `quality` is out of range.
+
+    Example:
+        >>> encode_jpeg(np.zeros((4, 5, 3), np.uint8))[:2].tobytes()
+        b'\\xff\\xd8'
+
+    Source: MindSpore, `mindspore.dataset.vision.encode_jpeg`.
+    """
+    checks.integer("encode_jpeg", "quality", quality, at_least=1, example=75)
+    if quality > 100:
+        raise checks.fail_value("encode_jpeg", "quality must be at most 100", quality, "quality=75")
+    return _encoded("encode_jpeg", image, "JPEG", quality=quality)
+
+
+def encode_png(image: Any, compression_level: int = 6) -> np.ndarray:
+    """Return a PNG file's contents as uint8; Pillow writes them.
+
+    Args:
+        image: uint8, (H, W), (H, W, 1) or (H, W, 3).
+        compression_level: From 0 to 9, the smallest file.
+
+    Raises:
+        ValueError: The image has another dtype or shape, or `compression_level` is out of range.
+
+    Example:
+        >>> encode_png(np.zeros((4, 5, 3), np.uint8))[1:4].tobytes()
+        b'PNG'
+
+    Source: MindSpore, `mindspore.dataset.vision.encode_png`.
+    """
+    checks.integer("encode_png", "compression_level", compression_level, at_least=0, example=6)
+    if compression_level > 9:
+        raise checks.fail_value("encode_png", "compression_level must be at most 9", compression_level,
+                                "compression_level=6")
+    return _encoded("encode_png", image, "PNG", compress_level=compression_level)
+
+
+def write_jpeg(filename: str, image: Any, quality: int = 75) -> None:
+    """Write an image into a JPEG file.
+
+    Args:
+        filename: Its path.
+        image: uint8, (H, W), (H, W, 1) or (H, W, 3).
+        quality: From 1 to 100.
+
+    Example:
+        >>> write_jpeg(os.devnull, np.zeros((4, 5, 3), np.uint8))
+
+    Source: MindSpore, `mindspore.dataset.vision.write_jpeg`.
+    """
+    write_file(filename, encode_jpeg(image, quality))
+
+
+def write_png(filename: str, image: Any, compression_level: int = 6) -> None:
+    """Write an image into a PNG file.
+
+    Args:
+        filename: Its path.
+        image: uint8, (H, W), (H, W, 1) or (H, W, 3).
+        compression_level: From 0 to 9, the smallest file.
+
+    Example:
+        >>> write_png(os.devnull, np.zeros((4, 5, 3), np.uint8))
+
+    Source: MindSpore, `mindspore.dataset.vision.write_png`.
+    """
+    write_file(filename, encode_png(image, compression_level))
+
+
+def read_image(filename: str, mode: ImageReadMode = ImageReadMode.UNCHANGED) -> np.ndarray:
+    """Return the image in a file as uint8 (H, W, C); Pillow reads it.
+
+    Args:
+        filename: Its path.
+        mode: Whether it is to be gray, in three colors, or as it is.
+
+    Raises:
+        ImportError: Pillow is not installed.
+        OSError: The file cannot be read, or holds no image.
+
+    Example:
+        >>> import tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "a.png")
+        >>> write_png(path, np.zeros((4, 5), np.uint8))
+        >>> read_image(path).shape, read_image(path, ImageReadMode.COLOR).shape
+        ((4, 5, 1), (4, 5, 3))
+
+    Source: MindSpore, `mindspore.dataset.vision.read_image`.
+    """
+    checks.instance("read_image", "filename", filename, str, 'filename="a.png"')
+    word("read_image", "mode", mode, ImageReadMode)
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError("read_image: expected Pillow; got no package PIL. Write: pip install pillow.") from error
+    with Image.open(os.fspath(filename)) as picture:
+        wanted = {ImageReadMode.GRAYSCALE: "L", ImageReadMode.COLOR: "RGB"}.get(mode)
+        if wanted is None and picture.mode not in ("L", "RGB", "RGBA"):
+            wanted = "RGB"
+        array = np.array(picture.convert(wanted) if wanted else picture)
+    return array if array.ndim == 3 else array[..., None]
+
+
+def get_image_size(image: Any) -> list[int]:
+    """Return [height, width] of an image.
+
+    Args:
+        image: (..., H, W, C) or (H, W), or one of Pillow's.
+
+    Raises:
+        ValueError: It has fewer than two axes.
+
+    Example:
+        >>> get_image_size(np.zeros((4, 5, 3)))
+        [4, 5]
+
+    Source: MindSpore, `mindspore.dataset.vision.get_image_size`.
+    """
+    if is_picture(image):
+        return [image.size[1], image.size[0]]
+    shape = read_value("get_image_size", image).shape
+    if len(shape) < 2:
+        raise checks.fail_value("get_image_size", "image must have two axes or more", shape, "an image (H, W, C)")
+    return list(shape) if len(shape) == 2 else list(shape[-3:-1])
+
+
+def get_image_num_channels(image: Any) -> int:
+    """Return how many channels an image has.
+
+    Args:
+        image: (..., H, W, C) or (H, W), or one of Pillow's.
+
+    Raises:
+        ValueError: It has fewer than two axes.
+
+    Example:
+        >>> get_image_num_channels(np.zeros((4, 5, 3))), get_image_num_channels(np.zeros((4, 5)))
+        (3, 1)
+
+    Source: MindSpore, `mindspore.dataset.vision.get_image_num_channels`.
+    """
+    if is_picture(image):
+        return len(image.getbands())
+    shape = read_value("get_image_num_channels", image).shape
+    if len(shape) < 2:
+        raise checks.fail_value("get_image_num_channels", "image must have two axes or more", shape, "(H, W, C)")
+    return 1 if len(shape) == 2 else int(shape[-1])
+
+
+def _encoded(where: str, image: Any, kind: str, **settings: int) -> np.ndarray:
+    array = read_value(where, image)
+    if array.dtype != np.uint8 or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3)):
+        raise checks.fail_value(where, "image must be uint8, (H, W), (H, W, 1) or (H, W, 3)",
+                                (array.dtype, array.shape), "image.astype(np.uint8)")
+    stream = io.BytesIO()
+    to_picture(where, array).save(stream, kind, **settings)
+    return np.frombuffer(stream.getvalue(), np.uint8)

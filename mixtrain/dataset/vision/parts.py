@@ -1,0 +1,141 @@
+"""An image as several: its corners and middle, these and their mirror images, a grid of patches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.dataset.transforms.operation import TensorOperation, read_value
+from mixtrain.dataset.transforms.picture import is_picture, to_picture
+from mixtrain.dataset.vision.arguments import color, pair, word
+from mixtrain.dataset.vision.enums import SliceMode
+
+
+class FiveCrop(TensorOperation):
+    """The four corners of the image and its middle: top left, top right, bottom left, bottom right, middle.
+
+    Args:
+        size: (height, width) of each, or one int for both.
+
+    Raises:
+        ValueError: On use: the image is smaller.
+
+    Example:
+        >>> import numpy as np
+        >>> [part.tolist() for part in FiveCrop(1)(np.arange(9).reshape(3, 3))]
+        [[[0]], [[2]], [[6]], [[8]], [[4]]]
+
+    Source: MindSpore, `mindspore.dataset.vision.FiveCrop`.
+    """
+
+    same_size = False
+
+    def __init__(self, size: int | Sequence[int]) -> None:
+        self.size = pair(type(self).__name__, "size", size)
+
+    def run(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
+        """Return the parts of one image, pictures of Pillow's where it is one."""
+        where = type(self).__name__
+        if len(values) != 1:
+            raise checks.fail_type(where, "one image is needed", len(values), f"{where}(...)(image)")
+        picture = is_picture(values[0])
+        image = np.asarray(values[0]) if picture else read_value(where, values[0])
+        if image.ndim not in (2, 3) or image.shape[0] < self.size[0] or image.shape[1] < self.size[1]:
+            raise ValueError(
+                f"{where}: expected an image (H, W) or (H, W, C) of at least {self.size}; got shape {image.shape}. "
+                f"Write a smaller size for {where}, or Resize or Pad before it."
+            )
+        parts = (np.ascontiguousarray(part) for part in self._parts(image))
+        return tuple(to_picture(where, part) for part in parts) if picture else tuple(parts)
+
+    def _parts(self, image: np.ndarray) -> list[np.ndarray]:
+        height, width = self.size
+        down, right = image.shape[0] - height, image.shape[1] - width
+        middle = round(down / 2), round(right / 2)
+        corners = [(0, 0), (0, right), (down, 0), (down, right), middle]
+        return [image[top : top + height, left : left + width] for top, left in corners]
+
+
+class TenCrop(FiveCrop):
+    """What `FiveCrop` makes of the image, and then what it makes of its mirror image.
+
+    Args:
+        size: (height, width) of each, or one int for both.
+        use_vertical_flip: Whether the mirror exchanges top and bottom; otherwise left and right.
+
+    Raises:
+        ValueError: On use: the image is smaller.
+
+    Example:
+        >>> import numpy as np
+        >>> len(TenCrop(2)(np.arange(9).reshape(3, 3)))
+        10
+
+    Source: MindSpore, `mindspore.dataset.vision.TenCrop`.
+    """
+
+    def __init__(self, size: int | Sequence[int], use_vertical_flip: bool = False) -> None:
+        super().__init__(size)
+        self.use_vertical_flip = checks.boolean("TenCrop", "use_vertical_flip", use_vertical_flip)
+
+    def _parts(self, image: np.ndarray) -> list[np.ndarray]:
+        mirrored = image[::-1] if self.use_vertical_flip else image[:, ::-1]
+        return [*super()._parts(image), *super()._parts(mirrored)]
+
+
+class SlicePatches(TensorOperation):
+    """The image cut into a grid of equal patches, row by row.
+
+    Args:
+        num_height: How many patches there are from top to bottom.
+        num_width: How many there are from left to right.
+        slice_mode: Whether an image that does not divide evenly gets a border at its right and bottom, or loses one.
+        fill_value: What the border has, from 0 to 255.
+
+    Example:
+        >>> import numpy as np
+        >>> [patch.tolist() for patch in SlicePatches(1, 2)(np.arange(3)[None])]
+        [[[0, 1]], [[2, 0]]]
+
+    Source: MindSpore, `mindspore.dataset.vision.SlicePatches`.
+    """
+
+    same_size = False
+
+    def __init__(
+        self, num_height: int = 1, num_width: int = 1, slice_mode: SliceMode = SliceMode.PAD, fill_value: int = 0
+    ) -> None:
+        self.grid = tuple(
+            checks.integer("SlicePatches", name, value, at_least=1)
+            for name, value in (("num_height", num_height), ("num_width", num_width))
+        )
+        self.slice_mode = word("SlicePatches", "slice_mode", slice_mode, SliceMode)
+        (self.fill_value,) = color("SlicePatches", (fill_value,))
+
+    def run(self, values: tuple[Any, ...], seed: tuple[int, int]) -> Any:
+        """Return the patches of one image; the image itself where there is one patch."""
+        image = read_value("SlicePatches", values[0])
+        if len(values) != 1 or image.ndim not in (2, 3):
+            raise checks.fail_value("SlicePatches", "the value must be one image (H, W) or (H, W, C)", image.shape,
+                                    "SlicePatches(2, 2)(image)")
+        if any(length < count for length, count in zip(image.shape, self.grid, strict=False)):
+            raise checks.fail_value("SlicePatches", f"the image must have at least {self.grid} pixels", image.shape,
+                                    "a smaller grid")
+        padded = self.slice_mode is SliceMode.PAD
+        sizes = [
+            -(-length // count) if padded else length // count
+            for length, count in zip(image.shape, self.grid, strict=False)
+        ]
+        if padded:
+            ends = [(0, size * count - length) for size, count, length in zip(
+                sizes, self.grid, image.shape, strict=False)]
+            image = np.pad(image, [*ends, (0, 0)][: image.ndim], constant_values=self.fill_value)
+        height, width = sizes
+        patches = tuple(
+            np.ascontiguousarray(image[row * height : (row + 1) * height, column * width : (column + 1) * width])
+            for row in range(self.grid[0]) for column in range(self.grid[1])
+        )
+        return patches if len(patches) > 1 else patches[0]
