@@ -14,7 +14,7 @@ try:
         amp, common, communication, context, dataset, distribution, dtype, log, nn, ops, serialization, train,
     )
     # Not among the names of `from mixtrain import *`, where they would take the place of Keras and NumPy themselves.
-    from mixtrain import experimental, keras, numpy  # noqa: F401
+    from mixtrain import experimental, keras, mindrecord, numpy  # noqa: F401
 finally:
     if _collects:
         gc.enable()

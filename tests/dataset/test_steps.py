@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mixtrain.dataset import GeneratorDataset, MindDataset, NumpySlicesDataset, PaddedDataset
+from mixtrain.dataset import GeneratorDataset, NumpySlicesDataset, PaddedDataset
 
 
 def test_flat_map_takes_every_column(values):
@@ -45,9 +45,7 @@ def test_projecting_drops_columns_before_rows_are_stacked(values):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda d: d.save("rows.mindrecord"), "Dataset.save: .*'rows.mindrecord'. Write np.savez.*TFRecordDataset"),
         (lambda d: d.to_device(), "Dataset.to_device: .*Write model.train"),
-        (lambda d: MindDataset(["a.mindrecord"], columns_list=["x"]), "MindDataset: .*TFRecordDataset.*NumpySlices"),
     ],
 )
 def test_what_is_not_done_here_names_what_to_use_instead(call, message, seven):

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 _SPARSE: Final = "this form of sparse tensors is not held here. Write COOTensor, CSRTensor or dense Tensors"
 _PARALLEL: Final = "there is one device. Write the script without it"
-_MINDRECORD: Final = "MindRecord files are not read or written. Write TFRecordDataset, or NumPy files"
+_MINDRECORD: Final = "files of rows are written by FileWriter and read by MindDataset alone. Write those"
 _COMPILER: Final = "it belongs to MindSpore's own compiler. Write mixtrain.jit"
 _KERNEL: Final = "it makes kernels for MindSpore's own runtime. Write the function in mixtrain.ops or keras.ops"
 _CRYPTO: Final = "files are not encrypted or obfuscated. Write the plain file, and encrypt it with a tool of yours"
@@ -65,7 +65,10 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         **dict.fromkeys(("DatasetHelper", "connect_network_with_dataset"), "Model feeds itself. Write Model.train"),
         **dict.fromkeys(("ConvertModelUtils", "ConvertNetUtils"), "thor is not offered. Write nn.Momentum or nn.Lamb"),
     },
-    "mixtrain.mindrecord": {"*": _MINDRECORD},
+    "mixtrain.mindrecord": dict.fromkeys((
+        "FileReader", "MindPage", "Cifar100ToMR", "CsvToMR", "ImageNetToMR", "MnistToMR", "TFRecordToMR",
+        "set_enc_key", "set_enc_mode", "set_hash_mode",
+    ), _MINDRECORD),
     "mixtrain.mint": {"*": _MINT},
     "mixtrain.runtime": {"*": "streams, memory and launches are the backend's own. Write the script without it"},
     **dict.fromkeys(("mixtrain.boost", "mixtrain.boost.grad_accumulation", "mixtrain.boost.boost_cell_wrapper"), {
