@@ -70,6 +70,7 @@ from mixtrain.errors import (
     PrecisionRuleError,
     UnsupportedBackendError,
 )
+from mixtrain.compat.mindspore import grad_accumulation as _grad_accumulation  # noqa: F401
 from mixtrain.compat.mindspore.module_paths import install_homes
 from mixtrain.nn.metrics import (
     F1,

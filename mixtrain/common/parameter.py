@@ -214,6 +214,8 @@ class ParameterTuple(tuple[Parameter, ...]):
 
     def __new__(cls, parameters: Iterable[Any] = ()) -> ParameterTuple:
         items = tuple(parameters)
+        if items and all(map(backend.is_tensor, items)):
+            return items  # type: ignore[return-value]  # A compiled call rebuilds its results: of values, a tuple.
         for item in items:
             checks.instance("ParameterTuple", "each item", item, keras.Variable, "a list of Parameter")
         return super().__new__(cls, items)

@@ -86,8 +86,8 @@ from mixtrain.ops.softmax import LogSoftmax, Softmax, glu, log_softmax, softmax,
 from mixtrain.ops.state import Assign, AssignAdd, AssignSub, assign, assign_add, assign_sub
 from mixtrain.ops.summary import HistogramSummary, ImageSummary, ScalarSummary, TensorSummary
 from mixtrain.ops.unary import (
-    ACos, Abs, Acosh, Asin, Asinh, Atan, Atanh, Ceil, Cos, Cosh, Erf, Erfc, Exp, Expm1, Floor, Identity, Inv,
-    IsFinite, IsInf, IsNan, Log, Log1p, LogicalNot, Neg, Reciprocal, Rint, Round, Rsqrt, Sign, Sin, Sinh, Sqrt,
+    ACos, Abs, Acosh, Asin, Asinh, Atan, Atanh, Ceil, Cos, Cosh, Erf, Erfc, Exp, Expm1, FloatStatus, Floor, Identity,
+    Inv, IsFinite, IsInf, IsNan, Log, Log1p, LogicalNot, Neg, Reciprocal, Rint, Round, Rsqrt, Sign, Sin, Sinh, Sqrt,
     Square, Tan, Trunc, abs, absolute, acos, acosh, arccos, arcsin, arctan, asin, asinh, atan, atanh, ceil, cos,
     cosh, erf, erfc, exp, exp2, expm1, floor, identity, isfinite, isinf, isnan, log, log10, log1p, log2,
     logical_not, nan_to_num, neg, negative, reciprocal, round, rsqrt, sign, sin, sinc, sinh, sqrt, square, tan,
@@ -258,7 +258,7 @@ __all__ = [
     "DepthToSpace", "Diag", "DiagPart", "Digamma", "Div", "DivNoNan", "Dropout", "Dropout2D", "Dropout3D",
     "DynamicShape", "EditDistance", "Eig", "Elu", "EmbeddingLookup", "Eps", "Equal", "EqualCount", "Erf",
     "Erfc", "Erfinv", "Exp", "ExpandDims", "Expm1", "Eye", "FFTWithSize", "FastGeLU", "Fill", "FillV2",
-    "Flatten", "Floor", "FloorDiv", "FloorMod", "Fmax", "Fmin", "ForiLoop", "FractionalAvgPool",
+    "Flatten", "FloatStatus", "Floor", "FloorDiv", "FloorMod", "Fmax", "Fmin", "ForiLoop", "FractionalAvgPool",
     "FractionalMaxPool", "FractionalMaxPool3DWithFixedKsize", "FusedSparseAdam", "FusedSparseFtrl",
     "FusedSparseLazyAdam", "FusedSparseProximalAdagrad", "GLU", "Gather", "GatherD", "GatherNd", "Gcd", "GeLU",
     "Gelu", "Ger", "GradOperation", "Greater", "GreaterEqual", "GridSampler2D", "GridSampler3D", "HSVToRGB",

@@ -39,3 +39,7 @@ def test_options_are_kept() -> None:
     net.set_jit_config(config)
     assert config.jit_config_dict["jit_level"] == "O1" and net.jit_config is config
     assert (ms.STRICT, ms.COMPATIBLE, ms.LAX) == (0, 1, 2)
+
+
+def test_a_debugging_switch_is_accepted_where_it_changes_nothing() -> None:
+    ms.runtime.launch_blocking()

@@ -74,3 +74,9 @@ def test_primitives_are_attributes_of_a_cell_and_activations() -> None:
 def test_shard_and_attributes_change_nothing() -> None:
     add = ops.Add().shard(((1, 1), (1, 1))).add_prim_attr("keep", 1)
     assert add.attrs == {"keep": 1} and float(add(np.float32(1), ms.Tensor(1.0))) == 2.0
+
+
+def test_float_status_tells_of_what_is_not_finite() -> None:
+    status = ops.FloatStatus()
+    found = [status(ms.Tensor(values)) for values in ([[1.0, 2.0]], [[1.0, float("inf")]], [float("nan")])]
+    assert [(value.shape, value.asnumpy().tolist()) for value in found] == [((1,), [0.0]), ((1,), [1.0]), ((1,), [1.0])]

@@ -215,3 +215,23 @@ def test_a_second_name_for_the_parameters_changes_neither_names_nor_state() -> N
     assert [values(item) for item in trainer.network.trainable_params()] == [[[0.5, 1.5]], [-1.0]]
     assert [item.name for item in trainer.network.trainable_params()] == ["network.weight", "network.bias"]
     assert len(trainer.optimizer.state_variables()) == 2
+
+
+def test_optimizers_written_after_the_references_find_the_names_that_those_call() -> None:
+    class Written(nn.Optimizer):
+        @nn.Optimizer.target.setter
+        def target(self, value: str) -> None:
+            self._set_base_target(value)
+
+        def construct(self, gradients: Any) -> Any:
+            gradients = self._grad_sparse_indices_deduplicate(self.flatten_gradients(gradients))
+            return gradients if self._is_dynamic_lr_or_weight_decay() else ()
+
+    optimizer = Written(0.5, pair())
+    optimizer.target = "CPU"
+    assert optimizer.target == "CPU"
+    with pytest.raises(ValueError, match="Written: target must be one of CPU, Ascend, GPU; got 'TPU'"):
+        optimizer.target = "TPU"
+    gradients = tensors([1.0, 1.0], [2.0])
+    assert optimizer(gradients) == ()
+    assert len(Written([0.5, 0.25], pair())(gradients)) == 2

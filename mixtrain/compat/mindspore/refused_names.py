@@ -14,6 +14,8 @@ _PARALLEL: Final = "there is one device. Write the script without it"
 _MINDRECORD: Final = "files of rows are written by FileWriter and read by MindDataset alone. Write those"
 _COMPILER: Final = "it belongs to MindSpore's own compiler. Write mixtrain.jit"
 _KERNEL: Final = "it makes kernels for MindSpore's own runtime. Write the function in mixtrain.ops or keras.ops"
+_READER: Final = "no reader of its files. Write a class with __getitem__ and __len__, and GeneratorDataset"
+_SCIPY: Final = "SciPy's functions are not wrapped. Write scipy itself, with x.asnumpy()"
 _CRYPTO: Final = "files are not encrypted or obfuscated. Write the plain file, and encrypt it with a tool of yours"
 _RANDOM: Final = "samples of this kind are not drawn here. Write keras.random, or NumPy's generators in the dataset"
 _MINT: Final = "mint is MindSpore's second set of names. Write the function of mixtrain.ops, or the Cell of mixtrain.nn"
@@ -48,6 +50,7 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         "CTCLoss": "it takes sparse labels. Write ops.ctc_loss",
         "LSTM": "its weights come as one vector. Write nn.LSTM",
         "deformable_conv2d": "windows are not moved element by element. Write ops.grid_sample and ops.conv2d",
+        "PSROIPooling": "pooling by position and region is not offered. Write ops.ROIAlign",
         "InsertGradientOf": "gradients are changed by hooks. Write ops.HookBackward",
         **dict.fromkeys(("AlltoAll", "NeighborExchange", "NeighborExchangeV2", "P2POp", "isend", "irecv"), _PARALLEL),
     },
@@ -77,10 +80,23 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
     **dict.fromkeys(("mixtrain.parallel", "mixtrain.parallel._utils", "mixtrain.parallel.auto_parallel"), {
         "*": _PARALLEL,
     }),
+    **dict.fromkeys(("mixtrain.scipy", "mixtrain.scipy.linalg", "mixtrain.scipy.optimize"), {"*": _SCIPY}),
     "mixtrain.profiler": {"*": _PROFILE},
-    "mixtrain.dataset.text": {
-        "*": "text is not tokenized here. Write the tokenizer in Python, in a GeneratorDataset or a function of map",
+    "mixtrain.dataset": {
+        **dict.fromkeys((
+            "Caltech101Dataset", "Caltech256Dataset", "CelebADataset", "CityscapesDataset", "CocoDataset",
+            "DIV2KDataset", "EMnistDataset", "FakeImageDataset", "FlickrDataset", "Flowers102Dataset",
+            "Food101Dataset", "KITTIDataset", "KMnistDataset", "LFWDataset", "LSUNDataset", "ManifestDataset",
+            "OmniglotDataset", "PhotoTourDataset", "Places365Dataset", "QMnistDataset", "RandomDataset", "SBDataset",
+            "SBUDataset", "SemeionDataset", "STL10Dataset", "SUN397Dataset", "SVHNDataset", "USPSDataset",
+            "VOCDataset", "WIDERFaceDataset", "CSVDataset", "TextFileDataset", "CLUEDataset", "IMDBDataset",
+            "WikiTextDataset", "PennTreebankDataset",
+        ), _READER),
+        **dict.fromkeys(("DSCallback", "WaitedDSCallback"), "a pipeline calls nobody back. Write a function of map"),
     },
+    **dict.fromkeys(("mixtrain.dataset.text", "mixtrain.dataset.text.transforms"), {
+        "*": "text is not tokenized here. Write the tokenizer in Python, in a GeneratorDataset or a function of map",
+    }),
     "mixtrain.dataset.audio": {
         "*": "audio is not transformed here. Write the transform in Python, as a function of map",
     },
