@@ -38,8 +38,8 @@ from mixtrain.ops.extremes import (
 )
 from mixtrain.ops.facts import (
     Cast, DType, DynamicShape, Rank, ScalarCast, ScalarToArray, ScalarToTensor, Shape, Size, TensorShape,
-    TupleToArray, cast, dtype, dyn_shape, is_tensor, make_range, numel, rank, scalar_cast, scalar_to_array,
-    scalar_to_tensor, shape, size, tuple_to_array,
+    TupleToArray, cast, dtype, dyn_shape, is_tensor, make_range, mixed_precision_cast, numel, rank, scalar_cast,
+    scalar_to_array, scalar_to_tensor, shape, size, tuple_to_array,
 )
 from mixtrain.ops.gradient import GradOperation
 from mixtrain.ops.hook_backward import HookBackward
@@ -348,7 +348,8 @@ __all__ = [
     "lt", "lu_solve", "lu_unpack", "make_range", "margin_ranking_loss", "masked_fill", "masked_select",
     "matmul", "matrix_band_part", "matrix_diag", "matrix_diag_part", "matrix_norm", "matrix_power",
     "matrix_set_diag", "matrix_solve", "max", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d",
-    "max_unpool3d", "maximum", "mean", "median", "meshgrid", "min", "minimum", "mirror_pad", "mish", "mm",
+    "max_unpool3d", "maximum", "mean", "median", "meshgrid", "min", "minimum", "mirror_pad", "mish",
+    "mixed_precision_cast", "mm",
     "moveaxis", "movedim", "mse_loss", "msort", "mul", "multi_margin_loss", "multilabel_margin_loss",
     "multilabel_soft_margin_loss", "multinomial", "multinomial_with_replacement", "multiply", "mv", "mvlgamma",
     "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum", "narrow", "ne", "neg", "negative",

@@ -209,7 +209,7 @@ def test_column_types_are_checked_in_listed_batches_too(values):
 
 def test_a_row_may_be_a_generator_of_its_values() -> None:
     class Pairs:
-        def __getitem__(self, index: int) -> Any:
+        def __getitem__(self, index: int) -> object:
             return (values[index] for values in ([1, 2], [3, 4]))
 
         def __len__(self) -> int:
