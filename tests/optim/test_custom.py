@@ -235,3 +235,21 @@ def test_optimizers_written_after_the_references_find_the_names_that_those_call(
     gradients = tensors([1.0, 1.0], [2.0])
     assert optimizer(gradients) == ()
     assert len(Written([0.5, 0.25], pair())(gradients)) == 2
+
+
+def test_a_jitted_construct_trains_in_a_model_with_branches() -> None:
+    class Branching(nn.Cell):
+        def construct(self, x: Any) -> Any:
+            return -x if ops.reduce_sum(x) < 0 else x
+
+    class Descent(nn.Optimizer):
+        @mixtrain.jit
+        def construct(self, gradients: Any) -> Any:
+            for weight, gradient in zip(self.parameters, gradients, strict=True):
+                ops.assign(weight, weight - 0.5 * gradient)
+            return True
+
+    net = nn.SequentialCell(nn.Dense(1, 1, weight_init="zeros", has_bias=False), Branching())
+    trained = mixtrain.Model(net, nn.MSELoss(), Descent(0.5, net.trainable_params()))
+    trained.train(1, [(np.ones((1, 1), np.float32), np.full((1, 1), 2.0, np.float32))], verbose=0)
+    assert net.trainable_params()[0].asnumpy().tolist() == [[2.0]]
