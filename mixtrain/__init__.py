@@ -14,7 +14,7 @@ try:
         amp, common, communication, context, dataset, distribution, dtype, log, nn, ops, serialization, train,
     )
     # Not among the names of `from mixtrain import *`, where they would take the place of Keras and NumPy themselves.
-    from mixtrain import experimental, keras, numpy  # noqa: F401
+    from mixtrain import experimental, keras, mindrecord, numpy  # noqa: F401
 finally:
     if _collects:
         gc.enable()
@@ -74,6 +74,7 @@ from mixtrain.errors import (
     PrecisionRuleError,
     UnsupportedBackendError,
 )
+from mixtrain.compat.mindspore import grad_accumulation as _grad_accumulation  # noqa: F401
 from mixtrain.compat.mindspore.module_paths import install_homes
 from mixtrain.log import get_level, get_log_config
 from mixtrain.nn.metrics import (

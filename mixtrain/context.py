@@ -30,6 +30,7 @@ _WITHOUT_EFFECT: Final = frozenset({
     "reserve_class_name_in_scope", "jit_config", "auto_tune_mode", "ascend_config", "jit_syntax_level",
     "enable_reduce_precision", "runtime_num_threads", "deterministic", "enable_compile_cache",
     "compile_cache_path", "pynative_synchronize", "variable_memory_max_size", "env_config_path", "precompile_only",
+    "enable_ge",
 })
 
 

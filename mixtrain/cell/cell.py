@@ -72,7 +72,7 @@ class Cell(CellState, CellHooks, CellSetup):
 
     def __init__(self, auto_prefix: bool = True, flags: dict[str, Any] | None = None) -> None:
         super().__init__()
-        object.__setattr__(self, "_auto_prefix", checks.boolean("Cell", "auto_prefix", auto_prefix))
+        object.__setattr__(self, "_auto_prefix", bool(auto_prefix))  # Scripts pass the class here.
         object.__setattr__(self, "training", False)
         object.__setattr__(self, "requires_grad", False)
         object.__setattr__(self, "_planned_cast", None)

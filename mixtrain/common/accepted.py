@@ -132,3 +132,10 @@ class JitConfig:
         self.jit_config_dict = {
             "jit_level": jit_level, "exc_mode": exc_mode, "jit_syntax_level": jit_syntax_level, **kwargs,
         }
+
+
+def launch_blocking() -> None:
+    """Do nothing: operations that are run one by one raise where they are called.
+
+    Example: ``mixtrain.runtime.launch_blocking()``. Source: MindSpore, `mindspore.runtime.launch_blocking`.
+    """

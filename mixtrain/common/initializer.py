@@ -68,6 +68,9 @@ def fans(shape: Sequence[int]) -> tuple[int, int]:
     return shape[1] * field, shape[0] * field
 
 
+_calculate_fan_in_and_fan_out = fans  # The name by which scripts import it for initial values of their own.
+
+
 class Zero(Initializer):
     """Zeros. Example: ``initializer("zeros", (2,))``. Source: MindSpore, `initializer.Zero`."""
 

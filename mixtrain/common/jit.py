@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
+import warnings
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Final, Literal
 
@@ -13,6 +14,7 @@ import numpy as np
 from mixtrain import backend, boundary, checks, context
 from mixtrain.autocast.casting import parameter_read_dtype
 from mixtrain.autocast.state import autocast_in_force
+from mixtrain.common.parameter import made_in_trace
 from mixtrain.common.referenced_layers import referenced_layers
 from mixtrain.trace_version import TraceState
 
@@ -47,6 +49,7 @@ class _Trace:
         self._function, self._arguments, self._results = function, arguments, None
         self._compiled = backend.compile_once(self._run, jit=jit)
         self._settings = settings
+        self.made: list[Any] = []
         self.state = TraceState(layers, modes=True)
 
     def serves(self, settings: Hashable) -> bool:
@@ -58,8 +61,12 @@ class _Trace:
 
     def _run(self, *tensors: Any) -> tuple[Any, ...]:
         args, kwargs = boundary.wrapped(_filled((self._arguments, tensors)))
-        with boundary.running("tensors"), self.state.tracing():
-            results = boundary.settled(self._function(*args, **kwargs))
+        token = made_in_trace.set(self.made)
+        try:
+            with boundary.running("tensors"), self.state.tracing():
+                results = boundary.settled(self._function(*args, **kwargs))
+        finally:
+            made_in_trace.reset(token)
         self._results, found = _slotted(results, _as_result)
         return tuple(found)
 
@@ -80,6 +87,7 @@ class Jitted:
         self._function, self._xla = function, xla
         self._rewritten = backend.with_branches(function)
         self._traces: dict[Any, list[_Trace]] = {}
+        self._makes_parameters = False
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -96,7 +104,14 @@ class Jitted:
         wants = boundary.wants_tensors(args, kwargs)
         if backend.is_tracing():
             return boundary.run_users(self._rewritten, args, kwargs)
-        results = self._called(*boundary.settled((args, kwargs)))
+        if self._makes_parameters:
+            return boundary.run_users(self._function, args, kwargs)
+        try:
+            results = self._called(*boundary.settled((args, kwargs)))
+        except Exception:
+            if not self._makes_parameters:
+                raise
+            return self._uncompiled(args, kwargs)
         return boundary.wrapped(results) if wants else results
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -118,7 +133,19 @@ class Jitted:
             trace = _Trace(self._rewritten, arguments, self._xla, settings, layers)
             # A layer's mode and plan come back, and the traces with them; other changes do not.
             self._traces[key] = [*(other for other in traces if other.state.may_hold_again()), trace]
-        return trace(tensors)
+        try:
+            return trace(tensors)
+        finally:
+            self._makes_parameters = bool(trace.made)
+
+    def _uncompiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a function that was seen to make Parameters, which it does at each call."""
+        warnings.warn(
+            f"jit: {getattr(self._function, '__name__', 'the function')} makes Parameters, so it runs uncompiled. Make "
+            "the Cell before the function, and call it there.",
+            stacklevel=3,
+        )
+        return boundary.run_users(self._function, args, kwargs)
 
 
 def _as_argument(value: Any) -> Any:

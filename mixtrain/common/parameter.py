@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -16,6 +17,11 @@ from mixtrain.common.initializer import initializer
 from mixtrain.common.tensor import Tensor
 from mixtrain.common.tensor_methods import TensorMethods
 from mixtrain.dtype import DType, as_dtype, float32, is_float
+
+
+# While `jit` traces a function: a list, which a Parameter that the function makes goes into. A compiled function has no
+# place for one, so making it raises, and `jit` runs the function uncompiled.
+made_in_trace: contextvars.ContextVar[list[Any] | None] = contextvars.ContextVar("made_in_trace", default=None)
 
 
 class Parameter(TensorMethods, keras.Variable):
@@ -51,6 +57,10 @@ class Parameter(TensorMethods, keras.Variable):
         if name is not None and not isinstance(name, str):
             raise checks.fail_type("Parameter", "name must be a str", name, 'name="weight"')
         checks.boolean("Parameter", "requires_grad", requires_grad)
+        made = made_in_trace.get()
+        if made is not None and backend.is_tracing():
+            made.append(self)
+            raise RuntimeError("Parameter: expected to be made outside a compiled function. Write the Cell before it.")
         value = Tensor(default_input).backend_tensor()
         self._given_name = name
         super().__init__(
@@ -219,6 +229,8 @@ class ParameterTuple(tuple[Parameter, ...]):
 
     def __new__(cls, parameters: Iterable[Any] = ()) -> ParameterTuple:
         items = tuple(parameters)
+        if items and all(map(backend.is_tensor, items)):
+            return items  # type: ignore[return-value]  # A compiled call rebuilds its results: of values, a tuple.
         for item in items:
             checks.instance("ParameterTuple", "each item", item, keras.Variable, "a list of Parameter")
         return super().__new__(cls, items)

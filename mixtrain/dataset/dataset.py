@@ -13,6 +13,7 @@ from mixtrain.dataset.combine import Concat, Zip
 from mixtrain.dataset.iterators import DatasetIterator, to_output
 from mixtrain.dataset.map_stage import map_stage
 from mixtrain.dataset.order_steps import Names
+from mixtrain.dataset.row_files import save_rows
 from mixtrain.dataset.split import split_stage
 from mixtrain.dataset.stage import Stage
 from mixtrain.dataset.stream import open_pipeline
@@ -127,15 +128,16 @@ class Dataset(BatchSteps["Dataset"]):
         return Dataset(Concat(stages))
 
     def save(self, file_name: str, num_files: int = 1, file_type: str = "mindrecord") -> None:
-        """Raise: MindRecord files are not written here.
+        """Write the rows into files that `MindDataset` reads.
 
         Args:
-            file_name: Not used, as `num_files` and `file_type`.
+            file_name: The file; of several, each has its number after that name.
+            num_files: How many files the rows are divided over.
+            file_type: "mindrecord".
         """
-        raise NotImplementedError(
-            f"Dataset.save: expected no MindRecord file; got {file_name!r}. Write np.savez(file, **columns) and read "
-            "it with NumpySlicesDataset, or TFRecord files and read them with TFRecordDataset."
-        )
+        checks.one_of("Dataset.save", "file_type", file_type, ("mindrecord",))
+        checks.integer("Dataset.save", "num_files", num_files, at_least=1)
+        save_rows(file_name, num_files, self.create_dict_iterator(num_epochs=1, output_numpy=True))
 
     def to_device(self, send_epoch_end: bool = True, create_data_info_queue: bool = False) -> None:
         """Raise: rows come to the device by themselves.

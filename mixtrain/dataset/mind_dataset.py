@@ -1,29 +1,54 @@
-"""MindDataset: a name that scripts import, and the error that says what to read instead of MindRecord files."""
+"""MindDataset: rows from the files that `mixtrain.mindrecord.FileWriter` or `Dataset.save` wrote."""
 
 from __future__ import annotations
 
+import itertools
+import pathlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from mixtrain import checks
+from mixtrain.dataset.cache import DatasetCache, cached
+from mixtrain.dataset.columns import find
 from mixtrain.dataset.dataset import Dataset
+from mixtrain.dataset.row_files import RowFile
+from mixtrain.dataset.sampling import check_workers, choose_sampler
+from mixtrain.dataset.shuffle_mode import Shuffle
+from mixtrain.dataset.source import IndexedSource
+
+_WHERE = "MindDataset"
 
 
 class MindDataset(Dataset):
-    """Raises: MindRecord files are not read here.
+    """Rows from files that `FileWriter` or `Dataset.save` wrote; MindSpore's own MindRecord files are not read.
+
+    A column of bytes is uint8, of one dimension.
 
     Args:
-        dataset_files: Not used, as all other arguments: `columns_list`, `num_parallel_workers`, `shuffle`,
-            `num_shards`, `shard_id`, `sampler`, `padded_sample`, `num_padded`, `num_samples`, `cache`.
+        dataset_files: The name of the first file, which names the others; or a list of files.
+        columns_list: Which columns to read, in that order; all by default, in the order of their names.
+        num_parallel_workers: Without effect.
+        shuffle: Whether rows come in random order, another in each epoch; None means True.
+        num_shards: Into how many shards the rows are divided; needs `shard_id`.
+        shard_id: Which shard to read, from 0.
+        sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
+        padded_sample: A row that is added `num_padded` times, so that shards come out equal.
+        num_padded: How often.
+        num_samples: The most rows of an epoch.
+        cache: Keeps the rows in memory after the first epoch.
 
     Raises:
-        NotImplementedError: Always.
+        TypeError: An argument has the wrong type.
+        ValueError: A file is missing, of another format or cut off; a column is unknown.
 
     Example:
-        >>> MindDataset("train.mindrecord")
+        >>> MindDataset("no/such/file")
         Traceback (most recent call last):
         ...
-        NotImplementedError: MindDataset: expected no MindRecord file; got 'train.mindrecord'. Write the rows as
-        TFRecord files and read them with TFRecordDataset, or as .npz and read them with NumpySlicesDataset.
+        ValueError: MindDataset: dataset_files must name files that exist; got 'no/such/file'. Write
+        dataset_files="rows.mindrecord".
 
     Source: MindSpore, `mindspore.dataset.MindDataset`.
     """
@@ -33,16 +58,55 @@ class MindDataset(Dataset):
         dataset_files: str | list[str],
         columns_list: list[str] | None = None,
         num_parallel_workers: int | None = None,
-        shuffle: Any = None,
+        shuffle: bool | Shuffle | None = None,
         num_shards: int | None = None,
         shard_id: int | None = None,
         sampler: Any = None,
-        padded_sample: dict[str, Any] | None = None,
+        padded_sample: Mapping[str, Any] | None = None,
         num_padded: int | None = None,
         num_samples: int | None = None,
-        cache: Any = None,
+        cache: DatasetCache | None = None,
     ) -> None:
-        raise NotImplementedError(
-            f"MindDataset: expected no MindRecord file; got {checks.shown(dataset_files)}. Write the rows as TFRecord "
-            "files and read them with TFRecordDataset, or as .npz and read them with NumpySlicesDataset."
+        check_workers(_WHERE, num_parallel_workers)
+        files = _opened(dataset_files)
+        columns = tuple(sorted(files[0].schema))
+        if columns_list is not None:
+            find(_WHERE, "columns_list", columns, columns_list)
+            columns = tuple(columns_list)
+        chosen = choose_sampler(
+            _WHERE, sampler=sampler, shuffle=shuffle, num_samples=num_samples, num_shards=num_shards, shard_id=shard_id
         )
+        padding = [padded_sample] * (num_padded or 0) if padded_sample is not None else []
+        super().__init__(cached(_WHERE, IndexedSource(_WHERE, _Rows(files, columns, padding), columns, chosen), cache))
+
+
+class _Rows:
+    """The rows of several files and those that fill them up, by position."""
+
+    def __init__(
+        self, files: Sequence[RowFile], columns: Sequence[str], padding: Sequence[Mapping[str, Any]]
+    ) -> None:
+        self._parts: list[Any] = [*files, padding]
+        self._columns = columns
+        self._ends = list(itertools.accumulate(map(len, self._parts)))
+
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
+        part = int(np.searchsorted(self._ends, index, side="right"))
+        row = self._parts[part][index - self._ends[part] + len(self._parts[part])]
+        return tuple(row[name] for name in self._columns)
+
+
+def _opened(dataset_files: Any) -> list[RowFile]:
+    """Return the files of a list, or the one that is named and those that were written with it."""
+    write = 'dataset_files="rows.mindrecord"'
+    if isinstance(dataset_files, (list, tuple)):
+        if not dataset_files:
+            raise checks.fail_value(_WHERE, "dataset_files must name a file", dataset_files, write)
+        return [RowFile(_WHERE, path) for path in dataset_files]
+    checks.instance(_WHERE, "dataset_files", dataset_files, (str, pathlib.Path), write)
+    first = RowFile(_WHERE, dataset_files)
+    folder = pathlib.Path(dataset_files).parent
+    return [RowFile(_WHERE, folder / name) for name in first.files]

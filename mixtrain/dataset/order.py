@@ -40,6 +40,31 @@ def _chances(generator: np.random.Generator) -> Iterator[float]:
         yield from generator.random(_CHUNK).tolist()
 
 
+class SyncPoint(Stage):
+    """Rows as they are, at a named place that `sync_update` finds.
+
+    Attributes:
+        name: The name.
+        callback: What is called with the data of an update.
+    """
+
+    def __init__(self, parent: Stage, name: str, callback: Callable[[Any], Any] | None) -> None:
+        super().__init__(parent.columns, parent)
+        self.name = name
+        self.callback = callback
+
+    def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
+        return self.parents[0].rows(pass_seed.into(0))
+
+
+def sync_points(stage: Stage) -> Iterator[SyncPoint]:
+    """Yield the named places of a pipeline."""
+    if isinstance(stage, SyncPoint):
+        yield stage
+    for parent in stage.parents:
+        yield from sync_points(parent)
+
+
 class Repeat(Stage):
     """The rows `count` times, without end where it is None; a shuffle below draws anew each time."""
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from mixtrain import checks
 from mixtrain.dataset.columns import find, read_names
 from mixtrain.dataset.facts import DatasetFacts
-from mixtrain.dataset.order import Filter, Repeat, Shuffle, Skip, Take
+from mixtrain.dataset.order import Filter, Repeat, Shuffle, Skip, SyncPoint, Take, sync_points
 from mixtrain.dataset.sampler import BuiltinSampler
 from mixtrain.dataset.transform import Select
 
@@ -32,6 +32,34 @@ class OrderSteps(DatasetFacts[_DatasetT]):
         if count is None or count == -1:
             return self._with(Repeat(self._stage, None))
         return self._with(Repeat(self._stage, checks.integer("repeat", "count", count, at_least=1)))
+
+    def sync_wait(
+        self, condition_name: str, num_batch: int = 1, callback: Callable[[Any], Any] | None = None
+    ) -> _DatasetT:
+        """Name this place, so that `sync_update` calls a function; a row is made when it is read, so nothing waits.
+
+        Args:
+            condition_name: The name.
+            num_batch: Without effect: how many rows MindSpore would make before it waits.
+            callback: Called with the data of each update.
+        """
+        checks.instance("sync_wait", "condition_name", condition_name, str, 'condition_name="policy"')
+        if condition_name in {point.name for point in sync_points(self._stage)}:
+            raise checks.fail_value("sync_wait", "condition_name must be new", condition_name, "another name")
+        return self._with(SyncPoint(self._stage, condition_name, callback))
+
+    def sync_update(self, condition_name: str, num_batch: int | None = None, data: Any = None) -> None:
+        """Call the function of a place that `sync_wait` named.
+
+        Args:
+            condition_name: The name.
+            num_batch: Without effect.
+            data: What the function is called with.
+        """
+        points = {point.name: point for point in sync_points(self._stage)}
+        callback = points[checks.one_of("sync_update", "condition_name", condition_name, tuple(points))].callback
+        if callback is not None:
+            callback(data)
 
     def take(self, count: int = -1) -> _DatasetT:
         """Keep the first `count` rows; all where it is -1."""

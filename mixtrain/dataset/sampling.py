@@ -74,6 +74,9 @@ def _given_sampler(
         return sampler
     if isinstance(sampler, (int, list, tuple, np.ndarray)) and not isinstance(sampler, bool):
         return SubsetSampler(sampler, num_samples)  # type: ignore[arg-type]
+    by_index = hasattr(sampler, "__getitem__") and hasattr(sampler, "__len__")
+    if by_index and not isinstance(sampler, (str, Iterable)):
+        sampler = [sampler[index] for index in range(len(sampler))]
     if isinstance(sampler, Iterable) and not isinstance(sampler, str):
         return IterSampler(sampler, num_samples)
     raise checks.fail_type(where, "sampler must be a sampler or an iterable of indices", sampler, "sampler=[0, 2, 4]")

@@ -18,12 +18,14 @@ from mixtrain.dataset.stage import Row, Stage
 
 
 def read_row(where: str, value: Any, columns: Sequence[str]) -> Row:
-    """Return what a source gave, a tuple, a list or the value of the one column, as a row of arrays.
+    """Return what a source gave, a tuple, list or generator, or the value of the one column, as a row of arrays.
 
     Raises:
         TypeError: A value is no array of numbers or strings.
         ValueError: The number of values is not that of the columns.
     """
+    if isinstance(value, types.GeneratorType):
+        value = tuple(value)
     values = value if isinstance(value, (tuple, list)) else (value,)
     if len(values) != len(columns):
         raise ValueError(

@@ -38,8 +38,8 @@ from mixtrain.ops.extremes import (
 )
 from mixtrain.ops.facts import (
     Cast, DType, DynamicShape, Rank, ScalarCast, ScalarToArray, ScalarToTensor, Shape, Size, TensorShape,
-    TupleToArray, cast, dtype, dyn_shape, is_tensor, make_range, numel, rank, scalar_cast, scalar_to_array,
-    scalar_to_tensor, shape, size, tuple_to_array,
+    TupleToArray, cast, dtype, dyn_shape, is_tensor, make_range, mixed_precision_cast, numel, rank, scalar_cast,
+    scalar_to_array, scalar_to_tensor, shape, size, tuple_to_array,
 )
 from mixtrain.ops.gradient import GradOperation
 from mixtrain.ops.hook_backward import HookBackward, InsertGradientOf
@@ -88,8 +88,8 @@ from mixtrain.ops.softmax import LogSoftmax, Softmax, glu, log_softmax, softmax,
 from mixtrain.ops.state import Assign, AssignAdd, AssignSub, assign, assign_add, assign_sub
 from mixtrain.ops.summary import HistogramSummary, ImageSummary, ScalarSummary, TensorSummary
 from mixtrain.ops.unary import (
-    ACos, Abs, Acosh, Asin, Asinh, Atan, Atanh, Ceil, Cos, Cosh, Erf, Erfc, Exp, Expm1, Floor, Identity, Inv,
-    IsFinite, IsInf, IsNan, Log, Log1p, LogicalNot, Neg, Reciprocal, Rint, Round, Rsqrt, Sign, Sin, Sinh, Sqrt,
+    ACos, Abs, Acosh, Asin, Asinh, Atan, Atanh, Ceil, Cos, Cosh, Erf, Erfc, Exp, Expm1, FloatStatus, Floor, Identity,
+    Inv, IsFinite, IsInf, IsNan, Log, Log1p, LogicalNot, Neg, Reciprocal, Rint, Round, Rsqrt, Sign, Sin, Sinh, Sqrt,
     Square, Tan, Trunc, abs, absolute, acos, acosh, arccos, arcsin, arctan, asin, asinh, atan, atanh, ceil, cos,
     cosh, erf, erfc, exp, exp2, expm1, floor, identity, isfinite, isinf, isnan, log, log10, log1p, log2,
     logical_not, nan_to_num, neg, negative, reciprocal, round, rsqrt, sign, sin, sinc, sinh, sqrt, square, tan,
@@ -266,7 +266,7 @@ __all__ = [
     "DepthToSpace", "Diag", "DiagPart", "Digamma", "Div", "DivNoNan", "Dropout", "Dropout2D", "Dropout3D",
     "DynamicShape", "EditDistance", "Eig", "Elu", "EmbeddingLookup", "Eps", "Equal", "EqualCount", "Erf",
     "Erfc", "Erfinv", "Exp", "ExpandDims", "Expm1", "Eye", "FFTWithSize", "FastGeLU", "Fill", "FillV2",
-    "Flatten", "Floor", "FloorDiv", "FloorMod", "Fmax", "Fmin", "ForiLoop", "FractionalAvgPool",
+    "Flatten", "FloatStatus", "Floor", "FloorDiv", "FloorMod", "Fmax", "Fmin", "ForiLoop", "FractionalAvgPool",
     "FractionalMaxPool", "FractionalMaxPool3DWithFixedKsize", "FusedSparseAdam", "FusedSparseFtrl",
     "FusedSparseLazyAdam", "FusedSparseProximalAdagrad", "GLU", "Gather", "GatherD", "GatherNd", "Gcd", "GeLU",
     "Gelu", "Ger", "GradOperation", "Greater", "GreaterEqual", "GridSampler2D", "GridSampler3D", "HSVToRGB",
@@ -363,7 +363,8 @@ __all__ = [
     "lt", "lu_solve", "lu_unpack", "make_range", "margin_ranking_loss", "masked_fill", "masked_select",
     "matmul", "matrix_band_part", "matrix_diag", "matrix_diag_part", "matrix_norm", "matrix_power",
     "matrix_set_diag", "matrix_solve", "max", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d",
-    "max_unpool3d", "maximum", "mean", "median", "meshgrid", "min", "minimum", "mirror_pad", "mish", "mm",
+    "max_unpool3d", "maximum", "mean", "median", "meshgrid", "min", "minimum", "mirror_pad", "mish",
+    "mixed_precision_cast", "mm",
     "moveaxis", "movedim", "mse_loss", "msort", "mul", "multi_margin_loss", "multilabel_margin_loss",
     "multilabel_soft_margin_loss", "multinomial", "multinomial_with_replacement", "multiply", "mv", "mvlgamma",
     "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum", "narrow", "ne", "neg", "negative",

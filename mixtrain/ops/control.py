@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import keras
@@ -141,7 +141,7 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
     """Return a function that computes `fn` for every slice of its arguments.
 
     Args:
-        fn: A function of tensors, or a Cell.
+        fn: A function of tensors, or a Cell; or a CellList, of which each Cell takes one slice.
         in_axes: The axis of each argument along which the slices lie; None for one that is the same for all.
         out_axes: Where that axis is in the results.
 
@@ -162,13 +162,20 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
             for value, axis in zip(held, axes, strict=True) if axis is not None
         ]
 
-        def of_slices(parts: Any) -> Any:
+        def of_slices(parts: Any, function: Callable[..., Any] = fn) -> Any:
             given = iter(parts)
             values = [value if axis is None else next(given) for value, axis in zip(held, axes, strict=True)]
             with running("tensors"):
-                return settled(fn(*wrapped(values)))
+                return settled(function(*wrapped(values)))
 
-        found = keras.ops.vectorized_map(of_slices, tuple(sliced))
+        if isinstance(fn, Iterable):  # A CellList.
+            each = [
+                of_slices(keras.tree.map_structure(lambda leaf, n=index: leaf[n], sliced), cell)
+                for index, cell in enumerate(fn)
+            ]
+            found = keras.tree.map_structure(lambda *leaves: keras.ops.stack(leaves), *each)
+        else:
+            found = keras.ops.vectorized_map(of_slices, tuple(sliced))
         places = keras.tree.map_structure(lambda _: out_axes, found) if isinstance(out_axes, int) else out_axes
         return wrapped(keras.tree.map_structure(lambda leaf, n: keras.ops.moveaxis(leaf, 0, n), found, places))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.dtype import DType as NumberFormat
-from mixtrain.dtype import as_dtype, float32, int32, int64
+from mixtrain.dtype import as_dtype, float32, int32, int64, is_float
 from mixtrain.ops.elementwise import renamed
 from mixtrain.ops.inputs import format_of, is_number, rank_of, tensor
 from mixtrain.ops.primitive import primitive
@@ -92,6 +92,26 @@ def cast(input: Any, dtype: Any) -> Any:
     Source: MindSpore, `mindspore.ops.cast`.
     """
     return backend.cast_keeping_layout(tensor("ops.cast", input), backend.held_format(as_dtype(dtype)))
+
+
+def mixed_precision_cast(dtype: Any, input: Any) -> Any:
+    """Change the number format of floats; integers, and what is no tensor, stay.
+
+    Args:
+        dtype: The format.
+        input: A tensor, or tuples, lists and dicts of them.
+
+    Example:
+        >>> import mixtrain, mixtrain.ops as ops
+        >>> x, n = ops.mixed_precision_cast(mixtrain.float16, (mixtrain.Tensor([1.5]), mixtrain.Tensor([2])))
+        >>> x.dtype, n.dtype
+        (mixtrain.float16, mixtrain.int64)
+
+    Source: MindSpore, `mindspore.ops.functional.mixed_precision_cast`.
+    """
+    return keras.tree.map_structure(
+        lambda value: cast(value, dtype) if is_tensor(value) and is_float(value.dtype) else value, input
+    )
 
 
 def scalar_cast(input_x: Any, input_y: Any) -> Any:

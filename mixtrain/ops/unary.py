@@ -168,6 +168,17 @@ LogicalNot: Final = primitive("LogicalNot", logical_not)
 Identity: Final = primitive("Identity", identity)
 
 
+class FloatStatus(Primitive):
+    """Whether an element is not finite, 1.0 or 0.0 of shape (1,). Example: ``ops.FloatStatus()(gradient)``.
+
+    Source: MindSpore, `mindspore.ops.FloatStatus`.
+    """
+
+    def __call__(self, x: Any) -> Any:
+        finite = keras.ops.all(keras.ops.isfinite(tensor("ops.FloatStatus", x)))
+        return keras.ops.cast(keras.ops.reshape(keras.ops.logical_not(finite), (1,)), "float32")
+
+
 class Round(Primitive):
     """`round` as an object. Example: ``ops.Round()(x)``. Source: MindSpore, `mindspore.ops.Round`."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from mixtrain import backend, checks
+from mixtrain import backend, checks, context
 from mixtrain.boundary import library
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import int32
@@ -150,6 +150,25 @@ class Optimizer(OptimizerCell):
         if not self.need_scale:
             return tuple(gradients)
         return tuple(gradient * self.reciprocal_scale for gradient in gradients)
+
+    @property
+    def target(self) -> str:
+        """Where the parameters are updated: on the device that computes, whatever is assigned here."""
+        return context.get_context("device_target")
+
+    @target.setter
+    def target(self, value: str) -> None:
+        self._set_base_target(value)
+
+    # What optimizers that were written after MindSpore's own call too.
+    def _set_base_target(self, value: str) -> None:
+        checks.one_of(type(self).__name__, "target", value, ("CPU", "Ascend", "GPU"))
+
+    def _grad_sparse_indices_deduplicate(self, gradients: Sequence[Any]) -> Sequence[Any]:
+        return gradients
+
+    def _is_dynamic_lr_or_weight_decay(self) -> bool:
+        return self.dynamic_lr or self.dynamic_weight_decay
 
     def assignadd(self, variable: Any, value: Any) -> Any:
         """Add to a variable in place, as ``self.assignadd(self.global_step, self.global_step_increase_tensor)``.

@@ -20,6 +20,7 @@ from mixtrain.dtype import float32
 from mixtrain.loss_scale.step_scale import StepScale
 from mixtrain.network.walk import tree_of
 from mixtrain.ops.gradient import GradOperation
+from mixtrain.ops.hyper_map import HyperMap
 from mixtrain.optim.adapter import drive
 from mixtrain.precision.formats import choose_step_jit
 from mixtrain.seed import stream_states
@@ -354,6 +355,9 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         object.__setattr__(self, "scale_sense", scale.variable)
         object.__setattr__(self, "_user_update", scale.update)
         object.__setattr__(self, "_rollback", backend.Rollback(self._likely_written))
+        # For a construct of the user's own.
+        object.__setattr__(self, "hyper_map", HyperMap())
+        object.__setattr__(self, "loss_scaling_manager", scale_sense if isinstance(scale_sense, Cell) else None)
 
     def construct(self, *inputs: Any) -> tuple[Any, Any, Any]:
         """Train on one batch; return ``(loss, overflow, loss_scale)``, the scale being the one that was used."""

@@ -221,3 +221,11 @@ def test_a_cell_and_its_parts_may_have_any_name_of_python() -> None:
     network = _Größe()
     x = Tensor(np.ones((1, 2), np.float32))
     np.testing.assert_allclose(Model(network).predict(x).asnumpy(), network(x).asnumpy(), rtol=1e-6)
+
+
+def test_auto_prefix_is_what_it_is_true_of() -> None:
+    class Net(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__(Net)
+
+    assert Net()._auto_prefix is True

@@ -47,3 +47,7 @@ def test_a_class_made_of_a_refused_name_says_why_too() -> None:
 
     with pytest.raises(NotImplementedError, match="mixtrain.MsDispatchMode: it belongs to MindSpore's own compiler"):
         OpLogger()
+
+
+def test_a_debugging_switch_is_accepted_where_it_changes_nothing() -> None:
+    ms.runtime.launch_blocking()

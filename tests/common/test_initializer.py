@@ -155,3 +155,9 @@ def test_sparse_columns_have_their_share_of_zeros() -> None:
 def test_variance_scaling_has_the_variance_of_its_fan(distribution: str, mode: str, fan: int) -> None:
     values = VarianceScaling(3.0, mode, distribution).make((400, 100))
     assert abs(values.var() * fan / 3.0 - 1) < 0.05
+
+
+def test_scripts_find_the_fans_under_the_references_name() -> None:
+    from mixtrain.common.initializer import _calculate_fan_in_and_fan_out
+
+    assert _calculate_fan_in_and_fan_out((3, 4, 5, 5)) == (100, 75)

@@ -351,3 +351,14 @@ def test_a_keras_model_can_be_trained_in_a_jitted_function() -> None:
     x, y = np.float32([[1.0, 0.0]]), np.float32([[2.0]])
     assert [float(step(x, y)) for _ in range(2)] == [4.0, 4.0]
     assert backend.to_numpy(model.layers[0].kernel).tolist() == [[0.0], [0.0]]
+
+
+def test_a_function_that_makes_cells_runs_uncompiled() -> None:
+    @mixtrain.jit
+    def run(x: Any) -> Any:
+        return nn.Dense(2, 1, weight_init="ones", has_bias=False)(x)
+
+    x = mixtrain.Tensor([[1.0, 2.0]])
+    with pytest.warns(UserWarning, match="jit: run makes Parameters, so it runs uncompiled. Make the Cell before"):
+        assert run(x).asnumpy().tolist() == [[3.0]]
+    assert run(x).asnumpy().tolist() == [[3.0]]

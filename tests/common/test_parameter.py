@@ -143,3 +143,18 @@ def test_a_tensor_made_by_an_initializer_needs_a_shape() -> None:
         Tensor()
     with pytest.raises(TypeError, match="init must be a Initializer"):
         Tensor(shape=(2,), init="ones")  # type: ignore[arg-type]
+
+
+def test_a_compiled_function_may_return_a_tuple_of_parameters() -> None:
+    pair = ParameterTuple([Parameter(np.ones(2, np.float32), name="a"), Parameter(np.zeros(1, np.float32), name="b")])
+
+    class Net(mixtrain.nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.pair = pair
+
+        def construct(self, x: Any) -> Any:
+            return x, self.pair
+
+    _, values = mixtrain.jit(Net())(Tensor(1.0))
+    assert [value.asnumpy().tolist() for value in values] == [[1.0, 1.0], [0.0]]

@@ -43,8 +43,7 @@ SECTIONS: Final[dict[str, tuple[str, tuple[Any, ...]]]] = {
 
 # Names that exist only to say what to write instead.
 REFUSED: Final = frozenset({
-    "ds.MindDataset", "nn.thor", "nn.PipelineCell", "nn.GraphCell", "nn.MicroBatchInterleaved", "train:load",
-    "Dataset.save",
+    "nn.thor", "nn.PipelineCell", "nn.GraphCell", "nn.MicroBatchInterleaved", "train:load",
 })
 
 

@@ -221,3 +221,15 @@ def test_a_shuffle_mode_that_rows_do_not_know_is_named(mode, seven):
 def test_weights_that_mean_nothing_are_named(weights):
     with pytest.raises(ValueError, match="weights must be finite, not negative and not all 0"):
         WeightedRandomSampler(weights)
+
+
+def test_a_sampler_may_be_read_by_index() -> None:
+    class Order:
+        def __getitem__(self, index: int) -> int:
+            return [3, 0, 3][index]
+
+        def __len__(self) -> int:
+            return 3
+
+    dataset = NumpySlicesDataset(list("abcd"), "x", sampler=Order())
+    assert [str(x) for x, in dataset.create_tuple_iterator(num_epochs=1, output_numpy=True)] == ["d", "a", "d"]

@@ -205,3 +205,15 @@ def test_what_collate_fn_returns_is_checked(collate, error, message, values):
 def test_column_types_are_checked_in_listed_batches_too(values):
     with pytest.raises(TypeError, match='column "x" must be float32, its column_types'):
         values(GeneratorDataset([1, 2], "x", ["float32"], batch_sampler=[[0, 1]]))
+
+
+def test_a_row_may_be_a_generator_of_its_values() -> None:
+    class Pairs:
+        def __getitem__(self, index: int) -> object:
+            return (values[index] for values in ([1, 2], [3, 4]))
+
+        def __len__(self) -> int:
+            return 2
+
+    rows = GeneratorDataset(Pairs(), ["x", "y"], shuffle=False).create_tuple_iterator(num_epochs=1, output_numpy=True)
+    assert [(int(x), int(y)) for x, y in rows] == [(1, 3), (2, 4)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mixtrain.dataset import GeneratorDataset, MindDataset, NumpySlicesDataset, PaddedDataset
+from mixtrain.dataset import GeneratorDataset, NumpySlicesDataset, PaddedDataset
 
 
 def test_flat_map_takes_every_column(values):
@@ -45,9 +45,7 @@ def test_projecting_drops_columns_before_rows_are_stacked(values):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda d: d.save("rows.mindrecord"), "Dataset.save: .*'rows.mindrecord'. Write np.savez.*TFRecordDataset"),
         (lambda d: d.to_device(), "Dataset.to_device: .*Write model.train"),
-        (lambda d: MindDataset(["a.mindrecord"], columns_list=["x"]), "MindDataset: .*TFRecordDataset.*NumpySlices"),
     ],
 )
 def test_what_is_not_done_here_names_what_to_use_instead(call, message, seven):
@@ -67,3 +65,17 @@ def test_what_is_not_done_here_names_what_to_use_instead(call, message, seven):
 def test_wrong_rows_of_padding_are_named(rows, error, message):
     with pytest.raises(error, match=f"PaddedDataset: {message}"):
         PaddedDataset(rows)
+
+
+def test_updates_reach_the_function_of_a_named_place(seven, values):
+    seen = []
+    dataset = seven().sync_wait("policy", callback=seen.append).sync_wait("other").batch(2)
+    rows = dataset.create_tuple_iterator(num_epochs=1)
+    next(rows)
+    dataset.sync_update("policy", data={"step": 1})
+    dataset.sync_update(condition_name="other", num_batch=1)
+    assert seen == [{"step": 1}] and dataset.get_dataset_size() == 4
+    with pytest.raises(ValueError, match="sync_wait: condition_name must be new; got 'policy'"):
+        dataset.sync_wait("policy")
+    with pytest.raises(ValueError, match="sync_update: condition_name must be one of"):
+        dataset.sync_update("nothing")

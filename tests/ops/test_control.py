@@ -71,3 +71,10 @@ def test_a_function_of_slices_is_mapped_over_the_axes() -> None:
     assert columns.asnumpy().tolist() == [[2.0, 4.0], [6.0, 8.0]]
     gradients = ms.vmap(ms.grad(lambda value: (value * value).sum()))(x)
     assert gradients.asnumpy().tolist() == [[2.0, 4.0], [6.0, 8.0]]
+
+
+def test_vmap_of_a_list_of_cells_gives_each_its_slice() -> None:
+    cells = ms.nn.CellList([ms.nn.Dense(2, 1, weight_init=value, has_bias=False) for value in ("ones", "zeros")])
+    x = ms.Tensor([[[1.0, 2.0]], [[3.0, 4.0]]])
+    assert ms.vmap(cells)(x).asnumpy().tolist() == [[[3.0]], [[0.0]]]
+    assert ms.vmap(cells, in_axes=None)(x[1]).asnumpy().tolist() == [[[7.0]], [[0.0]]]

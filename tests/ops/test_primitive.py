@@ -129,3 +129,9 @@ def test_ctc_gradient_of_sequences_of_unequal_length() -> None:
 def test_shapes_that_do_not_fit_are_errors(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call(ops.ones((1, 3, 4, 4)))
+
+
+def test_float_status_tells_of_what_is_not_finite() -> None:
+    status = ops.FloatStatus()
+    found = [status(ms.Tensor(values)) for values in ([[1.0, 2.0]], [[1.0, float("inf")]], [float("nan")])]
+    assert [(value.shape, value.asnumpy().tolist()) for value in found] == [((1,), [0.0]), ((1,), [1.0]), ((1,), [1.0])]

@@ -215,3 +215,41 @@ def test_a_second_name_for_the_parameters_changes_neither_names_nor_state() -> N
     assert [values(item) for item in trainer.network.trainable_params()] == [[[0.5, 1.5]], [-1.0]]
     assert [item.name for item in trainer.network.trainable_params()] == ["network.weight", "network.bias"]
     assert len(trainer.optimizer.state_variables()) == 2
+
+
+def test_optimizers_written_after_the_references_find_the_names_that_those_call() -> None:
+    class Written(nn.Optimizer):
+        @nn.Optimizer.target.setter
+        def target(self, value: str) -> None:
+            self._set_base_target(value)
+
+        def construct(self, gradients: Any) -> Any:
+            gradients = self._grad_sparse_indices_deduplicate(self.flatten_gradients(gradients))
+            return gradients if self._is_dynamic_lr_or_weight_decay() else ()
+
+    optimizer = Written(0.5, pair())
+    optimizer.target = "CPU"
+    assert optimizer.target == "CPU"
+    with pytest.raises(ValueError, match="Written: target must be one of CPU, Ascend, GPU; got 'TPU'"):
+        optimizer.target = "TPU"
+    gradients = tensors([1.0, 1.0], [2.0])
+    assert optimizer(gradients) == ()
+    assert len(Written([0.5, 0.25], pair())(gradients)) == 2
+
+
+def test_a_jitted_construct_trains_in_a_model_with_branches() -> None:
+    class Branching(nn.Cell):
+        def construct(self, x: Any) -> Any:
+            return -x if ops.reduce_sum(x) < 0 else x
+
+    class Descent(nn.Optimizer):
+        @mixtrain.jit
+        def construct(self, gradients: Any) -> Any:
+            for weight, gradient in zip(self.parameters, gradients, strict=True):
+                ops.assign(weight, weight - 0.5 * gradient)
+            return True
+
+    net = nn.SequentialCell(nn.Dense(1, 1, weight_init="zeros", has_bias=False), Branching())
+    trained = mixtrain.Model(net, nn.MSELoss(), Descent(0.5, net.trainable_params()))
+    trained.train(1, [(np.ones((1, 1), np.float32), np.full((1, 1), 2.0, np.float32))], verbose=0)
+    assert net.trainable_params()[0].asnumpy().tolist() == [[2.0]]

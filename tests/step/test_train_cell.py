@@ -205,3 +205,13 @@ def test_a_step_is_compiled_anew_only_when_its_precision_or_mode_changes() -> No
     step.set_train(not step.training)
     step(X, LABEL)
     assert [call.traces() for call in step._compiled.values()] == [1, 1]
+
+
+def test_a_construct_of_the_users_own_finds_the_manager_and_a_map() -> None:
+    net = nn.Dense(1, 1, weight_init="zeros", has_bias=False)
+    update = nn.DynamicLossScaleUpdateCell(4, 2, 10)
+    trained = nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.5)
+    assert nn.TrainOneStepWithLossScaleCell(*trained, update).loss_scaling_manager is update
+    step = nn.TrainOneStepWithLossScaleCell(*trained, mixtrain.Tensor(1.0))
+    assert step.loss_scaling_manager is None
+    assert step.hyper_map(lambda x: 2 * x, (1, 2)) == (2, 4)

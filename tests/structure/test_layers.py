@@ -23,7 +23,7 @@ LAYERS = [
     {"ops"},
     {"common"},
     {"precision", "diagnostics", "dataset", "numpy"},
-    {"cell"},
+    {"cell", "mindrecord"},
     {"autocast.scope", "compat", "compat.mindspore", "optim"},
     {"loss_scale", "experimental"},
     {"step"},

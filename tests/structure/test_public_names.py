@@ -14,6 +14,7 @@ import mixtrain.diagnostics
 import mixtrain.distribution
 import mixtrain.experimental.optim.lr_scheduler
 import mixtrain.keras
+import mixtrain.mindrecord
 import mixtrain.nn.metrics
 import mixtrain.numpy
 import mixtrain.serialization
@@ -25,7 +26,8 @@ MODULES = {
     for module in (
         mixtrain, mixtrain.amp, mixtrain.communication, mixtrain.dataset, mixtrain.dataset.transforms,
         mixtrain.dataset.vision, mixtrain.diagnostics, mixtrain.distribution, mixtrain.experimental.optim,
-        mixtrain.experimental.optim.lr_scheduler, mixtrain.keras, mixtrain.nn, mixtrain.nn.metrics, mixtrain.numpy,
+        mixtrain.experimental.optim.lr_scheduler, mixtrain.keras, mixtrain.mindrecord, mixtrain.nn,
+        mixtrain.nn.metrics, mixtrain.numpy,
         mixtrain.ops, mixtrain.serialization, mixtrain.train, mixtrain.train.callback,
     )
 }

@@ -156,7 +156,7 @@ def global_norm(gradients: Sequence[Any]) -> Any:
     It is infinite where the sum of squares is more than float32 holds, although every number may be finite.
     """
     vectors = [jnp.ravel(densified(gradient)) for gradient in gradients if gradient is not None]
-    # Without the barrier XLA (jaxlib 0.10) sums a matrix by windows of both its axes, which on a CPU takes five times as
-    # long as the whole rest of a step once a layer has some ten million weights.
+    # Without the barrier XLA (jaxlib 0.10) sums a matrix by windows of both its axes, which on a CPU takes five times
+    # as long as all else in a step once a layer has some ten million weights.
     values = jax.lax.optimization_barrier(vectors)
     return jnp.sqrt(jnp.sum(jnp.stack([jnp.vdot(value, value, precision="highest") for value in values])))

@@ -202,7 +202,7 @@ def branching(method: Callable[..., Any]) -> Callable[..., Any]:
     if not _needed or tf.executing_eagerly():
         return method
     function = getattr(method, "__func__", None)
-    if function is None or function.__code__ not in _needed:
+    if not isinstance(function, types.FunctionType) or function.__code__ not in _needed:  # `jit` rewrites its own.
         return method
     return types.MethodType(with_branches(function), method.__self__)  # type: ignore[attr-defined]
 

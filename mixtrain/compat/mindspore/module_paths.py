@@ -13,6 +13,8 @@ from mixtrain.compat.mindspore.refused_names import REFUSED, stub
 # Modules that MindSpore has, or had, and where their names are here. Where the module exists here too, it keeps its
 # own names and also gives those.
 HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
+    "mixtrain.boost": ("mixtrain.compat.mindspore.grad_accumulation",),
+    "mixtrain.boost.grad_accumulation": ("mixtrain.compat.mindspore.grad_accumulation",),
     "mixtrain.common": ("mixtrain", "mixtrain.common.initializer"),
     "mixtrain.common.api": ("mixtrain",),
     "mixtrain.common.dtype": ("mixtrain.dtype",),
@@ -75,9 +77,13 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.ops.function.nn_func": ("mixtrain.ops",),
     "mixtrain.ops.functional": ("mixtrain.ops",),
     "mixtrain.ops.operations": ("mixtrain.ops",),
+    **dict.fromkeys((
+        "mixtrain.ops.operations.array_ops", "mixtrain.ops.operations.math_ops", "mixtrain.ops.operations.nn_ops",
+    ), ("mixtrain.ops",)),
     "mixtrain.ops.primitive": ("mixtrain.ops",),
     "mixtrain.ops.function.random_func": ("mixtrain.ops",),
     "mixtrain.nn.metrics": ("mixtrain.nn",),
+    "mixtrain.runtime": ("mixtrain.common.accepted",),
     "mixtrain.train": ("mixtrain.amp", "mixtrain.serialization"),
     "mixtrain.train.amp": ("mixtrain.amp",),
     "mixtrain.train.loss_scale_manager": ("mixtrain.amp",),

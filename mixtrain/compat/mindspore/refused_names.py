@@ -11,9 +11,11 @@ from typing import Any, Final
 
 _SPARSE: Final = "this form of sparse tensors is not held here. Write COOTensor, CSRTensor or dense Tensors"
 _PARALLEL: Final = "there is one device. Write the script without it"
-_MINDRECORD: Final = "MindRecord files are not read or written. Write TFRecordDataset, or NumPy files"
+_MINDRECORD: Final = "files of rows are written by FileWriter and read by MindDataset alone. Write those"
 _COMPILER: Final = "it belongs to MindSpore's own compiler. Write mixtrain.jit"
 _KERNEL: Final = "it makes kernels for MindSpore's own runtime. Write the function in mixtrain.ops or keras.ops"
+_READER: Final = "no reader of its files. Write a class with __getitem__ and __len__, and GeneratorDataset"
+_SCIPY: Final = "SciPy's functions are not wrapped. Write scipy itself, with x.asnumpy()"
 _CRYPTO: Final = "files are not encrypted or obfuscated. Write the plain file, and encrypt it with a tool of yours"
 _RANDOM: Final = "samples of this kind are not drawn here. Write keras.random, or NumPy's generators in the dataset"
 _MINT: Final = "mint is MindSpore's second set of names. Write the function of mixtrain.ops, or the Cell of mixtrain.nn"
@@ -76,6 +78,7 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         ), _PROCESSES),
         **dict.fromkeys(("random_", "uniform_", "normal_"), _IN_PLACE),
         "SampleDistortedBoundingBoxV2": _RANDOM,
+        "PSROIPooling": "pooling by position and region is not offered. Write ops.ROIAlign",
     },
     "mixtrain.nn": {
         "LazyAdam": "gradients are dense here, and every row is stepped. Write nn.Adam",
@@ -98,7 +101,10 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         "SummaryLandscape": _LANDSCAPE,
         **dict.fromkeys(("ConvertModelUtils", "ConvertNetUtils"), "thor is not offered. Write nn.Momentum or nn.Lamb"),
     },
-    "mixtrain.mindrecord": {"*": _MINDRECORD},
+    "mixtrain.mindrecord": dict.fromkeys((
+        "FileReader", "MindPage", "Cifar100ToMR", "CsvToMR", "ImageNetToMR", "MnistToMR", "TFRecordToMR",
+        "set_enc_key", "set_enc_mode", "set_hash_mode",
+    ), _MINDRECORD),
     "mixtrain.mint": {"*": _MINT},
     "mixtrain.runtime": {"*": _RUNTIME},
     "mixtrain.utils": dict.fromkeys(
@@ -110,10 +116,23 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
     **dict.fromkeys(("mixtrain.parallel", "mixtrain.parallel._utils", "mixtrain.parallel.auto_parallel"), {
         "*": _PARALLEL,
     }),
+    **dict.fromkeys(("mixtrain.scipy", "mixtrain.scipy.linalg", "mixtrain.scipy.optimize"), {"*": _SCIPY}),
     "mixtrain.profiler": {"*": _PROFILE},
-    "mixtrain.dataset.text": {
-        "*": "text is not tokenized here. Write the tokenizer in Python, in a GeneratorDataset or a function of map",
+    "mixtrain.dataset": {
+        **dict.fromkeys((
+            "Caltech101Dataset", "Caltech256Dataset", "CelebADataset", "CityscapesDataset", "CocoDataset",
+            "DIV2KDataset", "EMnistDataset", "FakeImageDataset", "FlickrDataset", "Flowers102Dataset",
+            "Food101Dataset", "KITTIDataset", "KMnistDataset", "LFWDataset", "LSUNDataset", "ManifestDataset",
+            "OmniglotDataset", "PhotoTourDataset", "Places365Dataset", "QMnistDataset", "RandomDataset", "SBDataset",
+            "SBUDataset", "SemeionDataset", "STL10Dataset", "SUN397Dataset", "SVHNDataset", "USPSDataset",
+            "VOCDataset", "WIDERFaceDataset", "CSVDataset", "TextFileDataset", "CLUEDataset", "IMDBDataset",
+            "WikiTextDataset", "PennTreebankDataset",
+        ), _READER),
+        **dict.fromkeys(("DSCallback", "WaitedDSCallback"), "a pipeline calls nobody back. Write a function of map"),
     },
+    **dict.fromkeys(("mixtrain.dataset.text", "mixtrain.dataset.text.transforms"), {
+        "*": "text is not tokenized here. Write the tokenizer in Python, in a GeneratorDataset or a function of map",
+    }),
     "mixtrain.dataset.audio": {
         "*": "audio is not transformed here. Write the transform in Python, as a function of map",
     },

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import keras
@@ -125,8 +125,18 @@ class SequentialCell(_Cells):
 
     @property
     def cell_list(self) -> list[Any]:
-        """The cells, in order."""
+        """The cells, in order; assigning as many puts them in the others' places."""
         return list(self)
+
+    @cell_list.setter
+    def cell_list(self, cells: Sequence[Any]) -> None:
+        if len(cells) != len(self):
+            raise checks.fail_value("SequentialCell.cell_list", f"there must be {len(self)} cells", len(cells),
+                                    "as many cells as before")
+        for name, cell in zip(list(self._cells), cells, strict=True):
+            if self._cells[name] is not cell:
+                self._add_cell(name, self._as_cell(cell))
+        layer_changed(self)  # Also where scripts have written into `_cells` before.
 
     def construct(self, x: Any) -> Any:
         """Call the cells one after the other."""

@@ -37,6 +37,7 @@ from mixtrain.nn.wrap.loss_scale import DynamicLossScaleUpdateCell, TrainOneStep
 from mixtrain.ops import composite, functional, operations
 from mixtrain.ops import operations as P
 from mixtrain.ops.composite import GradOperation
+from mixtrain.ops.operations.nn_ops import Conv2D
 from mixtrain.ops.primitive import Primitive
 from mixtrain.nn.optim import Momentum
 from mixtrain.nn.dynamic_lr import cosine_decay_lr, piecewise_constant_lr

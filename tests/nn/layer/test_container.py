@@ -142,3 +142,15 @@ def test_representation_is_the_references() -> None:
         "SequentialCell(\n  (0): Dense(input_channels=1, output_channels=2)\n  (1): ReLU()\n)"
     )
     assert repr(SequentialCell()) == "SequentialCell()"
+
+
+def test_cells_are_replaced_by_assigning_the_list() -> None:
+    net = SequentialCell([dense(), dense()])
+    first, second = net.cell_list
+    net._cells["0"] = new = dense()  # As public projects do, which then assign the list.
+    net.cell_list = list(net.cells())
+    assert net[0] is new and net[1] is second and first is not new
+    net.cell_list = [first, dense()]
+    assert net[0] is first and names(net)[0] == "0.weight"
+    with pytest.raises(ValueError, match="there must be 2 cells; got 1"):
+        net.cell_list = [first]

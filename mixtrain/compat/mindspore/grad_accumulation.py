@@ -1,0 +1,74 @@
+"""`GradientAccumulation` of MindSpore's `boost`, for train cells that scripts write with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mixtrain import backend, ops
+from mixtrain.cell.cell import Cell
+from mixtrain.common.parameter import Parameter
+from mixtrain.common.tensor import Tensor
+from mixtrain.dtype import int32
+
+__all__ = ["GradientAccumulation", "gradient_accumulation_op", "gradient_clear_op"]
+
+gradient_accumulation_op = ops.MultitypeFuncGraph("gradient_accumulation_op")
+gradient_clear_op = ops.MultitypeFuncGraph("gradient_clear_op")
+
+
+@gradient_accumulation_op.register("Number", "Tensor", "Tensor")
+def _accumulate(steps: int, total: Any, gradient: Any) -> Any:
+    return ops.assign_add(total, gradient / steps)
+
+
+@gradient_clear_op.register("Tensor")
+def _clear(total: Any) -> Any:
+    return ops.assign(total, ops.zeros_like(total))
+
+
+class GradientAccumulation(Cell):
+    """Adds up the gradients of several steps, and updates with their mean.
+
+    In a script of one's own, `Model(..., accumulate_steps=n)` does the same.
+
+    Args:
+        max_accumulation_step: After how many steps the weights are updated.
+        optimizer: Updates them.
+
+    Example:
+        >>> import mixtrain, numpy as np
+        >>> from mixtrain.boost import GradientAccumulation
+        >>> w = mixtrain.Parameter(np.zeros(1, np.float32), name="w")
+        >>> accumulate = GradientAccumulation(2, mixtrain.nn.SGD([w], 1.0))
+        >>> for gradient in (1.0, 3.0):
+        ...     loss = accumulate(mixtrain.Tensor(0.0), (mixtrain.Tensor([gradient]),))
+        ...     print(w.asnumpy())
+        [0.]
+        [-2.]
+
+    Source: MindSpore, `mindspore.boost.GradientAccumulation`.
+    """
+
+    def __init__(self, max_accumulation_step: int, optimizer: Any) -> None:
+        super().__init__()
+        # Subclasses in public scripts read these names.
+        self._max_accumulation_step = max_accumulation_step
+        self.optimizer = optimizer
+        self.weights = optimizer.parameters
+        self.hyper_map = ops.HyperMap()
+        self._grad_accumulation = self.weights.clone(prefix="grad_accumulation", init="zeros")
+        self._accumulation_step = Parameter(Tensor(0, int32), name="accumulation_step", requires_grad=False)
+
+    def construct(self, loss: Any, grads: Any) -> Any:
+        """Add gradients, update where their number is reached, and return the loss."""
+        self.hyper_map(
+            ops.partial(gradient_accumulation_op, self._max_accumulation_step), self._grad_accumulation, grads
+        )
+        self._accumulation_step.assign_add(1)
+        backend.cond(self._accumulation_step.value >= self._max_accumulation_step, self._update, lambda: None)
+        return loss
+
+    def _update(self) -> None:
+        self.optimizer(self._grad_accumulation)
+        self.hyper_map(gradient_clear_op, self._grad_accumulation)
+        self._accumulation_step.assign(0)

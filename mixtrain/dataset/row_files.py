@@ -1,0 +1,149 @@
+"""Files of rows: a header with the columns, then each row as safetensors; beside each file where its rows begin."""
+
+from __future__ import annotations
+
+import array
+import itertools
+import json
+import mmap
+import pathlib
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import safetensors.numpy
+
+from mixtrain import checks
+from mixtrain.dataset.source_files import foreign_file
+
+# From a column's name to its description: {"type": "int32", "shape": [-1]}, say.
+RowSchema = Mapping[str, Mapping[str, Any]]
+
+_MAGIC: Final = b"mixtrain rows 1\n"
+_EXPECTED: Final = "rows that mixtrain.mindrecord.FileWriter or Dataset.save wrote"
+_LENGTH: Final = struct.Struct("<Q")
+_ROWS_AT_ONCE: Final = 256
+
+
+def index_path(path: str | pathlib.Path) -> pathlib.Path:
+    """Return the path of the file that says where the rows of another begin."""
+    return pathlib.Path(f"{path}.db")
+
+
+class RowFile:
+    """One file of rows, read by position.
+
+    Args:
+        where: Who reads it.
+        path: The file.
+
+    Attributes:
+        schema: Its columns.
+        files: The names of all files that the rows were divided over.
+
+    Raises:
+        ValueError: The file or its index is missing, of another format, or cut off.
+    """
+
+    def __init__(self, where: str, path: str | pathlib.Path) -> None:
+        path = pathlib.Path(path)
+        for each in (path, index_path(path)):
+            if not each.is_file():
+                raise checks.fail_value(
+                    where, "dataset_files must name files that exist", str(each), 'dataset_files="rows.mindrecord"'
+                )
+        with path.open("rb") as file:
+            start = file.read(len(_MAGIC))
+            if start != _MAGIC:
+                got = f"a file that begins with {start[:8]!r}; MindRecord files of MindSpore are not read"
+                raise foreign_file(where, path, _EXPECTED, got)
+            self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._starts = array.array("Q", index_path(path).read_bytes())
+        if len(self._data) != (self._end(self._starts[-1]) if self._starts else self._end(len(_MAGIC))):
+            got = f"{len(self._data)} bytes and an index that ends elsewhere: one of the two is cut off"
+            raise foreign_file(where, path, _EXPECTED, got)
+        header = json.loads(self._record(len(_MAGIC)))
+        self.schema: RowSchema = header["schema"]
+        self.files: list[str] = header["files"]
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def __getitem__(self, index: int) -> dict[str, np.ndarray]:
+        stored = safetensors.numpy.load(self._record(self._starts[index]))
+        return {
+            name: np.array(stored[name].tobytes().decode()) if column["type"] == "string" else stored[name]
+            for name, column in self.schema.items()
+        }
+
+    def _end(self, start: int) -> int:
+        head = self._data[start : start + _LENGTH.size]
+        return start + _LENGTH.size + (_LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else 0)
+
+    def _record(self, start: int) -> bytes:
+        return self._data[start + _LENGTH.size : self._end(start)]
+
+
+def write_header(path: pathlib.Path, schema: RowSchema, files: Sequence[str]) -> None:
+    """Begin a file of rows and its index.
+
+    Args:
+        path: The file.
+        schema: Its columns.
+        files: The names of all files that the rows are divided over.
+    """
+    header = json.dumps({"schema": schema, "files": list(files)}).encode()
+    path.write_bytes(_MAGIC + _LENGTH.pack(len(header)) + header)
+    index_path(path).write_bytes(b"")
+
+
+def append_rows(path: pathlib.Path, schema: RowSchema, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows at the end of a file, and where they begin at the end of its index."""
+    starts = array.array("Q")
+    with path.open("ab") as file:
+        for row in rows:
+            starts.append(file.tell())
+            record = safetensors.numpy.save({
+                name: _stored(row[name], column["type"]) for name, column in schema.items()
+            })
+            file.write(_LENGTH.pack(len(record)) + record)
+    with index_path(path).open("ab") as file:
+        starts.tofile(file)
+
+
+def file_names(file_name: str, count: int) -> list[str]:
+    """Return the names of the files that rows are divided over: one as it is, several numbered from 0."""
+    if count == 1:
+        return [file_name]
+    digits = len(str(count - 1))
+    return [f"{file_name}{number:0{digits}d}" for number in range(count)]
+
+
+def save_rows(file_name: str, count: int, rows: Iterable[Mapping[str, np.ndarray]]) -> None:
+    """Write rows, all with the columns of the first, into one file or several in turn."""
+    paths = [pathlib.Path(name) for name in file_names(file_name, count)]
+    schema: RowSchema = {}
+    remaining = (row for row in rows)  # A dataset's iterator begins anew where it is read past its end.
+    while some := list(itertools.islice(remaining, _ROWS_AT_ONCE * count)):
+        if not schema:
+            schema = {name: {"type": _type_of(value.dtype)} for name, value in some[0].items()}
+            for path in paths:
+                write_header(path, schema, [each.name for each in paths])
+        for number, path in enumerate(paths):
+            append_rows(path, schema, some[number::count])
+
+
+def _type_of(dtype: np.dtype) -> str:
+    if dtype.kind in "US":
+        return "string"
+    small, large = ("float32", "float64") if dtype.kind == "f" else ("int32", "int64")
+    return small if np.can_cast(dtype, small) else large
+
+
+def _stored(value: Any, kind: str) -> np.ndarray:
+    if kind == "string":
+        return np.frombuffer(str(value).encode(), np.uint8)
+    if kind == "bytes":
+        return np.frombuffer(value, np.uint8) if isinstance(value, bytes) else np.asarray(value, np.uint8)
+    return np.array(value, kind, order="C")

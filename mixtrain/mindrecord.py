@@ -1,0 +1,196 @@
+"""MindSpore's `mindrecord`: `FileWriter` writes files of rows, which `mixtrain.dataset.MindDataset` reads.
+
+The names and the order of calls are MindSpore's, the files are this library's own: neither reads those of the other.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pathlib
+import pickle
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.dataset.row_files import RowFile, RowSchema, append_rows, file_names, write_header
+
+__all__ = ["Cifar10ToMR", "FileWriter"]
+
+_TYPES: Final = ("int32", "int64", "float32", "float64", "string", "bytes")
+
+
+class FileWriter:
+    """Writes rows into one file or several.
+
+    Args:
+        file_name: The file; of several, each has its number after that name.
+        shard_num: How many files the rows are divided over.
+        overwrite: Whether files that exist are replaced.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: `shard_num` is less than 1, or a file exists.
+
+    Example:
+        >>> import os, tempfile
+        >>> from mixtrain.dataset import MindDataset
+        >>> path = os.path.join(tempfile.mkdtemp(), "rows.mindrecord")
+        >>> writer = FileWriter(path)
+        >>> writer.add_schema({"name": {"type": "string"}, "x": {"type": "float32", "shape": [-1]}})
+        >>> writer.write_raw_data([{"name": "a", "x": [1.0, 2.0]}, {"name": "b", "x": [3.0]}])
+        >>> writer.commit()
+        >>> [len(x) for _, x in MindDataset(path, shuffle=False).create_tuple_iterator(num_epochs=1)]
+        [2, 1]
+
+    Source: MindSpore, `mindspore.mindrecord.FileWriter`.
+    """
+
+    def __init__(self, file_name: str, shard_num: int = 1, overwrite: bool = False) -> None:
+        checks.instance("FileWriter", "file_name", file_name, (str, os.PathLike), 'file_name="rows.mindrecord"')
+        checks.integer("FileWriter", "shard_num", shard_num, at_least=1)
+        checks.boolean("FileWriter", "overwrite", overwrite)
+        self._paths = [pathlib.Path(name) for name in file_names(os.fspath(file_name), shard_num)]
+        self._schema: RowSchema = {}
+        self._begun = False
+        for path in self._paths:
+            if path.exists() and not overwrite:
+                raise checks.fail_value(
+                    "FileWriter", "file_name must be the name of a new file", str(path), "overwrite=True"
+                )
+
+    @classmethod
+    def open_for_append(cls, file_name: str) -> FileWriter:
+        """Return a writer of further rows at the end of files that were written before.
+
+        Args:
+            file_name: The first of the files.
+        """
+        first = RowFile("FileWriter.open_for_append", file_name)
+        writer = cls(file_name, overwrite=True)
+        writer._paths = [pathlib.Path(file_name).parent / name for name in first.files]
+        writer._schema, writer._begun = first.schema, True
+        return writer
+
+    def add_schema(self, content: RowSchema, desc: str | None = None) -> None:
+        """Say which columns the rows have.
+
+        Args:
+            content: From each column's name to its description, ``{"type": "int32", "shape": [-1]}``; the types are
+                int32, int64, float32, float64, string and bytes. Shapes are those that the rows have.
+            desc: What the rows are; not kept.
+
+        Raises:
+            ValueError: A type is unknown.
+        """
+        checks.instance("FileWriter.add_schema", "content", content, dict, '{"label": {"type": "int32"}}')
+        for name, column in content.items():
+            checks.one_of("FileWriter.add_schema", f"the type of {name!r}", column.get("type"), _TYPES)
+        self._schema = content
+
+    def add_index(self, index_fields: Sequence[str]) -> None:
+        """Accept the names of columns to find rows by; rows are found by their positions.
+
+        Args:
+            index_fields: The names.
+        """
+
+    def set_header_size(self, header_size: int) -> None:
+        """Accept the size of MindSpore's headers; these are as long as they need to be.
+
+        Args:
+            header_size: In bytes.
+        """
+
+    def set_page_size(self, page_size: int) -> None:
+        """Accept the size of MindSpore's pages, which these files do not have.
+
+        Args:
+            page_size: In bytes.
+        """
+
+    def write_raw_data(self, raw_data: Sequence[Mapping[str, Any]], parallel_writer: bool = False) -> None:
+        """Write rows.
+
+        Args:
+            raw_data: The rows: dicts from column name to value.
+            parallel_writer: Without effect.
+
+        Raises:
+            ValueError: There is no schema, or a row lacks one of its columns.
+        """
+        checks.instance("FileWriter.write_raw_data", "raw_data", raw_data, list, '[{"label": 1}]')
+        for row in raw_data:
+            for name in self._schema:
+                checks.one_of("FileWriter.write_raw_data", "the schema's columns", name, tuple(row))
+        self.commit()
+        rows, count = len(raw_data), len(self._paths)
+        for number, path in enumerate(self._paths):
+            append_rows(path, self._schema, raw_data[number * rows // count : (number + 1) * rows // count])
+
+    def commit(self) -> None:
+        """Make sure that the files are there; rows are written when they come.
+
+        Raises:
+            ValueError: There is no schema.
+        """
+        if not self._schema:
+            raise checks.fail_value(
+                "FileWriter", "add_schema must come before rows", "no schema",
+                'writer.add_schema({"label": {"type": "int32"}})',
+            )
+        if not self._begun:
+            for path in self._paths:
+                write_header(path, self._schema, [each.name for each in self._paths])
+            self._begun = True
+
+
+class Cifar10ToMR:
+    """Writes CIFAR-10 as rows of id, label and data, an encoded picture.
+
+    Args:
+        source: The folder of the Python version's files, ``data_batch_1`` to ``data_batch_5`` and ``test_batch``.
+        destination: The file of the training rows; that of the test rows is called ``<destination>_test``.
+
+    Example:
+        >>> Cifar10ToMR("no/such/folder", "cifar10.mindrecord").transform()
+        Traceback (most recent call last):
+        ...
+        FileNotFoundError: [Errno 2] No such file or directory: 'no/such/folder/data_batch_1'
+
+    Source: MindSpore, `mindspore.mindrecord.Cifar10ToMR`.
+    """
+
+    def __init__(self, source: str, destination: str) -> None:
+        self._source = pathlib.Path(source)
+        self._destination = destination
+
+    def transform(self, fields: Sequence[str] | None = None) -> None:
+        """Write both files.
+
+        Args:
+            fields: Columns to find rows by; accepted for MindSpore scripts.
+        """
+        self._write(self._destination, [f"data_batch_{number}" for number in range(1, 6)])
+        self._write(f"{self._destination}_test", ["test_batch"])
+
+    def _write(self, path: str, names: Sequence[str]) -> None:
+        batches = [pickle.loads((self._source / name).read_bytes(), encoding="bytes") for name in names]
+        images = np.concatenate([batch[b"data"] for batch in batches]).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+        labels = [label for batch in batches for label in batch[b"labels"]]
+        writer = FileWriter(path)
+        writer.add_schema({"id": {"type": "int64"}, "label": {"type": "int64"}, "data": {"type": "bytes"}})
+        writer.write_raw_data([
+            {"id": number, "label": label, "data": _jpeg(image)}
+            for number, (image, label) in enumerate(zip(images, labels, strict=True))
+        ])
+
+
+def _jpeg(image: np.ndarray) -> bytes:
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.fromarray(image).save(file, "JPEG")
+    return file.getvalue()
