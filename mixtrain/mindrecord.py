@@ -19,6 +19,8 @@ from mixtrain.dataset.row_files import RowFile, RowSchema, append_rows, file_nam
 
 __all__ = ["Cifar10ToMR", "FileWriter"]
 
+# What a pickled array is made of.
+_ARRAY_CLASSES: Final = {("numpy", "_reconstruct"), ("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")}
 _TYPES: Final = ("int32", "int64", "float32", "float64", "string", "bytes")
 
 
@@ -177,7 +179,7 @@ class Cifar10ToMR:
         self._write(f"{self._destination}_test", ["test_batch"])
 
     def _write(self, path: str, names: Sequence[str]) -> None:
-        batches = [pickle.loads((self._source / name).read_bytes(), encoding="bytes") for name in names]
+        batches = [_read_pickle(self._source / name) for name in names]
         images = np.concatenate([batch[b"data"] for batch in batches]).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
         labels = [label for batch in batches for label in batch[b"labels"]]
         writer = FileWriter(path)
@@ -186,6 +188,31 @@ class Cifar10ToMR:
             {"id": number, "label": label, "data": _jpeg(image)}
             for number, (image, label) in enumerate(zip(images, labels, strict=True))
         ])
+
+
+class _ArrayUnpickler(pickle.Unpickler):
+    """Reads arrays, numbers, strings and what holds them; a file that names any other class is refused, not run."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module.split(".")[0], name) not in _ARRAY_CLASSES:
+            raise pickle.UnpicklingError(f"it names {module}.{name}")
+        return super().find_class(module, name)
+
+
+def _read_pickle(path: pathlib.Path) -> Any:
+    """Return what a file of CIFAR-10's Python version holds.
+
+    Raises:
+        ValueError: It is not such a file.
+    """
+    try:
+        with path.open("rb") as file:
+            return _ArrayUnpickler(file, encoding="bytes").load()
+    except pickle.UnpicklingError as error:
+        raise checks.fail_value(
+            "Cifar10ToMR", f"{str(path)!r} must hold arrays and numbers alone", str(error),
+            "a folder with CIFAR-10's files for Python",
+        ) from None
 
 
 def _jpeg(image: np.ndarray) -> bytes:

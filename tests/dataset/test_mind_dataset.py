@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
+import pickle
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 
 from mixtrain.dataset import MindDataset, NumpySlicesDataset
 from mixtrain.dataset.vision import Decode
-from mixtrain.mindrecord import FileWriter
+from mixtrain.mindrecord import Cifar10ToMR, FileWriter
 
 SCHEMA = {
     "s": {"type": "string"}, "i": {"type": "int32"}, "b": {"type": "bytes"},
@@ -115,3 +117,34 @@ def test_what_is_wrong_is_named(tmp_path: pathlib.Path) -> None:
     path.write_bytes(b"MindRecord of another program")
     with pytest.raises(ValueError, match="MindRecord files of MindSpore are not read"):
         MindDataset(str(path))
+
+
+class _Runs:
+    """Would run a command where it is unpickled."""
+
+    def __reduce__(self) -> Any:
+        return os.system, ("true",)
+
+
+def _write_cifar10(folder: pathlib.Path, **more: Any) -> np.ndarray:
+    """Write CIFAR-10's files for Python with two pictures each; return the pictures of the first."""
+    pictures = np.random.default_rng(0).integers(0, 256, (2, 3072), dtype=np.uint8)
+    for name in (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"):
+        batch = {b"data": pictures, b"labels": [3, 7], **{key.encode(): value for key, value in more.items()}}
+        (folder / name).write_bytes(pickle.dumps(batch, protocol=2))
+    return pictures
+
+
+def test_pictures_of_cifar10_become_rows(tmp_path: pathlib.Path) -> None:
+    _write_cifar10(tmp_path)
+    path = str(tmp_path / "cifar10.mindrecord")
+    Cifar10ToMR(str(tmp_path), path).transform()
+    rows = list(MindDataset(path, shuffle=False).create_dict_iterator(num_epochs=1, output_numpy=True))
+    assert [int(row["label"]) for row in rows] == [3, 7] * 5
+    assert bytes(rows[0]["data"][:3]) == b"\xff\xd8\xff"  # A JPEG file.
+
+
+def test_a_file_of_cifar10_that_names_a_function_is_refused_and_not_run(tmp_path: pathlib.Path) -> None:
+    _write_cifar10(tmp_path, more=_Runs())
+    with pytest.raises(ValueError, match="must hold arrays and numbers alone; got 'it names"):
+        Cifar10ToMR(str(tmp_path), str(tmp_path / "cifar10.mindrecord")).transform()
