@@ -11,14 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from mixtrain.backend.jax.requirements import gathered_in_branches
-from mixtrain.backend.jax.array_namespace import is_traced, space
+from mixtrain.backend.jax.array_namespace import is_traced, seed_words, space
 
 _FAN = 8  # As a power of two.
 
 
 def fold(seed: Any, number: int) -> Any:
-    """Return the seed of the part `number` (below 255) of what `seed` stands for."""
-    xp, seed = space(seed)
+    """Return the seed of the part `number` (below 255) of what `seed` stands for; a pair of ints is a whole row's."""
+    xp, seed = space(seed_words(np.array(seed)) if isinstance(seed, tuple) else seed)
     low, high = seed[2:3], seed[3:4]
     shift, rest = np.uint32(_FAN), np.uint32(32 - _FAN)
     return xp.concatenate([seed[:2], (low << shift) | np.uint32(number + 1), (high << shift) | (low >> rest)])
