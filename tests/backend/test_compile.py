@@ -184,3 +184,24 @@ def test_the_norm_of_many_gradients_is_that_of_one_vector() -> None:
     assert found == pytest.approx(np.sqrt(0.25 * (12 + 5 + 1 + 2**14)), rel=1e-6)
     assert np.isnan(float(backend.global_norm([backend.to_tensor(np.float32([1.0, np.nan]))])))
     assert float(backend.global_norm([backend.to_tensor(np.float32([1.0, 1e30]))])) == np.inf
+
+
+@pytest.mark.parametrize("count", [1, 5, 32, 40])
+@pytest.mark.parametrize("until", [False, True])
+def test_a_group_of_any_length_has_the_results_of_its_steps_one_by_one(count: int, until: bool) -> None:
+    total = keras.Variable(np.zeros(3, np.float32))
+
+    def step(x: Any) -> tuple[Any, Any]:
+        total.assign(total * 0.5 + x)
+        return keras.ops.sum(total), keras.ops.sum(x) > 1e6
+
+    batches = [(backend.to_tensor(np.full(3, 0.1 * number, np.float32)),) for number in range(count)]
+    steps = backend.CompiledSteps(step, choice=PLAIN)
+    singly = [float(steps.one(*batch)[0]) for batch in batches]
+    end = backend.to_numpy(total)
+    total.assign(np.zeros(3, np.float32))
+    (sums, large), undo = steps.several_undoable(batches, (lambda found: found[1]) if until else None)
+    assert backend.to_numpy(sums).tolist() == singly and backend.to_numpy(large).tolist() == [False] * count
+    assert np.array_equal(backend.to_numpy(total), end)
+    undo()
+    assert not backend.to_numpy(total).any()

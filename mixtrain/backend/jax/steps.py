@@ -25,6 +25,8 @@ Row = tuple[Any, ...]
 
 # Each number of steps is compiled by XLA anew, which takes seconds: one number, in runs that are not short.
 GROUPS: Final = GroupFacts(after=500, size=32, early=True)
+# Fewer run one by one.
+_MIN_GROUP: Final = 4
 
 
 class CompiledSteps:
@@ -151,7 +153,7 @@ class CompiledSteps:
         if isinstance(batches, Stacked):
             columns = batches.columns
         else:
-            columns = _stacked(list(batches))
+            columns = _stacked(batches, self._on_cpu)
         before = self._values_before(columns)
         self._labels.check(columns, stacked=True)
         try:
@@ -169,7 +171,7 @@ class CompiledSteps:
         return [(variable, stored(variable)) for variable in self._one.written]
 
     def _in_groups(self, columns: Row, last: Callable[[Row], Any] | None) -> Iterator[Row]:
-        """Run the steps in groups of the size that is compiled, and those left over one by one.
+        """Run the steps in groups of the size that is compiled; those left over too, on a CPU, or else one by one.
 
         The values of before are held, so they are not given away: to copy them would cost more.
         """
@@ -184,7 +186,16 @@ class CompiledSteps:
             yield rows
             if is_last:
                 return
-        if whole < count:
+        rest = count - whole
+        if self._on_cpu and rest >= _MIN_GROUP:
+            # The loop ends where it is told to, before rows that only fill it up.
+            group = jax.tree.map(lambda column: _filled_up(column, whole, size), columns)
+            if last is None:
+                rows = self._many.keeping(np.int32(rest), *group)
+                yield jax.tree.map(lambda row: jnp.asarray(np.asarray(row)[:rest]), rows)
+            else:
+                yield self._run_until(group, 0, rest, last, keep=True)[0]
+        elif rest:
             yield self._run_singly(_at(columns, slice(whole, count)), last)
 
     def traces(self) -> int:
@@ -318,10 +329,25 @@ def _at(columns: Row, index: Any) -> Row:
     return jax.tree.map(lambda column: column[index], columns)  # type: ignore[no-any-return]
 
 
+def _stacked(batches: Sequence[Row], on_cpu: bool) -> Row:
+    """Stack batches: compiled for the size of a group, for that would else be an operation for each tensor."""
+    if len(batches) == GROUPS.size:
+        return _stacked_together(list(batches))  # type: ignore[no-any-return]
+    stack = np.stack if on_cpu else jnp.stack
+    return jax.tree.map(lambda *values: stack(values), *batches)  # type: ignore[no-any-return]
+
+
 @jax.jit
-def _stacked(batches: list[Row]) -> Row:
-    """Stack batches; uncompiled, that would be an operation for each of their tensors."""
+def _stacked_together(batches: list[Row]) -> Row:
     return jax.tree.map(lambda *values: jnp.stack(values), *batches)  # type: ignore[no-any-return]
+
+
+def _filled_up(column: Any, start: int, size: int) -> np.ndarray:
+    """Return the rows of an array from one on, and as many more as make up a size; what those hold is not read."""
+    rows = np.asarray(column)[start:]
+    found = np.empty((size, *rows.shape[1:]), rows.dtype)
+    found[: len(rows)] = rows
+    return found
 
 
 def _rows_of(columns: Row) -> int:
