@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextvars
+import sys
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import keras
 import numpy as np
@@ -22,6 +23,18 @@ from mixtrain.dtype import DType, as_dtype, float32, is_float
 # While `jit` traces a function: a list, which a Parameter that the function makes goes into. A compiled function has no
 # place for one, so making it raises, and `jit` runs the function uncompiled.
 made_in_trace: contextvars.ContextVar[list[Any] | None] = contextvars.ContextVar("made_in_trace", default=None)
+
+
+# Who reads `Parameter.value` as Keras means it.
+_LIBRARIES: Final = frozenset(("jax", "keras", "mixtrain", "tensorflow"))
+
+
+class _Value(Tensor):
+    """The value of a Parameter as scripts read it: with parentheses, as in MindSpore, or without, as in Keras."""
+
+    def __call__(self) -> Tensor:
+        """Return the value."""
+        return Tensor(self)
 
 
 class Parameter(TensorMethods, keras.Variable):
@@ -87,7 +100,13 @@ class Parameter(TensorMethods, keras.Variable):
 
     @property
     def value(self) -> Any:  # type: ignore[override]
-        """The value, in the dtype of the cell that is running where that casts its parameters."""
+        """The value, in the dtype of the cell that is running where that casts its parameters.
+
+        Libraries that read variables get the backend's; a script, in which MindSpore's `value` is a method, gets a
+        Tensor that may also be called.
+        """
+        if sys._getframe(1).f_globals.get("__name__", "").partition(".")[0] not in _LIBRARIES:
+            return _Value(self)
         # `TensorMethods` comes first and has a method of this name.
         value = keras.Variable.value.fget(self)  # type: ignore[attr-defined]
         return value if self.dtype == self.stored_dtype else keras.ops.cast(value, self.dtype)
