@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextvars
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
@@ -12,17 +11,12 @@ import numpy as np
 
 from mixtrain import backend, boundary, checks
 from mixtrain.autocast.casting import parameter_read_dtype
-from mixtrain.common import parts
+from mixtrain.common import parts, uncompiled
 from mixtrain.ops import indexing
 from mixtrain.common.initializer import initializer
 from mixtrain.common.tensor import Tensor
 from mixtrain.common.tensor_methods import TensorMethods
 from mixtrain.dtype import DType, as_dtype, float32, is_float
-
-
-# While `jit` traces a function: a list, which a Parameter that the function makes goes into. A compiled function has no
-# place for one, so making it raises, and `jit` runs the function uncompiled.
-made_in_trace: contextvars.ContextVar[list[Any] | None] = contextvars.ContextVar("made_in_trace", default=None)
 
 
 # Who reads `Parameter.value` as Keras means it.
@@ -70,9 +64,7 @@ class Parameter(TensorMethods, keras.Variable):
         if name is not None and not isinstance(name, str):
             raise checks.fail_type("Parameter", "name must be a str", name, 'name="weight"')
         checks.boolean("Parameter", "requires_grad", requires_grad)
-        made = made_in_trace.get()
-        if made is not None and backend.is_tracing():
-            made.append(self)
+        if backend.is_tracing() and uncompiled.note(uncompiled.MAKES_PARAMETERS):
             raise RuntimeError("Parameter: expected to be made outside a compiled function. Write the Cell before it.")
         value = Tensor(default_input).backend_tensor()
         self._given_name = name
