@@ -14,8 +14,8 @@ import numpy as np
 from mixtrain import backend, boundary, checks, context
 from mixtrain.autocast.casting import parameter_read_dtype
 from mixtrain.autocast.state import autocast_in_force
-from mixtrain.common.parameter import made_in_trace
 from mixtrain.common.referenced_layers import referenced_layers
+from mixtrain.common.uncompiled import Reason, reasons
 from mixtrain.trace_version import TraceState
 
 JitLevel = Literal["O0", "O1", "O2"]
@@ -49,7 +49,7 @@ class _Trace:
         self._function, self._arguments, self._results = function, arguments, None
         self._compiled = backend.compile_once(self._run, jit=jit)
         self._settings = settings
-        self.made: list[Any] = []
+        self.uncompilable: list[Reason] = []
         self.state = TraceState(layers, modes=True)
 
     def serves(self, settings: Hashable) -> bool:
@@ -61,12 +61,12 @@ class _Trace:
 
     def _run(self, *tensors: Any) -> tuple[Any, ...]:
         args, kwargs = boundary.wrapped(_filled((self._arguments, tensors)))
-        token = made_in_trace.set(self.made)
+        token = reasons.set(self.uncompilable)
         try:
             with boundary.running("tensors"), self.state.tracing():
                 results = boundary.settled(self._function(*args, **kwargs))
         finally:
-            made_in_trace.reset(token)
+            reasons.reset(token)
         self._results, found = _slotted(results, _as_result)
         return tuple(found)
 
@@ -87,7 +87,7 @@ class Jitted:
         self._function, self._xla = function, xla
         self._rewritten = backend.with_branches(function)
         self._traces: dict[Any, list[_Trace]] = {}
-        self._makes_parameters = False
+        self._uncompilable: list[Reason] = []
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -104,12 +104,12 @@ class Jitted:
         wants = boundary.wants_tensors(args, kwargs)
         if backend.is_tracing():
             return boundary.run_users(self._rewritten, args, kwargs)
-        if self._makes_parameters:
+        if self._uncompilable:
             return boundary.run_users(self._function, args, kwargs)
         try:
             results = self._called(*boundary.settled((args, kwargs)))
         except Exception:
-            if not self._makes_parameters:
+            if not self._uncompilable:
                 raise
             return self._uncompiled(args, kwargs)
         return boundary.wrapped(results) if wants else results
@@ -136,15 +136,13 @@ class Jitted:
         try:
             return trace(tensors)
         finally:
-            self._makes_parameters = bool(trace.made)
+            self._uncompilable = trace.uncompilable
 
     def _uncompiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a function that was seen to make Parameters, which it does at each call."""
-        warnings.warn(
-            f"jit: {getattr(self._function, '__name__', 'the function')} makes Parameters, so it runs uncompiled. Make "
-            "the Cell before the function, and call it there.",
-            stacklevel=3,
-        )
+        """Call a function that was seen to do at each call what a compiled one cannot."""
+        does, write = self._uncompilable[0]
+        name = getattr(self._function, "__name__", "the function")
+        warnings.warn(f"jit: {name} {does}, so it runs uncompiled. {write}", stacklevel=3)
         return boundary.run_users(self._function, args, kwargs)
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextvars
+import sys
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import keras
 import numpy as np
 
 from mixtrain import backend, boundary, checks
 from mixtrain.autocast.casting import parameter_read_dtype
-from mixtrain.common import parts
+from mixtrain.common import parts, uncompiled
 from mixtrain.ops import indexing
 from mixtrain.common.initializer import initializer
 from mixtrain.common.tensor import Tensor
@@ -19,9 +19,16 @@ from mixtrain.common.tensor_methods import TensorMethods
 from mixtrain.dtype import DType, as_dtype, float32, is_float
 
 
-# While `jit` traces a function: a list, which a Parameter that the function makes goes into. A compiled function has no
-# place for one, so making it raises, and `jit` runs the function uncompiled.
-made_in_trace: contextvars.ContextVar[list[Any] | None] = contextvars.ContextVar("made_in_trace", default=None)
+# Who reads `Parameter.value` as Keras means it.
+_LIBRARIES: Final = frozenset(("jax", "keras", "mixtrain", "tensorflow"))
+
+
+class _Value(Tensor):
+    """The value of a Parameter as scripts read it: with parentheses, as in MindSpore, or without, as in Keras."""
+
+    def __call__(self) -> Tensor:
+        """Return the value."""
+        return Tensor(self)
 
 
 class Parameter(TensorMethods, keras.Variable):
@@ -57,9 +64,7 @@ class Parameter(TensorMethods, keras.Variable):
         if name is not None and not isinstance(name, str):
             raise checks.fail_type("Parameter", "name must be a str", name, 'name="weight"')
         checks.boolean("Parameter", "requires_grad", requires_grad)
-        made = made_in_trace.get()
-        if made is not None and backend.is_tracing():
-            made.append(self)
+        if backend.is_tracing() and uncompiled.note(uncompiled.MAKES_PARAMETERS):
             raise RuntimeError("Parameter: expected to be made outside a compiled function. Write the Cell before it.")
         value = Tensor(default_input).backend_tensor()
         self._given_name = name
@@ -87,7 +92,13 @@ class Parameter(TensorMethods, keras.Variable):
 
     @property
     def value(self) -> Any:  # type: ignore[override]
-        """The value, in the dtype of the cell that is running where that casts its parameters."""
+        """The value, in the dtype of the cell that is running where that casts its parameters.
+
+        Libraries that read variables get the backend's; a script, in which MindSpore's `value` is a method, gets a
+        Tensor that may also be called.
+        """
+        if sys._getframe(1).f_globals.get("__name__", "").partition(".")[0] not in _LIBRARIES:
+            return _Value(self)
         # `TensorMethods` comes first and has a method of this name.
         value = keras.Variable.value.fget(self)  # type: ignore[attr-defined]
         return value if self.dtype == self.stored_dtype else keras.ops.cast(value, self.dtype)

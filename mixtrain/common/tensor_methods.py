@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.common import method_forms
+from mixtrain.common import method_forms, uncompiled
 from mixtrain.common.method_forms import spelled
 from mixtrain.common.operators import alike, matmul as matmul_operator, operators, with_scalars
 from mixtrain.common.parts import viewing
@@ -65,6 +65,7 @@ def _concrete(self: Any, method: str) -> Any:
         return backend.to_numpy(x)
     known = backend.known_value(x)
     if known is None:
+        uncompiled.note(uncompiled.READS_VALUES)
         raise TypeError(
             f"Tensor.{method}: expected a tensor with values; got one of a function that is being compiled. "
             "Write it outside construct, or use set_context(mode=PYNATIVE_MODE)."

@@ -1,6 +1,6 @@
 """Data for training, with MindSpore's names: sources, the steps between them and the model, and samplers."""
 
-from mixtrain.dataset import config, transforms, vision
+from mixtrain.dataset import config, text, transforms, vision
 from mixtrain.dataset.batch import BatchInfo
 from mixtrain.dataset.cache import DatasetCache
 from mixtrain.dataset.cifar_dataset import Cifar10Dataset, Cifar100Dataset
@@ -54,6 +54,7 @@ __all__ = [
     "WeightedRandomSampler",
     "config",
     "set_seed",
+    "text",
     "transforms",
     "vision",
     "zip",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.dataset.columns import Replacement, to_array
+from mixtrain.dataset.columns import Replacement, length, to_array, unboxed
 from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.padding import Padding
 from mixtrain.dataset.stage import Row, Stage, stack_column
@@ -69,7 +69,7 @@ class Batch(Stage):
 
     def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
         for block in self.parents[0].blocks(pass_seed, self._batch_size):
-            if len(block[0]) == self._batch_size or not self._drop_remainder:
+            if length(block[0]) == self._batch_size or not self._drop_remainder:
                 yield block
 
 
@@ -78,7 +78,8 @@ class FunctionBatch(Stage):
 
     Args:
         batch_size: A number of rows, or a function from `BatchInfo` to one.
-        per_batch_map: Takes one list of arrays per input column, then `BatchInfo`; returns such lists.
+        per_batch_map: Takes one list of arrays per input column, then `BatchInfo`; returns such lists, or dicts
+            for whole batches.
         padding: Brings the rows of a batch to one shape, after `per_batch_map`.
     """
 
@@ -126,12 +127,13 @@ class FunctionBatch(Stage):
 
     def _mapped(self, lists: Sequence[Any], info: BatchInfo) -> Sequence[Any]:
         replacement = self._replacement
-        results = self._map(*(lists[index] for index in replacement.inputs), info)  # type: ignore[misc]
+        given = ([*map(unboxed, lists[index])] for index in replacement.inputs)
+        results = self._map(*given, info)  # type: ignore[misc]
         if not isinstance(results, tuple):
             results = (results,)
         replacement.check_count("batch", len(results))
         for name, values in zip(replacement.outputs, results, strict=True):
-            if len(values) != len(lists[0]):
+            if not isinstance(values, dict) and len(values) != len(lists[0]):
                 raise ValueError(
                     f'batch: expected {len(lists[0])} rows from per_batch_map in column "{name}", as many as it was '
                     f"given; got {len(values)}. Write one result for each row."
@@ -148,4 +150,6 @@ def stack_lists(columns: Sequence[str], lists: Sequence[Any], padding: Padding |
 def _stack(name: str, values: Any) -> np.ndarray:
     if isinstance(values, np.ndarray):
         return values
+    if isinstance(values, dict):
+        return to_array("batch", name, values)
     return stack_column([to_array("batch", name, value) for value in values], name)

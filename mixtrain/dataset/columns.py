@@ -78,22 +78,53 @@ class Replacement:
 
 
 def to_array(where: str, name: str, value: Any) -> np.ndarray:
-    """Return one column's value as an array of its own.
+    """Return one column's value as an array of its own; a dict of values as one that holds the dict.
 
     Raises:
-        TypeError: It is no array of numbers or strings.
+        TypeError: It is no array of numbers or strings, and no dict of such.
     """
+    if isinstance(value, dict):
+        return boxed(_leaves(where, name, value))
     try:
         array = np.array(value)
     except ValueError as error:  # Lists of unequal lengths.
         raise _not_an_array(where, name, value) from error
     if array.dtype.hasobject:
+        if array.ndim == 0 and isinstance(array.item(), dict):
+            return array
         raise _not_an_array(where, name, value)
     return array
 
 
+def _leaves(where: str, name: str, value: Any) -> Any:
+    """Return a dict with arrays for its values; dicts and lists inside stay what they are."""
+    if isinstance(value, dict):
+        return {key: _leaves(where, name, item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_leaves(where, name, item) for item in value]
+    return to_array(where, name, value)
+
+
+def boxed(value: dict[Any, Any]) -> np.ndarray:
+    """Return an array without axes that holds a dict, which a row can have like any other array."""
+    box = np.empty((), object)
+    box[()] = value
+    return box
+
+
+def unboxed(array: np.ndarray) -> Any:
+    """Return what a column's array is to functions: itself, or the dict that it holds."""
+    return array.item() if array.dtype.hasobject else array
+
+
+def length(column: Any) -> int:
+    """Return how many rows were stacked into a column."""
+    value = unboxed(column) if isinstance(column, np.ndarray) else column
+    return length(next(iter(value.values()))) if isinstance(value, dict) else len(value)
+
+
 def _not_an_array(where: str, name: str, value: Any) -> TypeError:
     return TypeError(
-        f'{where}: expected numbers, strings or an array of them in column "{name}"; got {type(value).__name__}. '
-        "Write np.array(value, dtype) around it."
+        f'{where}: expected numbers, strings, an array or a dict of them in column "{name}"; got '
+        f"{type(value).__name__}. Write np.array(value, dtype) around it."
     )

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 from mixtrain import backend
 from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.stage import Row, Stage
@@ -57,6 +55,15 @@ class DatasetIterator:
         self.stop()
 
 
-def to_output(array: np.ndarray, output_numpy: bool) -> Any:
-    """Return an array as what iterators give: a tensor, or the array itself where asked or where it has strings."""
-    return array if output_numpy or array.dtype.kind in "US" else backend.public_tensor(backend.to_tensor(array))
+def to_output(value: Any, output_numpy: bool) -> Any:
+    """Return what iterators give of a column: a tensor, or the array itself where asked or where it has strings.
+
+    Of a column of dicts: a dict of them.
+    """
+    if isinstance(value, dict):
+        return {key: to_output(item, output_numpy) for key, item in value.items()}
+    if isinstance(value, list):
+        return [to_output(item, output_numpy) for item in value]
+    if value.dtype.hasobject:
+        return to_output(value.item(), output_numpy)
+    return value if output_numpy or value.dtype.kind in "US" else backend.public_tensor(backend.to_tensor(value))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mixtrain.dataset.columns import find
+from mixtrain.dataset.columns import find, unboxed
 from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.stage import Row, Stage
 
@@ -147,7 +147,7 @@ class Filter(Stage):
 
     def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
         for row in self.parents[0].rows(pass_seed):
-            if self._predicate(*(row[index] for index in self._inputs)):
+            if self._predicate(*(unboxed(row[index]) for index in self._inputs)):
                 yield row
 
 

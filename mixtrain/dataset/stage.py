@@ -6,10 +6,12 @@ import abc
 import copy
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from mixtrain import checks
+from mixtrain.dataset.columns import boxed
 from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.sampler import BuiltinSampler
 
@@ -113,7 +115,27 @@ def stack_column(values: Sequence[np.ndarray], name: str) -> np.ndarray:
         ValueError: Their shapes differ.
     """
     check_column(values, name)
+    if values[0].dtype.hasobject:
+        return boxed(_stacked_dicts([value.item() for value in values], name))
     return np.array(values) if values[0].ndim == 0 else np.stack(values)
+
+
+def _stacked_dicts(values: Sequence[dict[Any, Any]], name: str) -> dict[Any, Any]:
+    """Return one dict with the dicts' values stacked."""
+    keys = values[0].keys()
+    for value in values:
+        if value.keys() != keys:
+            raise ValueError(
+                f'batch: expected dicts with the keys {checks.listed(map(str, keys))} in column "{name}", as in the '
+                f"first row of the batch; got {checks.listed(map(str, value))}. Write the same keys in every row."
+            )
+    columns = {key: [value[key] for value in values] for key in keys}
+    return {
+        key: _stacked_dicts(column, name) if isinstance(column[0], dict) else stack_column(
+            [*map(np.asarray, column)], name
+        )
+        for key, column in columns.items()
+    }
 
 
 def check_column(values: Sequence[np.ndarray], name: str) -> None:

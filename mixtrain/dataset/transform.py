@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mixtrain.dataset.chain import Chain, Step, keys_of, seed_of
-from mixtrain.dataset.columns import Replacement, to_array
+from mixtrain.dataset.columns import Replacement, to_array, unboxed
 from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.stage import Row, Stage
 from mixtrain.dataset.transforms.operation import TensorOperation
@@ -58,7 +58,7 @@ class Map(Stage):
         replacement = self._replacement
         seed = seed_of(pass_seed, depth(self))
         items: Iterator[Item] = (
-            ((row, int(keys_of(seed, number, 1)[0])), tuple(row[index] for index in replacement.inputs))
+            ((row, int(keys_of(seed, number, 1)[0])), tuple(unboxed(row[index]) for index in replacement.inputs))
             for number, row in enumerate(self.parents[0].rows(pass_seed))
         )
         for place, part in enumerate(self._parts):

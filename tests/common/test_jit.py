@@ -362,3 +362,14 @@ def test_a_function_that_makes_cells_runs_uncompiled() -> None:
     with pytest.warns(UserWarning, match="jit: run makes Parameters, so it runs uncompiled. Make the Cell before"):
         assert run(x).asnumpy().tolist() == [[3.0]]
     assert run(x).asnumpy().tolist() == [[3.0]]
+
+
+def test_a_function_that_reads_values_runs_uncompiled() -> None:
+    @mixtrain.jit
+    def run(x: Any) -> Any:
+        return float(x.asnumpy()[0]), x + 1
+
+    with pytest.warns(UserWarning, match="jit: run reads a Tensor's values, so it runs uncompiled. Write asnumpy"):
+        value, more = run(mixtrain.Tensor([2.0]))
+    assert value == 2.0 and more.asnumpy().tolist() == [3.0]
+    assert run(mixtrain.Tensor([5.0]))[0] == 5.0

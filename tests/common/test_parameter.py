@@ -158,3 +158,25 @@ def test_a_compiled_function_may_return_a_tuple_of_parameters() -> None:
 
     _, values = mixtrain.jit(Net())(Tensor(1.0))
     assert [value.asnumpy().tolist() for value in values] == [[1.0, 1.0], [0.0]]
+
+
+def test_value_is_called_as_in_mindspore_and_read_as_in_keras() -> None:
+    weight = mixtrain.Parameter(np.array([1.0, 2.0], np.float32), name="weight")
+    assert isinstance(weight.value(), mixtrain.Tensor) and weight.value().asnumpy().tolist() == [1.0, 2.0]
+    assert (weight.value() * 2).asnumpy().tolist() == (weight.value * 2).asnumpy().tolist() == [2.0, 4.0]
+    assert backend.is_tensor(keras.ops.add(weight, 1.0)) and keras.ops.add(weight, 1.0).shape == (2,)
+
+
+def test_value_is_called_inside_construct_and_has_a_gradient() -> None:
+    class Scale(mixtrain.nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.factor = mixtrain.Parameter(np.array([2.0], np.float32), name="factor")
+
+        def construct(self, x: mixtrain.Tensor) -> mixtrain.Tensor:
+            return x * self.factor.value() + self.factor.value
+
+    net, x = Scale(), mixtrain.Tensor([3.0])
+    value, (gradient,) = mixtrain.value_and_grad(net, None, net.trainable_params())(x)
+    assert value.asnumpy().tolist() == mixtrain.jit(net)(x).asnumpy().tolist() == [8.0]
+    assert gradient.asnumpy().tolist() == [4.0]

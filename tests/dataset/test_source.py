@@ -131,9 +131,9 @@ def test_a_row_that_does_not_fit_its_names_is_a_value_error(source, names, messa
         values(GeneratorDataset(source, names, shuffle=False if hasattr(source, "__getitem__") else None))
 
 
-@pytest.mark.parametrize("value", [{"a": 1}, None, object(), [[1], [1, 2]]])
+@pytest.mark.parametrize("value", [{"a": None}, None, object(), [[1], [1, 2]]])
 def test_a_value_that_is_no_array_is_a_type_error(value, values):
-    with pytest.raises(TypeError, match='expected numbers, strings or an array of them in column "x"'):
+    with pytest.raises(TypeError, match='expected numbers, strings, an array or a dict of them in column "x"'):
         values(GeneratorDataset([(value,)], "x"))
 
 
@@ -195,7 +195,7 @@ def test_a_batch_sampler_may_be_a_users_sampler_of_lists(epochs):
 @pytest.mark.parametrize(
     ("collate", "error", "message"),
     [(lambda x: (x, x), ValueError, "collate_fn must return 1 columns; got 2"),
-     (lambda x: ({},), TypeError, "expected numbers, strings or an array")],
+     (lambda x: (object(),), TypeError, "expected numbers, strings, an array or a dict")],
 )
 def test_what_collate_fn_returns_is_checked(collate, error, message, values):
     with pytest.raises(error, match=message):

@@ -8,6 +8,7 @@ import pathlib
 from typing import Any
 
 import mixtrain
+import mixtrain.dataset.text
 import mixtrain.dataset.transforms
 import mixtrain.dataset.vision
 import mixtrain.diagnostics
@@ -24,11 +25,11 @@ FROZEN = pathlib.Path(__file__).parent / "public_names.json"
 MODULES = {
     module.__name__: module
     for module in (
-        mixtrain, mixtrain.amp, mixtrain.communication, mixtrain.dataset, mixtrain.dataset.transforms,
-        mixtrain.dataset.vision, mixtrain.diagnostics, mixtrain.distribution, mixtrain.experimental.optim,
-        mixtrain.experimental.optim.lr_scheduler, mixtrain.keras, mixtrain.mindrecord, mixtrain.nn,
-        mixtrain.nn.metrics, mixtrain.numpy,
-        mixtrain.ops, mixtrain.serialization, mixtrain.train, mixtrain.train.callback,
+        mixtrain, mixtrain.amp, mixtrain.communication, mixtrain.dataset, mixtrain.dataset.text,
+        mixtrain.dataset.transforms, mixtrain.dataset.vision, mixtrain.diagnostics, mixtrain.distribution,
+        mixtrain.experimental.optim, mixtrain.experimental.optim.lr_scheduler, mixtrain.keras,
+        mixtrain.mindrecord, mixtrain.nn, mixtrain.nn.metrics, mixtrain.numpy, mixtrain.ops,
+        mixtrain.serialization, mixtrain.train, mixtrain.train.callback,
     )
 }
 

@@ -26,6 +26,8 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.dataset.engine": ("mixtrain.dataset",),
     "mixtrain.dataset.engine.datasets": ("mixtrain.dataset",),
     "mixtrain.dataset.engine.samplers": ("mixtrain.dataset",),
+    "mixtrain.dataset.text.transforms": ("mixtrain.dataset.text",),
+    "mixtrain.dataset.text.utils": ("mixtrain.dataset.text",),
     "mixtrain.dataset.transforms.c_transforms": ("mixtrain.dataset.transforms",),
     "mixtrain.dataset.transforms.py_transforms": ("mixtrain.dataset.transforms",),
     "mixtrain.dataset.transforms.transforms": ("mixtrain.dataset.transforms",),

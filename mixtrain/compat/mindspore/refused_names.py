@@ -130,9 +130,15 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
         ), _READER),
         **dict.fromkeys(("DSCallback", "WaitedDSCallback"), "a pipeline calls nobody back. Write a function of map"),
     },
-    **dict.fromkeys(("mixtrain.dataset.text", "mixtrain.dataset.text.transforms"), {
-        "*": "text is not tokenized here. Write the tokenizer in Python, in a GeneratorDataset or a function of map",
-    }),
+    "mixtrain.dataset.text": {
+        **dict.fromkeys((
+            "AddToken", "BertTokenizer", "FilterWikipediaXML", "JiebaMode", "JiebaTokenizer", "Ngram",
+            "SPieceTokenizerLoadType", "SPieceTokenizerOutType", "SentencePieceTokenizer", "SentencePieceVocab",
+            "UnicodeScriptTokenizer", "WordpieceTokenizer",
+        ), "this transform of text is not offered. Write it in Python, as a function of map"),
+        **dict.fromkeys(("CharNGram", "FastText", "GloVe", "SentencePieceModel", "ToVectors", "Vectors"),
+                        "files of word vectors are not read. Write an array of them, and nn.Embedding"),
+    },
     "mixtrain.dataset.audio": {
         "*": "audio is not transformed here. Write the transform in Python, as a function of map",
     },

@@ -1,0 +1,295 @@
+"""Transforms of strings: case, Unicode normalization, replacement, numbers, and the length of lists of tokens."""
+
+from __future__ import annotations
+
+import enum
+import unicodedata
+from typing import Any
+
+import numpy as np
+
+from mixtrain import checks
+from mixtrain.dataset.text.strings import each, read_pattern, read_strings
+from mixtrain.dtype import as_dtype, is_float
+
+
+class NormalizeForm(enum.IntEnum):
+    """How characters of Unicode are normalized.
+
+    Example:
+        >>> NormalizeForm.NFKC.name
+        'NFKC'
+
+    Source: MindSpore, `mindspore.dataset.text.NormalizeForm`.
+    """
+
+    NONE = 0
+    NFC = 1
+    NFKC = 2
+    NFD = 3
+    NFKD = 4
+
+
+def normalized(text: str, form: NormalizeForm) -> str:
+    """Return a text in one of Unicode's forms."""
+    return text if form is NormalizeForm.NONE else unicodedata.normalize(form.name, text)  # type: ignore[arg-type]
+
+
+def case_folded(text: str) -> str:
+    """Return a text for comparison without case, as Unicode's NFKC_Casefold has it."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+class CaseFold:
+    """Strings in lower case, more thoroughly than `str.lower`: "ß" becomes "ss", and wide letters become plain ones.
+
+    Raises:
+        TypeError: On use, the value has no strings.
+
+    Example:
+        >>> str(CaseFold()("Welcome To"))
+        'welcome to'
+
+    Source: MindSpore, `mindspore.dataset.text.CaseFold`.
+    """
+
+    def __call__(self, value: Any) -> np.ndarray:
+        """Return the strings in lower case."""
+        return each(case_folded, read_strings("CaseFold", value))
+
+
+class NormalizeUTF8:
+    """Strings in one of Unicode's forms.
+
+    Args:
+        normalize_form: The form.
+
+    Raises:
+        TypeError: `normalize_form` is not a `NormalizeForm`; on use, the value has no strings.
+
+    Example:
+        >>> str(NormalizeUTF8(NormalizeForm.NFKC)("Ａ"))
+        'A'
+
+    Source: MindSpore, `mindspore.dataset.text.NormalizeUTF8`.
+    """
+
+    def __init__(self, normalize_form: NormalizeForm = NormalizeForm.NFKC) -> None:
+        self.normalize_form = checks.instance(
+            "NormalizeUTF8", "normalize_form", normalize_form, NormalizeForm, "NormalizeForm.NFKC"
+        )
+
+    def __call__(self, value: Any) -> np.ndarray:
+        """Return the strings in the form."""
+        return each(lambda text: normalized(text, self.normalize_form), read_strings("NormalizeUTF8", value))
+
+
+class RegexReplace:
+    r"""Strings with what a regular expression, in the syntax of Python's `re`, matches replaced.
+
+    Args:
+        pattern: The regular expression.
+        replace: What comes instead.
+        replace_all: Whether to replace all matches, or the first of each string.
+
+    Raises:
+        TypeError: An argument has the wrong type; on use, the value has no strings.
+        ValueError: `pattern` is no regular expression of Python's.
+
+    Example:
+        >>> str(RegexReplace(r"\s+", "_")("one  two"))
+        'one_two'
+
+    Source: MindSpore, `mindspore.dataset.text.RegexReplace`.
+    """
+
+    def __init__(self, pattern: str, replace: str, replace_all: bool = True) -> None:
+        self._pattern = read_pattern("RegexReplace", "pattern", pattern)
+        self._replace = checks.instance("RegexReplace", "replace", replace, str, '"_"')
+        self._count = 0 if checks.boolean("RegexReplace", "replace_all", replace_all) else 1
+
+    def __call__(self, value: Any) -> np.ndarray:
+        """Return the strings with the matches replaced."""
+        texts = read_strings("RegexReplace", value)
+        return each(lambda text: self._pattern.sub(self._replace, text, count=self._count), texts)
+
+
+class ToNumber:
+    """Strings as numbers; for integers, what comes after a point is dropped.
+
+    Args:
+        data_type: Which numbers, for example ``mixtrain.int32``.
+
+    Raises:
+        TypeError: `data_type` is not a dtype of numbers; on use, the value has no strings.
+        ValueError: On use, a string is no number or does not fit.
+
+    Example:
+        >>> import mixtrain
+        >>> ToNumber(mixtrain.int32)(["123", "-4"]).tolist()
+        [123, -4]
+
+    Source: MindSpore, `mindspore.dataset.text.ToNumber`.
+    """
+
+    def __init__(self, data_type: Any) -> None:
+        self.data_type = as_dtype(data_type)
+        if self.data_type.name == "bool" or np.dtype(self.data_type).kind not in "iuf":
+            raise checks.fail_type("ToNumber", "data_type must be a dtype of numbers", data_type, "mixtrain.int32")
+
+    def __call__(self, value: Any) -> np.ndarray:
+        """Return the strings as numbers."""
+        texts = read_strings("ToNumber", value)
+        return np.array([*map(self._number, texts.ravel().tolist())], np.dtype(self.data_type)).reshape(texts.shape)
+
+    def _number(self, text: str) -> int | float:
+        try:
+            if is_float(self.data_type):
+                number = float(text)
+                fits = abs(number) <= float(np.finfo(np.dtype(self.data_type)).max) or "inf" in text.lower()
+            else:
+                number = int(text.partition(".")[0])
+                limits = np.iinfo(np.dtype(self.data_type))
+                fits = limits.min <= number <= limits.max
+        except ValueError:
+            fits = False
+        if not fits:
+            raise checks.fail_value(
+                "ToNumber", f"a string must be a number of {self.data_type.name}", text, "another data_type"
+            )
+        return number
+
+
+class SlidingWindow:
+    """Every `width` neighbors along an axis, as rows of one more axis.
+
+    Args:
+        width: How many values are in a window.
+        axis: The axis; the value has one.
+
+    Returns:
+        Shape (n - width + 1, width), empty where the value is shorter.
+
+    Raises:
+        TypeError: An argument is not an int.
+        ValueError: `width` is below 1, or `axis` another than the first; on use, the value has not one axis.
+
+    Example:
+        >>> SlidingWindow(2)(["a", "b", "c"]).tolist()
+        [['a', 'b'], ['b', 'c']]
+
+    Source: MindSpore, `mindspore.dataset.text.SlidingWindow`.
+    """
+
+    def __init__(self, width: int, axis: int = 0) -> None:
+        self.width = checks.integer("SlidingWindow", "width", width, at_least=1, example=3)
+        self.axis = checks.one_of("SlidingWindow", "axis", axis, (0, -1))
+
+    def __call__(self, value: Any) -> np.ndarray:
+        """Return the windows."""
+        array = np.asarray(value)
+        if array.ndim != 1:
+            raise checks.fail_value("SlidingWindow", "the value must have one axis", array.shape, "a list of tokens")
+        if len(array) < self.width:
+            return array[:0]
+        return np.lib.stride_tricks.sliding_window_view(array, self.width).copy()
+
+
+class Truncate:
+    """A list of tokens cut to a length, or each row of a table of them.
+
+    Args:
+        max_seq_len: The most tokens that stay.
+
+    Raises:
+        TypeError: `max_seq_len` is not an int.
+        ValueError: It is negative; on use, the value has neither one axis nor two.
+
+    Example:
+        >>> Truncate(2)(["a", "b", "c"]).tolist()
+        ['a', 'b']
+
+    Source: MindSpore, `mindspore.dataset.text.Truncate`.
+    """
+
+    def __init__(self, max_seq_len: int) -> None:
+        self.max_seq_len = checks.integer("Truncate", "max_seq_len", max_seq_len, at_least=0, example=128)
+
+    def __call__(self, value: Any) -> np.ndarray:
+        """Return the tokens that stay."""
+        array = np.asarray(value)
+        if array.ndim not in (1, 2):
+            raise checks.fail_value("Truncate", "the value must have one axis or two", array.shape, "a list of tokens")
+        return array[..., : self.max_seq_len].copy()
+
+
+class TruncateSequencePair:
+    """Two lists of tokens cut, the longer one first, to a length of both together.
+
+    Args:
+        max_length: The most tokens of both.
+
+    Raises:
+        TypeError: `max_length` is not an int.
+        ValueError: It is negative.
+
+    Example:
+        >>> [part.tolist() for part in TruncateSequencePair(4)(["a", "b", "c"], ["d", "e"])]
+        [['a', 'b'], ['d', 'e']]
+
+    Source: MindSpore, `mindspore.dataset.text.TruncateSequencePair`.
+    """
+
+    def __init__(self, max_length: int) -> None:
+        self.max_length = checks.integer("TruncateSequencePair", "max_length", max_length, at_least=0, example=128)
+
+    def __call__(self, first: Any, second: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return both lists, the lists `first` and `second` cut."""
+        first, second = np.asarray(first), np.asarray(second)
+        while len(first) + len(second) > self.max_length:
+            if len(first) > len(second):
+                first = first[:-1]
+            else:
+                second = second[:-1]
+        return first.copy(), second.copy()
+
+
+def to_bytes(array: Any, encoding: str = "utf8") -> np.ndarray:
+    """Return an array of strings as one of bytes.
+
+    Args:
+        array: The strings.
+        encoding: How characters are written.
+
+    Raises:
+        TypeError: `array` has no strings.
+
+    Example:
+        >>> to_bytes(["a", "é"]).tolist()
+        [b'a', b'\\xc3\\xa9']
+
+    Source: MindSpore, `mindspore.dataset.text.to_bytes`.
+    """
+    return np.char.encode(read_strings("to_bytes", array), encoding)
+
+
+def to_str(array: Any, encoding: str = "utf8") -> np.ndarray:
+    """Return an array of bytes as one of strings.
+
+    Args:
+        array: The bytes.
+        encoding: How characters are written.
+
+    Raises:
+        TypeError: `array` has no bytes.
+
+    Example:
+        >>> to_str([b"a", b"b"]).tolist()
+        ['a', 'b']
+
+    Source: MindSpore, `mindspore.dataset.text.to_str`.
+    """
+    array = np.asarray(array)
+    if array.dtype.kind != "S":
+        raise checks.fail_type("to_str", "array must have bytes", array.dtype, 'to_str(np.array([b"a"]))')
+    return np.char.decode(array, encoding)
