@@ -24,11 +24,23 @@ _LIBRARIES: Final = frozenset(("jax", "keras", "mixtrain", "tensorflow"))
 
 
 class _Value(Tensor):
-    """The value of a Parameter as scripts read it: with parentheses, as in MindSpore, or without, as in Keras."""
+    """The value of a Parameter as scripts read it: with parentheses, as in MindSpore, or without, as in Keras.
+
+    What a Tensor lacks it has of the Parameter: TensorFlow's tape knows a variable by its handle.
+    """
+
+    def __init__(self, parameter: Parameter) -> None:
+        super().__init__(parameter)
+        self._parameter = parameter
 
     def __call__(self) -> Tensor:
         """Return the value."""
         return Tensor(self)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_parameter":  # Not yet set, as in a copy that is being made.
+            raise AttributeError(name)
+        return getattr(self._parameter, name)
 
 
 class Parameter(TensorMethods, keras.Variable):
