@@ -19,7 +19,7 @@ Row = tuple[np.ndarray, ...]
 
 
 class Stage(abc.ABC):
-    """One stage; immutable, and each pass starts anew from its pass_seed.
+    """One stage; immutable, and each pass starts anew from its seed.
 
     Attributes:
         columns: Names of the columns of its rows.

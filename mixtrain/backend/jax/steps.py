@@ -192,7 +192,7 @@ class CompiledSteps:
             group = jax.tree.map(lambda column: _filled_up(column, whole, size), columns)
             if last is None:
                 rows = self._many.keeping(np.int32(rest), *group)
-                yield jax.tree.map(lambda row: jnp.asarray(np.asarray(row)[:rest]), rows)
+                yield _cut(rows, 0, rest)
             else:
                 yield self._run_until(group, 0, rest, last, keep=True)[0]
         elif rest:
@@ -234,7 +234,7 @@ class CompiledSteps:
         rows, ended, is_last = run(np.int32(first), np.int32(end), *columns)
         end = int(ended)
         whole = first == 0 and end == _rows_of(columns)
-        return (rows if whole else jax.tree.map(lambda row: np.asarray(row)[first:end], rows)), bool(is_last)
+        return (rows if whole else _cut(rows, first, end)), bool(is_last)
 
     def _run_until_eagerly(self, columns: Row, first: int, end: int, last: Callable[[Row], Any]) -> tuple[Row, bool]:
         rows = self._run_singly(_at(columns, slice(first, end)), last)
@@ -340,6 +340,11 @@ def _stacked(batches: Sequence[Row], on_cpu: bool) -> Row:
 @jax.jit
 def _stacked_together(batches: list[Row]) -> Row:
     return jax.tree.map(lambda *values: jnp.stack(values), *batches)  # type: ignore[no-any-return]
+
+
+def _cut(rows: Row, first: int, end: int) -> Row:
+    """Return a part of stacked results; cut out by JAX, each length would be compiled."""
+    return jax.tree.map(lambda row: jnp.asarray(np.asarray(row)[first:end]), rows)  # type: ignore[no-any-return]
 
 
 def _filled_up(column: Any, start: int, size: int) -> np.ndarray:
