@@ -46,8 +46,10 @@ class GroupFacts:
         after: Calls to make one by one first, which the compilation of a group is worth.
         size: How many steps a group has; None for any number.
         early: Whether a call returns before its work is done, so that who times it must wait for its results.
+        reads: Whether a call gains by reading its batches itself.
     """
 
     after: int
     size: int | None = None
     early: bool = False
+    reads: bool = False

@@ -164,7 +164,9 @@ def run_step(
 
     if scaling is None:
         norm = backend.global_norm(gradients)
-        applied()
+        # A count of updates needs no batch, and would move where that cannot be read.
+        with backend.after(loss):
+            applied()
         return StepResult(loss, gradients=gradients, grad_norm=norm, auxiliary=more)
     # The norm does not decide: of finite gradients the sum of squares may be infinite.
     finite, norm = backend.all_finite(gradients), backend.global_norm(gradients)

@@ -256,8 +256,9 @@ class TrainOneStepCell(Cell):
             outputs = self(*inputs)
             for result in self._reports:
                 found |= {"grad_norm": result.grad_norm, **self._needed(result)}
-            if self._observer is not None:
-                found["metrics"] = self._observer.results()
+            metrics = {} if self._observer is None else self._observer.results()
+            if metrics:
+                found["metrics"] = metrics
         finally:
             object.__setattr__(self, "_reports", None)
             object.__setattr__(self, "_needs", frozenset())

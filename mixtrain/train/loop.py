@@ -31,7 +31,7 @@ from mixtrain.train.progress import as_list, resolved, with_progress
 from mixtrain.train.records import EpochRecords, StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.sink import SinkData
-from mixtrain.train.step_groups import grouped, run_group, step_calls, until_overflow
+from mixtrain.train.step_groups import Unread, grouped, run_group, step_calls, until_overflow
 from mixtrain.train.stepper import Batch, CallResult
 from mixtrain.train.training import Training
 from mixtrain.train.training_metrics import last_values
@@ -245,8 +245,10 @@ class TrainingLoop:
         are told of them takes effect after the last.
         """
         told = self._callbacks.listens("on_train_step_begin") or self._callbacks.listens("on_train_step_end")
-        for group in self._groups(epoch):
-            if len(group) == 1:
+        for group in self._groups(epoch, unread=not told and not self._ends_at_overflow and backend.GROUPS.reads):
+            if isinstance(group, Unread):
+                yield None, functools.partial(group.run, self._stepper), len(group)
+            elif len(group) == 1:
                 yield group[0], functools.partial(self._step_call(self._step + 1), group[0]), 1
             else:
                 yield from self._group_calls(group, told)
@@ -265,13 +267,13 @@ class TrainingLoop:
                 call = functools.partial(run_group, stepper, part, run)
                 yield part[-1], self._ended(call, part[-1]), len(part)
 
-    def _groups(self, epoch: int) -> Iterator[Sequence[Batch]]:
+    def _groups(self, epoch: int, *, unread: bool) -> Iterator[Sequence[Batch] | Unread]:
         """Yield the batches of a pass in groups that may run together."""
         batches = self._feed.batches()
         for _ in range(self._skip):
             next(batches, None)
         self._skip = 0
-        groups = grouped(batches, self._steps_together)
+        groups = grouped(batches, self._steps_together, unread=unread)
         while True:
             try:
                 group = next(groups, None)

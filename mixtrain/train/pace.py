@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import time
-from collections.abc import Iterator
 from typing import Final
 
 from mixtrain.backend import GroupFacts
@@ -58,13 +55,6 @@ class Pace:
         if self._learns():
             self._seconds = min(self._seconds, seconds / steps)
         self._calls += 1
-
-    @contextlib.contextmanager
-    def timed(self, steps: int) -> Iterator[None]:
-        """Learn from what is inside, unless it fails."""
-        started = time.perf_counter()
-        yield
-        self.learn(time.perf_counter() - started, steps)
 
     def steps(self, batch_bytes: int) -> int:
         """Return how many steps a call should run.

@@ -200,8 +200,10 @@ class StepRecords:
 
 def _as_array(values: Any) -> np.ndarray:
     """Return a column as an array."""
-    several = isinstance(values, list)
-    return np.stack([backend.to_numpy(value) for value in values]) if several else backend.to_numpy(values)
+    if not isinstance(values, list):
+        return backend.to_numpy(values)
+    # Most lists are those of a single step.
+    return backend.to_numpy(values[0])[None] if len(values) == 1 else np.stack([*map(backend.to_numpy, values)])
 
 
 def _as_one_value(column: np.ndarray | None) -> np.ndarray | None:

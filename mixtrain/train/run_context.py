@@ -9,6 +9,7 @@ from typing import Any, Literal, NoReturn
 from mixtrain import boundary, checks
 from mixtrain.diagnostics.finding import Finding
 from mixtrain.diagnostics.ranges import RangeRecords
+from mixtrain.train.later import Later
 from mixtrain.train.records import StepRecords
 
 
@@ -97,6 +98,8 @@ class CallbackArguments:
 
     def __getattribute__(self, name: str) -> Any:
         value = object.__getattribute__(self, name)
+        if isinstance(value, Later):
+            value = value.value
         if name in _OF_TENSORS and object.__getattribute__(self, "__dict__").get("_shows_tensors", True):
             return boundary.wrapped(value)
         return value

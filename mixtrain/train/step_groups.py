@@ -2,25 +2,72 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Any
+from typing import Any, overload
 
 import keras
 
 from mixtrain import backend
+from mixtrain.train.later import Later
 from mixtrain.train.records import StepRecords
 from mixtrain.train.stepper import Batch, CallResult, Group, Stepper
 
 Call = Callable[[], CallResult]
 
 
-def grouped(batches: Iterator[Batch], limit: Callable[[int], int]) -> Iterator[Sequence[Batch]]:
+@dataclasses.dataclass(frozen=True)
+class Unread:
+    """Batches alike that the compiled call of their steps reads itself.
+
+    Attributes:
+        batches: The backend's pass, whose next elements they are.
+        count: How many.
+    """
+
+    batches: Any
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def run(self, stepper: Stepper) -> CallResult:
+        """Run their steps.
+
+        Raises:
+            Exception: What reading a batch raised, or a step, after the steps before it.
+        """
+        before = stepper.steps_done()
+        try:
+            return stepper.loop(self.batches.iterator, self.count)
+        except backend.LabelOutOfRange:
+            raise
+        except Exception as error:
+            self.batches.raise_pending()
+            _tell_place(error, stepper.steps_done() - before, self.count)
+            raise
+
+
+@overload
+def grouped(batches: Iterator[Batch], limit: Callable[[int], int]) -> Iterator[Sequence[Batch]]: ...
+
+
+@overload
+def grouped(
+    batches: Iterator[Batch], limit: Callable[[int], int], *, unread: bool
+) -> Iterator[Sequence[Batch] | Unread]: ...
+
+
+def grouped(
+    batches: Iterator[Batch], limit: Callable[[int], int], *, unread: bool = False
+) -> Iterator[Sequence[Batch] | Unread]:
     """Yield the batches in groups of neighbors that are alike.
 
     Args:
         batches: The batches of a pass; the backend's are read several at once where it can.
         limit: Asked at the start of a group, with the size of a batch in bytes: how many it may have.
+        unread: Whether nobody but the compiled call of a group need see its batches.
 
     Raises:
         Exception: What reading a batch raised, after the batches before it were yielded.
@@ -31,6 +78,10 @@ def grouped(batches: Iterator[Batch], limit: Callable[[int], int]) -> Iterator[S
     while failed is None:
         most = 0 if size is None else limit(size)
         if known is not None and most > 1:
+            left = batches.leave(most) if unread else 0  # type: ignore[attr-defined]
+            if left:
+                yield Unread(batches, left)
+                continue
             together = batches.together(most)  # type: ignore[attr-defined]
             if together is not None:
                 yield together
@@ -140,7 +191,7 @@ def run_group(
     """
     found = run(group)
     if found is not None:
-        return CallResult(found.records, found.outputs[-1])
+        return CallResult(found.records, Later(lambda: found.outputs[-1]))
     results = []
     for index, batch in enumerate(group):
         try:
@@ -148,10 +199,15 @@ def run_group(
         except Exception as error:
             if isinstance(error, backend.LabelOutOfRange):
                 error.index += index
-            elif index:
-                error.add_note(f"Raised {index} steps after the first of the {len(group)} that run together.")
+            else:
+                _tell_place(error, index, len(group))
             raise
     return CallResult(StepRecords.joined(result.records for result in results), results[-1].outputs)
+
+
+def _tell_place(error: Exception, index: int, count: int) -> None:
+    if index:
+        error.add_note(f"Raised {index} steps after the first of the {count} that run together.")
 
 
 def _read(batches: Iterator[Batch]) -> list[Batch]:

@@ -14,8 +14,10 @@ import keras
 import numpy as np
 
 from mixtrain import backend, boundary
+from mixtrain.loss_scale.rule import Count
 from mixtrain.step.compiled_call import CompiledCall
-from mixtrain.step.train_cell import Need, TrainOneStepCell
+from mixtrain.step.train_cell import Need, TrainOneStepCell, TrainOneStepWithLossScaleCell
+from mixtrain.train.later import Later
 from mixtrain.train.pace import Pace
 from mixtrain.train.records import StepRecords
 
@@ -28,7 +30,7 @@ class CallResult(NamedTuple):
 
     Attributes:
         records: The results of its steps.
-        outputs: The network's outputs at the last of them.
+        outputs: The network's outputs at the last of them; may be a `Later`.
     """
 
     records: StepRecords
@@ -100,10 +102,12 @@ class Stepper:
 
     def step(self, batch: Batch) -> CallResult:
         """Train on one batch."""
-        with backend.naming_layers("Model"), self.pace.timed(1):
+        started = time.perf_counter()
+        with backend.naming_layers("Model"):
             found = backend.call_with_branches(self._training.compiled().one, *batch)
             if self.pace.waits:
                 backend.wait_for(found)
+        self.pace.learn(time.perf_counter() - started, 1)
         outputs, report, _ = self._parted(found)
         return CallResult(self._records(outputs, report, np.array([rows_of(batch)]), _of_one), outputs)
 
@@ -159,7 +163,7 @@ class Stepper:
         rows = sizes[0] if sizes else self._training.compiled().sizes
         # Where batches are known to be as long as each other, they count as much as one that ran by itself.
         records = self._records(stacked, report, np.full(count, self._rows) if rows is None else rows)
-        return CallResult(records, keras.tree.map_structure(lambda rows: rows[-1], stacked))
+        return CallResult(records, Later(lambda: keras.tree.map_structure(lambda rows: rows[-1], stacked)))
 
     def _overflowed(self, values: Sequence[Any]) -> Any:
         """Return whether a step overflowed, given what it returns inside a compiled call."""
@@ -170,6 +174,16 @@ class Stepper:
     def counter(self) -> keras.Variable | None:
         """The variable that holds the optimizer's count of updates; None where the network has no optimizer."""
         return self._network.driver.counter if isinstance(self._network, TrainOneStepCell) else None
+
+    def steps_done(self) -> int:
+        """Return how many steps the network counts; 0 where it counts updates of several batches, or nothing."""
+        network = self._network
+        if not isinstance(network, TrainOneStepCell) or network.window is not None:
+            return 0
+        if isinstance(network, TrainOneStepWithLossScaleCell):
+            counts = backend.to_numpy(network.state.counts)
+            return int(counts[Count.APPLIED_STEPS] + counts[Count.SKIPPED_STEPS])
+        return int(backend.to_numpy(network.driver.counter).item())
 
     @contextlib.contextmanager
     def _state_kept(self) -> Iterator[None]:
@@ -200,9 +214,7 @@ class Stepper:
         """Return the network's outputs, what was reported besides by name, and what is left: sizes, where they vary."""
         first = self._outputs_count
         last = first + self._reported_count
-        outputs = keras.tree.pack_sequence_as(self._structure, list(values[:first]))
-        report = keras.tree.pack_sequence_as(self._reported, list(values[first:last]))
-        return outputs, report, list(values[last:])
+        return _packed(self._structure, values[:first]), _packed(self._reported, values[first:last]), [*values[last:]]
 
     def _records(
         self, outputs: Any, report: dict[str, Any], rows: Any, form: Callable[[Any], Any] = lambda value: value
@@ -210,9 +222,9 @@ class Stepper:
         """Return the records of steps, from their outputs and reports, each in a form."""
         named = outputs if self._tells_overflow(outputs) else keras.tree.flatten(outputs)[:1]
         columns: dict[str, Any] = dict(zip(("loss", "overflow", "loss_scale"), map(form, named), strict=False))
-        for name in ("learning_rate", "grad_norm", "metrics"):
-            if name in report:
-                columns[name] = keras.tree.map_structure(form, report[name])
+        columns |= {name: form(report[name]) for name in ("learning_rate", "grad_norm") if name in report}
+        if "metrics" in report:
+            columns["metrics"] = keras.tree.map_structure(form, report["metrics"])
         columns |= {name: report[name] for name in ("gradients", "predictions") if name in report}
         return StepRecords(**columns, rows=rows, stacked=form is not _of_one)
 
@@ -222,6 +234,15 @@ class Stepper:
     def traces(self) -> int:
         """Return how often the step was traced."""
         return self._training.compiled().traces()  # type: ignore[no-any-return]
+
+
+def _packed(structure: Any, values: Sequence[Any]) -> Any:
+    """Return values in a structure; a tensor, and a dict of tensors, take Keras longer than a step may."""
+    if not isinstance(structure, (dict, tuple, list)):
+        return values[0]
+    if isinstance(structure, dict) and not any(isinstance(one, (dict, tuple, list)) for one in structure.values()):
+        return dict(zip(sorted(structure), values, strict=True))
+    return keras.tree.pack_sequence_as(structure, [*values])
 
 
 def _of_one(value: Any) -> list[Any]:

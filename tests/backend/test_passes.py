@@ -38,6 +38,14 @@ def test_a_group_at_the_end_is_shorter() -> None:
     assert len(elements.together(8)) == 3 and elements.together(8) is None
 
 
+def test_elements_are_left_to_who_reads_the_iterator_but_never_the_last() -> None:
+    elements = _pass(_closed(5))
+    assert elements.leave(3) == 3
+    assert [next(elements.iterator)[0].numpy().tolist()[0] for _ in range(3)] == [0.0, 2.0, 4.0]
+    assert elements.leave(3) == 0, "two are left, of which one is the last"
+    assert [row[0].numpy().tolist()[0] for row in elements] == [6.0, 8.0]
+
+
 def test_a_group_is_a_sequence_of_elements() -> None:
     group = _pass(_closed(3)).together(3)
     assert group[-1][0].numpy().tolist() == [4.0, 5.0]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 tf = pytest.importorskip("tensorflow")
+once = pytest.importorskip("mixtrain.backend.tensorflow.repeat").once
 repeated = pytest.importorskip("mixtrain.backend.tensorflow.repeat").repeated
 
 pytestmark = pytest.mark.tensorflow
@@ -26,6 +27,12 @@ def test_each_index_runs_once_and_in_order(count: int) -> None:
     assert tens.numpy().tolist() == [10 * i for i in range(count)]
     assert pairs.numpy().tolist() == [[float(i)] * 2 for i in range(count)]
     assert seen.numpy().tolist() == [i + 1 if i < count else 0 for i in range(4)]
+
+
+def test_a_single_step_runs_once() -> None:
+    steps = tf.Variable(0)
+    found = tf.function(lambda x: once(lambda: (steps.assign_add(1), 2 * x)), autograph=False)(tf.ones([2]))
+    assert [value.numpy().tolist() for value in found] == [1, [2.0, 2.0]] and int(steps) == 1
 
 
 def test_results_of_one_form_come_back_each_in_its_place() -> None:

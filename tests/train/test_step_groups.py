@@ -118,6 +118,70 @@ def test_batches_of_the_backend_own_are_read_together_too(groups: list[int], cal
     assert groups in ([4, 4, 3] * 2, [4, 4, 2] * 2), "a backend may give powers of two"
 
 
+def tf_data(data: Any = DATA, of: Any = lambda dataset: dataset) -> Any:
+    """Return batches as a dataset of TensorFlow's, whose elements a compiled call may read itself."""
+    tf = pytest.importorskip("tensorflow")
+    x, y = (np.concatenate(column) for column in zip(*data, strict=True))
+    return of(tf.data.Dataset.from_tensor_slices((x, y))).batch(4, drop_remainder=True)
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of the groups whose batches the compiled call reads itself."""
+    sizes: list[int] = []
+    loop = Stepper.loop
+
+    def counted(self: Stepper, iterator: Any, count: int) -> Any:
+        sizes.append(count)
+        return loop(self, iterator, count)
+
+    monkeypatch.setattr(Stepper, "loop", counted)
+    return sizes
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("scale", [None, 2**10])
+def test_where_nobody_is_told_of_steps_a_call_reads_all_batches_but_the_last_itself(
+    groups: list[int], read: list[int], scale: int | None
+) -> None:
+    data = tf_data()
+    seen: list[Any] = []
+
+    class AtTheEnd(mixtrain.Callback):
+        def on_train_epoch_end(self, run_context: Any) -> None:
+            arguments = run_context.original_args()
+            seen.extend([arguments.train_dataset_element[0], float(arguments.net_outputs if scale is None else 0)])
+
+    history, left = trained(AtTheEnd(), data=data, scale=scale)
+    assert read == [4, 4, 2] * 2 and groups == []
+    assert np.array_equal(seen[-2], DATA[-1][0])
+    alone, left_alone = trained(Controlling(), data=data, scale=scale)
+    assert same(left, left_alone) and history.history == alone.history
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("ours", [False, True])
+def test_a_dataset_that_raises_inside_a_call_does_so_after_the_steps_before_it(
+    groups: list[int], read: list[int], ours: bool
+) -> None:
+    tf = pytest.importorskip("tensorflow")
+
+    def checked(dataset: Any) -> Any:
+        def look(place: Any, row: Any) -> Any:
+            with tf.control_dependencies([tf.debugging.assert_less(place, tf.constant(28, tf.int64), "row 28")]):
+                return tuple(map(tf.identity, row))
+
+        return dataset.enumerate().map(look)
+
+    network = keras.Sequential([keras.Input((6,)), keras.layers.Dense(2)])
+    optimizer = nn.SGD(network.trainable_variables, 0.1) if ours else keras.optimizers.SGD(0.1)
+    with pytest.raises(Exception, match="row 28") as caught:
+        Model(network, "mse", optimizer).train(1, tf_data(of=checked), verbose=0)
+    counter = optimizer.global_step if ours else optimizer.iterations
+    assert read == [4, 4] and backend.to_numpy(counter).item() == 7
+    assert "Raised 3 steps after the first of the 4 that run together." in caught.value.__notes__
+
+
 @pytest.mark.parametrize("flags", ["00110010000", "11111100000"])
 def test_the_scale_moves_as_in_steps_that_run_one_by_one(groups: list[int], flags: str) -> None:
     runs = []
@@ -267,9 +331,9 @@ def test_groups_are_read_from_what_the_feed_gives(monkeypatch: pytest.MonkeyPatc
     read: list[Any] = []
     batches_of = Feed.batches
 
-    def spied(batches: Any, limit: Any) -> Any:
+    def spied(batches: Any, limit: Any, **options: Any) -> Any:
         given.append(batches)
-        return grouped(batches, limit)
+        return grouped(batches, limit, **options)
 
     monkeypatch.setattr("mixtrain.train.loop.grouped", spied)
     monkeypatch.setattr(Feed, "batches", lambda feed: read.append(batches_of(feed)) or read[-1])

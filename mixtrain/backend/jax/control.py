@@ -1,7 +1,8 @@
-"""What a compiled function cannot leave to Python: a branch, and a call of Python while it runs."""
+"""What a compiled function cannot leave to Python: a branch, an order, and a call of Python while it runs."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -42,6 +43,12 @@ def cond(
     for key, variable in (yes.written | no.written).items():
         before = current(variable)
         put(variable, jnp.where(predicate, yes.state_mapping.get(key, before), no.state_mapping.get(key, before)))
+
+
+def after(tensor: Any) -> contextlib.AbstractContextManager[Any]:
+    """Let what is done inside begin once a tensor has its value; here variables are written when all is done."""
+    del tensor
+    return contextlib.nullcontext()
 
 
 def call_python(function: Callable[..., None], tensors: Sequence[Any]) -> None:

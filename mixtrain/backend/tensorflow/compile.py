@@ -187,17 +187,24 @@ def _graph_of(function: Callable[..., Any], jit: bool) -> Callable[..., Any]:
     return graph_function(function, jit=jit)
 
 
-def graph_function(function: Callable[..., Any], *, jit: bool = False) -> Callable[..., Any]:
-    """Return `function` as a compiled call of the backend, with or without XLA."""
+def graph_function(
+    function: Callable[..., Any], *, jit: bool = False, inline: bool = False
+) -> Callable[..., Any]:
+    """Return `function` as a compiled call of the backend.
+
+    Args:
+        function: What to compile.
+        jit: Whether XLA compiles it.
+        inline: Whether it becomes a part of what calls it, which saves a call. Which of its operations are fused, and
+            so the last bit of its numbers, then depends on where it is called from.
+    """
     # TensorFlow counts traces by a function's code and warns of many; the same lines serve every Model of a process.
     # A partial has no code of its own, and is counted by itself.
     return tf.function(
         functools.partial(_traced, function),
         jit_compile=jit,
         autograph=False,
-        # Called by another, as a step is by a loop, it is optimized by itself: else which operations are fused, and so
-        # the last bit of its numbers, would depend on where it is called from.
-        experimental_attributes={"_noinline": True},
+        experimental_attributes={"_noinline": not inline},
     )
 
 

@@ -1,7 +1,8 @@
-"""What a compiled function cannot leave to Python: a branch, and a call of Python while it runs."""
+"""What a compiled function cannot leave to Python: a branch, an order, and a call of Python while it runs."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,6 +33,11 @@ def cond(
         return run
 
     tf.cond(predicate, effect(on_true), effect(on_false))
+
+
+def after(tensor: Any) -> contextlib.AbstractContextManager[Any]:
+    """Let what is done inside begin once a tensor has its value, and not at all where that fails."""
+    return tf.control_dependencies([tensor])
 
 
 def call_python(function: Callable[..., None], tensors: Sequence[Any]) -> None:

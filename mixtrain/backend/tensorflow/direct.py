@@ -39,19 +39,28 @@ class DirectCall:
             signature = tuple([(value.dtype, value.shape) for value in args])
         except AttributeError:  # a column of several parts
             return self.compiled(*args)
+        return self._called(signature, args, args)
+
+    def of_iterator(self, iterator: Any, *args: Any) -> Any:
+        """Call the function, which takes an iterator first."""
+        held = tf.nest.flatten(iterator, expand_composites=True)
+        return self._called(str(iterator.element_spec), (iterator, *args), (*held, *args))
+
+    def _called(self, signature: Any, args: tuple[Any, ...], flat: tuple[Any, ...]) -> Any:
+        """Call the function with arguments of a signature, which are given as they are and as tensors."""
         if signature not in self._calls:
             result = self.compiled(*args)
-            self._calls[signature] = self._quickest(args)
+            self._calls[signature] = self._quickest(args, flat)
             return result
         found = self._calls[signature]
         if found is None:
             return self.compiled(*args)
         call, traced = found
-        return tuple(call(*args, *traced.captured_inputs))
+        return tuple(call(*flat, *traced.captured_inputs))
 
-    def _quickest(self, args: tuple[Any, ...]) -> _Call | None:
+    def _quickest(self, args: tuple[Any, ...], flat: tuple[Any, ...]) -> _Call | None:
         """Return the quickest call for arguments like some that the function was called with."""
-        if not all(isinstance(value, tf.Tensor) for value in args):
+        if not all(isinstance(value, tf.Tensor) for value in flat):
             return None
         traced = self.compiled.get_concrete_function(*args)
         results = traced.structured_outputs

@@ -95,14 +95,15 @@ class Pass(Iterator[Row]):
         raise_pending: Raises what Python code below the stream raised, if anything.
 
     Attributes:
+        iterator, raise_pending: As given.
         element_bytes: Size of an element in memory; None where shapes are open, so that elements may differ.
     """
 
     def __init__(self, iterator: Any, left: int | None, raise_pending: Callable[[], None]) -> None:
-        self._iterator = iterator
+        self.iterator = iterator
         self._next = element_reader(iterator)
         self._left = left
-        self._raise_pending = raise_pending
+        self.raise_pending = raise_pending
         self.element_bytes = element_bytes(iterator.element_spec)
 
     def __next__(self) -> Row:
@@ -110,6 +111,23 @@ class Pass(Iterator[Row]):
         if self._left is not None:
             self._left -= 1
         return element
+
+    def leave(self, count: int) -> int:
+        """Leave the next elements to somebody else, who reads them from `iterator`.
+
+        Args:
+            count: How many at most; the last of all is not among them.
+
+        Returns:
+            How many they are, 0 or at least two; 0 where elements may differ.
+        """
+        if self.element_bytes is None or not self._left:
+            return 0
+        count = min(count, self._left - 1)
+        if count < 2:
+            return 0
+        self._left -= count
+        return count
 
     def together(self, count: int) -> Stacked | None:
         """Return the next `count` elements, fewer at the end; None where that cannot be, or none are left.
@@ -120,8 +138,8 @@ class Pass(Iterator[Row]):
         if self.element_bytes is None or not self._left:
             return None
         count = min(count, self._left)
-        gather = _gather_of(str(self._iterator.element_spec))
-        found = self._read(lambda: gather(self._iterator, tf.constant(count)))
+        gather = _gather_of(str(self.iterator.element_spec))
+        found = self._read(lambda: gather(self.iterator, tf.constant(count)))
         self._left -= count
         return _Gathered(*found)
 
@@ -129,7 +147,7 @@ class Pass(Iterator[Row]):
         try:
             return read()
         except tf.errors.OpError:
-            self._raise_pending()
+            self.raise_pending()
             raise
 
 

@@ -23,6 +23,25 @@ def repeated(step: Callable[[Any], Row], count: Any) -> Row:
     return _repeated(lambda index: (step(index), (), ()), count)[0]
 
 
+def once(step: Callable[[], Row]) -> Row:
+    """Run a step as `repeated` does, a single time.
+
+    It is in a loop all the same: outside of one it would be rewritten otherwise (which sums are taken together), and
+    the last bit of its numbers would depend on how many steps a call runs.
+
+    Args:
+        step: Returns tensors.
+
+    Returns:
+        The results.
+    """
+    told = tf.function(step, autograph=False).get_concrete_function().structured_outputs
+    begin = True, *map(_empty, told)
+    shapes = tf.TensorShape(()), *(value.shape for value in told)
+    ran = tf.while_loop(lambda go, *_: go, lambda *_: (False, *step()), begin, shapes, parallel_iterations=1)
+    return ran[1:]  # type: ignore[no-any-return]
+
+
 def repeated_until(step: Callable[[Any], tuple[Row, Row, Any]], count: Any) -> tuple[Row, Row]:
     """Run a step as `repeated` does, but none after one that says that it is the last.
 
@@ -43,15 +62,19 @@ def repeated_until(step: Callable[[Any], tuple[Row, Row, Any]], count: Any) -> t
 
 def _repeated(step: Callable[[Any], tuple[Row, Row, Row]], count: Any) -> tuple[Row, Row]:
     """Run a step that tells by the last of its parts, a bool scalar or nothing, whether it is the last."""
-    first, kept, last = step(tf.constant(0))
+    # Every step is one of the loop's, so that all are compiled alike; what they return is learned from a trace.
+    told = tf.function(step, autograph=False).get_concrete_function(tf.TensorSpec((), tf.int32)).structured_outputs
+    first, kept, last = told
     groups = _alike(first)
 
     def together(values: Row) -> list[Any]:
         return [values[places[0]] if len(places) == 1 else tf.stack([values[at] for at in places]) for places in groups]
 
-    rows = [
-        tf.TensorArray(value.dtype, size=count, element_shape=value.shape).write(0, value) for value in together(first)
-    ]
+    rows = []
+    for places in groups:
+        one = first[places[0]]
+        shape = one.shape if len(places) == 1 else (len(places), *one.shape)
+        rows.append(tf.TensorArray(one.dtype, size=count, element_shape=shape))
 
     def going_on(index: Any, last: Row, *_: Any) -> Any:
         return tf.logical_and(index < count, tf.logical_not(last[0])) if last else index < count
@@ -61,13 +84,22 @@ def _repeated(step: Callable[[Any], tuple[Row, Row, Row]], count: Any) -> tuple[
         rows = [row.write(index, value) for row, value in zip(rows, together(found), strict=True)]
         return index + 1, last, kept, rows
 
-    steps, _, kept, rows = tf.while_loop(going_on, body, (tf.constant(1), last, kept, rows), parallel_iterations=1)
+    begin = tf.constant(0), tuple(tf.constant(False) for _ in last), tf.nest.map_structure(_empty, kept), rows
+    shapes = tuple(tf.nest.map_structure(lambda value: value.shape, part) for part in (begin[0], begin[1], kept))
+    steps, _, kept, rows = tf.while_loop(
+        going_on, body, begin, (*shapes, [tf.TensorShape(None)] * len(rows)), parallel_iterations=1
+    )
     found: dict[int, Any] = {}
     for places, row in zip(groups, rows, strict=True):
         # Of a loop that ended early some rows were never written.
         stacked = row.gather(tf.range(steps)) if last else row.stack()
         found |= zip(places, [stacked] if len(places) == 1 else tf.unstack(stacked, axis=1), strict=True)
     return tuple(found[place] for place in range(len(first))), kept
+
+
+def _empty(spec: Any) -> Any:
+    """Return a tensor of a kind, which the first step puts its own in place of."""
+    return tf.zeros([size or 0 for size in spec.shape], spec.dtype)
 
 
 def _alike(values: Row) -> list[list[int]]:

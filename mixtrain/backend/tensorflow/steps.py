@@ -17,10 +17,10 @@ from mixtrain.backend.tensorflow.compile import REFUSALS, Compilation, graph_fun
 from mixtrain.backend.tensorflow.direct import DirectCall
 from mixtrain.backend.tensorflow.label_check import label_assertions, read_label
 from mixtrain.backend.tensorflow.passes import Stacked
-from mixtrain.backend.tensorflow.repeat import Row, repeated, repeated_until
+from mixtrain.backend.tensorflow.repeat import Row, once, repeated, repeated_until
 
 # A group calls the step that is compiled already; the first call of all compiles that.
-GROUPS: Final = GroupFacts(after=2)
+GROUPS: Final = GroupFacts(after=2, reads=True)
 
 
 class CompiledSteps:
@@ -171,14 +171,13 @@ class _Steps:
         graph = context.graph_mode()
         self._labels = labels
         self._eager = not graph
-        self.step: Any = graph_function(labels, jit=jit) if graph else labels
-        # Called by itself, a step is rewritten otherwise than inside a loop (which sums are taken together), and the
-        # last bit of its numbers would depend on how many steps a call runs. XLA compiles it in one way.
-        alone = self.step if jit else graph_function(self._inside)
+        self.step: Any = graph_function(labels, jit=jit, inline=True) if graph else labels
+        # XLA compiles a step in one way, inside a loop or not.
+        alone = self.step if jit else graph_function(self._alone)
         self.call: Any = DirectCall(alone) if graph else self.step
         self.streamed: Callable[..., Row] = self._streamed if graph else self._streamed_eagerly
         self.streamed_until: Callable[..., tuple[Row, Row]] = self._until if graph else self._until_eagerly
-        self._loop = graph_function(self._stream)
+        self._loop = DirectCall(graph_function(self._stream))
         self._loop_until: Any = None
         self._several: dict[tuple[str, bool], tuple[Callable[..., Row], Sequence[Any], Callable[[], Row]]] = {}
 
@@ -228,12 +227,12 @@ class _Steps:
             raise
 
     # ---- what is compiled -------------------------------------------------------------------------------------
-    def _inside(self, *batch: Any) -> Row:
-        return self.step(*batch)  # type: ignore[no-any-return]
+    def _alone(self, *batch: Any) -> Row:
+        return once(lambda: self.step(*batch))
 
     def _streamed(self, iterator: Any, count: int) -> Row:
         with _naming_labels():
-            return self._loop(iterator, tf.constant(count))  # type: ignore[no-any-return]
+            return self._loop.of_iterator(iterator, tf.constant(count))  # type: ignore[no-any-return]
 
     def _until(self, iterator: Any, count: int, last: Callable[[Row], Any]) -> tuple[Row, Row]:
         if self._loop_until is None:
@@ -255,8 +254,12 @@ class _Steps:
 
     def _checked(self, index: Any, batch: Row) -> Row:
         self._learn_rules(batch)
-        with tf.control_dependencies(label_assertions(self._labels.rules_of(batch) or (), batch, index)):
-            return self.step(*batch)  # type: ignore[no-any-return]
+        assertions = label_assertions(self._labels.rules_of(batch) or (), batch, index)
+        if assertions:
+            # The batch waits for them, and not the call: weights are read meanwhile.
+            with tf.control_dependencies(assertions):
+                batch = tf.nest.map_structure(tf.identity, batch, expand_composites=True)
+        return self.step(*batch)  # type: ignore[no-any-return]
 
     def _streamed_eagerly(self, iterator: Any, count: int) -> Row:
         rows = [self.step(*next(iterator)) for _ in range(count)]
