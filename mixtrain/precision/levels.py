@@ -82,7 +82,7 @@ def resolve_level(
     if device.kind != "CPU":
         return Resolved(LEVELS["O2"], half or float16, f"auto: {device.kind} computes half formats in hardware")
     if device.fast_bfloat16 and small:
-        return Resolved(LEVELS["O0"], half or bfloat16, "auto: on this CPU products as small as this network's gain nothing")
+        return Resolved(LEVELS["O0"], half or bfloat16, "auto: on a CPU products as small as these gain nothing")
     if device.fast_bfloat16:
         return Resolved(LEVELS["O2"], half or bfloat16, "auto: this CPU multiplies bfloat16 in hardware")
     return Resolved(LEVELS["O0"], half or float16, "auto: this CPU has no half arithmetic")
