@@ -56,13 +56,16 @@ class Resolved:
     reason: str
 
 
-def resolve_level(where: str, amp_level: str, cast_model_type: DType | str | None) -> Resolved:
+def resolve_level(
+    where: str, amp_level: str, cast_model_type: DType | str | None, *, small: bool = False
+) -> Resolved:
     """Return the row and half format that `amp_level` and `cast_model_type` mean on this device.
 
     Args:
         where: Who asks, for errors.
         amp_level: "O0", "O1", "O2", "O3" or "auto".
         cast_model_type: float16 or bfloat16; None for the level's own (float16, or what `auto` picks).
+        small: Whether the network has only products so small that on a CPU casts cost more than half formats gain.
 
     Raises:
         ValueError: An unknown level, or a format that is not a half one.
@@ -78,6 +81,8 @@ def resolve_level(where: str, amp_level: str, cast_model_type: DType | str | Non
     device = backend.describe_device()
     if device.kind != "CPU":
         return Resolved(LEVELS["O2"], half or float16, f"auto: {device.kind} computes half formats in hardware")
+    if device.fast_bfloat16 and small:
+        return Resolved(LEVELS["O0"], half or bfloat16, "auto: on a CPU products as small as these gain nothing")
     if device.fast_bfloat16:
         return Resolved(LEVELS["O2"], half or bfloat16, "auto: this CPU multiplies bfloat16 in hardware")
     return Resolved(LEVELS["O0"], half or float16, "auto: this CPU has no half arithmetic")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import keras
 
@@ -12,7 +13,7 @@ from mixtrain import checks
 from mixtrain.dtype import DType, float32
 from mixtrain.errors import PrecisionRuleError
 from mixtrain.network.ends import Place, ends_of
-from mixtrain.network.walk import Node, tree_of
+from mixtrain.network.walk import Node, is_cell, tree_of
 from mixtrain.precision.cast import CastRule
 from mixtrain.precision.families import Family, computes_in_float32_alone, family_of, rule_giver
 from mixtrain.precision.formats import own_format, parameter_format, reason_to_stay
@@ -23,6 +24,10 @@ from mixtrain.precision.plan import DTYPE_POLICY, TO_FLOAT, PlanRow, PrecisionPl
 from mixtrain.precision.probabilities import FinalProbabilities
 from mixtrain.precision.plan_request import Request, request_of
 from mixtrain.precision.rules import Entry, LayerList, Match
+
+# Weights of the matrix from which on bfloat16 was seen to pay on a CPU that multiplies it:
+# `python -m benchmarks.tune_choices`.
+_SMALL_PRODUCT: Final = 2**14
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,8 +80,8 @@ def plan_precision(
     """
     if keep_batchnorm_fp32 is not None:
         checks.boolean("plan_precision", "keep_batchnorm_fp32", keep_batchnorm_fp32)
-    resolved = resolve_level("plan_precision", amp_level, cast_model_type)
     root = tree_of(network)
+    resolved = resolve_level("plan_precision", amp_level, cast_model_type, small=_multiplies_little(root.layer))
     lists: LayerList | None = None
     if white_list is not None:
         lists = LayerList("white_list", white_list, root)
@@ -85,6 +90,14 @@ def plan_precision(
     planner = _Planner(root, resolved, keep_batchnorm_fp32, lists)
     level = lists.name if lists else resolved.level.name
     return PrecisionPlan(level, resolved.half, resolved.reason, tuple(planner.rows()))
+
+
+def _multiplies_little(network: Any) -> bool:
+    """Whether all products of a network are by small matrices; False where it has no weights yet."""
+    weights = network.get_parameters() if is_cell(network) else getattr(network, "weights", ())
+    shapes = [tuple(weight.shape) for weight in weights]
+    products = [shape for shape in shapes if len(shape) > 1]
+    return bool(products) and all(len(shape) == 2 and math.prod(shape) < _SMALL_PRODUCT for shape in products)
 
 
 class _Planner:

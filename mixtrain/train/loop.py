@@ -27,6 +27,7 @@ from mixtrain.train.feed import Feed
 from mixtrain.train.first_scale import FirstScale, step_with_retries
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.networks import Networks
+from mixtrain.train.pace import MAX_STEPS, MAX_UNREAD_STEPS
 from mixtrain.train.progress import as_list, resolved, with_progress
 from mixtrain.train.records import EpochRecords, StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
@@ -273,7 +274,8 @@ class TrainingLoop:
         for _ in range(self._skip):
             next(batches, None)
         self._skip = 0
-        groups = grouped(batches, self._steps_together, unread=unread)
+        most = functools.partial(self._steps_together, most=MAX_UNREAD_STEPS)
+        groups = grouped(batches, self._steps_together, unread=most if unread else None)
         while True:
             try:
                 group = next(groups, None)
@@ -284,12 +286,12 @@ class TrainingLoop:
                 return
             yield group
 
-    def _steps_together(self, size: int) -> int:
+    def _steps_together(self, size: int, most: int = MAX_STEPS) -> int:
         """Return how many steps of batches of a size in bytes may run in a call, from the present step on."""
         free = self._callbacks.free_steps(self._context)
         if free == 1 or not context.graph_mode():
             return 1
-        return int(min(free, max(self._steps_unwatched(self._step), 1), self._stepper.pace.steps(size)))
+        return int(min(free, max(self._steps_unwatched(self._step), 1), self._stepper.pace.steps(size, most)))
 
     # ---- sink feed --------------------------------------------------------------------------------------------
     def _sink_calls(self, epoch: int) -> _Calls:

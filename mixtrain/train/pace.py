@@ -10,6 +10,8 @@ from mixtrain.backend import GroupFacts
 # A call's own cost is under a millisecond, so a tenth of a second of steps hides it; progress and Ctrl-C stay prompt.
 SECONDS_A_CALL: Final = 0.1
 MAX_STEPS: Final = 32
+# Where nobody is told of steps, and batches need not lie in memory together.
+MAX_UNREAD_STEPS: Final = 256
 MAX_BYTES: Final = 2**26
 _WAITED_FOR: Final = 4
 
@@ -56,16 +58,17 @@ class Pace:
             self._seconds = min(self._seconds, seconds / steps)
         self._calls += 1
 
-    def steps(self, batch_bytes: int) -> int:
+    def steps(self, batch_bytes: int, most: int = MAX_STEPS) -> int:
         """Return how many steps a call should run.
 
         Args:
             batch_bytes: Size of a batch: those of a call lie in memory together.
+            most: How many at most.
         """
         if self._alone or self._calls < self._groups.after:
             return 1
-        fit = SECONDS_A_CALL / max(self._seconds, SECONDS_A_CALL / MAX_STEPS)
+        fit = SECONDS_A_CALL / max(self._seconds, SECONDS_A_CALL / most)
         # Rounded first: 0.1 / 0.01 is a little under 10.
-        most = max(1, min(int(round(fit, 6)), MAX_BYTES // max(batch_bytes, 1)))
+        found = max(1, min(int(round(fit, 6)), MAX_BYTES // max(batch_bytes, 1)))
         size = self._groups.size
-        return most if size is None else size if most >= size else 1
+        return found if size is None else size if found >= size else 1

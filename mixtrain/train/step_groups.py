@@ -55,19 +55,19 @@ def grouped(batches: Iterator[Batch], limit: Callable[[int], int]) -> Iterator[S
 
 @overload
 def grouped(
-    batches: Iterator[Batch], limit: Callable[[int], int], *, unread: bool
+    batches: Iterator[Batch], limit: Callable[[int], int], *, unread: Callable[[int], int] | None
 ) -> Iterator[Sequence[Batch] | Unread]: ...
 
 
 def grouped(
-    batches: Iterator[Batch], limit: Callable[[int], int], *, unread: bool = False
+    batches: Iterator[Batch], limit: Callable[[int], int], *, unread: Callable[[int], int] | None = None
 ) -> Iterator[Sequence[Batch] | Unread]:
     """Yield the batches in groups of neighbors that are alike.
 
     Args:
         batches: The batches of a pass; the backend's are read several at once where it can.
         limit: Asked at the start of a group, with the size of a batch in bytes: how many it may have.
-        unread: Whether nobody but the compiled call of a group need see its batches.
+        unread: Asked likewise, where nobody but the compiled call of a group need see its batches.
 
     Raises:
         Exception: What reading a batch raised, after the batches before it were yielded.
@@ -78,7 +78,7 @@ def grouped(
     while failed is None:
         most = 0 if size is None else limit(size)
         if known is not None and most > 1:
-            left = batches.leave(most) if unread else 0  # type: ignore[attr-defined]
+            left = batches.leave(unread(size)) if unread else 0  # type: ignore
             if left:
                 yield Unread(batches, left)
                 continue

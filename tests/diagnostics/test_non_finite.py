@@ -131,6 +131,19 @@ def test_a_gradient_of_a_parameter_alone_is_found(make: Any, path: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("weights", "kind", "layer"), [((2.0**8, 2.0**7), "parameter", "1"), ((2.0**4, 2.0**8), "gradient", "0")]
+)
+def test_of_a_parameter_and_the_output_before_it_the_one_nearer_to_the_loss_is_named(
+    weights: tuple[float, float], kind: str, layer: str
+) -> None:
+    network = _chain(*weights)
+    amp.auto_mixed_precision(network, "O3")
+    found = _find(network, 1.0, loss_scale=2.0**9)
+    assert (found.kind, found.layer, found.forward_finite) == (kind, layer, True)
+    assert (found.largest, found.scale) == (2.0**17, 2.0**7)
+
+
 def test_a_parameter_that_its_holder_reads_is_found_as_well() -> None:
     class Reader(nn.Cell):
         def __init__(self) -> None:

@@ -197,9 +197,24 @@ def test_auto_picks_what_suits_the_device_and_says_why(
     facts: DeviceFacts, level: str, half: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(levels.backend, "describe_device", lambda: facts)
-    plan = amp.plan_precision(Net(), "auto")
+    plan = amp.plan_precision(nn.SequentialCell(nn.Dense(4, 2), nn.Dense(512, 256)), "auto")
     assert (plan.level, plan.half) == (level, half)
     assert plan.reason.startswith("auto: ") and plan.reason in str(plan)
+
+
+@pytest.mark.parametrize(("width", "level"), [(64, "O0"), (512, "O2")])
+@pytest.mark.parametrize("kind", ["cells", "keras"])
+def test_auto_leaves_small_matrices_in_float32_on_a_cpu(
+    width: int, level: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(levels.backend, "describe_device", lambda: DeviceFacts("CPU", "CPU", True))
+    if kind == "cells":
+        network: Any = nn.SequentialCell(nn.Dense(32, width), nn.ReLU(), nn.Dense(width, width))
+    else:
+        network = keras.Sequential([keras.Input((32,)), keras.layers.Dense(width), keras.layers.Dense(width)])
+    plan = amp.plan_precision(network, "auto")
+    assert (plan.level, plan.half) == (level, BF16)
+    assert ("products as small" in plan.reason) == (level == "O0")
 
 
 @pytest.mark.parametrize(

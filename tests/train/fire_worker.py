@@ -80,7 +80,7 @@ def run(folder: str, feed: str, every: int, signals: int | None = None, pause: f
     if signals is not None:
         callbacks.insert(0, OnRequestExit(save_mindir=False, directory=folder, sig=signals))
     if feed == "groups":
-        Pace.steps = lambda self, batch_bytes: 4  # type: ignore[method-assign]
+        Pace.steps = lambda self, batch_bytes, most=0: 4  # type: ignore[method-assign]
     data = GeneratorDataset(Rows(pause), ["x", "y"], shuffle=True).batch(ROWS)
     sink: dict[str, Any] = {"dataset_sink_mode": True, "sink_size": 4} if feed == "sink" else {}
     history = model.train(EPOCHS[feed], data, callbacks, verbose=0, resume=folder, **sink)

@@ -26,7 +26,7 @@ from tests.train.test_first_scale import DATA, Control, feeding, model, values_o
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a call of the group feed run three steps."""
-    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes: 3)
+    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes, most=0: 3)
 
 
 def skipped(scale: float, data: Any) -> list[int]:

@@ -76,7 +76,7 @@ def same(one: list[np.ndarray], other: list[np.ndarray]) -> bool:
 @pytest.fixture
 def four_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a call run four steps."""
-    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes: 4)
+    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes, most=0: 4)
 
 
 @quick_every(2)

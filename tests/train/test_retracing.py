@@ -27,7 +27,7 @@ DATA = [(X, Y)]
 @pytest.fixture(autouse=True)
 def _one_step_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """How many steps a call runs depends on the time that they take, and each number is a trace of its own."""
-    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes: 1)
+    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes, most=0: 1)
 
 
 class Traced:

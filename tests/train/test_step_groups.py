@@ -49,7 +49,7 @@ def groups(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         sizes.append(len(group))
         return several(self, group)
 
-    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes: 4)
+    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes, most=0: 4)
     monkeypatch.setattr(Stepper, "several", counted)
     return sizes
 

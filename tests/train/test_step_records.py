@@ -63,7 +63,7 @@ class Keep(mixtrain.Callback):
 @pytest.fixture
 def groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a call of the host feed run four steps where callbacks only observe."""
-    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes: 4)
+    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes, most=0: 4)
 
 
 def dense() -> keras.Model:

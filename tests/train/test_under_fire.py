@@ -51,7 +51,7 @@ class BreakOff(mixtrain.Callback):
 def test_a_run_that_breaks_off_within_an_epoch_goes_on_from_there(
     feed: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes: 1)
+    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes, most=0: 1)
     whole = run(str(tmp_path / "whole"), feed, 5, pause=0.0)
     own = mixtrain.Model.train
     monkeypatch.setattr(
