@@ -97,7 +97,8 @@ def tapped_gradients(
         zeros.append(jnp.zeros_like(tensor))
         return tensor
 
-    function(look)  # In a compiled program nothing of it is left.
+    # As what follows, for layers may lay out what is differentiated otherwise. In a compiled program nothing is left.
+    value_and_gradients(lambda: function(look), variables, (), ())
 
     def tapped(*taps: Any) -> tuple[Any, Any]:
         given = iter(taps)

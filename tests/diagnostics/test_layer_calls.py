@@ -1,0 +1,34 @@
+"""The gradients of each layer's outputs are the same layer by layer and compiled, whatever the layout inside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+
+from mixtrain import backend, nn
+from mixtrain.diagnostics.layer_calls import layer_gradients
+
+
+def test_gradients_of_convolutions_are_the_same_layer_by_layer_and_compiled() -> None:
+    network = nn.SequentialCell(
+        nn.Conv2d(1, 4, 3, has_bias=True), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2, 2), nn.Flatten(),
+        nn.Dense(36, 2),
+    )
+    network.set_train()
+    with_loss = nn.WithLossCell(network, nn.MSELoss())
+    draw = np.random.default_rng(0)
+    batch = [backend.to_tensor(draw.standard_normal(shape).astype(np.float32)) for shape in ((2, 1, 6, 6), (2, 2))]
+
+    def gradients(*columns: Any) -> list[Any]:
+        (found,) = layer_gradients(network, lambda: with_loss(*columns), [8.0])
+        groups = [*found.of_outputs, *found.of_parameters.values()]
+        return [gradient for group in groups for gradient in group]
+
+    compiled = backend.compile_function(gradients, choice=backend.JitChoice(False, "a test"))
+    for one, other in zip(gradients(*batch), compiled(*batch), strict=True):
+        # What a pass looks at may lie channels last.
+        assert keras.ops.size(one) == keras.ops.size(other)
+        sums = [np.sort(backend.to_numpy(each).ravel()) for each in (one, other)]
+        np.testing.assert_allclose(*sums, rtol=1e-4, atol=1e-5)
