@@ -85,4 +85,4 @@ def resolve_level(
         return Resolved(LEVELS["O0"], half or bfloat16, "auto: on a CPU products as small as these gain nothing")
     if device.fast_bfloat16:
         return Resolved(LEVELS["O2"], half or bfloat16, "auto: this CPU multiplies bfloat16 in hardware")
-    return Resolved(LEVELS["O0"], half or float16, "auto: this CPU has no half arithmetic")
+    return Resolved(LEVELS["O0"], half or float16, "auto: half formats gain no time on this CPU")

@@ -8,7 +8,7 @@ import jax
 from jax._src import xla_bridge
 
 from mixtrain.backend.facts import DeviceFacts
-from mixtrain.backend.processor import BFLOAT16_FLAGS, cpu_flags, peak_resident
+from mixtrain.backend.processor import peak_resident
 
 
 @functools.cache
@@ -16,7 +16,9 @@ def describe_device() -> DeviceFacts:
     """Return the facts of the device that JAX uses by default."""
     device = jax.devices()[0]
     if device.platform == "cpu":
-        return DeviceFacts(kind="CPU", name="CPU", fast_bfloat16=bool(BFLOAT16_FLAGS & cpu_flags()))
+        # Whatever the processor has: jaxlib 0.10 multiplies bfloat16 there in 1.1 to 1.5 times the time that float32
+        # takes (`python -m benchmarks.tune_choices`).
+        return DeviceFacts(kind="CPU", name="CPU", fast_bfloat16=False)
     return DeviceFacts(
         kind="TPU" if device.platform == "tpu" else "GPU", name=str(device.device_kind), fast_bfloat16=True
     )
