@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
@@ -52,3 +53,17 @@ def test_slow_items_are_not_read_far_ahead():
     for _ in range(6):
         next(results)
     assert len(read) <= 6 + 2 * 2
+
+
+def test_what_takes_very_little_time_is_computed_where_it_is_read_and_what_takes_more_in_threads() -> None:
+    def quick(item: int) -> tuple[int, int]:
+        return item, threading.get_ident()
+
+    def slow(item: int) -> tuple[int, int]:
+        time.sleep(0.001)
+        return item, threading.get_ident()
+
+    for function, here in ((quick, True), (slow, False)):
+        found = list(each_in_order(function, iter(range(40)), 4))
+        assert [item for item, _ in found] == list(range(40))
+        assert all(thread == threading.get_ident() for _, thread in found) == here
