@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, overload
 
@@ -38,15 +39,17 @@ class Unread:
         Raises:
             Exception: What reading a batch raised, or a step, after the steps before it.
         """
-        before = stepper.steps_done()
+        before, started = stepper.steps_done(), time.perf_counter()
         try:
-            return stepper.loop(self.batches.iterator, self.count)
+            result = stepper.loop(self.batches.iterator, self.count)
         except backend.LabelOutOfRange:
             raise
         except Exception as error:
             self.batches.raise_pending()
             _tell_place(error, stepper.steps_done() - before, self.count)
             raise
+        stepper.pace.learn(time.perf_counter() - started, self.count)
+        return result
 
 
 @overload

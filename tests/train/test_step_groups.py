@@ -160,6 +160,14 @@ def test_where_nobody_is_told_of_steps_a_call_reads_all_batches_but_the_last_its
 
 
 @pytest.mark.tensorflow
+def test_calls_that_read_their_batches_are_learned_from(groups: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    learned: list[int] = []
+    monkeypatch.setattr(Pace, "learn", lambda self, seconds, steps: learned.append(steps))
+    trained(None, data=tf_data(), epochs=1)
+    assert learned == [4, 4, 2, 1]
+
+
+@pytest.mark.tensorflow
 @pytest.mark.parametrize("ours", [False, True])
 def test_a_dataset_that_raises_inside_a_call_does_so_after_the_steps_before_it(
     groups: list[int], read: list[int], ours: bool
