@@ -30,5 +30,5 @@ def test_gradients_of_convolutions_are_the_same_layer_by_layer_and_compiled() ->
     for one, other in zip(gradients(*batch), compiled(*batch), strict=True):
         # What a pass looks at may lie channels last.
         assert keras.ops.size(one) == keras.ops.size(other)
-        sums = [np.sort(backend.to_numpy(each).ravel()) for each in (one, other)]
-        np.testing.assert_allclose(*sums, rtol=1e-4, atol=1e-5)
+        values = [np.sort(backend.to_numpy(each).ravel()) for each in (one, other)]
+        np.testing.assert_allclose(*values, rtol=1e-4, atol=1e-5)
