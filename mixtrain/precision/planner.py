@@ -81,7 +81,8 @@ def plan_precision(
     if keep_batchnorm_fp32 is not None:
         checks.boolean("plan_precision", "keep_batchnorm_fp32", keep_batchnorm_fp32)
     root = tree_of(network)
-    resolved = resolve_level("plan_precision", amp_level, cast_model_type, small=_multiplies_little(root.layer))
+    small = amp_level == "auto" and _multiplies_little(root.layer)
+    resolved = resolve_level("plan_precision", amp_level, cast_model_type, small=small)
     lists: LayerList | None = None
     if white_list is not None:
         lists = LayerList("white_list", white_list, root)
