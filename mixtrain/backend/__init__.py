@@ -62,9 +62,9 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         global_norm,
         is_sparse,
         map_values,
+        non_finite_counts,
         tapped_gradients,
         value_and_gradient,
-        value_and_gradients,
         with_backward_hook,
     )
     from mixtrain.backend.tensorflow.gather import choose_marked, gather_in_batches, gather_places, unique_with_places
@@ -159,9 +159,9 @@ else:
         global_norm,
         is_sparse,
         map_values,
+        non_finite_counts,
         tapped_gradients,
         value_and_gradient,
-        value_and_gradients,
         with_backward_hook,
     )
     from mixtrain.backend.jax.gather import choose_marked, gather_in_batches, gather_places, unique_with_places
@@ -311,6 +311,7 @@ __all__ = [
     "naming_layers",
     "nhwc_of",
     "normalize_axes",
+    "non_finite_counts",
     "note_class_labels",
     "outside_graph",
     "peak_memory",
@@ -352,7 +353,6 @@ __all__ = [
     "truth",
     "unique_with_places",
     "value_and_gradient",
-    "value_and_gradients",
     "warp",
     "with_backward_hook",
     "with_branches",

@@ -44,7 +44,7 @@ class Pass:
 
 def run_pass(network: Any, loss_of: Callable[..., Any], batch: Sequence[Any], loss_scale: float) -> Pass:
     """Run a batch forward and backward, and keep the numbers; what the forward pass writes is put back."""
-    (gradients,) = layer_gradients(network, lambda: loss_of(*batch), [loss_scale])
+    gradients = layer_gradients(network, lambda: loss_of(*batch), loss_scale)
     return Pass(
         [(call.path, _arrays(call.inputs), _arrays(call.outputs)) for call in gradients.calls],
         {path: [value / loss_scale for value in _arrays(group)] for path, group in gradients.of_parameters.items()},

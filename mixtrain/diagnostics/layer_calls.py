@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -101,35 +101,29 @@ def _computed(value: Any) -> Any:
     return settled(value) if nhwc is None else nhwc
 
 
-def layer_gradients(network: Any, run: Callable[[], Any], loss_scales: Sequence[Any]) -> list[LayerGradients]:
-    """Return the gradients of each layer's outputs and parameters at several loss scales.
-
-    There is one pass forward, and one backward for each scale.
+def layer_gradients(network: Any, run: Callable[[], Any], loss_scale: Any) -> LayerGradients:
+    """Run a pass forward and backward; return the gradients of each layer's outputs and parameters.
 
     Args:
         network: The network to look into.
         run: Runs it and returns the loss.
-        loss_scales: Floats or scalar tensors.
+        loss_scale: What the loss is multiplied by, a float or a scalar tensor.
     """
-    owned = _parameters_by_path(network)
+    owned = parameters_by_path(network)
     variables = [variable for group in owned.values() for variable in group]
 
     def tapped(tap: Callable[[Any], Any]) -> tuple[Any, Any]:
         calls, loss = watched(network, run, tap)
         return keras.ops.cast(loss, "float32"), ([(call.path, call.inputs, call.outputs) for call in calls], loss)
 
-    scales = [keras.ops.convert_to_tensor(scale, "float32") for scale in loss_scales]
-    _, (parts, loss), found = backend.tapped_gradients(tapped, variables, scales)
-    calls = [LayerCall(*part) for part in parts]
-
-    def of_scale(gradients: Iterator[Any]) -> LayerGradients:
-        of_parameters = {path: [next(gradients) for _ in held] for path, held in owned.items()}
-        return LayerGradients(calls, loss, [[next(gradients) for _ in call.outputs] for call in calls], of_parameters)
-
-    return [of_scale(iter(gradients)) for gradients in found]
+    scale = keras.ops.convert_to_tensor(loss_scale, "float32")
+    _, (parts, loss), found = backend.tapped_gradients(tapped, variables, scale)
+    calls, gradients = [LayerCall(*part) for part in parts], iter(found)
+    of_parameters = {path: [next(gradients) for _ in held] for path, held in owned.items()}
+    return LayerGradients(calls, loss, [[next(gradients) for _ in call.outputs] for call in calls], of_parameters)
 
 
-def _parameters_by_path(network: Any) -> dict[str, list[Any]]:
+def parameters_by_path(network: Any) -> dict[str, list[Any]]:
     """Return the trainable variables by the path of the innermost layer that holds them."""
     owned: dict[str, list[Any]] = {}
     seen: set[int] = set()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -13,15 +14,32 @@ import numpy as np
 from mixtrain import backend
 from mixtrain.diagnostics.finding import Finding, Kind
 from mixtrain.diagnostics.layer_calls import is_float_tensor
-from mixtrain.diagnostics.replay import CallFacts, PassFacts, Replay, TensorFacts, facts_of
+from mixtrain.diagnostics.replay import CallFacts, GradientFacts, PassFacts, Replay, TensorFacts, facts_of
 from mixtrain.dtype import float_format
 
 # Where a gradient is: its kind, the number of its call or the path of its layer, its number there.
 _Place = tuple[Kind, Any, int]
+# How many values of the gradients of parameters a step found not finite, by the path of the layer that owns them; None
+# of one that it does not take.
+Told = Mapping[str, Sequence[int | None]]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Overflow:
+    """A gradient that overflows: where it is, and how many of its values are not finite."""
+
+    place: _Place
+    count: int
 
 
 def find_non_finite(
-    replay: Replay, batch: Sequence[Any], loss_scale: float, *, factor: float = 2.0, minimum: float = 1.0
+    replay: Replay,
+    batch: Sequence[Any],
+    loss_scale: float,
+    *,
+    factor: float = 2.0,
+    minimum: float = 1.0,
+    told: Told | None = None,
 ) -> Finding:
     """Run a batch forward and backward, and say where numbers first went wrong and what would help.
 
@@ -32,6 +50,7 @@ def find_non_finite(
         loss_scale: What the loss is multiplied by before gradients are taken.
         factor: Smaller scales are this one divided by powers of it.
         minimum: The smallest of them.
+        told: What the step itself knows of its gradients. With it a pass at the next smaller scale mostly tells all.
     """
     for number, column in enumerate(batch):
         for part in keras.tree.flatten(column):
@@ -40,16 +59,22 @@ def find_non_finite(
                 return Finding("input", column=number, count=facts.bad, size=facts.size, forward_finite=False)
     # The next smaller scale is the likeliest to help: a scale has most often grown one time too many.
     next_scale = max(loss_scale / factor, minimum)
-    found, smaller = replay.run(batch, loss_scale, next_scale)
+    found = smaller = replay.run(batch, next_scale, loss_scale / next_scale)
     culprit = _first_output(found.calls, replay, batch)
     if not found.loss.finite:
         if culprit is None:
             return Finding("loss", count=found.loss.bad, size=found.loss.size, forward_finite=False)
         return _described(culprit, found.calls, replay, batch)
-    place, finding = _first_gradient(found), Finding("none")
-    if place is not None:
+    first = None
+    if told is not None and next_scale != loss_scale:
+        first = _foretold(smaller, loss_scale / next_scale, told)
+    if first is None:
+        found = smaller if next_scale == loss_scale else replay.run(batch, loss_scale)
+        first = _first_gradient(found)
+    finding = Finding("none")
+    if first is not None:
         scale, helped = _scale_that_helps(replay, batch, loss_scale, smaller, factor, minimum)
-        finding = _gradient_finding(found, place, helped, loss_scale, scale, culprit is None)
+        finding = _gradient_finding(found, first, helped, loss_scale, scale, culprit is None)
     # An output that is not finite and is masked out afterwards need not be what went wrong.
     if culprit is not None and finding.scale is None:
         return _described(culprit, found.calls, replay, batch)
@@ -57,7 +82,7 @@ def find_non_finite(
 
 
 # ---- forward ------------------------------------------------------------------------------------------------------
-def _all_finite(tensors: Sequence[TensorFacts]) -> bool:
+def _all_finite(tensors: Sequence[TensorFacts | GradientFacts]) -> bool:
     return all(one.finite for one in tensors)
 
 
@@ -126,39 +151,82 @@ def _described(
 
 
 # ---- backward -----------------------------------------------------------------------------------------------------
-def _first_gradient(found: PassFacts) -> _Place | None:
-    """Return where the first gradient is, from the loss backwards, that is not finite."""
+def _backwards(found: PassFacts) -> Iterator[tuple[_Place, GradientFacts]]:
+    """Yield the gradients of a pass from the loss backwards, each with where it is."""
     left = collections.Counter(call.path for call in found.calls)
     of_parameters = dict(found.of_parameters)
+
+    def owned(path: str) -> Iterator[tuple[_Place, GradientFacts]]:
+        for place, gradient in enumerate(of_parameters.pop(path, ())):
+            if gradient is not None:
+                yield ("parameter", path, place), gradient
+
     for number in reversed(range(len(found.calls))):
         path = found.calls[number].path
         for place, gradient in enumerate(found.of_outputs[number]):
-            if gradient is not None and not gradient.finite:
-                return "gradient", number, place
+            if gradient is not None:
+                yield ("gradient", number, place), gradient
         left[path] -= 1
         # A gradient of a parameter is the sum over all calls of its layer: looked at after the last of them.
         if left[path] == 0:
-            for place, gradient in enumerate(of_parameters.pop(path, ())):
-                if gradient is not None and not gradient.finite:
-                    return "parameter", path, place
+            yield from owned(path)
     # Parameters of layers that are not called themselves, whose holder reads them.
-    for path, group in of_parameters.items():
-        for place, gradient in enumerate(group):
-            if gradient is not None and not gradient.finite:
-                return "parameter", path, place
-    return None
+    for path in [*of_parameters]:
+        yield from owned(path)
 
 
-def _gradient_at(found: PassFacts, place: _Place) -> TensorFacts:
+def _first_gradient(found: PassFacts) -> _Overflow | None:
+    """Return the first gradient, from the loss backwards, that overflows."""
+    return next((_Overflow(place, one.overflowing) for place, one in _backwards(found) if one.overflowing), None)
+
+
+def _foretold(smaller: PassFacts, factor: float, told: Told) -> _Overflow | None:
+    """Return the first gradient that overflowed in a step, as a pass at a smaller scale foretells it.
+
+    Numbers grow by a power of two without another rounding, so that a pass knows which will be too large. What
+    overflows between two tensors that it sees, as in a sum, shows in what the step tells of its parameters.
+
+    Args:
+        smaller: The pass.
+        factor: By how much the scale of the step is larger.
+        told: What the step tells.
+
+    Returns:
+        The gradient, or None where only a pass at the scale of the step can tell.
+    """
+    if math.frexp(factor)[0] != 0.5:
+        return None
+    first = None
+    for place, gradient in _backwards(smaller):
+        kind, path, number = place
+        if first is not None and (kind, path) != first.place[:2]:
+            break
+        seen = told[path][number] if kind == "parameter" else None
+        if seen is not None and bool(seen) != bool(gradient.overflowing):
+            # All gradients of a layer's parameters are made of that of its output: where one is finite, so is it.
+            alone = seen and first is None and 0 in told[path]
+            return _Overflow(place, seen) if alone else None
+        if first is None and gradient.overflowing:
+            first = _Overflow(place, gradient.overflowing)
+    return first
+
+
+def _gradient_at(found: PassFacts, place: _Place) -> GradientFacts:
     kind, where, number = place
     group = found.of_outputs[where] if kind == "gradient" else found.of_parameters[where]
     return group[number]  # type: ignore[return-value]
 
 
 def _gradient_finding(
-    found: PassFacts, place: _Place, helped: PassFacts | None, loss_scale: float, scale: float, forward_finite: bool
+    found: PassFacts,
+    overflow: _Overflow,
+    helped: PassFacts | None,
+    loss_scale: float,
+    scale: float,
+    forward_finite: bool,
 ) -> Finding:
     """Return the finding of a gradient; its magnitude is that of the pass whose scale helped."""
+    place = overflow.place
     kind, where, _ = place
     facts = _gradient_at(found, place)
     path = found.calls[where].path if kind == "gradient" else where
@@ -167,7 +235,7 @@ def _gradient_finding(
     # A parameter is read in half: its float32 gradient is a cast of one that was taken there.
     narrow = [name for name in formats if largest is not None and largest > float_format(name).max]
     return Finding(
-        kind, path, count=facts.bad, size=facts.size, dtype=narrow[0] if narrow else (formats or ["float32"])[0],
+        kind, path, count=overflow.count, size=facts.size, dtype=narrow[0] if narrow else (formats or ["float32"])[0],
         largest=largest, forward_finite=forward_finite, scale=None if helped is None else scale,
     )
 
@@ -196,25 +264,23 @@ def _scale_that_helps(
     # Powers of the factor: the largest known not to do, the smallest known to do, its pass.
     wrong, good, found = (0, 1, smaller) if _all_finite(smaller.gradients) else (1, last, None)
 
-    def halving(power: int) -> int:
-        return (power + good) // 2
-
-    def try_powers(power: int, another: int) -> None:
+    def try_power(power: int) -> bool:
         nonlocal wrong, good, found
-        for tried, trial in zip((power, another), replay.run(batch, scale_of(power), scale_of(another)), strict=True):
-            if not _all_finite(trial.gradients):
-                wrong = max(wrong, tried)
-            elif found is None or tried < good:
-                good, found = tried, trial
+        trial = replay.run(batch, scale_of(power))
+        if not _all_finite(trial.gradients):
+            wrong = power
+            return False
+        good, found = power, trial
+        return True
 
-    if found is None and last > 1:
-        # Where the smallest scale does not help, none does.
-        try_powers(last, halving(wrong))
+    if found is None and last > 1 and not try_power(last):
+        return minimum, None  # Where the smallest scale does not help, none does.
     while found is not None and good - wrong > 1:
         # Gradients grow with the scale, so those at hand tell how far it may grow; a pass makes sure of it.
         space = min(float_format(one.dtype).max / (one.largest or 1.0) for one in found.gradients)
         guess = max(math.ceil(math.log(loss_scale / (scale_of(good) * space), factor) - 1e-9), wrong + 1)
         if guess >= good:
             break
-        try_powers(guess, halving(guess))
+        if not try_power(guess) and good - wrong > 1:
+            try_power((wrong + good) // 2)
     return (scale_of(good), found) if found is not None else (minimum, None)

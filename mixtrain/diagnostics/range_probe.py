@@ -29,7 +29,7 @@ def measured_ranges(
         ``(classes, largest, names)``: of each tensor the counts of `class_counts`, the largest magnitude, and its kind
         and path. What the forward pass writes is put back.
     """
-    (gradients,) = layer_gradients(network, lambda: loss_of(*batch), [loss_scale])
+    gradients = layer_gradients(network, lambda: loss_of(*batch), loss_scale)
     calls = gradients.calls
     found: list[tuple[Kind, str, Any]] = []
     for call in calls:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
+import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 
 from mixtrain import backend
 from mixtrain.diagnostics.counting import in_one_program
-from mixtrain.diagnostics.layer_calls import LayerCall, is_float_tensor, layer_gradients, watched
+from mixtrain.diagnostics.layer_calls import LayerCall, is_float_tensor, layer_gradients, parameters_by_path, watched
 from mixtrain.diagnostics.ranges import largest_magnitude
-from mixtrain.dtype import as_dtype
+from mixtrain.dtype import as_dtype, float_format
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,8 +51,33 @@ class CallFacts:
 
 
 @dataclasses.dataclass(frozen=True)
+class GradientFacts:
+    """What a gradient holds at the loss scale of a pass, and would hold at a larger one.
+
+    Backward passes are linear: at a scale that is larger by a power of two each number is larger by it, to the bit,
+    unless one of them overflows.
+
+    Attributes:
+        overflowing: How many values are not finite at the larger scale.
+        size: How many it has.
+        dtype: Its floating-point format.
+        largest: The largest magnitude at the scale of the pass; not finite where a value is not.
+    """
+
+    overflowing: int
+    size: int
+    dtype: str
+    largest: float
+
+    @property
+    def finite(self) -> bool:
+        """Whether every value is finite at the scale of the pass."""
+        return math.isfinite(self.largest)
+
+
+@dataclasses.dataclass(frozen=True)
 class PassFacts:
-    """What a pass over a batch came to; the magnitudes are those of gradients.
+    """What a pass over a batch came to.
 
     Attributes:
         calls: The calls of layers, in the order in which they end.
@@ -61,11 +88,11 @@ class PassFacts:
 
     calls: list[CallFacts]
     loss: TensorFacts
-    of_outputs: list[list[TensorFacts | None]]
-    of_parameters: dict[str, list[TensorFacts | None]]
+    of_outputs: list[list[GradientFacts | None]]
+    of_parameters: dict[str, list[GradientFacts | None]]
 
     @property
-    def gradients(self) -> list[TensorFacts]:
+    def gradients(self) -> list[GradientFacts]:
         """All gradients that there are."""
         groups = (*self.of_outputs, *self.of_parameters.values())
         return [gradient for group in groups for gradient in group if gradient is not None]
@@ -80,6 +107,9 @@ class Replay:
         float32: Puts the network into float32 for as long as it is entered; None where nothing does.
         compiled: Compiles a function of tensors; None to run layer by layer, which is quicker for the first few
             batches.
+
+    Attributes:
+        parameters: The parameters that gradients are told of, by the path of the layer that owns them.
     """
 
     def __init__(
@@ -90,18 +120,25 @@ class Replay:
         float32: Callable[[], contextlib.AbstractContextManager[Any]] | None = None,
         compiled: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None,
     ) -> None:
+        self.parameters = parameters_by_path(network)
         self._network = network
         self._loss_of = loss_of
         self._float32 = float32
-        self._both = _Measured(self._passes, (False, True, True), compiled)
-        self._wide = _Measured(self._forward, (True,), compiled)
+        self._narrow = _Measured(self._pass, compiled)
+        self._wide = _Measured(self._forward, compiled)
 
-    def run(self, batch: Sequence[Any], loss_scale: float, another_scale: float) -> tuple[PassFacts, PassFacts]:
-        """Run a batch forward and backward at two loss scales; both share the pass forward."""
-        scales = [backend.to_tensor(np.float32(scale)) for scale in (loss_scale, another_scale)]
-        (calls, loss), one, another = self._both(*scales, *batch)
-        calls = [CallFacts(*call) for call in calls]
-        return PassFacts(calls, loss, *one), PassFacts(calls, loss, *another)
+    def run(self, batch: Sequence[Any], loss_scale: float, factor: float = 1.0) -> PassFacts:
+        """Run a batch forward and backward.
+
+        Args:
+            batch: Its columns.
+            loss_scale: What the loss is multiplied by.
+            factor: By how much the scale is larger that gradients are to overflow at.
+        """
+        scalars = [backend.to_tensor(np.float32(value)) for value in (loss_scale, factor)]
+        calls, loss, of_outputs, *of_parameters = self._narrow(*scalars, *batch)
+        by_path = dict(zip(self.parameters, of_parameters, strict=True))
+        return PassFacts([CallFacts(*call) for call in calls], loss, of_outputs, by_path)
 
     def in_float32(self, batch: Sequence[Any]) -> list[CallFacts] | None:
         """Run a batch forward in float32, and tell magnitudes; None where the network cannot be put there."""
@@ -111,123 +148,169 @@ class Replay:
         """Run a batch forward, and return the tensors themselves."""
         return watched(self._network, lambda: self._loss_of(*batch))[0]
 
-    def _passes(self, loss_scale: Any, another_scale: Any, *batch: Any) -> Any:
-        passes = layer_gradients(self._network, lambda: self._loss_of(*batch), [loss_scale, another_scale])
-        gradients = [(one.of_outputs, one.of_parameters) for one in passes]
-        return (_listed(passes[0].calls), passes[0].loss), *gradients
+    def _pass(self, loss_scale: Any, factor: Any, *batch: Any) -> list[_Look]:
+        found = layer_gradients(self._network, lambda: self._loss_of(*batch), loss_scale)
+        formats: dict[str, list[str]] = {}
+        for call in found.calls:
+            formats.setdefault(call.path, []).extend(as_dtype(value.dtype).name for value in call.outputs)
+        looks = [_Look(_listed(found.calls)), _Look(found.loss), _Look(found.of_outputs, GradientFacts, factor)]
+        # A parameter is read in half: its float32 gradient is a cast of one that was taken there.
+        return looks + [
+            _Look(found.of_parameters[path], GradientFacts, factor, tuple(formats.get(path, ())))
+            for path in self.parameters
+        ]
 
-    def _forward(self, *batch: Any) -> Any:
+    def _forward(self, *batch: Any) -> list[_Look]:
         with self._float32():  # type: ignore[misc]
-            return (_listed(self.tensors(batch)),)
+            return [_Look(_listed(self.tensors(batch)), magnitudes=True)]
 
 
 def _listed(calls: Sequence[LayerCall]) -> list[Any]:
     return [(call.path, call.inputs, call.outputs) for call in calls]
 
 
+class _Look(NamedTuple):
+    """What is looked for in tensors.
+
+    Attributes:
+        tensors: They, in lists and tuples.
+        facts: What is told of each.
+        factor: What values are multiplied by before they are held to be finite.
+        formats: The formats that they must be finite in, beside their own.
+        magnitudes: Whether the largest magnitude is looked for where facts may leave it out.
+    """
+
+    tensors: Any
+    facts: Callable[..., TensorFacts | GradientFacts] = TensorFacts
+    factor: Any = None
+    formats: tuple[str, ...] = ()
+    magnitudes: bool = False
+
+    def limit(self, value: Any) -> Any:
+        """Return the largest magnitude of a value that counts as finite, float32."""
+        names = (as_dtype(value.dtype).name, *self.formats)
+        limit = np.float32(min(float_format(name).max for name in names)) if is_float_tensor(value) else np.inf
+        return limit if self.factor is None else limit / self.factor
+
+    @property
+    def largest(self) -> bool:
+        """Whether the largest magnitude is looked for."""
+        return self.magnitudes or self.facts is GradientFacts
+
+
 @dataclasses.dataclass(frozen=True)
 class _Place:
-    """Which of the measured tensors one is, and its format."""
+    """Which of the measured tensors one is, its format, and what is told of it."""
 
     number: int
     dtype: str
+    facts: Callable[..., TensorFacts | GradientFacts]
 
 
 class _Measured:
     """A function whose tensors come back as facts; compiled, it returns their numbers alone.
 
     Args:
-        function: Takes tensors; returns parts, of tensors in lists and dicts.
-        magnitudes: For each part, whether the largest magnitude of its tensors is looked for.
+        function: Takes tensors, and returns what is looked for in others.
         compiled: As of `Replay`.
     """
 
     def __init__(
         self,
-        function: Callable[..., Sequence[Any]],
-        magnitudes: Sequence[bool],
+        function: Callable[..., Sequence[_Look]],
         compiled: Callable[[Callable[..., Any]], Callable[..., Any]] | None,
     ) -> None:
         self._function = function
-        self._magnitudes = magnitudes
         self._form: list[Any] = []
         self._compiled = None if compiled is None else compiled(self._numbers)
 
-    def __call__(self, *inputs: Any) -> Any:
-        """Return what the function returns, `TensorFacts` in place of tensors."""
+    def __call__(self, *inputs: Any) -> list[Any]:
+        """Return what the function returns, facts in place of tensors."""
         if self._compiled is None:
-            return _replaced(self._function(*inputs), facts_of)
+            return [_replaced(look.tensors, functools.partial(_facts, look)) for look in self._function(*inputs)]
         numbers = map(backend.to_numpy, backend.call_with_branches(self._compiled, *inputs))
         bad, size, largest = (one.tolist() for one in numbers)
 
-        def facts(place: _Place) -> TensorFacts:
+        def facts(place: _Place) -> TensorFacts | GradientFacts:
             at = place.number
-            return TensorFacts(bad[at], size[at], place.dtype, None if largest[at] < 0 else largest[at])
+            return place.facts(bad[at], size[at], place.dtype, None if largest[at] < 0 else largest[at])
 
-        return _replaced(self._form, facts)
+        return [_replaced(part, facts) for part in self._form]
 
     def _numbers(self, *inputs: Any) -> tuple[Any, Any, Any]:
         """Run the function; return of each tensor the count of values that are not finite, the size, the largest."""
         tensors: list[Any] = []
-        places: dict[int, _Place] = {}
-
-        def noted(value: Any) -> _Place:
-            # What one layer gives the next one takes.
-            if id(value) not in places:
-                places[id(value)] = _Place(len(tensors), as_dtype(value.dtype).name)
-                tensors.append(value)
-            return places[id(value)]
-
+        limits: list[Any] = []
         looked: list[bool] = []
-        self._form = []
-        for part, looks in zip(self._function(*inputs), self._magnitudes, strict=True):
-            self._form.append(_replaced(part, noted))
-            looked += [looks] * (len(tensors) - len(looked))
+        places: dict[tuple[Any, ...], _Place] = {}
+
+        def noted(look: _Look, value: Any) -> _Place:
+            # What one layer gives the next one takes.
+            key = id(value), look.facts, look.formats
+            if key not in places:
+                places[key] = _Place(len(tensors), as_dtype(value.dtype).name, look.facts)
+                tensors.append(value)
+                limits.append(keras.ops.cast(look.limit(value), "float32"))
+                looked.append(look.largest)
+            return places[key]
+
+        self._form = [_replaced(look.tensors, functools.partial(noted, look)) for look in self._function(*inputs)]
         dense = [backend.densified(value) for value in tensors]
         size = [keras.ops.cast(keras.ops.size(value), "int32") for value in dense]
-        bad, largest = in_one_program(_counted(looked), dense)
+        bad, largest = in_one_program(_counted(looked), [keras.ops.stack(limits), *dense])
         return bad, keras.ops.stack(size), largest
 
 
 def _counted(looked: Sequence[bool]) -> Callable[..., tuple[Any, Any]]:
-    """Return what counts the values of tensors that are not finite, and finds the largest magnitude of some of them.
+    """Return what counts the values of tensors that are beyond limits, and finds the largest magnitude of some of them.
 
     Args:
         looked: Whether the magnitude of each is looked for; it is -1 where it is not.
     """
 
-    def count(*tensors: Any) -> tuple[Any, Any]:
+    def count(limits: Any, *tensors: Any) -> tuple[Any, Any]:
         bad, tops = [], []
-        for value, looks in zip(tensors, looked, strict=True):
-            bad.append(_not_finite(value))
+        for place, (value, looks) in enumerate(zip(tensors, looked, strict=True)):
+            bad.append(_beyond(value, limits[place]))
             tops.append(largest_magnitude(value) if looks else np.float32(-1))
         return keras.ops.stack(bad), keras.ops.stack(tops)
 
     return count
 
 
-def _not_finite(value: Any) -> Any:
+def _beyond(value: Any, limit: Any) -> Any:
+    """Return how many values are larger than a limit, or nan."""
     # Rows are added up in float32, which XLA does faster; a whole tensor may have more than float32 counts.
-    finite = keras.ops.cast(keras.ops.isfinite(keras.ops.cast(value, "float32")), "float32")
-    rows = keras.ops.sum(finite, axis=-1) if finite.ndim else finite
+    within = keras.ops.cast(keras.ops.abs(keras.ops.cast(value, "float32")) <= limit, "float32")
+    rows = keras.ops.sum(within, axis=-1) if within.ndim else within
     return keras.ops.size(value) - keras.ops.sum(keras.ops.cast(rows, "int32"))
 
 
 def _replaced(value: Any, replace: Callable[[Any], Any]) -> Any:
-    """Return lists and dicts with something else in place of each tensor in them."""
+    """Return lists and tuples, as lists, with something else in place of each tensor in them."""
     if isinstance(value, (list, tuple)):
         return [_replaced(one, replace) for one in value]
-    if isinstance(value, dict):
-        return {key: _replaced(one, replace) for key, one in value.items()}
     return value if value is None or isinstance(value, str) else replace(value)
 
 
-def facts_of(value: Any) -> TensorFacts:
-    """Return what a tensor or array holds; integers are all finite."""
+def _facts(look: _Look, value: Any) -> TensorFacts | GradientFacts:
+    """Return the facts of a tensor that is looked at by itself."""
+    found = facts_of(value, backend.to_numpy(keras.ops.cast(look.limit(value), "float32")))
+    return look.facts(found.bad, found.size, found.dtype, found.largest)
+
+
+def facts_of(value: Any, limit: Any = np.inf) -> TensorFacts:
+    """Return what a tensor or array holds; integers are all finite.
+
+    Args:
+        value: It.
+        limit: The largest magnitude of a value that counts as finite.
+    """
     name = as_dtype(value.dtype).name
     value = backend.densified(value)
     if is_float_tensor(value) and name in ("float16", "bfloat16"):
         value = keras.ops.cast(value, "float32")
     array = backend.to_numpy(value) if backend.is_tensor(value) else np.asarray(value)
-    bad = int((~np.isfinite(array)).sum()) if array.dtype.kind == "f" else 0
-    return TensorFacts(bad, array.size, name, float(np.abs(array).max(initial=0)))
+    magnitude = np.abs(array)
+    bad = int((~(magnitude <= limit) | ~np.isfinite(array)).sum()) if array.dtype.kind == "f" else 0
+    return TensorFacts(bad, array.size, name, float(magnitude.max(initial=0)))

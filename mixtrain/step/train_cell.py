@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import keras
 
@@ -31,8 +31,10 @@ from mixtrain.step.loss_cell import WithLossCell, sums_rows
 from mixtrain.step.recipe import AppliedBatches, Scaling, StepResult, run_step
 
 _log = logging.getLogger("mixtrain")
-# What a step can tell beside scalars, where somebody asks for it.
+# What a step can tell beside scalars, where a callback asks for it.
 Need = Literal["gradients", "predictions"]
+# And what it tells where it is to be known why a step overflowed, if the step is not of the user's own making.
+NON_FINITE: Final = "non_finite_counts"
 
 
 class TrainOneStepCell(Cell):
@@ -229,7 +231,7 @@ class TrainOneStepCell(Cell):
         """Let every batch of the network with its loss that is applied be taken in, as a `SeenBatch`; None ends it."""
         object.__setattr__(self, "_observer", observer)
 
-    def run_with_report(self, *inputs: Any, needs: Collection[Need] = ()) -> tuple[Any, dict[str, Any]]:
+    def run_with_report(self, *inputs: Any, needs: Collection[str] = ()) -> tuple[Any, dict[str, Any]]:
         """Train on one batch, inside a function that is being compiled.
 
         Args:
@@ -240,7 +242,8 @@ class TrainOneStepCell(Cell):
             What a call returns; and tensors by name, which it leaves out: "learning_rate" that the step was made with,
             where the optimizer has one; "counter", what `driver.counter` holds after it; "grad_norm", where the step is
             not a subclass's own; "metrics", what the observer tells, by name; "gradients", by the names of the
-            weights, and "predictions", the network's outputs, where they are needed.
+            weights, "predictions", the network's outputs, and "non_finite_counts", how many values of
+            that of each weight are not finite, int32 (weights,), where they are needed.
 
         Raises:
             ValueError: This cell cannot tell what is needed.
@@ -276,9 +279,10 @@ class TrainOneStepCell(Cell):
     def _steps_as_written_here(self) -> bool:
         return type(self).construct in (TrainOneStepCell.construct, TrainOneStepWithLossScaleCell.construct)
 
-    def _check_needs(self, needs: Collection[Need]) -> None:
+    def _check_needs(self, needs: Collection[str]) -> None:
         """Refuse needs that a step of the user's own, or a network with a loss of the user's own, cannot meet."""
         who = self if not self._steps_as_written_here() else self.network
+        needs = set(needs) - {NON_FINITE}
         if needs and (who is self or ("predictions" in needs and not isinstance(who, WithLossCell))):
             raise checks.fail_value(
                 "Model.train", f"what a callback needs is known of Model(network, loss_fn, optimizer) alone, not of a "
@@ -298,6 +302,8 @@ class TrainOneStepCell(Cell):
             }
         if "predictions" in self._needs:
             found["predictions"] = result.auxiliary.outputs
+        if NON_FINITE in self._needs and result.overflow is not None:
+            found[NON_FINITE] = backend.non_finite_counts(result.gradients, keras.ops.logical_not(result.overflow))
         return found
 
     def _likely_written(self) -> list[keras.Variable]:

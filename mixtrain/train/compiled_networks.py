@@ -15,7 +15,6 @@ from mixtrain.precision.plan_inputs import PlanInputs
 from mixtrain.step.compiled_call import CompiledCall
 from mixtrain.step.output_losses import is_keras_loss
 from mixtrain.step.own_loss import refuse_overridden
-from mixtrain.step.train_cell import Need
 from mixtrain.trace_version import Versions
 from mixtrain.train.columns import network_inputs
 from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, with_masks
@@ -60,7 +59,7 @@ class CompiledNetworks:
 
     def __init__(self, networks: Networks) -> None:
         self._networks = networks
-        self._steppers: dict[frozenset[Need], Stepper] = {}
+        self._steppers: dict[frozenset[str], Stepper] = {}
         # What the plan was made from when a network was last made ready.
         self._ready_to_evaluate: PlanInputs | None = None
         self._ready_to_predict: PlanInputs | None = None
@@ -71,7 +70,7 @@ class CompiledNetworks:
         """The train network, compiled."""
         return self.stepper_for(frozenset())
 
-    def stepper_for(self, needs: frozenset[Need]) -> Stepper:
+    def stepper_for(self, needs: frozenset[str]) -> Stepper:
         """Return the train network, compiled so that each step tells what callbacks need."""
         if needs not in self._steppers:
             networks = self._networks

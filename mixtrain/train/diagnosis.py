@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from mixtrain import backend, context
 from mixtrain.diagnostics.finding import Finding
-from mixtrain.diagnostics.non_finite import find_non_finite
+from mixtrain.diagnostics.non_finite import Told, find_non_finite
 from mixtrain.diagnostics.replay import Replay
 from mixtrain.precision.formats import choose_step_jit
 from mixtrain.train.networks import Networks
@@ -33,12 +35,16 @@ class OverflowDiagnosis:
         self._replayed = 0
         self._compiled: tuple[Any, Replay] | None = None
 
-    def __call__(self, batch: Sequence[Any], loss_scale: float) -> Finding:
+    def __call__(
+        self, batch: Sequence[Any], loss_scale: float, non_finite_counts: np.ndarray | None = None
+    ) -> Finding:
         """Return where numbers went wrong.
 
         Args:
             batch: The columns of the batch.
             loss_scale: The scale that the step used.
+            non_finite_counts: How many values of the gradient of each weight were not finite in the step, int
+                (1, weights); None where that is not known.
         """
         last = self._last
         if last is not None and last[0] is batch and last[1] == loss_scale:
@@ -50,13 +56,21 @@ class OverflowDiagnosis:
             shrinking = rule.factor if rule.backoff is None else 1.0 / rule.backoff
             factor, minimum = (shrinking if shrinking > 1 else _FACTOR), rule.minimum
         networks.precision.hold()
-        finding = find_non_finite(self._replay(), batch, loss_scale, factor=factor, minimum=minimum)
+        replay = self._replay()
+        told = None if non_finite_counts is None else self._told(replay, non_finite_counts[-1])
+        finding = find_non_finite(replay, batch, loss_scale, factor=factor, minimum=minimum, told=told)
         self._last = batch, loss_scale, finding
         return finding
 
     def forget_batch(self) -> None:
         """Let go of the batch that was asked about last."""
         self._last = None
+
+    def _told(self, replay: Replay, non_finite_counts: np.ndarray) -> Told:
+        """Return what a step knows of the gradients of its weights, by the layers that own them."""
+        weights = self._networks.train_network.weights
+        known = {id(weight): int(count) for weight, count in zip(weights, non_finite_counts, strict=True)}
+        return {path: [known.get(id(one)) for one in owned] for path, owned in replay.parameters.items()}
 
     def _replay(self) -> Replay:
         networks = self._networks

@@ -404,8 +404,9 @@ class TrainingLoop:
                 manager.update_loss_scale(bool(overflow))
             set_scale(backend.to_tensor(float(manager.get_loss_scale())))
         if self._callbacks.hear_of_overflows and batch is not None and records.overflow[-1]:
-            explain = functools.partial(self._diagnosis, batch, float(records.loss_scale[-1]))
-            told = {"cur_step_num": step, "train_dataset_element": batch, "step_results": records.each()[-1]}
+            last = records.each()[-1]
+            explain = functools.partial(self._diagnosis, batch, float(last.loss_scale[0]), last.non_finite_counts)
+            told = {"cur_step_num": step, "train_dataset_element": batch, "step_results": last}
             with self._arguments._lent(**told, explain_overflow=explain):
                 self._callbacks.on_train_overflow(self._context)
         if self._guard is not None:

@@ -12,7 +12,7 @@ import numpy as np
 from mixtrain import backend
 
 _LOSS, _OVERFLOW, _LOSS_SCALE, _ROWS = "loss", "overflow", "loss_scale", "rows"
-_LEARNING_RATE, _GRAD_NORM = "learning_rate", "grad_norm"
+_LEARNING_RATE, _GRAD_NORM, _NON_FINITE = "learning_rate", "grad_norm", "non_finite_counts"
 # What stands before the name of a metric where its running values are a column.
 _METRIC: Final = "metric "
 _NAMES: Final = (_LOSS, _OVERFLOW, _LOSS_SCALE, _ROWS, _LEARNING_RATE, _GRAD_NORM)
@@ -34,7 +34,8 @@ class StepRecords:
         metrics: Likewise, the running value of each metric after each step, by name.
         gradients: Tensors of shape (n, ...), the gradients of each weight by name; None where no callback asked.
         predictions: Likewise, the network's outputs in any structure; None where no callback asked.
-        stacked: Whether `gradients` and `predictions` have an axis of steps, which those of a single step may lack.
+        non_finite_counts: A tensor of shape (n, weights), int32; None where no callback hears of overflows.
+        stacked: Whether the last three have an axis of steps, which those of a single step may lack.
 
     Example:
         >>> StepRecords([np.float32(2.0)]).loss.tolist()
@@ -53,6 +54,7 @@ class StepRecords:
         metrics: Mapping[str, Any] | None = None,
         gradients: Mapping[str, Any] | None = None,
         predictions: Any = None,
+        non_finite_counts: Any = None,
         stacked: bool = True,
     ) -> None:
         self._count = len(loss)
@@ -62,7 +64,7 @@ class StepRecords:
         }
         for name, values in (metrics or {}).items():
             self._columns[_METRIC + name] = values
-        self._tensors = {"gradients": gradients, "predictions": predictions}
+        self._tensors = {"gradients": gradients, "predictions": predictions, _NON_FINITE: non_finite_counts}
         self._stacked = stacked
 
     def __len__(self) -> int:
@@ -146,6 +148,14 @@ class StepRecords:
         Only in hooks of steps, where a callback of the run has ``needs = {"predictions"}``.
         """
         return self._needed("predictions")
+
+    @property
+    def non_finite_counts(self) -> np.ndarray | None:
+        """How many values of the gradient of each weight were not finite in each step, int32 (n, weights).
+
+        None where it is not known: no callback of the run hears of overflows, or the step is of the user's own making.
+        """
+        return self._of_steps(_NON_FINITE)  # type: ignore[no-any-return]
 
     def _needed(self, name: str) -> Any:
         found = self._of_steps(name)

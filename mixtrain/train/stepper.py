@@ -16,7 +16,7 @@ import numpy as np
 from mixtrain import backend, boundary
 from mixtrain.loss_scale.rule import Count
 from mixtrain.step.compiled_call import CompiledCall
-from mixtrain.step.train_cell import Need, TrainOneStepCell, TrainOneStepWithLossScaleCell
+from mixtrain.step.train_cell import NON_FINITE, TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.train.later import Later
 from mixtrain.train.pace import Pace
 from mixtrain.train.records import StepRecords
@@ -72,7 +72,7 @@ class Stepper:
         network: Any,
         *,
         scaled: bool,
-        needs: Collection[Need] = (),
+        needs: Collection[str] = (),
         prepare: Callable[[], None] = lambda: None,
     ) -> None:
         self._network = network
@@ -225,7 +225,7 @@ class Stepper:
         columns |= {name: form(report[name]) for name in ("learning_rate", "grad_norm") if name in report}
         if "metrics" in report:
             columns["metrics"] = keras.tree.map_structure(form, report["metrics"])
-        columns |= {name: report[name] for name in ("gradients", "predictions") if name in report}
+        columns |= {name: report[name] for name in ("gradients", "predictions", NON_FINITE) if name in report}
         return StepRecords(**columns, rows=rows, stacked=form is not _of_one)
 
     def _tells_overflow(self, outputs: Any) -> bool:

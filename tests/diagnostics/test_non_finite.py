@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import Any
 
 import keras
@@ -10,10 +11,10 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import amp, backend, nn
+from mixtrain import amp, backend, boundary, nn
 from mixtrain.diagnostics.finding import Finding
 from mixtrain.diagnostics.non_finite import find_non_finite
-from mixtrain.diagnostics.replay import Replay
+from mixtrain.diagnostics.replay import PassFacts, Replay
 
 LABEL = np.zeros((1, 1), np.float32)
 
@@ -36,7 +37,37 @@ def _find(network: Any, value: Any, *, loss: Any = "mae", loss_scale: float = 1.
     found = find_non_finite(Replay(network, with_loss), batch, loss_scale)
     compiled = functools.partial(backend.compile_function, choice=backend.JitChoice(False, "a test"))
     assert str(find_non_finite(Replay(network, with_loss, compiled=compiled), batch, loss_scale)) == str(found)
+    replay = _Counted(network, with_loss)
+    told = _told(replay, with_loss, batch, loss_scale)
+    assert str(find_non_finite(replay, batch, loss_scale, told=told)) == str(found)
     return found
+
+
+class _Counted(Replay):
+    """Notes the scales of its passes forward and backward."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.scales: list[float] = []
+
+    def run(self, batch: Any, loss_scale: float, factor: float = 1.0) -> PassFacts:
+        self.scales.append(loss_scale)
+        return super().run(batch, loss_scale, factor)
+
+
+def _told(replay: Replay, with_loss: Any, batch: Any, loss_scale: float) -> dict[str, list[int]]:
+    """Return what a step on a batch tells of the gradients of its weights."""
+    weights = [weight for owned in replay.parameters.values() for weight in owned]
+    if not weights:
+        return {path: [] for path in replay.parameters}
+    scale = backend.to_tensor(np.float32(loss_scale))
+
+    def scaled() -> tuple[Any, None]:
+        return keras.ops.cast(boundary.settled(with_loss(*batch)), "float32") * scale, None
+
+    gradients = backend.value_and_gradient(scaled, weights)[2]
+    counts = iter(backend.to_numpy(backend.non_finite_counts(gradients, backend.to_tensor(False))).tolist())
+    return {path: [next(counts) for _ in owned] for path, owned in replay.parameters.items()}
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
@@ -160,6 +191,68 @@ def test_half_gradients_overflow_in_the_format_that_the_step_computes_in() -> No
     network = amp.auto_mixed_precision(_chain(1.0, 1.0), "O3")
     assert _find(network, 1.0, loss_scale=2.0**15).kind == "none"
     assert _find(network, 1.0, loss_scale=2.0**24).kind == "gradient"
+
+
+def _found_by_a_step(network: Any, value: np.ndarray, loss_scale: float) -> tuple[Finding, list[float]]:
+    """Return what a step's counts and as few passes as need be tell, compared with what they tell without; the scales.
+    """
+    batch = [backend.to_tensor(value.astype(np.float32)), backend.to_tensor(np.zeros((len(value), 1), np.float32))]
+    with_loss = nn.WithLossCell(network, "mae")
+    replay = _Counted(network, with_loss)
+    found = find_non_finite(replay, batch, loss_scale, told=_told(replay, with_loss, batch, loss_scale))
+    assert str(find_non_finite(Replay(network, with_loss), batch, loss_scale)) == str(found)
+    return found, replay.scales
+
+
+@pytest.mark.parametrize(("weights", "kind"), [((2.0**8, 2.0**7), "parameter"), ((2.0**4, 2.0**8), "gradient")])
+def test_a_step_whose_counts_are_known_needs_one_pass_at_the_next_smaller_scale(
+    weights: tuple[float, float], kind: str
+) -> None:
+    network = amp.auto_mixed_precision(_chain(*weights), "O3")
+    found, scales = _found_by_a_step(network, np.ones((1, 1)), 2.0**8)
+    assert (found.kind, found.count, found.largest, found.scale) == (kind, 1, 2.0**16, 2.0**7)
+    assert scales == [2.0**7]
+
+
+def test_a_sum_that_overflows_on_its_way_is_known_by_the_counts_of_the_step() -> None:
+    class Shifted(nn.Cell):
+        """Adds a parameter whose gradient is eight times as large on its way as in the end."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.gain = mixtrain.Parameter(np.ones((1,), np.float32), name="gain")
+            self.shift = mixtrain.Parameter(np.zeros((1,), np.float32), name="shift")
+
+        def construct(self, x: Any) -> Any:
+            gain, shift = self.gain.astype(mixtrain.float16), self.shift.astype(mixtrain.float16)
+            return x.astype(mixtrain.float16) * gain + shift * 0.125 * 8.0
+
+    found, scales = _found_by_a_step(Shifted(), np.ones((1, 1)), 2.0**13)
+    assert (found, found.count, found.largest) == (Finding("parameter", ""), 1, 2.0**13)
+    assert scales == [2.0**12]
+
+
+def test_what_overflows_on_its_way_through_a_layer_without_parameters_is_found_by_a_pass_at_the_scale_of_the_step(
+) -> None:
+    class Detour(nn.Cell):
+        def construct(self, x: Any) -> Any:
+            return x.astype(mixtrain.float16) * 0.125 * 8.0
+
+    dense = [nn.Dense(1, 1, weight_init=1.0, has_bias=False) for _ in range(2)]
+    found, scales = _found_by_a_step(nn.SequentialCell(dense[0], Detour(), dense[1]), np.ones((1, 1)), 2.0**13)
+    assert (found, found.count, found.largest) == (Finding("gradient", "0"), 1, 2.0**13)
+    assert scales == [2.0**12, 2.0**13]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_counts_of_a_step_change_nothing_of_what_is_found(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    widths = [4, *draw.integers(2, 6, 3).tolist(), 1]
+    mixtrain.set_seed(seed)
+    cells = [nn.Dense(one, other) for one, other in itertools.pairwise(widths)]
+    network = amp.auto_mixed_precision(nn.SequentialCell(*cells), "O3")
+    for power in range(12, 25, 3):
+        _found_by_a_step(network, draw.standard_normal((8, 4)) * 2.0 ** draw.integers(0, 6), 2.0**power)
 
 
 def test_a_layer_that_is_called_twice_is_no_obstacle() -> None:

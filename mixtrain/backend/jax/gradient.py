@@ -16,7 +16,8 @@ from mixtrain.backend.tensor_base import backend_value
 
 
 def value_and_gradient(
-    function: Callable[..., tuple[Any, Any]], variables: Sequence[keras.Variable], tensors: Sequence[Any] = ()
+    function: Callable[..., tuple[Any, Any]], variables: Sequence[keras.Variable], tensors: Sequence[Any] = (),
+    factor: Any = None,
 ) -> tuple[Any, Any, list[Any]]:
     """Run `function` and differentiate its first result.
 
@@ -24,27 +25,11 @@ def value_and_gradient(
         function: Takes `tensors` and returns ``(value, auxiliary)``; `value` is the tensor to differentiate.
         variables: Variables that it reads.
         tensors: Tensors.
+        factor: What the gradients are multiplied by from the first on, a scalar tensor; None for 1.
 
     Returns:
         ``(value, auxiliary, gradients)``, of the variables, then of the tensors; a gradient is None where `value` does
         not depend on it, and may be sparse where the backend has that.
-    """
-    value, auxiliary, (gradients,) = value_and_gradients(function, variables, tensors, (None,))
-    return value, auxiliary, gradients
-
-
-def value_and_gradients(
-    function: Callable[..., tuple[Any, Any]], variables: Sequence[keras.Variable], tensors: Sequence[Any],
-    factors: Sequence[Any],
-) -> tuple[Any, Any, list[list[Any]]]:
-    """Run `function` once and differentiate its first result times each factor.
-
-    Args:
-        function, variables, tensors: As for `value_and_gradient`.
-        factors: Scalar tensors; None for 1.
-
-    Returns:
-        As `value_and_gradient`, with a list of gradients for each factor.
     """
     values = [*map(current, variables), *map(backend_value, tensors)]
     places = [place for place, value in enumerate(values) if jnp.issubdtype(value.dtype, jnp.inexact)]
@@ -68,28 +53,25 @@ def value_and_gradients(
         put(variable, state)
     unused = {place for place in trained if id(variables[place]) not in used}
     value, auxiliary = fill(results)
-    gradients = []
-    for factor in factors:
-        (found,) = pull(jnp.asarray(1 if factor is None else backend_value(factor), total.dtype))
-        kept = {place: gradient for place, gradient in found.items() if depends and place not in unused}
-        gradients.append([kept.get(place) for place in range(len(values))])
-    return value, auxiliary, gradients
+    (found,) = pull(jnp.asarray(1 if factor is None else backend_value(factor), total.dtype))
+    kept = {place: gradient for place, gradient in found.items() if depends and place not in unused}
+    return value, auxiliary, [kept.get(place) for place in range(len(values))]
 
 
 def tapped_gradients(
     function: Callable[[Callable[[Any], Any]], tuple[Any, Any]], variables: Sequence[keras.Variable],
-    factors: Sequence[Any],
-) -> tuple[Any, Any, list[list[Any]]]:
-    """Run `function` and differentiate its first result times each factor, by tensors inside it too.
+    factor: Any,
+) -> tuple[Any, Any, list[Any]]:
+    """Run `function` and differentiate its first result times a factor, by tensors inside it too.
 
     Args:
         function: Takes `tap` and returns ``(value, auxiliary)``. `tap` takes a floating-point tensor and returns what
             to go on with in its place. It may run more than once.
         variables: Variables that it reads.
-        factors: Scalar tensors.
+        factor: A scalar tensor.
 
     Returns:
-        As `value_and_gradients`: the gradients of the variables, then those of the tapped tensors in their order.
+        As `value_and_gradient`: the gradients of the variables, then those of the tapped tensors in their order.
     """
     zeros: list[Any] = []
 
@@ -98,13 +80,13 @@ def tapped_gradients(
         return tensor
 
     # As what follows, for layers may lay out what is differentiated otherwise. In a compiled program nothing is left.
-    value_and_gradients(lambda: function(look), variables, (), ())
+    value_and_gradient(lambda: function(look), variables)
 
     def tapped(*taps: Any) -> tuple[Any, Any]:
         given = iter(taps)
         return function(lambda tensor: tensor + next(given))
 
-    return value_and_gradients(tapped, variables, zeros, factors)
+    return value_and_gradient(tapped, variables, zeros, factor)
 
 
 def with_backward_hook(values: Sequence[Any], hook: Callable[[tuple[Any, ...]], Sequence[Any]]) -> tuple[Any, ...]:
@@ -149,6 +131,24 @@ def all_finite(gradients: Sequence[Any]) -> Any:
     if not floats:
         return jnp.asarray(True)
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(value)) for value in floats]))
+
+
+def non_finite_counts(gradients: Sequence[Any], all_finite: Any) -> Any:
+    """Return how many values of each gradient are not finite, int32 (n,); 0 for None entries.
+
+    Args:
+        gradients: They.
+        all_finite: Whether all are finite, a scalar bool tensor: then no number is looked at.
+    """
+    values = [None if one is None else one.data if is_sparse(one) else one for one in gradients]
+    none = jnp.zeros(len(values), jnp.int32)
+
+    def counts() -> Any:
+        return jnp.stack([
+            jnp.int32(0) if value is None else jnp.sum(~jnp.isfinite(value), dtype=jnp.int32) for value in values
+        ])
+
+    return jax.lax.cond(all_finite, lambda: none, counts)
 
 
 def global_norm(gradients: Sequence[Any]) -> Any:

@@ -16,7 +16,8 @@ _SMALL: Final = 2**13
 
 
 def value_and_gradient(
-    function: Callable[..., tuple[Any, Any]], variables: Sequence[keras.Variable], tensors: Sequence[Any] = ()
+    function: Callable[..., tuple[Any, Any]], variables: Sequence[keras.Variable], tensors: Sequence[Any] = (),
+    factor: Any = None,
 ) -> tuple[Any, Any, list[Any]]:
     """Run `function` and differentiate its first result.
 
@@ -24,56 +25,40 @@ def value_and_gradient(
         function: Takes `tensors` and returns ``(value, auxiliary)``; `value` is the tensor to differentiate.
         variables: Variables that it reads.
         tensors: Tensors.
+        factor: What the gradients are multiplied by from the first on, a scalar tensor; None for 1.
 
     Returns:
         ``(value, auxiliary, gradients)``, of the variables, then of the tensors; a gradient is None where `value` does
         not depend on it, and may be sparse (indexed slices) where the backend has that.
     """
-    value, auxiliary, (gradients,) = value_and_gradients(function, variables, tensors, (None,))
-    return value, auxiliary, gradients
-
-
-def value_and_gradients(
-    function: Callable[..., tuple[Any, Any]], variables: Sequence[keras.Variable], tensors: Sequence[Any],
-    factors: Sequence[Any],
-) -> tuple[Any, Any, list[list[Any]]]:
-    """Run `function` once and differentiate its first result times each factor.
-
-    Args:
-        function, variables, tensors: As for `value_and_gradient`.
-        factors: Scalar tensors; None for 1.
-
-    Returns:
-        As `value_and_gradient`, with a list of gradients for each factor.
-    """
     tensors = [backend_value(tensor) for tensor in tensors]
     sources = [*(variable.value for variable in variables), *tensors]
-    return _differentiated(lambda _: function(*tensors), sources, factors)
+    return _differentiated(lambda _: function(*tensors), sources, factor)
 
 
 def tapped_gradients(
     function: Callable[[Callable[[Any], Any]], tuple[Any, Any]], variables: Sequence[keras.Variable],
-    factors: Sequence[Any],
-) -> tuple[Any, Any, list[list[Any]]]:
-    """Run `function` and differentiate its first result times each factor, by tensors inside it too.
+    factor: Any,
+) -> tuple[Any, Any, list[Any]]:
+    """Run `function` and differentiate its first result times a factor, by tensors inside it too.
 
     Args:
         function: Takes `tap` and returns ``(value, auxiliary)``. `tap` takes a floating-point tensor and returns what
             to go on with in its place. It may run more than once.
         variables: Variables that it reads.
-        factors: Scalar tensors.
+        factor: A scalar tensor.
 
     Returns:
-        As `value_and_gradients`: the gradients of the variables, then those of the tapped tensors in their order.
+        As `value_and_gradient`: the gradients of the variables, then those of the tapped tensors in their order.
     """
-    return _differentiated(function, [variable.value for variable in variables], factors)
+    return _differentiated(function, [variable.value for variable in variables], factor)
 
 
 def _differentiated(
-    function: Callable[[Callable[[Any], Any]], tuple[Any, Any]], sources: list[Any], factors: Sequence[Any]
-) -> tuple[Any, Any, list[list[Any]]]:
+    function: Callable[[Callable[[Any], Any]], tuple[Any, Any]], sources: list[Any], factor: Any
+) -> tuple[Any, Any, list[Any]]:
     sources = list(sources)
-    with tf.GradientTape(persistent=len(factors) > 1) as tape:
+    with tf.GradientTape() as tape:
         tape.watch(sources)
 
         def tap(tensor: Any) -> Any:
@@ -82,7 +67,7 @@ def _differentiated(
             return tensor
 
         value, auxiliary = function(tap)
-    return value, auxiliary, [tape.gradient(backend_value(value), sources, factor) for factor in factors]
+    return value, auxiliary, tape.gradient(backend_value(value), sources, factor)
 
 
 def with_backward_hook(values: Sequence[Any], hook: Callable[[tuple[Any, ...]], Sequence[Any]]) -> tuple[Any, ...]:
@@ -127,6 +112,24 @@ def all_finite(gradients: Sequence[Any]) -> Any:
         return tf.constant(True)
     found = [tf.reduce_all(tf.math.is_finite(v)) for v in _fewer(floats)]
     return found[0] if len(found) == 1 else tf.reduce_all(found)
+
+
+def non_finite_counts(gradients: Sequence[Any], all_finite: Any) -> Any:
+    """Return how many values of each gradient are not finite, int32 (n,); 0 for None entries.
+
+    Args:
+        gradients: They.
+        all_finite: Whether all are finite, a scalar bool tensor: then no number is looked at.
+    """
+
+    def count(gradient: Any) -> Any:
+        values = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+        if values is None or not values.dtype.is_floating:
+            return tf.constant(0)
+        return tf.reduce_sum(tf.cast(tf.logical_not(tf.math.is_finite(values)), tf.int32))
+
+    none = tf.zeros([len(gradients)], tf.int32)
+    return tf.cond(all_finite, lambda: none, lambda: tf.stack([count(gradient) for gradient in gradients]))
 
 
 def global_norm(gradients: Sequence[Any]) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_args
 import keras
 
 from mixtrain import checks
-from mixtrain.step.train_cell import Need
+from mixtrain.step.train_cell import NON_FINITE, Need
 from mixtrain.train.callback.callback import HOOKS, Callback, declares_observing
 from mixtrain.train.callback.keras_adapter import KerasCallbackAdapter, added_to_logs, keras_params
 from mixtrain.train.run_context import CallbackArguments, RunContext
@@ -131,8 +131,8 @@ class CallbackList:
         return min((-done % one.sample_every for one in self._samplers), default=math.inf)  # type: ignore[operator]
 
     @property
-    def needs(self) -> frozenset[Need]:
-        """What step hooks read of steps beside scalars.
+    def needs(self) -> frozenset[str]:
+        """What is read of steps beside scalars, by step hooks and to know why one overflowed.
 
         Raises:
             ValueError: A callback needs something else.
@@ -143,7 +143,8 @@ class CallbackList:
                     type(callback).__name__, f"needs must be a set with some of {checks.listed(get_args(Need))}",
                     callback.needs, 'needs = {"gradients"}',
                 )
-        return frozenset(need for callback in self._watchers for need in callback.needs)
+        of_steps = frozenset(need for callback in self._watchers for need in callback.needs)
+        return of_steps | {NON_FINITE} if self.hear_of_overflows else of_steps
 
     @property
     def one_step_calls(self) -> bool:

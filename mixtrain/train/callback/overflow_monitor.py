@@ -45,8 +45,8 @@ class OverflowMonitor(Callback):
 
     A skipped step leaves everything as it was, so its batch is run again, layer by layer, and shows the very numbers
     that overflowed. One line is printed for it. Of steps in a row with the same verdict the first is printed, and
-    then how many followed. Good steps run together as without it, in sink feed too, where a call ends at a step that
-    overflows; in host feed the steps of a group in which one overflows run twice.
+    then how many followed. Good steps run together as without it; a call of several steps ends at one that
+    overflows.
 
     Args:
         verbose: Whether lines are printed; `records` has them in any case.

@@ -281,7 +281,8 @@ def noisy(monitor: bool, feed: str) -> tuple[Any, ...]:
     state = [*network.get_parameters(), *optimizer.get_parameters()]
     assert len(model.overflows) == (sum(history["skipped_steps"]) if monitor else 0)
     steps = [record.step for record in model.overflows]
-    return dict(history), [backend.to_numpy(one).tobytes() for one in state], model._compiled.stepper.traces(), steps
+    traces = sum(stepper.traces() for stepper in model._compiled._steppers.values())
+    return dict(history), [backend.to_numpy(one).tobytes() for one in state], traces, steps
 
 
 @quick_every(2)
