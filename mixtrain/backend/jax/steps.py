@@ -128,7 +128,10 @@ class CompiledSteps:
             if is_last:
                 break
         self.sizes = np.array(sizes)
-        return _joined(parts), _at(columns, first + ran - 1)
+        ended = first + ran - 1
+        # An operation for each column takes longer than a copy of it.
+        batch = jax.device_put(_at(jax.tree.map(np.asarray, columns), ended)) if self._on_cpu else _at(columns, ended)
+        return _joined(parts), batch
 
     def several(self, batches: Sequence[Row]) -> Row:
         """Run a step on each of several batches; return the results alone of `several_undoable`."""
@@ -344,7 +347,7 @@ def _stacked_together(batches: list[Row]) -> Row:
 
 def _cut(rows: Row, first: int, end: int) -> Row:
     """Return a part of stacked results; cut out by JAX, each length would be compiled."""
-    return jax.tree.map(lambda row: jnp.asarray(np.asarray(row)[first:end]), rows)  # type: ignore[no-any-return]
+    return jax.device_put(jax.tree.map(lambda row: np.asarray(row)[first:end], rows))  # type: ignore[no-any-return]
 
 
 def _filled_up(column: Any, start: int, size: int) -> np.ndarray:
