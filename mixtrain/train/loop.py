@@ -275,7 +275,9 @@ class TrainingLoop:
             next(batches, None)
         self._skip = 0
         most = functools.partial(self._steps_together, most=MAX_UNREAD_STEPS)
-        groups = grouped(batches, self._steps_together, unread=most if unread else None)
+        groups = grouped(
+            batches, self._steps_together, usual=self._usual_steps, unread=most if unread else None
+        )
         while True:
             try:
                 group = next(groups, None)
@@ -292,6 +294,12 @@ class TrainingLoop:
         if free == 1 or not context.graph_mode():
             return 1
         return int(min(free, max(self._steps_unwatched(self._step), 1), self._stepper.pace.steps(size, most)))
+
+    def _usual_steps(self, size: int) -> int:
+        """Return how many steps of batches of a size in bytes run in a call where none of them is of interest."""
+        if self._callbacks.controls or self._host_manager is not None or not context.graph_mode():
+            return 1
+        return self._stepper.pace.steps(size)
 
     # ---- sink feed --------------------------------------------------------------------------------------------
     def _sink_calls(self, epoch: int) -> _Calls:

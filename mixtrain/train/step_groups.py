@@ -53,23 +53,34 @@ class Unread:
 
 
 @overload
-def grouped(batches: Iterator[Batch], limit: Callable[[int], int]) -> Iterator[Sequence[Batch]]: ...
+def grouped(
+    batches: Iterator[Batch], limit: Callable[[int], int], *, usual: Callable[[int], int] | None = None
+) -> Iterator[Sequence[Batch]]: ...
 
 
 @overload
 def grouped(
-    batches: Iterator[Batch], limit: Callable[[int], int], *, unread: Callable[[int], int] | None
+    batches: Iterator[Batch],
+    limit: Callable[[int], int],
+    *,
+    usual: Callable[[int], int] | None = None,
+    unread: Callable[[int], int] | None,
 ) -> Iterator[Sequence[Batch] | Unread]: ...
 
 
 def grouped(
-    batches: Iterator[Batch], limit: Callable[[int], int], *, unread: Callable[[int], int] | None = None
+    batches: Iterator[Batch],
+    limit: Callable[[int], int],
+    *,
+    usual: Callable[[int], int] | None = None,
+    unread: Callable[[int], int] | None = None,
 ) -> Iterator[Sequence[Batch] | Unread]:
     """Yield the batches in groups of neighbors that are alike.
 
     Args:
         batches: The batches of a pass; the backend's are read several at once where it can.
         limit: Asked at the start of a group, with the size of a batch in bytes: how many it may have.
+        usual: Asked likewise: how many a group has where nothing ends it early; by default as many as it may have.
         unread: Asked likewise, where nobody but the compiled call of a group need see its batches.
 
     Raises:
@@ -80,12 +91,13 @@ def grouped(
     known = size = getattr(batches, "element_bytes", None)
     while failed is None:
         most = 0 if size is None else limit(size)
-        if known is not None and most > 1:
-            left = batches.leave(unread(size)) if unread else 0  # type: ignore
+        following = most if size is None or usual is None else usual(size)
+        if known is not None and max(most, following) > 1:
+            left = batches.leave(unread(size)) if unread and most > 1 else 0  # type: ignore
             if left:
                 yield Unread(batches, left)
                 continue
-            together = batches.together(most)  # type: ignore[attr-defined]
+            together = batches.together(most, following)  # type: ignore[attr-defined]
             if together is not None:
                 yield together
                 continue

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from mixtrain import DynamicLossScaleManager, LossMonitor, LossScaleExhausted, Model, backend, nn
+from mixtrain import DynamicLossScaleManager, LossMonitor, LossScaleExhausted, Model, RangeMonitor, backend, nn
 from mixtrain.backend import GroupFacts
 from mixtrain.dataset import NumpySlicesDataset
 from mixtrain.train.feed import Feed
@@ -112,10 +112,22 @@ def test_sums_of_three_are_added_in_the_same_order_alone_and_together(groups: li
 @quick_every(2)
 @pytest.mark.parametrize("callbacks", [None, Watching()], ids=["nobody told", "told"])
 def test_batches_of_the_backend_own_are_read_together_too(groups: list[int], callbacks: Any) -> None:
-    x, y = (np.concatenate(column) for column in zip(*DATA, strict=True))
-    data = NumpySlicesDataset((x, y), shuffle=False).batch(4, drop_remainder=True)
+    data = arrays()
     assert same(trained(callbacks, data=data)[1], trained(Controlling(), data=data)[1])
     assert groups in ([4, 4, 3] * 2, [4, 4, 2] * 2), "a backend may give powers of two"
+
+
+def test_steps_between_those_that_are_sampled_run_together(groups: list[int]) -> None:
+    data = arrays()
+    sampled = trained(RangeMonitor(every=6), epochs=1, data=data)[1]
+    assert groups in ([4, 4], [4, 2, 2]), "what lies ready for a group may come in two"
+    assert same(sampled, trained(Controlling(), epochs=1, data=data)[1])
+
+
+def arrays() -> NumpySlicesDataset:
+    """Return the batches as a dataset of arrays."""
+    x, y = (np.concatenate(column) for column in zip(*DATA, strict=True))
+    return NumpySlicesDataset((x, y), shuffle=False).batch(4, drop_remainder=True)
 
 
 def tf_data(data: Any = DATA, of: Any = lambda dataset: dataset) -> Any:

@@ -18,6 +18,7 @@ import keras
 import numpy as np
 
 from mixtrain.backend.ahead import THREAD_NAME, read_ahead
+from mixtrain.backend.jax.device import describe_device
 from mixtrain.backend.jax.rows import Source, bytes_of, gathered
 from mixtrain.backend.rows import Failure
 
@@ -50,8 +51,12 @@ class Stacked(Sequence[Row]):
             raise IndexError(index)
         place = np.int32(index % len(self))
         columns = keras.tree.flatten(self.columns)
-        numeric = all(isinstance(column, jax.Array) for column in columns)
-        found = _row(columns, place) if numeric else [column[place] for column in columns]
+        if not all(isinstance(column, jax.Array) for column in columns):
+            found = [column[place] for column in columns]
+        elif len(self) == _power(len(self)):
+            found = _row(columns, place)
+        else:  # It would be compiled for each length.
+            found = jax.device_put([np.asarray(column)[place] for column in columns])
         return keras.tree.pack_sequence_as(self.columns, found)
 
 
@@ -117,6 +122,7 @@ class Pass(Iterator[Row]):
         self._waiting: collections.deque[int] = collections.deque()
         self._held: _Chunk | None = None
         self._asked = self._missing = self._wanted = 0
+        self._any_length = describe_device().kind == "CPU"
         self._chunks = read_ahead(_producer(source, self._requests, jax.config.jax_default_device), depth=singles + 1)
         self._end = weakref.finalize(self, self._requests.put, None)
         _open.add(self)
@@ -176,18 +182,23 @@ class Pass(Iterator[Row]):
         self._held = chunk if chunk.left else None
         self._missing = self._wanted - count
 
-    def together(self, count: int) -> Stacked | None:
+    def together(self, count: int, following: int) -> Stacked | None:
         """Return the next elements, at most `count`; None where there are no more.
 
-        Their number is a power of two, so that what is compiled for a number of them is compiled for few.
+        On a GPU their number is a power of two, so that what is compiled for a number of them is compiled for few.
+
+        Args:
+            count: How many at most.
+            following: How many are likely to be asked for once these have come.
         """
-        most = _power(count)
+        length = (lambda count: count) if self._any_length else _power
+        most = length(count)
         try:
             chunk = self._front(self._fitting(most))
         except StopIteration:
             return None
-        given = 1 if chunk.used else _power(min(most, chunk.left))
-        return Stacked(self._give(given, following=most))
+        given = length(min(most, chunk.left))
+        return Stacked(self._give(given, following=length(count - given or following)))
 
     def close(self) -> None:
         """End the pass and what it reads from."""

@@ -129,13 +129,18 @@ class Pass(Iterator[Row]):
         self._left -= count
         return count
 
-    def together(self, count: int) -> Stacked | None:
-        """Return the next `count` elements, fewer at the end; None where that cannot be, or none are left.
+    def together(self, count: int, following: int) -> Stacked | None:
+        """Return the next elements, at most `count`; None where that cannot be, is not worth it, or none are left.
+
+        Args:
+            count: How many at most; fewer at the end.
+            following: How many are likely to be asked for once these have come. (Nothing is made ready here.)
 
         Raises:
             Exception: What making one of them raised; those before it are lost.
         """
-        if self.element_bytes is None or not self._left:
+        del following
+        if self.element_bytes is None or not self._left or count < 2:
             return None
         count = min(count, self._left)
         gather = _gather_of(str(self.iterator.element_spec))
