@@ -10,7 +10,7 @@ import keras
 from mixtrain import backend
 from mixtrain.diagnostics.counting import in_one_program
 from mixtrain.diagnostics.layer_calls import layer_gradients
-from mixtrain.diagnostics.ranges import Kind, class_counts, largest_magnitude
+from mixtrain.diagnostics.ranges import Kind, class_counts, largest_bits
 
 
 def measured_ranges(
@@ -26,8 +26,8 @@ def measured_ranges(
         most: How many values of a tensor are counted at most, evenly spaced.
 
     Returns:
-        ``(classes, largest, names)``: of each tensor the counts of `class_counts`, the largest magnitude, and its kind
-        and path. What the forward pass writes is put back.
+        ``(classes, largest, names)``: of each tensor the counts of `class_counts`, the bits of the largest magnitude,
+        and its kind and path. What the forward pass writes is put back.
     """
     gradients = layer_gradients(network, lambda: loss_of(*batch), loss_scale)
     calls = gradients.calls
@@ -45,7 +45,7 @@ def measured_ranges(
 
 def _counted(most: int | None) -> Callable[..., tuple[Any, Any]]:
     def count(*tensors: Any) -> tuple[Any, Any]:
-        largest = keras.ops.stack([largest_magnitude(value) for value in tensors])
+        largest = keras.ops.stack([largest_bits(value) for value in tensors])
         return class_counts(tensors, most), largest
 
     return count

@@ -100,12 +100,20 @@ def _divided(exponents: np.ndarray, shift: int) -> np.ndarray:
     return found
 
 
-def largest_magnitude(tensor: Any) -> Any:
-    """Return the largest magnitude in a tensor, a float32 scalar; not finite where a value is not."""
-    value = keras.ops.cast(tensor, "float32")
-    # XLA drops NaN from a maximum on a CPU (xla_cpu_enable_fast_min_max).
-    magnitude = keras.ops.where(keras.ops.isfinite(value), keras.ops.abs(value), np.float32(np.inf))
-    return keras.ops.max(magnitude, initial=0)
+def largest_bits(tensor: Any) -> Any:
+    """Return the bits of the largest magnitude in a tensor, an int32 scalar that `magnitudes` reads.
+
+    Bits are ordered as magnitudes are, nan above all, and XLA finds their maximum faster than that of numbers, from
+    which it drops nan on a CPU (xla_cpu_enable_fast_min_max).
+    """
+    bits = backend.special.float32_bits(keras.ops.cast(tensor, "float32"))
+    return keras.ops.max(keras.ops.bitwise_and(bits, _MAGNITUDE), initial=0)
+
+
+def magnitudes(bits: np.ndarray) -> np.ndarray:
+    """Return the magnitudes, float32, of which `largest_bits` has given the bits; infinite for nan."""
+    found = bits.astype(np.int32).view(np.float32)
+    return np.where(np.isnan(found), np.float32(np.inf), found)
 
 
 def class_counts(tensors: Sequence[Any], most: int | None = None) -> Any:
@@ -172,28 +180,8 @@ class TensorRanges:
             (4, -0.61)
         """
         tensor = backend.to_tensor(value)
-        counted = backend.to_numpy(class_counts([tensor])), backend.to_numpy(largest_magnitude(tensor))[None]
-        return cls.counted([(kind, path)], *counted, loss_scale)[0]
-
-    @classmethod
-    def counted(
-        cls, names: Sequence[tuple[Kind, str]], classes: np.ndarray, largest: np.ndarray, loss_scale: float
-    ) -> list[TensorRanges]:
-        """Return the ranges of tensors whose values were counted.
-
-        Args:
-            names: Their kinds and paths.
-            classes: As `class_counts` returns them.
-            largest: Their largest magnitudes, float32 (tensors,).
-            loss_scale: What all but activations contain as a factor.
-        """
-        classes = classes.astype(np.int64)
-        exponents = _exponents(classes)
-        unscaled = _divided(exponents, round(math.log2(loss_scale)))
-        return [
-            cls(kind, path, classes[row], float(largest[row]), (exponents if kind == "activation" else unscaled)[row])
-            for row, (kind, path) in enumerate(names)
-        ]
+        classes, largest = map(backend.to_numpy, (class_counts([tensor]), largest_bits(tensor)))
+        return RangeRecords.counted([(kind, path)], classes, largest[None], loss_scale)[0]
 
     def __add__(self, other: TensorRanges) -> TensorRanges:
         return dataclasses.replace(
@@ -249,6 +237,29 @@ def _exponents(classes: np.ndarray) -> np.ndarray:
     return np.add.reduceat(classes, _first_classes(), axis=-1, dtype=np.int64)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Counts:
+    """The counts of some tensors, as `RangeRecords.counted` takes them, but magnitudes in place of their bits."""
+
+    names: tuple[tuple[Kind, str], ...]
+    classes: np.ndarray
+    largest: np.ndarray
+    loss_scale: float
+
+    def __add__(self, other: _Counts) -> _Counts:
+        """Return the counts of the same tensors over the steps of both."""
+        largest = np.maximum(self.largest, other.largest)
+        return dataclasses.replace(self, classes=self.classes + other.classes, largest=largest)
+
+    def rows(self) -> Iterator[TensorRanges]:
+        """Yield the ranges of each tensor."""
+        exponents = _exponents(self.classes)
+        unscaled = _divided(exponents, round(math.log2(self.loss_scale)))
+        for row, (kind, path) in enumerate(self.names):
+            by_kind = exponents if kind == "activation" else unscaled
+            yield TensorRanges(kind, path, self.classes[row], float(self.largest[row]), by_kind[row])
+
+
 class RangeRecords(Sequence[TensorRanges]):
     """The ranges of a network's tensors, activations in the order of the forward pass, then gradients.
 
@@ -263,10 +274,50 @@ class RangeRecords(Sequence[TensorRanges]):
     """
 
     def __init__(self, rows: Iterable[TensorRanges] = ()) -> None:
-        self._rows: dict[tuple[str, str], TensorRanges] = {}
+        self._counts: tuple[_Counts, ...] = ()
+        self._merged: dict[tuple[str, str], TensorRanges] = {}
+        self._merge(rows)
+
+    @classmethod
+    def counted(
+        cls, names: Sequence[tuple[Kind, str]], classes: np.ndarray, largest: np.ndarray, loss_scale: float
+    ) -> RangeRecords:
+        """Return the ranges of tensors whose values were counted.
+
+        Args:
+            names: Their kinds and paths.
+            classes: As `class_counts` returns them.
+            largest: As `largest_bits` returns it of each, int32 (tensors,).
+            loss_scale: What all but activations contain as a factor.
+        """
+        found = cls()
+        found._counts = (_Counts(tuple(names), classes.astype(np.int64), magnitudes(largest), loss_scale),)
+        return found
+
+    def __add__(self, other: RangeRecords) -> RangeRecords:
+        """Return the ranges of both; those of one kind and path are merged."""
+        found = RangeRecords()
+        found._merged = dict(self._merged)
+        found._merge(other._merged.values())
+        # Samples are taken while a network is trained: what can wait until somebody looks, does.
+        found._counts = self._counts
+        for counts in other._counts:
+            last = found._counts[-1] if found._counts else None
+            alike = last is not None and (last.names, last.loss_scale) == (counts.names, counts.loss_scale)
+            found._counts = (*found._counts[:-1], last + counts) if alike else (*found._counts, counts)  # type: ignore
+        return found
+
+    def _merge(self, rows: Iterable[TensorRanges]) -> None:
         for row in rows:
             key = row.kind, row.path
-            self._rows[key] = self._rows[key] + row if key in self._rows else row
+            self._merged[key] = self._merged[key] + row if key in self._merged else row
+
+    @property
+    def _rows(self) -> dict[tuple[str, str], TensorRanges]:
+        counts, self._counts = self._counts, ()
+        for one in counts:
+            self._merge(one.rows())
+        return self._merged
 
     def __len__(self) -> int:
         return len(self._rows)

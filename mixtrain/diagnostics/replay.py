@@ -15,7 +15,7 @@ import numpy as np
 from mixtrain import backend
 from mixtrain.diagnostics.counting import in_one_program
 from mixtrain.diagnostics.layer_calls import LayerCall, is_float_tensor, layer_gradients, parameters_by_path, watched
-from mixtrain.diagnostics.ranges import largest_magnitude
+from mixtrain.diagnostics.ranges import largest_bits, magnitudes
 from mixtrain.dtype import as_dtype, float_format
 
 
@@ -229,16 +229,21 @@ class _Measured:
         if self._compiled is None:
             return [_replaced(look.tensors, functools.partial(_facts, look)) for look in self._function(*inputs)]
         numbers = map(backend.to_numpy, backend.call_with_branches(self._compiled, *inputs))
-        bad, size, largest = (one.tolist() for one in numbers)
+        bad, size, bits = numbers
+        largest = [None if of < 0 else magnitude for of, magnitude in zip(bits, magnitudes(bits).tolist(), strict=True)]
+        told = [*zip(bad.tolist(), size.tolist(), largest, strict=True)]
 
         def facts(place: _Place) -> TensorFacts | GradientFacts:
-            at = place.number
-            return place.facts(bad[at], size[at], place.dtype, None if largest[at] < 0 else largest[at])
+            count, values, top = told[place.number]
+            return place.facts(count, values, place.dtype, top)
 
         return [_replaced(part, facts) for part in self._form]
 
     def _numbers(self, *inputs: Any) -> tuple[Any, Any, Any]:
-        """Run the function; return of each tensor the count of values that are not finite, the size, the largest."""
+        """Run the function; return of each tensor the count of values that are not finite, the size, the largest.
+
+        The last as `largest_bits` gives it, negative where it is not looked for.
+        """
         tensors: list[Any] = []
         limits: list[Any] = []
         looked: list[bool] = []
@@ -265,14 +270,14 @@ def _counted(looked: Sequence[bool]) -> Callable[..., tuple[Any, Any]]:
     """Return what counts the values of tensors that are beyond limits, and finds the largest magnitude of some of them.
 
     Args:
-        looked: Whether the magnitude of each is looked for; it is -1 where it is not.
+        looked: Whether the magnitude of each is looked for.
     """
 
     def count(limits: Any, *tensors: Any) -> tuple[Any, Any]:
         bad, tops = [], []
         for place, (value, looks) in enumerate(zip(tensors, looked, strict=True)):
             bad.append(_beyond(value, limits[place]))
-            tops.append(largest_magnitude(value) if looks else np.float32(-1))
+            tops.append(largest_bits(value) if looks else np.int32(-1))
         return keras.ops.stack(bad), keras.ops.stack(tops)
 
     return count
@@ -280,10 +285,8 @@ def _counted(looked: Sequence[bool]) -> Callable[..., tuple[Any, Any]]:
 
 def _beyond(value: Any, limit: Any) -> Any:
     """Return how many values are larger than a limit, or nan."""
-    # Rows are added up in float32, which XLA does faster; a whole tensor may have more than float32 counts.
-    within = keras.ops.cast(keras.ops.abs(keras.ops.cast(value, "float32")) <= limit, "float32")
-    rows = keras.ops.sum(within, axis=-1) if within.ndim else within
-    return keras.ops.size(value) - keras.ops.sum(keras.ops.cast(rows, "int32"))
+    within = keras.ops.abs(keras.ops.cast(value, "float32")) <= limit
+    return keras.ops.size(value) - keras.ops.sum(keras.ops.cast(within, "int32"))
 
 
 def _replaced(value: Any, replace: Callable[[Any], Any]) -> Any:

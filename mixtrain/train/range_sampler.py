@@ -7,7 +7,7 @@ from typing import Any
 
 from mixtrain import backend
 from mixtrain.diagnostics.range_probe import measured_ranges
-from mixtrain.diagnostics.ranges import RangeRecords, TensorRanges
+from mixtrain.diagnostics.ranges import RangeRecords
 from mixtrain.dtype import float32
 from mixtrain.precision.formats import compilable
 from mixtrain.train.networks import Networks
@@ -41,7 +41,7 @@ class RangeSampler:
             self._compiled[most] = plan, *self._program(most)
         _, run, names = self._compiled[most]
         classes, largest = map(backend.to_numpy, run(backend.to_tensor(loss_scale), *batch))
-        return loss_scale, RangeRecords(TensorRanges.counted(names, classes, largest, loss_scale))
+        return loss_scale, RangeRecords.counted(names, classes, largest, loss_scale)
 
     def _program(self, most: int | None) -> tuple[Any, list[Any]]:
         networks = self._networks

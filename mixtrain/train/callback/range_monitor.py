@@ -73,7 +73,7 @@ class RangeMonitor(Callback):
         """Count the values of a batch."""
         arguments = run_context.original_args()
         self.loss_scale, found = arguments.measure_ranges(self._values)
-        self.records = RangeRecords([*self.records, *found])
+        self.records += found
         self.samples += 1
         if self._folder is not None:
             _write(EventWriter(self._folder, ".ranges"), found, arguments.cur_step_num)
