@@ -259,6 +259,8 @@ class TrainingLoop:
     def _group_calls(self, group: Sequence[Batch], told: bool) -> _Calls:
         """Yield the calls of a group, each of a step where callbacks are told of steps."""
         stepper = self._stepper
+        if not self._callbacks.steps_to_sample(self._step):
+            self._sample(group[0], self._step + 1)
         for part, run in until_overflow(stepper, group) if self._ends_at_overflow else [(group, stepper.several)]:
             if told:
                 with contextlib.closing(step_calls(stepper, part, run, show=self._callbacks.look_beyond)) as calls:
@@ -274,7 +276,11 @@ class TrainingLoop:
         for _ in range(self._skip):
             next(batches, None)
         self._skip = 0
-        most = functools.partial(self._steps_together, most=MAX_UNREAD_STEPS)
+
+        def most(size: int) -> int:
+            sampled = not self._callbacks.steps_to_sample(self._step)
+            return 1 if sampled else self._steps_together(size, MAX_UNREAD_STEPS)
+
         groups = grouped(
             batches, self._steps_together, usual=self._usual_steps, unread=most if unread else None
         )
@@ -293,7 +299,10 @@ class TrainingLoop:
         free = self._callbacks.free_steps(self._context)
         if free == 1 or not context.graph_mode():
             return 1
-        return int(min(free, max(self._steps_unwatched(self._step), 1), self._stepper.pace.steps(size, most)))
+        # A batch is sampled before its step: it may be the first of several.
+        sampled = not self._callbacks.steps_to_sample(self._step)
+        unwatched = self._steps_unwatched(self._step, sampled=sampled)
+        return int(min(free, max(unwatched, 1), self._stepper.pace.steps(size, most)))
 
     def _usual_steps(self, size: int) -> int:
         """Return how many steps of batches of a size in bytes run in a call where none of them is of interest."""
@@ -349,12 +358,16 @@ class TrainingLoop:
             return call
 
         def sampled(batch: Batch) -> CallResult:
-            measure = functools.partial(self._sampler, batch)
-            with self._arguments._lent(cur_step_num=step, train_dataset_element=batch, measure_ranges=measure):
-                self._callbacks.on_train_sample(self._context)
+            self._sample(batch, step)
             return call(batch)
 
         return sampled
+
+    def _sample(self, batch: Batch, step: int) -> None:
+        """Let callbacks look at a batch that is about to be trained on; `step` is the number of its step."""
+        measure = functools.partial(self._sampler, batch)
+        with self._arguments._lent(cur_step_num=step, train_dataset_element=batch, measure_ranges=measure):
+            self._callbacks.on_train_sample(self._context)
 
     def _unsampled_call(self) -> Callable[[Batch], CallResult]:
         if self._first_scale is not None and not self._first_scale.found:
@@ -390,13 +403,18 @@ class TrainingLoop:
         return self._retries or self._callbacks.hear_of_overflows
 
     # ---- what follows steps -----------------------------------------------------------------------------------
-    def _steps_unwatched(self, done: int) -> int:
-        """Return how many steps may run, after `done`, before one whose batch or results must be seen outside."""
+    def _steps_unwatched(self, done: int, *, sampled: bool = False) -> int:
+        """Return how many steps may run, after `done`, before one whose batch or results must be seen outside.
+
+        Args:
+            done: How many have run.
+            sampled: Whether the first batch of all is sampled before they run.
+        """
         if self._first_scale is not None and not self._first_scale.found:
             return 0
         free = math.inf if self._guard is None else self._guard.free_steps
-        sampled = self._callbacks.steps_to_sample(done)
-        return int(min(free, sampled, sys.maxsize if self._host_manager is None else 1))
+        to_sample = 1 + self._callbacks.steps_to_sample(done + 1) if sampled else self._callbacks.steps_to_sample(done)
+        return int(min(free, to_sample, sys.maxsize if self._host_manager is None else 1))
 
     def _follow(self, records: StepRecords, step: int, batch: Any) -> None:
         """Do what must follow steps at once: a user's manager moves the scale, callbacks hear of it, the guard looks.

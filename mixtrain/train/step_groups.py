@@ -91,13 +91,13 @@ def grouped(
     known = size = getattr(batches, "element_bytes", None)
     while failed is None:
         most = 0 if size is None else limit(size)
-        following = most if size is None or usual is None else usual(size)
-        if known is not None and max(most, following) > 1:
+        later = most if size is None or usual is None else usual(size)
+        if known is not None and max(most, later) > 1:
             left = batches.leave(unread(size)) if unread and most > 1 else 0  # type: ignore
             if left:
                 yield Unread(batches, left)
                 continue
-            together = batches.together(most, following)  # type: ignore[attr-defined]
+            together = batches.together(most, later)  # type: ignore[attr-defined]
             if together is not None:
                 yield together
                 continue
