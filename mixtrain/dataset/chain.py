@@ -74,15 +74,15 @@ class Chain:
             items = each_in_order(self._open, items, self._workers)
         return self.run(_grouped(items, together=self._together), seed)
 
-    def _open(self, item: tuple[Any, Row]) -> tuple[Any, Row]:
-        """Return a row with the contents of files decoded."""
-        kept, values = item
-        row = dict(zip(self.touched, values, strict=True))
+    def _open(self, items: list[tuple[Any, Row]]) -> list[tuple[Any, Row]]:
+        """Return rows with the contents of files decoded."""
+        kept, rows = zip(*items, strict=True)
+        columns: dict[int, Sequence[np.ndarray]] = dict(zip(self.touched, zip(*rows, strict=True), strict=True))
         for move in self._openings:
             for position, name in zip(move.step.positions, move.step.names, strict=True):
                 with backend.speaking_of(f'map, column "{name}"'):
-                    row[position] = move.operation.graph(row[position], None)
-        return kept, tuple(row.values())
+                    columns[position] = move.operation.open(columns[position])
+        return list(zip(kept, zip(*columns.values(), strict=True), strict=True))
 
     def _call(self, item: tuple[Any, np.ndarray, Row]) -> tuple[Any, Row]:
         kept, keys, block = item

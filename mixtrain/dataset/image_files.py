@@ -35,7 +35,7 @@ class ImageFiles:
         Raises:
             UnreadableFile: The next file cannot be read or decoded.
         """
-        return each_in_order(self._read_one, iter(indices.tolist()), self.workers)
+        return each_in_order(self._read, iter(indices.tolist()), self.workers)
 
     def decoded(self, contents: bytes) -> np.ndarray:
         """Return the image of the bytes of one file.
@@ -43,18 +43,25 @@ class ImageFiles:
         Raises:
             UnreadableFile: They cannot be decoded.
         """
-        data = np.frombuffer(contents, np.uint8)
+        (image,) = self._decoded([contents])
+        return image
+
+    def _read(self, indices: Sequence[int]) -> Sequence[np.ndarray]:
+        return self._decoded([_contents(self.paths[index]) for index in indices])
+
+    def _decoded(self, files: Sequence[bytes]) -> Sequence[np.ndarray]:
+        arrays = [np.frombuffer(contents, np.uint8) for contents in files]
         if not self.decode:
-            return data.copy()
+            return [array.copy() for array in arrays]
         try:
-            return np.asarray(backend.images.decode(data))
+            return backend.images.decode_files(arrays)
         except ValueError as error:
             raise UnreadableFile(str(error)) from error
 
-    def _read_one(self, index: int) -> np.ndarray:
-        try:
-            with open(self.paths[index], "rb") as file:
-                contents = file.read()
-        except OSError as error:
-            raise UnreadableFile(f"{error.filename}; {error.strerror}") from error
-        return self.decoded(contents)
+
+def _contents(path: str) -> bytes:
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read()
+    except OSError as error:
+        raise UnreadableFile(f"{error.filename}; {error.strerror}") from error

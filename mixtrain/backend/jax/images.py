@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from mixtrain.backend.jax.array_namespace import exact, known_size, space
 
 Method = Literal["nearest", "linear", "cubic", "area", "pil_nearest", "pil_linear", "pil_cubic", "pil_lanczos"]
+_COMMON = ("JPEG", "PNG")  # Pillow asks one format after the other, of those that it knows or of these.
 Border = Literal["constant", "edge", "reflect", "symmetric"]
 
 
@@ -29,13 +30,22 @@ def decode(contents: Any) -> Any:
             "Write pip install pillow, or set KERAS_BACKEND=tensorflow."
         ) from error
     known_size(contents[0] if len(contents) else 0)  # Only values that are there can be decoded.
+    file = io.BytesIO(np.asarray(contents).tobytes())
     try:
-        with Image.open(io.BytesIO(np.asarray(contents).tobytes())) as image:
-            return np.array(image if image.mode == "RGB" else image.convert("RGB"))
+        try:
+            image = Image.open(file, formats=_COMMON)
+        except UnidentifiedImageError:
+            image = Image.open(file)
+        return np.array(image if image.mode == "RGB" else image.convert("RGB"))
     except UnidentifiedImageError as error:
         raise ValueError("Unknown image file format. One of JPEG, PNG, GIF, BMP required") from error
     except OSError as error:
         raise ValueError(str(error)) from error
+
+
+def decode_files(files: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return the images of encoded files, each a vector of uint8; see `decode`."""
+    return [decode(contents) for contents in files]
 
 
 def decode_part(contents: Any, choose: Callable[[Any, Any], tuple[Any, Any, Any, Any]]) -> Any:
