@@ -61,18 +61,21 @@ class Chain:
 
     def run_rows(self, items: Iterator[tuple[Any, Row]], seed: int) -> Iterator[tuple[Any, Row]]:
         """Yield the results for single rows, each with what came with it; rows of one size are run in blocks."""
-        for kept, results in self.run_groups(items, seed):
+        for kept, results in self.run_groups(items, seed, _MAX_ROWS):
             if len(kept) == 1:
                 yield kept[0], tuple(column[0, ...] for column in results)
                 continue
             for index, item in enumerate(kept):
                 yield item, tuple(np.array(column[index]) for column in results)
 
-    def run_groups(self, items: Iterator[tuple[Any, Row]], seed: int) -> Iterator[tuple[list[Any], Row]]:
-        """Yield the results for single rows as they were run: some stacked, with the list of what came with them."""
+    def run_groups(self, items: Iterator[tuple[Any, Row]], seed: int, count: int) -> Iterator[tuple[list[Any], Row]]:
+        """Yield the results for single rows as they were run: some stacked, with the list of what came with them.
+
+        Every `count` rows a group ends.
+        """
         if self._openings:
             items = each_in_order(self._open, items, self._workers)
-        return self.run(_grouped(items, together=self._together), seed)
+        return self.run(_grouped(items, count, together=self._together), seed)
 
     def _open(self, items: list[tuple[Any, Row]]) -> list[tuple[Any, Row]]:
         """Return rows with the contents of files decoded."""
@@ -161,14 +164,16 @@ def _with_keys(items: Iterator[tuple[Any, Row]], seed: int) -> Iterator[tuple[An
         start += count
 
 
-def _grouped(items: Iterator[tuple[Any, Row]], *, together: bool) -> Iterator[tuple[list[Any], Row]]:
+def _grouped(items: Iterator[tuple[Any, Row]], count: int, *, together: bool) -> Iterator[tuple[list[Any], Row]]:
     """Yield rows stacked, 1, 2, 4, ... of the same dtypes and sizes at a time, so that the first comes at once."""
     limit = 1
+    missing = count  # Rows until a group must end.
     group: list[tuple[Any, Row]] = []
     try:
         for item in items:
-            if group and (len(group) >= limit or not _alike(group[0][1], item[1])):
+            if group and (len(group) >= min(limit, missing) or not _alike(group[0][1], item[1])):
                 yield _stacked(group)
+                missing = missing - len(group) or count
                 size = max(1, sum(value.nbytes for value in item[1]))
                 limit = max(1, min(2 * limit, _MAX_ROWS, _MAX_BYTES // size)) if together else 1
                 group = []

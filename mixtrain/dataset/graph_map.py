@@ -68,16 +68,12 @@ class GraphMap(Stage):
         """Yield blocks of `count` rows, put together from the groups in which the rows were run."""
         parts: list[tuple[list[Row], Row]] = []
         missing = count
-        for rows, results in self.chain.run_groups(self._items(pass_seed), seed_of(pass_seed, depth(self))):
-            start = 0
-            while start < len(rows):
-                part = slice(start, start + missing)
-                parts.append((rows[part], tuple(column[part] for column in results)))
-                missing -= len(rows[part])
-                start = part.stop
-                if not missing:
-                    yield self._joined(parts)
-                    parts, missing = [], count
+        for rows, results in self.chain.run_groups(self._items(pass_seed), seed_of(pass_seed, depth(self)), count):
+            parts.append((rows, results))
+            missing -= len(rows)
+            if not missing:
+                yield self._joined(parts)
+                parts, missing = [], count
         if parts:
             yield self._joined(parts)
 
@@ -89,7 +85,7 @@ class GraphMap(Stage):
                 block.append(stack_column([row[place] for rows, _ in parts for row in rows], name))
                 continue
             check_column([column[0] for column in touched[place]], name)
-            block.append(np.concatenate(touched[place]))
+            block.append(touched[place][0] if len(parts) == 1 else np.concatenate(touched[place]))
         return tuple(block)
 
     def _merge(self, row: Row, results: Row) -> Row:
