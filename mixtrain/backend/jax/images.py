@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+import jax
 import numpy as np
 
 from mixtrain.backend.jax.array_namespace import exact, known_size, space
@@ -197,13 +198,8 @@ def crop(image: Any, top: Any, left: Any, height: Any, width: Any) -> Any:
     height, width = known_size(height), known_size(width)
     if isinstance(image, np.ndarray) or (isinstance(top, int) and isinstance(left, int)):
         return image[..., int(top) : int(top) + height, int(left) : int(left) + width, :]
-    image = _part(image, top, height, -3)
-    return _part(image, left, width, -2)
-
-
-def _part(image: Any, start: Any, size: int, axis: int) -> Any:
-    xp, image, start = space(image, start)
-    return xp.take(image, start + np.arange(size, dtype=np.int32), axis=axis)
+    image = jax.lax.dynamic_slice_in_dim(image, top, height, -3)
+    return jax.lax.dynamic_slice_in_dim(image, left, width, -2)
 
 
 def pad(
