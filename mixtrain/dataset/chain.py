@@ -71,7 +71,7 @@ class Chain:
     def run_groups(self, items: Iterator[tuple[Any, Row]], seed: int, count: int) -> Iterator[tuple[list[Any], Row]]:
         """Yield the results for single rows as they were run: some stacked, with the list of what came with them.
 
-        Every `count` rows a group ends.
+        A group ends where `count` rows do, or a multiple of them.
         """
         if self._openings:
             items = each_in_order(self._open, items, self._workers)
@@ -167,6 +167,7 @@ def _with_keys(items: Iterator[tuple[Any, Row]], seed: int) -> Iterator[tuple[An
 def _grouped(items: Iterator[tuple[Any, Row]], count: int, *, together: bool) -> Iterator[tuple[list[Any], Row]]:
     """Yield rows stacked, 1, 2, 4, ... of the same dtypes and sizes at a time, so that the first comes at once."""
     limit = 1
+    count *= max(1, _MAX_ROWS // count)
     missing = count  # Rows until a group must end.
     group: list[tuple[Any, Row]] = []
     try:

@@ -65,15 +65,19 @@ class GraphMap(Stage):
             yield row, tuple(row[place] for place in touched)
 
     def _regrouped(self, pass_seed: PassSeed, count: int) -> Iterator[Row]:
-        """Yield blocks of `count` rows, put together from the groups in which the rows were run."""
+        """Yield blocks of `count` rows, put together from the groups in which the rows were run, or cut from them."""
         parts: list[tuple[list[Row], Row]] = []
         missing = count
         for rows, results in self.chain.run_groups(self._items(pass_seed), seed_of(pass_seed, depth(self)), count):
-            parts.append((rows, results))
-            missing -= len(rows)
-            if not missing:
-                yield self._joined(parts)
-                parts, missing = [], count
+            start = 0
+            while start < len(rows):
+                part = slice(start, start + missing)
+                parts.append((rows[part], tuple(column[part] for column in results)))
+                missing -= len(rows[part])
+                start = part.stop
+                if not missing:
+                    yield self._joined(parts)
+                    parts, missing = [], count
         if parts:
             yield self._joined(parts)
 
