@@ -17,11 +17,17 @@ Border = Literal["constant", "edge", "reflect", "symmetric"]
 
 
 def decode(contents: Any) -> Any:
-    """Return the image, uint8 (H, W, 3), of an encoded file, a vector of uint8; needs Pillow.
+    """Return the image, uint8 (H, W, 3), of an encoded file, a vector of uint8; see `decode_files`."""
+    known_size(contents[0] if len(contents) else 0)  # Only values that are there can be decoded.
+    return decode_files([np.asarray(contents)])[0]
+
+
+def decode_files(files: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return the images, uint8 (H, W, 3), of encoded files, each a vector of uint8; needs Pillow.
 
     Raises:
         ImportError: Pillow is not installed.
-        ValueError: The bytes are no image that Pillow knows.
+        ValueError: One is no image that Pillow knows.
     """
     try:
         from PIL import Image, UnidentifiedImageError
@@ -30,23 +36,21 @@ def decode(contents: Any) -> Any:
             "Decode: expected Pillow, which decodes images where TensorFlow does not; got none. "
             "Write pip install pillow, or set KERAS_BACKEND=tensorflow."
         ) from error
-    known_size(contents[0] if len(contents) else 0)  # Only values that are there can be decoded.
-    file = io.BytesIO(np.asarray(contents).tobytes())
-    try:
+
+    def decode_one(file: io.BytesIO) -> np.ndarray:
         try:
             image = Image.open(file, formats=_COMMON)
         except UnidentifiedImageError:
             image = Image.open(file)
-        return np.array(image if image.mode == "RGB" else image.convert("RGB"))
+        pixels = (image if image.mode == "RGB" else image.convert("RGB")).tobytes()
+        return np.frombuffer(bytearray(pixels), np.uint8).reshape(image.height, image.width, 3)
+
+    try:
+        return [decode_one(io.BytesIO(contents.tobytes())) for contents in files]
     except UnidentifiedImageError as error:
         raise ValueError("Unknown image file format. One of JPEG, PNG, GIF, BMP required") from error
     except OSError as error:
         raise ValueError(str(error)) from error
-
-
-def decode_files(files: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return the images of encoded files, each a vector of uint8; see `decode`."""
-    return [decode(contents) for contents in files]
 
 
 def decode_part(contents: Any, choose: Callable[[Any, Any], tuple[Any, Any, Any, Any]]) -> Any:
