@@ -61,7 +61,7 @@ class Chain:
 
     def run_rows(self, items: Iterator[tuple[Any, Row]], seed: int) -> Iterator[tuple[Any, Row]]:
         """Yield the results for single rows, each with what came with it; rows of one size are run in blocks."""
-        for kept, results in self.run_groups(items, seed, _MAX_ROWS):
+        for kept, results in self.run_groups(items, seed, 1):
             if len(kept) == 1:
                 yield kept[0], tuple(column[0, ...] for column in results)
                 continue
@@ -165,19 +165,22 @@ def _with_keys(items: Iterator[tuple[Any, Row]], seed: int) -> Iterator[tuple[An
 
 
 def _grouped(items: Iterator[tuple[Any, Row]], count: int, *, together: bool) -> Iterator[tuple[list[Any], Row]]:
-    """Yield rows stacked, 1, 2, 4, ... of the same dtypes and sizes at a time, so that the first comes at once."""
-    limit = 1
-    count *= max(1, _MAX_ROWS // count)
-    missing = count  # Rows until a group must end.
+    """Yield rows of the same dtypes and sizes stacked, at first `count`, for which the reader waits, then more."""
+    limit = min(count, _MAX_ROWS)
+    whole = count * max(1, _MAX_ROWS // count)
+    missing = whole  # Rows until a group must end.
+    room = 1
     group: list[tuple[Any, Row]] = []
     try:
         for item in items:
-            if group and (len(group) >= min(limit, missing) or not _alike(group[0][1], item[1])):
+            if group and (len(group) >= room or not _alike(group[0][1], item[1])):
                 yield _stacked(group)
-                missing = missing - len(group) or count
-                size = max(1, sum(value.nbytes for value in item[1]))
-                limit = max(1, min(2 * limit, _MAX_ROWS, _MAX_BYTES // size)) if together else 1
+                missing = missing - len(group) or whole
+                limit = min(2 * limit, _MAX_ROWS)
                 group = []
+            if not group:
+                size = max(1, sum(value.nbytes for value in item[1]))
+                room = max(1, min(limit, missing, _MAX_BYTES // size)) if together else 1
             group.append(item)
     except Exception:
         if group:

@@ -202,6 +202,17 @@ def test_batches_are_put_together_of_the_groups_that_were_run(size):
     assert all(images.flags.writeable for images, _ in batches)
 
 
+def test_batches_that_were_run_together_are_each_the_readers_own():
+    plain = CIFAR[2:]
+    batches = rows_of().map(plain, "image").batch(4).create_tuple_iterator(num_epochs=1, output_numpy=True)
+    for number, (images, labels) in enumerate(batches):
+        part = slice(4 * number, 4 * number + 4)
+        expected = np.stack([transforms.Compose(plain)(image) for image in IMAGES[part]])
+        np.testing.assert_allclose(images, expected, rtol=1e-6, atol=1e-6)
+        assert labels.tolist() == LABELS[part].tolist()
+        images[:] = 0
+
+
 def test_rows_of_different_sizes_are_refused_by_a_batch():
     images = [(np.zeros((size, 5, 3), np.uint8),) for size in (4, 4, 4, 6)]
     dataset = GeneratorDataset(images, ["image"], shuffle=False).map(vision.HorizontalFlip())
