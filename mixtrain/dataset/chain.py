@@ -61,28 +61,31 @@ class Chain:
 
     def run_rows(self, items: Iterator[tuple[Any, Row]], seed: int) -> Iterator[tuple[Any, Row]]:
         """Yield the results for single rows, each with what came with it; rows of one size are run in blocks."""
-        for kept, results in self.run_groups(items, seed):
+        for kept, results in self.run_groups(items, seed, 1):
             if len(kept) == 1:
                 yield kept[0], tuple(column[0, ...] for column in results)
                 continue
             for index, item in enumerate(kept):
                 yield item, tuple(np.array(column[index]) for column in results)
 
-    def run_groups(self, items: Iterator[tuple[Any, Row]], seed: int) -> Iterator[tuple[list[Any], Row]]:
-        """Yield the results for single rows as they were run: some stacked, with the list of what came with them."""
+    def run_groups(self, items: Iterator[tuple[Any, Row]], seed: int, count: int) -> Iterator[tuple[list[Any], Row]]:
+        """Yield the results for single rows as they were run: some stacked, with the list of what came with them.
+
+        A group ends where `count` rows do, or a multiple of them.
+        """
         if self._openings:
             items = each_in_order(self._open, items, self._workers)
-        return self.run(_grouped(items, together=self._together), seed)
+        return self.run(_grouped(items, count, together=self._together), seed)
 
-    def _open(self, item: tuple[Any, Row]) -> tuple[Any, Row]:
-        """Return a row with the contents of files decoded."""
-        kept, values = item
-        row = dict(zip(self.touched, values, strict=True))
+    def _open(self, items: list[tuple[Any, Row]]) -> list[tuple[Any, Row]]:
+        """Return rows with the contents of files decoded."""
+        kept, rows = zip(*items, strict=True)
+        columns: dict[int, Sequence[np.ndarray]] = dict(zip(self.touched, zip(*rows, strict=True), strict=True))
         for move in self._openings:
             for position, name in zip(move.step.positions, move.step.names, strict=True):
                 with backend.speaking_of(f'map, column "{name}"'):
-                    row[position] = move.operation.graph(row[position], None)
-        return kept, tuple(row.values())
+                    columns[position] = move.operation.open(columns[position])
+        return list(zip(kept, zip(*columns.values(), strict=True), strict=True))
 
     def _call(self, item: tuple[Any, np.ndarray, Row]) -> tuple[Any, Row]:
         kept, keys, block = item
@@ -161,17 +164,23 @@ def _with_keys(items: Iterator[tuple[Any, Row]], seed: int) -> Iterator[tuple[An
         start += count
 
 
-def _grouped(items: Iterator[tuple[Any, Row]], *, together: bool) -> Iterator[tuple[list[Any], Row]]:
-    """Yield rows stacked, 1, 2, 4, ... of the same dtypes and sizes at a time, so that the first comes at once."""
-    limit = 1
+def _grouped(items: Iterator[tuple[Any, Row]], count: int, *, together: bool) -> Iterator[tuple[list[Any], Row]]:
+    """Yield rows of the same dtypes and sizes stacked, at first `count`, for which the reader waits, then more."""
+    limit = min(count, _MAX_ROWS)
+    whole = count * max(1, _MAX_ROWS // count)
+    missing = whole  # Rows until a group must end.
+    room = 1
     group: list[tuple[Any, Row]] = []
     try:
         for item in items:
-            if group and (len(group) >= limit or not _alike(group[0][1], item[1])):
+            if group and (len(group) >= room or not _alike(group[0][1], item[1])):
                 yield _stacked(group)
-                size = max(1, sum(value.nbytes for value in item[1]))
-                limit = max(1, min(2 * limit, _MAX_ROWS, _MAX_BYTES // size)) if together else 1
+                missing = missing - len(group) or whole
+                limit = min(2 * limit, _MAX_ROWS)
                 group = []
+            if not group:
+                size = max(1, sum(value.nbytes for value in item[1]))
+                room = max(1, min(limit, missing, _MAX_BYTES // size)) if together else 1
             group.append(item)
     except Exception:
         if group:

@@ -65,10 +65,10 @@ class GraphMap(Stage):
             yield row, tuple(row[place] for place in touched)
 
     def _regrouped(self, pass_seed: PassSeed, count: int) -> Iterator[Row]:
-        """Yield blocks of `count` rows, put together from the groups in which the rows were run."""
+        """Yield blocks of `count` rows, put together from the groups in which the rows were run, or cut from them."""
         parts: list[tuple[list[Row], Row]] = []
         missing = count
-        for rows, results in self.chain.run_groups(self._items(pass_seed), seed_of(pass_seed, depth(self))):
+        for rows, results in self.chain.run_groups(self._items(pass_seed), seed_of(pass_seed, depth(self)), count):
             start = 0
             while start < len(rows):
                 part = slice(start, start + missing)
@@ -89,7 +89,7 @@ class GraphMap(Stage):
                 block.append(stack_column([row[place] for rows, _ in parts for row in rows], name))
                 continue
             check_column([column[0] for column in touched[place]], name)
-            block.append(np.concatenate(touched[place]))
+            block.append(touched[place][0] if len(parts) == 1 else np.concatenate(touched[place]))
         return tuple(block)
 
     def _merge(self, row: Row, results: Row) -> Row:

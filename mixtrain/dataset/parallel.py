@@ -1,4 +1,4 @@
-"""A function applied to items by several threads at once, results in the items' order."""
+"""A function applied to items, by several threads or to several items at once; results in the items' order."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import concurrent.futures
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-_MAX_ITEMS: Final = 16
+_MAX_ITEMS: Final = 32
 _SECONDS: Final = 0.002  # What handing a task to a thread should cost little of.
 _TRIED: Final = 8
 # Threads that each hold Python's lock for so short a time spend more on passing it on than they gain.
@@ -54,47 +54,37 @@ def in_order(function: Callable[[Any], Any], items: Iterator[Any], workers: int)
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def each_in_order(function: Callable[[Any], Any], items: Iterator[Any], workers: int) -> Iterator[Any]:
+def each_in_order(function: Callable[[list[Any]], Sequence[Any]], items: Iterator[Any], workers: int) -> Iterator[Any]:
     """Yield the results for the items, in order; see `in_order`.
 
-    The first are computed here. Where the function takes very little time the others are too, and where it takes little
-    a thread is handed several items at once.
+    The first are computed here, one at a time. Where an item takes very little time the others are too, many at a time.
+    Where it takes more, threads compute them, several at a time where that is quick.
+
+    Args:
+        function: From several items to as many results. Where it raises, it is called again for each item alone.
+        items: The items.
+        workers: How many threads; with one, none is made.
     """
-    if workers == 1:
-        yield from map(function, items)
-        return
     quickest = math.inf
     for item in itertools.islice(items, _TRIED):
         started = time.perf_counter()
-        result = function(item)
+        results = function([item])
         quickest = min(quickest, time.perf_counter() - started)
-        yield result
-    yield from map(function, items) if quickest < _QUICK_SECONDS else _results(function, items, workers)
+        yield from results
+    yield from _results(function, items, quickest, workers if quickest >= _QUICK_SECONDS else 1)
 
 
-def _results(function: Callable[[Any], Any], items: Iterator[Any], workers: int) -> Iterator[Any]:
-    limit = 1
-
-    def run(group: list[Any]) -> list[tuple[Any, Exception | None]]:
-        nonlocal limit
-        started = time.perf_counter()
-        results: list[tuple[Any, Exception | None]] = []
-        for item in group:
-            try:
-                results.append((function(item), None))
-            except Exception as error:  # It comes after the results before it.
-                results.append((None, error))
-                break
-        each = (time.perf_counter() - started) / len(results)
-        limit = max(1, min(2 * limit, _MAX_ITEMS, int(_SECONDS / each)))
-        return results
+def _results(
+    function: Callable[[list[Any]], Sequence[Any]], items: Iterator[Any], seconds: float, workers: int
+) -> Iterator[Any]:
+    """Yield the results for the items, each of which is expected to take so many seconds."""
 
     def groups() -> Iterator[list[Any]]:
         group: list[Any] = []
         try:
             for item in items:
                 group.append(item)
-                if len(group) >= limit:
+                if len(group) >= min(_MAX_ITEMS, _SECONDS / seconds):
                     yield group
                     group = []
         except Exception:
@@ -104,8 +94,30 @@ def _results(function: Callable[[Any], Any], items: Iterator[Any], workers: int)
         if group:
             yield group
 
-    for results in in_order(run, groups(), workers):
-        for result, error in results:
-            if error is not None:
-                raise error
-            yield result
+    def run(group: list[Any]) -> tuple[Sequence[Any], Exception | None]:
+        nonlocal seconds
+        started = time.perf_counter()
+        try:
+            return function(group), None
+        except Exception:
+            return _one_by_one(function, group)
+        finally:
+            seconds = (time.perf_counter() - started) / len(group)
+
+    for results, error in in_order(run, groups(), workers):
+        yield from results
+        if error is not None:
+            raise error
+
+
+def _one_by_one(
+    function: Callable[[list[Any]], Sequence[Any]], group: list[Any]
+) -> tuple[Sequence[Any], Exception | None]:
+    """Return the results for the items before one that fails, and what it fails with."""
+    results: list[Any] = []
+    for item in group:
+        try:
+            results.extend(function([item]))
+        except Exception as error:
+            return results, error
+    return results, None

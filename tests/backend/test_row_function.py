@@ -52,6 +52,20 @@ def test_random_numbers_come_from_the_rows_key_alone() -> None:
     assert (together[1] >= 2).all() and (together[1] < 5).all()
 
 
+@pytest.mark.tensorflow
+def test_random_numbers_are_those_of_tensorflow() -> None:
+    import tensorflow as tf
+
+    def draw(seed: Any, x: Any) -> Any:
+        part = backend.row_random.fold(backend.row_random.fold(seed, 3), 7)
+        return backend.row_random.uniform(part, shape=(4,)), backend.row_random.uniform(seed, 2.0, 5.0)
+
+    several, one = _function(draw)(KEYS, [ROWS])
+    for key, row, number in zip(KEYS.tolist(), several, one, strict=True):
+        np.testing.assert_array_equal(row, tf.random.stateless_uniform((4,), [key, 4 * 256 + 8], alg="philox"))
+        np.testing.assert_array_equal(number, tf.random.stateless_uniform((), [key, 0], alg="philox") * 3.0 + 2.0)
+
+
 @pytest.mark.parametrize("by_block", [False, True])
 def test_what_a_row_must_hold_is_said_with_its_values(by_block: bool) -> None:
     def function(*values: Any) -> Any:

@@ -42,3 +42,12 @@ def test_what_is_wrong_is_said_in_one_line(contents, message, paths, tmp_path):
     with pytest.raises(UnreadableFile, match=message) as caught:
         next(run)
     assert "\n" not in str(caught.value) and "{{" not in str(caught.value)
+
+
+def test_files_before_one_that_is_missing_are_given(paths):
+    order = np.array([0, 1, 2, 3] * 5 + [4])
+    run = ImageFiles([*paths, "no such file"], decode=True, workers=2).read(order)
+    for number in order[:20]:
+        assert np.array_equal(next(run), samples.picture(number, 3 + number))
+    with pytest.raises(UnreadableFile, match="No such file"):
+        next(run)

@@ -12,17 +12,17 @@ from mixtrain.dataset.parallel import each_in_order
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_results_come_in_the_order_of_the_items(workers):
-    def slow(item):
-        time.sleep(0.002 * (item % 3 == 0))
-        return 2 * item
+    def slow(group):
+        time.sleep(0.002 * (group[0] % 3 == 0))
+        return [2 * item for item in group]
 
     assert list(each_in_order(slow, iter(range(100)), workers)) == [2 * item for item in range(100)]
 
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_what_comes_before_a_failure_is_given(workers):
-    def divided(item):
-        return 60 // (50 - item)
+    def divided(group):
+        return [60 // (50 - item) for item in group]
 
     results = each_in_order(divided, iter(range(100)), workers)
     assert [next(results) for _ in range(50)] == [60 // (50 - item) for item in range(50)]
@@ -35,7 +35,7 @@ def test_items_before_one_that_cannot_be_read_are_worked_on():
         yield from range(20)
         raise KeyError("no more")
 
-    results = each_in_order(lambda item: -item, items(), 2)
+    results = each_in_order(lambda group: [-item for item in group], items(), 2)
     assert [next(results) for _ in range(20)] == [-item for item in range(20)]
     with pytest.raises(KeyError):
         next(results)
@@ -49,21 +49,32 @@ def test_slow_items_are_not_read_far_ahead():
             read.append(item)
             yield item
 
-    results = each_in_order(lambda item: time.sleep(0.005), items(), 2)
+    results = each_in_order(lambda group: [time.sleep(0.005) for _ in group], items(), 2)
     for _ in range(6):
         next(results)
     assert len(read) <= 6 + 2 * 2
 
 
 def test_what_takes_very_little_time_is_computed_where_it_is_read_and_what_takes_more_in_threads() -> None:
-    def quick(item: int) -> tuple[int, int]:
-        return item, threading.get_ident()
+    def quick(group: list[int]) -> list[tuple[int, int]]:
+        return [(item, threading.get_ident()) for item in group]
 
-    def slow(item: int) -> tuple[int, int]:
-        time.sleep(0.001)
-        return item, threading.get_ident()
+    def slow(group: list[int]) -> list[tuple[int, int]]:
+        time.sleep(0.001 * len(group))
+        return quick(group)
 
     for function, here in ((quick, True), (slow, False)):
         found = list(each_in_order(function, iter(range(40)), 4))
         assert [item for item, _ in found] == list(range(40))
-        assert all(thread == threading.get_ident() for _, thread in found) == here
+        assert all(thread == threading.get_ident() for _, thread in found[8:]) == here
+
+
+def test_what_takes_very_little_time_is_computed_for_many_items_at_once():
+    sizes = []
+
+    def quick(group):
+        sizes.append(len(group))
+        return group
+
+    assert list(each_in_order(quick, iter(range(100)), 2)) == list(range(100))
+    assert sum(sizes) == 100 and max(sizes) > 8

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from mixtrain.backend.jax.images import saturate
@@ -18,6 +19,11 @@ def scale_values(values: Any, factor: Any, shift: Any) -> Any:
     """Return ``values * factor + shift`` in float32."""
     _, values = space(values)
     return (exact(values.astype(np.float32)) * np.float32(factor) + np.float32(shift)).astype(np.float32)
+
+
+def normalize(values: Any, mean: np.ndarray, deviation: np.ndarray) -> Any:
+    """Return ``(values - mean) / deviation`` in float32, the two in a shape that fits the last axes of `values`."""
+    return (jnp.asarray(values).astype(np.float32) - mean) / deviation
 
 
 def blend(first: Any, second: Any, share: Any) -> Any:

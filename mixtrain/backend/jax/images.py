@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+import jax
 import numpy as np
 
 from mixtrain.backend.jax.array_namespace import exact, known_size, space
 
 Method = Literal["nearest", "linear", "cubic", "area", "pil_nearest", "pil_linear", "pil_cubic", "pil_lanczos"]
+_COMMON = ("JPEG", "PNG")  # Pillow asks one format after the other, of those that it knows or of these.
 Border = Literal["constant", "edge", "reflect", "symmetric"]
 
 
 def decode(contents: Any) -> Any:
-    """Return the image, uint8 (H, W, 3), of an encoded file, a vector of uint8; needs Pillow.
+    """Return the image, uint8 (H, W, 3), of an encoded file, a vector of uint8; see `decode_files`."""
+    known_size(contents[0] if len(contents) else 0)  # Only values that are there can be decoded.
+    return decode_files([np.asarray(contents)])[0]
+
+
+def decode_files(files: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return the images, uint8 (H, W, 3), of encoded files, each a vector of uint8; needs Pillow.
 
     Raises:
         ImportError: Pillow is not installed.
-        ValueError: The bytes are no image that Pillow knows.
+        ValueError: One is no image that Pillow knows.
     """
     try:
         from PIL import Image, UnidentifiedImageError
@@ -28,10 +36,17 @@ def decode(contents: Any) -> Any:
             "Decode: expected Pillow, which decodes images where TensorFlow does not; got none. "
             "Write pip install pillow, or set KERAS_BACKEND=tensorflow."
         ) from error
-    known_size(contents[0] if len(contents) else 0)  # Only values that are there can be decoded.
+
+    def decode_one(file: io.BytesIO) -> np.ndarray:
+        try:
+            image = Image.open(file, formats=_COMMON)
+        except UnidentifiedImageError:
+            image = Image.open(file)
+        pixels = (image if image.mode == "RGB" else image.convert("RGB")).tobytes()
+        return np.frombuffer(bytearray(pixels), np.uint8).reshape(image.height, image.width, 3)
+
     try:
-        with Image.open(io.BytesIO(np.asarray(contents).tobytes())) as image:
-            return np.array(image if image.mode == "RGB" else image.convert("RGB"))
+        return [decode_one(io.BytesIO(contents.tobytes())) for contents in files]
     except UnidentifiedImageError as error:
         raise ValueError("Unknown image file format. One of JPEG, PNG, GIF, BMP required") from error
     except OSError as error:
@@ -187,13 +202,8 @@ def crop(image: Any, top: Any, left: Any, height: Any, width: Any) -> Any:
     height, width = known_size(height), known_size(width)
     if isinstance(image, np.ndarray) or (isinstance(top, int) and isinstance(left, int)):
         return image[..., int(top) : int(top) + height, int(left) : int(left) + width, :]
-    image = _part(image, top, height, -3)
-    return _part(image, left, width, -2)
-
-
-def _part(image: Any, start: Any, size: int, axis: int) -> Any:
-    xp, image, start = space(image, start)
-    return xp.take(image, start + np.arange(size, dtype=np.int32), axis=axis)
+    image = jax.lax.dynamic_slice_in_dim(image, top, height, -3)
+    return jax.lax.dynamic_slice_in_dim(image, left, width, -2)
 
 
 def pad(

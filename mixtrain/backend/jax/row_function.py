@@ -98,7 +98,7 @@ class RowFunction:
         results, found = self._compiled(np.int32(count), *(_padded(array, size) for array in (seeds, *block)))
         for numbers, values in found:
             raise_found(self._sentences, np.asarray(numbers), np.asarray(values))
-        return tuple(np.asarray(result)[:count] for result in results)
+        return tuple(np.array(result[:count] if count < size else result) for result in results)
 
     def _call_by_hand(self, seeds: np.ndarray, block: Sequence[np.ndarray]) -> Columns:
         for part in self._parts:

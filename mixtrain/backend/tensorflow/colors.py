@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from mixtrain.backend.tensorflow.images import saturate
@@ -16,6 +17,17 @@ _GREY = (9798, 19235, 3735)
 def scale_values(values: Any, factor: Any, shift: Any) -> Any:
     """Return ``values * factor + shift`` in float32."""
     return tf.cast(values, tf.float32) * factor + shift
+
+
+def normalize(values: Any, mean: np.ndarray, deviation: np.ndarray) -> Any:
+    """Return ``(values - mean) / deviation`` in float32, the two in a shape that fits the last axes of `values`."""
+    values = tf.cast(values, tf.float32)
+    width = values.shape[-2]
+    if mean.shape != (3,) or width is None or tf.executing_eagerly():
+        return (values - mean) / deviation
+    # In graphs TensorFlow multiplies by the reciprocal; it is rough where it takes one of many numbers, and slow
+    # where it repeats three along all others.
+    return (values - np.tile(mean, (width, 1))) * np.tile(np.float32(1) / deviation, (width, 1))
 
 
 def blend(first: Any, second: Any, share: Any) -> Any:

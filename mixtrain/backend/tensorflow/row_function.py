@@ -88,7 +88,7 @@ class RowFunction:
                 if part.by_block:
                     block = part.function(*block)
                 elif alone:
-                    row = part.function(_seed(keys[0]), *(column[0] for column in block))
+                    row = part.function((keys[0], 0), *(column[0] for column in block))
                     block = tuple(value[tf.newaxis] for value in row)
                 else:
                     block = self._loop(part, keys, block)
@@ -98,7 +98,7 @@ class RowFunction:
             return tf.function(run, autograph=False).get_concrete_function(tf.TensorSpec([None], tf.int64), *specs)
 
     def _loop(self, part: RowPart, keys: Any, block: tuple[Any, ...]) -> tuple[Any, ...]:
-        one = tf.function(lambda key, *row: part.function(_seed(key), *row), autograph=False).get_concrete_function(
+        one = tf.function(lambda key, *row: part.function((key, 0), *row), autograph=False).get_concrete_function(
             tf.TensorSpec([], tf.int64), *(tf.TensorSpec(column.shape[1:], column.dtype) for column in block)
         )
         outputs = tuple(tf.TensorSpec(value.shape, value.dtype) for value in one.structured_outputs)
@@ -107,15 +107,11 @@ class RowFunction:
         )
 
 
-def _seed(key: Any) -> Any:
-    return tf.stack([key, tf.constant(0, tf.int64)])
-
-
 def call_row(function: Callable[..., Any], seed: Sequence[int], *columns: Any) -> Any:
     """Return, as NumPy arrays, what a function of a seed and tensors makes of one row at once, uncompiled."""
     with tf.device("CPU"):
         try:
-            results = function(tf.constant(seed, tf.int64), *map(tf.convert_to_tensor, columns))
+            results = function(tuple(seed), *map(tf.convert_to_tensor, columns))
         except tf.errors.InvalidArgumentError as error:
             raise read_error(error) from None
     return tuple(result.numpy() for result in results)

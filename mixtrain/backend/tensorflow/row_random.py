@@ -2,43 +2,61 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import tensorflow as tf
 
-_ALGORITHM = "philox"
-_FAN = 256
+# A row's key, a tensor, and the position of what is drawn, an int: only a draw costs operations, for each of the rows.
+Seed = tuple[Any, int]
+
+_ALGORITHM: Final = "philox"
+_FAN: Final = 256
 
 
-def fold(seed: Any, number: int) -> Any:
+def fold(seed: Seed, number: int) -> Seed:
     """Return the seed of the part `number` (below 255) of what `seed` stands for."""
-    return tf.stack([seed[0], seed[1] * _FAN + number + 1])
+    return seed[0], _wrapped(seed[1] * _FAN + number + 1)
 
 
-def uniform(seed: Any, low: float = 0.0, high: float = 1.0, shape: tuple[int, ...] = ()) -> Any:
+def _wrapped(number: int) -> int:
+    """Return a number as 64 bits hold it."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
+def _pair(seed: Seed) -> Any:
+    return tf.stack([tf.constant(number, tf.int64) if isinstance(number, int) else number for number in seed])
+
+
+def _drawn(seed: Seed, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return what `tf.random.stateless_uniform` does, in one operation, for it has several."""
+    return tf.raw_ops.StatelessRandomUniform(shape=shape, seed=_pair(seed), dtype=dtype)
+
+
+def uniform(seed: Seed, low: float = 0.0, high: float = 1.0, shape: tuple[int, ...] = ()) -> Any:
     """Return float32 numbers from `low` to below `high`; `low` itself where they are equal."""
-    return tf.random.stateless_uniform(shape, seed, alg=_ALGORITHM) * (high - low) + low
+    drawn = _drawn(seed, shape, tf.float32)
+    return drawn if (low, high) == (0.0, 1.0) else drawn * (high - low) + low
 
 
-def integer(seed: Any, bound: Any) -> Any:
+def integer(seed: Seed, bound: Any) -> Any:
     """Return an int32 from 0 to below `bound`, which is at least 1 and may be a tensor."""
-    drawn = tf.random.stateless_uniform((), seed, dtype=tf.float64, alg=_ALGORITHM)
+    drawn = _drawn(seed, (), tf.float64)
     return tf.minimum(tf.cast(drawn * tf.cast(bound, tf.float64), tf.int32), bound - 1)
 
 
-def happens(seed: Any, probability: float) -> Any:
+def happens(seed: Seed, probability: float) -> Any:
     """Return True with the given probability: never for 0, always for 1."""
     return uniform(seed) < probability
 
 
-def permutation(seed: Any, count: int) -> Any:
+def permutation(seed: Seed, count: int) -> Any:
     """Return the numbers 0 to `count` - 1 in random order."""
     return tf.argsort(uniform(seed, shape=(count,)))
 
 
-def normal(seed: Any, deviation: float, shape: tuple[int, ...]) -> Any:
+def normal(seed: Seed, deviation: float, shape: tuple[int, ...]) -> Any:
     """Return normally distributed float32 numbers around 0."""
-    return tf.random.stateless_normal(shape, seed, stddev=deviation, alg=_ALGORITHM)
+    return tf.random.stateless_normal(shape, _pair(seed), stddev=deviation, alg=_ALGORITHM)
 
 
 def either(condition: Any, yes: Any, no: Any) -> Any:
@@ -53,6 +71,6 @@ def one_of(index: Any, branches: Any) -> Any:
     return tf.switch_case(index, list(branches))
 
 
-def poisson(seed: Any, rate: Any, shape: tuple[int, ...]) -> Any:
+def poisson(seed: Seed, rate: Any, shape: tuple[int, ...]) -> Any:
     """Return float32 numbers of Poisson distributions whose means, `rate`, are the last axes of `shape`."""
-    return tf.random.stateless_poisson(shape, tf.cast(seed, tf.int64), rate, dtype=tf.float32)
+    return tf.random.stateless_poisson(shape, _pair(seed), rate, dtype=tf.float32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -22,7 +23,7 @@ class TensorOperation:
     Attributes:
         same_size: Whether values of one size come out with one size, so that rows can be worked on together.
         opens: Whether it reads the contents of a file, of which hardly two have one size: `graph` then takes an array
-            too, and a pipeline calls it row by row where it comes first, so that rows of one size may be put together.
+            too, and a pipeline calls `open` where it comes first, so that rows of one size may be put together.
         by_block: Whether `block` does for rows along a first axis what `graph` does for each, at less cost.
         pictures: What becomes of Pillow's images: one goes in and one comes out, one comes out anyway, or none does.
 
@@ -57,6 +58,10 @@ class TensorOperation:
     def block(self, values: Any) -> Any:
         """Return the results for rows along the first axis of a tensor; only where `by_block` says so."""
         raise NotImplementedError(f"{type(self).__name__}: expected a method block; got none. Write by_block = False.")
+
+    def open(self, contents: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+        """Return the results for the contents of several files; only where `opens` says so."""
+        return [self.graph(value, None) for value in contents]
 
     def for_pictures(self) -> TensorOperation:
         """Return the transform to use on what are Pillow's images: another where Pillow's meaning is another."""

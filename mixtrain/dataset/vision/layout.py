@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import keras
@@ -172,12 +173,20 @@ class Decode(TensorOperation):
         check_contents("Decode", value)
         return backend.images.decode(value)
 
+    def open(self, contents: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+        """Return the results for several files' bytes."""
+        for value in contents:
+            check_contents("Decode", value)
+        return backend.images.decode_files(contents)
+
 
 def check_contents(name: str, value: Any) -> None:
     """Raise where a tensor is no vector of bytes."""
+    if value.dtype == "uint8" and len(value.shape) == 1:
+        return  # At once, for this is asked of each row.
     dtype = keras.backend.standardize_dtype(value.dtype)
     backend.require(
-        len(value.shape) == 1 and dtype == "uint8",
+        False,
         f"{name}: expected a file's contents, a vector of uint8; got {dtype} of {{}} dimensions. "
         "Write it first, and only where images are not decoded yet.",
         len(value.shape),

@@ -94,7 +94,7 @@ class Normalize(TensorOperation):
             check_channels(name, image, len(self.mean), axis)
         shape = (-1,) if channels_last else (-1, 1, 1)
         mean, std = (np.reshape(np.array(one, np.float32), shape) for one in (self.mean, self.std))
-        result = (keras.ops.cast(image, "float32") - mean) / std
+        result = backend.colors.normalize(image, mean, std)
         return result[..., 0] if rank == 2 else result
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 
 import numpy as np
 import pytest
@@ -162,6 +163,32 @@ def test_files_are_decoded_before_rows_are_put_together_and_draw_the_same_number
     assert labels.tolist() == list(range(40))
 
 
+def test_files_decoded_together_are_what_each_is_alone():
+    image = pytest.importorskip("PIL.Image")
+    files = []
+    for number in range(75):  # More than are decoded together, of three formats and sizes.
+        stream = io.BytesIO()
+        pixels = IMAGES[number % 40, : 10 + number % 3]
+        image.fromarray(pixels).save(stream, ("PNG", "JPEG", "BMP")[number // 7 % 3])
+        files.append((np.frombuffer(stream.getvalue(), np.uint8), number))
+    rows = GeneratorDataset(files, ["image", "number"], shuffle=False).map(vision.Decode(), "image")
+    for number, (found, label) in enumerate(rows.create_tuple_iterator(num_epochs=1, output_numpy=True)):
+        assert label == number
+        np.testing.assert_array_equal(found, vision.Decode()(files[number][0]))
+
+
+@pytest.mark.parametrize("bad", [0, 5, 13, 39])
+def test_rows_before_a_file_that_cannot_be_decoded_are_given(bad):
+    files = [(np.frombuffer(b"text" if number == bad else samples.png(image), np.uint8),)
+             for number, image in enumerate(IMAGES)]
+    dataset = GeneratorDataset(files, ["image"], shuffle=False).map([vision.Decode(), vision.Invert()], "image")
+    rows = dataset.create_tuple_iterator(num_epochs=1, output_numpy=True)
+    for (found,), image in zip(itertools.islice(rows, bad), IMAGES, strict=False):
+        np.testing.assert_array_equal(found, 255 - image)
+    with pytest.raises(ValueError, match="Unknown image file format"):
+        next(rows)
+
+
 @pytest.mark.parametrize("size", [1, 7, 40, 64])
 def test_batches_are_put_together_of_the_groups_that_were_run(size):
     set_seed(3)
@@ -173,6 +200,17 @@ def test_batches_are_put_together_of_the_groups_that_were_run(size):
     np.testing.assert_array_equal(np.concatenate([images for images, _ in batches]), [image for image, _ in rows])
     assert np.concatenate([labels for _, labels in batches]).tolist() == list(range(40))
     assert all(images.flags.writeable for images, _ in batches)
+
+
+def test_batches_that_were_run_together_are_each_the_readers_own():
+    plain = CIFAR[2:]
+    batches = rows_of().map(plain, "image").batch(4).create_tuple_iterator(num_epochs=1, output_numpy=True)
+    for number, (images, labels) in enumerate(batches):
+        part = slice(4 * number, 4 * number + 4)
+        expected = np.stack([transforms.Compose(plain)(image) for image in IMAGES[part]])
+        np.testing.assert_allclose(images, expected, rtol=1e-6, atol=1e-6)
+        assert labels.tolist() == LABELS[part].tolist()
+        images[:] = 0
 
 
 def test_rows_of_different_sizes_are_refused_by_a_batch():
