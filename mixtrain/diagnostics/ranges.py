@@ -25,6 +25,8 @@ _FRACTION_BITS: Final = 23
 _BIAS: Final = 127
 _EXPONENTS: Final = 256
 _MAGNITUDE: Final = 0x7FFFFFFF
+# So many samples may wait for somebody to look: reading one waits for the steps before it.
+_UNREAD: Final = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,8 +182,8 @@ class TensorRanges:
             (4, -0.61)
         """
         tensor = backend.to_tensor(value)
-        classes, largest = map(backend.to_numpy, (class_counts([tensor]), largest_bits(tensor)))
-        return RangeRecords.counted([(kind, path)], classes, largest[None], loss_scale)[0]
+        classes, largest = class_counts([tensor]), keras.ops.reshape(largest_bits(tensor), (1,))
+        return RangeRecords.counted([(kind, path)], classes, largest, np.float32(loss_scale))[0]
 
     def __add__(self, other: TensorRanges) -> TensorRanges:
         return dataclasses.replace(
@@ -239,25 +241,30 @@ def _exponents(classes: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Counts:
-    """The counts of some tensors, as `RangeRecords.counted` takes them, but magnitudes in place of their bits."""
+    """The counts of some tensors, as `RangeRecords.counted` takes them."""
 
     names: tuple[tuple[Kind, str], ...]
-    classes: np.ndarray
-    largest: np.ndarray
-    loss_scale: float
+    classes: Any
+    largest: Any
+    loss_scale: Any
+
+    def read(self) -> _Counts:
+        """Return the same as NumPy arrays and a float, once they are computed."""
+        classes, largest, loss_scale = map(backend.to_numpy, (self.classes, self.largest, self.loss_scale))
+        return _Counts(self.names, classes.astype(np.int64), largest, float(loss_scale))
 
     def __add__(self, other: _Counts) -> _Counts:
-        """Return the counts of the same tensors over the steps of both."""
+        """Return the counts of the same tensors over the steps of both; both were read."""
         largest = np.maximum(self.largest, other.largest)
         return dataclasses.replace(self, classes=self.classes + other.classes, largest=largest)
 
     def rows(self) -> Iterator[TensorRanges]:
-        """Yield the ranges of each tensor."""
-        exponents = _exponents(self.classes)
+        """Yield the ranges of each tensor; they were read."""
+        exponents, largest = _exponents(self.classes), magnitudes(self.largest)
         unscaled = _divided(exponents, round(math.log2(self.loss_scale)))
         for row, (kind, path) in enumerate(self.names):
             by_kind = exponents if kind == "activation" else unscaled
-            yield TensorRanges(kind, path, self.classes[row], float(self.largest[row]), by_kind[row])
+            yield TensorRanges(kind, path, self.classes[row], float(largest[row]), by_kind[row])
 
 
 class RangeRecords(Sequence[TensorRanges]):
@@ -274,24 +281,24 @@ class RangeRecords(Sequence[TensorRanges]):
     """
 
     def __init__(self, rows: Iterable[TensorRanges] = ()) -> None:
-        self._counts: tuple[_Counts, ...] = ()
         self._merged: dict[tuple[str, str], TensorRanges] = {}
         self._merge(rows)
+        # Samples are taken while a network is trained: they are read, and rows are made of them, when somebody looks.
+        self._counts: list[_Counts] = []
+        self._unread: list[_Counts] = []
 
     @classmethod
-    def counted(
-        cls, names: Sequence[tuple[Kind, str]], classes: np.ndarray, largest: np.ndarray, loss_scale: float
-    ) -> RangeRecords:
+    def counted(cls, names: Sequence[tuple[Kind, str]], classes: Any, largest: Any, loss_scale: Any) -> RangeRecords:
         """Return the ranges of tensors whose values were counted.
 
         Args:
             names: Their kinds and paths.
             classes: As `class_counts` returns them.
             largest: As `largest_bits` returns it of each, int32 (tensors,).
-            loss_scale: What all but activations contain as a factor.
+            loss_scale: What all but activations contain as a factor, a scalar.
         """
         found = cls()
-        found._counts = (_Counts(tuple(names), classes.astype(np.int64), magnitudes(largest), loss_scale),)
+        found._unread = [_Counts(tuple(names), classes, largest, loss_scale)]
         return found
 
     def __add__(self, other: RangeRecords) -> RangeRecords:
@@ -299,13 +306,20 @@ class RangeRecords(Sequence[TensorRanges]):
         found = RangeRecords()
         found._merged = dict(self._merged)
         found._merge(other._merged.values())
-        # Samples are taken while a network is trained: what can wait until somebody looks, does.
-        found._counts = self._counts
-        for counts in other._counts:
-            last = found._counts[-1] if found._counts else None
-            alike = last is not None and (last.names, last.loss_scale) == (counts.names, counts.loss_scale)
-            found._counts = (*found._counts[:-1], last + counts) if alike else (*found._counts, counts)  # type: ignore
+        found._counts = [*self._counts, *other._counts]
+        found._unread = [*self._unread, *other._unread]
+        found._read(_UNREAD)
         return found
+
+    def _read(self, unread: int) -> None:
+        """Read all samples but as many of the latest; those of the same tensors and scale become one."""
+        while len(self._unread) > unread:
+            counts = self._unread.pop(0).read()
+            last = self._counts[-1] if self._counts else None
+            if last is not None and (last.names, last.loss_scale) == (counts.names, counts.loss_scale):
+                self._counts[-1] = last + counts
+            else:
+                self._counts.append(counts)
 
     def _merge(self, rows: Iterable[TensorRanges]) -> None:
         for row in rows:
@@ -314,9 +328,9 @@ class RangeRecords(Sequence[TensorRanges]):
 
     @property
     def _rows(self) -> dict[tuple[str, str], TensorRanges]:
-        counts, self._counts = self._counts, ()
-        for one in counts:
-            self._merge(one.rows())
+        self._read(0)
+        while self._counts:
+            self._merge(self._counts.pop(0).rows())
         return self._merged
 
     def __len__(self) -> int:

@@ -8,6 +8,7 @@ import functools
 from typing import Any
 
 import keras
+import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.amp.train_network import (
@@ -221,8 +222,13 @@ class Networks:
     @property
     def loss_scale(self) -> float:
         """What the next step multiplies the loss by; 1 without loss scaling."""
+        return float(backend.to_numpy(self.scale_tensor))
+
+    @property
+    def scale_tensor(self) -> Any:
+        """The same as a scalar tensor, which may not be computed yet."""
         scale = getattr(self.train_network, "scale_sense", None)
-        return 1.0 if scale is None else float(backend.to_numpy(scale))
+        return backend.to_tensor(np.float32(1)) if scale is None else backend.snapshot(scale)
 
     def in_float32(self) -> contextlib.AbstractContextManager[None]:
         """Return what puts the network's level out of force while it is entered; `to_float` of the user's stays."""

@@ -26,8 +26,8 @@ class RangeSampler:
         self._networks = networks
         self._compiled: dict[int | None, tuple[Any, Any, list[Any]]] = {}
 
-    def __call__(self, batch: Sequence[Any], most: int | None) -> tuple[float, RangeRecords]:
-        """Return the loss scale of the next step, and the ranges of one batch at it.
+    def __call__(self, batch: Sequence[Any], most: int | None) -> tuple[Any, RangeRecords]:
+        """Return the loss scale of the next step, a scalar tensor, and the ranges of one batch at it.
 
         Args:
             batch: Its columns.
@@ -35,12 +35,12 @@ class RangeSampler:
         """
         networks = self._networks
         networks.precision.hold()
-        loss_scale = networks.loss_scale
+        loss_scale = networks.scale_tensor
         plan = networks.precision.plan
         if most not in self._compiled or self._compiled[most][0] is not plan:
             self._compiled[most] = plan, *self._program(most)
         _, run, names = self._compiled[most]
-        classes, largest = map(backend.to_numpy, run(backend.to_tensor(loss_scale), *batch))
+        classes, largest = run(loss_scale, *batch)
         return loss_scale, RangeRecords.counted(names, classes, largest, loss_scale)
 
     def _program(self, most: int | None) -> tuple[Any, list[Any]]:

@@ -40,7 +40,7 @@ class CallbackArguments:
             ``grad_norm``, arrays of shape (n,); ``gradients`` and ``predictions`` where a callback needs them.
         explain_overflow: In `on_train_overflow`: runs the batch again, layer by layer, and returns the `Finding`.
         measure_ranges: In `on_train_sample`: takes how many values of a tensor are counted at most, runs the batch
-            without training, and returns the loss scale and `RangeRecords`.
+            without training, and returns the loss scale, a scalar tensor, and `RangeRecords`.
         epoch_values: At the end of an epoch, its mean "loss" and the rest of its line in the history.
         epoch_results: At the end of an epoch, every step of it, as `step_results` has those of a call.
         metrics: Evaluation results by name, after an evaluation.
@@ -81,7 +81,7 @@ class CallbackArguments:
     net_outputs: Any
     step_results: StepRecords | None
     explain_overflow: Callable[[], Finding]
-    measure_ranges: Callable[[int | None], tuple[float, RangeRecords]]
+    measure_ranges: Callable[[int | None], tuple[Any, RangeRecords]]
     epoch_values: Mapping[str, float]
     epoch_results: StepRecords
     metrics: Mapping[str, Any]

@@ -119,7 +119,7 @@ class Callback:
         """Run before step 1 and each `sample_every`-th step after it, in every feed.
 
         Of the arguments ``cur_step_num`` and ``train_dataset_element`` are that step's, and ``measure_ranges(values)``
-        runs its batch without training and returns `RangeRecords`.
+        runs its batch without training and returns the loss scale and `RangeRecords`.
         """
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:

@@ -34,7 +34,6 @@ class RangeMonitor(Callback):
     Attributes:
         records: The `RangeRecords` of the last run: the counts of its samples, added up.
         samples: How many there were.
-        loss_scale: The loss scale at the last sample.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -62,7 +61,12 @@ class RangeMonitor(Callback):
         self._folder = None if summary_dir is None else make_folder(_WHERE, summary_dir)
         self.records = RangeRecords()
         self.samples = 0
-        self.loss_scale = 1.0
+        self._loss_scale: Any = 1.0
+
+    @property
+    def loss_scale(self) -> float:
+        """The loss scale at the last sample."""
+        return float(self._loss_scale)
 
     def on_train_begin(self, run_context: RunContext) -> None:
         """Forget an earlier run."""
@@ -72,7 +76,7 @@ class RangeMonitor(Callback):
     def on_train_sample(self, run_context: RunContext) -> None:
         """Count the values of a batch."""
         arguments = run_context.original_args()
-        self.loss_scale, found = arguments.measure_ranges(self._values)
+        self._loss_scale, found = arguments.measure_ranges(self._values)
         self.records += found
         self.samples += 1
         if self._folder is not None:
