@@ -194,8 +194,7 @@ class CompiledSteps:
             # The loop ends where it is told to, before rows that only fill it up.
             group = jax.tree.map(lambda column: _filled_up(column, whole, size), columns)
             if last is None:
-                rows = self._many.keeping(np.int32(rest), *group)
-                yield _cut(rows, 0, rest)
+                yield _head(self._many.keeping(np.int32(rest), *group), rest)
             else:
                 yield self._run_until(group, 0, rest, last, keep=True)[0]
         elif rest:
@@ -345,8 +344,15 @@ def _stacked_together(batches: list[Row]) -> Row:
     return jax.tree.map(lambda *values: jnp.stack(values), *batches)  # type: ignore[no-any-return]
 
 
+@functools.partial(jax.jit, static_argnums=1)
+def _head(rows: Row, count: int) -> Row:
+    """Return the first of stacked results, without waiting for them; compiled for each number, of which a run has few.
+    """
+    return jax.tree.map(lambda row: row[:count], rows)  # type: ignore[no-any-return]
+
+
 def _cut(rows: Row, first: int, end: int) -> Row:
-    """Return a part of stacked results; cut out by JAX, each length would be compiled."""
+    """Return a part of stacked results that are there; cut out by JAX, each length would be compiled."""
     return jax.device_put(jax.tree.map(lambda row: np.asarray(row)[first:end], rows))  # type: ignore[no-any-return]
 
 
