@@ -154,7 +154,7 @@ class Replay:
         for call in found.calls:
             formats.setdefault(call.path, []).extend(as_dtype(value.dtype).name for value in call.outputs)
         looks = [_Look(_listed(found.calls)), _Look(found.loss), _Look(found.of_outputs, GradientFacts, factor)]
-        # A parameter is read in half: its float32 gradient is a cast of one that was taken there.
+        # A parameter is read in half: its float32 gradient is a cast of one taken there, or the sum of several.
         return looks + [
             _Look(found.of_parameters[path], GradientFacts, factor, tuple(formats.get(path, ())))
             for path in self.parameters
@@ -176,7 +176,7 @@ class _Look(NamedTuple):
         tensors: They, in lists and tuples.
         facts: What is told of each.
         factor: What values are multiplied by before they are held to be finite.
-        formats: The formats that they must be finite in, beside their own.
+        formats: Where it is more than 1, the formats that they must then be finite in beside their own.
         magnitudes: Whether the largest magnitude is looked for where facts may leave it out.
     """
 
@@ -188,9 +188,12 @@ class _Look(NamedTuple):
 
     def limit(self, value: Any) -> Any:
         """Return the largest magnitude of a value that counts as finite, float32."""
-        names = (as_dtype(value.dtype).name, *self.formats)
-        limit = np.float32(min(float_format(name).max for name in names)) if is_float_tensor(value) else np.inf
-        return limit if self.factor is None else limit / self.factor
+        if not is_float_tensor(value):
+            return np.float32(np.inf)
+        own, *others = (np.float32(float_format(name).max) for name in (as_dtype(value.dtype).name, *self.formats))
+        if self.factor is None:
+            return own
+        return keras.ops.where(self.factor > 1, min([own, *others]) / self.factor, own)
 
     @property
     def largest(self) -> bool:

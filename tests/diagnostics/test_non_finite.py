@@ -269,6 +269,19 @@ def test_a_layer_that_is_called_twice_is_no_obstacle() -> None:
     assert _find(Twice(), 2.0**60) == Finding("forward", "shared")
 
 
+def test_a_gradient_that_is_too_large_for_half_only_as_a_sum_in_float32_is_finite() -> None:
+    class Added(nn.Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.shared = nn.Dense(1, 1, weight_init=1.0, has_bias=False).to_float(mixtrain.float16)
+
+        def construct(self, x: Any) -> Any:
+            return self.shared(x) + self.shared(x)
+
+    assert _find(Added(), 2.0, loss_scale=2.0**14).kind == "none"
+    assert _find(Added(), 2.0, loss_scale=2.0**15) == Finding("parameter", "shared")
+
+
 def test_several_inputs_and_outputs_are_looked_into() -> None:
     class Pair(nn.Cell):
         def construct(self, x: Any) -> Any:
