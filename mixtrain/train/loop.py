@@ -259,7 +259,7 @@ class TrainingLoop:
     def _group_calls(self, group: Sequence[Batch], told: bool) -> _Calls:
         """Yield the calls of a group, each of a step where callbacks are told of steps."""
         stepper = self._stepper
-        if not self._callbacks.steps_to_sample(self._step):
+        if self._samples_next:
             self._sample(group[0], self._step + 1)
         for part, run in until_overflow(stepper, group) if self._ends_at_overflow else [(group, stepper.several)]:
             if told:
@@ -278,8 +278,7 @@ class TrainingLoop:
         self._skip = 0
 
         def most(size: int) -> int:
-            sampled = not self._callbacks.steps_to_sample(self._step)
-            return 1 if sampled else self._steps_together(size, MAX_UNREAD_STEPS)
+            return 1 if self._samples_next else self._steps_together(size, MAX_UNREAD_STEPS)
 
         groups = grouped(
             batches, self._steps_together, usual=self._usual_steps, unread=most if unread else None
@@ -299,9 +298,7 @@ class TrainingLoop:
         free = self._callbacks.free_steps(self._context)
         if free == 1 or not context.graph_mode():
             return 1
-        # A batch is sampled before its step: it may be the first of several.
-        sampled = not self._callbacks.steps_to_sample(self._step)
-        unwatched = self._steps_unwatched(self._step, sampled=sampled)
+        unwatched = self._steps_unwatched(self._step, sampled=self._samples_next)
         return int(min(free, max(unwatched, 1), self._stepper.pace.steps(size, most)))
 
     def _usual_steps(self, size: int) -> int:
@@ -362,6 +359,11 @@ class TrainingLoop:
             return call(batch)
 
         return sampled
+
+    @property
+    def _samples_next(self) -> bool:
+        """Whether a callback samples the batch of the next step; before it, so it may be the first of several."""
+        return not self._callbacks.steps_to_sample(self._step)
 
     def _sample(self, batch: Batch, step: int) -> None:
         """Let callbacks look at a batch that is about to be trained on; `step` is the number of its step."""
