@@ -15,6 +15,7 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.backend import Pipeline
 from mixtrain.ops.inputs import tensor
+from mixtrain.train.held_batches import HeldBatches, hold
 from mixtrain.train.read_ahead import read_ahead
 
 Batch = tuple[Any, ...]
@@ -101,10 +102,16 @@ class Feed:
             return None if self.size == 0 else as_batch(self.dataset[0])
         return next(self.batches(), None)
 
-    def batches(self) -> Iterator[Batch]:
-        """Yield the batches of one pass as tuples of columns."""
+    def batches(self, *, held: bool = False) -> Iterator[Batch]:
+        """Yield the batches of one pass as tuples of columns.
+
+        Args:
+            held: Whether those of Python code come as `HeldBatches`, for `grouped`.
+        """
         if self._pipeline is not None:
             return self._pipeline.iterate()
+        if held:
+            return HeldBatches(as_batch(batch, hold) for batch in self._python_batches())
         return (as_batch(batch) for batch in self._python_batches())
 
     def _python_batches(self) -> Iterator[Any]:
@@ -145,7 +152,8 @@ class Feed:
         """Whether all batches are known to be as long as the first: a list of them can be looked through."""
         if not isinstance(self.dataset, (list, tuple)):
             return False
-        return len({tuple(map(np.shape, keras.tree.flatten(as_batch(batch)))) for batch in self.dataset}) == 1
+        parts = (keras.tree.flatten(as_batch(batch, lambda part: part)) for batch in self.dataset)
+        return len({tuple(map(np.shape, part)) for part in parts}) == 1
 
     def _arrays(self, dtypes: Sequence[np.dtype]) -> Iterator[tuple[np.ndarray, ...]]:
         """Yield the batches of one pass as NumPy arrays, the parts of all columns in a row.

@@ -272,7 +272,7 @@ class TrainingLoop:
 
     def _groups(self, epoch: int, *, unread: bool) -> Iterator[Sequence[Batch] | Unread]:
         """Yield the batches of a pass in groups that may run together."""
-        batches = self._feed.batches()
+        batches = self._feed.batches(held=True)
         for _ in range(self._skip):
             next(batches, None)
         self._skip = 0

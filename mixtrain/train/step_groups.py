@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, overload
 
 import keras
+import numpy as np
 
 from mixtrain import backend
 from mixtrain.train.later import Later
@@ -78,7 +79,8 @@ def grouped(
     """Yield the batches in groups of neighbors that are alike.
 
     Args:
-        batches: The batches of a pass; the backend's are read several at once where it can.
+        batches: The batches of a pass; the backend's are read several at once where it can, those that are held are
+            released together.
         limit: Asked at the start of a group, with the size of a batch in bytes: how many it may have.
         usual: Asked likewise: how many a group has where nothing ends it early; by default as many as it may have.
         unread: Asked likewise, where nobody but the compiled call of a group need see its batches.
@@ -89,6 +91,7 @@ def grouped(
     waiting: list[Batch] = []
     failed: Exception | None = None
     known = size = getattr(batches, "element_bytes", None)
+    released: Callable[[Sequence[Batch]], Sequence[Batch]] = getattr(batches, "released", lambda group: group)
     while failed is None:
         most = 0 if size is None else limit(size)
         later = most if size is None or usual is None else usual(size)
@@ -121,14 +124,14 @@ def grouped(
                 group += following
             else:
                 waiting = following
-        yield group
+        yield released(group)
     raise failed
 
 
 def _batch_bytes(batch: Batch) -> int:
     """Return the size of a batch in memory."""
-    columns = keras.tree.flatten(batch)
-    return sum(backend.byte_count(column) for column in columns if backend.is_tensor(column))
+    columns = filter(_stackable, keras.tree.flatten(batch))
+    return sum(one.nbytes if isinstance(one, np.ndarray) else backend.byte_count(one) for one in columns)
 
 
 def until_overflow(
@@ -233,6 +236,11 @@ def _read(batches: Iterator[Batch]) -> list[Batch]:
 def _form(batch: Batch) -> Any:
     """Return what batches that can be stacked have in common; None for one that cannot be."""
     columns = keras.tree.flatten(batch)
-    if not all(map(backend.is_tensor, columns)):
+    if not all(map(_stackable, columns)):
         return None
     return [(tuple(column.shape), column.dtype) for column in columns], [type(column) for column in batch]
+
+
+def _stackable(column: Any) -> bool:
+    """Whether a part of a batch is a tensor, or an array that is held until it becomes one."""
+    return isinstance(column, np.ndarray) and column.dtype.kind not in "USO" or backend.is_tensor(column)

@@ -362,7 +362,7 @@ def test_groups_are_read_from_what_the_feed_gives(monkeypatch: pytest.MonkeyPatc
         return grouped(batches, limit, **options)
 
     monkeypatch.setattr("mixtrain.train.loop.grouped", spied)
-    monkeypatch.setattr(Feed, "batches", lambda feed: read.append(batches_of(feed)) or read[-1])
+    monkeypatch.setattr(Feed, "batches", lambda feed, **options: read.append(batches_of(feed, **options)) or read[-1])
     rows = np.ones((32, 3), np.float32)
     dataset = NumpySlicesDataset((rows, rows[:, :1]), ["x", "y"], shuffle=False).batch(4)
     network = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])

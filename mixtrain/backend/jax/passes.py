@@ -265,14 +265,14 @@ def on_device(columns: tuple[np.ndarray, ...]) -> Row:
     return tuple(column if column.dtype.kind in "USO" else jax.device_put(column) for column in columns)
 
 
-class _Single:
-    """Puts single elements on the device: those alike by a compiled copy, which takes a quarter of `device_put`'s time.
+class DevicePut:
+    """Puts elements on the device, one at a time; nobody may write into their arrays any more.
 
-    It is compiled for each form of an element, so it waits for two alike in a row.
+    Those alike go by a compiled copy, which takes a quarter of `device_put`'s time. It is compiled for each form of an
+    element, so it waits for two alike in a row.
     """
 
-    def __init__(self) -> None:
-        self._before: tuple[Any, ...] | None = None
+    _before: tuple[Any, ...] | None = None
 
     def __call__(self, columns: tuple[np.ndarray, ...]) -> Row:
         form = tuple((column.shape, column.dtype) for column in columns)
@@ -295,7 +295,7 @@ def _producer(
         with contextlib.ExitStack() as closing:
             if device is not None:
                 closing.enter_context(jax.default_device(device))  # A thread begins without the device that was chosen.
-            read, put = gathered(source.open(closing)), _Single()
+            read, put = gathered(source.open(closing)), DevicePut()
             for count in iter(requests.get, None):
                 host = read(count or 1)
                 if host is None:

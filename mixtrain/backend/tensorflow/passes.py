@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from mixtrain.backend.tensorflow.compile import graph_function
@@ -48,6 +49,13 @@ class _Gathered(Stacked):
 
     def __getitem__(self, index: Any) -> Any:
         return self._last if index in (-1, len(self) - 1) else super().__getitem__(index)
+
+
+class DevicePut:
+    """Puts elements on the device, one at a time; nobody may write into their arrays any more."""
+
+    def __call__(self, columns: tuple[np.ndarray, ...]) -> Row:
+        return tuple(map(tf.convert_to_tensor, columns))
 
 
 def element_bytes(spec: Any) -> int | None:
