@@ -42,7 +42,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         trace_count,
         trace_for,
     )
-    from mixtrain.backend.tensorflow.control import after, call_python, cond
+    from mixtrain.backend.tensorflow.control import call_python, cond, write_after
     from mixtrain.backend.tensorflow.cross_entropy import (
         softmax_cross_entropy,
         sparse_softmax_cross_entropy,
@@ -139,7 +139,7 @@ else:
         trace_count,
         trace_for,
     )
-    from mixtrain.backend.jax.control import after, call_python, cond
+    from mixtrain.backend.jax.control import call_python, cond, write_after
     from mixtrain.backend.jax.cross_entropy import (
         softmax_cross_entropy,
         sparse_softmax_cross_entropy,
@@ -254,7 +254,6 @@ __all__ = [
     "Stacked",
     "TensorBase",
     "UnreadableRecord",
-    "after",
     "all_finite",
     "all_gather",
     "all_reduce",
@@ -362,6 +361,7 @@ __all__ = [
     "wait_for",
     "wrap_with",
     "wrap_pipeline",
+    "write_after",
     "write_onnx",
     "write_saved_model",
 ]

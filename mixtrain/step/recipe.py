@@ -106,6 +106,7 @@ def run_step(
     """
     scale = None if scaling is None else backend.to_tensor(scaling.loss_scale())
     rollback = None if scaling is None else scaling.rollback
+    advance: Callable[[Any], None] = (lambda finite: None) if scaling is None else scaling.advance
 
     def divided(gradients: list[Any]) -> list[Any]:
         gradients = [in_format(gradient, float32) for gradient in gradients]
@@ -150,6 +151,8 @@ def run_step(
     loss = losses if loss is None else loss
     gradients = gradients if reduce_dtype == float32 else divided(gradients)
     observed = () if observer is None else observer.variables(more)
+    gathered = () if window is None else window.variables()
+    writes = [*weights, *written, *observed, *gathered]
 
     # All replicas together have as many rows, so that they add up alike.
     counted = rows() if window is not None and gradients_mean and backend.is_one_number(loss) else None
@@ -162,32 +165,30 @@ def run_step(
         if observer is not None:
             observer.take_in(more)
 
-    if scaling is None:
-        norm = backend.global_norm(gradients)
-        # A count of updates needs no batch, and would move where that cannot be read.
-        with backend.after(loss):
-            applied()
-        return StepResult(loss, gradients=gradients, grad_norm=norm, auxiliary=more)
     # The norm does not decide: of finite gradients the sum of squares may be infinite.
-    finite, norm = backend.all_finite(gradients), backend.global_norm(gradients)
+    finite = None if scaling is None else backend.all_finite(gradients)
+    norm = backend.global_norm(gradients)
 
     if undo is None:
+        # A count of updates and a decay of weights need no batch, and would come where that cannot be read.
+        backend.write_after(loss, writes)
         applied()
-        scaling.advance(finite)
+        advance(finite)
     else:
         # In a branch it is known whether the step is good: most of the rule's operations fall away.
         def good() -> None:
             applied()
-            scaling.advance(True)
+            advance(True)
 
         def overflowed() -> None:
             undo()
             if window is not None:
                 window.reject()
-            scaling.advance(False)
+            advance(False)
 
-        gathered = () if window is None else window.variables()
-        backend.cond(finite, good, overflowed, writes=[*weights, *written, *observed, *gathered])
+        backend.cond(finite, good, overflowed, writes=writes)
+    if scaling is None:
+        return StepResult(loss, gradients=gradients, grad_norm=norm, auxiliary=more)
     if not scaling.divides:
         gradients, norm = [unscaled(gradient, scale) for gradient in gradients], norm / scale
     return StepResult(loss, keras.ops.logical_not(finite), scale, gradients, norm, more)

@@ -127,3 +127,21 @@ def test_sparse_gradients_are_unscaled_and_checked() -> None:
 def test_a_loss_that_depends_on_no_weight_is_refused() -> None:
     with pytest.raises(ValueError, match="the loss must depend on parameters that the optimizer holds; got one that"):
         run_step(lambda: mixtrain.Tensor(1.0), [], [_parameter(1.0)], apply=lambda gradients: None)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("sink", [False, True])
+@pytest.mark.parametrize("manager", [None, mixtrain.FixedLossScaleManager(8.0, drop_overflow_update=False)])
+def test_a_step_whose_forward_pass_fails_moves_no_count_and_decays_no_weight(sink: bool, manager: Any) -> None:
+    layers = [keras.layers.Embedding(5, 4), keras.layers.Flatten(), keras.layers.Dense(1)]
+    network = keras.Sequential([keras.Input((3,), dtype="int32"), *layers])
+    optimizer = keras.optimizers.AdamW(0.1, weight_decay=0.5)
+    model = mixtrain.Model(network, "mse", optimizer, loss_scale_manager=manager)
+    known, unknown = ((np.full((2, 3), word, np.int32), np.ones((2, 1), np.float32)) for word in (1, 9))
+    model.train(1, [known, known], dataset_sink_mode=sink, verbose=0)
+    before, count = network.get_weights(), int(optimizer.iterations)
+    with pytest.raises(ValueError, match="run time"):
+        model.train(1, [unknown, known], dataset_sink_mode=sink, verbose=0)
+    assert int(optimizer.iterations) == count == 2
+    for one, other in zip(before, network.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)

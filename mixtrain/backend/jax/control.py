@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import keras
 import numpy as np
 
 from mixtrain.backend.jax.group import spanning
@@ -45,10 +45,9 @@ def cond(
         put(variable, jnp.where(predicate, yes.state_mapping.get(key, before), no.state_mapping.get(key, before)))
 
 
-def after(tensor: Any) -> contextlib.AbstractContextManager[Any]:
-    """Let what is done inside begin once a tensor has its value; here variables are written when all is done."""
-    del tensor
-    return contextlib.nullcontext()
+def write_after(tensor: Any, variables: Iterable[keras.Variable]) -> None:
+    """Let variables be written from here on once a tensor has its value: here they are written when all is done."""
+    del tensor, variables
 
 
 def call_python(function: Callable[..., None], tensors: Sequence[Any]) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from mixtrain.backend.tensorflow.python_functions import numpy_function
+from mixtrain.backend.tensorflow.rollback import places_of
 
 
 def cond(
@@ -35,9 +36,18 @@ def cond(
     tf.cond(predicate, effect(on_true), effect(on_false))
 
 
-def after(tensor: Any) -> contextlib.AbstractContextManager[Any]:
-    """Let what is done inside begin once a tensor has its value, and not at all where that fails."""
-    return tf.control_dependencies([tensor])
+def write_after(tensor: Any, variables: Iterable[keras.Variable]) -> None:
+    """Let variables be written from here on once a tensor has its value, and not at all where that fails.
+
+    What leads up to a write waits for nothing: if it did, more of a backward pass would lie in memory at a time.
+    """
+    if tf.executing_eagerly():
+        return
+    # In a graph a variable is written after it was read, if that comes first in the code.
+    with tf.control_dependencies([tensor]):
+        for variable in variables:
+            for place in places_of(variable):
+                place.read()
 
 
 def call_python(function: Callable[..., None], tensors: Sequence[Any]) -> None:
