@@ -151,8 +151,6 @@ def run_step(
     loss = losses if loss is None else loss
     gradients = gradients if reduce_dtype == float32 else divided(gradients)
     observed = () if observer is None else observer.variables(more)
-    gathered = () if window is None else window.variables()
-    writes = [*weights, *written, *observed, *gathered]
 
     # All replicas together have as many rows, so that they add up alike.
     counted = rows() if window is not None and gradients_mean and backend.is_one_number(loss) else None
@@ -171,8 +169,7 @@ def run_step(
 
     if undo is None:
         # A count of updates and a decay of weights need no batch, and would come where that cannot be read.
-        backend.write_after(loss, writes)
-        applied()
+        backend.write_after(loss, applied, weights)
         advance(finite)
     else:
         # In a branch it is known whether the step is good: most of the rule's operations fall away.
@@ -186,7 +183,8 @@ def run_step(
                 window.reject()
             advance(False)
 
-        backend.cond(finite, good, overflowed, writes=writes)
+        gathered = () if window is None else window.variables()
+        backend.cond(finite, good, overflowed, writes=[*weights, *written, *observed, *gathered])
     if scaling is None:
         return StepResult(loss, gradients=gradients, grad_norm=norm, auxiliary=more)
     if not scaling.divides:

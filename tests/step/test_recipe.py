@@ -132,8 +132,11 @@ def test_a_loss_that_depends_on_no_weight_is_refused() -> None:
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("sink", [False, True])
 @pytest.mark.parametrize("manager", [None, mixtrain.FixedLossScaleManager(8.0, drop_overflow_update=False)])
-def test_a_step_whose_forward_pass_fails_moves_no_count_and_decays_no_weight(sink: bool, manager: Any) -> None:
-    layers = [keras.layers.Embedding(5, 4), keras.layers.Flatten(), keras.layers.Dense(1)]
+@pytest.mark.parametrize("width", [4, 2**14])
+def test_a_step_whose_forward_pass_fails_moves_no_count_and_decays_no_weight(
+    width: int, sink: bool, manager: Any
+) -> None:
+    layers = [keras.layers.Embedding(5, width), keras.layers.Flatten(), keras.layers.Dense(1)]
     network = keras.Sequential([keras.Input((3,), dtype="int32"), *layers])
     optimizer = keras.optimizers.AdamW(0.1, weight_decay=0.5)
     model = mixtrain.Model(network, "mse", optimizer, loss_scale_manager=manager)

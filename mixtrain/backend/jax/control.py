@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import keras
 import numpy as np
 
 from mixtrain.backend.jax.group import spanning
@@ -45,9 +44,16 @@ def cond(
         put(variable, jnp.where(predicate, yes.state_mapping.get(key, before), no.state_mapping.get(key, before)))
 
 
-def write_after(tensor: Any, variables: Iterable[keras.Variable]) -> None:
-    """Let variables be written from here on once a tensor has its value: here they are written when all is done."""
-    del tensor, variables
+def write_after(tensor: Any, function: Callable[[], None], weights: Sequence[Any]) -> None:
+    """Run a function that writes only once a tensor has its value: here variables are written when all is done.
+
+    Args:
+        tensor: The tensor.
+        function: Updates weights and what goes with them.
+        weights: They.
+    """
+    del tensor, weights
+    function()
 
 
 def call_python(function: Callable[..., None], tensors: Sequence[Any]) -> None:

@@ -140,12 +140,7 @@ def _written(graph: Any, operations: Iterable[Any]) -> dict[int, Place]:
     """Return the variables from outside of a graph that operations write, by the identity of their resource."""
     inputs: set[int] = set()
     for operation in operations:
-        if operation.type not in _READERS:
-            kept = _read_only(operation)
-            inputs |= {
-                id(tensor) for place, tensor in enumerate(operation.inputs)
-                if tensor.dtype == tf.resource and place not in kept
-            }
+        inputs |= set(map(id, written_resources(operation)))
     found: dict[int, Place] = {}
     for outside, inside in graph.captures:
         if id(inside) in inputs and not is_live(outside):
@@ -154,6 +149,15 @@ def _written(graph: Any, operations: Iterable[Any]) -> dict[int, Place]:
             if known is not None and known.is_set and len(known.shape_and_type) == 1:
                 found[id(outside)] = Place(outside, tf.as_dtype(known.shape_and_type[0].dtype))
     return found
+
+
+def written_resources(operation: Any) -> list[Any]:
+    """Return the resources that an operation of a graph writes, tensors."""
+    if operation.type in _READERS:
+        return []
+    kept = _read_only(operation)
+    inputs = enumerate(operation.inputs)
+    return [tensor for place, tensor in inputs if tensor.dtype == tf.resource and place not in kept]
 
 
 def _read_only(operation: Any) -> Sequence[int]:
