@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.dataset import config
 from mixtrain.dataset.pass_seed import PassSeed
-from mixtrain.dataset.parallel import each_in_order, in_order
+from mixtrain.dataset.parallel import before_failure, each_in_order, in_order
 from mixtrain.dataset.stage import Row
 from mixtrain.dataset.transforms.operation import TensorOperation
 
@@ -53,7 +53,10 @@ class Chain:
         self._together = all(move.operation.same_size for move in moves)
         self.same_size = self._together and not self._openings
         self._workers = min(config.get_num_parallel_workers(), backend.processors()) if workers is None else workers
-        self._compiled = backend.RowFunction(self._parts(moves), parallel=max(2, self._workers))
+        opened = {position for move in self._openings for position in move.step.positions}
+        files = [place for place, position in enumerate(self.touched) if position in opened]
+        self._compiled = backend.RowFunction(self._parts(moves), parallel=max(2, self._workers), files=files)
+        self._row_bytes = _MAX_BYTES  # Of a row when its files are open, the last that was seen.
 
     def run(self, items: Iterator[tuple[Any, Row]], seed: int) -> Iterator[tuple[Any, Row]]:
         """Yield the results for blocks of the touched columns, each with what came with it."""
@@ -73,9 +76,40 @@ class Chain:
 
         A group ends where `count` rows do, or a multiple of them.
         """
+        if self._openings and self._compiled.opens:
+            return self._run_files(items, seed, count)
         if self._openings:
             items = each_in_order(self._open, items, self._workers)
-        return self.run(_grouped(items, count, together=self._together), seed)
+        return self.run(map(_stacked, self._alike_groups(items, count)), seed)
+
+    def _alike_groups(self, items: Iterator[tuple[Any, Row]], count: int) -> Iterator[list[tuple[Any, Row]]]:
+        return _grouped(items, count, _form, _bytes_of if self._together else lambda row: _MAX_BYTES)
+
+    def _run_files(self, items: Iterator[tuple[Any, Row]], seed: int, count: int) -> Iterator[tuple[list[Any], Row]]:
+        """Yield what `run_groups` does for rows with files, of which each group is opened and run in one thread."""
+        groups = _grouped(items, count, lambda row: None, lambda row: self._row_bytes)
+        for results, error in in_order(self._call_files, _with_keys(map(_listed, groups), seed), self._workers):
+            yield from results
+            if error is not None:
+                raise error
+
+    def _call_files(self, item: tuple[list[Any], np.ndarray, Any]) -> tuple[Sequence[Any], Exception | None]:
+        kept, keys, columns = item
+        results = self._compiled.call_files(keys, columns)
+        if results is not None:
+            return [(kept, results)], None
+        return before_failure(self._open_and_call, list(zip(kept, keys, zip(*columns, strict=True), strict=True)))
+
+    def _open_and_call(self, group: list[tuple[Any, Any, Row]]) -> list[tuple[list[Any], Row]]:
+        """Return the results for rows with files, each with its key, as `run_groups` does."""
+        opened = self._open([(item, item[2]) for item in group])
+        self._row_bytes = max(_bytes_of(row) for _, row in opened)
+        called = []
+        for part in self._alike_groups(iter(opened), len(opened)):
+            triples, block = _stacked(part)
+            kept, keys, _ = zip(*triples, strict=True)
+            called.append(self._call((list(kept), np.array(keys), block)))
+        return called
 
     def _open(self, items: list[tuple[Any, Row]]) -> list[tuple[Any, Row]]:
         """Return rows with the contents of files decoded."""
@@ -99,27 +133,32 @@ class Chain:
 
     def _parts(self, moves: Sequence[_Move]) -> list[backend.RowPart]:
         """Return the transforms as functions of rows and, where neighbors take them, of blocks."""
-        return [
-            backend.RowPart(functools.partial(self._by_block if whole else self._by_row, tuple(run)), whole)
-            for whole, run in itertools.groupby(moves, key=lambda move: move.operation.by_block)
-        ]
+        parts = []
+        for whole, run in itertools.groupby(moves, key=lambda move: move.operation.by_block):
+            moved = tuple(run)
+            positions = tuple(sorted({place for move in moved for place in move.step.positions}))
+            function = functools.partial(self._by_block if whole else self._by_row, moved, positions)
+            parts.append(backend.RowPart(function, whole, tuple(map(self.touched.index, positions))))
+        return parts
 
-    def _by_row(self, moves: tuple[_Move, ...], seed: Any, *values: Any) -> tuple[Any, ...]:
-        row = dict(zip(self.touched, values, strict=True))
+    def _by_row(
+        self, moves: tuple[_Move, ...], positions: tuple[int, ...], seed: Any, *values: Any
+    ) -> tuple[Any, ...]:
+        row = dict(zip(positions, values, strict=True))
         for move in moves:
             own = backend.row_random.fold(seed, move.number)
             for position, name in zip(move.step.positions, move.step.names, strict=True):
                 with backend.speaking_of(f'map, column "{name}"'):
                     row[position] = move.operation.graph(row[position], own)
-        return tuple(row[position] for position in self.touched)
+        return tuple(row[position] for position in positions)
 
-    def _by_block(self, moves: tuple[_Move, ...], *values: Any) -> tuple[Any, ...]:
-        block = dict(zip(self.touched, values, strict=True))
+    def _by_block(self, moves: tuple[_Move, ...], positions: tuple[int, ...], *values: Any) -> tuple[Any, ...]:
+        block = dict(zip(positions, values, strict=True))
         for move in moves:
             for position, name in zip(move.step.positions, move.step.names, strict=True):
                 with backend.speaking_of(f'map, column "{name}"'):
                     block[position] = move.operation.block(block[position])
-        return tuple(block[position] for position in self.touched)
+        return tuple(block[position] for position in positions)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,7 +195,7 @@ def keys_of(seed: int, start: int, count: int) -> np.ndarray:
     return (value ^ (value >> np.uint64(31))).view(np.int64)
 
 
-def _with_keys(items: Iterator[tuple[Any, Row]], seed: int) -> Iterator[tuple[Any, np.ndarray, Row]]:
+def _with_keys(items: Iterator[tuple[Any, Any]], seed: int) -> Iterator[tuple[Any, np.ndarray, Any]]:
     start = 0
     for kept, block in items:
         count = len(block[0])
@@ -164,38 +203,60 @@ def _with_keys(items: Iterator[tuple[Any, Row]], seed: int) -> Iterator[tuple[An
         start += count
 
 
-def _grouped(items: Iterator[tuple[Any, Row]], count: int, *, together: bool) -> Iterator[tuple[list[Any], Row]]:
-    """Yield rows of the same dtypes and sizes stacked, at first `count`, for which the reader waits, then more."""
+def _grouped(
+    items: Iterator[tuple[Any, Row]],
+    count: int,
+    form_of: Callable[[Row], Any],
+    size_of: Callable[[Row], int],
+) -> Iterator[list[tuple[Any, Row]]]:
+    """Yield groups of rows, at first of `count`, for which the reader waits, then of more.
+
+    Args:
+        items: The rows, each with what came with it.
+        count: Where this number of rows ends, or a multiple of it, a group ends too.
+        form_of: Gives what is the same for all rows of a group.
+        size_of: Gives the bytes that a row takes.
+    """
     limit = min(count, _MAX_ROWS)
     whole = count * max(1, _MAX_ROWS // count)
     missing = whole  # Rows until a group must end.
     room = 1
     group: list[tuple[Any, Row]] = []
+    form = None
     try:
         for item in items:
-            if group and (len(group) >= room or not _alike(group[0][1], item[1])):
-                yield _stacked(group)
+            own = form_of(item[1])
+            if group and (len(group) >= room or own != form):
+                yield group
                 missing = missing - len(group) or whole
                 limit = min(2 * limit, _MAX_ROWS)
                 group = []
             if not group:
-                size = max(1, sum(value.nbytes for value in item[1]))
-                room = max(1, min(limit, missing, _MAX_BYTES // size)) if together else 1
+                form = own
+                room = max(1, min(limit, missing, _MAX_BYTES // max(1, size_of(item[1]))))
             group.append(item)
     except Exception:
         if group:
-            yield _stacked(group)  # The rows before the one that failed.
+            yield group  # The rows before the one that failed.
         raise
     if group:
-        yield _stacked(group)
+        yield group
 
 
-def _alike(first: Row, row: Row) -> bool:
-    return all(
-        one.shape == other.shape and one.dtype == other.dtype for one, other in zip(first, row, strict=True)
-    )
+def _form(row: Row) -> list[Any]:
+    return [(value.shape, value.dtype) for value in row]
+
+
+def _bytes_of(row: Row) -> int:
+    return sum(value.nbytes for value in row)
+
+
+def _listed(group: list[tuple[Any, Row]]) -> tuple[list[Any], Any]:
+    """Return what came with the rows of a group, and their columns."""
+    kept, rows = zip(*group, strict=True)
+    return list(kept), tuple(zip(*rows, strict=True))
 
 
 def _stacked(group: list[tuple[Any, Row]]) -> tuple[list[Any], Row]:
-    kept, rows = zip(*group, strict=True)
-    return list(kept), tuple(np.stack(values) for values in zip(*rows, strict=True))
+    kept, columns = _listed(group)
+    return kept, tuple(map(np.stack, columns))

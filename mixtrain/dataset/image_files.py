@@ -69,7 +69,10 @@ def _contents(path: str) -> bytes:
     try:
         descriptor = os.open(path, _FLAGS)
         try:
-            return b"".join(iter(lambda: os.read(descriptor, _CHUNK), b""))
+            parts = [os.read(descriptor, _CHUNK)]
+            while parts[-1]:
+                parts.append(os.read(descriptor, _CHUNK))
+            return b"".join(parts)
         finally:
             os.close(descriptor)
     except OSError as error:

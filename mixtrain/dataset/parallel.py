@@ -98,9 +98,7 @@ def _results(
         nonlocal seconds
         started = time.perf_counter()
         try:
-            return function(group), None
-        except Exception:
-            return _one_by_one(function, group)
+            return before_failure(function, group)
         finally:
             seconds = (time.perf_counter() - started) / len(group)
 
@@ -110,14 +108,22 @@ def _results(
             raise error
 
 
-def _one_by_one(
+def before_failure(
     function: Callable[[list[Any]], Sequence[Any]], group: list[Any]
 ) -> tuple[Sequence[Any], Exception | None]:
-    """Return the results for the items before one that fails, and what it fails with."""
-    results: list[Any] = []
-    for item in group:
-        try:
-            results.extend(function([item]))
-        except Exception as error:
-            return results, error
-    return results, None
+    """Return the results for several items, or for those before one that fails, and what it fails with.
+
+    Args:
+        function: From several items to results in order. Where it raises, it is called again for each item alone.
+        group: The items.
+    """
+    try:
+        return function(group), None
+    except Exception:
+        results: list[Any] = []
+        for item in group:
+            try:
+                results.extend(function([item]))
+            except Exception as error:
+                return results, error
+        return results, None

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mixtrain import backend
+from mixtrain.dataset import vision
 
 KEYS = np.arange(3, dtype=np.int64)
 ROWS = np.arange(6, dtype=np.int64).reshape(3, 2)
@@ -123,3 +124,24 @@ def test_results_may_have_sizes_that_the_row_decides() -> None:
     assert (part.shape, chosen.shape) == ((1, 2, 1, 1), (1, 3, 2))
     part, chosen = run(KEYS[:1], [image // 2])
     assert (part.shape, chosen.shape) == ((1, 1, 1, 1), (1, 1, 2))
+
+
+@pytest.mark.tensorflow
+def test_rows_with_files_are_decoded_and_run_in_one_call_where_that_gives_the_same() -> None:
+    part = backend.RowPart(lambda seed, x: (x[:, ::-1] + keras.ops.cast(backend.row_random.integer(seed, 9), x.dtype),),
+                           False, (0,))
+    run = backend.RowFunction([part], parallel=2, files=[0])
+    images = np.random.default_rng(0).integers(0, 256, (3, 6, 5, 3), dtype=np.uint8)
+    files = [vision.encode_png(image) for image in images]
+    labels = [np.array(number) for number in range(3)]
+    assert run.call_files(KEYS, [files, labels]) is None  # No size is known.
+    expected = run(KEYS, [images, np.stack(labels)])
+    found = [run.call_files(KEYS, [files, labels]) for _ in range(30)]
+    assert found[0] is None and found[-1] is not None
+    for result, column in zip(found[-1], expected, strict=True):
+        np.testing.assert_array_equal(result, column)
+    larger = vision.encode_png(np.zeros((7, 5, 3), np.uint8))
+    for wrong in (larger, files[0][:20], np.zeros((2, 2), np.uint8), vision.encode_jpeg(images[0])):
+        assert run.call_files(KEYS, [[*files[:2], wrong], labels]) is None
+    assert run.call_files(KEYS, [files, [*labels[:2], np.array([1])]]) is None
+    assert run.call_files(KEYS, [files, labels]) is not None

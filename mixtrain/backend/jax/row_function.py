@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +14,7 @@ import jax.experimental
 import jax.numpy as jnp
 import numpy as np
 
+from mixtrain.backend.row_part import RowPart
 from mixtrain.backend.jax.requirements import gathering, raise_found
 from mixtrain.backend.jax.array_namespace import SizeUnknown, seed_words
 
@@ -31,20 +32,6 @@ _BY_HAND: Final = (
 _with_64_bits: Final = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
 
 
-@dataclasses.dataclass(frozen=True)
-class RowPart:
-    """A part of a `RowFunction`.
-
-    Attributes:
-        function: From a seed and one tensor per column to a tuple of tensors; without the seed, and with rows along a
-            first axis of each tensor, where it is for blocks.
-        by_block: Whether it takes whole blocks, which costs less than row by row.
-    """
-
-    function: Callable[..., tuple[Any, ...]]
-    by_block: bool
-
-
 class RowFunction:
     """A function of a row's seed and columns, in parts.
 
@@ -55,10 +42,16 @@ class RowFunction:
     Args:
         parts: One after the other.
         parallel: Without effect: rows of a block are run one by one, blocks at the same time.
+        files: Without effect.
+
+    Attributes:
+        opens: Whether `call_files` is of use.
     """
 
-    def __init__(self, parts: Sequence[RowPart], *, parallel: int) -> None:
-        del parallel
+    opens: Final = False
+
+    def __init__(self, parts: Sequence[RowPart], *, parallel: int, files: Sequence[int] = ()) -> None:
+        del parallel, files
         self._parts = tuple(parts)
         self._forms: set[Any] = set()
         self._by_hand = False
@@ -86,6 +79,11 @@ class RowFunction:
                     self._by_hand = True
             return self._call_by_hand(seeds, block)
 
+    def call_files(self, keys: np.ndarray, columns: Sequence[Sequence[np.ndarray]]) -> Columns | None:
+        """Return None: JAX decodes no images."""
+        del keys, columns
+        return None
+
     def _may_compile(self, form: Any) -> bool:
         with self._lock:
             if form not in self._forms and len(self._forms) < _MAX_FORMS:
@@ -101,28 +99,35 @@ class RowFunction:
         return tuple(np.array(result[:count] if count < size else result) for result in results)
 
     def _call_by_hand(self, seeds: np.ndarray, block: Sequence[np.ndarray]) -> Columns:
-        for part in self._parts:
+        def run(part: RowPart, columns: Columns) -> Columns:
             if part.by_block:
-                block = tuple(map(np.asarray, part.function(*map(jnp.asarray, block))))
-                continue
+                return tuple(map(np.asarray, part.function(*map(jnp.asarray, columns))))
             rows = [
                 tuple(map(np.asarray, part.function(seed, *map(jnp.asarray, row))))
-                for seed, *row in zip(seeds, *block, strict=True)
+                for seed, *row in zip(seeds, *columns, strict=True)
             ]
-            block = tuple(map(np.stack, zip(*rows, strict=True)))
+            return tuple(map(np.stack, zip(*rows, strict=True)))
+
+        for part in self._parts:
+            block = part.applied(functools.partial(run, part), block)
         return tuple(block)
 
     # ---- what is compiled -------------------------------------------------------------------------------------
     def _run(self, count: Any, seeds: Any, *block: Any) -> tuple[tuple[Any, ...], list[Any]]:
         found = []
-        for part in self._parts:
+
+        def run(part: RowPart, columns: tuple[Any, ...]) -> tuple[Any, ...]:
             if part.by_block:
                 with gathering(self._sentences) as scope:
-                    block = tuple(map(jnp.asarray, part.function(*block)))
-                found.append(scope.found)
+                    columns = tuple(map(jnp.asarray, part.function(*columns)))
+                wrong = scope.found
             else:
-                block, wrong = self._loop(part, count, seeds, block)
-                found.append(wrong)
+                columns, wrong = self._loop(part, count, seeds, columns)
+            found.append(wrong)
+            return columns
+
+        for part in self._parts:
+            block = part.applied(functools.partial(run, part), block)
         return block, found
 
     def _loop(self, part: RowPart, count: Any, seeds: Any, block: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:

@@ -10,11 +10,10 @@ from typing import Any, Literal
 import numpy as np
 import tensorflow as tf
 
+from mixtrain.backend.tensorflow.encoded import DCT, decoded, is_jpeg
 from mixtrain.backend.tensorflow.op_errors import reason_of
 
 Method = Literal["nearest", "linear", "cubic", "area", "pil_nearest", "pil_linear", "pil_cubic", "pil_lanczos"]
-_DCT = "INTEGER_ACCURATE"
-_JPEG = b"\xff\xd8\xff"  # How such files begin.
 _MAX_FILES = 32  # That one call decodes.
 Border = Literal["constant", "edge", "reflect", "symmetric"]
 
@@ -24,25 +23,17 @@ def decode(contents: Any) -> Any:
     if isinstance(contents, np.ndarray):
         return decode_files([contents])[0]
     text = _text(contents)
-    image = tf.cond(tf.io.is_jpeg(text), lambda: tf.io.decode_jpeg(text, 3, dct_method=_DCT), lambda: _decode_any(text))
+    image = tf.cond(tf.io.is_jpeg(text), lambda: tf.io.decode_jpeg(text, 3, dct_method=DCT), lambda: _decode_any(text))
     return tf.ensure_shape(image, (None, None, 3))
 
 
 def _decode_now(contents: bytes) -> np.ndarray:
     try:
         # Of bytes that are no tensor yet, TensorFlow would look for the way to convert them each time.
-        image = (_decode_jpeg if contents.startswith(_JPEG) else _decode_other)(tf.constant(contents))
+        image = decoded(tf.constant(contents), is_jpeg(contents))
     except tf.errors.OpError as error:
         raise ValueError(reason_of(error)) from error
     return image.numpy()  # type: ignore[no-any-return]
-
-
-def _decode_jpeg(contents: Any) -> Any:
-    return tf.raw_ops.DecodeJpeg(contents=contents, channels=3, dct_method=_DCT)
-
-
-def _decode_other(contents: Any) -> Any:
-    return tf.raw_ops.DecodeImage(contents=contents, channels=3, expand_animations=False)
 
 
 def decode_files(files: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -52,7 +43,7 @@ def decode_files(files: Sequence[np.ndarray]) -> list[np.ndarray]:
         ValueError: One is no image that TensorFlow knows.
     """
     images: list[np.ndarray] = []
-    for jpeg, run in itertools.groupby((file.tobytes() for file in files), key=lambda file: file.startswith(_JPEG)):
+    for jpeg, run in itertools.groupby((file.tobytes() for file in files), key=is_jpeg):
         contents = list(run)
         while len(contents) > 1:
             count = 1 << (min(len(contents), _MAX_FILES).bit_length() - 1)
@@ -74,10 +65,9 @@ def _decode_together(files: Sequence[bytes], jpeg: bool) -> list[np.ndarray]:
 @functools.lru_cache
 def _decoder(count: int, jpeg: bool) -> Any:
     """Return the compiled function that decodes so many files; `tf.map_fn` would need images of one size."""
-    decode_one = _decode_jpeg if jpeg else _decode_other
 
     def run(files: Any) -> list[Any]:
-        return [decode_one(contents) for contents in tf.unstack(files)]
+        return [decoded(contents, jpeg) for contents in tf.unstack(files)]
 
     with tf.device("CPU"):
         return tf.function(run, autograph=False).get_concrete_function(tf.TensorSpec([count], tf.string))
@@ -95,7 +85,7 @@ def decode_part(contents: Any, choose: Callable[[Any, Any], tuple[Any, Any, Any,
     def of_jpeg() -> Any:
         shape = tf.io.extract_jpeg_shape(text)
         window = tf.stack(choose(shape[0], shape[1]))
-        return tf.io.decode_and_crop_jpeg(text, window, channels=3, dct_method=_DCT)
+        return tf.io.decode_and_crop_jpeg(text, window, channels=3, dct_method=DCT)
 
     def of_other() -> Any:
         image = _decode_any(text)

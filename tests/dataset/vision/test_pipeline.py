@@ -302,3 +302,29 @@ def test_random_sizes_come_row_by_row():
     choice = transforms.RandomChoice([vision.Resize((3, 3), Inter.NEAREST), vision.CenterCrop(5)])
     rows = list(slices().map(choice, "image").create_tuple_iterator(num_epochs=1, output_numpy=True))
     assert {row[0].shape for row in rows} == {(3, 3, 3), (5, 5, 3)}
+
+
+def test_files_that_are_read_again_and_again_give_the_same_images_and_one_of_another_size_does_too() -> None:
+    files = [vision.encode_png(image) for image in [*IMAGES[:39], IMAGES[39, 1:]]]
+    labels = np.arange(40)
+
+    def images_of(count, epochs):
+        rows = GeneratorDataset(list(zip(files[:count], labels, strict=False)), ["image", "label"], shuffle=False)
+        return read(rows.map([vision.Decode(), vision.Resize((8, 9))], "image").batch(8).repeat(epochs))[0]
+
+    expected = np.stack([vision.Resize((8, 9))(vision.Decode()(file)) for file in files])
+    for count in (39, 40):
+        images, numbers = images_of(count, 20)
+        np.testing.assert_array_equal(images, np.concatenate([expected[:count]] * 20))
+        assert numbers.tolist() == [*range(count)] * 20
+
+
+def test_a_broken_file_after_many_good_ones_is_found_in_its_place() -> None:
+    good = vision.encode_png(IMAGES[0])
+    rows = GeneratorDataset([(file,) for file in [*[good] * 2000, good[:20]]], ["image"], shuffle=False)
+    dataset = rows.map([vision.Decode(), vision.RandomHorizontalFlip()], "image")
+    iterator = dataset.create_tuple_iterator(num_epochs=1, output_numpy=True)
+    for _ in range(2000):
+        assert next(iterator)[0].shape == IMAGES[0].shape
+    with pytest.raises(ValueError):
+        next(iterator)
