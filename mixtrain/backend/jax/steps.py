@@ -16,7 +16,7 @@ from mixtrain.backend.class_labels import ClassLabels, LabelOutOfRange
 from mixtrain.backend.facts import GroupFacts, JitChoice
 from mixtrain.backend.jax.compile import compile_function
 from mixtrain.backend.jax.device import describe_device
-from mixtrain.backend.jax.passes import Stacked
+from mixtrain.backend.jax.passes import DevicePut, Stacked
 from mixtrain.backend.jax.state import Stateful
 from mixtrain.backend.jax.variables import store, stored
 from mixtrain.backend.jax.windows import with_fast_windows
@@ -57,6 +57,7 @@ class CompiledSteps:
         self._one = Stateful(self._labels, wrap=functools.partial(_once, loop))
         self._many = Stateful(self._labels, wrap=loop)
         self._until: Stateful | None = None
+        self._put_rows, self._put_batch = DevicePut(), DevicePut()
         # Forms of stacked batches for which it is known which variables a step writes.
         self._known: set[str] = set()
         self.sizes: np.ndarray | None = None
@@ -129,9 +130,12 @@ class CompiledSteps:
                 break
         self.sizes = np.array(sizes)
         ended = first + ran - 1
+        if not self._on_cpu:
+            return _joined(parts), _at(columns, ended)
         # An operation for each column takes longer than a copy of it.
-        batch = jax.device_put(_at(jax.tree.map(np.asarray, columns), ended)) if self._on_cpu else _at(columns, ended)
-        return _joined(parts), batch
+        found, form = jax.tree.flatten(columns)
+        batch = self._put_batch(tuple(np.asarray(column)[ended] for column in found))
+        return _joined(parts), jax.tree.unflatten(form, batch)
 
     def several(self, batches: Sequence[Row]) -> Row:
         """Run a step on each of several batches; return the results alone of `several_undoable`."""
@@ -236,7 +240,9 @@ class CompiledSteps:
         rows, ended, is_last = run(np.int32(first), np.int32(end), *columns)
         end = int(ended)
         whole = first == 0 and end == _rows_of(columns)
-        return (rows if whole else _cut(rows, first, end)), bool(is_last)
+        # Results that are there: cut out by JAX, each length would be compiled.
+        part = rows if whole else self._put_rows(tuple(np.asarray(row)[first:end] for row in rows))
+        return part, bool(is_last)
 
     def _run_until_eagerly(self, columns: Row, first: int, end: int, last: Callable[[Row], Any]) -> tuple[Row, bool]:
         rows = self._run_singly(_at(columns, slice(first, end)), last)
@@ -349,11 +355,6 @@ def _head(rows: Row, count: int) -> Row:
     """Return the first of stacked results, without waiting for them; compiled for each number, of which a run has few.
     """
     return jax.tree.map(lambda row: row[:count], rows)  # type: ignore[no-any-return]
-
-
-def _cut(rows: Row, first: int, end: int) -> Row:
-    """Return a part of stacked results that are there; cut out by JAX, each length would be compiled."""
-    return jax.device_put(jax.tree.map(lambda row: np.asarray(row)[first:end], rows))  # type: ignore[no-any-return]
 
 
 def _filled_up(column: Any, start: int, size: int) -> np.ndarray:
