@@ -183,3 +183,12 @@ def test_one_case_beside_keras_fit_is_printed_and_not_written(monkeypatch: pytes
     keras_fit.main(["--case", "cifar-float16", "--steps", "3", "--keras-jit", "on", "--print-only"])
     ((race,), write), = told
     assert not write and race.steps == 3 and race.contenders[0].jit is True
+
+
+def test_the_page_shows_the_records() -> None:
+    records = read_records(list(SETS), RESULTS)
+    text = PAGE.read_text()
+    assert len(records) >= 12
+    for record in records:
+        assert as_markdown(record) in text, record["set"]
+    assert goals_as_markdown(records) in text
