@@ -59,6 +59,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow.gradient import (
         all_finite,
         densified,
+        finite_and_norm,
         global_norm,
         is_sparse,
         map_values,
@@ -156,6 +157,7 @@ else:
     from mixtrain.backend.jax.gradient import (
         all_finite,
         densified,
+        finite_and_norm,
         global_norm,
         is_sparse,
         map_values,
@@ -280,6 +282,7 @@ __all__ = [
     "elementwise",
     "exchange_storage",
     "find_devices",
+    "finite_and_norm",
     "first_example",
     "first_outside",
     "forked_after_start",

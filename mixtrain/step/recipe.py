@@ -164,8 +164,7 @@ def run_step(
             observer.take_in(more)
 
     # The norm does not decide: of finite gradients the sum of squares may be infinite.
-    finite = None if scaling is None else backend.all_finite(gradients)
-    norm = backend.global_norm(gradients)
+    finite, norm = (None, backend.global_norm(gradients)) if scaling is None else backend.finite_and_norm(gradients)
 
     if undo is None:
         # A count of updates and a decay of weights need no batch, and would come where that cannot be read.

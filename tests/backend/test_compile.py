@@ -186,6 +186,25 @@ def test_the_norm_of_many_gradients_is_that_of_one_vector() -> None:
     assert float(backend.global_norm([backend.to_tensor(np.float32([1.0, 1e30]))])) == np.inf
 
 
+@pytest.mark.parametrize("values, finite", [
+    ([1.0, -2.0], True), ([1.0, 1e30], True), ([1.0, np.inf], False), ([-np.inf, np.inf], False),
+    ([np.nan, 0.0], False),
+])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_gradients_are_finite_although_the_norm_is_too_large(
+    values: list[float], finite: bool, compiled: bool
+) -> None:
+    def look(gradient: Any) -> tuple[Any, Any]:
+        return backend.finite_and_norm([backend.to_tensor(np.ones((2, 2), np.float32)), None, gradient])
+
+    run = backend.compile_function(look, choice=PLAIN) if compiled else look
+    found, norm = run(backend.to_tensor(np.float32(values)))
+    assert bool(found) is finite
+    with np.errstate(over="ignore", invalid="ignore"):
+        expected = np.sqrt(np.float32(4) + np.square(np.float32(values)).sum())
+    np.testing.assert_allclose(float(norm), expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize("count", [1, 5, 32, 40])
 @pytest.mark.parametrize("until", [False, True])
 def test_a_group_of_any_length_has_the_results_of_its_steps_one_by_one(count: int, until: bool) -> None:

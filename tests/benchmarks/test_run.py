@@ -19,9 +19,10 @@ from benchmarks.contender import Contender, Kind, made
 from benchmarks.goals import Goal
 from benchmarks.race import Race
 from benchmarks.run import run_set
-from benchmarks.table import NOT_RUN, as_markdown, goals_as_markdown, update_section
+from benchmarks.sets import SETS
+from benchmarks.table import NOT_RUN, PAGE, as_markdown, goals_as_markdown, update_section
 from benchmarks.workloads import LENET, MLP
-from benchmarks.written import read_records, rounded
+from benchmarks.written import RESULTS, read_records, rounded
 from tests.backends import quick_every
 from tests.benchmarks.test_children import FAKE
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import keras
 from jax.experimental.sparse import JAXSparse
 
+from mixtrain.backend.jax.device import describe_device
 from mixtrain.backend.jax.state import StateScope, current, put
 from mixtrain.backend.jax.structure import split_tensors
 from mixtrain.backend.tensor_base import backend_value
@@ -161,3 +162,12 @@ def global_norm(gradients: Sequence[Any]) -> Any:
     # as long as all else in a step once a layer has some ten million weights.
     values = jax.lax.optimization_barrier(vectors)
     return jnp.sqrt(jnp.sum(jnp.stack([jnp.vdot(value, value, precision="highest") for value in values])))
+
+
+def finite_and_norm(gradients: Sequence[Any]) -> tuple[Any, Any]:
+    """Return whether every value of every gradient is finite, a bool scalar, and their `global_norm`."""
+    norm = global_norm(gradients)
+    if describe_device().kind != "CPU":  # A GPU would wait for the host before a branch.
+        return all_finite(gradients), norm
+    # With a value that is not finite the norm is not: values are looked at only where it may be too large by itself.
+    return jax.lax.cond(jnp.isfinite(norm), lambda: jnp.array(True), lambda: all_finite(gradients)), norm

@@ -142,6 +142,11 @@ def global_norm(gradients: Sequence[Any]) -> Any:
     return tf.sqrt(2.0 * (halves[0] if len(halves) == 1 else tf.add_n(halves)))
 
 
+def finite_and_norm(gradients: Sequence[Any]) -> tuple[Any, Any]:
+    """Return whether every value of every gradient is finite, a bool scalar, and their `global_norm`."""
+    return all_finite(gradients), global_norm(gradients)
+
+
 def _summed_rows(gradient: Any) -> Any:
     """Return the values of a sparse gradient with those of one row added up, in the place of the first of them."""
     if gradient.dense_shape is None:  # How many rows there are is not known; TensorFlow's own gradients tell.
