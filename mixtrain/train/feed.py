@@ -152,8 +152,7 @@ class Feed:
         """Whether all batches are known to be as long as the first: a list of them can be looked through."""
         if not isinstance(self.dataset, (list, tuple)):
             return False
-        parts = (keras.tree.flatten(as_batch(batch, lambda part: part)) for batch in self.dataset)
-        return len({tuple(map(np.shape, part)) for part in parts}) == 1
+        return len({tuple(map(np.shape, _parts_of(batch))) for batch in self.dataset}) == 1
 
     def _arrays(self, dtypes: Sequence[np.dtype]) -> Iterator[tuple[np.ndarray, ...]]:
         """Yield the batches of one pass as NumPy arrays, the parts of all columns in a row.
@@ -162,7 +161,7 @@ class Feed:
             dtypes: Of the parts: an array that has its dtype is given as it is, without a way by the device.
         """
         for batch in self._python_batches():
-            parts = keras.tree.flatten(as_batch(batch, lambda part: part))
+            parts = _parts_of(batch)
             kept = [*dtypes, *[None] * len(parts)]
             yield tuple(
                 part if isinstance(part, np.ndarray) and part.dtype == dtype
@@ -189,6 +188,11 @@ def as_batch(batch: Any, convert: Callable[[Any], Any] = backend.to_tensor) -> B
     if not isinstance(batch, (tuple, list)):
         batch = (batch,)
     return tuple(_as_column(column, convert) for column in batch)
+
+
+def _parts_of(batch: Any) -> list[Any]:
+    """Return the parts of all columns of a batch in a row, as they were given: to make tensors of them takes longer."""
+    return keras.tree.flatten(as_batch(batch, lambda part: part))  # type: ignore[no-any-return]
 
 
 def _as_column(column: Any, convert: Callable[[Any], Any]) -> Any:
