@@ -143,8 +143,7 @@ class RowFunction:
             ]
             return self._run(keys, images)
 
-        with tf.device("CPU"):
-            return tf.function(run, autograph=False).get_concrete_function(tf.TensorSpec([count], tf.int64), *specs)
+        return _traced(run, count, specs)
 
     def _trace(self, kind: Any, sizes: Any, alone: bool) -> Any:
         shapes = sizes or [[None] * (rank - 1) for _, rank in kind]
@@ -153,8 +152,7 @@ class RowFunction:
         def run(keys: Any, *block: Any) -> tuple[Any, ...]:
             return self._run(keys, block, alone=alone)
 
-        with tf.device("CPU"):
-            return tf.function(run, autograph=False).get_concrete_function(tf.TensorSpec([None], tf.int64), *specs)
+        return _traced(run, None, specs)
 
     def _run(self, keys: Any, block: Sequence[Any], *, alone: bool = False) -> tuple[Any, ...]:
         def run_part(part: RowPart, columns: tuple[Any, ...]) -> Sequence[Any]:
@@ -192,3 +190,9 @@ def call_row(function: Callable[..., Any], seed: Sequence[int], *columns: Any) -
 def processors() -> int:
     """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _traced(run: Callable[..., Any], count: int | None, specs: Sequence[Any]) -> Any:
+    """Return a function of keys and columns, compiled for `count` rows; None for any number."""
+    with tf.device("CPU"):
+        return tf.function(run, autograph=False).get_concrete_function(tf.TensorSpec([count], tf.int64), *specs)
