@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-import pathlib
 import platform
-import re
 from typing import Any, Final
 
 import keras
 
 import mixtrain
 from mixtrain import backend
+from mixtrain.backend.processor import cpu_field, cpu_info
 
 # The abilities that decide how fast half precision is on a CPU.
 FLAGS: Final = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_int8", "amx_bf16")
@@ -22,12 +21,12 @@ _PACKAGES: Final = {"tensorflow": ("tensorflow",), "jax": ("jax", "jaxlib")}
 
 def surroundings() -> dict[str, Any]:
     """Return device, processor and system, for the record."""
-    text = _cpu_text()
+    text = cpu_info()
     device = backend.describe_device()
     return {
         "device": device.kind,
         "fast_bfloat16": device.fast_bfloat16,
-        "cpu": _field(text, "model name") or platform.processor(),
+        "cpu": cpu_field(text, "model name") or platform.processor(),
         "cpu_flags": cpu_flags(text),
         "cores": os.cpu_count(),
         "system": platform.system(),
@@ -37,7 +36,7 @@ def surroundings() -> dict[str, Any]:
 
 def cpu_flags(text: str | None = None) -> list[str]:
     """Return which of `FLAGS` the processor has, by what the system says of it."""
-    flags = _field(_cpu_text() if text is None else text, "flags").split()
+    flags = cpu_field(cpu_info() if text is None else text, "flags").split()
     return [flag for flag in FLAGS if flag in flags]
 
 
@@ -50,13 +49,3 @@ def versions() -> dict[str, str]:
 def load_average() -> float:
     """Return the mean number of running processes over the last minute; NaN where the system does not say."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
-
-
-def _field(text: str, name: str) -> str:
-    found = re.search(rf"^{name}\s*:(.*)$", text, flags=re.MULTILINE)
-    return found[1].strip() if found else ""
-
-
-def _cpu_text() -> str:
-    path = pathlib.Path("/proc/cpuinfo")
-    return path.read_text(errors="replace") if path.exists() else ""

@@ -84,5 +84,5 @@ def resolve_level(
     if device.fast_bfloat16 and small:
         return Resolved(LEVELS["O0"], half or bfloat16, "auto: on a CPU products as small as these gain nothing")
     if device.fast_bfloat16:
-        return Resolved(LEVELS["O2"], half or bfloat16, "auto: this CPU multiplies bfloat16 in hardware")
+        return Resolved(LEVELS["O2"], half or bfloat16, "auto: bfloat16 is faster than float32 on this CPU")
     return Resolved(LEVELS["O0"], half or float16, "auto: half formats gain no time on this CPU")

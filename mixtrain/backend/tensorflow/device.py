@@ -8,7 +8,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 from mixtrain.backend.facts import DeviceFacts
-from mixtrain.backend.processor import BFLOAT16_FLAGS, cpu_flags, peak_resident
+from mixtrain.backend.processor import cpu_info, fast_bfloat16, peak_resident
 
 
 @functools.cache
@@ -18,7 +18,7 @@ def describe_device() -> DeviceFacts:
         devices = tf.config.list_logical_devices(kind)
         if devices:
             return DeviceFacts(kind=kind, name=devices[0].name, fast_bfloat16=True)
-    return DeviceFacts(kind="CPU", name="CPU", fast_bfloat16=bool(BFLOAT16_FLAGS & cpu_flags()))
+    return DeviceFacts(kind="CPU", name="CPU", fast_bfloat16=fast_bfloat16(cpu_info()))
 
 
 def has_started() -> bool:
