@@ -327,12 +327,12 @@ def test_what_cannot_be_stacked_runs_alone() -> None:
     assert list(grouped(iter([("a",), ("a",)]), lambda size: 4)) == [[("a",)], [("a",)]]
 
 
-def test_a_call_runs_as_many_steps_as_a_tenth_of_a_second_holds() -> None:
+def test_a_call_runs_as_many_steps_as_fit_into_its_seconds() -> None:
     pace = Pace(GroupFacts(after=2))
     pace.learn(3.0, 1)  # compiling
     pace.learn(0.02, 1)
-    assert pace.steps(1) == 5
-    pace.learn(0.01, 2)
+    assert pace.steps(1) == 15
+    pace.learn(0.03, 2)
     assert pace.steps(1) == 20 and pace.steps(2**25) == 2 and pace.steps(2**30) == 1
     pace.learn(0.0, 2)
     assert pace.steps(1) == 32
@@ -343,7 +343,7 @@ def test_calls_that_return_early_are_waited_for_a_few_times_and_learned_from_the
     waited = []
     for call in range(10):
         waited.append(pace.waits)
-        pace.learn(0.03 if pace.waits else 0.0001, 1)
+        pace.learn(0.09 if pace.waits else 0.0001, 1)
     assert waited == [False] * 6 + [True] * 4 and not pace.waits
     assert pace.steps(1) == 1
     quick = Pace(GroupFacts(after=1, size=8, early=True))
