@@ -7,11 +7,8 @@ import functools
 import math
 import os
 import sys
-import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
-
-import numpy as np
 
 from mixtrain import backend, checks, context
 from mixtrain.loss_scale.guard import OverflowGuard
@@ -22,6 +19,7 @@ from mixtrain.train.agreement import Agreement
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.compiled_networks import CompiledNetworks
 from mixtrain.train.diagnosis import OverflowDiagnosis
+from mixtrain.train.epoch_values import epoch_values, warn_of_forward
 from mixtrain.train.evaluation import Evaluation, evaluate
 from mixtrain.train.feed import Feed
 from mixtrain.train.first_scale import FirstScale, step_with_retries
@@ -35,7 +33,6 @@ from mixtrain.train.sink import SinkData
 from mixtrain.train.step_groups import Unread, grouped, run_group, step_calls, until_overflow
 from mixtrain.train.stepper import Batch, CallResult
 from mixtrain.train.training import Training
-from mixtrain.train.training_metrics import last_values
 
 # The calls of an epoch: a batch, what to call, and how many steps that runs.
 _Calls = Generator[tuple[Any, Callable[[], CallResult], int], None, None]
@@ -142,7 +139,7 @@ class TrainingLoop:
                 self._arguments._set(cur_epoch_num=epoch)
                 callbacks.on_train_epoch_begin(self._context)
                 records = self._run_epoch(epoch)
-                warned = warned or _warn_of_forward(epoch, records)
+                warned = warned or warn_of_forward(epoch, records)
                 values = epoch_values(records) | self._evaluate_after(epoch)
                 history.add(epoch, values)
                 self._arguments._set(epoch_values=values, epoch_results=records)
@@ -463,38 +460,8 @@ def make_guard(networks: Networks, diagnosis: OverflowDiagnosis, limit: int) -> 
     return OverflowGuard(train_network.state, diagnosis, limit=limit)
 
 
-def epoch_values(records: StepRecords) -> dict[str, Any]:
-    """Compute the values of an epoch from its steps: a batch counts in the loss by its rows, a skipped step does not.
-
-    Where no step was applied, the loss is that of the skipped steps whose forward pass was finite: it tells how good
-    the network is, for what overflowed is the gradients. It is nan where there is no such step.
-    """
-    applied = ~records.overflow
-    counted = applied if applied.any() else np.isfinite(records.loss)
-    rows = records.rows[counted]
-    losses = records.loss[counted].astype(np.float64)
-    values = {"loss": float(np.average(losses, weights=rows)) if rows.sum() else math.nan, **last_values(records)}
-    if records.scaled:
-        values["loss_scale"] = float(records.loss_scale[-1])
-        values["skipped_steps"] = int(records.overflow.sum())
-    return values
-
-
 def _ended_early(when: str, size: int, epoch: int) -> RuntimeError:
     return RuntimeError(
         f"Model.train: the dataset must give the {size} batches that it counts; in epoch {epoch} it ended {when}. "
         "Look at its __len__ or its generator."
     )
-
-
-def _warn_of_forward(epoch: int, records: StepRecords) -> bool:
-    """Warn where steps were skipped whose loss itself was not finite; return whether there were any."""
-    hopeless = int((records.overflow & ~np.isfinite(records.loss)).sum())
-    if hopeless:
-        warnings.warn(
-            f"Model: in epoch {epoch}, {hopeless} of {len(records)} steps were skipped although a smaller loss scale "
-            "cannot help: their loss itself was not finite. Look at the input data and at layers that overflow in "
-            "half precision (model.precision_report(), to_float).",
-            stacklevel=2,
-        )
-    return bool(hopeless)

@@ -10,8 +10,6 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, Model, nn
-from mixtrain.train.loop import epoch_values
-from mixtrain.train.records import StepRecords
 from tests.train.planted import Trace, batches, chain_model
 
 SLOW_O2 = pytest.param("O2", marks=pytest.mark.slow)
@@ -244,14 +242,6 @@ def test_a_change_of_mode_or_jit_level_takes_effect_at_the_next_run() -> None:
     assert stepper._training.choice().jit
 
 
-# ---- what an epoch comes to --------------------------------------------------------------------------------------
-def test_an_epochs_values_leave_skipped_steps_out() -> None:
-    records = StepRecords(
-        np.array([1.0, np.nan, 3.0], np.float32), np.array([False, True, False]), np.array([8, 8, 4], np.float32)
-    )
-    assert epoch_values(records) == {"loss": 2.0, "loss_scale": 4.0, "skipped_steps": 1}
-
-
 @FEEDS
 def test_a_batch_counts_in_the_loss_of_an_epoch_by_its_rows_as_in_keras(sink: bool) -> None:
     rows = X.reshape(40, -1)[:11]
@@ -267,18 +257,3 @@ def test_a_batch_counts_in_the_loss_of_an_epoch_by_its_rows_as_in_keras(sink: bo
             model = Model(network, "mse", "sgd")
             losses.append(model.train(1, data, dataset_sink_mode=sink, verbose=0)["loss"][0])
     assert losses[1] == pytest.approx(losses[0], rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("losses", "expected"), [([1.0, np.inf, 5.0], 4.0), ([2.0, np.nan, 2.0], 2.0), ([np.nan, np.inf, np.nan], np.nan)]
-)
-def test_an_epoch_in_which_every_step_was_skipped_has_the_mean_of_the_finite_losses(
-    losses: list[float], expected: float
-) -> None:
-    overflow, rows = np.array([True] * 3), np.array([1, 9, 3])
-    values = epoch_values(StepRecords(np.float32(losses), overflow, np.float32([8, 4, 2]), rows=rows))
-    np.testing.assert_equal(values, {"loss": expected, "loss_scale": 2.0, "skipped_steps": 3})
-
-
-def test_without_loss_scaling_an_epoch_has_a_loss_alone() -> None:
-    assert epoch_values(StepRecords(np.array([1.0, 2.0], np.float32))) == {"loss": 1.5}
