@@ -123,8 +123,11 @@ class Feed:
         yield from read_ahead(self.dataset, itertools.count() if size is None else range(size))
         self.dataset.on_epoch_end()
 
-    def graph_iterator(self) -> Any:
-        """Return an iterator over pass after pass, without end, that a compiled loop reads.
+    def graph_iterator(self, passes: int = 1) -> Any:
+        """Return an iterator over some passes, one after the other, that a compiled loop reads.
+
+        Args:
+            passes: How many.
 
         Returns:
             The backend's iterator; after an error in it call `raise_pending`.
@@ -146,7 +149,7 @@ class Feed:
             self._graph = dataclasses.replace(pipeline, even=self._even())
         else:
             self._graph = self._pipeline
-        return self._graph.repeat().graph_iterator([part.shape for part in keras.tree.flatten(like)], like)
+        return self._graph.repeat(passes).graph_iterator([part.shape for part in keras.tree.flatten(like)], like)
 
     def _even(self) -> bool:
         """Whether all batches are known to be as long as the first: a list of them can be looked through."""
@@ -192,6 +195,8 @@ def as_batch(batch: Any, convert: Callable[[Any], Any] = backend.to_tensor) -> B
 
 def _parts_of(batch: Any) -> list[Any]:
     """Return the parts of all columns of a batch in a row, as they were given: to make tensors of them takes longer."""
+    if isinstance(batch, (tuple, list)) and all(isinstance(part, np.ndarray) for part in batch):
+        return [*batch]  # Most batches; Keras takes longer to flatten one than a step may.
     return keras.tree.flatten(as_batch(batch, lambda part: part))  # type: ignore[no-any-return]
 
 

@@ -79,7 +79,7 @@ class TrainingLoop:
         self._evaluation = evaluation
         # Where the run is: its data, and the steps that have run.
         self._feed = feed
-        self._sink = SinkData(feed, skip) if training.sink else None
+        self._sink = self._sink_data(skip, training.initial_epoch) if training.sink else None
         self._step = 0
         # Batches of the first epoch that are left out: those that an interrupted run has trained on.
         self._skip = 0
@@ -186,7 +186,7 @@ class TrainingLoop:
             return self._training.initial_epoch + 1
         self._feed, skip = self._training.feed_after(done)
         if self._training.sink:
-            self._sink = SinkData(self._feed, skip)
+            self._sink = self._sink_data(skip, done)
         # A step has the number that it has in a run from the first batch of its epoch on.
         self._skip = self._step = batches
         return done + 1
@@ -307,12 +307,16 @@ class TrainingLoop:
     # ---- sink feed --------------------------------------------------------------------------------------------
     def _sink_calls(self, epoch: int) -> _Calls:
         """Yield the one call of an epoch in sink feed; its batches never come to the host."""
-        count = self._sink.size if self._training.sink_size == -1 else self._training.sink_size  # type: ignore
+        count = self._sink.epoch_size  # type: ignore[union-attr]
         steps = 1 if self._callbacks.one_step_calls else count
         for _ in range(count // steps):
             yield None, functools.partial(self._sink_call, steps, epoch), steps
             if self._stopped(in_epoch=True):
                 return
+
+    def _sink_data(self, skip: int, done: int) -> SinkData:
+        training = self._training
+        return SinkData(self._feed, skip, epochs=training.epoch - done, sink_size=training.sink_size)
 
     def _sink_call(self, count: int, epoch: int) -> CallResult:
         """Run `count` steps, with a compiled call for each pass that they touch."""

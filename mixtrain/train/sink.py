@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,15 +17,18 @@ class SinkData:
     Args:
         feed: The dataset.
         skip: Batches that are left out at first: those that earlier epochs took of the pass it begins in.
+        epochs: How many epochs are to come; no pass is begun that they do not need.
+        sink_size: How many batches an epoch has; -1 for a pass.
 
     Attributes:
         size: Number of batches in a pass.
+        epoch_size: Number of batches in an epoch.
 
     Raises:
         ValueError: The dataset does not know its size.
     """
 
-    def __init__(self, feed: Feed, skip: int) -> None:
+    def __init__(self, feed: Feed, skip: int, *, epochs: int, sink_size: int = -1) -> None:
         if not feed.size:
             raise ValueError(
                 "Model.train: with dataset_sink_mode=True the dataset must know its size; got one of unknown size. "
@@ -33,6 +37,8 @@ class SinkData:
         self._feed = feed
         self._skip = skip
         self.size = feed.size
+        self.epoch_size = feed.size if sink_size == -1 else sink_size
+        self._passes = math.ceil((skip + epochs * self.epoch_size) / self.size)
         self._left = self.size - skip
         self._iterator: Any = None
 
@@ -67,7 +73,7 @@ class SinkData:
         """
         try:
             if self._iterator is None:
-                self._iterator = self._feed.graph_iterator()
+                self._iterator = self._feed.graph_iterator(self._passes)
                 for _ in range(self._skip):
                     next(self._iterator)
             self._left = self._left or self.size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -189,7 +190,7 @@ def test_columns_of_several_parts_come_arranged_as_they_were_given(kind: str, st
         whole = (keras.tree.lists_to_tuples(arranged(X)), {"b": Y, "a": -Y})
         data = tf.data.Dataset.from_tensor_slices(whole).batch(8)
     feed = Feed(data, "test")
-    found = feed.graph_iterator() if sink else feed.batches()
+    found = feed.graph_iterator(2) if sink else feed.batches()
     for rows in [*SLICES, SLICES[0]] if sink else SLICES:
         parts, label = next(found)
         wanted = keras.tree.lists_to_tuples(arranged(X[rows]))
@@ -263,11 +264,12 @@ def test_a_feed_can_be_read_again_and_knows_its_size_and_first_batch() -> None:
         assert [tuple(column.shape) for column in feed.first()] == [(8, 6), (8, 1)]
         for _ in range(2):
             assert [len(batch[0]) for batch in feed.batches()] == [8, 8, 8, 8, 4]
-        iterator = feed.graph_iterator()
+        iterator = feed.graph_iterator(2)
         assert [len(next(iterator)[0]) for _ in range(6)] == [8, 8, 8, 8, 4, 8]
 
 
-def test_a_py_dataset_is_told_of_the_beginning_and_the_end_of_every_epoch() -> None:
+@FEEDS
+def test_a_py_dataset_is_told_of_the_beginning_and_the_end_of_every_epoch(sink: bool) -> None:
     told = []
 
     class Told(Sequence):
@@ -277,7 +279,11 @@ def test_a_py_dataset_is_told_of_the_beginning_and_the_end_of_every_epoch() -> N
         def on_epoch_end(self) -> None:
             told.append("end")
 
-    _train(Told(), epochs=3)
+    _train(Told(), epochs=3, sink=sink)
+    for _ in range(500):  # In sink feed a thread reads on to the end.
+        if told[-1] == "end":
+            break
+        time.sleep(0.01)
     assert told == ["begin", "end"] * 3
 
 
