@@ -220,20 +220,20 @@ def _grouped(
     limit = min(count, _MAX_ROWS)
     whole = count * max(1, _MAX_ROWS // count)
     missing = whole  # Rows until a group must end.
-    room = 1
+    size = 1
     group: list[tuple[Any, Row]] = []
     form = None
     try:
         for item in items:
             own = form_of(item[1])
-            if group and (len(group) >= room or own != form):
+            if group and (len(group) >= size or own != form):
                 yield group
                 missing = missing - len(group) or whole
                 limit = min(2 * limit, _MAX_ROWS)
                 group = []
             if not group:
                 form = own
-                room = max(1, min(limit, missing, _MAX_BYTES // max(1, size_of(item[1]))))
+                size = max(1, min(limit, missing, _MAX_BYTES // max(1, size_of(item[1]))))
             group.append(item)
     except Exception:
         if group:

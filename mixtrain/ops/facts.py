@@ -95,7 +95,7 @@ def cast(input: Any, dtype: Any) -> Any:
 
 
 def mixed_precision_cast(dtype: Any, input: Any) -> Any:
-    """Change the number format of floats; integers, and what is no tensor, stay.
+    """Cast floats to another dtype; integers, and what is not a tensor, stay.
 
     Args:
         dtype: The format.

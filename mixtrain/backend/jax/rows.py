@@ -70,7 +70,7 @@ def from_python(rows: CheckedRows) -> Source:
             row = following()
             if row is None:
                 return None
-            found = tuple(_room(count, value) for value in row)
+            found = tuple(_aligned_empty(count, value) for value in row)
             filled = 0
             first = row
             while row is not None and alike(first, row):
@@ -145,11 +145,11 @@ def alike(first: Row, row: Row) -> bool:
 
 
 def _joined(parts: tuple[np.ndarray, ...]) -> np.ndarray:
-    whole = _room(sum(map(len, parts)), parts[0][0])
+    whole = _aligned_empty(sum(map(len, parts)), parts[0][0])
     return np.concatenate(parts, out=whole) if whole.dtype.kind not in "USO" else np.concatenate(parts)
 
 
-def _room(count: int, value: np.ndarray) -> np.ndarray:
+def _aligned_empty(count: int, value: np.ndarray) -> np.ndarray:
     """Return an array for `count` values like one, at a place in memory that needs no further copy on a CPU."""
     if value.dtype.kind in "USO":
         return np.empty((count, *value.shape), value.dtype)

@@ -122,7 +122,7 @@ class ToNumber:
 
     Raises:
         TypeError: `data_type` is not a dtype of numbers; on use, the value has no strings.
-        ValueError: On use, a string is no number or does not fit.
+        ValueError: On use, a string is not a number or does not fit.
 
     Example:
         >>> import mixtrain
