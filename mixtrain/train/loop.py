@@ -25,13 +25,13 @@ from mixtrain.train.feed import Feed
 from mixtrain.train.first_scale import FirstScale, step_with_retries
 from mixtrain.train.history import EpochHistory
 from mixtrain.train.networks import Networks
-from mixtrain.train.pace import MAX_STEPS, MAX_UNREAD_STEPS
 from mixtrain.train.progress import as_list, resolved, with_progress
 from mixtrain.train.records import EpochRecords, StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
 from mixtrain.train.sink import SinkData
 from mixtrain.train.step_groups import Unread, grouped, run_group, step_calls, until_overflow
 from mixtrain.train.stepper import Batch, CallResult
+from mixtrain.train.steps_per_call import MAX_STEPS, MAX_UNREAD_STEPS
 from mixtrain.train.training import Training
 
 # The calls of an epoch: a batch, what to call, and how many steps that runs.
@@ -108,7 +108,7 @@ class TrainingLoop:
         self._agreement = None
         if networks.in_processes:
             # How many steps a call runs must not depend on how long they take here.
-            self._stepper.pace.run_alone()
+            self._stepper.steps_per_call.run_alone()
             self._agreement = Agreement(training.where, self._calls_alike(), self._callbacks.controls)
 
     def run(self) -> EpochHistory:
@@ -296,13 +296,13 @@ class TrainingLoop:
         if free == 1 or not context.graph_mode():
             return 1
         unwatched = self._steps_unwatched(self._step, sampled=self._samples_next)
-        return int(min(free, max(unwatched, 1), self._stepper.pace.steps(size, most)))
+        return int(min(free, max(unwatched, 1), self._stepper.steps_per_call.estimate(size, most)))
 
     def _usual_steps(self, size: int) -> int:
         """Return how many steps of batches of a size in bytes run in a call where none of them is of interest."""
         if self._callbacks.controls or self._host_manager is not None or not context.graph_mode():
             return 1
-        return self._stepper.pace.steps(size)
+        return self._stepper.steps_per_call.estimate(size)
 
     # ---- sink feed --------------------------------------------------------------------------------------------
     def _sink_calls(self, epoch: int) -> _Calls:

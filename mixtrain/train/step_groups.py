@@ -49,7 +49,7 @@ class Unread:
             self.batches.raise_pending()
             _tell_place(error, stepper.steps_done() - before, self.count)
             raise
-        stepper.pace.learn(time.perf_counter() - started, self.count)
+        stepper.steps_per_call.learn(time.perf_counter() - started, self.count)
         return result
 
 

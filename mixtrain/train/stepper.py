@@ -18,8 +18,8 @@ from mixtrain.loss_scale.rule import Count
 from mixtrain.step.compiled_call import CompiledCall
 from mixtrain.step.train_cell import NON_FINITE, TrainOneStepCell, TrainOneStepWithLossScaleCell
 from mixtrain.train.later import Later
-from mixtrain.train.pace import Pace
 from mixtrain.train.records import StepRecords
+from mixtrain.train.steps_per_call import StepsPerCall
 
 Batch = tuple[Any, ...]
 _log = logging.getLogger("mixtrain")
@@ -64,7 +64,7 @@ class Stepper:
         prepare: Called before each call, as `CompiledCall` does.
 
     Attributes:
-        pace: How many steps a call should run.
+        steps_per_call: How many steps a call should run.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Stepper:
         self._reported: dict[str, Any] = {}
         self._outputs_count = self._reported_count = 0
         self._rows: int | None = None
-        self.pace = Pace(backend.GROUPS)
+        self.steps_per_call = StepsPerCall(backend.GROUPS)
 
     def _flat(self, *batch: Any) -> tuple[Any, ...]:
         own = isinstance(self._network, TrainOneStepCell)
@@ -105,9 +105,9 @@ class Stepper:
         started = time.perf_counter()
         with backend.naming_layers("Model"):
             found = backend.call_with_branches(self._training.compiled().one, *batch)
-            if self.pace.waits:
+            if self.steps_per_call.waits:
                 backend.wait_for(found)
-        self.pace.learn(time.perf_counter() - started, 1)
+        self.steps_per_call.learn(time.perf_counter() - started, 1)
         outputs, report, _ = self._parted(found)
         return CallResult(self._records(outputs, report, np.array([rows_of(batch)]), _of_one), outputs)
 
@@ -130,10 +130,10 @@ class Stepper:
         except Exception as error:
             first_line = str(error).partition("\n")[0]
             _log.info("train: one step a call from here on, for %d steps in one failed (%s)", len(batches), first_line)
-            self.pace.run_alone()
+            self.steps_per_call.run_alone()
             return None
         ran = int(rows[0].shape[0])
-        self.pace.learn(time.perf_counter() - started, ran)
+        self.steps_per_call.learn(time.perf_counter() - started, ran)
         stacked, report, _ = self._parted(rows)
         records = self._records(stacked, report, np.full(ran, rows_of(batches[-1])))
         return Group(records, backend.Stacked(stacked), report.get("counter"), before)

@@ -162,7 +162,7 @@ def _round(model: Model, plan: PrecisionPlan, stepper: Stepper, batches: Sequenc
 def _timed(stepper: Stepper, batches: Sequence[Batch]) -> float:
     """Train on batches, as many in a call as in host feed; return the milliseconds of a step."""
     started = time.perf_counter()
-    for group in grouped(iter(batches), stepper.pace.steps):
+    for group in grouped(iter(batches), stepper.steps_per_call.estimate):
         alone = len(group) == 1
         records = (stepper.step(group[0]) if alone else run_group(stepper, group, stepper.several)).records
     records.loss  # noqa: B018  (waits for the device)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mixtrain.train.pace import Pace
+from mixtrain.train.steps_per_call import StepsPerCall
 from tests import devices
 from tests.backends import ON_TENSORFLOW
 from tests.train.skip_cases import FEEDS, Case, drawn_case, run
@@ -26,7 +26,7 @@ FAULTS = {1: "one inf", 2: "inf label", 3: "forward", 4: "nan", 5: "gradient"}
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let a call of the group feed run three steps."""
-    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes, most=0: 3)
+    monkeypatch.setattr(StepsPerCall, "estimate", lambda self, batch_bytes, most=0: 3)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Model: in epoch .* steps were skipped although")
         yield

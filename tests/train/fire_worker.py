@@ -20,7 +20,7 @@ from mixtrain.dataset import GeneratorDataset
 from mixtrain.seed import seed_state
 from mixtrain.serialization.names import parameters_by_name, states_by_name
 from mixtrain.train.callback import OnRequestExit
-from mixtrain.train.pace import Pace
+from mixtrain.train.steps_per_call import StepsPerCall
 
 STEPS, ROWS = 12, 4
 EPOCHS = {"host": 3, "groups": 3, "sink": 9}
@@ -80,7 +80,7 @@ def run(folder: str, feed: str, every: int, signals: int | None = None, pause: f
     if signals is not None:
         callbacks.insert(0, OnRequestExit(save_mindir=False, directory=folder, sig=signals))
     if feed == "groups":
-        Pace.steps = lambda self, batch_bytes, most=0: 4  # type: ignore[method-assign]
+        StepsPerCall.estimate = lambda self, batch_bytes, most=0: 4  # type: ignore[method-assign]
     data = GeneratorDataset(Rows(pause), ["x", "y"], shuffle=True).batch(ROWS)
     sink: dict[str, Any] = {"dataset_sink_mode": True, "sink_size": 4} if feed == "sink" else {}
     history = model.train(EPOCHS[feed], data, callbacks, verbose=0, resume=folder, **sink)

@@ -18,7 +18,7 @@ from mixtrain import (
     backend,
     calibrate_loss_scale,
 )
-from mixtrain.train.pace import Pace
+from mixtrain.train.steps_per_call import StepsPerCall
 from tests.backends import on_jax_only_some, quick_every
 from tests.train.test_first_scale import DATA, Control, feeding, model, values_of
 
@@ -26,7 +26,7 @@ from tests.train.test_first_scale import DATA, Control, feeding, model, values_o
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a call of the group feed run three steps."""
-    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes, most=0: 3)
+    monkeypatch.setattr(StepsPerCall, "estimate", lambda self, batch_bytes, most=0: 3)
 
 
 def skipped(scale: float, data: Any) -> list[int]:

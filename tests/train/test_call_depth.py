@@ -93,7 +93,7 @@ def test_callbacks_are_told_at_most_seven_frames_below_train() -> None:
 
 
 def test_a_group_of_steps_is_one_call_of_the_stepper(depths: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mixtrain.train.pace.Pace.steps", lambda self, batch_bytes, most=0: 4)
+    monkeypatch.setattr("mixtrain.train.steps_per_call.StepsPerCall.estimate", lambda self, batch_bytes, most=0: 4)
     found: list[int] = []
     several = Stepper.several
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mixtrain import DynamicLossScaleManager, Model
-from mixtrain.train.pace import Pace
+from mixtrain.train.steps_per_call import StepsPerCall
 from tests.backends import ON_TENSORFLOW
 from tests.train.random_networks import BATCH, Case, drawn_case
 
@@ -115,7 +115,7 @@ def rounding(case: Case, theirs: Any, start: list[np.ndarray]) -> float:
 def test_a_run_equals_keras(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     case = drawn_case(seed)
     if case.feed == "groups":
-        monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes, most=0: 3)
+        monkeypatch.setattr(StepsPerCall, "estimate", lambda self, batch_bytes, most=0: 3)
     start, *theirs = in_keras(case)
     found = distance(in_a_model(case, start), theirs, start, case.half is not None)
     limit = HALF if case.half else EXACT

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mixtrain.train.pace import Pace
+from mixtrain.train.steps_per_call import StepsPerCall
 from tests.backends import ON_TENSORFLOW, quick_every
 from tests.train.skip_cases import drawn_case, run
 
@@ -20,7 +20,7 @@ FEW = (0, 3, 5, 23) if ON_TENSORFLOW else (0, 3)
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let a call of the group feed run three steps."""
-    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes, most=0: 3)
+    monkeypatch.setattr(StepsPerCall, "estimate", lambda self, batch_bytes, most=0: 3)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Model: in epoch .* steps were skipped although")
         yield

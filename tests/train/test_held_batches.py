@@ -11,8 +11,8 @@ import pytest
 
 from mixtrain import Callback, Model, backend
 from mixtrain.train.feed import Feed
-from mixtrain.train.pace import Pace
 from mixtrain.train.step_groups import grouped
+from mixtrain.train.steps_per_call import StepsPerCall
 
 _draw = np.random.default_rng(0)
 X = _draw.standard_normal((10, 4, 3))
@@ -69,13 +69,13 @@ def trained(dataset: Any) -> Looking:
 def test_an_array_that_its_owner_writes_again_trains_as_arrays_of_their_own(
     together: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes, most=0: together)
+    monkeypatch.setattr(StepsPerCall, "estimate", lambda self, batch_bytes, most=0: together)
     assert trained(OneArray()).losses == trained(list(zip(X, Y, strict=True))).losses
 
 
 @pytest.mark.parametrize("together", [1, 4])
 def test_a_callback_that_looks_is_given_each_batch_as_tensors(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes, most=0: together)
+    monkeypatch.setattr(StepsPerCall, "estimate", lambda self, batch_bytes, most=0: together)
     seen = trained(OneArray()).batches
     assert len(seen) == 20
     for (x, y), rows, labels in zip(seen, [*X, *X], [*Y, *Y], strict=True):

@@ -13,7 +13,7 @@ import mixtrain
 from mixtrain import Model, nn, ops
 from mixtrain.dataset import NumpySlicesDataset
 from mixtrain.nn import metrics
-from mixtrain.train.pace import Pace
+from mixtrain.train.steps_per_call import StepsPerCall
 from tests.backends import on_jax_only_some, quick_every
 
 CLASSES, ROWS, STEPS, BAD_STEP = 3, 4, 5, 4
@@ -76,7 +76,7 @@ def same(one: list[np.ndarray], other: list[np.ndarray]) -> bool:
 @pytest.fixture
 def four_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a call run four steps."""
-    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes, most=0: 4)
+    monkeypatch.setattr(StepsPerCall, "estimate", lambda self, batch_bytes, most=0: 4)
 
 
 @quick_every(2)

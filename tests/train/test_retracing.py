@@ -15,7 +15,7 @@ import pytest
 import mixtrain
 from mixtrain import amp, backend, nn, ops
 from mixtrain.precision import plan_inputs
-from mixtrain.train.pace import Pace
+from mixtrain.train.steps_per_call import StepsPerCall
 from tests.backends import ON_TENSORFLOW, on_jax_only_some, quick_every, quick_only_some
 
 L = keras.layers
@@ -27,7 +27,7 @@ DATA = [(X, Y)]
 @pytest.fixture(autouse=True)
 def _one_step_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """How many steps a call runs depends on the time that they take, and each number is a trace of its own."""
-    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes, most=0: 1)
+    monkeypatch.setattr(StepsPerCall, "estimate", lambda self, batch_bytes, most=0: 1)
 
 
 class Traced:

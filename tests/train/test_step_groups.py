@@ -14,9 +14,9 @@ from mixtrain import DynamicLossScaleManager, LossMonitor, LossScaleExhausted, M
 from mixtrain.backend import GroupFacts
 from mixtrain.dataset import NumpySlicesDataset
 from mixtrain.train.feed import Feed
-from mixtrain.train.pace import Pace
 from mixtrain.train.step_groups import grouped
 from mixtrain.train.stepper import Stepper
+from mixtrain.train.steps_per_call import StepsPerCall
 from tests.backends import quick_every, quick_only_some
 from tests.train.planted import Trace, batches, chain_model
 
@@ -49,7 +49,7 @@ def groups(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         sizes.append(len(group))
         return several(self, group)
 
-    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes, most=0: 4)
+    monkeypatch.setattr(StepsPerCall, "estimate", lambda self, batch_bytes, most=0: 4)
     monkeypatch.setattr(Stepper, "several", counted)
     return sizes
 
@@ -180,7 +180,7 @@ def test_where_nobody_is_told_of_steps_a_call_reads_all_batches_but_the_last_its
 @pytest.mark.tensorflow
 def test_calls_that_read_their_batches_are_learned_from(groups: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     learned: list[int] = []
-    monkeypatch.setattr(Pace, "learn", lambda self, seconds, steps: learned.append(steps))
+    monkeypatch.setattr(StepsPerCall, "learn", lambda self, seconds, steps: learned.append(steps))
     trained(None, data=tf_data(), epochs=1)
     assert learned == [4, 4, 2, 1]
 
@@ -328,27 +328,27 @@ def test_what_cannot_be_stacked_runs_alone() -> None:
 
 
 def test_a_call_runs_as_many_steps_as_fit_into_its_seconds() -> None:
-    pace = Pace(GroupFacts(after=2))
-    pace.learn(3.0, 1)  # compiling
-    pace.learn(0.02, 1)
-    assert pace.steps(1) == 15
-    pace.learn(0.03, 2)
-    assert pace.steps(1) == 20 and pace.steps(2**25) == 2 and pace.steps(2**30) == 1
-    pace.learn(0.0, 2)
-    assert pace.steps(1) == 32
+    per_call = StepsPerCall(GroupFacts(after=2))
+    per_call.learn(3.0, 1)  # compiling
+    per_call.learn(0.02, 1)
+    assert per_call.estimate(1) == 15
+    per_call.learn(0.03, 2)
+    assert per_call.estimate(1) == 20 and per_call.estimate(2**25) == 2 and per_call.estimate(2**30) == 1
+    per_call.learn(0.0, 2)
+    assert per_call.estimate(1) == 32
 
 
 def test_calls_that_return_early_are_waited_for_a_few_times_and_learned_from_then_alone() -> None:
-    pace = Pace(GroupFacts(after=10, size=8, early=True))
+    per_call = StepsPerCall(GroupFacts(after=10, size=8, early=True))
     waited = []
     for call in range(10):
-        waited.append(pace.waits)
-        pace.learn(0.09 if pace.waits else 0.0001, 1)
-    assert waited == [False] * 6 + [True] * 4 and not pace.waits
-    assert pace.steps(1) == 1
-    quick = Pace(GroupFacts(after=1, size=8, early=True))
+        waited.append(per_call.waits)
+        per_call.learn(0.09 if per_call.waits else 0.0001, 1)
+    assert waited == [False] * 6 + [True] * 4 and not per_call.waits
+    assert per_call.estimate(1) == 1
+    quick = StepsPerCall(GroupFacts(after=1, size=8, early=True))
     quick.learn(3.0, 1)
-    assert quick.steps(1) == 1
+    assert quick.estimate(1) == 1
 
 
 def test_groups_are_read_from_what_the_feed_gives(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, amp, nn
-from mixtrain.train.pace import Pace
 from mixtrain.train.records import StepRecords
+from mixtrain.train.steps_per_call import StepsPerCall
 from tests.backends import quick_every
 from tests.train.planted import batches, chain_model
 
@@ -63,7 +63,7 @@ class Keep(mixtrain.Callback):
 @pytest.fixture
 def groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a call of the host feed run four steps where callbacks only observe."""
-    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes, most=0: 4)
+    monkeypatch.setattr(StepsPerCall, "estimate", lambda self, batch_bytes, most=0: 4)
 
 
 def dense() -> keras.Model:

@@ -18,7 +18,7 @@ import pytest
 
 import mixtrain
 from mixtrain import CheckpointConfig, ModelCheckpoint, load_latest_checkpoint
-from mixtrain.train.pace import Pace
+from mixtrain.train.steps_per_call import StepsPerCall
 from tests.backends import quick_every
 from tests.train import fire_worker
 from tests.train.fire_worker import EPOCHS, STATUS, made, run
@@ -51,7 +51,7 @@ class BreakOff(mixtrain.Callback):
 def test_a_run_that_breaks_off_within_an_epoch_goes_on_from_there(
     feed: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes, most=0: 1)
+    monkeypatch.setattr(StepsPerCall, "estimate", lambda self, batch_bytes, most=0: 1)
     whole = run(str(tmp_path / "whole"), feed, 5, pause=0.0)
     own = mixtrain.Model.train
     monkeypatch.setattr(

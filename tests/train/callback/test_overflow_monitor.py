@@ -20,8 +20,8 @@ from mixtrain import (
     backend,
     nn,
 )
-from mixtrain.train.pace import Pace
 from mixtrain.train.stepper import Stepper
+from mixtrain.train.steps_per_call import StepsPerCall
 from tests.backends import on_jax_only_some, quick_every, quick_only_some
 from tests.train.planted import batches, chain_model
 
@@ -32,7 +32,7 @@ ROWS, GOOD_BATCHES, BAD_STEP = 4, 5, 4
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let a call of the group feed run three steps; a loss that is not finite is expected here."""
-    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes, most=0: 3)
+    monkeypatch.setattr(StepsPerCall, "estimate", lambda self, batch_bytes, most=0: 3)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Model: in epoch .* steps were skipped although")
         yield

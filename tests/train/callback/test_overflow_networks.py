@@ -14,7 +14,7 @@ import pytest
 
 from mixtrain import DynamicLossScaleManager, Model, RangeMonitor, backend, nn
 from mixtrain.network.walk import tree_of
-from mixtrain.train.pace import Pace
+from mixtrain.train.steps_per_call import StepsPerCall
 from tests.backends import on_jax_only_some
 
 pytestmark = pytest.mark.slow
@@ -25,7 +25,7 @@ layers = keras.layers
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let a call of the group feed run three steps; losses that are not finite are expected here."""
-    monkeypatch.setattr(Pace, "steps", lambda self, batch_bytes, most=0: 3)
+    monkeypatch.setattr(StepsPerCall, "estimate", lambda self, batch_bytes, most=0: 3)
     monkeypatch.syspath_prepend(str(EXAMPLES))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Model: in epoch .* steps were skipped although")

@@ -1,4 +1,4 @@
-"""`Pace`: how many steps a compiled call should run, learned from how long steps take."""
+"""`StepsPerCall`: how many steps a compiled call should run, learned from how long steps take."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ MAX_BYTES: Final = 2**26
 _WAITED_FOR: Final = 4
 
 
-class Pace:
+class StepsPerCall:
     """Learns how long a step takes.
 
     Args:
         groups: When the backend gains by groups.
 
     Example:
-        >>> pace = Pace(GroupFacts(after=2))
-        >>> pace.steps(batch_bytes=1024)
+        >>> per_call = StepsPerCall(GroupFacts(after=2))
+        >>> per_call.estimate(batch_bytes=1024)
         1
         >>> for _ in range(3):
-        ...     pace.learn(seconds=0.01, steps=1)
-        >>> pace.steps(batch_bytes=1024), pace.steps(batch_bytes=2**25)
+        ...     per_call.learn(seconds=0.01, steps=1)
+        >>> per_call.estimate(batch_bytes=1024), per_call.estimate(batch_bytes=2**25)
         (30, 2)
     """
 
@@ -60,7 +60,7 @@ class Pace:
             self._seconds = min(self._seconds, seconds / steps)
         self._calls += 1
 
-    def steps(self, batch_bytes: int, most: int = MAX_STEPS) -> int:
+    def estimate(self, batch_bytes: int, most: int = MAX_STEPS) -> int:
         """Return how many steps a call should run.
 
         Args:
