@@ -40,8 +40,8 @@ def set_seed(seed: int) -> None:
     _Streams.seed = checks.integer("set_seed", "seed", seed, at_least=0)
     _Streams.generator = np.random.default_rng(_Streams.seed)
     keras.utils.set_random_seed(_Streams.seed)
-    for (name, own), stream in _Streams.drawing.items():
-        stream.state.assign(np.array([_first_seed(name, own), 0], np.uint32))
+    for name, own in _Streams.drawing:
+        _start(name, own)
 
 
 def get_seed() -> int | None:
@@ -74,6 +74,11 @@ def stream_states() -> list[keras.Variable]:
     return [stream.state for stream in _Streams.drawing.values()]
 
 
+def _start(name: str, seed: int) -> None:
+    """Put a stream where it stands before its first number."""
+    _Streams.drawing[name, seed].state.assign(np.array([_first_seed(name, seed), 0], np.uint32))
+
+
 def _first_seed(name: str, seed: int) -> int:
     """Return what a stream starts from: by the process's seed, the operation's name and its own seed."""
     process = int(np.random.default_rng().integers(2**31)) if _Streams.seed is None else _Streams.seed
@@ -104,5 +109,9 @@ def restore_seed_state(state: Mapping[str, Any]) -> None:
     if state["seed"] is not None:
         _Streams.seed = int(state["seed"])
     _Streams.generator.bit_generator.state = dict(state["generator"])
-    for name, seed, place in state["drawing"]:
+    places = {(name, seed): place for name, seed, place in state["drawing"]}
+    for (name, seed), place in places.items():
         stream_of(name, seed).state.assign(np.array(place, np.uint32))
+    if _Streams.seed is not None:
+        for name, seed in _Streams.drawing.keys() - places.keys():  # Begun since then.
+            _start(name, seed)

@@ -15,6 +15,7 @@ import pytest
 from tests import devices  # noqa: F401  isort: skip  First: it makes the devices that tests/distribution trains on.
 
 import mixtrain
+from mixtrain.seed import _Streams
 from tests.conformance.table import pytest_terminal_summary  # noqa: F401  A hook: it prints the conformance table.
 
 # Recipes, run by hand where the reference is installed, and scripts of MindSpore code, run with the import swapped.
@@ -99,6 +100,7 @@ def pytest_collection_finish() -> None:
 def fresh_state() -> Iterator[None]:
     """Seed every generator, clear Keras's names, and run in graph mode."""
     keras.utils.clear_session(free_memory=False)
+    _Streams.drawing.clear()  # Hundreds after a while, each of which `set_seed` starts anew.
     mixtrain.set_seed(0)
     mixtrain.set_context(mode=mixtrain.GRAPH_MODE, jit_level="auto")
     yield
