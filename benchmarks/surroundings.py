@@ -34,9 +34,9 @@ def surroundings() -> dict[str, Any]:
     }
 
 
-def cpu_flags(text: str | None = None) -> list[str]:
+def cpu_flags(text: str) -> list[str]:
     """Return which of `FLAGS` the processor has, by what the system says of it."""
-    flags = cpu_field(cpu_info() if text is None else text, "flags").split()
+    flags = cpu_field(text, "flags").split()
     return [flag for flag in FLAGS if flag in flags]
 
 

@@ -96,7 +96,7 @@ class TrainingLoop:
             loss_scale_manager=networks.manager,
             train_dataset=training.dataset,
             epoch_num=training.epoch - training.initial_epoch,
-            batch_num=(training.sink_size if training.sink and training.sink_size > 0 else feed.size) or 0,
+            batch_num=(feed.size if self._sink is None else self._sink.epoch_size) or 0,
             cur_step_num=0,
             dataset_sink_mode=training.sink,
             verbose=verbose,

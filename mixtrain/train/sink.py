@@ -28,7 +28,7 @@ class SinkData:
         ValueError: The dataset does not know its size.
     """
 
-    def __init__(self, feed: Feed, skip: int, *, epochs: int, sink_size: int = -1) -> None:
+    def __init__(self, feed: Feed, skip: int, *, epochs: int, sink_size: int) -> None:
         if not feed.size:
             raise ValueError(
                 "Model.train: with dataset_sink_mode=True the dataset must know its size; got one of unknown size. "
