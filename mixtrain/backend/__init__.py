@@ -35,6 +35,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow.branches import branching, call_with_branches, tensor_decided, with_branches
     from mixtrain.backend.tensorflow.compile import (
         EAGER_COMPILES,
+        INLINES_COMPILED,
         choose_jit,
         compile_function,
         is_tracing,
@@ -133,6 +134,7 @@ else:
     from mixtrain.backend.jax.branches import branching, call_with_branches, tensor_decided, with_branches
     from mixtrain.backend.jax.compile import (
         EAGER_COMPILES,
+        INLINES_COMPILED,
         choose_jit,
         compile_function,
         is_tracing,
@@ -231,6 +233,7 @@ note_forks(has_started)
 
 __all__ = [
     "EAGER_COMPILES",
+    "INLINES_COMPILED",
     "GROUPS",
     "SEED_STRIDE",
     "BACKEND_TENSORS",

@@ -24,6 +24,8 @@ def in_one_program(function: Callable[..., Any], tensors: Sequence[Any]) -> Any:
         function: Takes the tensors, and returns tensors.
         tensors: Dense tensors.
     """
+    if backend.INLINES_COMPILED:
+        return function(*tensors)
     small: dict[Any, list[int]] = {}
     for place, value in enumerate(tensors):
         if all(isinstance(size, int) for size in value.shape) and math.prod(value.shape) <= _SMALL:

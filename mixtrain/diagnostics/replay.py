@@ -135,8 +135,8 @@ class Replay:
             loss_scale: What the loss is multiplied by.
             factor: By how much the scale is larger that gradients are to overflow at.
         """
-        scalars = [backend.to_tensor(np.float32(value)) for value in (loss_scale, factor)]
-        calls, loss, of_outputs, *of_parameters = self._narrow(*scalars, *batch)
+        scales = backend.to_tensor(np.array([loss_scale, factor], np.float32))
+        calls, loss, of_outputs, *of_parameters = self._narrow(scales, *batch)
         by_path = dict(zip(self.parameters, of_parameters, strict=True))
         return PassFacts([CallFacts(*call) for call in calls], loss, of_outputs, by_path)
 
@@ -148,7 +148,8 @@ class Replay:
         """Run a batch forward, and return the tensors themselves."""
         return watched(self._network, lambda: self._loss_of(*batch))[0]
 
-    def _pass(self, loss_scale: Any, factor: Any, *batch: Any) -> list[_Look]:
+    def _pass(self, scales: Any, *batch: Any) -> list[_Look]:
+        loss_scale, factor = scales[0], scales[1]
         found = layer_gradients(self._network, lambda: self._loss_of(*batch), loss_scale)
         formats: dict[str, list[str]] = {}
         for call in found.calls:
@@ -231,8 +232,7 @@ class _Measured:
         """Return what the function returns, facts in place of tensors."""
         if self._compiled is None:
             return [_replaced(look.tensors, functools.partial(_facts, look)) for look in self._function(*inputs)]
-        numbers = map(backend.to_numpy, backend.call_with_branches(self._compiled, *inputs))
-        bad, size, bits = numbers
+        bad, size, bits = backend.to_numpy(backend.call_with_branches(self._compiled, *inputs))
         largest = [None if of < 0 else magnitude for of, magnitude in zip(bits, magnitudes(bits).tolist(), strict=True)]
         told = [*zip(bad.tolist(), size.tolist(), largest, strict=True)]
 
@@ -242,10 +242,11 @@ class _Measured:
 
         return [_replaced(part, facts) for part in self._form]
 
-    def _numbers(self, *inputs: Any) -> tuple[Any, Any, Any]:
+    def _numbers(self, *inputs: Any) -> Any:
         """Run the function; return of each tensor the count of values that are not finite, the size, the largest.
 
-        The last as `largest_bits` gives it, negative where it is not looked for.
+        Returns:
+            int32 (3, tensors); the last as `largest_bits` gives it, negative where it is not looked for.
         """
         tensors: list[Any] = []
         limits: list[Any] = []
@@ -266,7 +267,7 @@ class _Measured:
         dense = [backend.densified(value) for value in tensors]
         size = [keras.ops.cast(keras.ops.size(value), "int32") for value in dense]
         bad, largest = in_one_program(_counted(looked), [keras.ops.stack(limits), *dense])
-        return bad, keras.ops.stack(size), largest
+        return keras.ops.stack([bad, keras.ops.stack(size), largest])
 
 
 def _counted(looked: Sequence[bool]) -> Callable[..., tuple[Any, Any]]:
@@ -318,5 +319,7 @@ def facts_of(value: Any, limit: Any = np.inf) -> TensorFacts:
         value = keras.ops.cast(value, "float32")
     array = backend.to_numpy(value) if backend.is_tensor(value) else np.asarray(value)
     magnitude = np.abs(array)
-    bad = int((~(magnitude <= limit) | ~np.isfinite(array)).sum()) if array.dtype.kind == "f" else 0
+    bad = 0
+    if array.dtype.kind == "f":
+        bad = array.size - int(np.count_nonzero(magnitude <= min(limit, np.finfo(array.dtype).max)))
     return TensorFacts(bad, array.size, name, float(magnitude.max(initial=0)))

@@ -18,6 +18,8 @@ from mixtrain.dtype import DType
 _log = logging.getLogger("mixtrain")
 # Whether code that is not compiled as a whole is compiled operation by operation, each for each shape.
 EAGER_COMPILES: Final = True
+# Whether a compiled function that another one calls is compiled as a part of it.
+INLINES_COMPILED: Final = True
 
 
 def choose_jit(

@@ -20,6 +20,8 @@ from mixtrain.dtype import DType, bfloat16, float16
 _log = logging.getLogger("mixtrain")
 # Whether code that is not compiled as a whole is compiled operation by operation, each for each shape.
 EAGER_COMPILES: Final = False
+# Whether a compiled function that another one calls is compiled as a part of it.
+INLINES_COMPILED: Final = False
 # What TensorFlow raises for a function that XLA cannot compile, and for much else too.
 REFUSALS: Final = (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError, tf.errors.InternalError)
 
