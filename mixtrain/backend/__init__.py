@@ -24,8 +24,8 @@ from mixtrain.backend.class_labels import (
     telling_place,
 )
 from mixtrain.backend.example_columns import ExampleColumn, UnreadableRecord
-from mixtrain.backend.facts import DeviceFacts, GroupFacts, JitChoice
 from mixtrain.backend.forked import forked_after_start, note_forks
+from mixtrain.backend.info import DeviceInfo, GroupInfo, JitChoice
 from mixtrain.backend.layout import cast_keeping_layout, elementwise, join_along, nhwc_of, reduce_axes, to_channels_last
 from mixtrain.backend.share import SEED_STRIDE, Share, is_one_number, merge_of
 from mixtrain.backend.tensor_base import TensorBase, backend_value, public_tensor, wrap_with
@@ -240,12 +240,12 @@ __all__ = [
     "TENSOR_TYPES",
     "ClassLabels",
     "CompiledSteps",
-    "DeviceFacts",
+    "DeviceInfo",
     "DevicePut",
     "EndOfStream",
     "ExampleColumn",
     "Examples",
-    "GroupFacts",
+    "GroupInfo",
     "JitChoice",
     "LabelOutOfRange",
     "LiveValue",

@@ -12,7 +12,7 @@ from mixtrain.boundary import TensorLike, running
 from mixtrain.common.generator import Generator
 from mixtrain.common.parts import write_back
 from mixtrain.dtype import float32
-from mixtrain.ops import creation, facts, limits, random, selection, unary
+from mixtrain.ops import creation, limits, random, selection, tensor_info, unary
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.operator import operator
 
@@ -21,7 +21,7 @@ _Method = Callable[..., Any]
 
 def assigned(self: Any, value: Any) -> Any:
     """Take the values of a tensor, in this one's dtype and spread to its shape; return this one."""
-    new = backend.to_tensor(backend.backend_value(tensor("Tensor", value)), facts.dtype(self))
+    new = backend.to_tensor(backend.backend_value(tensor("Tensor", value)), tensor_info.dtype(self))
     self.store(keras.ops.broadcast_to(new, tuple(self.shape)))
     write_back(self)
     return self
@@ -46,7 +46,7 @@ def in_place(name: str, method: _Method | None = None) -> _Method:
 
 
 def _drawn(draw: Callable[..., Any]) -> _Method:
-    return lambda self, *args, **kwargs: draw(facts.shape(self), *args, **kwargs)
+    return lambda self, *args, **kwargs: draw(tensor_info.shape(self), *args, **kwargs)
 
 
 def _unit(shape: Any, generator: Generator | None) -> Any:
@@ -78,8 +78,8 @@ def _cauchy(shape: Any, median: float = 0.0, sigma: float = 1.0) -> Any:
 def _random(self: Any, from_: int = 0, to: int | None = None, *, generator: Generator | None = None) -> Any:
     low, high = (0, from_) if to is None and from_ else (from_, 2**24 if to is None else to)
     if generator:
-        return keras.random.randint(facts.shape(self), low, high, seed=generator.next_seed())
-    return random.randint(low, high, facts.shape(self))
+        return keras.random.randint(tensor_info.shape(self), low, high, seed=generator.next_seed())
+    return random.randint(low, high, tensor_info.shape(self))
 
 
 def _put(self: Any, index: Any, source: Any, accumulate: bool = False) -> Any:

@@ -18,8 +18,8 @@ from mixtrain.common.tensor_math import MathMethods
 from mixtrain.common.tensor_places import PlaceMethods
 from mixtrain.dtype import DTYPES, as_dtype
 from mixtrain.ops import (
-    arithmetic, array, comparison, creation, extremes, facts, joining, limits, ordering, products, reduction,
-    repetition, selection, sparse, unary,
+    arithmetic, array, comparison, creation, extremes, joining, limits, ordering, products, reduction,
+    repetition, selection, sparse, tensor_info, unary,
 )
 from mixtrain.ops.inputs import rank_of, spread, tensor
 from mixtrain.ops.operator import operator
@@ -32,26 +32,26 @@ _Method = Callable[..., Any]
 
 
 def _astype(self: Any, dtype: Any, copy: bool = True) -> Any:
-    return facts.cast(self, _NUMPY_NAMES.get(dtype, dtype) if isinstance(dtype, (str, type)) else dtype)
+    return tensor_info.cast(self, _NUMPY_NAMES.get(dtype, dtype) if isinstance(dtype, (str, type)) else dtype)
 
 
 def _to(self: Any, *args: Any, dtype: Any = None, device: Any = None, **_: Any) -> Any:
     """Return the tensor in the format among the arguments; a device's name changes nothing on one device."""
     for value in (*args, dtype):
         if backend.is_tensor(value):
-            return facts.cast(self, value.dtype)
+            return tensor_info.cast(self, value.dtype)
         if value is not None and not isinstance(value, bool):
             name = getattr(value, "name", value)
             if not isinstance(name, str) or name in DTYPES:
-                return facts.cast(self, as_dtype(value))
+                return tensor_info.cast(self, as_dtype(value))
             checks.one_of("Tensor.to", "dtype or device", name, (*DTYPES, *_DEVICES, *map(str.lower, _DEVICES)))
     return self
 
 
 def _type(self: Any, dtype: Any = None) -> Any:
     if dtype is not None:
-        return facts.cast(self, dtype)
-    return str(facts.dtype(self))
+        return tensor_info.cast(self, dtype)
+    return str(tensor_info.dtype(self))
 
 
 def _concrete(self: Any, method: str) -> Any:
@@ -103,7 +103,7 @@ def _itself(self: Any) -> Any:
 
 
 def _cast_to(dtype: str) -> _Method:
-    return lambda self: facts.cast(self, dtype)
+    return lambda self: tensor_info.cast(self, dtype)
 
 
 def _moved(self: Any, to: str, blocking: bool = True) -> Any:
@@ -242,7 +242,7 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     masked_fill = selection.masked_fill
     masked_select = selection.masked_select
     nonzero = selection.nonzero
-    numel = facts.numel
+    numel = tensor_info.numel
     add = operator("add", method_forms.add)
     all = operator("all", method_forms.all)
     any = operator("any", method_forms.any)
@@ -279,11 +279,11 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     clone = operator("clone", _itself)
     contiguous = operator("contiguous", _itself)
     copy = operator("copy", _itself)
-    dim = operator("dim", facts.rank)
+    dim = operator("dim", tensor_info.rank)
     double = operator("double", _cast_to("float64"))
     expand = viewing(operator("expand", lambda self, *size: repetition.broadcast_to(self, spread(size))))
     expand_as = viewing(operator("expand_as", spelled(
-        lambda self, other: repetition.broadcast_to(self, facts.shape(other)), x="other"
+        lambda self, other: repetition.broadcast_to(self, tensor_info.shape(other)), x="other"
     )))
     fill = operator("fill", lambda self, value: creation.full_like(self, value))
     float = operator("float", _cast_to("float32"))
@@ -303,14 +303,18 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     set_init_flag = operator("set_init_flag", lambda self, data=False: None)
     item = operator("item", _item)
     long = operator("long", _cast_to("int64"))
-    ndimension = operator("ndimension", facts.rank)
-    nelement = operator("nelement", facts.size)
-    new_ones = operator("new_ones", lambda self, size, dtype=None: creation.ones(size, dtype or facts.dtype(self)))
-    new_zeros = operator("new_zeros", lambda self, size, dtype=None: creation.zeros(size, dtype or facts.dtype(self)))
+    ndimension = operator("ndimension", tensor_info.rank)
+    nelement = operator("nelement", tensor_info.size)
+    new_ones = operator(
+        "new_ones", lambda self, size, dtype=None: creation.ones(size, dtype or tensor_info.dtype(self))
+    )
+    new_zeros = operator(
+        "new_zeros", lambda self, size, dtype=None: creation.zeros(size, dtype or tensor_info.dtype(self))
+    )
     permute = viewing(operator("permute", lambda self, *axis: array.transpose(self, spread(axis))))
     relu = operator("relu", _relu)
     reshape = viewing(operator("reshape", _reshape))
-    reshape_as = viewing(operator("reshape_as", lambda self, other: array.reshape(self, facts.shape(other))))
+    reshape_as = viewing(operator("reshape_as", lambda self, other: array.reshape(self, tensor_info.shape(other))))
     sigmoid = operator("sigmoid", _sigmoid)
     tanh = operator("tanh", _tanh)
     tile = operator("tile", lambda self, *dims: repetition.tile(self, spread(dims)))
@@ -319,17 +323,17 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     to_csr = operator("to_csr", sparse.dense_to_sparse_csr)
     tolist = operator("tolist", lambda self: _concrete(self, "tolist").tolist())
     type = operator("type", _type)
-    type_as = operator("type_as", lambda self, other: facts.cast(self, other.dtype))
+    type_as = operator("type_as", lambda self, other: tensor_info.cast(self, other.dtype))
     value = operator("value", _itself)
     view = viewing(operator("view", method_forms.view))
-    view_as = viewing(operator("view_as", lambda self, other: array.reshape(self, facts.shape(other))))
+    view_as = viewing(operator("view_as", lambda self, other: array.reshape(self, tensor_info.shape(other))))
 
     T = property(viewing(operator("transpose", _turned)))
     mT = property(viewing(operator("transpose", lambda self: keras.ops.swapaxes(self, -1, -2))))
     H = T
-    size = property(facts.size)
+    size = property(tensor_info.size)
     itemsize = property(lambda self: backend.bytes_of(self.dtype))
-    nbytes = property(lambda self: backend.bytes_of(self.dtype) * facts.size(self))
+    nbytes = property(lambda self: backend.bytes_of(self.dtype) * tensor_info.size(self))
 
     __add__, __radd__ = operators("add", lambda x, y: x + y, arithmetic.add)
     __sub__, __rsub__ = operators("sub", lambda x, y: x - y, arithmetic.sub)

@@ -14,7 +14,7 @@ from mixtrain.ops.indexing import places as places_of, read, scattered, written
 from mixtrain.common.method_forms import spelled
 from mixtrain.common.parts import viewing
 from mixtrain.dtype import float32
-from mixtrain.ops import array, creation, facts, joining, random, selection
+from mixtrain.ops import array, creation, joining, random, selection, tensor_info
 from mixtrain.ops.inputs import as_floats, axis_of, is_number, rank_of, tensor
 from mixtrain.ops.operator import operator
 
@@ -106,7 +106,7 @@ def _unfold(self: Any, dimension: int, size: int, step: int) -> Any:
 
 
 def _new_full(self: Any, size: Any, fill_value: Any, *, dtype: Any = None) -> Any:
-    return creation.full(size, fill_value, dtype=dtype or facts.dtype(self))
+    return creation.full(size, fill_value, dtype=dtype or tensor_info.dtype(self))
 
 
 def _drawn(name: str, dtype: str) -> _Method:
@@ -123,8 +123,8 @@ def _drawn(name: str, dtype: str) -> _Method:
 
 
 def _uniform(self: Any, from_: float = 0.0, to: float = 1.0, generator: Any = None) -> Any:
-    drawn = random.uniform(facts.shape(self), keras.ops.cast(from_, float32), keras.ops.cast(to, float32))
-    return keras.ops.cast(drawn, facts.dtype(self))
+    drawn = random.uniform(tensor_info.shape(self), keras.ops.cast(from_, float32), keras.ops.cast(to, float32))
+    return keras.ops.cast(drawn, tensor_info.dtype(self))
 
 
 class PlaceMethods:
@@ -169,14 +169,14 @@ class PlaceMethods:
     unfold = operator("unfold", _unfold)
     new_full = operator("new_full", _new_full)
     new_empty = operator("new_empty", lambda self, size, *, dtype=None: creation.zeros(
-        size, dtype or facts.dtype(self)
+        size, dtype or tensor_info.dtype(self)
     ))
     uniform = operator("uniform", _uniform)
     bernoulli = operator("bernoulli", lambda self, p=None: random.bernoulli(self, self if p is None else p))
     multinomial = operator("multinomial", _drawn("multinomial", "int32"))
     random_categorical = operator("random_categorical", _drawn("random_categorical", "int64"))
     unique_with_pad = places.unique_with_pad
-    byte = operator("byte", lambda self: facts.cast(self, "uint8"))
-    short = operator("short", lambda self: facts.cast(self, "int16"))
+    byte = operator("byte", lambda self: tensor_info.cast(self, "uint8"))
+    short = operator("short", lambda self: tensor_info.cast(self, "int16"))
     stride = _stride
     storage_offset = operator("storage_offset", lambda self: 0)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from mixtrain import checks
 from mixtrain.dataset.columns import find, read_names
-from mixtrain.dataset.facts import DatasetFacts
+from mixtrain.dataset.dataset_info import DatasetInfo
 from mixtrain.dataset.order import Filter, Repeat, Shuffle, Skip, SyncPoint, Take, sync_points
 from mixtrain.dataset.sampler import BuiltinSampler
 from mixtrain.dataset.transform import Select
@@ -16,7 +16,7 @@ _DatasetT = TypeVar("_DatasetT", bound="OrderSteps[Any]")
 Names = str | Sequence[str]
 
 
-class OrderSteps(DatasetFacts[_DatasetT]):
+class OrderSteps(DatasetInfo[_DatasetT]):
     """The steps; `Dataset` adds the rest."""
 
     def shuffle(self, buffer_size: int) -> _DatasetT:

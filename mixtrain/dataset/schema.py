@@ -28,7 +28,7 @@ class SchemaColumn:
     dtype: str
     shape: tuple[int, ...] | None = None
 
-    def facts(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Return the column as MindSpore writes it in JSON."""
         shape = {} if self.shape is None else {"shape": list(self.shape)}
         return {"name": self.name, "rank": 1 if self.shape is None else len(self.shape), **shape, "type": self.dtype}
@@ -116,12 +116,12 @@ class Schema:
 
     def to_json(self) -> str:
         """Return the schema as JSON."""
-        facts: dict[str, Any] = {"columns": [column.facts() for column in self.columns]}
+        found: dict[str, Any] = {"columns": [column.as_dict() for column in self.columns]}
         if self.dataset_type is not None:
-            facts["datasetType"] = self.dataset_type
+            found["datasetType"] = self.dataset_type
         if self.num_rows:
-            facts["numRows"] = self.num_rows
-        return json.dumps(facts, indent=2)
+            found["numRows"] = self.num_rows
+        return json.dumps(found, indent=2)
 
     def __str__(self) -> str:
         return self.to_json()

@@ -1,4 +1,4 @@
-"""Finding the first layer whose output, or its gradient, is not finite: a batch is replayed, and its facts are read."""
+"""Finding the first layer whose output, or its gradient, is not finite: a batch is replayed, tensor by tensor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from mixtrain import backend
 from mixtrain.diagnostics.finding import Finding, Kind
 from mixtrain.diagnostics.layer_calls import is_float_tensor
-from mixtrain.diagnostics.replay import CallFacts, GradientFacts, PassFacts, Replay, TensorFacts, facts_of
+from mixtrain.diagnostics.replay import CallInfo, GradientInfo, PassInfo, Replay, TensorInfo, tensor_info
 from mixtrain.dtype import float_format
 
 # Where a gradient is: its kind, the number of its call or the path of its layer, its number there.
@@ -54,9 +54,9 @@ def find_non_finite(
     """
     for number, column in enumerate(batch):
         for part in keras.tree.flatten(column):
-            facts = facts_of(part)
-            if not facts.finite:
-                return Finding("input", column=number, count=facts.bad, size=facts.size, forward_finite=False)
+            info = tensor_info(part)
+            if not info.finite:
+                return Finding("input", column=number, count=info.bad, size=info.size, forward_finite=False)
     # The next smaller scale is the likeliest to help: a scale has most often grown one time too many.
     next_scale = max(loss_scale / factor, minimum)
     found = smaller = replay.run(batch, next_scale, loss_scale / next_scale)
@@ -82,12 +82,12 @@ def find_non_finite(
 
 
 # ---- forward ------------------------------------------------------------------------------------------------------
-def _all_finite(tensors: Sequence[TensorFacts | GradientFacts]) -> bool:
+def _all_finite(tensors: Sequence[TensorInfo | GradientInfo]) -> bool:
     return all(one.finite for one in tensors)
 
 
 def _first_output(
-    calls: Sequence[CallFacts], replay: Replay, batch: Sequence[Any]
+    calls: Sequence[CallInfo], replay: Replay, batch: Sequence[Any]
 ) -> tuple[int, int | None] | None:
     """Return the first call, in the order in which calls end, whose inputs were finite and whose outputs are not.
 
@@ -102,11 +102,11 @@ def _first_output(
             return number, None
         # An input is not finite because the layer casts it, or because what is around the layer made it so.
         tensors = tensors or replay.tensors(batch)
-        inputs = [value for value in tensors[number].inputs if not facts_of(value).finite]
+        inputs = [value for value in tensors[number].inputs if not tensor_info(value).finite]
         columns = [_source(value, batch) for value in inputs]
         if None not in columns:
             return number, columns[0]
-        earlier = [value for call in tensors[:number] for value in call.outputs if facts_of(value).finite]
+        earlier = [value for call in tensors[:number] for value in call.outputs if tensor_info(value).finite]
         if all(_source(value, earlier) is not None for value in inputs):
             return number, None
     return (wrong[0], None) if wrong else None
@@ -124,39 +124,39 @@ def _source(value: Any, finite: Sequence[Any]) -> int | None:
 
 
 def _described(
-    culprit: tuple[int, int | None], calls: Sequence[CallFacts], replay: Replay, batch: Sequence[Any]
+    culprit: tuple[int, int | None], calls: Sequence[CallInfo], replay: Replay, batch: Sequence[Any]
 ) -> Finding:
-    """Return the finding of a forward pass with the facts of the tensor that is not finite."""
+    """Return the finding of a forward pass with the info of the tensor that is not finite."""
     number, column = culprit
     call = calls[number]
     if column is not None:
-        facts = next(one for one in call.inputs if not one.finite)
-        parts = [facts_of(part) for part in keras.tree.flatten(batch[column]) if is_float_tensor(part)]
+        info = next(one for one in call.inputs if not one.finite)
+        parts = [tensor_info(part) for part in keras.tree.flatten(batch[column]) if is_float_tensor(part)]
         known = max(part.largest or 0.0 for part in parts)
         return Finding(
-            "input", column=column, count=facts.bad, size=facts.size, dtype=facts.dtype, largest=known,
+            "input", column=column, count=info.bad, size=info.size, dtype=info.dtype, largest=known,
             forward_finite=False,
         )
-    place, facts = next((place, one) for place, one in enumerate(call.outputs) if not one.finite)
-    wide = None if facts.dtype == "float32" else replay.in_float32(batch)
+    place, info = next((place, one) for place, one in enumerate(call.outputs) if not one.finite)
+    wide = None if info.dtype == "float32" else replay.in_float32(batch)
     largest = None
     if wide is not None and [one.path for one in wide] == [one.path for one in calls]:
         if place < len(wide[number].outputs):
             largest = wide[number].outputs[place].largest
-    if largest is not None and not float_format(facts.dtype).max < largest < math.inf:
+    if largest is not None and not float_format(info.dtype).max < largest < math.inf:
         largest = None
     return Finding(
-        "forward", call.path, count=facts.bad, size=facts.size, dtype=facts.dtype, largest=largest, forward_finite=False
+        "forward", call.path, count=info.bad, size=info.size, dtype=info.dtype, largest=largest, forward_finite=False
     )
 
 
 # ---- backward -----------------------------------------------------------------------------------------------------
-def _backwards(found: PassFacts) -> Iterator[tuple[_Place, GradientFacts]]:
+def _backwards(found: PassInfo) -> Iterator[tuple[_Place, GradientInfo]]:
     """Yield the gradients of a pass from the loss backwards, each with where it is."""
     left = collections.Counter(call.path for call in found.calls)
     of_parameters = dict(found.of_parameters)
 
-    def owned(path: str) -> Iterator[tuple[_Place, GradientFacts]]:
+    def owned(path: str) -> Iterator[tuple[_Place, GradientInfo]]:
         for place, gradient in enumerate(of_parameters.pop(path, ())):
             if gradient is not None:
                 yield ("parameter", path, place), gradient
@@ -175,12 +175,12 @@ def _backwards(found: PassFacts) -> Iterator[tuple[_Place, GradientFacts]]:
         yield from owned(path)
 
 
-def _first_gradient(found: PassFacts) -> _Overflow | None:
+def _first_gradient(found: PassInfo) -> _Overflow | None:
     """Return the first gradient, from the loss backwards, that overflows."""
     return next((_Overflow(place, one.overflowing) for place, one in _backwards(found) if one.overflowing), None)
 
 
-def _foretold(smaller: PassFacts, factor: float, told: Told) -> _Overflow | None:
+def _foretold(smaller: PassInfo, factor: float, told: Told) -> _Overflow | None:
     """Return the first gradient that overflowed in a step, as a pass at a smaller scale foretells it.
 
     Numbers grow by a power of two without another rounding, so that a pass knows which will be too large. What
@@ -211,16 +211,16 @@ def _foretold(smaller: PassFacts, factor: float, told: Told) -> _Overflow | None
     return first
 
 
-def _gradient_at(found: PassFacts, place: _Place) -> GradientFacts:
+def _gradient_at(found: PassInfo, place: _Place) -> GradientInfo:
     kind, where, number = place
     group = found.of_outputs[where] if kind == "gradient" else found.of_parameters[where]
     return group[number]  # type: ignore[return-value]
 
 
 def _gradient_finding(
-    found: PassFacts,
+    found: PassInfo,
     overflow: _Overflow,
-    helped: PassFacts | None,
+    helped: PassInfo | None,
     loss_scale: float,
     scale: float,
     forward_finite: bool,
@@ -228,21 +228,21 @@ def _gradient_finding(
     """Return the finding of a gradient; its magnitude is that of the pass whose scale helped."""
     place = overflow.place
     kind, where, _ = place
-    facts = _gradient_at(found, place)
+    info = _gradient_at(found, place)
     path = found.calls[where].path if kind == "gradient" else where
     formats = [one.dtype for call in found.calls if call.path == path for one in call.outputs]
     largest = None if helped is None else (_gradient_at(helped, place).largest or 0.0) * (loss_scale / scale)
     # A parameter is read in half: its float32 gradient is a cast of one that was taken there.
     narrow = [name for name in formats if largest is not None and largest > float_format(name).max]
     return Finding(
-        kind, path, count=overflow.count, size=facts.size, dtype=narrow[0] if narrow else (formats or ["float32"])[0],
+        kind, path, count=overflow.count, size=info.size, dtype=narrow[0] if narrow else (formats or ["float32"])[0],
         largest=largest, forward_finite=forward_finite, scale=None if helped is None else scale,
     )
 
 
 def _scale_that_helps(
-    replay: Replay, batch: Sequence[Any], loss_scale: float, smaller: PassFacts, factor: float, minimum: float
-) -> tuple[float, PassFacts | None]:
+    replay: Replay, batch: Sequence[Any], loss_scale: float, smaller: PassInfo, factor: float, minimum: float
+) -> tuple[float, PassInfo | None]:
     """Return the largest smaller scale at which all gradients are finite, and its pass; None where there is none.
 
     Args:

@@ -1,4 +1,4 @@
-"""`Replay`: a batch run forward and backward once more, and what became of each tensor, told by a few numbers."""
+"""`Replay`: a batch run forward and backward once more, and a few numbers about each tensor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mixtrain.dtype import as_dtype, float_format
 
 
 @dataclasses.dataclass(frozen=True)
-class TensorFacts:
+class TensorInfo:
     """What a tensor holds.
 
     Attributes:
@@ -42,16 +42,16 @@ class TensorFacts:
 
 
 @dataclasses.dataclass(frozen=True)
-class CallFacts:
-    """What one call of a layer took and gave: its path, and the facts of its float tensors."""
+class CallInfo:
+    """What one call of a layer took and gave: its path, and about its float tensors."""
 
     path: str
-    inputs: list[TensorFacts]
-    outputs: list[TensorFacts]
+    inputs: list[TensorInfo]
+    outputs: list[TensorInfo]
 
 
 @dataclasses.dataclass(frozen=True)
-class GradientFacts:
+class GradientInfo:
     """What a gradient holds at the loss scale of a pass, and would hold at a larger one.
 
     Backward passes are linear: at a scale that is larger by a power of two each number is larger by it, to the bit,
@@ -76,7 +76,7 @@ class GradientFacts:
 
 
 @dataclasses.dataclass(frozen=True)
-class PassFacts:
+class PassInfo:
     """What a pass over a batch came to.
 
     Attributes:
@@ -86,13 +86,13 @@ class PassFacts:
         of_parameters: The gradients of the parameters that a layer owns, by its path; likewise.
     """
 
-    calls: list[CallFacts]
-    loss: TensorFacts
-    of_outputs: list[list[GradientFacts | None]]
-    of_parameters: dict[str, list[GradientFacts | None]]
+    calls: list[CallInfo]
+    loss: TensorInfo
+    of_outputs: list[list[GradientInfo | None]]
+    of_parameters: dict[str, list[GradientInfo | None]]
 
     @property
-    def gradients(self) -> list[GradientFacts]:
+    def gradients(self) -> list[GradientInfo]:
         """All gradients that there are."""
         groups = (*self.of_outputs, *self.of_parameters.values())
         return [gradient for group in groups for gradient in group if gradient is not None]
@@ -127,7 +127,7 @@ class Replay:
         self._narrow = _Measured(self._pass, compiled)
         self._wide = _Measured(self._forward, compiled)
 
-    def run(self, batch: Sequence[Any], loss_scale: float, factor: float = 1.0) -> PassFacts:
+    def run(self, batch: Sequence[Any], loss_scale: float, factor: float = 1.0) -> PassInfo:
         """Run a batch forward and backward.
 
         Args:
@@ -138,11 +138,11 @@ class Replay:
         scales = backend.to_tensor(np.array([loss_scale, factor], np.float32))
         calls, loss, of_outputs, *of_parameters = self._narrow(scales, *batch)
         by_path = dict(zip(self.parameters, of_parameters, strict=True))
-        return PassFacts([CallFacts(*call) for call in calls], loss, of_outputs, by_path)
+        return PassInfo([CallInfo(*call) for call in calls], loss, of_outputs, by_path)
 
-    def in_float32(self, batch: Sequence[Any]) -> list[CallFacts] | None:
+    def in_float32(self, batch: Sequence[Any]) -> list[CallInfo] | None:
         """Run a batch forward in float32, and tell magnitudes; None where the network cannot be put there."""
-        return None if self._float32 is None else [CallFacts(*call) for call in self._wide(*batch)[0]]
+        return None if self._float32 is None else [CallInfo(*call) for call in self._wide(*batch)[0]]
 
     def tensors(self, batch: Sequence[Any]) -> list[LayerCall]:
         """Run a batch forward, and return the tensors themselves."""
@@ -154,10 +154,10 @@ class Replay:
         formats: dict[str, list[str]] = {}
         for call in found.calls:
             formats.setdefault(call.path, []).extend(as_dtype(value.dtype).name for value in call.outputs)
-        looks = [_Look(_listed(found.calls)), _Look(found.loss), _Look(found.of_outputs, GradientFacts, factor)]
+        looks = [_Look(_listed(found.calls)), _Look(found.loss), _Look(found.of_outputs, GradientInfo, factor)]
         # A parameter is read in half: its float32 gradient is a cast of one taken there, or the sum of several.
         return looks + [
-            _Look(found.of_parameters[path], GradientFacts, factor, tuple(formats.get(path, ())))
+            _Look(found.of_parameters[path], GradientInfo, factor, tuple(formats.get(path, ())))
             for path in self.parameters
         ]
 
@@ -175,14 +175,14 @@ class _Look(NamedTuple):
 
     Attributes:
         tensors: They, in lists and tuples.
-        facts: What is told of each.
+        info_type: What is returned of each.
         factor: What values are multiplied by before they are held to be finite.
         formats: Where it is more than 1, the formats that they must then be finite in beside their own.
-        magnitudes: Whether the largest magnitude is looked for where facts may leave it out.
+        magnitudes: Whether the largest magnitude is looked for where `info_type` may leave it out.
     """
 
     tensors: Any
-    facts: Callable[..., TensorFacts | GradientFacts] = TensorFacts
+    info_type: Callable[..., TensorInfo | GradientInfo] = TensorInfo
     factor: Any = None
     formats: tuple[str, ...] = ()
     magnitudes: bool = False
@@ -199,20 +199,20 @@ class _Look(NamedTuple):
     @property
     def largest(self) -> bool:
         """Whether the largest magnitude is looked for."""
-        return self.magnitudes or self.facts is GradientFacts
+        return self.magnitudes or self.info_type is GradientInfo
 
 
 @dataclasses.dataclass(frozen=True)
 class _Place:
-    """Which of the measured tensors one is, its format, and what is told of it."""
+    """Which of the measured tensors one is, its dtype, and what is returned of it."""
 
     number: int
     dtype: str
-    facts: Callable[..., TensorFacts | GradientFacts]
+    info_type: Callable[..., TensorInfo | GradientInfo]
 
 
 class _Measured:
-    """A function whose tensors come back as facts; compiled, it returns their numbers alone.
+    """A function that returns info in place of tensors; compiled, it returns numbers alone.
 
     Args:
         function: Takes tensors, and returns what is looked for in others.
@@ -229,18 +229,18 @@ class _Measured:
         self._compiled = None if compiled is None else compiled(self._numbers)
 
     def __call__(self, *inputs: Any) -> list[Any]:
-        """Return what the function returns, facts in place of tensors."""
+        """Return what the function returns, info in place of tensors."""
         if self._compiled is None:
-            return [_replaced(look.tensors, functools.partial(_facts, look)) for look in self._function(*inputs)]
+            return [_replaced(look.tensors, functools.partial(_info, look)) for look in self._function(*inputs)]
         bad, size, bits = backend.to_numpy(backend.call_with_branches(self._compiled, *inputs))
         largest = [None if of < 0 else magnitude for of, magnitude in zip(bits, magnitudes(bits).tolist(), strict=True)]
         told = [*zip(bad.tolist(), size.tolist(), largest, strict=True)]
 
-        def facts(place: _Place) -> TensorFacts | GradientFacts:
+        def info(place: _Place) -> TensorInfo | GradientInfo:
             count, values, top = told[place.number]
-            return place.facts(count, values, place.dtype, top)
+            return place.info_type(count, values, place.dtype, top)
 
-        return [_replaced(part, facts) for part in self._form]
+        return [_replaced(part, info) for part in self._form]
 
     def _numbers(self, *inputs: Any) -> Any:
         """Run the function; return of each tensor the count of values that are not finite, the size, the largest.
@@ -255,9 +255,9 @@ class _Measured:
 
         def noted(look: _Look, value: Any) -> _Place:
             # What one layer gives the next one takes.
-            key = id(value), look.facts, look.formats
+            key = id(value), look.info_type, look.formats
             if key not in places:
-                places[key] = _Place(len(tensors), as_dtype(value.dtype).name, look.facts)
+                places[key] = _Place(len(tensors), as_dtype(value.dtype).name, look.info_type)
                 tensors.append(value)
                 limits.append(keras.ops.cast(look.limit(value), "float32"))
                 looked.append(look.largest)
@@ -300,13 +300,13 @@ def _replaced(value: Any, replace: Callable[[Any], Any]) -> Any:
     return value if value is None or isinstance(value, str) else replace(value)
 
 
-def _facts(look: _Look, value: Any) -> TensorFacts | GradientFacts:
-    """Return the facts of a tensor that is looked at by itself."""
-    found = facts_of(value, backend.to_numpy(keras.ops.cast(look.limit(value), "float32")))
-    return look.facts(found.bad, found.size, found.dtype, found.largest)
+def _info(look: _Look, value: Any) -> TensorInfo | GradientInfo:
+    """Return the info of a tensor that is looked at by itself."""
+    found = tensor_info(value, backend.to_numpy(keras.ops.cast(look.limit(value), "float32")))
+    return look.info_type(found.bad, found.size, found.dtype, found.largest)
 
 
-def facts_of(value: Any, limit: Any = np.inf) -> TensorFacts:
+def tensor_info(value: Any, limit: Any = np.inf) -> TensorInfo:
     """Return what a tensor or array holds; integers are all finite.
 
     Args:
@@ -322,4 +322,4 @@ def facts_of(value: Any, limit: Any = np.inf) -> TensorFacts:
     bad = 0
     if array.dtype.kind == "f":
         bad = array.size - int(np.count_nonzero(magnitude <= min(limit, np.finfo(array.dtype).max)))
-    return TensorFacts(bad, array.size, name, float(magnitude.max(initial=0)))
+    return TensorInfo(bad, array.size, name, float(magnitude.max(initial=0)))

@@ -36,11 +36,6 @@ from mixtrain.ops.extremes import (
     ArgMaxWithValue, ArgMinWithValue, Argmax, Argmin, CumSum, Median, amax, amin, argmax, argmin, cumprod, cumsum,
     max, median, min, nanmedian,
 )
-from mixtrain.ops.facts import (
-    Cast, DType, DynamicShape, Rank, ScalarCast, ScalarToArray, ScalarToTensor, Shape, Size, TensorShape,
-    TupleToArray, cast, dtype, dyn_shape, is_tensor, make_range, mixed_precision_cast, numel, rank, scalar_cast,
-    scalar_to_array, scalar_to_tensor, shape, size, tuple_to_array,
-)
 from mixtrain.ops.gradient import GradOperation
 from mixtrain.ops.hook_backward import HookBackward, InsertGradientOf
 from mixtrain.ops.hyper_map import HyperMap, Map
@@ -87,6 +82,11 @@ from mixtrain.ops.selection import (
 from mixtrain.ops.softmax import LogSoftmax, Softmax, glu, log_softmax, softmax, softmin
 from mixtrain.ops.state import Assign, AssignAdd, AssignSub, assign, assign_add, assign_sub
 from mixtrain.ops.summary import HistogramSummary, ImageSummary, ScalarSummary, TensorSummary
+from mixtrain.ops.tensor_info import (
+    Cast, DType, DynamicShape, Rank, ScalarCast, ScalarToArray, ScalarToTensor, Shape, Size, TensorShape,
+    TupleToArray, cast, dtype, dyn_shape, is_tensor, make_range, mixed_precision_cast, numel, rank, scalar_cast,
+    scalar_to_array, scalar_to_tensor, shape, size, tuple_to_array,
+)
 from mixtrain.ops.unary import (
     ACos, Abs, Acosh, Asin, Asinh, Atan, Atanh, Ceil, Cos, Cosh, Erf, Erfc, Exp, Expm1, FloatStatus, Floor, Identity,
     Inv, IsFinite, IsInf, IsNan, Log, Log1p, LogicalNot, Neg, Reciprocal, Rint, Round, Rsqrt, Sign, Sin, Sinh, Sqrt,

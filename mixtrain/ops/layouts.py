@@ -14,9 +14,9 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.dtype import DType, as_dtype, float32, float64, int64
 from mixtrain.ops.array import reshape
-from mixtrain.ops.facts import shape
 from mixtrain.ops.inputs import rank_of, tensor
 from mixtrain.ops.primitive import Primitive
+from mixtrain.ops.tensor_info import shape
 
 
 def _at_least(axes: int) -> Callable[..., Any]:

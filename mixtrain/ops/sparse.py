@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.ops import activation, facts, numeric, unary
+from mixtrain.ops import activation, numeric, tensor_info, unary
 from mixtrain.ops.inputs import tensor
 from mixtrain.ops.operator import operator
 from mixtrain.ops.primitive import Primitive, primitive
@@ -73,7 +73,7 @@ class COOTensor(NamedTuple):
 
     def astype(self, dtype: Any) -> COOTensor:
         """Return the tensor with values of another dtype."""
-        return self._replace(values=facts.cast(self.values, dtype))
+        return self._replace(values=tensor_info.cast(self.values, dtype))
 
     def abs(self) -> COOTensor:
         """Return the tensor with the sizes of its values."""
@@ -141,7 +141,7 @@ class CSRTensor(NamedTuple):
 
     def astype(self, dtype: Any) -> CSRTensor:
         """Return the matrix with values of another dtype."""
-        return self._replace(values=facts.cast(self.values, dtype))
+        return self._replace(values=tensor_info.cast(self.values, dtype))
 
     def abs(self) -> CSRTensor:
         """Return the matrix with the sizes of its values."""
@@ -353,7 +353,7 @@ def csr_softmax(logits: CSRTensor, dtype: Any) -> CSRTensor:
     largest = keras.ops.take(keras.ops.segment_max(logits.values, rows, num_segments=count), rows)
     powers = keras.ops.exp(logits.values - largest)
     found = powers / keras.ops.take(keras.ops.segment_sum(powers, rows, num_segments=count), rows)
-    return logits._replace(values=facts.cast(found, dtype))
+    return logits._replace(values=tensor_info.cast(found, dtype))
 
 
 def _both(name: str, function: Callable[[Any], Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:

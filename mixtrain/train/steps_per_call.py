@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from mixtrain.backend import GroupFacts
+from mixtrain.backend import GroupInfo
 
 # What a call costs by itself, with processors that wait at its ends, is one to two milliseconds where steps are long:
 # a transformer's steps of 45 ms took 0.95 of the time in calls of 0.3 seconds beside 0.1, and no less in calls of one
@@ -25,7 +25,7 @@ class StepsPerCall:
         groups: When the backend gains by groups.
 
     Example:
-        >>> per_call = StepsPerCall(GroupFacts(after=2))
+        >>> per_call = StepsPerCall(GroupInfo(after=2))
         >>> per_call.estimate(batch_bytes=1024)
         1
         >>> for _ in range(3):
@@ -34,7 +34,7 @@ class StepsPerCall:
         (30, 2)
     """
 
-    def __init__(self, groups: GroupFacts) -> None:
+    def __init__(self, groups: GroupInfo) -> None:
         self._groups = groups
         self._calls = 0
         self._seconds = math.inf

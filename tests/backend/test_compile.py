@@ -11,10 +11,10 @@ import pytest
 
 import mixtrain
 from mixtrain import backend
-from mixtrain.backend import DeviceFacts, JitChoice
+from mixtrain.backend import DeviceInfo, JitChoice
 from tests.backends import ON_TENSORFLOW, on_jax_only_some
 
-CPU = DeviceFacts("CPU", "CPU", fast_bfloat16=False)
+CPU = DeviceInfo("CPU", "CPU", fast_bfloat16=False)
 PLAIN, XLA = JitChoice(False, "a test"), JitChoice(True, "a test")
 
 
@@ -31,7 +31,7 @@ PLAIN, XLA = JitChoice(False, "a test"), JitChoice(True, "a test")
     ],
 )
 def test_the_choice_follows_device_and_dtype_and_says_why(kind: Any, dtypes: set[str], jit: bool) -> None:
-    choice = backend.choose_jit({mixtrain.dtype.as_dtype(d) for d in dtypes}, DeviceFacts(kind, kind, False))
+    choice = backend.choose_jit({mixtrain.dtype.as_dtype(d) for d in dtypes}, DeviceInfo(kind, kind, False))
     assert choice.jit is jit
     assert len(choice.reason) > 10
 

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 from mixtrain import amp, backend
-from mixtrain.backend import DeviceFacts
+from mixtrain.backend import DeviceInfo
 
 pytestmark = pytest.mark.tensorflow
 tf = pytest.importorskip("tensorflow")
-CPU = DeviceFacts("CPU", "a CPU", fast_bfloat16=False)
-GPU = DeviceFacts("GPU", "a GPU", fast_bfloat16=True)
+CPU = DeviceInfo("CPU", "a CPU", fast_bfloat16=False)
+GPU = DeviceInfo("GPU", "a GPU", fast_bfloat16=True)
 
 
 @pytest.fixture
-def on(monkeypatch: pytest.MonkeyPatch) -> Callable[[DeviceFacts], None]:
+def on(monkeypatch: pytest.MonkeyPatch) -> Callable[[DeviceInfo], None]:
     """Return a function that puts the tests on a device."""
 
-    def put(device: DeviceFacts) -> None:
+    def put(device: DeviceInfo) -> None:
         for file in ("pooling", "normalize"):
             monkeypatch.setattr(f"mixtrain.backend.tensorflow.{file}.describe_device", lambda: device)
 

@@ -14,7 +14,7 @@ from mixtrain import backend
 ROOM = pathlib.Path(inspect.getfile(backend)).parent
 BACKENDS = ("jax", "tensorflow")
 NEUTRAL = {
-    "ClassLabels", "DeviceFacts", "ExampleColumn", "GroupFacts", "JitChoice", "LabelOutOfRange", "SEED_STRIDE", "Share",
+    "ClassLabels", "DeviceInfo", "ExampleColumn", "GroupInfo", "JitChoice", "LabelOutOfRange", "SEED_STRIDE", "Share",
     "TensorBase", "UnreadableRecord", "backend_value", "cast_keeping_layout", "elementwise", "first_outside",
     "forked_after_start", "is_one_number", "join_along", "merge_of", "nhwc_of", "note_class_labels", "public_tensor",
     "reduce_axes", "telling_place", "to_channels_last", "wrap_with",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mixtrain import backend
-from mixtrain.backend.facts import JitChoice
+from mixtrain.backend.info import JitChoice
 from mixtrain.dtype import float16
 
 X = np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from mixtrain import backend
-from mixtrain.backend import DeviceFacts
+from mixtrain.backend import DeviceInfo
 from tests.backends import ON_TENSORFLOW
 
 HALF = pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-SLOW, FAST = (DeviceFacts("CPU", "a CPU", fast_bfloat16=fast) for fast in (False, True))
+SLOW, FAST = (DeviceInfo("CPU", "a CPU", fast_bfloat16=fast) for fast in (False, True))
 matmul = keras.ops.matmul
 
 
@@ -39,10 +39,10 @@ def _pair(dtype: str) -> list[Any]:
     [
         (SLOW, {"float16": False, "bfloat16": False, "float32": True}),
         (FAST, {"float16": False, "bfloat16": True, "float32": True}),
-        (DeviceFacts("GPU", "a GPU", True), {"float16": True, "bfloat16": True, "float32": True}),
+        (DeviceInfo("GPU", "a GPU", True), {"float16": True, "bfloat16": True, "float32": True}),
     ],
 )
-def test_a_device_multiplies_what_it_has_kernels_for(device: DeviceFacts, own: dict[str, bool]) -> None:
+def test_a_device_multiplies_what_it_has_kernels_for(device: DeviceInfo, own: dict[str, bool]) -> None:
     from mixtrain.backend.tensorflow.products import multiplies
 
     assert {dtype: multiplies(dtype, device) for dtype in own} == own
@@ -125,7 +125,7 @@ def test_the_two_gradients_hold_float32_copies_one_after_the_other(on: Any) -> N
 
 @HALF
 def test_a_device_with_half_units_uses_them(dtype: str, on: Any) -> None:
-    on(DeviceFacts("GPU", "a GPU", True))
+    on(DeviceInfo("GPU", "a GPU", True))
     seen: list[str] = []
 
     def product(x: Any, y: Any) -> Any:

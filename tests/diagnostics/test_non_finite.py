@@ -14,7 +14,7 @@ import mixtrain
 from mixtrain import amp, backend, boundary, nn
 from mixtrain.diagnostics.finding import Finding
 from mixtrain.diagnostics.non_finite import find_non_finite
-from mixtrain.diagnostics.replay import PassFacts, Replay
+from mixtrain.diagnostics.replay import PassInfo, Replay
 
 LABEL = np.zeros((1, 1), np.float32)
 
@@ -50,7 +50,7 @@ class _Counted(Replay):
         super().__init__(*args, **kwargs)
         self.scales: list[float] = []
 
-    def run(self, batch: Any, loss_scale: float, factor: float = 1.0) -> PassFacts:
+    def run(self, batch: Any, loss_scale: float, factor: float = 1.0) -> PassInfo:
         self.scales.append(loss_scale)
         return super().run(batch, loss_scale, factor)
 

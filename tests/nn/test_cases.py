@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mixtrain import backend, nn
-from mixtrain.backend.facts import JitChoice
+from mixtrain.backend.info import JitChoice
 from mixtrain.common.tensor import Tensor
 from tests.nn.by_case import build, case, flat, gradients, worst
 from tests.nn.cases import CASES

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mixtrain import backend, nn
-from mixtrain.backend.facts import JitChoice
+from mixtrain.backend.info import JitChoice
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16, float32
 from mixtrain.precision.apply import apply_plan

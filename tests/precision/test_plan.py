@@ -11,7 +11,7 @@ import pytest
 
 import mixtrain
 from mixtrain import amp, backend, nn
-from mixtrain.backend import DeviceFacts
+from mixtrain.backend import DeviceInfo
 from mixtrain.precision import levels
 
 L = keras.layers
@@ -187,14 +187,14 @@ def test_layers_with_formats_of_their_own_are_left_alone(dtype: str) -> None:
 @pytest.mark.parametrize(
     ("facts", "level", "half"),
     [
-        (DeviceFacts("GPU", "GPU:0", True), "O2", F16),
-        (DeviceFacts("TPU", "TPU:0", True), "O2", F16),
-        (DeviceFacts("CPU", "CPU", True), "O2", BF16),
-        (DeviceFacts("CPU", "CPU", False), "O0", F16),
+        (DeviceInfo("GPU", "GPU:0", True), "O2", F16),
+        (DeviceInfo("TPU", "TPU:0", True), "O2", F16),
+        (DeviceInfo("CPU", "CPU", True), "O2", BF16),
+        (DeviceInfo("CPU", "CPU", False), "O0", F16),
     ],
 )
 def test_auto_picks_what_suits_the_device_and_says_why(
-    facts: DeviceFacts, level: str, half: Any, monkeypatch: pytest.MonkeyPatch
+    facts: DeviceInfo, level: str, half: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(levels.backend, "describe_device", lambda: facts)
     plan = amp.plan_precision(nn.SequentialCell(nn.Dense(4, 2), nn.Dense(512, 256)), "auto")
@@ -207,7 +207,7 @@ def test_auto_picks_what_suits_the_device_and_says_why(
 def test_auto_leaves_small_matrices_in_float32_on_a_cpu(
     width: int, level: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(levels.backend, "describe_device", lambda: DeviceFacts("CPU", "CPU", True))
+    monkeypatch.setattr(levels.backend, "describe_device", lambda: DeviceInfo("CPU", "CPU", True))
     if kind == "cells":
         network: Any = nn.SequentialCell(nn.Dense(32, width), nn.ReLU(), nn.Dense(width, width))
     else:

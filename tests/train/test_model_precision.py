@@ -11,11 +11,11 @@ import pytest
 
 import mixtrain
 from mixtrain import Model, amp, backend, nn
-from mixtrain.backend import DeviceFacts, choose_jit
+from mixtrain.backend import DeviceInfo, choose_jit
 
 X = np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32)
 DATA = [(X, X[:, :1])]
-CPU, GPU, TPU = (DeviceFacts(kind, kind, True) for kind in ("CPU", "GPU", "TPU"))  # type: ignore[arg-type]
+CPU, GPU, TPU = (DeviceInfo(kind, kind, True) for kind in ("CPU", "GPU", "TPU"))  # type: ignore[arg-type]
 
 
 def _cells() -> nn.SequentialCell:
@@ -183,7 +183,7 @@ def test_keras_s_own_predict_follows_the_level_of_the_model_that_ran_last() -> N
     ],
 )
 def test_the_backend_chooses_by_device_and_dtype_and_the_user_overrides(
-    dtypes: list[Any], device: DeviceFacts, level: str, expected: bool
+    dtypes: list[Any], device: DeviceInfo, level: str, expected: bool
 ) -> None:
     mixtrain.set_context(jit_level=level)
     choice = choose_jit(dtypes, device)

@@ -11,7 +11,7 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, LossMonitor, LossScaleExhausted, Model, RangeMonitor, backend, nn
-from mixtrain.backend import GroupFacts
+from mixtrain.backend import GroupInfo
 from mixtrain.dataset import NumpySlicesDataset
 from mixtrain.train.feed import Feed
 from mixtrain.train.step_groups import grouped
@@ -328,7 +328,7 @@ def test_what_cannot_be_stacked_runs_alone() -> None:
 
 
 def test_a_call_runs_as_many_steps_as_fit_into_its_seconds() -> None:
-    per_call = StepsPerCall(GroupFacts(after=2))
+    per_call = StepsPerCall(GroupInfo(after=2))
     per_call.learn(3.0, 1)  # compiling
     per_call.learn(0.02, 1)
     assert per_call.estimate(1) == 15
@@ -339,14 +339,14 @@ def test_a_call_runs_as_many_steps_as_fit_into_its_seconds() -> None:
 
 
 def test_calls_that_return_early_are_waited_for_a_few_times_and_learned_from_then_alone() -> None:
-    per_call = StepsPerCall(GroupFacts(after=10, size=8, early=True))
+    per_call = StepsPerCall(GroupInfo(after=10, size=8, early=True))
     waited = []
     for call in range(10):
         waited.append(per_call.waits)
         per_call.learn(0.09 if per_call.waits else 0.0001, 1)
     assert waited == [False] * 6 + [True] * 4 and not per_call.waits
     assert per_call.estimate(1) == 1
-    quick = StepsPerCall(GroupFacts(after=1, size=8, early=True))
+    quick = StepsPerCall(GroupInfo(after=1, size=8, early=True))
     quick.learn(3.0, 1)
     assert quick.estimate(1) == 1
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from mixtrain import context
-from mixtrain.backend.facts import DeviceFacts, JitChoice
+from mixtrain.backend.info import DeviceInfo, JitChoice
 from mixtrain.backend.jax.device import describe_device
 from mixtrain.backend.jax.state import Stateful, outside_scopes
 from mixtrain.backend.jax.trace import is_being_traced
@@ -23,7 +23,7 @@ INLINES_COMPILED: Final = True
 
 
 def choose_jit(
-    dtypes: Collection[DType], device: DeviceFacts, compilable: bool = True, products: bool = False
+    dtypes: Collection[DType], device: DeviceInfo, compilable: bool = True, products: bool = False
 ) -> JitChoice:
     """Return how a function is compiled: by XLA, whatever it computes in; JAX has no other way.
 

@@ -7,19 +7,19 @@ import functools
 import jax
 from jax._src import xla_bridge
 
-from mixtrain.backend.facts import DeviceFacts
+from mixtrain.backend.info import DeviceInfo
 from mixtrain.backend.processor import peak_resident
 
 
 @functools.cache
-def describe_device() -> DeviceFacts:
-    """Return the facts of the device that JAX uses by default."""
+def describe_device() -> DeviceInfo:
+    """Return info about the device that JAX uses by default."""
     device = jax.devices()[0]
     if device.platform == "cpu":
         # Whatever the processor has: jaxlib 0.10 multiplies bfloat16 there in 1.1 to 1.5 times the time that float32
         # takes (`python -m benchmarks.tune_choices`).
-        return DeviceFacts(kind="CPU", name="CPU", fast_bfloat16=False)
-    return DeviceFacts(
+        return DeviceInfo(kind="CPU", name="CPU", fast_bfloat16=False)
+    return DeviceInfo(
         kind="TPU" if device.platform == "tpu" else "GPU", name=str(device.device_kind), fast_bfloat16=True
     )
 

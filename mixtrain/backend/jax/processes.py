@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import keras
 
 from mixtrain import checks, process_group
-from mixtrain.backend.facts import JitChoice
+from mixtrain.backend.info import JitChoice
 from mixtrain.backend.jax.device import has_started
 from mixtrain.backend.jax.gradient import densified
 from mixtrain.backend.jax.group import AXIS, from_group, spanned, spanning, to_group

@@ -13,7 +13,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from mixtrain import checks
 from mixtrain.backend.class_labels import noting_shards
-from mixtrain.backend.facts import JitChoice
+from mixtrain.backend.info import JitChoice
 from mixtrain.backend.jax.gradient import densified
 from mixtrain.backend.jax.live_values import is_live
 from mixtrain.backend.jax.state import StateScope, current, put, tracing

@@ -13,7 +13,7 @@ import numpy as np
 
 from mixtrain import context
 from mixtrain.backend.class_labels import ClassLabels, LabelOutOfRange
-from mixtrain.backend.facts import GroupFacts, JitChoice
+from mixtrain.backend.info import GroupInfo, JitChoice
 from mixtrain.backend.jax.compile import compile_function
 from mixtrain.backend.jax.device import describe_device
 from mixtrain.backend.jax.passes import DevicePut, Stacked
@@ -24,7 +24,7 @@ from mixtrain.backend.jax.windows import with_fast_windows
 Row = tuple[Any, ...]
 
 # Each number of steps is compiled by XLA anew, which takes seconds: one number, in runs that are not short.
-GROUPS: Final = GroupFacts(after=500, size=32, early=True)
+GROUPS: Final = GroupInfo(after=500, size=32, early=True)
 # Fewer run one by one.
 _MIN_GROUP: Final = 4
 

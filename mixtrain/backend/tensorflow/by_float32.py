@@ -7,11 +7,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from mixtrain.backend.facts import DeviceFacts
+from mixtrain.backend.info import DeviceInfo
 from mixtrain.dtype import float16
 
 
-def has_kernels(dtype: str, device: DeviceFacts) -> bool:
+def has_kernels(dtype: str, device: DeviceInfo) -> bool:
     """Whether a device has fast kernels of a format for what is no product: oneDNN has no float16 on CPU."""
     return device.kind != "CPU" or dtype != float16
 

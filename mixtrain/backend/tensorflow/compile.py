@@ -11,7 +11,7 @@ from typing import Any, Final
 import tensorflow as tf
 
 from mixtrain import context
-from mixtrain.backend.facts import DeviceFacts, JitChoice
+from mixtrain.backend.info import DeviceInfo, JitChoice
 from mixtrain.backend.tensorflow.custom_gradients import custom_gradients_with_graph
 from mixtrain.backend.tensorflow.failure import explain_refusal
 from mixtrain.backend.tensorflow.variables import variables_made_at_once
@@ -27,7 +27,7 @@ REFUSALS: Final = (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError,
 
 
 def choose_jit(
-    dtypes: Collection[DType], device: DeviceFacts, compilable: bool = True, products: bool = False
+    dtypes: Collection[DType], device: DeviceInfo, compilable: bool = True, products: bool = False
 ) -> JitChoice:
     """Decide between XLA and the plain graph.
 

@@ -7,18 +7,18 @@ import functools
 import tensorflow as tf
 from tensorflow.python.eager import context
 
-from mixtrain.backend.facts import DeviceFacts
+from mixtrain.backend.info import DeviceInfo
 from mixtrain.backend.processor import cpu_info, fast_bfloat16, peak_resident
 
 
 @functools.cache
-def describe_device() -> DeviceFacts:
-    """Return the facts of the first accelerator, or of the CPU where there is none."""
+def describe_device() -> DeviceInfo:
+    """Return info about the first accelerator, or of the CPU where there is none."""
     for kind in ("TPU", "GPU"):
         devices = tf.config.list_logical_devices(kind)
         if devices:
-            return DeviceFacts(kind=kind, name=devices[0].name, fast_bfloat16=True)
-    return DeviceFacts(kind="CPU", name="CPU", fast_bfloat16=fast_bfloat16(cpu_info()))
+            return DeviceInfo(kind=kind, name=devices[0].name, fast_bfloat16=True)
+    return DeviceInfo(kind="CPU", name="CPU", fast_bfloat16=fast_bfloat16(cpu_info()))
 
 
 def has_started() -> bool:

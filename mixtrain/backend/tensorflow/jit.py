@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from mixtrain.backend.facts import JitChoice
+from mixtrain.backend.info import JitChoice
 from mixtrain.backend.tensorflow.branches import call_with_branches
 from mixtrain.backend.tensorflow.compile import Compilation, choose_jit, graph_function
 from mixtrain.backend.tensorflow.device import describe_device

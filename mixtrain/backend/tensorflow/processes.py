@@ -18,7 +18,7 @@ import keras
 import tensorflow as tf
 
 from mixtrain import checks, process_group
-from mixtrain.backend.facts import JitChoice
+from mixtrain.backend.info import JitChoice
 from mixtrain.backend.share import Written, lost_process, merge_of
 from mixtrain.backend.tensorflow.device import has_started
 from mixtrain.backend.tensorflow.rollback import Writes, places_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from mixtrain.backend.facts import DeviceFacts
+from mixtrain.backend.info import DeviceInfo
 from mixtrain.backend.tensorflow.by_float32 import by_float32
 from mixtrain.backend.tensorflow.device import describe_device
 from mixtrain.dtype import bfloat16, float16
@@ -38,7 +38,7 @@ def times_transposed(x: Any, weight: Any) -> Any:
     return product(lambda x, weight: tf.matmul(x, weight, transpose_b=True), x, weight)
 
 
-def multiplies(dtype: str, device: DeviceFacts) -> bool:
+def multiplies(dtype: str, device: DeviceInfo) -> bool:
     """Whether a device has fast kernels for products of a format."""
     if device.kind != "CPU" or dtype not in (float16, bfloat16):
         return True

@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from mixtrain import checks
 from mixtrain.backend.class_labels import noting_shards
-from mixtrain.backend.facts import JitChoice
+from mixtrain.backend.info import JitChoice
 from mixtrain.backend.share import SEED_STRIDE, Merge, Share, divide, has_rows, is_one_number, merge_of, rows_of_all
 from mixtrain.backend.tensor_base import backend_value
 from mixtrain.backend.tensorflow.rollback import Place, Writes, places_of

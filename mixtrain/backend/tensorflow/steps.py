@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from mixtrain import context
 from mixtrain.backend.class_labels import ClassLabels
-from mixtrain.backend.facts import GroupFacts, JitChoice
+from mixtrain.backend.info import GroupInfo, JitChoice
 from mixtrain.backend.tensorflow.compile import REFUSALS, Compilation, graph_function, log_choice, trace_count
 from mixtrain.backend.tensorflow.direct import DirectCall
 from mixtrain.backend.tensorflow.label_check import label_assertions, read_label
@@ -20,7 +20,7 @@ from mixtrain.backend.tensorflow.passes import Stacked
 from mixtrain.backend.tensorflow.repeat import Row, once, repeated, repeated_until
 
 # A group calls the step that is compiled already; the first call of all compiles that.
-GROUPS: Final = GroupFacts(after=2, reads=True)
+GROUPS: Final = GroupInfo(after=2, reads=True)
 
 
 class CompiledSteps:

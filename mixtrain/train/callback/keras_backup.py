@@ -27,7 +27,7 @@ class BesideBackup:
 
     def __init__(self, callback: keras.callbacks.BackupAndRestore) -> None:
         folder = os.fspath(callback.backup_dir)
-        self._facts = os.path.join(folder, "training_metadata.json")
+        self._metadata_file = os.path.join(folder, "training_metadata.json")
         self._path = os.path.join(folder, _FILE)
         self._written: Any = None
 
@@ -69,7 +69,7 @@ class BesideBackup:
     def _moment(self) -> dict[str, int] | None:
         """Return the place in the run that Keras's files are of; None where there are none."""
         try:
-            with open(self._facts, encoding="utf-8") as file:
+            with open(self._metadata_file, encoding="utf-8") as file:
                 return {f"keras_{name}": int(value) for name, value in json.load(file).items()}
         except (OSError, ValueError):
             return None

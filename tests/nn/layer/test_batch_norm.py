@@ -10,7 +10,7 @@ import pytest
 
 from mixtrain import backend
 from mixtrain.autocast.casting import parameters_read_as
-from mixtrain.backend.facts import JitChoice
+from mixtrain.backend.info import JitChoice
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16, float32, float64
 from mixtrain.nn.layer import BatchNorm1d, BatchNorm2d, SequentialCell

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mixtrain import backend, nn
-from mixtrain.backend.facts import JitChoice
+from mixtrain.backend.info import JitChoice
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import float16, float32
 

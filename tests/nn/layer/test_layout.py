@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from mixtrain import amp, backend, ops
-from mixtrain.backend.facts import JitChoice
+from mixtrain.backend.info import JitChoice
 from mixtrain.cell.cell import Cell
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16

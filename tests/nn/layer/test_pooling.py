@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mixtrain import backend
-from mixtrain.backend.facts import JitChoice
+from mixtrain.backend.info import JitChoice
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16
 from mixtrain.nn.layer import AvgPool2d, MaxPool2d

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mixtrain import backend
-from mixtrain.backend.facts import JitChoice
+from mixtrain.backend.info import JitChoice
 from mixtrain.common.tensor import Tensor
 from mixtrain.dtype import bfloat16, float16, float32
 from mixtrain.nn.loss import (

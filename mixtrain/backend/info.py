@@ -1,4 +1,4 @@
-"""The facts a backend reports about its device and about how it compiles a function."""
+"""What a backend reports about its device and about how it compiles a function."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ DeviceKind = Literal["CPU", "GPU", "TPU"]
 
 
 @dataclasses.dataclass(frozen=True)
-class DeviceFacts:
+class DeviceInfo:
     """What the device in use is good at.
 
     Attributes:
@@ -39,7 +39,7 @@ class JitChoice:
 
 
 @dataclasses.dataclass(frozen=True)
-class GroupFacts:
+class GroupInfo:
     """When a backend gains by running several steps of the host feed in one call.
 
     Attributes:

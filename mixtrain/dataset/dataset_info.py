@@ -12,10 +12,10 @@ from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.stage import Row, Stage
 
 # What a step returns: `Dataset`, which is made of these classes and which they therefore do not know.
-_DatasetT = TypeVar("_DatasetT", bound="DatasetFacts[Any]")
+_DatasetT = TypeVar("_DatasetT", bound="DatasetInfo[Any]")
 
 
-class DatasetFacts(abc.ABC, Generic[_DatasetT]):
+class DatasetInfo(abc.ABC, Generic[_DatasetT]):
     """The questions; `Dataset` adds the steps.
 
     Args:

@@ -1,4 +1,4 @@
-"""What a tensor is, shape, size and format, and changes of format, with their primitives."""
+"""Shape, size and dtype of a tensor, and casts, with their primitives."""
 
 from __future__ import annotations
 
