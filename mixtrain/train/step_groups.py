@@ -152,9 +152,28 @@ def until_overflow(
     found = stepper.several(group, until_overflow=True)
     ran = 0 if found is None else len(found.records)
     if ran:
-        yield group[:ran], lambda part: found
-    for batch in group[ran:]:
-        yield [batch], lambda part: None
+        yield group if ran == len(group) else _First(group, ran), lambda part: found
+    for index in range(ran, len(group)):
+        yield [group[index]], lambda part: None
+
+
+class _First(Sequence[Batch]):
+    """The first batches of a group, each cut out of a stack only where it is looked at.
+
+    Args:
+        group: The group.
+        count: How many.
+    """
+
+    def __init__(self, group: Sequence[Batch], count: int) -> None:
+        self._group = group
+        self._indices = range(count)
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._group[self._indices[index]]
 
 
 def step_calls(

@@ -14,7 +14,9 @@ from mixtrain import backend
 
 pytestmark = pytest.mark.skipif(keras.backend.backend() != "jax", reason="about the JAX backend")
 if keras.backend.backend() == "jax":
+    from mixtrain.backend import JitChoice
     from mixtrain.backend.jax import passes
+    from mixtrain.backend.jax.steps import CompiledSteps
 
 
 def _rows(count: int, width: int = 2) -> list[Any]:
@@ -127,6 +129,46 @@ def test_a_group_is_a_sequence_of_elements() -> None:
     assert np.asarray(group[-1][0]).tolist() == [3.0, 3.0]
     with pytest.raises(IndexError):
         group[4]
+
+
+@pytest.mark.skipif(backend.describe_device().kind == "GPU", reason="there a group has its elements alone")
+def test_groups_of_elements_that_are_ready_share_their_columns_and_train_as_copies_of_them_do() -> None:
+    elements = _pipeline(_rows(66)).iterate()
+    elements.together(2, 32)
+    groups = [elements.together(count, 32) for count in (18, 14, 32)]
+    assert groups[0].columns is groups[1].columns and groups[2].columns is not groups[0].columns
+    assert [(group.first, len(group)) for group in groups] == [(0, 18), (18, 14), (0, 32)]
+    total = keras.Variable(0.0)
+
+    def step(x: Any, label: Any) -> Any:
+        total.assign(total + x.sum() * label)
+        return (total + 0.0,)
+
+    found = []
+    for copied in (False, True):
+        steps = CompiledSteps(step, choice=JitChoice(True, "a test"))
+        total.assign(0.0)
+        found.append([])
+        for group in groups:
+            found[-1] += np.asarray(steps.several([*group] if copied else group)[0]).tolist()
+    expected = np.cumsum([2.0 * number * number for number in range(2, 66)])
+    assert found[0] == found[1] == expected.tolist()
+
+
+@pytest.mark.skipif(backend.describe_device().kind == "GPU", reason="there a group has its elements alone")
+def test_a_label_out_of_range_is_found_in_the_elements_of_a_group_alone() -> None:
+    group = _pipeline(_rows(32)).iterate().together(32, 32)
+    first, last = passes._StackedPart(group.columns, 0, 20), passes._StackedPart(group.columns, 20, 12)
+
+    def step(x: Any, label: Any) -> Any:
+        backend.note_class_labels(label, 25)
+        return (x.sum(),)
+
+    steps = CompiledSteps(step, choice=JitChoice(True, "a test"))
+    assert len(steps.several(first)[0]) == 20
+    with pytest.raises(backend.LabelOutOfRange) as caught:
+        steps.several(last)
+    assert caught.value.index == 5
 
 
 def test_what_the_source_raises_comes_after_the_elements_before_it() -> None:

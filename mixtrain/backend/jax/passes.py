@@ -36,28 +36,48 @@ class Stacked(Sequence[Row]):
 
     Args:
         columns: The columns, in the structure of an element, each with one row for each element.
+
+    Attributes:
+        first: The row of the first element.
     """
 
     def __init__(self, columns: Any) -> None:
         self.columns = columns
+        self.first = 0
+        self._rows = self._count = len(keras.tree.flatten(columns)[0])
 
     def __len__(self) -> int:
-        return len(keras.tree.flatten(self.columns)[0])
+        return self._count
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[place] for place in range(*index.indices(len(self)))]
         if not -len(self) <= index < len(self):
             raise IndexError(index)
-        place = np.int32(index % len(self))
+        place = np.int32(self.first + index % len(self))
         columns = keras.tree.flatten(self.columns)
         if not all(isinstance(column, jax.Array) for column in columns):
             found = [column[place] for column in columns]
-        elif len(self) == _power(len(self)):
+        elif self._rows == _power(self._rows):
             found = _row(columns, place)
         else:  # It would be compiled for each length.
             found = jax.device_put([np.asarray(column)[place] for column in columns])
         return keras.tree.pack_sequence_as(self.columns, found)
+
+
+class _StackedPart(Stacked):
+    """Some neighbors of several elements alike: the columns stay whole, so that nothing is copied.
+
+    Args:
+        columns: As of `Stacked`.
+        first: The row of the first element.
+        count: How many elements there are.
+    """
+
+    def __init__(self, columns: Any, first: int, count: int) -> None:
+        super().__init__(columns)
+        self.first = first
+        self._count = count
 
 
 @jax.jit
@@ -198,7 +218,13 @@ class Pass(Iterator[Row]):
         except StopIteration:
             return None
         given = length(min(most, chunk.left))
-        return Stacked(self._give(given, following=length(count - given or following)))
+        following = length(count - given or following)
+        if not (self._any_length and chunk.stacked):
+            return Stacked(self._give(given, following=following))
+        part = _StackedPart(self._arranged(chunk.device), chunk.used, given)
+        chunk.used += given
+        self._used(chunk, following)
+        return part
 
     def close(self) -> None:
         """End the pass and what it reads from."""
@@ -228,11 +254,14 @@ class Pass(Iterator[Row]):
         """Return `count` elements of those that are ready; have `following` more made ready where they are the last."""
         chunk = self._front(count)
         columns = chunk.several(count)
+        self._used(chunk, following)
+        return self._arranged(columns)
+
+    def _used(self, chunk: _Chunk, following: int) -> None:
         if not chunk.left:
             self._held = None
             if not self._waiting:
                 self._request(self._fitting(following))
-        return self._arranged(columns)
 
     def _request(self, count: int) -> None:
         self._waiting.append(count)

@@ -27,6 +27,8 @@ Row = tuple[Any, ...]
 GROUPS: Final = GroupInfo(after=500, size=32, early=True)
 # Fewer run one by one.
 _MIN_GROUP: Final = 4
+# The bounds of a loop of a single step.
+_ONE: Final = np.array([0, 1], np.int32)
 
 
 class CompiledSteps:
@@ -71,9 +73,9 @@ class CompiledSteps:
         if self._eager:
             return self._function(*batch)  # type: ignore[no-any-return]
         if self._labels.rules_of(batch) is None:
-            self._one.values_before(np.int32(1), *batch)
+            self._one.values_before(_ONE, *batch)
         self._labels.check(batch)
-        return self._one(np.int32(1), *batch)  # type: ignore[no-any-return]
+        return self._one(_ONE, *batch)  # type: ignore[no-any-return]
 
     def streamed(self, iterator: Any, count: int) -> Row:
         """Run `count` steps on batches that are read from a backend's iterator.
@@ -158,13 +160,14 @@ class CompiledSteps:
             Exception: What a step raised; all variables are as they were.
         """
         if isinstance(batches, Stacked):
-            columns = batches.columns
+            columns, first = batches.columns, batches.first
         else:
-            columns = _stacked(batches, self._on_cpu)
+            columns, first = _stacked(batches, self._on_cpu), 0
+        end = first + len(batches)
         before = self._values_before(columns)
-        self._labels.check(columns, stacked=True)
+        self._labels.check(_part(columns, first, end), stacked=True)
         try:
-            return _joined(list(self._in_groups(columns, last))), functools.partial(_put_back, before)
+            return _joined(list(self._in_groups(columns, first, end, last))), functools.partial(_put_back, before)
         except BaseException:  # Ctrl-C too: nobody has been told of these steps.
             _put_back(before)
             raise
@@ -174,35 +177,43 @@ class CompiledSteps:
         form = str(jax.tree.map(lambda column: (column.shape[1:], column.dtype), columns))
         if form not in self._known:
             self._known.add(form)
-            return self._one.values_before(np.int32(1), *_at(columns, 0))
+            return self._one.values_before(_ONE, *_at(columns, 0))
         return [(variable, stored(variable)) for variable in self._one.written]
 
-    def _in_groups(self, columns: Row, last: Callable[[Row], Any] | None) -> Iterator[Row]:
-        """Run the steps in groups of the size that is compiled; those left over too, on a CPU, or else one by one.
+    def _in_groups(self, columns: Row, first: int, end: int, last: Callable[[Row], Any] | None) -> Iterator[Row]:
+        """Run steps on some of stacked batches in groups of the size that is compiled.
 
-        The values of before are held, so they are not given away: to copy them would cost more.
+        On a CPU those left over run in a group too, else one by one. The values of before are held, so they are not
+        given away: to copy them would cost more.
         """
-        count, size = _rows_of(columns), GROUPS.size or 1
-        whole = count - count % size
-        for start in range(0, whole, size):
-            group = columns if size == count else _at(columns, slice(start, start + size))
-            if last is None:
-                yield self._many.keeping(*_counted(group))
-                continue
-            rows, is_last = self._run_until(group, 0, size, last, keep=True)
+        size = GROUPS.size or 1
+        if not (self._on_cpu and _rows_of(columns) == size and end - first >= _MIN_GROUP):
+            columns, first, end = _part(columns, first, end), 0, end - first
+        for start in range(first, end, size):
+            stop = min(start + size, end)
+            if stop - start == size:
+                found = self._group(_part(columns, start, stop), 0, size, last)
+            elif _rows_of(columns) == size:
+                found = self._group(columns, start, stop, last)
+            elif self._on_cpu and stop - start >= _MIN_GROUP:
+                # The loop ends where it is told to, before rows that only fill it up.
+                group = jax.tree.map(lambda column, start=start: _filled_up(column, start, size), columns)
+                found = self._group(group, 0, stop - start, last)
+            else:
+                found = self._run_singly(_part(columns, start, stop), last), False
+            rows, is_last = found
             yield rows
             if is_last:
                 return
-        rest = count - whole
-        if self._on_cpu and rest >= _MIN_GROUP:
-            # The loop ends where it is told to, before rows that only fill it up.
-            group = jax.tree.map(lambda column: _filled_up(column, whole, size), columns)
-            if last is None:
-                yield _head(self._many.keeping(np.int32(rest), *group), rest)
-            else:
-                yield self._run_until(group, 0, rest, last, keep=True)[0]
-        elif rest:
-            yield self._run_singly(_at(columns, slice(whole, count)), last)
+
+    def _group(
+        self, columns: Row, first: int, end: int, last: Callable[[Row], Any] | None
+    ) -> tuple[Row, bool]:
+        """Run steps on some of as many stacked batches as a group has; return their results, and if one was the last.
+        """
+        if last is not None:
+            return self._run_until(columns, first, end, last, keep=True)
+        return _results(self._many.keeping(_bounds(first, end), *columns), first, end), False
 
     def traces(self) -> int:
         """Return how often the step was traced for batches of one form."""
@@ -211,14 +222,14 @@ class CompiledSteps:
     def _run_together(self, columns: Row) -> Row:
         """Run a step on each of stacked batches; before one with a label that is no class number, and no further."""
         if self._labels.rules_of(columns) is None:
-            self._many.values_before(*_counted(columns))
+            self._many.values_before(*_bounded(columns))
         try:
             self._labels.check(columns, stacked=True)
         except LabelOutOfRange as error:
             if error.index:
                 self._run_singly(_at(columns, slice(0, error.index)))
             raise
-        return self._many(*_counted(columns))  # type: ignore[no-any-return]
+        return self._many(*_bounded(columns))  # type: ignore[no-any-return]
 
     def _run_until(
         self, columns: Row, first: int, end: int, last: Callable[[Row], Any], *, keep: bool = False
@@ -227,7 +238,7 @@ class CompiledSteps:
         if self._until is None:
             self._until = Stateful(self._labels, wrap=functools.partial(_loop_until, last, self._on_cpu))
         if self._labels.rules_of(columns) is None:
-            self._until.values_before(np.int32(0), np.int32(1), *columns)
+            self._until.values_before(_ONE, *columns)
         try:
             self._labels.check(columns, stacked=True)
         except LabelOutOfRange as error:
@@ -237,7 +248,7 @@ class CompiledSteps:
                     raise
                 end = first + error.index
         run = self._until.keeping if keep else self._until
-        rows, ended, is_last = run(np.int32(first), np.int32(end), *columns)
+        rows, ended, is_last = run(_bounds(first, end), *columns)
         end = int(ended)
         whole = first == 0 and end == _rows_of(columns)
         # Results that are there: cut out by JAX, each length would be compiled.
@@ -261,23 +272,24 @@ class CompiledSteps:
 def _loop(step: Callable[..., Any]) -> Callable[..., Any]:
     """Return a pure step as a loop of it over the first axis of its tensors."""
 
-    def run(kept: list[Any], moved: list[Any], count: Any, *columns: Any) -> Any:
-        del count
+    def run(kept: list[Any], moved: list[Any], bounds: Any, *columns: Any) -> Any:
+        del bounds
         return jax.lax.scan(lambda values, row: step(kept, values, *row), moved, columns)
 
     return run
 
 
 def _counted_loop(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a pure step as a loop whose number of steps XLA does not know, so that it stays a loop for a single one.
+    """Return a pure step as a loop over some rows of its tensors.
 
+    How many, XLA does not know, so that it stays a loop for a single one.
     On CPU the last bit of a step's numbers depends on whether it is compiled as the body of a loop. As the body of this
     one it has the same numbers in every call. (A GPU would ask the host before each round of such a loop.)
     """
 
-    def run(kept: list[Any], moved: list[Any], count: Any, *columns: Any) -> Any:
+    def run(kept: list[Any], moved: list[Any], bounds: Any, *columns: Any) -> Any:
         round_of, found = _rounds(with_fast_windows(step), kept, moved, columns)
-        return jax.lax.fori_loop(0, count, lambda index, state: round_of(index, *state)[:2], (moved, found))
+        return jax.lax.fori_loop(*bounds, lambda index, state: round_of(index, *state)[:2], (moved, found))
 
     return run
 
@@ -285,7 +297,8 @@ def _counted_loop(step: Callable[..., Any]) -> Callable[..., Any]:
 def _loop_until(last: Callable[[Row], Any], on_cpu: bool, step: Callable[..., Any]) -> Callable[..., Any]:
     """Return a pure step as a loop over some of the rows of its tensors that ends after a step that is the last."""
 
-    def run(kept: list[Any], moved: list[Any], first: Any, end: Any, *columns: Any) -> Any:
+    def run(kept: list[Any], moved: list[Any], bounds: Any, *columns: Any) -> Any:
+        first, end = bounds
         round_of, found = _rounds(with_fast_windows(step) if on_cpu else step, kept, moved, columns)
 
         def going_on(state: Any) -> Any:
@@ -325,8 +338,8 @@ def _once(loop: Callable[..., Any], step: Callable[..., Any]) -> Callable[..., A
     """Return a pure step as a loop of one round."""
     several = loop(step)
 
-    def run(kept: list[Any], moved: list[Any], count: Any, *row: Any) -> Any:
-        moved, rows = several(kept, moved, count, *jax.tree.map(lambda value: jnp.asarray(value)[None], row))
+    def run(kept: list[Any], moved: list[Any], bounds: Any, *row: Any) -> Any:
+        moved, rows = several(kept, moved, bounds, *jax.tree.map(lambda value: jnp.asarray(value)[None], row))
         return moved, jax.tree.map(lambda value: value[0], rows)
 
     return run
@@ -350,11 +363,26 @@ def _stacked_together(batches: list[Row]) -> Row:
     return jax.tree.map(lambda *values: jnp.stack(values), *batches)  # type: ignore[no-any-return]
 
 
-@functools.partial(jax.jit, static_argnums=1)
-def _head(rows: Row, count: int) -> Row:
-    """Return the first of stacked results, without waiting for them; compiled for each number, of which a run has few.
-    """
-    return jax.tree.map(lambda row: row[:count], rows)  # type: ignore[no-any-return]
+def _results(rows: Row, first: int, end: int) -> Row:
+    """Return some of stacked results, without waiting for them."""
+    whole = end - first == _rows_of(rows)
+    return rows if whole else _cut(rows, np.int32(first), end - first)  # type: ignore[no-any-return]
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _cut(rows: Row, first: Any, count: int) -> Row:
+    """Return as many rows from one on; compiled for each number, of which a run has few."""
+    cut = functools.partial(jax.lax.dynamic_slice_in_dim, start_index=first, slice_size=count)
+    return jax.tree.map(cut, rows)  # type: ignore[no-any-return]
+
+
+def _part(columns: Row, first: int, end: int) -> Row:
+    """Return some of stacked batches, the columns themselves where it is all of them."""
+    if end - first == _rows_of(columns):
+        return columns
+    if describe_device().kind == "CPU":  # Nothing is copied.
+        columns = jax.tree.map(np.asarray, columns)
+    return _at(columns, slice(first, end))
 
 
 def _filled_up(column: Any, start: int, size: int) -> np.ndarray:
@@ -374,8 +402,13 @@ def _size_of(columns: Row) -> int:
     return int((*jax.tree.leaves(columns)[0].shape, 1)[1])
 
 
-def _counted(columns: Row) -> Row:
-    return (np.int32(_rows_of(columns)), *columns)
+def _bounds(first: int, end: int) -> np.ndarray:
+    """Return the first row that a loop runs, and the one that it ends before."""
+    return np.array([first, end], np.int32)
+
+
+def _bounded(columns: Row) -> Row:
+    return (_bounds(0, _rows_of(columns)), *columns)
 
 
 def _joined(parts: Sequence[Row]) -> Row:
