@@ -54,13 +54,13 @@ class OverflowGuard:
         """How many steps can be run, whatever they do, before one that may have to end the run."""
         return max(self._free, 0)
 
-    def after(self, records: _StepRecords, step: int, batch: Sequence[Any]) -> None:
+    def after(self, records: _StepRecords, step: int, batch: Callable[[], Sequence[Any]]) -> None:
         """Look, where it may be time, after some steps.
 
         Args:
             records: Their results.
             step: Number of the last of them, from 1.
-            batch: The batch of the last of them, to look into should the run have to stop.
+            batch: Returns the batch of the last of them, to look into should the run have to stop.
 
         Raises:
             LossScaleExhausted: Too many steps overflowed.
@@ -74,7 +74,7 @@ class OverflowGuard:
             return
         used = records.loss_scale[-1] if records.scaled else backend.to_numpy(self._state.loss_scale)
         scale = float(used)
-        finding = self._diagnose(batch, scale)
+        finding = self._diagnose(batch(), scale)
         in_a_row = int(backend.to_numpy(self._state.overflows_in_a_row))
         how = f"{in_a_row} steps in a row" if in_a_row > self._limit else f"{count} steps at the smallest loss scale"
         more = " (the smallest there is)" if scale <= SMALLEST_SCALE else ""

@@ -1,4 +1,4 @@
-"""`Later`: a value that is made when somebody looks at it."""
+"""`Later`: a value that is made when somebody looks at it; `now` looks."""
 
 from __future__ import annotations
 
@@ -27,3 +27,8 @@ class Later:
         if self._make is not None:
             self._value, self._make = self._make(), None
         return self._value
+
+
+def now(value: Any) -> Any:
+    """Return a value that may be a `Later`."""
+    return value.value if isinstance(value, Later) else value

@@ -24,6 +24,7 @@ from mixtrain.train.evaluation import Evaluation, evaluate
 from mixtrain.train.feed import Feed
 from mixtrain.train.first_scale import FirstScale, step_with_retries
 from mixtrain.train.history import EpochHistory
+from mixtrain.train.later import Later, now
 from mixtrain.train.networks import Networks
 from mixtrain.train.progress import as_list, resolved, with_progress
 from mixtrain.train.records import EpochRecords, StepRecords
@@ -34,7 +35,7 @@ from mixtrain.train.stepper import Batch, CallResult
 from mixtrain.train.steps_per_call import MAX_STEPS, MAX_UNREAD_STEPS
 from mixtrain.train.training import Training
 
-# The calls of an epoch: a batch, what to call, and how many steps that runs.
+# The calls of an epoch: a batch, which may be a `Later`, what to call, and how many steps that runs.
 _Calls = Generator[tuple[Any, Callable[[], CallResult], int], None, None]
 
 
@@ -258,14 +259,18 @@ class TrainingLoop:
         stepper = self._stepper
         if self._samples_next:
             self._sample(group[0], self._step + 1)
-        for part, run in until_overflow(stepper, group) if self._ends_at_overflow else [(group, stepper.several)]:
+        counts = told and self._callbacks.look_beyond
+        several = functools.partial(stepper.several, counts=counts)
+        parts = until_overflow(stepper, group, counts=counts) if self._ends_at_overflow else [(group, several)]
+        for part, run in parts:
             if told:
-                with contextlib.closing(step_calls(stepper, part, run, show=self._callbacks.look_beyond)) as calls:
+                with contextlib.closing(step_calls(stepper, part, run)) as calls:
                     for batch, call in calls:
                         yield batch, self._ended(call, batch), 1
             else:
                 call = functools.partial(run_group, stepper, part, run)
-                yield part[-1], self._ended(call, part[-1]), len(part)
+                last = Later(functools.partial(part.__getitem__, -1))
+                yield last, self._ended(call, last), len(part)
 
     def _groups(self, epoch: int, *, unread: bool) -> Iterator[Sequence[Batch] | Unread]:
         """Yield the batches of a pass in groups that may run together."""
@@ -379,14 +384,14 @@ class TrainingLoop:
             return functools.partial(step_with_retries, self._stepper, self._train_network.state)
         return self._stepper.step
 
-    def _ended(self, call: Callable[[], CallResult], batch: Batch) -> Callable[[], CallResult]:
+    def _ended(self, call: Callable[[], CallResult], batch: Batch | Later) -> Callable[[], CallResult]:
         """Return a call of steps none of which follows one that overflows; the batch is that of the last of them."""
         if not self._retries:
             return call
 
         def ended() -> CallResult:
             result = call()
-            return self._after_overflow(batch, result) if result.records.overflow[-1] else result
+            return self._after_overflow(now(batch), result) if result.records.overflow[-1] else result
 
         return ended
 
@@ -427,6 +432,10 @@ class TrainingLoop:
             step: Number of the last of them.
             batch: The last of their batches; None where none of them can end the run.
         """
+
+        def last_batch() -> Batch:
+            return self._feed.first() if batch is None else now(batch)  # type: ignore[no-any-return]
+
         if self._host_manager is not None:
             manager, set_scale = self._host_manager
             for overflow in records.overflow:
@@ -434,12 +443,12 @@ class TrainingLoop:
             set_scale(backend.to_tensor(float(manager.get_loss_scale())))
         if self._callbacks.hear_of_overflows and batch is not None and records.overflow[-1]:
             last = records.each()[-1]
-            explain = functools.partial(self._diagnosis, batch, float(last.loss_scale[0]), last.non_finite_counts)
+            explain = functools.partial(self._diagnosis, now(batch), float(last.loss_scale[0]), last.non_finite_counts)
             told = {"cur_step_num": step, "train_dataset_element": batch, "step_results": last}
             with self._arguments._lent(**told, explain_overflow=explain):
                 self._callbacks.on_train_overflow(self._context)
         if self._guard is not None:
-            self._guard.after(records, step, self._feed.first() if batch is None else batch)
+            self._guard.after(records, step, last_batch)
 
     def _evaluate_after(self, epoch: int) -> dict[str, Any]:
         """Evaluate after an epoch of `fit` where that is due; return the values as the history names them."""

@@ -9,7 +9,7 @@ from typing import Any, Literal, NoReturn
 from mixtrain import boundary, checks
 from mixtrain.diagnostics.finding import Finding
 from mixtrain.diagnostics.ranges import RangeRecords
-from mixtrain.train.later import Later
+from mixtrain.train.later import now
 from mixtrain.train.records import StepRecords
 
 
@@ -97,9 +97,7 @@ class CallbackArguments:
         self._set(**{"parallel_mode": "stand_alone", "device_number": 1, **fields})
 
     def __getattribute__(self, name: str) -> Any:
-        value = object.__getattribute__(self, name)
-        if isinstance(value, Later):
-            value = value.value
+        value = now(object.__getattribute__(self, name))
         if name in _OF_TENSORS and object.__getattribute__(self, "__dict__").get("_shows_tensors", True):
             return boundary.wrapped(value)
         return value

@@ -135,7 +135,7 @@ def _batch_bytes(batch: Batch) -> int:
 
 
 def until_overflow(
-    stepper: Stepper, group: Sequence[Batch]
+    stepper: Stepper, group: Sequence[Batch], *, counts: bool
 ) -> Iterator[tuple[Sequence[Batch], Callable[[Sequence[Batch]], Group | None]]]:
     """Run the steps of a group in one call that ends at a step that overflows, and those after it one by one.
 
@@ -144,12 +144,13 @@ def until_overflow(
     Args:
         stepper: Runs the steps.
         group: Batches alike.
+        counts: As for `Stepper.several`.
 
     Yields:
         ``(batches, run)``: a part of the group; and what returns its results, in place of `Stepper.several`, or None
         where each of its steps is still to run by itself.
     """
-    found = stepper.several(group, until_overflow=True)
+    found = stepper.several(group, until_overflow=True, counts=counts)
     ran = 0 if found is None else len(found.records)
     if ran:
         yield group if ran == len(group) else _First(group, ran), lambda part: found
@@ -177,7 +178,7 @@ class _First(Sequence[Batch]):
 
 
 def step_calls(
-    stepper: Stepper, group: Sequence[Batch], run: Callable[[Sequence[Batch]], Group | None], *, show: bool
+    stepper: Stepper, group: Sequence[Batch], run: Callable[[Sequence[Batch]], Group | None]
 ) -> Generator[tuple[Batch, Call], None, None]:
     """Run the steps of a group in one call; then yield (batch, call) for each, where a call returns the step's result.
 
@@ -187,16 +188,16 @@ def step_calls(
     Args:
         stepper: Runs the steps.
         group: Batches alike.
-        run: Runs them in one call, as `Stepper.several`.
-        show: Whether the optimizer's count of updates, which schedules go by, is each step's own while it is called.
+        run: Runs them in one call, as `Stepper.several`. Where it tells the optimizer's count of updates, which
+            schedules go by, it is each step's own while that is called.
     """
-    counter = stepper.counter if show else None
+    counter = stepper.counter
     found = run(group)
     if found is None:
         for batch in group:
             yield batch, functools.partial(stepper.step, batch)
         return
-    counts = [] if counter is None or found.counts is None else list(backend.Stacked(found.counts))
+    counts = [] if found.counts is None else list(backend.Stacked(found.counts))
 
     def call(index: int, result: CallResult) -> CallResult:
         if counts:

@@ -44,7 +44,8 @@ class Group:
     Attributes:
         records: Their results.
         outputs: The network's outputs at each step.
-        counts: The optimizer's count of updates after each step, stacked; None where the network has no optimizer.
+        counts: The optimizer's count of updates after each step, stacked; None where it was not asked for, or the
+            network has no optimizer.
         count_before: That count before the first step; likewise.
     """
 
@@ -111,7 +112,9 @@ class Stepper:
         outputs, report, _ = self._parted(found)
         return CallResult(self._records(outputs, report, np.array([rows_of(batch)]), _of_one), outputs)
 
-    def several(self, batches: Sequence[Batch], *, until_overflow: bool = False) -> Group | None:
+    def several(
+        self, batches: Sequence[Batch], *, until_overflow: bool = False, counts: bool = False
+    ) -> Group | None:
         """Train on several batches alike in one call; None, with nothing done, where that fails.
 
         Step by step the error comes where it belongs. The steps after it run one a call, for it may be the group that
@@ -120,8 +123,9 @@ class Stepper:
         Args:
             batches: The batches.
             until_overflow: Whether none is trained on after one that overflows.
+            counts: Whether the optimizer's counts of updates are asked for.
         """
-        counter = self.counter
+        counter = self.counter if counts else None
         before = None if counter is None else backend.snapshot(counter)
         started = time.perf_counter()
         try:
@@ -135,8 +139,8 @@ class Stepper:
         ran = int(rows[0].shape[0])
         self.steps_per_call.learn(time.perf_counter() - started, ran)
         stacked, report, _ = self._parted(rows)
-        records = self._records(stacked, report, np.full(ran, rows_of(batches[-1])))
-        return Group(records, backend.Stacked(stacked), report.get("counter"), before)
+        records = self._records(stacked, report, np.full(ran, _rows_of_each(batches)))
+        return Group(records, backend.Stacked(stacked), report.get("counter") if counts else None, before)
 
     def trial(self, batch: Batch) -> StepRecords:
         """Return what a step on a batch would come to; all variables are as they were."""
@@ -257,3 +261,10 @@ def rows_of(batch: Batch) -> Any:
         return 1
     # Asking for the shape of an eager tensor would run an operation.
     return first.shape[0] if first.shape[0] is not None else keras.ops.shape(first)[0]
+
+
+def _rows_of_each(batches: Sequence[Batch]) -> int:
+    """Return the number of rows of each of some batches alike; none is cut out of those that are stacked."""
+    if not isinstance(batches, backend.Stacked):
+        return rows_of(batches[-1])  # type: ignore[no-any-return]
+    return int((*keras.tree.flatten(batches.columns)[0].shape, 1)[1])

@@ -110,8 +110,8 @@ def _lengths(counts: list[int], usual: int, rows: int) -> list[int]:
 @pytest.mark.skipif(backend.describe_device().kind == "GPU", reason="there a group of each length is compiled")
 def test_a_group_has_as_many_elements_as_are_asked_for_and_lie_ready() -> None:
     assert _lengths([8, 8], usual=8, rows=13) == [8, 5]
-    # What is left of a group that was made ready comes first; a group that is not whole is followed by its rest.
-    assert _lengths([1, 19, 11, 1, 19], usual=8, rows=64) == [1, 8, 11, 1, 7]
+    # What is left of a group that was made ready comes first; the next has the usual length again.
+    assert _lengths([1, 19, 11, 1, 19], usual=8, rows=64) == [1, 8, 8, 1, 7]
 
 
 def test_on_a_gpu_a_group_has_a_power_of_two_elements() -> None:

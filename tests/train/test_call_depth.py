@@ -97,9 +97,9 @@ def test_a_group_of_steps_is_one_call_of_the_stepper(depths: list[int], monkeypa
     found: list[int] = []
     several = Stepper.several
 
-    def counted(self: Stepper, group: Any) -> Any:
+    def counted(self: Stepper, group: Any, **options: Any) -> Any:
         found.append(project_frames() + 1)
-        return several(self, group)
+        return several(self, group, **options)
 
     monkeypatch.setattr(Stepper, "several", counted)
     model().train(1, [BATCH] * 8, verbose=0)

@@ -45,9 +45,9 @@ def groups(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     several = Stepper.several
 
-    def counted(self: Stepper, group: Any) -> Any:
+    def counted(self: Stepper, group: Any, **options: Any) -> Any:
         sizes.append(len(group))
-        return several(self, group)
+        return several(self, group, **options)
 
     monkeypatch.setattr(StepsPerCall, "estimate", lambda self, batch_bytes, most=0: 4)
     monkeypatch.setattr(Stepper, "several", counted)
@@ -117,11 +117,28 @@ def test_batches_of_the_backend_own_are_read_together_too(groups: list[int], cal
     assert groups in ([4, 4, 3] * 2, [4, 4, 2] * 2), "a backend may give powers of two"
 
 
+def test_of_a_group_that_nobody_looks_at_no_batch_and_no_results_are_cut_out(
+    groups: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut: list[Any] = []
+    at = backend.Stacked.__getitem__
+
+    def counted(self: Any, index: Any) -> Any:
+        cut.append(index)
+        return at(self, index)
+
+    monkeypatch.setattr(backend.Stacked, "__getitem__", counted)
+    trained(None, data=arrays())
+    assert groups and not cut
+    trained(Watching(), data=arrays())
+    assert cut or not backend.INLINES_COMPILED
+
+
 def test_steps_between_those_that_are_sampled_run_together(groups: list[int]) -> None:
     data = arrays()
     monitor = RangeMonitor(every=5)
     sampled = trained([monitor, Watching()], epochs=1, data=data)[1]
-    assert groups in ([4, 4], [4, 3]), "those that are sampled too, as the first of a group"
+    assert groups in ([4, 4], [4, 3, 2]), "those that are sampled too, as the first of a group"
     assert monitor.samples == 3
     assert same(sampled, trained(Controlling(), epochs=1, data=data)[1])
     ranges = RangeMonitor(every=5)

@@ -218,7 +218,7 @@ class Pass(Iterator[Row]):
         except StopIteration:
             return None
         given = length(min(most, chunk.left))
-        following = length(count - given or following)
+        following = length(following)
         if not (self._any_length and chunk.stacked):
             return Stacked(self._give(given, following=following))
         part = _StackedPart(self._arranged(chunk.device), chunk.used, given)
