@@ -331,8 +331,12 @@ class TrainingLoop:
         while done < count:
             try:
                 step = self._step + done
+                # Where a compiled call reads the dataset itself, a batch can be seen only if it is read for its step.
+                shown = not backend.GROUPS.reads and not self._callbacks.steps_to_sample(step)
                 batch, result = sink.run(
-                    self._stepper, self._step_call(step + 1), count - done, self._steps_unwatched(step), epoch,
+                    self._stepper, self._step_call(step + 1), count - done,
+                    self._steps_unwatched(step, sampled=shown), epoch,
+                    look=functools.partial(self._sample, step=step + 1) if shown else None,
                     at_overflow=self._after_overflow if self._ends_at_overflow else None,
                 )
             except backend.LabelOutOfRange as error:

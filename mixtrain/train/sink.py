@@ -50,6 +50,7 @@ class SinkData:
         unwatched: int,
         epoch: int,
         *,
+        look: Callable[[Batch], None] | None = None,
         at_overflow: Callable[[Batch, CallResult], CallResult] | None = None,
     ) -> tuple[Batch | None, CallResult]:
         """Run steps in one compiled call, not beyond the end of a pass.
@@ -61,6 +62,7 @@ class SinkData:
             unwatched: How many may run before one that may have to end the run; that one is run by itself, so that its
                 number is right and its batch at hand.
             epoch: Number of the epoch, for errors.
+            look: Given the batch of the first step before several run, where the backend can show it.
             at_overflow: Where a step that overflows is to be the last of its call: takes its batch and the result of
                 the call, and returns the result that counts.
 
@@ -78,6 +80,8 @@ class SinkData:
                     next(self._iterator)
             self._left = self._left or self.size
             count = min(steps, self._left, unwatched)
+            if look is not None and count:
+                look(self._iterator.peek(count))
             batch: Batch | None = None
             if not count:
                 batch = next(self._iterator)

@@ -31,11 +31,18 @@ def _labels(columns: Any) -> list[Any]:
     return np.asarray(columns[-1]).tolist()
 
 
+def _taken(iterator: Any, count: int) -> list[Any]:
+    """Return the labels of the next elements that are ready, at most so many."""
+    columns, first, given = iterator.chunk(count)
+    iterator.use(given)
+    return _labels(columns)[first : first + given]
+
+
 def _all_taken(iterator: Any, count: int) -> list[Any]:
     found = []
     with pytest.raises(StopIteration):
         while True:
-            found.append(_labels(iterator.take(count)))
+            found.append(_taken(iterator, count))
     return found
 
 
@@ -50,10 +57,24 @@ def test_a_chunk_ends_before_an_element_of_another_shape_and_at_the_end_of_nothi
 
 def test_what_was_prepared_is_given_whatever_is_asked_for_next() -> None:
     iterator = _pipeline(_rows(12)).graph_iterator()
-    found = [_labels(iterator.take(4)), _labels(iterator.take(2)), int(next(iterator)[1]), int(next(iterator)[1])]
-    assert [*found, _labels(iterator.take(3)), _labels(iterator.take(9))] == [
-        [0, 1, 2, 3], [4, 5], 6, 7, [8, 9, 10], [11]
-    ]
+    found = [_taken(iterator, 4), _taken(iterator, 2), int(next(iterator)[1]), int(next(iterator)[1])]
+    assert [*found, _taken(iterator, 3), _taken(iterator, 9)] == [[0, 1, 2, 3], [4, 5], 6, 7, [8, 9, 10], [11]]
+
+
+def test_an_element_can_be_seen_before_it_is_used() -> None:
+    iterator = _pipeline(_rows(5)).graph_iterator()
+    assert [int(iterator.peek(3)[1]), *_taken(iterator, 3), int(iterator.peek(3)[1])] == [0, 0, 1, 2, 3]
+    assert next(iterator)[1] == 3
+
+
+def test_chunks_have_one_length_however_many_of_their_elements_are_used_at_a_time() -> None:
+    iterator = _pipeline(_rows(30)).graph_iterator()
+    found = []
+    for count in (10, 4, 6, 7, 3):
+        columns, first, given = iterator.chunk(count)
+        iterator.use(given)
+        found.append((len(columns[0]), first, given))
+    assert found == [(10, 0, 10), (10, 0, 4), (10, 4, 6), (10, 0, 7), (10, 7, 3)]
 
 
 def test_chunks_stay_below_a_size_and_have_one_length_where_they_can(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +82,7 @@ def test_chunks_stay_below_a_size_and_have_one_length_where_they_can(monkeypatch
     iterator = _pipeline(_rows(12)).repeat().graph_iterator()
     lengths, left = [], 12
     while left:
-        lengths.append(len(iterator.take(left)[0]))
+        lengths.append(len(_taken(iterator, left)))
         left -= lengths[-1]
     assert lengths == [4, 4, 4]
 
@@ -69,7 +90,7 @@ def test_chunks_stay_below_a_size_and_have_one_length_where_they_can(monkeypatch
 def test_batches_of_arrays_are_stacked_in_one_piece() -> None:
     arrays = [np.arange(40, dtype=np.float32).reshape(20, 2), np.arange(20)]
     iterator = backend.pipeline_from_arrays(arrays).batch(4).repeat().graph_iterator()
-    x, label = iterator.take(5)
+    (x, label), *_ = iterator.chunk(5)
     assert (x.shape, label.shape) == ((5, 4, 2), (5, 4))
     np.testing.assert_array_equal(x, arrays[0].reshape(5, 4, 2))
 
@@ -91,7 +112,7 @@ def test_a_batch_of_rows_of_two_shapes_is_refused_after_the_batches_before_it() 
 
 
 def test_columns_come_in_the_structure_that_was_asked_for() -> None:
-    columns = _pipeline(_rows(4)).graph_iterator(like=({"x": 0}, 0)).take(4)
+    columns, *_ = _pipeline(_rows(4)).graph_iterator(like=({"x": 0}, 0)).chunk(4)
     assert columns[0]["x"].shape == (4, 2) and _labels(columns) == [0, 1, 2, 3]
 
 
@@ -178,9 +199,9 @@ def test_what_the_source_raises_comes_after_the_elements_before_it() -> None:
 
     pipeline = backend.pipeline_from_rows(broken, _rows(1)[0])
     iterator = pipeline.graph_iterator()
-    assert _labels(iterator.take(8)) == [0, 1, 2]
+    assert _taken(iterator, 8) == [0, 1, 2]
     with pytest.raises(KeyError, match="the row is bad"):
-        iterator.take(8)
+        iterator.chunk(8)
     with pytest.raises(KeyError, match="the row is bad"):
         pipeline.raise_pending()
 
@@ -194,7 +215,7 @@ def test_a_source_may_write_into_its_arrays_again() -> None:
 
     pipeline = backend.pipeline_from_rows(rows, (np.zeros(64, np.float32),))
     assert [float(row[0][0]) for row in pipeline.iterate()] == [0, 1, 2, 3, 4, 5]
-    assert np.asarray(pipeline.graph_iterator().take(6)[0])[:, 0].tolist() == [0, 1, 2, 3, 4, 5]
+    assert np.asarray(pipeline.graph_iterator().chunk(6)[0][0])[:, 0].tolist() == [0, 1, 2, 3, 4, 5]
 
 
 def test_an_iterator_that_nobody_has_any_more_ends_its_source() -> None:
@@ -208,7 +229,7 @@ def test_an_iterator_that_nobody_has_any_more_ends_its_source() -> None:
             closed.set()
 
     iterator = backend.pipeline_from_rows(endless, _rows(1)[0]).graph_iterator()
-    iterator.take(2)
+    iterator.chunk(2)
     del iterator
     gc.collect()
     assert closed.wait(10)

@@ -141,7 +141,7 @@ class Pass(Iterator[Row]):
         self._requests: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._waiting: collections.deque[int] = collections.deque()
         self._held: _Chunk | None = None
-        self._asked = self._missing = self._wanted = 0
+        self._asked = 0
         self._any_length = describe_device().kind == "CPU"
         self._chunks = read_ahead(_producer(source, self._requests, jax.config.jax_default_device), depth=singles + 1)
         self._end = weakref.finalize(self, self._requests.put, None)
@@ -153,28 +153,15 @@ class Pass(Iterator[Row]):
         self._held = chunk if chunk.left else None
         return self._arranged(element)
 
-    def take(self, count: int) -> Row:
-        """Return the next elements stacked on a new first axis.
-
-        Args:
-            count: How many at most; fewer come at the end, before one of another shape, and where `count` would need
-                much memory.
-
-        Raises:
-            StopIteration: There are no more.
-            Exception: What making the next element raised.
-        """
-        if count != self._missing:
-            self._asked = count
-        given = min(self._front(self._fitting(count)).left, count)
-        self._missing = count - given
-        return self._give(given, following=self._missing or self._asked)
-
     def chunk(self, count: int) -> tuple[Row, int, int]:
         """Return the elements that are ready, stacked; none of them is given out before `use`.
 
+        What makes them ready goes by the most that were ever wanted, so that whoever takes some of a chunk in turn sees
+        chunks of one length, for which it is compiled.
+
         Args:
-            count: How many are wanted, as in `take`.
+            count: How many are wanted at most; fewer come at the end of a chunk, at that of the pass, before an element
+                of another shape, and where `count` would need much memory.
 
         Returns:
             ``(columns, first, count)``: which of the rows of the columns is the next element, and how many there are
@@ -184,23 +171,22 @@ class Pass(Iterator[Row]):
             StopIteration: There are no more.
             Exception: What making the next element raised.
         """
-        if count != self._missing:
-            self._asked = count
-        self._wanted = count
-        chunk = self._front(self._fitting(count))
-        if not chunk.stacked:
-            chunk.device, chunk.stacked = on_device(chunk.host), True
+        chunk = self._ready(count)
         given = min(chunk.left, count)
         if given == chunk.left and not self._waiting:
-            self._request(self._fitting(count - given or self._asked))
+            self._request(self._fitting(self._asked))
         return self._arranged(chunk.device), chunk.used, given
+
+    def peek(self, count: int) -> Row:
+        """Return the next element, of which `chunk` is then asked with that count."""
+        chunk = self._ready(count)
+        return self._arranged(on_device(tuple(column[chunk.used] for column in chunk.host)))
 
     def use(self, count: int) -> None:
         """Give out so many of the elements of `chunk`."""
         chunk = self._front(0)
         chunk.used += count
         self._held = chunk if chunk.left else None
-        self._missing = self._wanted - count
 
     def together(self, count: int, following: int) -> Stacked | None:
         """Return the next elements, at most `count`; None where there are no more.
@@ -249,6 +235,14 @@ class Pass(Iterator[Row]):
         self._known_bytes = bytes_of(host) // len(host[0])
         self._held = _Chunk(host, device, stacked=bool(self._waiting.popleft()))
         return self._held
+
+    def _ready(self, count: int) -> _Chunk:
+        """Return what is given out next, stacked; where nothing is ready, as many as were ever wanted."""
+        self._asked = max(self._asked, count)
+        chunk = self._front(self._fitting(self._asked))
+        if not chunk.stacked:
+            chunk.device, chunk.stacked = on_device(chunk.host), True
+        return chunk
 
     def _give(self, count: int, *, following: int) -> Row:
         """Return `count` elements of those that are ready; have `following` more made ready where they are the last."""

@@ -89,13 +89,16 @@ class CompiledSteps:
         parts: list[Row] = []
         sizes: list[int] = []
         while len(sizes) < count:
-            columns = iterator.take(count - len(sizes))
+            columns, first, given = iterator.chunk(count - len(sizes))
             try:
-                parts.append(self._run_singly(columns) if self._eager else self._run_together(columns))
+                run = self._run_singly if self._eager else self._run_together
+                rows = run(columns, first, first + given)
             except LabelOutOfRange as error:
                 error.index += len(sizes)
                 raise
-            sizes += [_size_of(columns)] * _rows_of(columns)
+            iterator.use(_rows_of(rows))
+            parts.append(rows)
+            sizes += [_size_of(columns)] * _rows_of(rows)
         self.sizes = np.array(sizes)
         return _joined(parts)
 
@@ -200,7 +203,7 @@ class CompiledSteps:
                 group = jax.tree.map(lambda column, start=start: _filled_up(column, start, size), columns)
                 found = self._group(group, 0, stop - start, last)
             else:
-                found = self._run_singly(_part(columns, start, stop), last), False
+                found = self._run_singly(columns, start, stop, last), False
             rows, is_last = found
             yield rows
             if is_last:
@@ -219,26 +222,21 @@ class CompiledSteps:
         """Return how often the step was traced for batches of one form."""
         return max(self._one.traces, self._many.traces)
 
-    def _run_together(self, columns: Row) -> Row:
-        """Run a step on each of stacked batches; before one with a label that is no class number, and no further."""
-        if self._labels.rules_of(columns) is None:
-            self._many.values_before(*_bounded(columns))
-        try:
-            self._labels.check(columns, stacked=True)
-        except LabelOutOfRange as error:
-            if error.index:
-                self._run_singly(_at(columns, slice(0, error.index)))
-            raise
-        return self._many(*_bounded(columns))  # type: ignore[no-any-return]
+    def _run_together(self, columns: Row, first: int, end: int) -> Row:
+        """Run steps on some of stacked batches; before one with a label that is no class number, and no further."""
+        end = self._checked(self._many, columns, first, end)
+        if not self._on_cpu:  # There the loop runs all rows.
+            columns, first, end = _part(columns, first, end), 0, end - first
+        return _results(self._many(_bounds(first, end), *columns), first, end)
 
-    def _run_until(
-        self, columns: Row, first: int, end: int, last: Callable[[Row], Any], *, keep: bool = False
-    ) -> tuple[Row, bool]:
-        """Run steps on some of stacked batches until one that is the last; return their results, and if one was."""
-        if self._until is None:
-            self._until = Stateful(self._labels, wrap=functools.partial(_loop_until, last, self._on_cpu))
+    def _checked(self, run: Stateful, columns: Row, first: int, end: int) -> int:
+        """Look at the labels of some of stacked batches; return where the steps end that may run.
+
+        Raises:
+            LabelOutOfRange: The first of them has one that is no class number.
+        """
         if self._labels.rules_of(columns) is None:
-            self._until.values_before(_ONE, *columns)
+            run.values_before(_bounds(first, end), *columns)
         try:
             self._labels.check(columns, stacked=True)
         except LabelOutOfRange as error:
@@ -246,7 +244,16 @@ class CompiledSteps:
                 error.index -= first
                 if error.index == 0:
                     raise
-                end = first + error.index
+                return first + error.index
+        return end
+
+    def _run_until(
+        self, columns: Row, first: int, end: int, last: Callable[[Row], Any], *, keep: bool = False
+    ) -> tuple[Row, bool]:
+        """Run steps on some of stacked batches until one that is the last; return their results, and if one was."""
+        if self._until is None:
+            self._until = Stateful(self._labels, wrap=functools.partial(_loop_until, last, self._on_cpu))
+        end = self._checked(self._until, columns, first, end)
         run = self._until.keeping if keep else self._until
         rows, ended, is_last = run(_bounds(first, end), *columns)
         end = int(ended)
@@ -256,12 +263,12 @@ class CompiledSteps:
         return part, bool(is_last)
 
     def _run_until_eagerly(self, columns: Row, first: int, end: int, last: Callable[[Row], Any]) -> tuple[Row, bool]:
-        rows = self._run_singly(_at(columns, slice(first, end)), last)
+        rows = self._run_singly(columns, first, end, last)
         return rows, bool(last(_at(rows, -1)))
 
-    def _run_singly(self, columns: Row, last: Callable[[Row], Any] | None = None) -> Row:
+    def _run_singly(self, columns: Row, first: int, end: int, last: Callable[[Row], Any] | None = None) -> Row:
         rows: list[Row] = []
-        for index in range(_rows_of(columns)):
+        for index in range(first, end):
             rows.append(self.one(*_at(columns, index)))
             if last is not None and last(rows[-1]):
                 break
@@ -381,8 +388,8 @@ def _part(columns: Row, first: int, end: int) -> Row:
     if end - first == _rows_of(columns):
         return columns
     if describe_device().kind == "CPU":  # Nothing is copied.
-        columns = jax.tree.map(np.asarray, columns)
-    return _at(columns, slice(first, end))
+        return _at(jax.tree.map(np.asarray, columns), slice(first, end))
+    return _cut(columns, np.int32(first), end - first)  # type: ignore[no-any-return]
 
 
 def _filled_up(column: Any, start: int, size: int) -> np.ndarray:
@@ -405,10 +412,6 @@ def _size_of(columns: Row) -> int:
 def _bounds(first: int, end: int) -> np.ndarray:
     """Return the first row that a loop runs, and the one that it ends before."""
     return np.array([first, end], np.int32)
-
-
-def _bounded(columns: Row) -> Row:
-    return (_bounds(0, _rows_of(columns)), *columns)
 
 
 def _joined(parts: Sequence[Row]) -> Row:

@@ -11,6 +11,7 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, Model, RangeMonitor, backend, nn
+from mixtrain.train.stepper import Stepper
 from tests.backends import on_jax_only_some
 
 FEEDS = ("host", "sink")
@@ -51,6 +52,27 @@ def test_a_run_that_is_sampled_equals_the_run_that_is_not(kind: str, feed: str) 
     assert kinds == {"activation", "gradient", "parameter"}
     outputs = [row for row in monitor.records if row.kind == "activation"]
     assert {row.size for row in outputs} == {3 * 6 * 8, 3 * 6}
+
+
+@pytest.mark.skipif(backend.GROUPS.reads, reason="there a compiled call reads the batch, and a sampled step runs alone")
+def test_a_sampled_step_of_sink_feed_is_the_first_of_a_call_that_is_compiled_once(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, counts = network("keras"), []
+    model = Model(made, "mse", keras.optimizers.SGD(0.1))
+    loop = Stepper.loop
+
+    def counted(self: Stepper, iterator: Any, count: int) -> Any:
+        result = loop(self, iterator, count)
+        counts.append((count, self.traces()))
+        return result
+
+    monkeypatch.setattr(Stepper, "loop", counted)
+    monitor = RangeMonitor(every=4)
+    data = [(np.ones((6, 4), np.float32), np.ones((6, 1), np.float32))] * 10
+    model.train(2, data, callbacks=[monitor], dataset_sink_mode=True, verbose=0)
+    assert [count for count, _ in counts] == [4, 4, 2, 2, 4, 4] and monitor.samples == 5
+    assert len({traces for _, traces in counts}) == 1
 
 
 @pytest.mark.filterwarnings("ignore:Model. in epoch 1, 1 of 1 steps were skipped")
