@@ -118,6 +118,17 @@ def magnitudes(bits: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(found), np.float32(np.inf), found)
 
 
+def _stride(size: int, most: int) -> int:
+    """Return the distance at which at most so many of the values of a tensor are spaced evenly.
+
+    It has no divisor in common with the size: of a tensor of 64 channels every 256th value would be of one channel.
+    """
+    stride = math.ceil(size / most)
+    while math.gcd(stride, size) > 1:
+        stride += 1
+    return stride
+
+
 def class_counts(tensors: Sequence[Any], most: int | None = None) -> Any:
     """Count the values of float tensors by class of magnitude, for `TensorRanges`.
 
@@ -132,7 +143,7 @@ def class_counts(tensors: Sequence[Any], most: int | None = None) -> Any:
     for value in tensors:
         value = keras.ops.reshape(value, (-1,))
         if most is not None and isinstance(value.shape[0], int) and value.shape[0] > most:
-            value = value[:: math.ceil(value.shape[0] / most)]
+            value = value[:: _stride(value.shape[0], most)]
         flat.append(keras.ops.cast(value, "float32"))
     number = len(_bounds()) + 1
     # All at once: tensors are many and most are small.

@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mixtrain.diagnostics.ranges import FORMATS, FormatCounts, RangeRecords, TensorRanges
+from mixtrain.diagnostics.ranges import FORMATS, FormatCounts, RangeRecords, TensorRanges, class_counts
 from mixtrain.dtype import float_format
 
 DTYPES = {"float16": np.float16, **{name: getattr(ml_dtypes, name) for name in FORMATS[1:]}}
@@ -96,3 +96,13 @@ def test_records_merge_and_are_written(tmp_path: pathlib.Path) -> None:
     assert data[0]["exponents"] == {"-30": 2, "-1": 1, "29": 1}
     assert data[1]["formats"]["float16"] == vars(FormatCounts(0, 0, 0, 3, 0)) | {"headroom": math.log2(65504)}
     assert "gradient" in str(records)
+
+
+@pytest.mark.parametrize("shape", [(8, 16, 16, 64), (32, 100, 10), (4, 3, 333)])
+def test_of_a_tensor_that_is_counted_in_part_all_channels_are_counted_alike(shape: tuple[int, ...]) -> None:
+    value = np.zeros(shape, np.float32)
+    value[..., 1] = 1.0
+    most = 1000
+    counts = np.asarray(class_counts([value], most))[0]
+    assert most / 2 < counts.sum() <= most
+    assert (counts.sum() - counts[0]) / counts.sum() == pytest.approx(1 / shape[-1], abs=2 / counts.sum())
