@@ -257,7 +257,7 @@ class TrainingLoop:
     def _group_calls(self, group: Sequence[Batch], told: bool) -> _Calls:
         """Yield the calls of a group, each of a step where callbacks are told of steps."""
         stepper = self._stepper
-        if self._samples_next:
+        if self._samples_after(self._step):
             self._sample(group[0], self._step + 1)
         counts = told and self._callbacks.look_beyond
         several = functools.partial(stepper.several, counts=counts)
@@ -280,7 +280,7 @@ class TrainingLoop:
         self._skip = 0
 
         def most(size: int) -> int:
-            return 1 if self._samples_next else self._steps_together(size, MAX_UNREAD_STEPS)
+            return 1 if self._samples_after(self._step) else self._steps_together(size, MAX_UNREAD_STEPS)
 
         groups = grouped(
             batches, self._steps_together, usual=self._usual_steps, unread=most if unread else None
@@ -300,7 +300,7 @@ class TrainingLoop:
         free = self._callbacks.free_steps(self._context)
         if free == 1 or not context.graph_mode():
             return 1
-        unwatched = self._steps_unwatched(self._step, sampled=self._samples_next)
+        unwatched = self._steps_unwatched(self._step, sampled=self._samples_after(self._step))
         return int(min(free, max(unwatched, 1), self._stepper.steps_per_call.estimate(size, most)))
 
     def _usual_steps(self, size: int) -> int:
@@ -332,7 +332,7 @@ class TrainingLoop:
             try:
                 step = self._step + done
                 # Where a compiled call reads the dataset itself, a batch can be seen only if it is read for its step.
-                shown = not backend.GROUPS.reads and not self._callbacks.steps_to_sample(step)
+                shown = not backend.GROUPS.reads and self._samples_after(step)
                 batch, result = sink.run(
                     self._stepper, self._step_call(step + 1), count - done,
                     self._steps_unwatched(step, sampled=shown), epoch,
@@ -361,7 +361,7 @@ class TrainingLoop:
     def _step_call(self, step: int) -> Callable[[Batch], CallResult]:
         """Return what trains on the batch of a step."""
         call = self._unsampled_call()
-        if self._callbacks.steps_to_sample(step - 1):
+        if not self._samples_after(step - 1):
             return call
 
         def sampled(batch: Batch) -> CallResult:
@@ -370,10 +370,10 @@ class TrainingLoop:
 
         return sampled
 
-    @property
-    def _samples_next(self) -> bool:
-        """Whether a callback samples the batch of the next step; before it, so it may be the first of several."""
-        return not self._callbacks.steps_to_sample(self._step)
+    def _samples_after(self, done: int) -> bool:
+        """Whether a callback samples the batch of the step after `done`; before it, so it may be the first of several.
+        """
+        return not self._callbacks.steps_to_sample(done)
 
     def _sample(self, batch: Batch, step: int) -> None:
         """Let callbacks look at a batch that is about to be trained on; `step` is the number of its step."""

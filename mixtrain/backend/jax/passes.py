@@ -103,10 +103,15 @@ class _Chunk:
         """How many are left."""
         return len(self.host[0]) - self.used
 
+    def next(self) -> Row:
+        """Return the element that is given out next."""
+        return on_device(tuple(column[self.used] for column in self.host)) if self.stacked else self.device
+
     def one(self) -> Row:
         """Give out an element."""
+        element = self.next()
         self.used += 1
-        return self.device if not self.stacked else on_device(tuple(column[self.used - 1] for column in self.host))
+        return element
 
     def several(self, count: int) -> Row:
         """Give out elements, stacked."""
@@ -179,8 +184,7 @@ class Pass(Iterator[Row]):
 
     def peek(self, count: int) -> Row:
         """Return the next element, of which `chunk` is then asked with that count."""
-        chunk = self._ready(count)
-        return self._arranged(on_device(tuple(column[chunk.used] for column in chunk.host)))
+        return self._arranged(self._ready(count).next())
 
     def use(self, count: int) -> None:
         """Give out so many of the elements of `chunk`."""
