@@ -35,24 +35,25 @@ class RangeSampler:
         """
         networks = self._networks
         networks.precision.hold()
-        loss_scale = networks.scale_tensor
         plan = networks.precision.plan
         if most not in self._compiled or self._compiled[most][0] is not plan:
             self._compiled[most] = plan, *self._program(most)
         _, run, names = self._compiled[most]
-        classes, largest = run(loss_scale, *batch)
+        loss_scale, classes, largest = run(*batch)
         return loss_scale, RangeRecords.counted(names, classes, largest, loss_scale)
 
     def _program(self, most: int | None) -> tuple[Any, list[Any]]:
         networks = self._networks
         names: list[Any] = []
 
-        def measure(loss_scale: Any, *batch: Any) -> tuple[Any, Any]:
+        def measure(*batch: Any) -> tuple[Any, Any, Any]:
+            # Read here, not before: a copy of one number by itself takes as long as to call a program.
+            loss_scale = networks.scale_tensor
             with networks.in_float32():
                 classes, largest, names[:] = measured_ranges(
                     networks.examined, networks.with_loss, batch, loss_scale, most
                 )
-            return classes, largest
+            return loss_scale, classes, largest
 
         choice = backend.choose_jit({float32}, backend.describe_device(), compilable(networks.network), True)
         return backend.compile_function(measure, choice=choice), names
