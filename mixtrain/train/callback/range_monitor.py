@@ -51,12 +51,12 @@ class RangeMonitor(Callback):
     """
 
     def __init__(
-        self, every: int = 50, *, values: int | None = 2**13, summary_dir: str | os.PathLike[str] | None = None
+        self, every: int = 50, *, values: int | None = 2**11, summary_dir: str | os.PathLike[str] | None = None
     ) -> None:
         super().__init__()
         self.sample_every = checks.integer(_WHERE, "every", every, at_least=1, example=50)
         if values is not None:
-            checks.integer(_WHERE, "values", values, at_least=1, example=2**13)
+            checks.integer(_WHERE, "values", values, at_least=1, example=2**11)
         self._values = values
         self._folder = None if summary_dir is None else make_folder(_WHERE, summary_dir)
         self.records = RangeRecords()
