@@ -143,19 +143,21 @@ class CallbackArguments:
 
     def _drop(self, *names: str) -> None:
         """Take fields back; for the loop alone."""
+        held = self.__dict__
         for name in names:
-            self.__dict__.pop(name, None)
+            held.pop(name, None)
 
     @contextlib.contextmanager
     def _lent(self, **fields: Any) -> Iterator[None]:
         """Write fields until the end of the block, then put back what was there; for the loop alone."""
-        before = {name: self.__dict__[name] for name in _FIELDS if name in self.__dict__}
+        held = self.__dict__
+        before = {name: held[name] for name in _FIELDS if name in held}
         self._set(**fields)
         try:
             yield
         finally:
             self._drop(*_FIELDS)
-            self._set(**before)
+            held.update(before)
 
 
 _FIELDS = frozenset(CallbackArguments.__annotations__)
