@@ -149,7 +149,9 @@ class Feed:
             self._graph = dataclasses.replace(pipeline, even=self._even())
         else:
             self._graph = self._pipeline
-        return self._graph.repeat(passes).graph_iterator([part.shape for part in keras.tree.flatten(like)], like)
+        # What the backend keeps with a stream, so that a pass begins sooner, it would not find with its repetition.
+        stream = self._graph if passes == 1 else self._graph.repeat(passes)
+        return stream.graph_iterator([part.shape for part in keras.tree.flatten(like)], like)
 
     def _even(self) -> bool:
         """Whether all batches are known to be as long as the first: a list of them can be looked through."""

@@ -200,6 +200,20 @@ def test_columns_of_several_parts_come_arranged_as_they_were_given(kind: str, st
 
 
 @pytest.mark.tensorflow
+def test_an_epoch_of_sink_feed_begins_with_the_stream_that_was_made_for_the_last(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = Feed(tf.data.Dataset.from_tensor_slices((X, Y)).batch(8), "Model.train")
+    assert [len(x) for x, _ in feed.graph_iterator()] == [8, 8, 8, 8, 4]
+    made: list[Any] = []
+    monkeypatch.setattr(tf.data.Dataset, "with_options", lambda dataset, options: made.append(dataset) or dataset)
+    assert [len(x) for x, _ in feed.graph_iterator()] == [8, 8, 8, 8, 4]
+    assert not made
+    assert len(list(feed.graph_iterator(2))) == 10
+    assert len(made) == 1
+
+
+@pytest.mark.tensorflow
 def test_a_column_that_is_no_tensor_is_refused_for_a_compiled_loop() -> None:
     ragged = tf.data.Dataset.from_tensor_slices((tf.ragged.constant([[1.0], [1.0, 2.0]]), [[1.0], [2.0]])).batch(2)
     with pytest.raises(ValueError, match="each column of a batch must be a tensor, or a tuple or dict.*RaggedTensor"):
