@@ -10,7 +10,7 @@ import pytest
 
 from mixtrain import DynamicLossScaleManager
 from mixtrain.distribution import data_parallel
-from tests.backends import ON_TENSORFLOW, on_jax_only_some
+from tests.backends import ON_TENSORFLOW, on_jax_only_some, quick_every
 from tests.distribution.compiled import OTHERS, WEIGHTS, compiled, graph_of, reduced, train_cell
 from tests.distribution.networks import Run, batches, train
 
@@ -31,6 +31,7 @@ def test_the_graph_computes_on_both_devices() -> None:
     assert products == {"/device:CPU:0", "/device:CPU:1"}
 
 
+@quick_every(2)
 @pytest.mark.parametrize("reduce_dtype", on_jax_only_some(["float16", "float32", "bfloat16"]))
 def test_gradients_are_added_up_in_the_format_that_is_asked_for(reduce_dtype: str) -> None:
     expected = [reduce_dtype] * WEIGHTS + ["float32"] * OTHERS

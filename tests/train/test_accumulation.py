@@ -10,7 +10,7 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager, Model, nn
-from tests.backends import ON_TENSORFLOW, quick_only_some
+from tests.backends import ON_TENSORFLOW, quick_every, quick_only_some
 from tests.distribution.networks import batches, mlp, train, values_of
 
 # Each of several Models is compiled by XLA there.
@@ -42,6 +42,7 @@ def test_updates_are_those_of_the_large_batch_and_the_remainder_is_applied(
     assert int(one.model.train_network.driver.iterations) == 3
 
 
+@quick_every(2)
 @slow_on_jax
 @pytest.mark.parametrize("sink", [False, True] if ON_TENSORFLOW else [False])
 def test_an_overflow_rejects_its_window_alone(sink: bool) -> None:
