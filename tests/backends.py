@@ -85,6 +85,7 @@ def quick_every(count: int) -> pytest.MarkDecorator:
     """Mark a parametrised test: of its rows, in their order, every `count`-th is quick, and the others are slow.
 
     With a count that divides the number of values of no parameter, all values of each are among the quick rows.
+    On JAX `.ci/run` runs few slow tests: what a row is there for must be among the quick ones too.
 
     Example:
         >>> quick_every(3).args

@@ -14,7 +14,7 @@ from mixtrain import Model, backend, nn
 from mixtrain.backend import LabelOutOfRange
 from mixtrain.distribution import data_parallel
 from tests import devices
-from tests.backends import ON_TENSORFLOW, on_jax_only_some, quick_every
+from tests.backends import ON_TENSORFLOW, on_jax_only_some
 from tests.distribution.networks import batches, farthest, mlp, train, values_of
 
 # Each of several Models is compiled by XLA there.
@@ -100,7 +100,6 @@ def test_moving_statistics_are_averaged_over_replicas_and_normalize_by_their_own
     assert trace["loss"][0] == pytest.approx(1.0, abs=0.05)
 
 
-@quick_every(3)
 @pytest.mark.parametrize("options", on_jax_only_some([
     {"clipnorm": 0.01, "use_ema": True, "ema_overwrite_frequency": 2}, {"gradient_accumulation_steps": 2},
     {"global_clipnorm": 0.01, "weight_decay": 0.1}, {"clipvalue": 0.001},

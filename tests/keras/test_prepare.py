@@ -58,7 +58,6 @@ def adam() -> keras.optimizers.Optimizer:
 
 
 # ---- precision ------------------------------------------------------------------------------------------------------
-@quick_every(2)
 @pytest.mark.parametrize("make", [adam, lambda: keras.optimizers.SGD(0.1, momentum=0.9, loss_scale_factor=64.0)])
 def test_at_o0_a_run_is_that_of_keras_to_the_digit(make: Callable[[], Any]) -> None:
     ours, theirs = network(), network()

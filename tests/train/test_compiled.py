@@ -12,7 +12,6 @@ import pytest
 import mixtrain
 import mixtrain.nn as nn
 from mixtrain.train.compiled import brought_by, is_compiled
-from tests.backends import quick_every
 
 X = np.random.default_rng(4).normal(size=(32, 4)).astype(np.float32)
 Y = (X.sum(1) > 0).astype(np.int32)
@@ -82,7 +81,6 @@ def adam() -> keras.optimizers.Optimizer:
     return keras.optimizers.Adam(0.01)
 
 
-@quick_every(2)
 @pytest.mark.parametrize("sink", [False, True])
 def test_a_callback_that_evaluates_its_model_sees_what_it_sees_in_keras(sink: bool) -> None:
     theirs, ours = Evaluates(), Evaluates()
@@ -97,7 +95,6 @@ def test_a_callback_that_evaluates_its_model_sees_what_it_sees_in_keras(sink: bo
         assert found == pytest.approx(expected, rel=1e-5)
 
 
-@quick_every(2)
 @pytest.mark.parametrize("saver", ["callback", "model", "network"])
 def test_a_file_keeps_the_optimizer_and_goes_on_in_keras(tmp_path: pathlib.Path, saver: str) -> None:
     path = tmp_path / "net.keras"

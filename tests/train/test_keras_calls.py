@@ -81,7 +81,7 @@ ARGUMENTS: dict[str, Callable[[], dict[str, Any]]] = {
 }
 
 
-@quick_every(3)
+@quick_every(2)
 @pytest.mark.parametrize("case", ARGUMENTS)
 def test_fit_gives_the_losses_and_weights_of_keras(case: str) -> None:
     model, peer = pair()

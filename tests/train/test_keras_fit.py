@@ -11,7 +11,7 @@ import pytest
 
 from mixtrain import Model, backend
 from mixtrain.step.loss_cell import WithLossCell
-from tests.backends import on_jax_only_some, quick_every
+from tests.backends import on_jax_only_some
 
 layers, optimizers = keras.layers, keras.optimizers
 ROWS, BATCH = 12, 4
@@ -109,7 +109,6 @@ def test_two_epochs_equal_those_of_keras(make: Callable[[], Any], data: Any, opt
         np.testing.assert_allclose(mine, theirs_, atol=1e-3, rtol=0)
 
 
-@quick_every(2)
 @pytest.mark.parametrize(("make", "data"), NETWORKS, ids=[make.__name__ for make, _ in NETWORKS])
 def test_the_first_gradients_equal_those_of_keras(make: Callable[[], Any], data: Any) -> None:
     """Of plain SGD at rate 1 the change of a weight is its gradient; Keras's are read off `fit`."""

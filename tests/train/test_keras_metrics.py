@@ -66,7 +66,6 @@ BY_OUTPUT: list[tuple[str, Any, Any, Any]] = [
 ]
 
 
-@quick_every(2)
 @pytest.mark.parametrize(("form", "metrics", "weighted", "weight"), on_jax_only_some(BY_OUTPUT, [0, 2]))
 def test_metrics_of_each_output_have_keras_names_and_values(
     form: str, metrics: Any, weighted: Any, weight: Any

@@ -10,7 +10,6 @@ import pytest
 
 import mixtrain
 from mixtrain import DynamicLossScaleManager, Model, backend, nn
-from tests.backends import quick_every
 
 
 class Planted(nn.Cell):
@@ -56,7 +55,6 @@ LINES = {
 }
 
 
-@quick_every(2)
 @pytest.mark.filterwarnings("ignore:Model. in epoch")
 @pytest.mark.parametrize("kind", ["cell", "keras"])
 def test_the_planted_layer_and_only_it_is_kept_in_float32(kind: str) -> None:

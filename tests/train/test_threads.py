@@ -134,7 +134,6 @@ class _Rows(keras.utils.PyDataset):
         return DATA[index]
 
 
-@quick_every(2)
 @pytest.mark.parametrize("sink", [False, True], ids=["host", "sink"])
 def test_a_py_dataset_trains_as_its_batches_do_whatever_workers_it_asks_for(sink: bool) -> None:
     def losses(data: Any) -> list[float]:

@@ -147,7 +147,7 @@ def test_its_docstring_names_every_argument(name: str) -> None:
     assert [hook.__name__ for hook in hooks if not hook.__doc__] == []
 
 
-@quick_every(5)
+@quick_every(3)
 @CALLBACKS
 @pytest.mark.parametrize("sink", on_jax_only_some([False, True], [1]))
 def test_it_serves_a_second_run_as_it_served_the_first(name: str, sink: bool, tmp_path: pathlib.Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 import mixtrain
 from mixtrain import DynamicLossScaleManager, Model, RangeMonitor, backend, nn
 from mixtrain.train.stepper import Stepper
-from tests.backends import on_jax_only_some, quick_every
+from tests.backends import on_jax_only_some
 
 FEEDS = ("host", "sink")
 
@@ -42,7 +42,6 @@ def run(kind: str, feed: str, monitor: RangeMonitor | None, steps: int = 5) -> t
     return dict(history), [backend.to_numpy(one).tobytes() for one in variables]
 
 
-@quick_every(3)
 @pytest.mark.parametrize("feed", on_jax_only_some(FEEDS, (1,)))
 @pytest.mark.parametrize("kind", ["cell", "keras"])
 def test_a_run_that_is_sampled_equals_the_run_that_is_not(kind: str, feed: str) -> None:
@@ -119,7 +118,6 @@ def test_large_tensors_are_counted_in_part_and_their_largest_value_is_found() ->
     assert (found.size, found.largest) == (91, 9.0), "every 11th: every 10th would leave out all but one of ten columns"
 
 
-@quick_every(3)
 @pytest.mark.parametrize("scale", [1.0, 2.0**12])
 @pytest.mark.parametrize("kind", ["cell", "keras"])
 def test_gradients_that_underflow_without_scaling_are_named(kind: str, scale: float) -> None:
