@@ -55,6 +55,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         peak_memory,
         tf32_products,
     )
+    from mixtrain.backend.tensorflow.direct import called_directly
     from mixtrain.backend.tensorflow.export import write_onnx, write_saved_model
     from mixtrain.backend.tensorflow.failure import naming_layers
     from mixtrain.backend.tensorflow.gradient import (
@@ -135,6 +136,7 @@ else:
     from mixtrain.backend.jax.compile import (
         EAGER_COMPILES,
         INLINES_COMPILED,
+        called_directly,
         choose_jit,
         compile_function,
         is_tracing,
@@ -270,6 +272,7 @@ __all__ = [
     "call_row",
     "branching",
     "call_with_branches",
+    "called_directly",
     "can_fork",
     "cast_keeping_layout",
     "choose_jit",

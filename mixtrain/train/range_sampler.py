@@ -56,4 +56,4 @@ class RangeSampler:
             return loss_scale, classes, largest
 
         choice = backend.choose_jit({float32}, backend.describe_device(), compilable(networks.network), True)
-        return backend.compile_function(measure, choice=choice), names
+        return backend.called_directly(backend.compile_function(measure, choice=choice)), names

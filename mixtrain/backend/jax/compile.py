@@ -62,6 +62,15 @@ def compile_function(function: Callable[..., Any], *, choice: JitChoice) -> Call
     return Stateful(function, wrap=with_fast_windows) if describe_device().kind == "CPU" else Stateful(function)
 
 
+def called_directly(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of `compile_function` as one that takes less time to call; on JAX there is no shorter way.
+
+    Args:
+        compiled: Takes tensors and returns a tuple of tensors; nothing differentiates through it.
+    """
+    return compiled
+
+
 def trace_for(compiled: Callable[..., Any], *args: Any) -> None:
     """Trace a compiled function for arguments, as a call with them would, without running it."""
     if isinstance(compiled, Stateful):
