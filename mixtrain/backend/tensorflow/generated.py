@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import threading
+import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import tensorflow as tf
@@ -13,6 +14,9 @@ import tensorflow as tf
 from mixtrain.backend.tensorflow.python_functions import numpy_function
 
 Row = tuple[np.ndarray, ...]
+
+# TensorFlow takes over the memory of an array that begins at such an address, and copies that of others.
+_ALIGNMENT: Final = 64
 
 
 class _Passes:
@@ -29,25 +33,29 @@ class _Passes:
         self._lock = threading.Lock()
 
     def begin(self) -> np.ndarray:
+        """Return the number of a new pass, an int64 scalar; its generator is let go together with the number.
+
+        TensorFlow holds the array as long as the pass, however that ends, and tells of its end in no other way.
+        """
         with self._lock:
             number = next(self._numbers)
         self._reading[number] = iter(self._factory())
-        return np.array(number, np.int64)
+        memory = np.full(2 * _ALIGNMENT // 8, number)
+        weakref.finalize(memory, self._reading.pop, number).atexit = False
+        first = -memory.ctypes.data % _ALIGNMENT // memory.itemsize
+        return memory[first : first + 1].reshape(())
 
     def read(self, number: np.ndarray) -> Row:
         return next(self._reading[int(number)])
-
-    def end(self, number: np.ndarray) -> np.ndarray:
-        self._reading.pop(int(number), None)
-        return np.array(0, np.int64)
 
 
 def dataset_of(factory: Callable[[], Iterator[Row]], specs: tuple[tf.TensorSpec, ...]) -> tf.data.Dataset:
     """Return the rows that generators yield.
 
-    `tf.data.Dataset.from_generator` does the same, but registers a generator when its first row is read. An iterator
-    that ends between the start of a pass and that row, as one that reads ahead may at any time, then logs a KeyError of
-    `finalize_py_func`. Here the generator is registered as the pass begins.
+    `tf.data.Dataset.from_generator` does the same at a price. Under Python 3.11 the first of its kind in a process
+    (TensorFlow 2.21) has the C library map each tensor of 128 KB or more anew and unmap it after, whoever makes it,
+    which takes a quarter of a step of LeNet-5. And it registers a generator when the first row is read, so an iterator
+    that ends just before, as one that reads ahead may at any time, logs a KeyError.
 
     Args:
         factory: Called at the start of each pass.
@@ -61,28 +69,20 @@ def dataset_of(factory: Callable[[], Iterator[Row]], specs: tuple[tf.TensorSpec,
     """
     passes = _Passes(factory)
     dtypes = [spec.dtype for spec in specs]
-    scalar = tf.TensorSpec([], tf.int64)
-
-    def begin() -> Any:
-        return tf.ensure_shape(numpy_function(passes.begin, [], tf.int64), ())
 
     def read(number: Any) -> Any:
         values = numpy_function(passes.read, [number], dtypes)
         return [tf.ensure_shape(value, spec.shape) for value, spec in zip(values, specs, strict=True)]
 
-    def end(number: Any) -> Any:
-        return tf.ensure_shape(numpy_function(passes.end, [number], tf.int64), ())
-
-    functions = [
-        tf.function(one, autograph=False).get_concrete_function(*taken)
-        for one, taken in ((begin, ()), (read, (scalar,)), (end, (scalar,)))
-    ]
+    reading = tf.function(read, autograph=False).get_concrete_function(tf.TensorSpec([], tf.int64))
 
     def one_pass(unused: Any) -> tf.data.Dataset:
-        variant = tf.raw_ops.GeneratorDataset(
-            init_func_other_args=[], next_func_other_args=[], finalize_func_other_args=[],
-            init_func=functions[0], next_func=functions[1], finalize_func=functions[2],
-            output_types=dtypes, output_shapes=[spec.shape for spec in specs],
+        number = tf.ensure_shape(numpy_function(passes.begin, [], tf.int64), ())
+        # As `Dataset.map`, but the end of the generator is the stream's, as its length is not known.
+        variant = tf.raw_ops.MapDataset(
+            input_dataset=tf.data.experimental.to_variant(tf.data.Dataset.from_tensors(number).repeat()),
+            other_arguments=[], f=reading, output_types=dtypes, output_shapes=[spec.shape for spec in specs],
+            preserve_cardinality=False,
         )
         return tf.data.experimental.from_variant(variant, specs)
 
