@@ -93,7 +93,7 @@ def _edge() -> float:
 
 
 def safe() -> LossScaleManager:
-    return DynamicLossScaleManager(_SAFE)
+    return DynamicLossScaleManager(_SAFE, scale_window=2**30)
 
 
 def _growing() -> LossScaleManager:
