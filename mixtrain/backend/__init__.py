@@ -36,6 +36,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow.compile import (
         EAGER_COMPILES,
         INLINES_COMPILED,
+        called_directly,
         choose_jit,
         compile_function,
         is_tracing,
@@ -55,7 +56,6 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         peak_memory,
         tf32_products,
     )
-    from mixtrain.backend.tensorflow.direct import called_directly
     from mixtrain.backend.tensorflow.export import write_onnx, write_saved_model
     from mixtrain.backend.tensorflow.failure import naming_layers
     from mixtrain.backend.tensorflow.gradient import (

@@ -54,6 +54,14 @@ def test_a_compiled_function_is_traced_once_for_each_signature() -> None:
     assert backend.trace_count(compiled) == 2
 
 
+def test_a_function_that_is_called_directly_gives_the_same_and_is_traced_as_often() -> None:
+    call = backend.called_directly(backend.compile_function(lambda x: (x * 2, x + 1), choice=PLAIN))
+    for value in (1.0, 2.0, 3.0):
+        double, more = call(backend.to_tensor(np.float32([value])))
+        assert np.asarray(double).tolist() == [2 * value] and np.asarray(more).tolist() == [value + 1]
+    assert backend.trace_count(call) == 1
+
+
 def test_pynative_mode_leaves_a_function_as_it_is() -> None:
     mixtrain.set_context(mode=mixtrain.PYNATIVE_MODE)
 
@@ -61,6 +69,7 @@ def test_pynative_mode_leaves_a_function_as_it_is() -> None:
         return x
 
     assert backend.compile_function(function, choice=PLAIN) is function
+    assert backend.called_directly(function) is function
     assert backend.trace_count(function) == 0
 
 

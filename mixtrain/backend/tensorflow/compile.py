@@ -13,6 +13,7 @@ import tensorflow as tf
 from mixtrain import context
 from mixtrain.backend.info import DeviceInfo, JitChoice
 from mixtrain.backend.tensorflow.custom_gradients import custom_gradients_with_graph
+from mixtrain.backend.tensorflow.direct import DirectCall
 from mixtrain.backend.tensorflow.failure import explain_refusal
 from mixtrain.backend.tensorflow.variables import variables_made_at_once
 from mixtrain.dtype import DType, bfloat16, float16
@@ -213,6 +214,18 @@ def graph_function(
 def _traced(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     with custom_gradients_with_graph():
         return function(*args, **kwargs)
+
+
+def called_directly(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of `compile_function` as one that takes less time to call.
+
+    Args:
+        compiled: Takes tensors and returns a tuple of tensors; nothing differentiates through it.
+
+    Returns:
+        The function; itself where it is not compiled.
+    """
+    return DirectCall(compiled) if hasattr(compiled, "get_concrete_function") else compiled
 
 
 def trace_for(compiled: Callable[..., Any], *args: Any) -> None:

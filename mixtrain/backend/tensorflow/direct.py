@@ -11,18 +11,6 @@ import tensorflow as tf
 _Call = tuple[Callable[..., Any], Any]
 
 
-def called_directly(compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of `compile_function` as one that takes less time to call.
-
-    Args:
-        compiled: Takes tensors and returns a tuple of tensors; nothing differentiates through it.
-
-    Returns:
-        The function; itself where it is not compiled.
-    """
-    return DirectCall(compiled) if hasattr(compiled, "get_concrete_function") else compiled
-
-
 class DirectCall:
     """A `tf.function` of tensors that returns a tuple of tensors, without most of its cost in Python.
 
