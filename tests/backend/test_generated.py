@@ -55,19 +55,18 @@ def test_an_iterator_that_is_let_go_ends_its_pass_and_no_other() -> None:
     ended: list[int] = []
     numbers = iter(range(3))
 
-    def told() -> Iterator[tuple[np.ndarray, ...]]:
+    def counted() -> Iterator[tuple[np.ndarray, ...]]:
         number = next(numbers)
         try:
             yield from rows()
         finally:
             ended.append(number)
 
-    dataset = dataset_of(told, SPECS)
+    dataset = dataset_of(counted, SPECS)
     first, second, third = (iter(dataset) for _ in range(3))
     for iterator in (first, second, third):
         next(iterator)
-    del second, iterator
-    third = None
+    del second, third, iterator
     gc.collect()
     assert sorted(ended) == [1, 2]
     assert [int(row[0]) for row in first] == [1, 2]

@@ -8,12 +8,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from mixtrain.backend.aligned import aligned_empty
 from mixtrain.backend.rows import CheckedRows, Row, same_shapes
 
 # Returns the next elements alike, stacked on a new first axis, at most as many as asked for; None at the end.
 Read = Callable[[int], Row | None]
-
-_LINE = 64  # What JAX on a CPU takes over as it is begins at a multiple of it.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -70,7 +69,7 @@ def from_python(rows: CheckedRows) -> Source:
             row = following()
             if row is None:
                 return None
-            found = tuple(_aligned_empty(count, value) for value in row)
+            found = tuple(aligned_empty(count, value) for value in row)
             filled = 0
             first = row
             while row is not None and alike(first, row):
@@ -145,15 +144,5 @@ def alike(first: Row, row: Row) -> bool:
 
 
 def _joined(parts: tuple[np.ndarray, ...]) -> np.ndarray:
-    whole = _aligned_empty(sum(map(len, parts)), parts[0][0])
+    whole = aligned_empty(sum(map(len, parts)), parts[0][0])
     return np.concatenate(parts, out=whole) if whole.dtype.kind not in "USO" else np.concatenate(parts)
-
-
-def _aligned_empty(count: int, value: np.ndarray) -> np.ndarray:
-    """Return an array for `count` values like one, at a place in memory that needs no further copy on a CPU."""
-    if value.dtype.kind in "USO":
-        return np.empty((count, *value.shape), value.dtype)
-    size = count * value.nbytes
-    memory = np.empty(size + _LINE, np.uint8)
-    start = -memory.ctypes.data % _LINE
-    return memory[start : start + size].view(value.dtype).reshape(count, *value.shape)

@@ -6,17 +6,15 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from mixtrain.backend.aligned import aligned_empty
 from mixtrain.backend.tensorflow.python_functions import numpy_function
 
 Row = tuple[np.ndarray, ...]
-
-# TensorFlow takes over the memory of an array that begins at such an address, and copies that of others.
-_ALIGNMENT: Final = 64
 
 
 class _Passes:
@@ -35,15 +33,15 @@ class _Passes:
     def begin(self) -> np.ndarray:
         """Return the number of a new pass, an int64 scalar; its generator is let go together with the number.
 
-        TensorFlow holds the array as long as the pass, however that ends, and tells of its end in no other way.
+        TensorFlow holds the memory of the array, which it takes over, as long as the pass, however that ends.
         """
         with self._lock:
             number = next(self._numbers)
         self._reading[number] = iter(self._factory())
-        memory = np.full(2 * _ALIGNMENT // 8, number)
-        weakref.finalize(memory, self._reading.pop, number).atexit = False
-        first = -memory.ctypes.data % _ALIGNMENT // memory.itemsize
-        return memory[first : first + 1].reshape(())
+        held = aligned_empty(1, np.array(number, np.int64)).reshape(())
+        held[...] = number
+        weakref.finalize(held.base, self._reading.pop, number).atexit = False
+        return held
 
     def read(self, number: np.ndarray) -> Row:
         return next(self._reading[int(number)])
@@ -53,9 +51,9 @@ def dataset_of(factory: Callable[[], Iterator[Row]], specs: tuple[tf.TensorSpec,
     """Return the rows that generators yield.
 
     `tf.data.Dataset.from_generator` does the same at a price. Under Python 3.11 the first of its kind in a process
-    (TensorFlow 2.21) has the C library map each tensor of 128 KB or more anew and unmap it after, whoever makes it,
-    which takes a quarter of a step of LeNet-5. And it registers a generator when the first row is read, so an iterator
-    that ends just before, as one that reads ahead may at any time, logs a KeyError.
+    (TensorFlow 2.21) has the C library map each tensor of 128 KB or more anew and unmap it after, whoever makes it:
+    a fifth of a step of LeNet-5. And it registers a generator when the first row is read, so an iterator that ends just
+    before, as one that reads ahead may at any time, logs a KeyError.
 
     Args:
         factory: Called at the start of each pass.
