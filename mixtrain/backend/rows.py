@@ -66,9 +66,7 @@ class CheckedRows:
         count = 0
         kinds = [(np.asarray(value).dtype, np.ndim(value)) for value in self.example]
         for count, row in enumerate(self.factory(), start=1):  # noqa: B007
-            if len(row) != len(kinds) or any(
-                value.dtype != dtype or value.ndim != rank for value, (dtype, rank) in zip(row, kinds, strict=True)
-            ):
+            if [(value.dtype, value.ndim) for value in row] != kinds:
                 self._check(row)
             yield row
         if self.size is not None and count != self.size:
@@ -106,6 +104,6 @@ def format_name(value: np.ndarray) -> str:
     return "string" if dtype.kind in "USO" else dtype.name
 
 
-def same_shapes(first: Row, row: Row) -> bool:
-    """Whether two rows can be stacked."""
-    return all(one.shape == other.shape for one, other in zip(first, row, strict=True))
+def shapes_of(row: Row) -> list[tuple[int, ...]]:
+    """Return the shapes of a row's columns; rows that have the same can be stacked."""
+    return [value.shape for value in row]

@@ -168,11 +168,11 @@ class Feed:
         for batch in self._python_batches():
             parts = _parts_of(batch)
             kept = [*dtypes, *[None] * len(parts)]
-            yield tuple(
+            yield tuple([
                 part if isinstance(part, np.ndarray) and part.dtype == dtype
                 else backend.to_numpy(backend.to_tensor(part))
                 for part, dtype in zip(parts, kept, strict=False)
-            )
+            ])
 
     def raise_pending(self) -> None:
         """Raise the exception of the user's own code that ended the backend's iterator, if there is one."""

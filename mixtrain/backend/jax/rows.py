@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from mixtrain.backend.aligned import aligned_empty
-from mixtrain.backend.rows import CheckedRows, Row, same_shapes
+from mixtrain.backend.rows import CheckedRows, Row
 
 # Returns the next elements alike, stacked on a new first axis, at most as many as asked for; None at the end.
 Read = Callable[[int], Row | None]
@@ -71,8 +72,8 @@ def from_python(rows: CheckedRows) -> Source:
                 return None
             found = tuple(aligned_empty(count, value) for value in row)
             filled = 0
-            first = row
-            while row is not None and alike(first, row):
+            form = _form(row)
+            while row is not None and _form(row) == form:
                 for column, value in zip(found, row, strict=True):
                     column[filled] = value
                 filled += 1
@@ -118,7 +119,7 @@ def gathered(read: Read) -> Read:
             except Exception as error:
                 waiting.append(error)
                 break
-            if part is None or not alike(first_of(block), first_of(part)):
+            if part is None or _form(first_of(block)) != _form(first_of(part)):
                 waiting.append(part)
                 break
             blocks.append(part)
@@ -138,9 +139,9 @@ def first_of(block: Row) -> Row:
     return tuple(column[0] for column in block)
 
 
-def alike(first: Row, row: Row) -> bool:
-    """Whether two elements can be stacked."""
-    return same_shapes(first, row) and all(one.dtype == two.dtype for one, two in zip(first, row, strict=True))
+def _form(row: Row) -> list[tuple[Any, ...]]:
+    """Return what elements have in common that can be stacked."""
+    return [(value.shape, value.dtype) for value in row]
 
 
 def _joined(parts: tuple[np.ndarray, ...]) -> np.ndarray:

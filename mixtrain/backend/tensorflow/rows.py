@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import tensorflow as tf
 
-from mixtrain.backend.rows import CheckedRows, Row, same_shapes
+from mixtrain.backend.rows import CheckedRows, Row, shapes_of
 from mixtrain.backend.tensorflow.generated import dataset_of
 
 _MAX_ROWS = 64
@@ -44,7 +44,7 @@ class PythonRows(CheckedRows):
         with self.failure.keeping():
             try:
                 for row in self.rows():
-                    if block and (len(block) >= limit or not same_shapes(block[0], row)):
+                    if block and (len(block) >= limit or shapes_of(block[0]) != shapes_of(row)):
                         yield _stack(block)
                         block = []
                         limit = min(2 * limit, _limit(row))
