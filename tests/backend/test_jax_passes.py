@@ -87,6 +87,45 @@ def test_chunks_stay_below_a_size_and_have_one_length_where_they_can(monkeypatch
     assert lengths == [4, 4, 4]
 
 
+@pytest.mark.parametrize(
+    "count, lengths",
+    [
+        (200, [50] * 4), (99, [33] * 3), (66, [33] * 2),
+        (62, [62]),  # Halves of it would have too few steps,
+        (137, [137]),  # and of this, two lengths.
+    ],
+)
+def test_what_a_long_loop_reads_comes_in_parts_of_one_length_in_the_same_order(count: int, lengths: list[int]) -> None:
+    iterator = _pipeline(_rows(count)).repeat(2).graph_iterator()
+    for _ in range(2):
+        found: list[Any] = []
+        parts = []
+        while len(found) < count:
+            parts.append(_taken(iterator, count - len(found)))
+            found += parts[-1]
+        assert found == list(range(count))
+        assert [len(part) for part in parts] == lengths
+
+
+def test_the_next_part_is_read_while_the_one_before_it_is_used() -> None:
+    read: list[int] = []
+    following = threading.Event()
+
+    def rows() -> Any:
+        for number, row in enumerate(_rows(128)):
+            read.append(number)
+            if number == 63:
+                following.set()
+            yield row
+
+    iterator = backend.pipeline_from_rows(rows, _rows(1)[0]).graph_iterator()
+    columns, *_ = iterator.chunk(128)
+    assert len(_labels(columns)) == 32
+    assert following.wait(30)  # Nobody has used the first part yet.
+    iterator.use(32)
+    assert _taken(iterator, 96) == list(range(32, 64))
+
+
 def test_batches_of_arrays_are_stacked_in_one_piece() -> None:
     arrays = [np.arange(40, dtype=np.float32).reshape(20, 2), np.arange(20)]
     iterator = backend.pipeline_from_arrays(arrays).batch(4).repeat().graph_iterator()

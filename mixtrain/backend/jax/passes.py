@@ -29,6 +29,10 @@ MAX_BYTES: Final = 2**26
 _SINGLES: Final = 8
 _FEWEST_SINGLES: Final = 2
 _SECONDS_TO_END: Final = 2.0
+# What a loop reads comes in up to so many parts, so that the next is read while one runs; a call costs as much as
+# some small steps, so parts have no fewer elements.
+_PARTS: Final = 4
+_FEWEST_OF_PART: Final = 32
 
 
 class Stacked(Sequence[Row]):
@@ -179,7 +183,7 @@ class Pass(Iterator[Row]):
         chunk = self._ready(count)
         given = min(chunk.left, count)
         if given == chunk.left and not self._waiting:
-            self._request(self._fitting(self._asked))
+            self._request(self._part(self._asked))
         return self._arranged(chunk.device), chunk.used, given
 
     def peek(self, count: int) -> Row:
@@ -243,7 +247,7 @@ class Pass(Iterator[Row]):
     def _ready(self, count: int) -> _Chunk:
         """Return what is given out next, stacked; where nothing is ready, as many as were ever wanted."""
         self._asked = max(self._asked, count)
-        chunk = self._front(self._fitting(self._asked))
+        chunk = self._front(self._part(self._asked))
         if not chunk.stacked:
             chunk.device, chunk.stacked = on_device(chunk.host), True
         return chunk
@@ -271,6 +275,12 @@ class Pass(Iterator[Row]):
         if self._known_bytes is not None:
             ahead = min(ahead, max(_FEWEST_SINGLES, MAX_BYTES // max(1, self._known_bytes)))
         return ahead - len(self._waiting) if len(self._waiting) <= ahead // 2 else 0
+
+    def _part(self, count: int) -> int:
+        """Return how many elements come at once where a loop is to take `count` in turn: all parts of one length."""
+        fitting = self._fitting(count)
+        even = (count // parts for parts in range(_PARTS, 1, -1) if count % parts == 0)
+        return next((part for part in even if _FEWEST_OF_PART <= part < fitting), fitting)
 
     def _fitting(self, count: int) -> int:
         """Return how many elements come at once where `count` are to come: parts of one length where that can be."""
