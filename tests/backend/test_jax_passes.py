@@ -14,6 +14,8 @@ from mixtrain import backend
 
 pytestmark = pytest.mark.skipif(keras.backend.backend() != "jax", reason="about the JAX backend")
 if keras.backend.backend() == "jax":
+    import jax
+
     from mixtrain.backend import JitChoice
     from mixtrain.backend.jax import passes
     from mixtrain.backend.jax.steps import CompiledSteps
@@ -36,6 +38,11 @@ def _taken(iterator: Any, count: int) -> list[Any]:
     columns, first, given = iterator.chunk(count)
     iterator.use(given)
     return _labels(columns)[first : first + given]
+
+
+def _ends(results: Any) -> Any:
+    """Whether a step is the last of its loop, by its label."""
+    return (results[1] == np.array([37, 87, 200, 290, 333, 480, 555])).any()
 
 
 def _all_taken(iterator: Any, count: int) -> list[Any]:
@@ -124,6 +131,31 @@ def test_the_next_part_is_read_while_the_one_before_it_is_used() -> None:
     assert following.wait(30)  # Nobody has used the first part yet.
     iterator.use(32)
     assert _taken(iterator, 96) == list(range(32, 64))
+
+
+def test_a_loop_that_ends_after_another_number_of_steps_each_time_is_compiled_no_more() -> None:
+    steps = CompiledSteps(lambda x, label: (x.sum(), label), choice=JitChoice(True, "a test"))
+    iterator = _pipeline(_rows(720)).graph_iterator()
+    compiled: list[str] = []
+
+    def run() -> list[int]:
+        columns, (_, label) = steps.streamed_until(iterator, 160, _ends)
+        assert _labels(columns)[-1] == int(label)
+        return _labels(columns)
+
+    def note(event: str, seconds: float, **facts: Any) -> None:
+        del seconds, facts
+        compiled.extend([event] * ("backend_compile" in event))
+
+    found = [run() for _ in range(3)]
+    jax.monitoring.register_event_duration_secs_listener(note)
+    try:
+        found += [run() for _ in range(5)]
+    finally:
+        jax.monitoring.unregister_event_duration_listener(note)
+    assert [labels[-1] for labels in found] == [37, 87, 200, 290, 333, 480, 555, 715]
+    assert sum(found, []) == list(range(716))
+    assert compiled == []
 
 
 def test_batches_of_arrays_are_stacked_in_one_piece() -> None:

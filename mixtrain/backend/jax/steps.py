@@ -100,7 +100,7 @@ class CompiledSteps:
             parts.append(rows)
             sizes += [_size_of(columns)] * _rows_of(rows)
         self.sizes = np.array(sizes)
-        return _joined(parts)
+        return self._joined_at_once(parts) if self._on_cpu else _joined(parts)
 
     def streamed_until(self, iterator: Any, count: int, last: Callable[[Row], Any]) -> tuple[Row, Row]:
         """Run steps as `streamed` does, but none after one that is the last; the first call of all runs a single one.
@@ -136,11 +136,11 @@ class CompiledSteps:
         self.sizes = np.array(sizes)
         ended = first + ran - 1
         if not self._on_cpu:
-            return _joined(parts), _at(columns, ended)
+            return self._joined_at_once(parts), _at(columns, ended)
         # An operation for each column takes longer than a copy of it.
         found, form = jax.tree.flatten(columns)
         batch = self._put_batch(tuple(np.asarray(column)[ended] for column in found))
-        return _joined(parts), jax.tree.unflatten(form, batch)
+        return self._joined_at_once(parts), jax.tree.unflatten(form, batch)
 
     def several(self, batches: Sequence[Row]) -> Row:
         """Run a step on each of several batches; return the results alone of `several_undoable`."""
@@ -261,6 +261,12 @@ class CompiledSteps:
         # Results that are there: cut out by JAX, each length would be compiled.
         part = rows if whole else self._put_rows(tuple(np.asarray(row)[first:end] for row in rows))
         return part, bool(is_last)
+
+    def _joined_at_once(self, parts: Sequence[Row]) -> Row:
+        """Join results that are there: where a step was the last, JAX would compile it for each number of steps."""
+        if len(parts) == 1:
+            return parts[0]
+        return self._put_rows(tuple(np.concatenate([*map(np.asarray, rows)]) for rows in zip(*parts, strict=True)))
 
     def _run_until_eagerly(self, columns: Row, first: int, end: int, last: Callable[[Row], Any]) -> tuple[Row, bool]:
         rows = self._run_singly(columns, first, end, last)
