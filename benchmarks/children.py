@@ -55,9 +55,17 @@ class Child:
         command: What to start.
         name: Whom it holds, for errors.
         environment: What it finds in its environment beside what this process does.
+        root: The checkout that it runs.
     """
 
-    def __init__(self, command: Sequence[str], name: str, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        name: str,
+        environment: Mapping[str, str] | None = None,
+        *,
+        root: pathlib.Path = ROOT,
+    ) -> None:
         self._name = name
         # Peers leave files where they run.
         self._folder = tempfile.TemporaryDirectory(prefix="benchmarks-")
@@ -69,7 +77,7 @@ class Child:
             stderr=self._said,
             text=True,
             cwd=self._folder.name,
-            env={**os.environ, **ENVIRONMENT, **(environment or {}), "PYTHONPATH": str(ROOT)},
+            env={**os.environ, **ENVIRONMENT, **(environment or {}), "PYTHONPATH": str(root)},
         )
         self._versions: dict[str, str] | None = None
 
@@ -140,7 +148,9 @@ class Child:
         return facts
 
 
-def start_child(contender: Contender, workload: Workload, steps: int, python: str) -> Child:
-    """Start a process that holds a contender, under an interpreter."""
+def start_child(
+    contender: Contender, workload: Workload, steps: int, python: str, *, root: pathlib.Path = ROOT
+) -> Child:
+    """Start a process that holds a contender, under an interpreter, by default of this checkout."""
     command = [python, "-m", "benchmarks.child", as_text(contender, workload, steps)]
-    return Child(command, f"{workload.title}, {contender.name}", contender.environment)
+    return Child(command, f"{workload.title}, {contender.name}", contender.environment, root=root)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import pathlib
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -73,6 +74,12 @@ def test_a_child_runs_in_a_folder_of_its_own_that_goes_with_it(fake: Child) -> N
     assert folder != os.getcwd() and os.path.isdir(folder)
     fake.close()
     assert not os.path.exists(folder)
+
+
+def test_a_child_runs_the_checkout_that_it_is_given(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "elsewhere.py").write_text(FAKE.replace('"1.0"', '"of the other checkout"'))
+    with Child([sys.executable, "-m", "elsewhere"], "the fake", root=tmp_path) as child:
+        assert child.versions == {"fake": "of the other checkout"}
 
 
 def test_a_child_that_falls_is_named_with_its_last_words(fake: Child) -> None:
