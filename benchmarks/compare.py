@@ -11,9 +11,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import pathlib
+import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from benchmarks.children import ROOT, start_child
 from benchmarks.contender import Contender
@@ -21,13 +23,30 @@ from benchmarks.goals import Goal, judged
 from benchmarks.measure import Series, interleaved, warm_up
 from benchmarks.race import Race
 from benchmarks.sets import SETS
-from benchmarks.table import line, short
+from benchmarks.surroundings import load_average, surroundings, versions
+from benchmarks.table import line, short, surroundings_line, update_section
+from benchmarks.written import rounded, write_json
 
-_HEAD = ("race", "contender", "before, ms", "now, ms", "ratio", "quartiles", "")
+NAME: Final = "compare"
+_HEAD: Final = ("race", "contender", "before, ms", "now, ms", "ratio", "quartiles", "")
 
 
-def compared(races: Sequence[Race], before: pathlib.Path, rounds: int) -> Iterator[list[str]]:
-    """Yield a row of a table for each of our contenders.
+def measured(races: Sequence[Race], before: pathlib.Path, rounds: int) -> dict[str, Any]:
+    """Return the record of all our contenders of some races, and print each as it is found."""
+    started, load = time.perf_counter(), load_average()
+    rows = []
+    for found in compared(races, before, rounds):
+        rows.append(found)
+        print(f"{found['race']}, {found['what']}: {found['seen']:.3f}", flush=True)
+    return rounded({  # type: ignore[no-any-return]
+        "set": NAME, "surroundings": surroundings(), "versions": versions(),
+        "load_average": {"before": load, "after": load_average()}, "seconds": time.perf_counter() - started,
+        "revision_before": revision(before), "rounds": rounds, "rows": rows,
+    })
+
+
+def compared(races: Sequence[Race], before: pathlib.Path, rounds: int) -> Iterator[dict[str, Any]]:
+    """Yield a row of a record for each of our contenders.
 
     Args:
         races: Whose contenders; those that measure memory or a first step are left out.
@@ -37,7 +56,7 @@ def compared(races: Sequence[Race], before: pathlib.Path, rounds: int) -> Iterat
     for race in races:
         for contender in race.contenders:
             if race.measure in ("step time", "batch time") and contender.kind.startswith("mixtrain"):
-                yield row(race.name, contender, timed_in_turn(race, contender, before, rounds))
+                yield {"race": race.name, **row(contender, timed_in_turn(race, contender, before, rounds))}
 
 
 def timed_in_turn(race: Race, contender: Contender, before: pathlib.Path, rounds: int) -> dict[str, Series]:
@@ -55,25 +74,45 @@ def timed_in_turn(race: Race, contender: Contender, before: pathlib.Path, rounds
     return {name: Series(name, "ms", tuple(1000 * value / steps for value in found[name])) for name in found}
 
 
-def row(race: str, contender: Contender, found: Mapping[str, Series]) -> list[str]:
-    """Return the row of a contender: slower or faster where the quartiles of the ratio leave out 1."""
-    ratio: dict[str, Any] = judged(Goal(contender.name, "now", "before"), found)
-    verdict = "slower" if ratio["low"] > 1 else "faster" if ratio["high"] < 1 else ""
-    times = [short(found[name].quartiles[1]) for name in ("before", "now")]
-    return [race, contender.name, *times, f"{ratio['seen']:.3f}", f"{ratio['low']:.3f} to {ratio['high']:.3f}", verdict]
+def row(contender: Contender, found: Mapping[str, Series]) -> dict[str, Any]:
+    """Return the row of a contender: both times, in milliseconds, and their ratio."""
+    ratio = judged(Goal(contender.name, "now", "before"), found)
+    medians = {name: series.quartiles[1] for name, series in found.items()}
+    return {"what": contender.name, **medians, **{key: ratio[key] for key in ("seen", "low", "high")}}
+
+
+def revision(checkout: pathlib.Path) -> str:
+    """Return which revision a checkout is of, in short."""
+    command = ["git", "-C", str(checkout), "describe", "--always", "--dirty"]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+
+def as_text(record: Mapping[str, Any]) -> str:
+    """Return a record as text with its table: slower or faster where the quartiles of a ratio leave out 1."""
+    lines = [line(_HEAD), "|---" * len(_HEAD) + "|"]
+    for found in record["rows"]:
+        verdict = "slower" if found["low"] > 1 else "faster" if found["high"] < 1 else ""
+        times = [short(found[name]) for name in ("before", "now")]
+        ratio = [f"{found['seen']:.3f}", f"{found['low']:.3f} to {found['high']:.3f}"]
+        lines.append(line([found["race"], found["what"], *times, *ratio, verdict]))
+    trees = f"Before is {record['revision_before']}; {record['rounds']} rounds."
+    return "\n\n".join([surroundings_line(record), trees, "\n".join(lines)])
 
 
 def main() -> None:
-    """Print what a change did to the contenders of some sets."""
+    """Measure, and write what was seen."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", type=pathlib.Path, help="the other checkout")
     parser.add_argument("--set", nargs="+", choices=SETS, default=["mlp"], help="whose contenders")
     parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--print-only", action="store_true", help="leave the record and the page as they are")
     options = parser.parse_args()
-    print(f"{line(_HEAD)}\n{'|---' * len(_HEAD)}|")
     races = [race for name in options.set for race in SETS[name].races]
-    for found in compared(races, options.before.resolve(), options.rounds):
-        print(line(found), flush=True)
+    record = measured(races, options.before.resolve(), options.rounds)
+    print(as_text(record))
+    if not options.print_only:
+        write_json(record)
+        update_section(NAME, as_text(record))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ import re
 import pytest
 
 from benchmarks import (
-    cpu_ceiling, diagnostics_cost, one_device, prediction, scale, soak, tensor_operators, tune_choices, two_processes,
+    compare, cpu_ceiling, diagnostics_cost, one_device, prediction, scale, soak, tensor_operators, tune_choices,
+    two_processes,
 )
 from benchmarks.keras_fit_cases import CASES
 from benchmarks.networks import in_cells, in_keras
@@ -72,7 +73,7 @@ def test_the_page_has_markers_for_every_set_and_record() -> None:
     begun = re.findall(r"<!-- (\w+): begin -->", PAGE.read_text())
     pairs = [*tensor_operators.PAIRS.names, *prediction.PAIRS.names, *soak.NAMES]
     pairs += [*diagnostics_cost.NAMES, *tune_choices.NAMES, *one_device.NAMES, *scale.NAMES]
-    assert sorted(begun) == sorted([*SETS, "goals", cpu_ceiling.NAME, *pairs])
+    assert sorted(begun) == sorted([*SETS, "goals", cpu_ceiling.NAME, compare.NAME, *pairs])
 
 
 def test_the_page_of_scaling_has_markers_for_what_two_processes_cost() -> None:
