@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from benchmarks.children import ROOT, start_child
 from benchmarks.contender import Contender
+from benchmarks.findings import Findings
 from benchmarks.goals import Goal, judged
 from benchmarks.measure import Series, interleaved, warm_up
 from benchmarks.race import Race
@@ -32,36 +33,37 @@ _HEAD: Final = ("race", "contender", "before, ms", "now, ms", "ratio", "quartile
 
 
 def measured(races: Sequence[Race], before: pathlib.Path, rounds: int) -> dict[str, Any]:
-    """Return the record of all our contenders of some races, and print each as it is found."""
-    started, load = time.perf_counter(), load_average()
+    """Return the record of our contenders, and print the ratio of each as it is found.
+
+    Args:
+        races: Whose contenders.
+        before: The other checkout.
+        rounds: How often each tree is timed.
+    """
+    started, load, known = time.perf_counter(), load_average(), versions()
     rows = []
-    for found in compared(races, before, rounds):
-        rows.append(found)
-        print(f"{found['race']}, {found['what']}: {found['seen']:.3f}", flush=True)
+    for race, contender in ours(races):
+        findings = timed_in_turn(race, contender, before, rounds)
+        known |= findings.versions
+        rows.append({"race": race.name, **row(contender, findings.series)})
+        print(f"{race.name}, {contender.name}: {rows[-1]['seen']:.3f}", flush=True)
     return rounded({  # type: ignore[no-any-return]
-        "set": NAME, "surroundings": surroundings(), "versions": versions(),
+        "set": NAME, "surroundings": surroundings(), "versions": dict(sorted(known.items())),
         "load_average": {"before": load, "after": load_average()}, "seconds": time.perf_counter() - started,
         "revision_before": revision(before), "rounds": rounds, "rows": rows,
     })
 
 
-def compared(races: Sequence[Race], before: pathlib.Path, rounds: int) -> Iterator[dict[str, Any]]:
-    """Yield a row of a record for each of our contenders.
-
-    Args:
-        races: Whose contenders; those that measure memory or a first step are left out.
-        before: The other checkout.
-        rounds: How often each tree is timed.
-    """
+def ours(races: Sequence[Race]) -> Iterator[tuple[Race, Contender]]:
+    """Yield our contenders of the races in which steps are timed."""
     for race in races:
-        for contender in race.contenders:
-            if race.measure in ("step time", "batch time") and contender.kind.startswith("mixtrain"):
-                yield {"race": race.name, **row(contender, timed_in_turn(race, contender, before, rounds))}
+        if race.measure in ("step time", "batch time"):
+            yield from ((race, one) for one in race.contenders if one.kind.startswith("mixtrain"))
 
 
-def timed_in_turn(race: Race, contender: Contender, before: pathlib.Path, rounds: int) -> dict[str, Series]:
+def timed_in_turn(race: Race, contender: Contender, before: pathlib.Path, rounds: int) -> Findings:
     """Return the milliseconds a step of a contender, "before" and "now"."""
-    steps = race.steps_of(contender)
+    steps, findings = race.steps_of(contender), Findings()
     with contextlib.ExitStack() as stack:
         children = {
             name: stack.enter_context(start_child(contender, race.workload, steps, sys.executable, root=root))
@@ -70,8 +72,11 @@ def timed_in_turn(race: Race, contender: Contender, before: pathlib.Path, rounds
         for child in children.values():
             child.prepare()
             warm_up(child.round)
+            findings.versions |= child.versions
         found = interleaved({name: child.round for name, child in children.items()}, rounds=rounds)
-    return {name: Series(name, "ms", tuple(1000 * value / steps for value in found[name])) for name in found}
+    for name, seconds in found.items():
+        findings.series[name] = Series(name, "ms", tuple(1000 * value / steps for value in seconds))
+    return findings
 
 
 def row(contender: Contender, found: Mapping[str, Series]) -> dict[str, Any]:

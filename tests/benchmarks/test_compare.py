@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks import compare
 from benchmarks.contender import Contender
+from benchmarks.findings import Findings
 from benchmarks.measure import Series
 from benchmarks.race import Race
 from benchmarks.sets import SETS
@@ -46,15 +47,15 @@ def test_a_contender_is_slower_where_the_quartiles_of_its_ratio_leave_out_one(
 def test_our_contenders_are_timed_where_steps_are(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def timed(race: Race, contender: Contender, before: pathlib.Path, rounds: int) -> dict[str, Series]:
+    def timed(race: Race, contender: Contender, before: pathlib.Path, rounds: int) -> Findings:
         assert (before, rounds) == (pathlib.Path("there"), 5)
-        return _found(2.0)
+        return Findings(series=_found(2.0), versions={"theirs": "1"})
 
     monkeypatch.setattr(compare, "timed_in_turn", timed)
     monkeypatch.setattr(compare, "revision", lambda checkout: f"that of {checkout}")
     races = [*SETS["mlp"].races, *SETS["memory"].races, *SETS["data"].races]
     record = compare.measured(races, pathlib.Path("there"), 5)
-    assert record["revision_before"] == "that of there"
+    assert record["revision_before"] == "that of there" and record["versions"]["theirs"] == "1"
     assert all(row["what"].startswith("mixtrain") for row in record["rows"])
     assert {row["race"] for row in record["rows"]} == {race.name for race in races if race.measure != "peak memory"}
     assert len(capsys.readouterr().out.splitlines()) == len(record["rows"])
