@@ -104,14 +104,16 @@ def as_text(record: Mapping[str, Any]) -> str:
     return "\n\n".join([surroundings_line(record), trees, "\n".join(lines)])
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, and write what was seen."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", type=pathlib.Path, help="the other checkout")
     parser.add_argument("--set", nargs="+", choices=SETS, default=["mlp"], help="whose contenders")
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--print-only", action="store_true", help="leave the record and the page as they are")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
+    if not (options.before / "benchmarks" / "child.py").exists():  # Its processes would find the installed tree.
+        parser.error(f"{options.before} must be a checkout of mixtrain; it has no benchmarks. Write: git worktree add")
     races = [race for name in options.set for race in SETS[name].races]
     record = measured(races, options.before.resolve(), options.rounds)
     print(as_text(record))

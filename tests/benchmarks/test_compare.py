@@ -59,3 +59,9 @@ def test_our_contenders_are_timed_where_steps_are(
     assert all(row["what"].startswith("mixtrain") for row in record["rows"])
     assert {row["race"] for row in record["rows"]} == {race.name for race in races if race.measure != "peak memory"}
     assert len(capsys.readouterr().out.splitlines()) == len(record["rows"])
+
+
+def test_a_folder_that_is_no_checkout_is_refused(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        compare.main([str(tmp_path)])
+    assert f"{tmp_path} must be a checkout of mixtrain" in capsys.readouterr().err

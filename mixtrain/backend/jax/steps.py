@@ -263,7 +263,8 @@ class CompiledSteps:
         return part, bool(is_last)
 
     def _joined_at_once(self, parts: Sequence[Row]) -> Row:
-        """Join results that are there: where a step was the last, JAX would compile it for each number of steps."""
+        """Wait for results, and join them: JAX would compile that for each number of steps before one that is the last.
+        """
         if len(parts) == 1:
             return parts[0]
         return self._put_rows(tuple(np.concatenate([*map(np.asarray, rows)]) for rows in zip(*parts, strict=True)))
