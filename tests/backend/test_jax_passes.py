@@ -115,12 +115,10 @@ def test_what_a_long_loop_reads_comes_in_parts_of_one_length_in_the_same_order(c
 
 
 def test_the_next_part_is_read_while_the_one_before_it_is_used() -> None:
-    read: list[int] = []
     following = threading.Event()
 
     def rows() -> Any:
         for number, row in enumerate(_rows(128)):
-            read.append(number)
             if number == 63:
                 following.set()
             yield row

@@ -134,13 +134,13 @@ class CompiledSteps:
             if is_last:
                 break
         self.sizes = np.array(sizes)
-        ended = first + ran - 1
+        results, ended = self._joined_at_once(parts), first + ran - 1
         if not self._on_cpu:
-            return self._joined_at_once(parts), _at(columns, ended)
+            return results, _at(columns, ended)
         # An operation for each column takes longer than a copy of it.
         found, form = jax.tree.flatten(columns)
         batch = self._put_batch(tuple(np.asarray(column)[ended] for column in found))
-        return self._joined_at_once(parts), jax.tree.unflatten(form, batch)
+        return results, jax.tree.unflatten(form, batch)
 
     def several(self, batches: Sequence[Row]) -> Row:
         """Run a step on each of several batches; return the results alone of `several_undoable`."""
