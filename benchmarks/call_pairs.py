@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.goals import Goal, judged
 from benchmarks.measure import Series, interleaved
-from benchmarks.surroundings import load_average, surroundings, versions
+from benchmarks.surroundings import Begun, versions
 from benchmarks.table import PAGE, line, short, surroundings_line, update_section
 from benchmarks.written import RESULTS, rounded, write_json
 
@@ -52,7 +52,7 @@ class CallPairs:
 
     def measured(self, *, rounds: int = 41, count: int = 200) -> dict[str, Any]:
         """Return the record: rounds of both calls in turn, and the median of the rounds' ratios."""
-        started, load = time.perf_counter(), load_average()
+        begun = Begun()
         rows = []
         for name, (ours, peer) in self.calls().items():
             runs = {self.ours: _timed(ours, count), self.peer: _timed(peer, count)}
@@ -69,11 +69,7 @@ class CallPairs:
             rows.append({"median": medians, **judged(Goal(name, self.ours, self.peer, self.limit), series)})
         backend = keras.backend.backend()
         return rounded({  # type: ignore[no-any-return]
-            "set": f"{self.name}_{backend}",
-            "surroundings": surroundings(),
-            "versions": versions(),
-            "load_average": {"before": load, "after": load_average()},
-            "seconds": time.perf_counter() - started,
+            **begun.facts(f"{self.name}_{backend}", versions()),
             "rounds": rounds,
             "calls_a_round": count,
             "rows": rows,

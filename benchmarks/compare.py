@@ -13,7 +13,6 @@ import contextlib
 import pathlib
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -24,7 +23,7 @@ from benchmarks.goals import Goal, judged
 from benchmarks.measure import Series, interleaved, warm_up
 from benchmarks.race import Race
 from benchmarks.sets import SETS
-from benchmarks.surroundings import load_average, surroundings, versions
+from benchmarks.surroundings import Begun, versions
 from benchmarks.table import line, short, surroundings_line, update_section
 from benchmarks.written import rounded, write_json
 
@@ -40,7 +39,7 @@ def measured(races: Sequence[Race], before: pathlib.Path, rounds: int) -> dict[s
         before: The other checkout.
         rounds: How often each tree is timed.
     """
-    started, load, known = time.perf_counter(), load_average(), versions()
+    begun, known = Begun(), versions()
     rows = []
     for race, contender in ours(races):
         findings = timed_in_turn(race, contender, before, rounds)
@@ -48,8 +47,7 @@ def measured(races: Sequence[Race], before: pathlib.Path, rounds: int) -> dict[s
         rows.append({"race": race.name, **row(contender, findings.series)})
         print(f"{race.name}, {contender.name}: {rows[-1]['seen']:.3f}", flush=True)
     return rounded({  # type: ignore[no-any-return]
-        "set": NAME, "surroundings": surroundings(), "versions": dict(sorted(known.items())),
-        "load_average": {"before": load, "after": load_average()}, "seconds": time.perf_counter() - started,
+        **begun.facts(NAME, dict(sorted(known.items()))),
         "revision_before": revision(before), "rounds": rounds, "rows": rows,
     })
 

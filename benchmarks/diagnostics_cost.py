@@ -19,7 +19,7 @@ from benchmarks.call_pairs import BACKENDS
 from benchmarks.goals import Goal, judged
 from benchmarks.measure import Series, interleaved
 from benchmarks.networks.in_cells import lenet
-from benchmarks.surroundings import load_average, surroundings, versions
+from benchmarks.surroundings import Begun, versions
 from benchmarks.table import PAGE, line, short, surroundings_line, update_section
 from benchmarks.workloads import LENET
 from benchmarks.written import rounded, write_json
@@ -138,7 +138,7 @@ def measured(name_of_set: str, found_pairs: Iterable[Pair], rounds: int) -> dict
         found_pairs: What is measured.
         rounds: How many there are; `_MORE` times as many where the goal is close to 1.
     """
-    started, load, rows = time.perf_counter(), load_average(), []
+    begun, rows = Begun(), []
     for name, limit, watched, plain in found_pairs:
         runs: dict[str, Callable[[], float]] = {"watched": _timed(watched), "plain": _timed(plain)}
         for run in [*runs.values()] * 2:
@@ -151,8 +151,7 @@ def measured(name_of_set: str, found_pairs: Iterable[Pair], rounds: int) -> dict
         rows.append({**judgment, "plain": series["plain"].quartiles[1], "rounds": more * rounds})
         print(f"{name}: {rows[-1]['seen']:.3f}", flush=True)
     return rounded({  # type: ignore[no-any-return]
-        "set": f"{name_of_set}_{keras.backend.backend()}", "surroundings": surroundings(), "versions": versions(),
-        "load_average": {"before": load, "after": load_average()}, "seconds": time.perf_counter() - started,
+        **begun.facts(f"{name_of_set}_{keras.backend.backend()}", versions()),
         "steps": STEPS, "rows": rows,
     })
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -13,7 +12,7 @@ from benchmarks.fresh import FIRST_STEP, PEAK_MEMORY, fresh_values
 from benchmarks.measure import Say
 from benchmarks.race import Measure, Race
 from benchmarks.step_time import step_times
-from benchmarks.surroundings import load_average, surroundings
+from benchmarks.surroundings import Begun
 from benchmarks.written import race_record
 
 MEASURES: Final[dict[Measure, Callable[[Race, Interpreters, Say], Findings]]] = {
@@ -33,21 +32,14 @@ def record_of(name: str, races: Sequence[Race], interpreters: Interpreters, say:
         interpreters: Which Python runs which peer.
         say: Told how far it is.
     """
-    begun, load = time.perf_counter(), load_average()
+    begun = Begun()
     versions: dict[str, str] = {}
     found = []
     for race in races:
         findings = MEASURES[race.measure](race, interpreters, functools.partial(_say_of, race, say))
         versions |= findings.versions
         found.append(race_record(race, findings))
-    return {
-        "set": name,
-        "surroundings": surroundings(),
-        "versions": dict(sorted(versions.items())),
-        "load_average": {"before": load, "after": load_average()},
-        "seconds": time.perf_counter() - begun,
-        "races": found,
-    }
+    return {**begun.facts(name, dict(sorted(versions.items()))), "races": found}
 
 
 def _say_of(race: Race, say: Say, text: str) -> None:

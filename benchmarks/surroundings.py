@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import os
 import platform
+import time
+from collections.abc import Mapping
 from typing import Any, Final
 
 import keras
@@ -49,3 +52,31 @@ def versions() -> dict[str, str]:
 def load_average() -> float:
     """Return the mean number of running processes over the last minute; NaN where the system does not say."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
+
+
+@dataclasses.dataclass(frozen=True)
+class Begun:
+    """A measurement that has begun: what its record holds whatever was measured.
+
+    Attributes:
+        at: When, in seconds of `time.perf_counter`.
+        load: The load average then.
+    """
+
+    at: float = dataclasses.field(default_factory=time.perf_counter)
+    load: float = dataclasses.field(default_factory=load_average)
+
+    def facts(self, name: str, versions: Mapping[str, str]) -> dict[str, Any]:
+        """Return the first entries of a record, at the end of the measurement.
+
+        Args:
+            name: Name of the record.
+            versions: Of what took part.
+        """
+        return {
+            "set": name,
+            "surroundings": surroundings(),
+            "versions": dict(versions),
+            "load_average": {"before": self.load, "after": load_average()},
+            "seconds": time.perf_counter() - self.at,
+        }
