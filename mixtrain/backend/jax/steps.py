@@ -288,7 +288,11 @@ def _loop(step: Callable[..., Any]) -> Callable[..., Any]:
 
     def run(kept: list[Any], moved: list[Any], bounds: Any, *columns: Any) -> Any:
         del bounds
-        return jax.lax.scan(lambda values, row: step(kept, values, *row), moved, columns)
+        once, _ = _traced(step, kept, moved, columns)
+        if _rows_of(columns) == 1:  # A device whose kernels are started by the host is best without a loop.
+            moved, results = once(moved, _at(columns, 0))
+            return moved, jax.tree.map(lambda value: value[None], results)
+        return jax.lax.scan(once, moved, columns)
 
     return run
 
@@ -337,15 +341,29 @@ def _rounds(step: Callable[..., Any], kept: list[Any], moved: list[Any], columns
         ``(round_of, found)``: a function ``(index, moved, found) -> (moved, found, results)``, and what `found`, the
         results stacked, is before the first round.
     """
+    once, shapes = _traced(step, kept, moved, columns)
+
+    def round_of(index: Any, values: Any, found: Any) -> tuple[Any, Any, Any]:
+        values, results = once(values, _at(columns, index))
+        return values, jax.tree.map(lambda rows, result: rows.at[index].set(result), found, results), results
+
+    return round_of, jax.tree.map(lambda of: jnp.zeros((_rows_of(columns), *of.shape), of.dtype), shapes)
+
+
+def _traced(step: Callable[..., Any], kept: list[Any], moved: list[Any], columns: Row) -> tuple[Any, Any]:
+    """Trace a pure step by itself, so that all that it is given may decide branches of it, what it only reads too.
+
+    Returns:
+        ``(once, shapes)``: a function ``(moved, row) -> (moved, results)``, and the forms of the results.
+    """
     program, shapes = jax.make_jaxpr(step, return_shape=True)(kept, moved, *_at(columns, 0))
     form = jax.tree.structure(shapes)
 
-    def round_of(index: Any, values: Any, found: Any) -> tuple[Any, Any, Any]:
-        given = jax.tree.leaves((kept, values, _at(columns, index)))
-        values, results = jax.tree.unflatten(form, jax.core.eval_jaxpr(program.jaxpr, program.consts, *given))
-        return values, jax.tree.map(lambda rows, result: rows.at[index].set(result), found, results), results
+    def once(values: Any, row: Row) -> Any:
+        given = jax.tree.leaves((kept, values, row))
+        return jax.tree.unflatten(form, jax.core.eval_jaxpr(program.jaxpr, program.consts, *given))
 
-    return round_of, jax.tree.map(lambda of: jnp.zeros((_rows_of(columns), *of.shape), of.dtype), shapes[1])
+    return once, shapes[1]
 
 
 def _once(loop: Callable[..., Any], step: Callable[..., Any]) -> Callable[..., Any]:
