@@ -137,10 +137,12 @@ def graph_mode() -> bool:
 
 
 def warn_missing_device(used: str) -> None:
-    """Warn, once, that the device a script asked for is not here, and name the one in use."""
+    """Warn, once, that the device a script asked for is not the one in use, and name that."""
     target = _settings.device_target
     if target is not None and target != used:
-        warnings.warn(
-            f'set_context: device_target="{target}" is not on this machine; {used} is used instead.', stacklevel=3
-        )
         _settings.device_target = None
+        if target == "CPU":
+            why = f'is not what Keras chose; {used} is used. Hide it before Python starts: CUDA_VISIBLE_DEVICES="".'
+        else:
+            why = f"is not on this machine; {used} is used instead."
+        warnings.warn(f'set_context: device_target="{target}" {why}', stacklevel=3)

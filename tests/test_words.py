@@ -100,6 +100,12 @@ def test_a_device_that_is_not_here_is_warned_of_once_naming_the_one_in_use() -> 
         context.warn_missing_device("CPU")
 
 
+def test_a_cpu_that_keras_did_not_choose_is_warned_of_with_what_to_write() -> None:
+    mixtrain.set_context(device_target="CPU")
+    with pytest.warns(UserWarning, match='="CPU" is not what Keras chose; GPU is used. Hide .*CUDA_VISIBLE_DEVICES=""'):
+        context.warn_missing_device("GPU")
+
+
 def test_the_seed_repeats_initial_values_and_numpy_s_draws() -> None:
     draws = []
     for _ in range(2):
