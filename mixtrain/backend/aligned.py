@@ -23,3 +23,10 @@ def aligned_empty(count: int, value: np.ndarray) -> np.ndarray:
     memory = np.empty(size + _ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % _ALIGNMENT
     return memory[start : start + size].view(value.dtype).reshape(count, *value.shape)
+
+
+def aligned_copy(value: np.ndarray) -> np.ndarray:
+    """Return a copy of an array, aligned where it holds numbers."""
+    (copy,) = aligned_empty(1, value)
+    copy[...] = value
+    return copy  # type: ignore[no-any-return]

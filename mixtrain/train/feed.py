@@ -15,7 +15,7 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.backend import Pipeline
 from mixtrain.ops.inputs import tensor
-from mixtrain.train.held_batches import HeldBatches, hold
+from mixtrain.train.held_batches import HeldBatches, borrow
 from mixtrain.train.read_ahead import read_ahead
 
 Batch = tuple[Any, ...]
@@ -102,16 +102,17 @@ class Feed:
             return None if self.size == 0 else as_batch(self.dataset[0])
         return next(self.batches(), None)
 
-    def batches(self, *, held: bool = False) -> Iterator[Batch]:
+    def batches(self, *, held: bool = False, ahead: bool = False) -> Iterator[Batch]:
         """Yield the batches of one pass as tuples of columns.
 
         Args:
             held: Whether those of Python code come as `HeldBatches`, for `grouped`.
+            ahead: Whether one of these may be read before the step of the one before it has begun.
         """
         if self._pipeline is not None:
             return self._pipeline.iterate()
         if held:
-            return HeldBatches(as_batch(batch, hold) for batch in self._python_batches())
+            return HeldBatches((as_batch(batch, borrow) for batch in self._python_batches()), ahead=ahead)
         return (as_batch(batch) for batch in self._python_batches())
 
     def _python_batches(self) -> Iterator[Any]:

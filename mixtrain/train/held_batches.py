@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -10,6 +11,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend
+from mixtrain.backend.rows import Failure
 
 Batch = tuple[Any, ...]
 
@@ -23,34 +25,73 @@ def _held_dtype(dtype: np.dtype) -> np.dtype | None:
     return np.dtype(backend.held_format(dtype.name)) if dtype.kind in _PLAIN_KINDS else None
 
 
-def hold(part: Any) -> Any:
-    """Return a copy of a NumPy array, in the format of its tensor; of anything else a tensor.
+def borrow(part: Any) -> Any:
+    """Return a NumPy array in the format of its tensor, a copy only where it has another; of anything else a tensor.
 
     Whoever gave the array may write the next batch into it.
     """
     dtype = _held_dtype(part.dtype) if type(part) is np.ndarray else None
-    return backend.to_tensor(part) if dtype is None else np.array(part, dtype)
+    return backend.to_tensor(part) if dtype is None else np.asarray(part, dtype)
+
+
+def _owned(part: Any) -> Any:
+    return part.copy() if isinstance(part, np.ndarray) else part
 
 
 class HeldBatches(Iterator[Batch]):
-    """Batches whose parts are held: one tensor for all that run together is made in less time than one for each.
+    """Batches whose parts stay NumPy arrays: one tensor for all that run together is made in less time than one each.
+
+    A batch's arrays are its maker's, who may write into them when the next is asked for: by then it is `kept`, or
+    `released`.
 
     Args:
-        batches: They, as `hold` made them.
+        batches: They, as `borrow` made them.
+        ahead: Whether a batch may be read before the step of the one before it has begun.
     """
 
-    def __init__(self, batches: Iterable[Batch]) -> None:
+    def __init__(self, batches: Iterable[Batch], *, ahead: bool = False) -> None:
         self._batches = iter(batches)
         self._put = backend.DevicePut()
+        self._reads_ahead = ahead and self._put.ahead
+        # Batches with their tensors: the last that was given out, and the next; or what reading that raised.
+        self._given: tuple[Batch, Batch] | None = None
+        self._following: tuple[Batch, Batch] | None = None
+        self._failure = Failure()
 
     def __next__(self) -> Batch:
-        return next(self._batches)
+        self._failure.raise_kept()
+        self._given, self._following = self._following, None
+        return next(self._batches) if self._given is None else self._given[0]
+
+    def kept(self, batch: Batch) -> Batch:
+        """Return the last batch that was read as one of its own; then the next may be read."""
+        self._put.take_back()
+        self._given = None
+        return keras.tree.map_structure(_owned, batch)  # type: ignore[no-any-return]
 
     def released(self, group: Sequence[Batch]) -> Sequence[Batch]:
-        """Return batches alike that run together, as tensors."""
-        if len(group) > 1 and all(isinstance(part, np.ndarray) for part in keras.tree.flatten(group[0])):
+        """Return batches alike that run together, as tensors: all but the last are `kept`."""
+        if len(group) == 1:
+            return [self._alone(group[0])]
+        group = [*group[:-1], self.kept(group[-1])]
+        if all(isinstance(part, np.ndarray) for part in keras.tree.flatten(group[0])):
             return _Together(group, self._tensors)
         return [*map(self._tensors, group)]
+
+    def _alone(self, batch: Batch) -> Batch:
+        tensors = self._lent(batch) if self._given is None else self._given[1]
+        if self._reads_ahead:
+            self._put.take_back()
+            # What ends it comes after this batch.
+            with contextlib.suppress(Exception), self._failure.keeping():
+                following = next(self._batches)
+                self._following = following, self._lent(following)
+        return tensors
+
+    def _lent(self, batch: Batch) -> Batch:
+        if not all(isinstance(part, np.ndarray) for part in batch):
+            return self._tensors(self.kept(batch))
+        return self._put.lend(batch)
 
     def _tensors(self, batch: Batch) -> Batch:
         if all(isinstance(part, np.ndarray) for part in batch):

@@ -274,7 +274,7 @@ class TrainingLoop:
 
     def _groups(self, epoch: int, *, unread: bool) -> Iterator[Sequence[Batch] | Unread]:
         """Yield the batches of a pass in groups that may run together."""
-        batches = self._feed.batches(held=True)
+        batches = self._feed.batches(held=True, ahead=self._may_group)
         for _ in range(self._skip):
             next(batches, None)
         self._skip = 0
@@ -305,9 +305,12 @@ class TrainingLoop:
 
     def _usual_steps(self, size: int) -> int:
         """Return how many steps of batches of a size in bytes run in a call where none of them is of interest."""
-        if self._callbacks.controls or self._host_manager is not None or not context.graph_mode():
-            return 1
-        return self._stepper.steps_per_call.estimate(size)
+        return self._stepper.steps_per_call.estimate(size) if self._may_group else 1
+
+    @property
+    def _may_group(self) -> bool:
+        """Whether nobody needs control between steps, but for those that something is to happen after."""
+        return not self._callbacks.controls and self._host_manager is None and context.graph_mode()
 
     # ---- sink feed --------------------------------------------------------------------------------------------
     def _sink_calls(self, epoch: int) -> _Calls:

@@ -92,6 +92,7 @@ def grouped(
     failed: Exception | None = None
     known = size = getattr(batches, "element_bytes", None)
     released: Callable[[Sequence[Batch]], Sequence[Batch]] = getattr(batches, "released", lambda group: group)
+    kept: Callable[[Batch], Batch] = getattr(batches, "kept", lambda batch: batch)
     while failed is None:
         most = 0 if size is None else limit(size)
         later = most if size is None or usual is None else usual(size)
@@ -113,6 +114,7 @@ def grouped(
             most = limit(size)
         form = _form(group[0]) if most > 1 else None
         while form is not None and len(group) < most and not waiting:
+            group[-1] = kept(group[-1])
             try:
                 following = _read(batches)
             except Exception as error:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mixtrain import Callback, Model, backend
+from mixtrain.backend import DevicePut
 from mixtrain.train.feed import Feed
 from mixtrain.train.step_groups import grouped
 from mixtrain.train.steps_per_call import StepsPerCall
@@ -48,6 +49,52 @@ class Looking(Callback):
         arguments = run_context.original_args()
         self.losses += arguments.step_results.loss.tolist()
         self.batches.append(arguments.train_dataset_element)
+
+
+class FarMemory:
+    """In place of what puts batches on the device, one whose copies end when they are waited for."""
+
+    ahead = True
+
+    def __init__(self, events: list[str]) -> None:
+        self._events = events
+        self._put = DevicePut()
+
+    def __call__(self, columns: Any) -> Any:
+        return self._put(columns)
+
+    def lend(self, columns: Any) -> Any:
+        """Note it."""
+        self._events.append("lend")
+        return self._put(tuple(map(np.array, columns)))
+
+    def take_back(self) -> None:
+        """Note it."""
+        self._events.append("take back")
+
+
+@pytest.fixture
+def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What happens, in order, where the device has a memory of its own and steps run one by one."""
+    found: list[str] = []
+    monkeypatch.setattr(StepsPerCall, "estimate", lambda self, batch_bytes, most=0: 1)
+    monkeypatch.setattr("mixtrain.train.held_batches.backend.DevicePut", lambda: FarMemory(found))
+    return found
+
+
+class Noted(OneArray):
+    """Batches in the same two arrays; it notes each that is asked for, and the third may fail."""
+
+    def __init__(self, events: list[str], *, fails: bool = False) -> None:
+        self._events = events
+        self._fails = fails
+
+    def __iter__(self) -> Iterator[Any]:
+        for number, batch in enumerate(super().__iter__()):
+            self._events.append("read")
+            if self._fails and number == 2:
+                raise OSError("the disk is gone")
+            yield batch
 
 
 def groups_of(dataset: Any, count: int) -> list[Any]:
@@ -114,3 +161,54 @@ def test_tensors_beside_arrays_are_left_as_they_are() -> None:
     (group,) = groups_of(list(zip(X, labels, strict=True)), 16)
     assert len(group) == 10 and all(given[1] is label for given, label in zip(group, labels, strict=True))
     assert all(backend.is_tensor(given[0]) for given in group)
+
+
+def stepped(events: list[str], dataset: Any, *, observes: bool = True) -> Looking:
+    """Train on a dataset, with the steps among the events, which begin with the pass that is trained on."""
+
+    class Stepping(Looking):
+        observes_only = observes
+
+        def on_train_epoch_begin(self, run_context: Any) -> None:
+            events.clear()
+
+        def on_train_step_begin(self, run_context: Any) -> None:
+            events.append("step")
+
+    keras.utils.set_random_seed(0)
+    looking = Stepping()
+    network = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    Model(network, loss, keras.optimizers.SGD(0.1)).train(1, dataset, callbacks=[looking], verbose=0)
+    return looking
+
+
+def test_where_the_device_has_memory_of_its_own_a_batch_is_on_its_way_before_the_step_of_the_one_before_it(
+    events: list[str]
+) -> None:
+    found = stepped(events, Noted(events))
+    following = ["take back", "read", "lend", "step"]
+    assert events == ["read", "lend", *following * 9, "take back", "step"]
+    assert found.losses == stepped([], list(zip(X, Y, strict=True))).losses
+
+
+def test_no_batch_is_read_before_a_step_whose_callback_may_want_to_change_it(events: list[str]) -> None:
+    stepped(events, Noted(events), observes=False)
+    assert events == ["read", "lend", "step"] * 10
+
+
+def test_what_reading_a_batch_ahead_raises_comes_after_the_steps_before_it(events: list[str]) -> None:
+    with pytest.raises(OSError, match="the disk is gone") as caught:
+        stepped(events, Noted(events, fails=True))
+    assert events.count("step") == 2 and events[-1] == "step"
+    assert caught.value.__notes__ == ["Raised by the training dataset in epoch 1, after step 2."]
+
+
+def test_a_group_begins_with_the_batch_that_was_read_ahead(events: list[str]) -> None:
+    batches = Feed(OneArray(), "here").batches(held=True, ahead=True)
+    most = iter((1, 4, 1, 8))
+    groups = [[*group] for group in grouped(batches, lambda size: next(most, 1))]
+    assert [len(group) for group in groups] == [1, 4, 1, 4]
+    for (x, y), rows, labels in zip((batch for group in groups for batch in group), X, Y, strict=True):
+        np.testing.assert_array_equal(backend.to_numpy(x), rows.astype(backend.held_format("float64")))
+        np.testing.assert_array_equal(backend.to_numpy(y), labels)

@@ -18,6 +18,7 @@ import keras
 import numpy as np
 
 from mixtrain.backend.ahead import THREAD_NAME, read_ahead
+from mixtrain.backend.aligned import aligned_copy
 from mixtrain.backend.jax.device import describe_device
 from mixtrain.backend.jax.rows import Source, bytes_of, gathered
 from mixtrain.backend.rows import Failure
@@ -32,6 +33,8 @@ _SECONDS_TO_END: Final = 2.0
 # What a loop reads comes in up to so many parts, so that the next is read while one runs; a call costs as much as
 # some small steps, so parts have no fewer elements.
 _PARTS: Final = 4
+# From so many bytes on an element is large: `device_put` takes less time than a compiled copy.
+_LARGE: Final = 2**20
 _FEWEST_OF_PART: Final = 32
 
 
@@ -152,6 +155,8 @@ class Pass(Iterator[Row]):
         self._held: _Chunk | None = None
         self._asked = 0
         self._any_length = describe_device().kind == "CPU"
+        # A copy to a device with its own memory waits for what the device was asked to compute before it.
+        self._chunks_ahead = 1 if self._any_length else 2
         self._chunks = read_ahead(_producer(source, self._requests, jax.config.jax_default_device), depth=singles + 1)
         self._end = weakref.finalize(self, self._requests.put, None)
         _open.add(self)
@@ -182,8 +187,9 @@ class Pass(Iterator[Row]):
         """
         chunk = self._ready(count)
         given = min(chunk.left, count)
-        if given == chunk.left and not self._waiting:
-            self._request(self._part(self._asked))
+        if given == chunk.left:
+            for _ in range(self._chunks_ahead - len(self._waiting)):
+                self._request(self._part(self._asked))
         return self._arranged(chunk.device), chunk.used, given
 
     def peek(self, count: int) -> Row:
@@ -303,19 +309,42 @@ def on_device(columns: tuple[np.ndarray, ...]) -> Row:
 
 
 class DevicePut:
-    """Puts elements on the device, one at a time; nobody may write into their arrays any more.
+    """Puts elements on the device, one at a time.
 
-    Those alike go by a compiled copy, which takes a quarter of `device_put`'s time. It is compiled for each form of an
-    element, so it waits for two alike in a row.
+    Small ones alike go by a compiled copy, which takes a quarter of `device_put`'s time. It is compiled for each form
+    of an element, so it waits for two alike in a row. Large ones a CPU takes over where they lie: to copy 64 MiB into
+    new memory of XLA's takes eight times as long as into NumPy's.
     """
 
     _before: tuple[Any, ...] | None = None
+    _lent: Row = ()
+
+    @property
+    def ahead(self) -> bool:
+        """Whether it is worth while to put an element before the step of the one before it.
+
+        The device has a memory of its own, and copies into it while it computes what was asked for before.
+        """
+        return describe_device().kind != "CPU"
 
     def __call__(self, columns: tuple[np.ndarray, ...]) -> Row:
+        """Put an element into whose arrays nobody will write any more."""
         form = tuple((column.shape, column.dtype) for column in columns)
         numeric = all(column.dtype.kind not in "USO" for column in columns)
         known, self._before = numeric and form == self._before, form
-        return _copied(columns) if known else on_device(columns)
+        return _copied(columns) if known and bytes_of(columns) < _LARGE else on_device(columns)
+
+    def lend(self, columns: tuple[np.ndarray, ...]) -> Row:
+        """Put an element into whose arrays their owner may write again once `take_back` has returned."""
+        if self.ahead:
+            self._lent = on_device(columns)
+            return self._lent
+        return self(tuple(map(aligned_copy if bytes_of(columns) >= _LARGE else np.array, columns)))
+
+    def take_back(self) -> None:
+        """Return when nothing that was lent is read any more."""
+        jax.block_until_ready(self._lent)
+        self._lent = ()
 
 
 @jax.jit

@@ -52,10 +52,23 @@ class _Gathered(Stacked):
 
 
 class DevicePut:
-    """Puts elements on the device, one at a time; nobody may write into their arrays any more."""
+    """Puts elements on the device, one at a time."""
+
+    @property
+    def ahead(self) -> bool:
+        """Whether it is worth while to put an element before the step of the one before it."""
+        return False
 
     def __call__(self, columns: tuple[np.ndarray, ...]) -> Row:
+        """Put an element into whose arrays nobody will write any more."""
         return tuple(map(tf.convert_to_tensor, columns))
+
+    def lend(self, columns: tuple[np.ndarray, ...]) -> Row:
+        """Put an element into whose arrays their owner may write again once `take_back` has returned."""
+        return self(tuple(map(np.array, columns)))  # TensorFlow may take over an array where it lies.
+
+    def take_back(self) -> None:
+        """Return when nothing that was lent is read any more: what is lent is copied at once."""
 
 
 def element_bytes(spec: Any) -> int | None:
