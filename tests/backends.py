@@ -13,6 +13,7 @@ import mixtrain
 from mixtrain import backend, boundary
 
 ON_TENSORFLOW: Final = keras.backend.backend() == "tensorflow"
+ON_GPU: Final = backend.describe_device().kind == "GPU"
 ON_KERAS_3_10: Final = keras.__version__.startswith("3.10.")  # The oldest that is declared, with JAX 0.8.
 
 

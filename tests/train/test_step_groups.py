@@ -17,7 +17,7 @@ from mixtrain.train.feed import Feed
 from mixtrain.train.step_groups import grouped
 from mixtrain.train.stepper import Stepper
 from mixtrain.train.steps_per_call import StepsPerCall
-from tests.backends import quick_every, quick_only_some
+from tests.backends import ON_GPU, quick_every, quick_only_some
 from tests.train.planted import Trace, batches, chain_model
 
 _draw = np.random.default_rng(0)
@@ -129,7 +129,8 @@ def test_of_a_group_that_nobody_looks_at_no_batch_and_no_results_are_cut_out(
 
     monkeypatch.setattr(backend.Stacked, "__getitem__", counted)
     trained(None, data=arrays())
-    assert groups and not cut
+    # Where groups are powers of two, the last batch is alone.
+    assert groups and (not cut or ON_GPU and not any(cut))
     trained(Watching(), data=arrays())
     assert cut or not backend.INLINES_COMPILED
 
@@ -138,7 +139,7 @@ def test_steps_between_those_that_are_sampled_run_together(groups: list[int]) ->
     data = arrays()
     monitor = RangeMonitor(every=5)
     sampled = trained([monitor, Watching()], epochs=1, data=data)[1]
-    assert groups in ([4, 4], [4, 3, 2]), "those that are sampled too, as the first of a group"
+    assert groups in ([4, 4], [4, 3, 2], [4, 2, 2]), "those that are sampled too, as the first of a group"
     assert monitor.samples == 3
     assert same(sampled, trained(Controlling(), epochs=1, data=data)[1])
     ranges = RangeMonitor(every=5)
