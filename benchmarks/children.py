@@ -149,8 +149,24 @@ class Child:
 
 
 def start_child(
-    contender: Contender, workload: Workload, steps: int, python: str, *, root: pathlib.Path = ROOT
+    contender: Contender,
+    workload: Workload,
+    steps: int,
+    python: str,
+    *,
+    root: pathlib.Path = ROOT,
+    environment: Mapping[str, str] | None = None,
 ) -> Child:
-    """Start a process that holds a contender, under an interpreter, by default of this checkout."""
+    """Start a process that holds a contender, under an interpreter, by default of this checkout.
+
+    Args:
+        contender: Who trains.
+        workload: What is trained.
+        steps: Steps a round.
+        python: The interpreter.
+        root: The checkout that it runs.
+        environment: Environment variables beside the contender's own.
+    """
     command = [python, "-m", "benchmarks.child", as_text(contender, workload, steps)]
-    return Child(command, f"{workload.title}, {contender.name}", contender.environment, root=root)
+    name = f"{workload.title}, {contender.name}"
+    return Child(command, name, {**contender.environment, **(environment or {})}, root=root)

@@ -37,8 +37,13 @@ class Way:
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-# A process takes device memory as it needs it, so that many can stand beside each other.
-_ON_JAX: Final = {"KERAS_BACKEND": "jax", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+# A process takes device memory as it needs it, so that many can stand beside each other; of all but a little.
+DEVICE_SHARE: Final = 0.95
+_ON_JAX: Final = {
+    "KERAS_BACKEND": "jax",
+    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+    "XLA_PYTHON_CLIENT_MEM_FRACTION": str(DEVICE_SHARE),
+}
 WAYS: dict[Kind, Way] = {
     "mixtrain": Way("benchmarks.contenders.model"),
     "mixtrain cell": Way("benchmarks.contenders.model"),
@@ -79,6 +84,7 @@ class Contender:
         level: The level of ours; by default O0 in float32 and O2 in half.
         products: How products of float32 tensors are computed on a GPU: in float32, in TensorFloat-32, or as the
             framework does by default.
+        resident: Whether the batches lie in the device's memory before it begins (ours and loops by hand, on JAX).
         steps: Steps a round where its own pace asks for other than the race's.
     """
 
@@ -95,6 +101,7 @@ class Contender:
     steps_per_execution: int = 1
     level: Level | None = None
     products: Products = "default"
+    resident: bool = False
 
     @property
     def way(self) -> Way:

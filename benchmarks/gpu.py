@@ -25,11 +25,11 @@ from benchmarks.gpu_cases import CASES
 from benchmarks.gpu_child import Asker
 from benchmarks.gpu_measure import Budget, Machine
 from benchmarks.gpu_page import PAGE, as_markdown
-from benchmarks.gpu_record import ON_CPU, blank, record_of
+from benchmarks.gpu_record import ON_CPU, blank, record_of, with_earlier
 from benchmarks.table import update_section
 from benchmarks.written import RESULTS, read_records, rounded, write_json
 
-PARTS: Final = ("checks", "traces", *CASES)
+PARTS: Final = ("checks", "traces", "costs", *CASES)
 SECTIONS: Final = {"gpu": False, "gpu_on_cpu": True}
 SECONDS: Final = 470.0
 
@@ -86,8 +86,10 @@ def measured(
     jobs = options.jobs or (2 if on_cpu else 6)
     memory = None if on_cpu else (first["memory_bytes"] or 16 * 2**30) / 2**30
     budget = Budget(seconds, since=started)
-    machine = Machine(interpreters, memory, jobs, budget)
-    return dict(rounded(record_of(options.only or PARTS, machine, Asker(asker.python, budget), first, say)))
+    machine = Machine(interpreters, memory, jobs, budget, options.contenders)
+    only = options.only or PARTS
+    record = dict(rounded(record_of(only, machine, Asker(asker.python, budget), first, say)))
+    return with_earlier(record, only, next(iter(read_records([record["set"]], options.results)), None))
 
 
 def right(record: Mapping[str, Any]) -> bool:
@@ -111,8 +113,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.gpu", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", nargs="+", choices=PARTS, metavar="PART", help=f"these alone, of {', '.join(PARTS)}")
+    parser.add_argument(
+        "--only", nargs="+", choices=PARTS, metavar="PART",
+        help=f"these alone, of {', '.join(PARTS)}; the others stay as this device was recorded with these versions",
+    )
     parser.add_argument("--budget", type=float, help="seconds in all; what does not fit is left out and said")
+    parser.add_argument("--contenders", type=int, metavar="N", help="only the first N of each network, in its order")
     parser.add_argument("--jobs", type=int, help="how many contenders are made ready at once")
     parser.add_argument("--cpu", action="store_true", help="the reduced run, on the CPU, also where there is a GPU")
     parser.add_argument("--print-only", action="store_true", help="leave the record and the page as they are")
@@ -121,8 +127,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--torch-python", metavar="PATH", help="the Python that has PyTorch")
     parser.add_argument("--jax-python", metavar="PATH", help="the Python that has JAX and Keras")
     options = parser.parse_args(arguments)
-    if options.budget is not None and options.budget <= 0 or options.jobs is not None and options.jobs < 1:
-        parser.error("--budget must be above 0, and --jobs at least 1")
+    numbers = (options.budget, options.jobs, options.contenders)
+    if any(number is not None and number <= 0 for number in numbers):
+        parser.error("--budget, --jobs and --contenders must be above 0")
     return options
 
 

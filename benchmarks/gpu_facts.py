@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from benchmarks.contender import Contender
 from benchmarks.gpu_cases import BFLOAT16, FLOAT16, FLOAT32, TF32
-from benchmarks.race import Race
 
 # The precision of a ceiling, the Keras policy whose step was counted, and who trains with it.
 PRECISIONS: Final[tuple[tuple[str, str, Contender], ...]] = (
@@ -68,27 +67,24 @@ def trace_rows(here: Mapping[str, Any], on_cpu: Mapping[str, Any] | None) -> lis
 
 
 def limit_rows(
-    race: Race, record: Mapping[str, Any], cost: Mapping[str, Any], ceilings: Mapping[str, Any]
+    record: Mapping[str, Any], cost: Mapping[str, Mapping[str, float]], ceilings: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """Return what limits a network in each precision: arithmetic or bytes, each at the measured ceiling.
 
     Args:
-        race: The race of step times.
-        record: Its record.
-        cost: Operations and bytes of a step by policy.
+        record: Of the race of step times.
+        cost: The "flops" and the "bytes" of a step by policy.
         ceilings: What the device can do at most.
     """
     medians = {row["name"]: row["median"] for row in record["contenders"]}
     rows = []
     for precision, policy, contender in PRECISIONS:
-        if policy not in cost:
-            continue
-        flops, size = cost[policy]["flops"], cost[policy]["bytes"]
+        flops, size = cost["flops"][policy], cost["bytes"][policy]
         arithmetic = 1e-9 * flops / ceilings[f"{precision} products"]["value"]
         moved = 1e-6 * size / ceilings["copy"]["value"]
         seen = medians.get(contender.name)
         rows.append({
-            "network": race.name,
+            "network": record["race"],
             "precision": precision,
             "gflop": 1e-9 * flops,
             "gbyte": 1e-9 * size,

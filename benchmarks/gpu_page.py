@@ -6,6 +6,8 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from benchmarks.gpu_cases import CASES
+from benchmarks.gpu_facts import limit_rows
 from benchmarks.table import goals_table, line, short
 
 PAGE: Final = pathlib.Path(__file__).parent.parent / "docs" / "benchmarks_gpu.md"
@@ -22,7 +24,13 @@ def as_markdown(record: Mapping[str, Any]) -> str:
     parts += ["### Ceilings", _ceilings(record["ceilings"])]
     for times, peaks in zip(record["races"], record["memory"], strict=True):
         parts += [f"### {times['race']}", _race(times, peaks)]
-    parts += ["### What limits a step", _limits(record["limits"])]
+    rows = [
+        row
+        for name, race in zip(CASES, record["races"], strict=True)
+        if name in record["costs"]
+        for row in limit_rows(race, record["costs"][name], record["ceilings"])
+    ]
+    parts += ["### What limits a step", _limits(rows)]
     goals = [goal for race in (*record["races"], *record["memory"]) for goal in race["goals"]]
     parts += ["### Goals", goals_table(goals), _verdict(goals)]
     return "\n\n".join(part for part in parts if part)
@@ -91,9 +99,18 @@ def _race(times: Mapping[str, Any], peaks: Mapping[str, Any]) -> str:
     ]
     rows += [(name, NO, "", "", NO) for name in times["missing"]]
     head = ("contender", "ms a step (median)", "spread (quartiles / median)", "samples a second", "peak device GiB")
-    missing = "; ".join(f"{name}: {why}" for name, why in times["missing"].items() if why)
+    missing = _missing(times["missing"], everyone=not times["contenders"])
     rounds = f"{times['rounds']} rounds.\n\n" if times["rounds"] else ""
     return rounds + _table(head, rows) + (f"\n\nNot measured: {missing}." if missing else "")
+
+
+def _missing(missing: Mapping[str, str], *, everyone: bool) -> str:
+    """Return why contenders were not measured, each reason once."""
+    reasons = dict.fromkeys(filter(None, missing.values()))
+    if everyone and len(reasons) == 1:
+        return next(iter(reasons))
+    named = {why: [f"`{name}`" for name, its in missing.items() if its == why] for why in reasons}
+    return "; ".join(f"{', '.join(names)}: {why}" for why, names in named.items())
 
 
 def _limits(limits: Sequence[Mapping[str, Any]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from benchmarks.contender import Contender, Round
@@ -18,6 +19,14 @@ def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], R
     def prepare() -> Round:
         steps = contender.steps_per_execution
         model.compile(optimizer(), loss(), steps_per_execution=steps, jit_compile=contender.jit)
-        return lambda: model.fit(x, y, workload.batch, epochs=1, shuffle=False, verbose=0)
+
+        def run() -> float:
+            loss = model.fit(x, y, workload.batch, epochs=1, shuffle=False, verbose=0).history["loss"][-1]
+            # Where steps run out of the device's memory, `fit` may go on without a word.
+            if not math.isfinite(loss):
+                raise RuntimeError(f"Keras fit: expected a finite loss; got {loss}")
+            return float(loss)
+
+        return run
 
     return prepare

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -17,10 +17,14 @@ State = tuple[list[Any], list[Any], list[Any]]
 def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
     """Return what compiles the step, or the loop."""
     x, y = arrays(workload, steps)
+    policy = "float32" if contender.dtype == "float32" else f"mixed_{contender.dtype}"
 
     def prepare() -> Round:
-        step, state = training(workload)
-        return _in_scan(step, state, x, y) if contender.sink else _on_host(step, state, x, y)
+        step, state = training(workload, policy)
+        if contender.sink:
+            return _in_scan(step, state, x, y)
+        batches = list(zip(x, y, strict=True))
+        return _on_host(step, state, jax.device_put(batches) if contender.resident else batches)
 
     return prepare
 
@@ -53,13 +57,13 @@ def training(workload: Workload, policy: str = "float32") -> tuple[Callable[[Sta
     return step, tuple([variable.value for variable in part] for part in variables)  # type: ignore[return-value]
 
 
-def _on_host(step: Callable[..., Any], state: State, x: Any, y: Any) -> Round:
+def _on_host(step: Callable[..., Any], state: State, batches: Sequence[Any]) -> Round:
     compiled = jax.jit(step, donate_argnums=0)
 
     def run() -> float:
         nonlocal state
         value: Any = 0.0
-        for batch in zip(x, y, strict=True):
+        for batch in batches:
             state, value = compiled(state, batch)
         return float(jax.block_until_ready(value))
 

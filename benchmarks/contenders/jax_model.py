@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import jax
+
 import mixtrain
 from benchmarks.contender import Contender, Round
 from benchmarks.contenders.ours import trained
@@ -14,6 +16,8 @@ from benchmarks.workloads import Workload, arrays
 def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
     """Return what makes the `Model`."""
     data = list(zip(*arrays(workload, steps), strict=True))
+    if contender.resident:
+        data = jax.device_put(data)
     mixtrain.set_seed(0)
     network = in_keras.network(workload)
     return lambda: trained(contender, network, in_keras.loss(), in_keras.optimizer(), data)

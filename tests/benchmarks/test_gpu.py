@@ -56,8 +56,8 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "ceilings": DEVICE,
     "checks": {"checks": [CHECK], "versions": {"mixtrain": "0"}},
     "traces": TRACES,
-    "cost": {policy: {"flops": 4e12, "bytes": 2e10} for policy in ("float32", "mixed_float16", "mixed_bfloat16")}
-    | {"versions": {}},
+    "flops": {policy: 4e12 for policy in ("float32", "mixed_float16", "mixed_bfloat16")} | {"versions": {}},
+    "bytes": {policy: 2e10 for policy in ("float32", "mixed_float16", "mixed_bfloat16")} | {"versions": {}},
 }
 
 
@@ -76,9 +76,9 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
     answers = copy.deepcopy(ANSWERS)
 
     def ask(self: Asker, about: str, environment: Any = None, **told: Any) -> dict[str, Any]:
-        return answers[about]
+        return copy.deepcopy(answers[told.get("count", about)])
 
-    def start(contender: Contender, workload: Any, steps: int, python: str) -> Child:
+    def start(contender: Contender, workload: Any, steps: int, python: str, **told: Any) -> Child:
         half = contender.dtype != "float32"
         seconds, peak = (0.25, 2**30) if half else (1.0, 2**31)
         script = FAKE.replace("SECONDS", str(seconds)).replace("PEAK", str(peak))
@@ -97,7 +97,7 @@ def test_without_a_run_every_line_of_the_page_says_not_measured() -> None:
         record = blank(on_cpu)
         text = as_markdown(record)
         assert text.startswith("No run is recorded yet")
-        races = [case.race(None if on_cpu else 0.0) for case in CASES.values()]
+        races = [case.race(on_cpu=on_cpu) for case in CASES.values()]
         names = {contender.name for race in races for contender in race.contenders}
         tables = [line for line in text.splitlines() if line.startswith("| ") and "contender |" not in line]
         assert names <= {line.split(" | ")[0].removeprefix("| ") for line in tables}
@@ -117,7 +117,7 @@ def test_the_page_in_docs_is_what_the_records_say(tmp_path: pathlib.Path) -> Non
 def test_a_run_writes_its_record_and_its_page_and_says_what_was_missing(
     page: pathlib.Path, fakes: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert gpu.main(["--only", "checks", "traces", "resnet50", "--results", str(page.parent)]) == 0
+    assert gpu.main(["--only", "checks", "traces", "costs", "resnet50", "--results", str(page.parent)]) == 0
     (record,) = read_records(["gpu"], page.parent)
     race = record["races"][1]
     seen = {row["name"]: row["median"] for row in race["contenders"]}
@@ -137,6 +137,23 @@ def test_a_run_writes_its_record_and_its_page_and_says_what_was_missing(
     assert text.count("No run is recorded yet") == 1  # the reduced one
     assert "| ResNet-50, 224x224, batch 128 | float32 | 4,000 | 20 | 200 | 80 | 5 | arithmetic | 125 | 64% |" in text
     assert as_markdown(record) in capsys.readouterr().out
+
+
+def test_parts_that_are_not_asked_for_stay_as_this_device_was_recorded(page: pathlib.Path, fakes: Any) -> None:
+    folder = ["--results", str(page.parent)]
+    assert gpu.main(["--only", "checks", "costs", "resnet50", *folder]) == 0
+    assert gpu.main(["--only", "traces", "costs", "resnet20", *folder, "--contenders", "3"]) == 0
+    (record,) = read_records(["gpu"], page.parent)
+    assert record["checks"] and record["traces"]
+    rows = [len(race["contenders"]) for race in record["races"]]
+    assert rows == [0, len([row for row in EVERYONE if row.kind != "pytorch"]) - 1, 0, 3]
+    assert [len(race["contenders"]) for race in record["memory"]] == rows
+    assert [*record["costs"]] == ["resnet50", "resnet20"]
+    fakes["ceilings"]["kind"] = "Fake 9001"
+    assert gpu.main(["--only", "checks", *folder]) == 0
+    (record,) = read_records(["gpu"], page.parent)
+    assert record["checks"] and not record["traces"] and not record["costs"]
+    assert not any(race["contenders"] for race in record["races"])
 
 
 def test_what_does_not_fit_into_the_time_is_left_out_and_said(page: pathlib.Path, fakes: Any) -> None:
@@ -175,7 +192,7 @@ def test_a_machine_without_jax_is_told_so(monkeypatch: pytest.MonkeyPatch, capsy
 
 
 def test_wrong_options_are_refused() -> None:
-    for wrong in (["--budget", "0"], ["--jobs", "0"], ["--only", "alexnet"]):
+    for wrong in (["--budget", "0"], ["--jobs", "0"], ["--contenders", "0"], ["--only", "alexnet"]):
         with pytest.raises(SystemExit):
             gpu.main(wrong)
 
@@ -195,10 +212,10 @@ def test_the_rule_of_the_traces_grows_after_a_window_halves_on_overflow_and_stay
 
 
 def test_a_network_is_limited_by_what_takes_longer_at_the_devices_ceiling() -> None:
-    race = CASES["resnet50"].race(0.0)
-    cost = {"float32": {"flops": 1e12, "bytes": 4e10}}
-    record = {"contenders": [{"name": TF32.name, "median": 40.0}]}
-    plain, tensor = limit_rows(race, record, cost, CEILINGS)
+    policies = ("float32", "mixed_float16", "mixed_bfloat16")
+    cost = {"flops": dict.fromkeys(policies, 1e12), "bytes": dict.fromkeys(policies, 4e10)}
+    record = {"race": "ResNet-50", "contenders": [{"name": TF32.name, "median": 40.0}]}
+    plain, tensor, *_ = limit_rows(record, cost, CEILINGS)
     assert (plain["precision"], plain["limit"], plain["seen_ms"]) == ("float32", "arithmetic", None)
     assert plain["arithmetic_ms"] == pytest.approx(20.0)
     assert (tensor["limit"], tensor["bytes_ms"], tensor["share"]) == ("bytes", 10.0, 0.25)
@@ -206,22 +223,20 @@ def test_a_network_is_limited_by_what_takes_longer_at_the_devices_ceiling() -> N
 
 def test_contenders_stand_beside_each_other_as_far_as_the_devices_memory_goes() -> None:
     case = CASES["resnet50"]
-    race = case.race(80.0)
-    groups = heats(race, lambda one: case.need(one, race.workload), 80.0)
+    race = case.race(on_cpu=False)
+    groups = heats(race.contenders, case.need, 80.0)
     assert [one for group in groups for one in group] == list(EVERYONE)
     assert len(groups) > 2
-    assert all(sum(case.need(one, race.workload) for one in group) <= 72.0 for group in groups)
-    assert heats(race, lambda one: 1e9, None) == [EVERYONE]
-    assert [len(group) for group in heats(race, lambda one: 1e9, 80.0)] == [1] * len(EVERYONE)
+    assert all(sum(map(case.need, group)) <= 72.0 for group in groups)
+    assert heats(EVERYONE, lambda one: 1e9, None) == [EVERYONE]
+    assert [len(group) for group in heats(EVERYONE, lambda one: 1e9, 80.0)] == [1] * len(EVERYONE)
 
 
-def test_a_larger_device_gets_larger_batches_and_a_cpu_the_reduced_races() -> None:
+def test_a_cpu_has_the_reduced_races_and_goals_name_contenders_of_ours_and_their_peers() -> None:
     case = CASES["resnet50"]
-    assert case.race(80.0).workload.batch == 128 and case.race(139.0).workload.batch == 256
-    assert case.race(139.0).name == "ResNet-50, 224x224, batch 256"
-    assert case.race(None).workload.batch == 2
+    assert case.race(on_cpu=False).workload.batch == 128 and case.race(on_cpu=True).workload.batch == 2
     for one in CASES.values():
-        for race in (one.race(80.0), one.race(None)):
+        for race in (one.race(on_cpu=False), one.race(on_cpu=True)):
             names = [contender.name for contender in race.contenders]
             assert len(set(names)) == len(names)
             for goal in (*race.goals, *one.memory_race(race).goals):
@@ -239,7 +254,7 @@ def test_products_are_told_to_a_process_by_its_environment() -> None:
 
 @pytest.mark.slow
 def test_resnet_50_has_as_many_trainable_parameters_as_counted() -> None:
-    network = in_keras.network(CASES["resnet50"].race(None).workload)
+    network = in_keras.network(CASES["resnet50"].race(on_cpu=True).workload)
     # 25,557,032 with a thousand classes.
     count = sum(int(np.prod(weight.shape)) for weight in network.trainable_variables)
     assert count == 25_557_032 - 2048 * 990 - 990
