@@ -126,8 +126,14 @@ def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], R
 
 
 def as_text(contender: Contender, workload: Workload, steps: int) -> str:
-    """Return what a child must know, as one line."""
-    return json.dumps([dataclasses.asdict(contender), dataclasses.asdict(workload), steps])
+    """Return what a child must know, as one line: without what is as by default, which an older checkout may not know.
+    """
+    return json.dumps([_told(contender), dataclasses.asdict(workload), steps])
+
+
+def _told(contender: Contender) -> dict[str, Any]:
+    values = dataclasses.asdict(contender)
+    return {of.name: values[of.name] for of in dataclasses.fields(contender) if values[of.name] != of.default}
 
 
 def from_text(text: str) -> tuple[Contender, Workload, int]:
