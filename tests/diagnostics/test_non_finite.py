@@ -245,7 +245,7 @@ def test_what_overflows_on_its_way_through_a_layer_without_parameters_is_found_b
     assert scales == [2.0**12, 2.0**13]
 
 
-@quick_every(4)
+@quick_every(8)
 @pytest.mark.parametrize("seed", range(8))
 def test_the_counts_of_a_step_change_nothing_of_what_is_found(seed: int) -> None:
     draw = np.random.default_rng(seed)

@@ -10,7 +10,7 @@ import pytest
 
 from mixtrain import DynamicLossScaleManager
 from mixtrain.distribution import data_parallel
-from tests.backends import ON_TENSORFLOW, on_jax_only_some, quick_every
+from tests.backends import ON_TENSORFLOW, on_jax_only_some, quick_every, quick_only_some
 from tests.distribution.compiled import OTHERS, WEIGHTS, compiled, graph_of, reduced, train_cell
 from tests.distribution.networks import Run, batches, train
 
@@ -31,7 +31,7 @@ def test_the_graph_computes_on_both_devices() -> None:
     assert products == {"/device:CPU:0", "/device:CPU:1"}
 
 
-@quick_every(2)
+@quick_every(3)
 @pytest.mark.parametrize("reduce_dtype", on_jax_only_some(["float16", "float32", "bfloat16"]))
 def test_gradients_are_added_up_in_the_format_that_is_asked_for(reduce_dtype: str) -> None:
     expected = [reduce_dtype] * WEIGHTS + ["float32"] * OTHERS
@@ -47,7 +47,7 @@ def stepped(devices: int | None, reduce_dtype: str = "float32", *, rate: float =
 
 
 @slow_on_jax
-@pytest.mark.parametrize("reduce_dtype", HALF)
+@pytest.mark.parametrize("reduce_dtype", quick_only_some(HALF))
 def test_half_sums_are_rounded_once_for_each_device_and_sum(reduce_dtype: str) -> None:
     still, one, half = stepped(None, rate=0.0), stepped(None), stepped(2, reduce_dtype)
     moved = max(float(np.abs(a - b).max()) for a, b in zip(one.weights, still.weights, strict=True))

@@ -14,14 +14,14 @@ from mixtrain import Model, backend, nn
 from mixtrain.backend import LabelOutOfRange
 from mixtrain.distribution import data_parallel
 from tests import devices
-from tests.backends import ON_TENSORFLOW, on_jax_only_some
+from tests.backends import ON_TENSORFLOW, on_jax_only_some, quick_only_some
 from tests.distribution.networks import batches, farthest, mlp, train, values_of
 
 # Each of several Models is compiled by XLA there.
 slow_on_jax = pytest.mark.slow if not ON_TENSORFLOW else pytest.mark.filterwarnings("error")
 
 
-@slow_on_jax
+@pytest.mark.slow
 def test_batches_of_every_size_train_evaluate_and_predict_as_on_one_device() -> None:
     data = batches(*range(1, 2 * devices.COUNT + 2))
     one, several = (train(count, data, metrics={"accuracy"}) for count in (None, devices.COUNT))
@@ -100,10 +100,10 @@ def test_moving_statistics_are_averaged_over_replicas_and_normalize_by_their_own
     assert trace["loss"][0] == pytest.approx(1.0, abs=0.05)
 
 
-@pytest.mark.parametrize("options", on_jax_only_some([
+@pytest.mark.parametrize("options", quick_only_some([
     {"clipnorm": 0.01, "use_ema": True, "ema_overwrite_frequency": 2}, {"gradient_accumulation_steps": 2},
     {"global_clipnorm": 0.01, "weight_decay": 0.1}, {"clipvalue": 0.001},
-], [0, 1]))
+], (0, 1)))
 def test_keras_s_optimizers_clip_average_and_accumulate_as_on_one_device(options: dict[str, Any]) -> None:
     data = batches(*[4] * 6)
     one, several = (

@@ -298,6 +298,7 @@ def test_a_manager_without_a_configuration_is_refused_when_it_is_saved(tmp_path:
 
 
 # ---- models, and what is refused ------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_preparing_again_and_another_optimizer_take_the_first_ones_place() -> None:
     model = network()
     prepare(model, adam(), "O2")

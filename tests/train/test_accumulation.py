@@ -30,7 +30,7 @@ def joined(data: list[Any], *counts: int) -> list[Any]:
 
 @pytest.mark.parametrize(("devices", "sink", "name"), quick_only_some([
     (None, False, "adam"), (None, True, "clipped"), (2, False, "adam"), (2, True, "clipped"),
-], (0, 1) if ON_TENSORFLOW else (0,)))
+], (1,) if ON_TENSORFLOW else (0,)))
 def test_updates_are_those_of_the_large_batch_and_the_remainder_is_applied(
     devices: int | None, sink: bool, name: str
 ) -> None:

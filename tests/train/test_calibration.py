@@ -123,7 +123,7 @@ def retrying(on_overflow: Any, scale: float = 2.0**10, **options: Any) -> Model:
     )
 
 
-@quick_every(2)
+@quick_every(3)
 @pytest.mark.parametrize("feed", on_jax_only_some(["steps", "groups", "sink"], (1,)))
 def test_a_batch_that_overflows_is_trained_on_at_a_smaller_scale(feed: str) -> None:
     data = outlier(2.0**10)

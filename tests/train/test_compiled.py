@@ -12,6 +12,7 @@ import pytest
 import mixtrain
 import mixtrain.nn as nn
 from mixtrain.train.compiled import brought_by, is_compiled
+from tests.backends import quick_only_some
 
 X = np.random.default_rng(4).normal(size=(32, 4)).astype(np.float32)
 Y = (X.sum(1) > 0).astype(np.int32)
@@ -81,7 +82,7 @@ def adam() -> keras.optimizers.Optimizer:
     return keras.optimizers.Adam(0.01)
 
 
-@pytest.mark.parametrize("sink", [False, True])
+@pytest.mark.parametrize("sink", quick_only_some([False, True]))
 def test_a_callback_that_evaluates_its_model_sees_what_it_sees_in_keras(sink: bool) -> None:
     theirs, ours = Evaluates(), Evaluates()
     peer = network()
@@ -95,7 +96,7 @@ def test_a_callback_that_evaluates_its_model_sees_what_it_sees_in_keras(sink: bo
         assert found == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("saver", ["callback", "model", "network"])
+@pytest.mark.parametrize("saver", quick_only_some(["model", "callback", "network"]))
 def test_a_file_keeps_the_optimizer_and_goes_on_in_keras(tmp_path: pathlib.Path, saver: str) -> None:
     path = tmp_path / "net.keras"
     trained, optimizer = network(), adam()

@@ -81,10 +81,12 @@ def test_a_function_for_a_keras_network_gets_its_arguments_as_in_keras(loss: Any
     assert_as_in_keras(one_output, loss, Y, feed)
 
 
+@quick_every(3)
 def test_a_focal_loss_of_each_sample_is_averaged_as_in_keras(feed: dict[str, Any]) -> None:
     assert_as_in_keras(lambda: one_output("softmax", 3), focal, C, feed)
 
 
+@quick_every(2)
 def test_functions_in_a_dict_of_losses_get_their_arguments_as_in_keras(feed: dict[str, Any]) -> None:
     assert_as_in_keras(two_outputs, {"a": pinball, "b": focal}, {"a": Y, "b": C}, feed)
 
@@ -97,6 +99,7 @@ def test_functions_in_a_list_of_losses_get_their_arguments_as_in_keras() -> None
     assert_as_in_keras(listed, [pinball_of_each, focal], [Y, C], {"verbose": 0})
 
 
+@quick_every(3)
 def test_mindspores_names_get_mindspores_order_with_a_keras_network(feed: dict[str, Any]) -> None:
     network = one_output()
     history = Model(network, swapped_pinball, keras.optimizers.SGD(0.1)).train(2, batches(X, Y), **feed)

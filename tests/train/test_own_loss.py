@@ -132,6 +132,7 @@ class Returning(keras.Model):
         return ops.mean(ops.square(self.dense(x) - y))
 
 
+@quick_every(2)
 def test_a_network_that_takes_the_label_and_returns_a_scalar_is_trained_on_it(feed: dict[str, Any]) -> None:
     keras.utils.set_random_seed(4)
     network = Returning()
@@ -217,6 +218,7 @@ def compiled(**options: Any) -> Any:
     return network
 
 
+@quick_every(3)
 def test_a_compiled_network_brings_its_loss_its_optimizer_and_its_metrics(feed: dict[str, Any]) -> None:
     network, theirs = compiled(metrics=["mae"]), compiled(metrics=["mae"])
     model = Model(network)

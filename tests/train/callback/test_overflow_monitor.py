@@ -197,7 +197,7 @@ def test_a_nan_in_the_input_is_named_with_its_column(kind: str, feed: str) -> No
     )
 
 
-@quick_every(5)
+@quick_every(7)
 @EVERY_FEED
 @KINDS
 @pytest.mark.parametrize("fault", [*LAYERS])
@@ -285,7 +285,7 @@ def noisy(monitor: bool, feed: str) -> tuple[Any, ...]:
     return dict(history), [backend.to_numpy(one).tobytes() for one in state], traces, steps
 
 
-@quick_every(2)
+@quick_every(3)
 @pytest.mark.parametrize("feed", on_jax_only_some(FEEDS, (1,)))
 def test_a_run_with_the_monitor_equals_the_run_without_it(feed: str) -> None:
     plain, watched = noisy(False, feed), noisy(True, feed)

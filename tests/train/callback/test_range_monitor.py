@@ -12,7 +12,7 @@ import pytest
 import mixtrain
 from mixtrain import DynamicLossScaleManager, Model, RangeMonitor, backend, nn
 from mixtrain.train.stepper import Stepper
-from tests.backends import on_jax_only_some
+from tests.backends import ON_TENSORFLOW, on_jax_only_some, quick_every
 
 FEEDS = ("host", "sink")
 
@@ -42,6 +42,7 @@ def run(kind: str, feed: str, monitor: RangeMonitor | None, steps: int = 5) -> t
     return dict(history), [backend.to_numpy(one).tobytes() for one in variables]
 
 
+@quick_every(3 if ON_TENSORFLOW else 1)
 @pytest.mark.parametrize("feed", on_jax_only_some(FEEDS, (1,)))
 @pytest.mark.parametrize("kind", ["cell", "keras"])
 def test_a_run_that_is_sampled_equals_the_run_that_is_not(kind: str, feed: str) -> None:
