@@ -84,8 +84,8 @@ class Contender:
         level: The level of ours; by default O0 in float32 and O2 in half.
         products: How products of float32 tensors are computed on a GPU: in float32, in TensorFloat-32, or as the
             framework does by default.
-        resident: Whether the batches lie in the device's memory before it begins (ours and loops by hand, on JAX).
         steps: Steps a round where its own pace asks for other than the race's.
+        resident: Whether the batches lie in the device's memory before it begins (ours and loops by hand, on JAX).
     """
 
     name: str

@@ -8,6 +8,7 @@ import pathlib
 import random
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import keras
 import pytest
@@ -44,6 +45,17 @@ def pytest_configure(config: pytest.Config) -> None:
     """Start the clock of the slow tests."""
     minutes = config.getoption("--slow-minutes")
     config.stash[DEADLINE] = None if minutes is None else time.monotonic() + 60 * minutes
+
+
+@pytest.hookimpl(optionalhook=True)  # Of pytest-xdist's.
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give each process tests that are neighbors: they share what is trained once. One that is done takes over others.
+    """
+    if config.getoption("dist") != "load":
+        return None
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

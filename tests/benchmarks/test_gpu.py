@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import gpu
+from benchmarks import gpu, gpu_measure
 from benchmarks.children import ROOT, Child, ChildFailed, Interpreters
 from benchmarks.contender import Contender
 from benchmarks.gpu_cases import ALL_HALF, CASES, EVERYONE, FLOAT16, FLOAT32, TF32, TORCH
@@ -137,6 +137,23 @@ def test_a_run_writes_its_record_and_its_page_and_says_what_was_missing(
     assert text.count("No run is recorded yet") == 1  # the reduced one
     assert "| ResNet-50, 224x224, batch 128 | float32 | 4,000 | 20 | 200 | 80 | 5 | arithmetic | 125 | 64% |" in text
     assert as_markdown(record) in capsys.readouterr().out
+
+
+def test_a_process_may_take_its_share_of_the_devices_memory(
+    page: pathlib.Path, fakes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: dict[str, Any] = {}
+    start = gpu_measure.start_child
+
+    def noted(contender: Contender, *rest: Any, environment: Any) -> Child:
+        told[contender.name] = environment
+        return start(contender, *rest)
+
+    monkeypatch.setattr(gpu_measure, "start_child", noted)
+    assert gpu.main(["--only", "resnet50", "--contenders", "3", "--print-only"]) == 0
+    shares = {name: float(of["XLA_PYTHON_CLIENT_MEM_FRACTION"]) for name, of in told.items()}
+    # 24 and 10 GiB of the 80 that are 0.95 of all.
+    assert shares == {FLOAT32.name: 0.285, TF32.name: 0.285, FLOAT16.name: 0.1187}
 
 
 def test_parts_that_are_not_asked_for_stay_as_this_device_was_recorded(page: pathlib.Path, fakes: Any) -> None:
