@@ -102,13 +102,13 @@ def groups_of(dataset: Any, count: int) -> list[Any]:
     return list(grouped(Feed(dataset, "here").batches(held=True), lambda size: count))
 
 
-def trained(dataset: Any) -> Looking:
-    """Train two epochs of a small network; return what saw each step."""
+def trained(dataset: Any, looking: Looking | None = None, *, epochs: int = 2) -> Looking:
+    """Train a small network; return what saw each step."""
     keras.utils.set_random_seed(0)
-    looking = Looking()
+    looking = looking or Looking()
     network = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    Model(network, loss, keras.optimizers.SGD(0.1)).train(2, dataset, callbacks=[looking], verbose=0)
+    Model(network, loss, keras.optimizers.SGD(0.1)).train(epochs, dataset, callbacks=[looking], verbose=0)
     return looking
 
 
@@ -175,12 +175,7 @@ def stepped(events: list[str], dataset: Any, *, observes: bool = True) -> Lookin
         def on_train_step_begin(self, run_context: Any) -> None:
             events.append("step")
 
-    keras.utils.set_random_seed(0)
-    looking = Stepping()
-    network = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    Model(network, loss, keras.optimizers.SGD(0.1)).train(1, dataset, callbacks=[looking], verbose=0)
-    return looking
+    return trained(dataset, Stepping(), epochs=1)
 
 
 def test_where_the_device_has_memory_of_its_own_a_batch_is_on_its_way_before_the_step_of_the_one_before_it(
