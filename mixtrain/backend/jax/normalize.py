@@ -60,11 +60,13 @@ def _formula(axes: tuple[int, ...], epsilon: float, x: Any, gamma: Any, beta: An
     wide = x.astype(jnp.float32)
     mean = jnp.mean(wide, axes, keepdims=True)
     # The rounding errors of the sum, taken out: over equal numbers the mean is then that number, whatever the order in
-    # which the device adds. What is left of them is multiplied by up to rsqrt(epsilon), in the gradient by more.
-    mean += jnp.mean(wide - mean, axes, keepdims=True)
-    centered = wide - mean
-    variance = jnp.mean(jnp.square(centered), axes, keepdims=True)
-    return (centered * jax.lax.rsqrt(variance + epsilon) * gamma + beta).astype(x.dtype), mean, variance
+    # which the device adds. What is left of them is multiplied by up to rsqrt(epsilon), in the gradient by more. Both
+    # sums are of the same numbers, so that a device that can adds them up in one pass.
+    near = wide - mean
+    error = jnp.mean(near, axes, keepdims=True)
+    variance = jnp.maximum(jnp.mean(jnp.square(near), axes, keepdims=True) - jnp.square(error), 0.0)
+    mean += error
+    return ((wide - mean) * jax.lax.rsqrt(variance + epsilon) * gamma + beta).astype(x.dtype), mean, variance
 
 
 def _forward(axes: tuple[int, ...], epsilon: float, x: Any, gamma: Any, beta: Any) -> tuple[Any, Any]:
@@ -79,6 +81,13 @@ def _backward(axes: tuple[int, ...], epsilon: float, held: Any, upstream: Any) -
     scale = jnp.where(jnp.isfinite(variance), jax.lax.rsqrt(variance + epsilon), jnp.nan)
     normal = (x.astype(jnp.float32) - mean) * scale
     wide = upstream[0].astype(jnp.float32)
+    repeated = (1,) * (x.ndim - gamma.ndim) + tuple(gamma.shape)
+    if all(repeated[axis] == 1 for axis in axes):
+        # One scale for all that a mean goes over: the two sums are those of the parameters' gradients.
+        of_gamma, of_beta = (jnp.mean(of, axes, keepdims=True) for of in (wide * normal, wide))
+        of_x = scale * gamma * (wide - of_beta - normal * of_gamma)
+        count = math.prod(x.shape[axis] for axis in axes)
+        return of_x.astype(x.dtype), _summed_to(gamma, of_gamma * count), _summed_to(beta, of_beta * count)
     of_normal = wide * gamma
     along = jnp.mean(of_normal * normal, axes, keepdims=True)
     of_x = scale * (of_normal - jnp.mean(of_normal, axes, keepdims=True) - normal * along)
