@@ -13,8 +13,12 @@ import mixtrain
 from mixtrain import backend, boundary
 
 ON_TENSORFLOW: Final = keras.backend.backend() == "tensorflow"
-ON_GPU: Final = backend.describe_device().kind == "GPU"
 ON_KERAS_3_10: Final = keras.__version__.startswith("3.10.")  # The oldest that is declared, with JAX 0.8.
+
+
+def on_gpu() -> bool:
+    """Whether the backend computes on a GPU; asking starts it, before which processes join."""
+    return backend.describe_device().kind == "GPU"
 
 
 def _modes() -> dict[str, Callable[[Any], Any]]:

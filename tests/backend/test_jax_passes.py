@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mixtrain import backend
-from tests.backends import ON_GPU
+from tests.backends import on_gpu
 
 pytestmark = pytest.mark.skipif(keras.backend.backend() != "jax", reason="about the JAX backend")
 if keras.backend.backend() == "jax":
@@ -198,7 +198,7 @@ def _lengths(counts: list[int], usual: int, rows: int) -> list[int]:
     return found
 
 
-@pytest.mark.skipif(ON_GPU, reason="there a group of each length is compiled")
+@pytest.mark.skipif(on_gpu(), reason="there a group of each length is compiled")
 def test_a_group_has_as_many_elements_as_are_asked_for_and_lie_ready() -> None:
     assert _lengths([8, 8], usual=8, rows=13) == [8, 5]
     # What is left of a group that was made ready comes first; the next has the usual length again.
@@ -222,7 +222,7 @@ def test_a_group_is_a_sequence_of_elements() -> None:
         group[4]
 
 
-@pytest.mark.skipif(ON_GPU, reason="there a group has its elements alone")
+@pytest.mark.skipif(on_gpu(), reason="there a group has its elements alone")
 def test_groups_of_elements_that_are_ready_share_their_columns_and_train_as_copies_of_them_do() -> None:
     elements = _pipeline(_rows(66)).iterate()
     elements.together(2, 32)
@@ -246,7 +246,7 @@ def test_groups_of_elements_that_are_ready_share_their_columns_and_train_as_copi
     assert found[0] == found[1] == expected.tolist()
 
 
-@pytest.mark.skipif(ON_GPU, reason="there a group has its elements alone")
+@pytest.mark.skipif(on_gpu(), reason="there a group has its elements alone")
 def test_a_label_out_of_range_is_found_in_the_elements_of_a_group_alone() -> None:
     group = _pipeline(_rows(32)).iterate().together(32, 32)
     first, last = passes._StackedPart(group.columns, 0, 20), passes._StackedPart(group.columns, 20, 12)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import mixtrain
-from tests.backends import ON_GPU
+from tests.backends import on_gpu
 from tests.conformance.documents import SEEDS, Block, blocks_of, swap_import
 from tests.conformance.patches import OTHER_FRAMEWORKS, patched
 from tests.conformance.table import KEY
@@ -76,7 +76,7 @@ def test_every_block_runs_as_it_stands(name: str, record_property: Record) -> No
     factor = [text for text in texts if text.startswith("DynamicLossScaleManager")]
     assert len(factor) == 1 and "3000" in factor[0]
     device = [text for text in texts if text.startswith("set_context")]
-    assert len(device) == (0 if ON_GPU else 1)
+    assert len(device) == (0 if on_gpu() else 1)
     manager = namespace["loss_scale_manager"]
     assert float(manager.get_loss_scale()) == 4.0
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mixtrain import DynamicLossScaleManager, FixedLossScaleManager
-from tests.backends import ON_GPU, ON_TENSORFLOW, quick_every
+from tests.backends import ON_TENSORFLOW, on_gpu, quick_every
 from tests.golden.lenet import EPOCHS, STEPS, TRACES, train
 
 GOLDEN = np.load(TRACES)
@@ -89,7 +89,7 @@ def test_dynamic_scaling_in_float32_changes_no_number_and_its_trace_is_the_same_
     host, _ = run({"manager": DynamicLossScaleManager(2**10, 2, 20)})
     sink, _ = run({"manager": DynamicLossScaleManager(2**10, 2, 20)}, sink=True)
     # On a GPU another program may have other kernels, and the last bit of a step grows from step to step.
-    first, close = (64, 1e-4) if ON_GPU else (STEPS, 0.0)
+    first, close = (64, 1e-4) if on_gpu() else (STEPS, 0.0)
     np.testing.assert_allclose(host.loss[:first], plain.loss[:first], rtol=0, atol=close)
     np.testing.assert_allclose(sink.loss[:first], host.loss[:first], rtol=0, atol=max(close, 1e-5))
     np.testing.assert_array_equal(host.overflow, sink.overflow)

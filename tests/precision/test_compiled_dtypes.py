@@ -11,7 +11,7 @@ import pytest
 
 import mixtrain
 from mixtrain import amp, backend, nn
-from tests.backends import ON_GPU, on_jax_only_some, quick_every
+from tests.backends import on_gpu, on_jax_only_some, quick_every
 from tests.precision.compiled_graph import Operation, dtypes_under, half_units, operations
 
 L = keras.layers
@@ -117,7 +117,7 @@ def test_every_row_of_the_table_is_what_the_compiled_step_computes_in(make: Any,
             dtypes = dtypes_under(found, name, *KINDS[row.layer])
             if row.path == "attention/softmax" and not dtypes:
                 continue  # Keras computes attention in one go here and never calls the layer.
-            if row.path == "lstm/lstm_cell" and not dtypes and ON_GPU:
+            if row.path == "lstm/lstm_cell" and not dtypes and on_gpu():
                 continue  # Keras has cuDNN compute the whole layer.
             assert dtypes == {row.compute_dtype}, f"{row.path}: the table says {row.compute_dtype}, computed {dtypes}"
             checked += 1

@@ -17,7 +17,7 @@ from mixtrain.train.feed import Feed
 from mixtrain.train.step_groups import grouped
 from mixtrain.train.stepper import Stepper
 from mixtrain.train.steps_per_call import StepsPerCall
-from tests.backends import ON_GPU, quick_every, quick_only_some
+from tests.backends import on_gpu, quick_every, quick_only_some
 from tests.train.planted import Trace, batches, chain_model
 
 _draw = np.random.default_rng(0)
@@ -130,7 +130,7 @@ def test_of_a_group_that_nobody_looks_at_no_batch_and_no_results_are_cut_out(
     monkeypatch.setattr(backend.Stacked, "__getitem__", counted)
     trained(None, data=arrays())
     # Where groups are powers of two, the last batch is alone.
-    assert groups and (not cut or ON_GPU and not any(cut))
+    assert groups and (not cut or on_gpu() and not any(cut))
     trained(Watching(), data=arrays())
     assert cut or not backend.INLINES_COMPILED
 
