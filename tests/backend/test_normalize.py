@@ -162,14 +162,16 @@ def test_statistics_are_the_formulas_and_have_no_gradient() -> None:
     assert gradient is None or not backend.to_numpy(gradient).any()
 
 
-def test_a_batch_whose_variance_overflows_has_no_finite_gradient() -> None:
-    """Its moving variance is not finite: loss scaling must see that step."""
-    x = backend.to_tensor(np.array([2e38, -2e38], np.float32).reshape(2, 1, 1, 1))
+@pytest.mark.parametrize("values", [[2e38, -2e38], [1.1e37, 3.3e37, 2.7e37, 0.7e37, 1.9e37, 3.1e37, 1.3e37]])
+def test_a_batch_whose_variance_overflows_has_no_finite_gradient(values: list[float]) -> None:
+    """Its moving variance is not finite, and its loss is: loss scaling must see that step."""
+    x = backend.to_tensor(np.array(values, np.float32).reshape(-1, 1, 1, 1))
     one, zero = backend.to_tensor(np.ones(1, np.float32)), backend.to_tensor(np.zeros(1, np.float32))
 
     def loss(x: Any) -> Any:
         y, _, variance = backend.fused_batch_norm(x, one, zero, zero, one, epsilon=1e-3, training=True)
         return y[0, 0, 0, 0] - y[1, 0, 0, 0], variance
 
-    _, variance, (gradient,) = backend.value_and_gradient(loss, [], [x])
+    value, variance, (gradient,) = backend.value_and_gradient(loss, [], [x])
+    assert np.isfinite(backend.to_numpy(value)) and np.isinf(backend.to_numpy(variance)).all()
     assert not np.isfinite(backend.to_numpy(variance)).any() and not np.isfinite(backend.to_numpy(gradient)).any()

@@ -64,7 +64,9 @@ def _formula(axes: tuple[int, ...], epsilon: float, x: Any, gamma: Any, beta: An
     # sums are of the same numbers, so that a device that can adds them up in one pass.
     near = wide - mean
     error = jnp.mean(near, axes, keepdims=True)
-    variance = jnp.maximum(jnp.mean(jnp.square(near), axes, keepdims=True) - jnp.square(error), 0.0)
+    spread = jnp.mean(jnp.square(near), axes, keepdims=True)
+    # One that overflowed stays infinite: it shows in the gradient, and the loss is what it is.
+    variance = jnp.where(jnp.isfinite(spread), jnp.maximum(spread - jnp.square(error), 0.0), spread)
     mean += error
     return ((wide - mean) * jax.lax.rsqrt(variance + epsilon) * gamma + beta).astype(x.dtype), mean, variance
 
