@@ -73,10 +73,9 @@ class HeldBatches(Iterator[Batch]):
         """Return batches alike that run together, as tensors: all but the last are `kept`."""
         if len(group) == 1:
             return [self._alone(group[0])]
-        group = [*group[:-1], self.kept(group[-1])]
         if all(isinstance(part, np.ndarray) for part in keras.tree.flatten(group[0])):
-            return _Together(group, self._tensors)
-        return [*map(self._tensors, group)]
+            return _Together(group, self._tensors)  # They are copied at once.
+        return [*map(self._tensors, [*group[:-1], self.kept(group[-1])])]
 
     def _alone(self, batch: Batch) -> Batch:
         tensors = self._lent(batch) if self._given is None else self._given[1]

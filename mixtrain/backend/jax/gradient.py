@@ -159,12 +159,14 @@ def global_norm(gradients: Sequence[Any]) -> Any:
     It is infinite where the sum of squares is more than float32 holds, although every number may be finite.
     """
     vectors = [jnp.ravel(densified(gradient)) for gradient in gradients if gradient is not None]
-    if describe_device().kind != "CPU":  # A product there is a kernel by itself, of a shape for which it is slow.
-        return jnp.sqrt(jnp.sum(jnp.stack([jnp.sum(jnp.square(one.astype(jnp.float32))) for one in vectors])))
-    # Without the barrier XLA (jaxlib 0.10) sums a matrix by windows of both its axes, which on a CPU takes five times
-    # as long as all else in a step once a layer has some ten million weights.
-    values = jax.lax.optimization_barrier(vectors)
-    return jnp.sqrt(jnp.sum(jnp.stack([jnp.vdot(value, value, precision="highest") for value in values])))
+    if describe_device().kind == "CPU":
+        # Without the barrier XLA (jaxlib 0.10) sums a matrix by windows of both its axes, which on a CPU takes five
+        # times as long as all else in a step once a layer has some ten million weights.
+        values = jax.lax.optimization_barrier(vectors)
+        squares = [jnp.vdot(value, value, precision="highest") for value in values]
+    else:  # On a GPU each product is a kernel by itself.
+        squares = [jnp.sum(jnp.square(value.astype(jnp.float32))) for value in vectors]
+    return jnp.sqrt(jnp.sum(jnp.stack(squares)))
 
 
 def finite_and_norm(gradients: Sequence[Any]) -> tuple[Any, Any]:

@@ -83,8 +83,7 @@ def _backward(axes: tuple[int, ...], epsilon: float, held: Any, upstream: Any) -
     scale = jnp.where(jnp.isfinite(variance), jax.lax.rsqrt(variance + epsilon), jnp.nan)
     normal = (x.astype(jnp.float32) - mean) * scale
     wide = upstream[0].astype(jnp.float32)
-    repeated = (1,) * (x.ndim - gamma.ndim) + tuple(gamma.shape)
-    if all(repeated[axis] == 1 for axis in axes):
+    if set(axes) <= set(_repeated_axes(gamma, x.ndim)):
         # One scale for all that a mean goes over: the two sums are those of the parameters' gradients.
         of_gamma, of_beta = (jnp.mean(of, axes, keepdims=True) for of in (wide * normal, wide))
         of_x = scale * gamma * (wide - of_beta - normal * of_gamma)
@@ -102,6 +101,10 @@ _normalized.defvjp(_forward, _backward)
 
 def _summed_to(parameter: Any, values: Any) -> Any:
     """Return the sum over the axes along which a parameter was repeated, in its shape."""
-    shape = (1,) * (values.ndim - parameter.ndim) + tuple(parameter.shape)
-    axes = tuple(axis for axis, size in enumerate(shape) if size == 1)
-    return jnp.sum(values, axes).reshape(parameter.shape)
+    return jnp.sum(values, _repeated_axes(parameter, values.ndim)).reshape(parameter.shape)
+
+
+def _repeated_axes(parameter: Any, rank: int) -> tuple[int, ...]:
+    """Return the axes of a tensor of a rank along which a parameter is repeated."""
+    shape = (1,) * (rank - parameter.ndim) + tuple(parameter.shape)
+    return tuple(axis for axis, size in enumerate(shape) if size == 1)

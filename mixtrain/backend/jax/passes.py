@@ -33,9 +33,9 @@ _SECONDS_TO_END: Final = 2.0
 # What a loop reads comes in up to so many parts, so that the next is read while one runs; a call costs as much as
 # some small steps, so parts have no fewer elements.
 _PARTS: Final = 4
+_FEWEST_OF_PART: Final = 32
 # From so many bytes on an element is large: `device_put` takes less time than a compiled copy.
 _LARGE: Final = 2**20
-_FEWEST_OF_PART: Final = 32
 
 
 class Stacked(Sequence[Row]):
