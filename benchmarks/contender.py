@@ -109,6 +109,11 @@ class Contender:
         return WAYS[self.kind]
 
     @property
+    def policy(self) -> str:
+        """Keras's dtype policy of its format."""
+        return "float32" if self.dtype == "float32" else f"mixed_{self.dtype}"
+
+    @property
     def environment(self) -> dict[str, str]:
         """The environment variables of its process."""
         told = {"JAX_DEFAULT_MATMUL_PRECISION": self.products} if self.products != "default" else {}

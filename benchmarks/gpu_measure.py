@@ -115,8 +115,9 @@ class DeviceRace:
         race, times, budget = self._race, self._times, self._machine.budget
         with contextlib.ExitStack() as stack:
             children = self._made_ready(group, stack)
-            # Each takes about a second to end: they end at the same time.
-            stack.callback(lambda: [child.stop() for child in children.values()])
+            # Each takes about a second to end: all are told to before the first is waited for.
+            for child in children.values():
+                stack.callback(child.stop)
             ready()
             alive = self._warm(children)
             if not alive:
@@ -132,7 +133,7 @@ class DeviceRace:
                     if peak:
                         self._peaks.series[contender.name] = Series(contender.name, "GiB", (peak / 2**30,))
 
-    def findings(self, missing: str = "") -> tuple[Findings, Findings]:
+    def findings(self, missing: str) -> tuple[Findings, Findings]:
         """Return the milliseconds a step of the contenders, and the most memory of the device that each held, in GiB.
 
         Args:

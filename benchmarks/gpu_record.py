@@ -95,9 +95,9 @@ def with_earlier(record: Mapping[str, Any], only: Collection[str], earlier: Mapp
         only: What it was asked for.
         earlier: The record before it; None where there is none.
     """
-    if earlier is None or any(earlier["versions"].get(name, seen) != seen for name, seen in record["versions"].items()):
+    if earlier is None or earlier["device"] != record["device"]:
         return dict(record)
-    if earlier["device"] != record["device"]:
+    if any(earlier["versions"].get(name, seen) != seen for name, seen in record["versions"].items()):
         return dict(record)
     merged = {**record, "versions": dict(sorted({**earlier["versions"], **record["versions"]}.items()))}
     merged |= {part: earlier[part] for part in ("checks", "traces") if part not in only}

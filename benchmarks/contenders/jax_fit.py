@@ -12,8 +12,7 @@ from benchmarks.workloads import Workload, arrays
 
 def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
     """Return what compiles the network."""
-    policy = "float32" if contender.dtype == "float32" else f"mixed_{contender.dtype}"
-    model = network(workload, policy)
+    model = network(workload, contender.policy)
     x, y = (part.reshape(-1, *part.shape[2:]) for part in arrays(workload, steps))
 
     def prepare() -> Round:
@@ -22,7 +21,7 @@ def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], R
 
         def run() -> float:
             loss = model.fit(x, y, workload.batch, epochs=1, shuffle=False, verbose=0).history["loss"][-1]
-            # Where steps run out of the device's memory, `fit` may go on without a word.
+            # With little of the device's memory rounds were seen that were too short for any training.
             if not math.isfinite(loss):
                 raise RuntimeError(f"Keras fit: expected a finite loss; got {loss}")
             return float(loss)

@@ -17,10 +17,9 @@ State = tuple[list[Any], list[Any], list[Any]]
 def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
     """Return what compiles the step, or the loop."""
     x, y = arrays(workload, steps)
-    policy = "float32" if contender.dtype == "float32" else f"mixed_{contender.dtype}"
 
     def prepare() -> Round:
-        step, state = training(workload, policy)
+        step, state = training(workload, contender.policy)
         if contender.sink:
             return _in_scan(step, state, x, y)
         batches = list(zip(x, y, strict=True))

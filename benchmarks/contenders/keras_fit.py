@@ -12,8 +12,7 @@ from benchmarks.workloads import Workload
 
 def made(contender: Contender, workload: Workload, steps: int) -> Callable[[], Round]:
     """Return what compiles the network."""
-    policy = "float32" if contender.dtype == "float32" else f"mixed_{contender.dtype}"
-    model, data = network(workload, policy), batches(workload, steps)
+    model, data = network(workload, contender.policy), batches(workload, steps)
 
     def prepare() -> Round:
         steps = contender.steps_per_execution
