@@ -1,4 +1,4 @@
-"""`DistributedGradReducer`: the sum or mean of gradients over the processes that train together."""
+"""`DistributedGradReducer`: sums or averages gradients over processes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from mixtrain.boundary import library
 from mixtrain.cell.cell import Cell
 from mixtrain.communication import GlobalComm
 from mixtrain.dtype import float32
+from mixtrain.step.recipe import in_dtype
 
 
 class DistributedGradReducer(Cell):
-    """Reduce gradients over the processes that train together, in float32; one process keeps its own.
+    """Reduce gradients over processes, in float32; without effect in a single process.
 
     Args:
-        parameters: What is trained.
-        mean: Whether to take the mean over processes, otherwise the sum; None for `gradients_mean` of
+        parameters: The parameters that are trained.
+        mean: Whether to average over processes rather than sum; None for `gradients_mean` of
             `set_auto_parallel_context`.
-        degree: What the mean divides by; None for the number of processes, and no other is possible.
-        fusion_type: How MindSpore fuses the reductions; without effect, the backend fuses them.
+        degree: The divisor of the mean; must be the number of processes, None for it.
+        fusion_type: How MindSpore fuses reductions; without effect, the backend fuses them.
         group: Name of the group of processes.
 
     Raises:
-        ValueError: `degree` is another number.
+        ValueError: `degree` is not the number of processes.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -57,18 +58,16 @@ class DistributedGradReducer(Cell):
 
     @library
     def construct(self, grads: Any) -> Any:
-        """Return the gradients of all processes, each in its dtype; a gradient may be None."""
+        """Return the gradients reduced over all processes, each in its own dtype; None stays None."""
         if self.degree == 1:
             return grads
         flat = keras.tree.flatten(grads)
-        given = [one for one in flat if one is not None]
-        single = [backend.map_values(lambda value: keras.ops.cast(value, float32), one) for one in given]
-        summed = iter(backend.all_reduce(single))
+        sums = iter(backend.all_reduce([in_dtype(gradient, float32) for gradient in flat if gradient is not None]))
+        weight = 1 / self.degree if self.mean else 1.0
 
         def reduced(gradient: Any) -> Any:
             if gradient is None:
                 return None
-            share = 1 / self.degree if self.mean else 1.0
-            return backend.map_values(lambda value: keras.ops.cast(value * share, gradient.dtype), next(summed))
+            return backend.map_values(lambda value: keras.ops.cast(value * weight, gradient.dtype), next(sums))
 
         return keras.tree.pack_sequence_as(grads, [reduced(gradient) for gradient in flat])

@@ -1,4 +1,4 @@
-"""The recipe of one training step, read top to bottom; every train network runs this one."""
+"""The recipe of a training step, which every train network runs; read it from top to bottom."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import keras
 
 from mixtrain import backend
+from mixtrain.distribution.processes import ProcessReplicas
 from mixtrain.dtype import DType, float32
 from mixtrain.loss_scale.scaling import scaled, unscaled
 from mixtrain.step.gradient_window import GradientWindow
@@ -16,15 +17,15 @@ from mixtrain.step.gradient_window import GradientWindow
 
 @dataclasses.dataclass(frozen=True)
 class StepResult:
-    """What a step reports.
+    """Result of one training step.
 
     Attributes:
         loss: The unscaled loss, float32.
-        overflow: bool scalar: whether the gradients were not finite; None without loss scaling.
+        overflow: Whether some gradient is not finite, bool scalar; None without loss scaling.
         loss_scale: The scale that the step used, float32 scalar; None without loss scaling.
-        gradients: The unscaled gradients of the weights, in their order, float32; None for a weight without one.
-        grad_norm: Their L2 norm as one vector, float32 scalar.
-        auxiliary: What the loss function returned beside the loss, where it was asked to.
+        gradients: The unscaled gradients, float32, in the order of the weights; None for a weight without a gradient.
+        grad_norm: The global L2 norm of the gradients, float32 scalar.
+        auxiliary: What the loss function returned next to the loss; None unless `auxiliary=True`.
     """
 
     loss: Any
@@ -41,9 +42,9 @@ class Scaling:
 
     Attributes:
         loss_scale: Returns the scale of this step.
-        divides: Whether the step divides the gradients; otherwise the optimizer does.
-        rollback: Puts back what a step has written whose gradients are not finite; None where it is not skipped.
-        advance: Called last, with whether the gradients were finite.
+        divides: Whether the step divides the gradients by the scale; otherwise the optimizer does.
+        rollback: Restores the state that an overflowing step has written; None if such a step is applied all the same.
+        advance: Updates the scale after the step; called with whether the gradients are finite.
     """
 
     loss_scale: Callable[[], Any]
@@ -53,16 +54,16 @@ class Scaling:
 
 
 class AppliedBatches(Protocol):
-    """Takes in the batches whose step is applied, such as metrics do."""
+    """Observer of the batches whose update is applied, such as training metrics."""
 
     def variables(self, seen: Any) -> Sequence[keras.Variable]:
-        """Return the variables that `take_in` writes, made for what a batch's auxiliary value looks like."""
+        """Return the variables that `take_in` writes, created on first use for the shapes of an auxiliary value."""
 
     def take_in(self, seen: Any) -> None:
-        """Take in the auxiliary value of a batch whose update was applied, in the branch that applies it."""
+        """Update from the auxiliary value of an applied batch; called in the branch that applies it."""
 
     def results(self) -> dict[str, Any]:
-        """Return what it has to tell after a step, tensors by name."""
+        """Return the results so far, scalar tensors by name."""
 
 
 def run_step(
@@ -75,7 +76,7 @@ def run_step(
     scaling: Scaling | None = None,
     auxiliary: bool = False,
     observer: AppliedBatches | None = None,
-    replicas: backend.Replicas | None = None,
+    replicas: backend.Replicas | ProcessReplicas | None = None,
     reduce_dtype: DType = float32,
     gradients_mean: bool = True,
     window: GradientWindow | None = None,
@@ -86,20 +87,20 @@ def run_step(
     Args:
         loss_of: The network with its loss: takes `inputs`, returns the loss (any shape; its sum is differentiated).
         inputs: The columns of the batch.
-        weights: The variables that gradients are taken of.
-        apply: Changes the weights by a list of gradients, in their order; an entry may be None.
+        weights: The variables to differentiate with respect to.
+        apply: Updates the weights from a list of gradients, in their order; an entry may be None.
         written: The variables that `apply` writes.
         scaling: How the loss is scaled; None for not at all.
         auxiliary: Whether `loss_of` returns ``(loss, auxiliary)``.
-        observer: Takes in the auxiliary values of batches that are applied.
+        observer: Shown the auxiliary value of each batch whose update is applied.
         replicas: The devices that share the rows of the batch; None for one device.
-        reduce_dtype: The format that their gradients are added up in.
-        gradients_mean: Whether a loss of one number is a mean over rows, which replicas need to know; otherwise a sum.
-        window: Gathers the gradients of several batches before they are applied; None for an update each batch.
-        rows: Returns how many rows the batch has, for the window.
+        reduce_dtype: The dtype in which gradients are summed over replicas.
+        gradients_mean: Whether a scalar loss is a mean over rows, so that replicas weight it; otherwise a sum.
+        window: Accumulates the gradients of several batches before they are applied; None to update on each batch.
+        rows: Returns the number of rows of the batch, for the window.
 
     Returns:
-        The step's result.
+        The result of the step.
 
     Raises:
         ValueError: The loss depends on none of the weights.
@@ -109,71 +110,82 @@ def run_step(
     advance: Callable[[Any], None] = (lambda finite: None) if scaling is None else scaling.advance
 
     def divided(gradients: list[Any]) -> list[Any]:
-        gradients = [in_format(gradient, float32) for gradient in gradients]
+        """Return gradients in float32, divided by the scale that the loss was multiplied by."""
+        gradients = [in_dtype(gradient, float32) for gradient in gradients]
         if scaling is None or not scaling.divides:
             return gradients
         return [unscaled(gradient, scale) for gradient in gradients]
 
-    def of_replica(share: backend.Share, *columns: Any) -> tuple[list[Any], tuple[Any, Any]]:
-        """Return the loss and gradients of some rows, as terms of the sums over replicas, and what is beside.
-
-        A mean is weighted before it is scaled: half gradients are then as large as those of the whole batch are.
-        """
+    def replica_terms(share: backend.Share, *columns: Any) -> tuple[list[Any], tuple[Any, Any]]:
+        """Return the loss and gradients of one replica's rows: terms to sum over replicas, and values to join."""
 
         def forward() -> tuple[Any, Any]:
-            found = loss_of(*columns)
-            value, more = found if auxiliary else (found, None)
+            outputs = loss_of(*columns)
+            value, extra = outputs if auxiliary else (outputs, None)
             loss = keras.ops.cast(value, float32)
+            # A mean is weighted before it is scaled, so that half gradients are as large as those of the whole batch.
             if gradients_mean and backend.is_one_number(loss):
                 loss = share.weighted(loss)
-            return (loss if scale is None else scaled(loss, scale)), (loss, more)
+            return (loss if scale is None else scaled(loss, scale)), (loss, extra)
 
-        _, (loss, more), gradients = backend.value_and_gradient(forward, weights)
+        _, (loss, extra), gradients = backend.value_and_gradient(forward, weights)
         if all(gradient is None for gradient in gradients):
             raise ValueError(
                 "train step: the loss must depend on parameters that the optimizer holds; got one that depends on "
                 "none. Write the optimizer with the trainable parameters of the network that is trained."
             )
-        # Half formats have the range of what is scaled: there, gradients are unscaled once they are added up.
-        half = reduce_dtype != float32
-        gradients = [in_format(one, reduce_dtype) for one in gradients] if half else divided(gradients)
-        # A loss of many numbers has one for each row: they are joined.
-        one = backend.is_one_number(loss)
-        return [loss if one else None, *gradients], (None if one else loss, more)
+        # Each replica unscales its gradients in float32, then they are summed. A sum in half precision is unscaled
+        # afterwards: the scale was chosen for the scaled gradients to fit the range of a half dtype.
+        if reduce_dtype == float32:
+            gradients = divided(gradients)
+        else:
+            gradients = [in_dtype(gradient, reduce_dtype) for gradient in gradients]
+        # A scalar loss is a term of the sum over replicas; a loss with a value for each row is joined along the rows.
+        scalar = backend.is_one_number(loss)
+        return [loss if scalar else None, *gradients], (None if scalar else loss, extra)
 
-    def reduced() -> tuple[list[Any], tuple[Any, Any]]:
-        """Return the loss and gradients of the batch: from here on a step knows nothing of replicas."""
+    def batch_terms() -> tuple[list[Any], tuple[Any, Any]]:
+        """Return the loss and gradients of the whole batch, reduced over replicas."""
         if replicas is None:
-            return of_replica(backend.Share(), *inputs)
-        return replicas.run(of_replica, inputs)
+            return replica_terms(backend.Share(), *inputs)
+        return replicas.run(replica_terms, inputs)
 
-    ((loss, *gradients), (losses, more)), undo = (reduced(), None) if rollback is None else rollback.run(reduced)
-    loss = losses if loss is None else loss
-    gradients = gradients if reduce_dtype == float32 else divided(gradients)
-    observed = () if observer is None else observer.variables(more)
+    # Forward, loss and gradients. With a rollback, what the forward pass writes (moving statistics, random state) is
+    # noted, so that `undo` can restore it if the step overflows.
+    undo = None
+    if rollback is None:
+        (scalar_loss, *gradients), (row_losses, extra) = batch_terms()
+    else:
+        ((scalar_loss, *gradients), (row_losses, extra)), undo = rollback.run(batch_terms)
+    loss = row_losses if scalar_loss is None else scalar_loss
+    if reduce_dtype != float32:
+        gradients = divided(gradients)
 
-    # All replicas together have as many rows, so that they add up alike.
-    counted = rows() if window is not None and gradients_mean and backend.is_one_number(loss) else None
+    observed = () if observer is None else observer.variables(extra)
+    # The rows of all replicas together, so that each replica accumulates the same mean.
+    batch_rows = rows() if window is not None and gradients_mean and backend.is_one_number(loss) else None
 
-    def applied() -> None:
+    def update() -> None:
         if window is None:
             apply(gradients)
         else:
-            window.add(gradients, counted, apply)
+            window.add(gradients, batch_rows, apply)
         if observer is not None:
-            observer.take_in(more)
+            observer.take_in(extra)
 
-    # The norm does not decide: of finite gradients the sum of squares may be infinite.
+    # One flag for all replicas. The norm cannot be the flag: the squares of finite gradients may have an infinite sum.
     finite, norm = (None, backend.global_norm(gradients)) if scaling is None else backend.finite_and_norm(gradients)
 
+    # Apply or skip; the next scale comes last.
     if undo is None:
-        # A count of updates and a decay of weights need no batch, and would come where that cannot be read.
-        backend.write_after(loss, applied, weights)
+        # A count of updates or a decay of weights does not depend on the batch: without an explicit order it would be
+        # written even where reading the batch fails.
+        backend.write_after(loss, update, weights)
         advance(finite)
     else:
-        # In a branch it is known whether the step is good: most of the rule's operations fall away.
+        # Inside a branch it is known whether the step is good: with a Python bool most of the rule's operations vanish.
         def good() -> None:
-            applied()
+            update()
             advance(True)
 
         def overflowed() -> None:
@@ -182,17 +194,19 @@ def run_step(
                 window.reject()
             advance(False)
 
-        gathered = () if window is None else window.variables()
-        backend.cond(finite, good, overflowed, writes=[*weights, *written, *observed, *gathered])
+        accumulated = () if window is None else window.variables()
+        backend.cond(finite, good, overflowed, writes=[*weights, *written, *observed, *accumulated])
+
     if scaling is None:
-        return StepResult(loss, gradients=gradients, grad_norm=norm, auxiliary=more)
+        return StepResult(loss, gradients=gradients, grad_norm=norm, auxiliary=extra)
     if not scaling.divides:
+        # The optimizer divides for itself; what is reported is unscaled all the same.
         gradients, norm = [unscaled(gradient, scale) for gradient in gradients], norm / scale
-    return StepResult(loss, keras.ops.logical_not(finite), scale, gradients, norm, more)
+    return StepResult(loss, keras.ops.logical_not(finite), scale, gradients, norm, extra)
 
 
-def in_format(gradient: Any, dtype: DType) -> Any:
-    """Return a gradient in a format; None stays None."""
+def in_dtype(gradient: Any, dtype: DType) -> Any:
+    """Return a gradient, dense or sparse, cast to a dtype; None stays None."""
     if gradient is None or gradient.dtype == dtype:
         return gradient
     return backend.map_values(lambda values: keras.ops.cast(values, dtype), gradient)

@@ -1,4 +1,4 @@
-"""The train cells: a network with its loss and its optimizer, one call a step."""
+"""Train cells: a network with its loss and optimizer, whose call runs one training step."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ from mixtrain.step.loss_cell import WithLossCell, sums_rows
 from mixtrain.step.recipe import AppliedBatches, Scaling, StepResult, run_step
 
 _log = logging.getLogger("mixtrain")
-# What a step can tell beside scalars, where a callback asks for it.
+# Tensors of a step that a callback can request in addition to the scalars.
 Need = Literal["gradients", "predictions"]
-# And what it tells where it is to be known why a step overflowed, if the step is not of the user's own making.
+# The number of non-finite values by weight, which diagnosing an overflow needs. A user's own step does not report it.
 NON_FINITE: Final = "non_finite_counts"
 
 
 class TrainOneStepCell(Cell):
-    """A network with its loss and its optimizer: a call trains on one batch and returns the loss.
+    """A network with its loss and optimizer; a call trains on one batch and returns the loss.
 
-    Called from outside any other cell in GRAPH_MODE, a step is compiled. Subclasses may define `construct` anew with
-    ``self.network, self.optimizer, self.weights, self.grad, self.grad_reducer, self.sens``.
+    In GRAPH_MODE the outermost call is compiled. A subclass may override `construct`, using ``self.network,
+    self.optimizer, self.weights, self.grad, self.grad_reducer, self.sens``.
 
     Args:
-        network: Returns the loss; a Cell.
+        network: A Cell that returns the loss.
         optimizer: A mixtrain or Keras optimizer.
-        sens: What the loss is multiplied by before gradients are taken; the optimizer divides (``loss_scale=sens``;
-            a Keras optimizer is given divided gradients). None for 1, or a Keras optimizer's `loss_scale_factor`.
+        sens: Factor of the loss before differentiation. The optimizer divides by it (``loss_scale=sens``); a Keras
+            optimizer gets gradients that are divided already. None for 1, or a Keras optimizer's `loss_scale_factor`.
         return_grad: Whether a call returns ``(loss, {name: gradient})``.
 
     Raises:
-        TypeError: `optimizer` is no optimizer.
-        ValueError: `sens` is 0, there is no parameter to train, or it is made for several devices with a `construct` of
-            its own, or for several processes with Keras layers that are synchronized.
+        TypeError: `optimizer` is not an optimizer.
+        ValueError: `sens` is 0; there is no parameter to train; or the cell is created for several devices with its own
+            `construct`, or for several processes with synchronized Keras layers.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -72,40 +72,39 @@ class TrainOneStepCell(Cell):
         self.network = network
         self.network.set_grad()
         self.optimizer = optimizer
-        driver = drive(optimizer)
-        object.__setattr__(self, "driver", driver)
+        self.driver = drive(optimizer)
         if sens == 0:
             raise checks.fail_value("TrainOneStepCell", "sens must not be 0", sens, "sens=1.0")
         if sens is None:
-            sens = driver.own_scale
+            sens = self.driver.own_scale
         self.sens = 1.0 if sens is None else sens
         self.return_grad = return_grad
-        object.__setattr__(self, "weights", driver.select(network.trainable_params()))
+        self.weights = self.driver.select(network.trainable_params())
         if not self.weights:
             raise checks.fail_value(
                 type(self).__name__, "there must be parameters to train", "none",
                 "requires_grad=True for some, and build a Keras network first",
             )
-        driver.build(self.weights)
+        self.driver.build(self.weights)
         self.grad = GradOperation(get_by_list=True, sens_param=True)
         self.sense_flag = sens is not None
-        object.__setattr__(self, "_compiled", {})
-        object.__setattr__(self, "_reports", None)
-        object.__setattr__(self, "_observer", None)
-        object.__setattr__(self, "_needs", frozenset())
-        object.__setattr__(self, "window", None)
-        object.__setattr__(self, "_ending", None)
+        self.window: GradientWindow | None = None
+        self._compiled: dict[bool, CompiledCall] = {}
+        self._end_window: CompiledCall | None = None
+        # In force during `run_with_report` only.
+        self._reports: list[StepResult] | None = None
+        self._needs: frozenset[str] = frozenset()
+        self._observer: AppliedBatches | None = None
         parallel = in_force()
-        whole = parallel is not None and self._takes_joint_batch(parallel)
-        object.__setattr__(self, "_parallel", parallel)
-        replicas = None if parallel is None else parallel.replicas(self._likely_written, whole)
-        object.__setattr__(self, "_replicas", replicas)
-        # For a construct of the user's own; the recipe reduces what its replicas return.
+        joint_batch = parallel is not None and self._takes_joint_batch(parallel)
+        self._parallel = parallel
+        self._replicas = None if parallel is None else parallel.replicas(self._likely_written, joint_batch)
+        # For subclasses with their own `construct`; the recipe reduces gradients by itself.
         self.reducer_flag = isinstance(parallel, ProcessParallel)
         self.grad_reducer: Callable[[Any], Any] = lambda gradients: gradients
         if isinstance(parallel, ProcessParallel):
             self.grad_reducer = DistributedGradReducer(self.weights, parallel.gradients_mean)
-            share_values([*self.weights, *self.network_state(), *driver.state_variables()])
+            share_values([*self.weights, *self.network_state(), *self.driver.state_variables()])
 
     # ---- calling ----------------------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -117,16 +116,16 @@ class TrainOneStepCell(Cell):
         return self._compiled[self.training](*args)
 
     def construct(self, *inputs: Any) -> Any:
-        """Train on one batch; return the loss, or with `return_grad` also the gradients by name."""
-        found: list[Any] = []
-        result = self._reported(self.step(inputs, self.scaling(), watch=found.extend if self.return_grad else None))
+        """Train on one batch; return the loss, or with `return_grad` ``(loss, {name: gradient})``."""
+        gradients: list[Any] = []
+        result = self._reported(self.step(inputs, self.scaling(), watch=gradients.extend if self.return_grad else None))
         if not self.return_grad:
             return result.loss
         names = [weight.name for weight in self.weights]
-        return result.loss, dict(zip(names, found, strict=True))
+        return result.loss, dict(zip(names, gradients, strict=True))
 
     def scaling(self) -> Scaling | None:
-        """Return how the loss is scaled: by `sens`, which the optimizer takes out again."""
+        """Return how the loss is scaled: by `sens`, constant, with no step skipped; None without `sens`."""
         if not self.sense_flag:
             return None
         return Scaling(
@@ -144,10 +143,10 @@ class TrainOneStepCell(Cell):
         Args:
             inputs: The columns of the batch.
             scaling: How the loss is scaled.
-            watch: Shown the gradients that the optimizer gets.
+            watch: Called with the gradients that the optimizer gets.
 
         Returns:
-            The `StepResult`.
+            The result of the step.
         """
 
         def apply(gradients: list[Any]) -> None:
@@ -156,51 +155,55 @@ class TrainOneStepCell(Cell):
             self.driver.apply(gradients, self.weights)
 
         observed = self._observer is not None and isinstance(self.network, WithLossCell)
-        seen = observed or "predictions" in self._needs
+        with_outputs = observed or "predictions" in self._needs
+        parallel = self._parallel
+        # Whether the loss is a sum or a mean over rows matters only if rows are shared or accumulated.
+        weights_rows = parallel is not None or self.window is not None
+        sums = weights_rows and ((parallel is not None and not parallel.gradients_mean) or sums_rows(self.network))
         return run_step(
-            self.network.seen if seen else self.network,
+            self.network.seen if with_outputs else self.network,
             inputs,
             self.weights,
             apply=apply,
             written=self.driver.state_variables(),
             scaling=scaling,
-            auxiliary=seen,
+            auxiliary=with_outputs,
             observer=self._observer if observed else None,
             replicas=self._replicas,
-            reduce_dtype=float32 if self._replicas is None else self._parallel.reduce_dtype,
-            gradients_mean=(self._parallel is None and self.window is None) or (
-                (self._parallel is None or self._parallel.gradients_mean) and not sums_rows(self.network)
-            ),
+            reduce_dtype=float32 if parallel is None or self._replicas is None else parallel.reduce_dtype,
+            gradients_mean=not sums,
             window=self.window,
-            rows=lambda: (all_rows if isinstance(self._parallel, ProcessParallel) else batch_rows)(inputs),
+            rows=lambda: (all_rows if isinstance(parallel, ProcessParallel) else batch_rows)(inputs),
         )
 
     def accumulate(self, steps: int) -> None:
-        """Let the optimizer be given the mean gradient of so many batches, not that of each."""
-        object.__setattr__(self, "window", GradientWindow(steps, self.weights) if steps > 1 else None)
+        """Accumulate gradients: the optimizer gets the mean of this number of batches."""
+        self.window = GradientWindow(steps, self.weights) if steps > 1 else None
 
     def end_window(self) -> None:
-        """Apply the gradients of the batches that do not fill a window, as at the end of an epoch."""
-        if self.window is None:
+        """Apply the gradients of an incomplete window, as at the end of an epoch."""
+        window = self.window
+        if window is None:
             return
-        if self._ending is None:
+        if self._end_window is None:
 
-            def ending() -> Any:
-                self.window.end(lambda gradients: self.driver.apply(gradients, self.weights))
-                return backend.snapshot(self.window.counts)
+            def end() -> Any:
+                window.end(lambda gradients: self.driver.apply(gradients, self.weights))
+                return backend.snapshot(window.counts)
 
             choice = functools.partial(self.jit_choice, self.network)
-            object.__setattr__(self, "_ending", CompiledCall(ending, self.network, choice))
-        self._ending.run()
+            self._end_window = CompiledCall(end, self.network, choice)
+        self._end_window.run()
 
     def _takes_joint_batch(self, parallel: DataParallel | ProcessParallel) -> bool:
-        """Return whether layers have statistics of the joint batch; refuse what would not mean what its writer means.
+        """Whether some layer normalizes by statistics of the joint batch, which one device then computes.
 
         Raises:
-            ValueError: A step of the user's own, which reduces nothing; a synchronized Keras layer, in processes.
+            ValueError: On several devices a subclass has its own `construct`, which would reduce nothing; or in several
+                processes a Keras layer is synchronized.
         """
         where, count = type(self).__name__, f"{parallel.count} devices"
-        if isinstance(parallel, DataParallel) and not self._steps_as_written_here():
+        if isinstance(parallel, DataParallel) and self._has_own_construct():
             raise checks.fail_value(
                 where, "a step on several devices must be the library's own, not a construct of its own", count,
                 "Model(network, loss_fn, optimizer), or it outside data_parallel",
@@ -219,121 +222,127 @@ class TrainOneStepCell(Cell):
 
     @property
     def spread(self) -> bool:
-        """Whether it was made for several devices."""
+        """Whether the cell was created for several devices or processes."""
         return self._parallel is not None
 
     def jit_choice(self, network: Any) -> backend.JitChoice:
-        """Return how a step is compiled for what a network, this cell or the one inside, computes in now."""
+        """Return how to compile a step for the dtypes that a network, this cell or the one inside, computes in now."""
         choice = choose_step_jit(network)
         return choice if self._replicas is None else self._replicas.jit_choice(choice)
 
     def observe(self, observer: AppliedBatches | None) -> None:
-        """Let every batch of the network with its loss that is applied be taken in, as a `SeenBatch`; None ends it."""
-        object.__setattr__(self, "_observer", observer)
+        """Set the observer that gets a `SeenBatch` of every applied batch; None to remove it."""
+        self._observer = observer
 
     def run_with_report(self, *inputs: Any, needs: Collection[str] = ()) -> tuple[Any, dict[str, Any]]:
         """Train on one batch, inside a function that is being compiled.
 
         Args:
             *inputs: The columns of the batch.
-            needs: What else to tell of the step.
+            needs: Names of the tensors to report in addition.
 
         Returns:
-            What a call returns; and tensors by name, which it leaves out: "learning_rate" that the step was made with,
-            where the optimizer has one; "counter", what `driver.counter` holds after it; "grad_norm", where the step is
-            not a subclass's own; "metrics", what the observer tells, by name; "gradients", by the names of the
-            weights, "predictions", the network's outputs, and "non_finite_counts", how many values of
-            that of each weight are not finite, int32 (weights,), where they are needed.
+            ``(outputs, report)``: what a call returns, and tensors by name. "counter" is `driver.counter` after the
+            step; "learning_rate" the rate that the step used, if the optimizer has one; "metrics" the observer's
+            results; "grad_norm" is missing for a subclass with its own `construct`. Only if needed: "gradients" by the
+            names of the weights, "predictions", the outputs of the network, and "non_finite_counts", int32 (weights,),
+            the number of non-finite values in the gradient of each weight.
 
         Raises:
-            ValueError: This cell cannot tell what is needed.
+            ValueError: This cell cannot report what is needed.
         """
         self._check_needs(needs)
-        found: dict[str, Any] = {}
+        report: dict[str, Any] = {}
         rate = self.driver.learning_rate
         if rate is not None:
-            found["learning_rate"] = keras.ops.reshape(keras.ops.cast(rate, "float32"), ())
-        object.__setattr__(self, "_reports", [])
-        object.__setattr__(self, "_needs", frozenset(needs))
+            report["learning_rate"] = keras.ops.reshape(keras.ops.cast(rate, "float32"), ())
+        self._reports = []
+        self._needs = frozenset(needs)
         try:
             outputs = self(*inputs)
             for result in self._reports:
-                found |= {"grad_norm": result.grad_norm, **self._needed(result)}
+                report |= {"grad_norm": result.grad_norm, **self._needed(result)}
             metrics = {} if self._observer is None else self._observer.results()
             if metrics:
-                found["metrics"] = metrics
+                report["metrics"] = metrics
         finally:
-            object.__setattr__(self, "_reports", None)
-            object.__setattr__(self, "_needs", frozenset())
-        return outputs, {**found, "counter": backend.snapshot(self.driver.counter)}
+            self._reports = None
+            self._needs = frozenset()
+        return outputs, {**report, "counter": backend.snapshot(self.driver.counter)}
 
     def _reported(self, result: StepResult) -> StepResult:
-        """Let `run_with_report` know a result of the library's own step.
+        """Record the result of a step for `run_with_report`, and return it.
 
-        A subclass's `construct` may call this one in a branch, whose tensors cannot leave it.
+        The `construct` of a subclass may call this class's in a branch, whose tensors cannot leave the branch: then
+        nothing is recorded.
         """
-        if self._reports is not None and self._steps_as_written_here():
+        if self._reports is not None and not self._has_own_construct():
             self._reports.append(result)
         return result
 
-    def _steps_as_written_here(self) -> bool:
-        return type(self).construct in (TrainOneStepCell.construct, TrainOneStepWithLossScaleCell.construct)
+    def _has_own_construct(self) -> bool:
+        """Whether a subclass overrides `construct`."""
+        return type(self).construct not in (TrainOneStepCell.construct, TrainOneStepWithLossScaleCell.construct)
 
     def _check_needs(self, needs: Collection[str]) -> None:
-        """Refuse needs that a step of the user's own, or a network with a loss of the user's own, cannot meet."""
-        who = self if not self._steps_as_written_here() else self.network
+        """Refuse needs that a user's own step, or a user's own network with loss, cannot report."""
+        own_step = self._has_own_construct()
+        cell = self if own_step else self.network
         needs = set(needs) - {NON_FINITE}
-        if needs and (who is self or ("predictions" in needs and not isinstance(who, WithLossCell))):
+        if needs and (own_step or ("predictions" in needs and not isinstance(cell, WithLossCell))):
             raise checks.fail_value(
                 "Model.train", f"what a callback needs is known of Model(network, loss_fn, optimizer) alone, not of a "
-                f"{type(who).__name__} with a construct of its own", checks.listed(sorted(needs)),
+                f"{type(cell).__name__} with a construct of its own", checks.listed(sorted(needs)),
                 "Model(network, loss_fn, optimizer), or needs = frozenset() in the callback",
             )
 
     def _needed(self, result: StepResult) -> dict[str, Any]:
-        """Return what `run_with_report` was asked for beside the scalars."""
-        found: dict[str, Any] = {}
+        """Return the requested tensors of a step by name."""
+        tensors: dict[str, Any] = {}
         if "gradients" in self._needs:
             pairs = zip(self.weights, result.gradients, strict=True)
-            found["gradients"] = {
+            tensors["gradients"] = {
                 weight.name if isinstance(weight, Parameter) else weight.path: backend.densified(gradient)
                 for weight, gradient in pairs
                 if gradient is not None
             }
         if "predictions" in self._needs:
-            found["predictions"] = result.auxiliary.outputs
+            tensors["predictions"] = result.auxiliary.outputs
         if NON_FINITE in self._needs and result.overflow is not None:
-            found[NON_FINITE] = backend.non_finite_counts(result.gradients, keras.ops.logical_not(result.overflow))
-        return found
+            tensors[NON_FINITE] = backend.non_finite_counts(result.gradients, keras.ops.logical_not(result.overflow))
+        return tensors
 
     def _likely_written(self) -> list[keras.Variable]:
-        """Return what a forward pass may write; only eagerly it is not seen whether it writes weights (as norms do)."""
+        """Return the variables that a forward pass may write.
+
+        Those are not only non-trainable ones: a norm may write weights. A trace shows that; eager execution does not.
+        """
         return self.network_state() if backend.is_tracing() else [*self.network_state(), *self.weights]
 
     def network_state(self) -> list[keras.Variable]:
-        """Return the variables of the network and its loss that no gradient is taken of, random states among them."""
-        others = {id(variable) for variable in (*self.weights, *self.driver.state_variables())}
-        found = [*referenced_variables([self.network]), *stream_states()]
-        return [variable for variable in found if id(variable) not in others]
+        """Return the variables of the network and its loss that are not trained, including random state."""
+        excluded = {id(variable) for variable in (*self.weights, *self.driver.state_variables())}
+        variables = [*referenced_variables([self.network]), *stream_states()]
+        return [variable for variable in variables if id(variable) not in excluded]
 
     def set_sens(self, value: float) -> None:
-        """Change what the loss is multiplied by."""
+        """Set the factor of the loss; the step is recompiled."""
         self.sens = value
         self.sense_flag = True
         self._compiled.clear()
 
 
 class TrainOneStepWithLossScaleCell(TrainOneStepCell):
-    """As `TrainOneStepCell`, with loss scaling: overflowing steps are skipped, and the scale moves.
+    """A `TrainOneStepCell` with loss scaling: overflowing steps are skipped, and the scale is updated.
 
     Args:
-        network: Returns the loss; a Cell.
+        network: A Cell that returns the loss.
         optimizer: A mixtrain or Keras optimizer.
         scale_sense: A loss-scale update cell, or a scalar tensor for a constant loss scale.
 
     Raises:
         TypeError: `scale_sense` is neither.
-        ValueError: A tensor that is not a scalar; an optimizer with a `loss_scale_factor`.
+        ValueError: `scale_sense` is a tensor that is not a scalar, or the optimizer has a `loss_scale_factor`.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -356,30 +365,30 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
                 f"loss_scale_factor={self.driver.own_scale:g} in the optimizer",
                 f"{type(optimizer).__name__}(...) without it",
             )
-        scale = StepScale("TrainOneStepWithLossScaleCell", scale_sense)
-        object.__setattr__(self, "_scale", scale)
-        object.__setattr__(self, "state", scale.state)
-        object.__setattr__(self, "scale_sense", scale.variable)
-        object.__setattr__(self, "_user_update", scale.update)
-        object.__setattr__(self, "_rollback", backend.Rollback(self._likely_written))
-        # For a construct of the user's own.
+        self._scale = StepScale("TrainOneStepWithLossScaleCell", scale_sense)
+        self.state = self._scale.state
+        self._rollback = backend.Rollback(self._likely_written)
+        # Not tracked: these are neither parameters nor child cells.
+        object.__setattr__(self, "scale_sense", self._scale.variable)
+        object.__setattr__(self, "_user_update", self._scale.update)
+        # For subclasses with their own `construct`.
         object.__setattr__(self, "hyper_map", HyperMap())
         object.__setattr__(self, "loss_scaling_manager", scale_sense if isinstance(scale_sense, Cell) else None)
 
     def construct(self, *inputs: Any) -> tuple[Any, Any, Any]:
-        """Train on one batch; return ``(loss, overflow, loss_scale)``, the scale being the one that was used."""
+        """Train on one batch; return ``(loss, overflow, loss_scale)`` with the scale that the step used."""
         result = self._reported(self.step(inputs, self.scaling()))
         return result.loss, result.overflow, result.loss_scale
 
     def scaling(self) -> Scaling:
-        """Return how the loss is scaled: by the live scale, skipping steps that overflow."""
+        """Return how the loss is scaled: by the current scale, skipping steps that overflow."""
         return Scaling(
             loss_scale=lambda: backend.snapshot(self.scale_sense), divides=True, rollback=self._rollback,
             advance=self.advance,
         )
 
     def advance(self, finite: Any) -> None:
-        """Move the loss scale and the counts by one step."""
+        """Update the loss scale and its counters after a step."""
         self._scale.advance(finite)
 
     def set_sense_scale(self, sens: Any) -> None:
@@ -390,7 +399,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
         Raises:
             TypeError: `sens` is not a tensor.
-            ValueError: It is not a scalar.
+            ValueError: `sens` is not a scalar.
         """
         if not is_any_tensor(sens):
             raise checks.fail_type("set_sense_scale", "sens must be a scalar tensor", sens, "mixtrain.Tensor(1024.0)")
@@ -399,15 +408,15 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
     # ---- for subclasses that write their own construct ----------------------------------------------------------
     @library
     def start_overflow_check(self, pre_cond: Any, compute_input: Any) -> tuple[Any, Any]:
-        """Return ``(status, compute_input)``; nothing needs to start here, the gradients themselves tell.
+        """Return ``(status, compute_input)``; no check needs to start here, the gradients show an overflow.
 
-        A variable, such as `scale_sense`, is returned as the value that it has now.
+        For a variable, such as `scale_sense`, its current value is returned.
         """
         return pre_cond, backend.snapshot(compute_input) if isinstance(compute_input, keras.Variable) else compute_input
 
     @library
     def get_overflow_status(self, status: Any, compute_output: Any) -> Any:
-        """Return a bool scalar: whether some gradient of `compute_output` is not finite, in one of the processes."""
+        """Return whether some gradient in `compute_output` is not finite in any of the processes, bool scalar."""
         finite = backend.all_finite(keras.tree.flatten(compute_output))
         if isinstance(self._parallel, ProcessParallel):
             finite = backend.all_reduce([keras.ops.cast(finite, "int32")], "min")[0] > 0
@@ -415,6 +424,6 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
     @library
     def process_loss_scale(self, overflow: Any) -> Any:
-        """Move the loss scale by one step; return `overflow`."""
+        """Update the loss scale after a step; return `overflow`."""
         self.advance(keras.ops.logical_not(overflow))
         return overflow
