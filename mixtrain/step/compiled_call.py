@@ -1,4 +1,4 @@
-"""A network's function as one compiled call, recompiled when what it was compiled for has changed."""
+"""`CompiledCall`: a compiled function of a network, recompiled when the network or the settings change."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from mixtrain.trace_version import TraceState
 
 
 class CompiledCall:
-    """A function as one compiled call, recompiled when one of its layers, or how to compile, has changed.
+    """A compiled function, recompiled when one of its layers or the settings for compiling change.
 
-    Changes of other networks come and go without a trace here. Which cells are in training is not looked at: a call
-    is compiled for one mode, which its caller sets.
+    Changes of other networks retrace nothing here. The training mode of cells is not tracked: a call is compiled for
+    one mode, which the caller sets.
 
     Args:
         function: Takes and returns tensors; runs the network.
-        network: The Cell or Keras layer that it runs.
-        choice: Returns how it is compiled for the formats it computes in now; by default as the network asks for.
-        compile_function: Takes the function and `choice`, returns what is called.
-        prepare: Called before each call: puts in force what the function is to be compiled under.
-
+        network: The Cell or Keras layer that `function` runs.
+        choice: Returns how to compile for the current dtypes; None to decide by those of the network.
+        compile_function: Compiles a function; takes it and `choice`.
+        prepare: Called before each call; sets what the function depends on while it is traced.
     """
 
     def __init__(
@@ -51,15 +50,16 @@ class CompiledCall:
         return boundary.wrapped(results) if boundary.wants_tensors(inputs) else results
 
     def run(self, *inputs: Any) -> Any:
-        """Call with backend tensors, and return what the function returns."""
+        """Call the compiled function with backend tensors."""
         return backend.call_with_branches(self._call, *inputs)
 
     def _call(self, *inputs: Any) -> Any:
-        """Call, once the labels among the inputs were found to be class numbers."""
+        """Check the labels among the inputs, and call the compiled function."""
         compiled = self.compiled()
-        # A function that is being traced calls this one.
+        # An outer function that is being traced depends on the layers of this one too.
         self._state.note()  # type: ignore[union-attr]
-        # Where nothing is compiled, losses look for themselves; and most functions were seen to have no labels.
+        # Compiled code cannot raise on a label out of range, so labels are checked before. In eager mode losses check
+        # by themselves. Rules are known once the function is traced; () means that it has no labels.
         rules = self._labels.rules_of(inputs)
         if rules != () and context.graph_mode() and not backend.is_tracing():
             if rules is None:
@@ -68,14 +68,14 @@ class CompiledCall:
         return compiled(*inputs)
 
     def _traced(self, *inputs: Any) -> Any:
-        """Run the function; while it is traced, note the cells that it calls, some of which no attribute may name."""
+        """Run the function; while it is traced, record the cells that it calls, which no attribute need refer to."""
         if self._state is None or not backend.is_tracing():
             return self._function(*inputs)
         with self._state.tracing():
             return self._function(*inputs)
 
     def compiled(self) -> Any:
-        """Return the compiled call for the layers and the settings as they are now."""
+        """Return the compiled function for the current layers and settings."""
         self._prepare()
         settings = context.get_context("mode"), context.get_context("jit_level"), autocast_in_force()
         if self._state is None or self._settings != settings or not self._state.holds():
@@ -86,13 +86,13 @@ class CompiledCall:
         return self._compiled
 
     def choice(self) -> backend.JitChoice:
-        """Return how the function is compiled for the formats that its network computes in now."""
+        """Return how to compile for the dtypes that the network computes in now."""
         return choose_step_jit(self._network) if self._choose is None else self._choose()
 
     def ignored_labels(self) -> set[int]:
-        """Return the labels that losses inside were told to ignore."""
+        """Return the label values that the losses inside ignore (`ignore_index`)."""
         return self._labels.ignored()
 
     def traces(self) -> int:
-        """Return how often the present compiled call was traced."""
+        """Return the number of traces of the current compiled function."""
         return backend.trace_count(self.compiled())

@@ -1,4 +1,4 @@
-"""`ForwardValueAndGrad` and `WithGradCell`: a network as a cell that returns gradients, with its outputs or alone."""
+"""`ForwardValueAndGrad` and `WithGradCell`: cells that return the gradients of a network."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ class ForwardValueAndGrad(Cell):
 
     Args:
         network: A Cell or a function.
-        weights: With `get_by_list`: a Parameter or a list of them that gradients are taken of.
-        get_all: Whether gradients are taken of all tensors among the inputs; else of the first.
-        get_by_list: Whether gradients are taken of the weights (in place of the first input, or beside all).
-        sens_param: Whether calls end with one more argument: the gradient of the output, of its shape.
+        weights: With `get_by_list`, the Parameter or list of Parameters to differentiate with respect to.
+        get_all: Whether to differentiate with respect to all tensors among the inputs, rather than the first.
+        get_by_list: Whether to differentiate with respect to the weights: instead of the first input, or with
+            `get_all` in addition to all inputs.
+        sens_param: Whether calls take one more argument, last: the gradient of the output, of its shape.
 
     Raises:
         TypeError: `network` is neither, `get_by_list` goes without `weights`, or another argument has the wrong type.
@@ -54,18 +55,18 @@ class ForwardValueAndGrad(Cell):
             raise checks.fail_type(
                 where, "weights must be Parameters with get_by_list=True", weights, "weights=net.trainable_params()"
             )
-        held = weights_of(where, weights)
+        listed = weights_of(where, weights)
         object.__setattr__(self, "weights", ParameterTuple(weights) if isinstance(weights, (list, tuple)) else weights)
-        object.__setattr__(self, "_held", held if get_by_list else None)
+        self._weights = listed if get_by_list else None
 
     def construct(self, *inputs: Any, **named: Any) -> tuple[Any, Any]:
         """Return the outputs of the network and their gradients."""
         inputs, named, sens = split_sens(self.cls_name, inputs, named, self.sens_param)
         positions = tensor_positions(inputs) if self.get_all else () if self.get_by_list else (0,)
-        outputs, of_inputs, found = differentiate(
-            self.cls_name, self.network, inputs, named, positions, self._held, sens
+        outputs, of_inputs, gradients = differentiate(
+            self.cls_name, self.network, inputs, named, positions, self._weights, sens
         )
-        of_weights = as_given(self.weights, found)
+        of_weights = as_given(self.weights, gradients)
         if self.get_all:
             return outputs, (of_inputs, of_weights) if self.get_by_list else of_inputs
         return outputs, of_weights if self.get_by_list else of_inputs[0]
@@ -75,8 +76,8 @@ class WithGradCell(Cell):
     """A cell whose call returns the gradients of the weights of a network.
 
     Args:
-        network: A Cell whose weights gradients are taken of.
-        loss_fn: The loss of its output and the last input; None where the network computes the loss.
+        network: The Cell to differentiate with respect to its weights.
+        loss_fn: The loss of the output and the last input; None if the network computes the loss.
         sens: The gradient of the loss, a tensor of its shape or a number; None for ones.
 
     Raises:
@@ -98,13 +99,12 @@ class WithGradCell(Cell):
         self.network, self.loss_fn = network, loss_fn
         self.weights = ParameterTuple(network.trainable_params())
         self.sens = sens
-        whole = network if loss_fn is None else WithLossCell(network, loss_fn)
-        self.network_with_loss = whole
+        self.network_with_loss = network if loss_fn is None else WithLossCell(network, loss_fn)
         object.__setattr__(self, "_step", ForwardValueAndGrad(
-            whole, self.weights, get_by_list=True, sens_param=sens is not None
+            self.network_with_loss, self.weights, get_by_list=True, sens_param=sens is not None
         ))
 
     def construct(self, *inputs: Any) -> Any:
         """Return the gradients of the weights, in their order."""
-        given = () if self.sens is None else (self.sens,)
-        return self._step(*inputs, *given)[1]
+        sens = () if self.sens is None else (self.sens,)
+        return self._step(*inputs, *sens)[1]

@@ -21,32 +21,33 @@ from mixtrain.step.own_loss import added_loss, computed_loss, computes_loss, inp
 def extra_losses(network: Any) -> list[Any]:
     """Return the losses that Keras layers of a network add by themselves (`add_loss`, regularizers), float32 scalars.
 
-    A layer that is held twice is counted once, and so is one inside another that is held.
+    A shared layer counts once, and so does a layer inside another one.
     """
     if not isinstance(network, Cell):
         return []
-    held: list[KerasCell] = [cell for _, cell in network.cells_and_names() if isinstance(cell, KerasCell)]
-    layers = {id(cell.keras_layer): cell.keras_layer for cell in held}
-    inside = {id(node.layer) for layer in layers.values() for node in tree_of(layer).walk() if node.layer is not layer}
-    found = {id(loss): loss for key, layer in layers.items() if key not in inside for loss in layer.losses}
-    return [keras.ops.sum(keras.ops.cast(loss, float32)) for loss in found.values()]
+    cells: list[KerasCell] = [cell for _, cell in network.cells_and_names() if isinstance(cell, KerasCell)]
+    layers = {id(cell.keras_layer): cell.keras_layer for cell in cells}
+    # The `losses` of a Keras layer include those of its sublayers.
+    inner = {id(node.layer) for layer in layers.values() for node in tree_of(layer).walk() if node.layer is not layer}
+    losses = {id(loss): loss for key, layer in layers.items() if key not in inner for loss in layer.losses}
+    return [keras.ops.sum(keras.ops.cast(loss, float32)) for loss in losses.values()]
 
 
 def output_names(network: Any) -> list[str]:
-    """Return the names of a Keras functional model's outputs; [] for what has none."""
+    """Return the output names of a Keras functional model; [] for any other network."""
     names = getattr(getattr(network, "keras_layer", network), "output_names", None)
     return list(names) if isinstance(names, (list, tuple)) else []
 
 
 class SeenBatch(NamedTuple):
-    """What a forward pass came to besides its loss: what metrics are computed from, backend tensors.
+    """The tensors of a forward pass that metrics are computed from.
 
     Attributes:
-        outputs: The network's outputs, floats in float32.
-        label: Their labels; None where the batch has none.
-        weights: The weights of the samples, or None.
-        masks: The mask that Keras's layers gave each of the outputs, or None.
-        output_losses: The loss of each of several outputs by Keras's name for it, not yet weighted.
+        outputs: The outputs of the network, floating-point ones in float32.
+        label: The labels; None if the batch has none.
+        weights: The sample weights, or None.
+        masks: For each output the mask that Keras's layers attached to it, or None.
+        output_losses: With several outputs, the unweighted loss of each, by Keras's name for it.
     """
 
     outputs: Any
@@ -57,14 +58,14 @@ class SeenBatch(NamedTuple):
 
 
 class NetworkLoss:
-    """How the loss of a network comes about, for training and for evaluation.
+    """The loss of a network, for training and evaluation.
 
-    A Keras model's own `compute_loss` comes first, then a loss function and what Keras layers add; a Keras network
-    without a loss function has what its layers add.
+    A Keras model that overrides `compute_loss` computes its own. Otherwise the loss is `loss_fn` plus the losses that
+    Keras layers add. A Keras network without `loss_fn` has only the latter; a Cell without `loss_fn` has none.
 
     Args:
         network: The network as a cell.
-        loss_fn: As in `WithLossCell`; None for a Keras network's own loss, and for no loss of a Cell.
+        loss_fn: As in `WithLossCell`, or None.
         loss_weights: As in `WithLossCell`.
     """
 
@@ -81,7 +82,7 @@ class NetworkLoss:
 
     @contextlib.contextmanager
     def seeing(self) -> Iterator[list[SeenBatch]]:
-        """Keep what the forward passes inside come to, in the list that this gives."""
+        """Collect a `SeenBatch` of each forward pass in the context, in the list that it yields."""
         self._seen = []
         try:
             yield self._seen
@@ -89,25 +90,26 @@ class NetworkLoss:
             self._seen = None
 
     def __call__(self, columns: Sequence[Any], *, training: bool) -> tuple[Any, Any, Any]:
-        """Return ``(loss, outputs, label)`` of a batch, float32; the loss is 0 where there is none.
+        """Return ``(loss, outputs, label)`` of a batch, float32; without a loss, 0 for it.
 
         Args:
-            columns: Of the batch: data, label and, with a Keras loss, sample weights.
+            columns: The columns of the batch: data, label and, with a Keras loss, sample weights.
             training: Whether the loss is differentiated.
         """
         losses: dict[str, Any] = {}
         loss, outputs, label = self._run(columns, losses, training=training)
         if self._seen is not None:
-            shown, labels, weights = boundary.settled((outputs, label, columns[2] if len(columns) > 2 else None))
-            masks = [backend.mask_of(output) for output in keras.tree.flatten(shown)]
-            self._seen.append(SeenBatch(shown, labels, weights, masks, losses if len(losses) > 1 else {}))
+            weights = columns[2] if len(columns) > 2 else None
+            seen_outputs, seen_label, weights = boundary.settled((outputs, label, weights))
+            masks = [backend.mask_of(output) for output in keras.tree.flatten(seen_outputs)]
+            self._seen.append(SeenBatch(seen_outputs, seen_label, weights, masks, losses if len(losses) > 1 else {}))
         return loss, outputs, label
 
     def _run(self, columns: Sequence[Any], losses: dict[str, Any], *, training: bool) -> tuple[Any, Any, Any]:
-        """Return what a call does, and keep the losses of several outputs."""
+        """Run a forward pass as `__call__` does; `losses` receives the loss of each of several outputs."""
         loss_fn = self._loss
         if isinstance(loss_fn, OutputLosses):
-            loss_fn = functools.partial(loss_fn, kept=losses)
+            loss_fn = functools.partial(loss_fn, terms=losses)
         data, label, weights = columns[0], columns[1] if len(columns) > 1 else None, columns[2:]
         own = self._in_keras and self._loss is None
         outputs = cast_floats(self._network(*(inputs_of(self._layer, columns) if own else (data,))), float32)
@@ -156,21 +158,21 @@ class WithLossCell(Cell):
             )
         self._backbone = backbone
         self._loss_fn = loss_fn
-        object.__setattr__(self, "_loss", NetworkLoss(self._backbone, loss_fn, loss_weights))
+        self._loss = NetworkLoss(self._backbone, loss_fn, loss_weights)
 
     def construct(self, *columns: Any) -> Any:
         """Return the loss of ``(data, label)``, or of ``(data, label, sample_weight)`` with a Keras loss."""
         return self._loss(columns, training=self.training)[0]
 
     def seen(self, *columns: Any) -> tuple[Any, SeenBatch]:
-        """Return the loss of a batch as a call does, and what metrics are computed from."""
-        with self._loss.seeing() as found:
+        """Return the loss of a batch, and the tensors that metrics are computed from."""
+        with self._loss.seeing() as batches:
             loss = self(*columns)
-        return loss, found[-1]
+        return loss, batches[-1]
 
     @property
     def loss_fn(self) -> Any:
-        """The loss, as it was given."""
+        """The loss, as passed to the constructor."""
         return self._loss_fn
 
     @property
@@ -180,10 +182,10 @@ class WithLossCell(Cell):
 
 
 def sums_rows(network: Any) -> bool:
-    """Whether a network with its loss has one that is known to be a sum over the rows of a batch.
+    """Whether the loss of a network is known to be a sum over the rows of a batch.
 
     Raises:
-        ValueError: Of the losses of several outputs some are sums and some are means.
+        ValueError: Some of the losses of several outputs are sums and some are means.
     """
     losses = keras.tree.flatten(network.loss_fn) if isinstance(network, WithLossCell) else []
     sums = {getattr(loss, "reduction", "mean") == "sum" for loss in losses if loss is not None}
@@ -200,8 +202,8 @@ class WithEvalCell(Cell):
 
     Args:
         network: The network, a Cell or Keras layer.
-        loss_fn: As in `WithLossCell`; None for no loss of a Cell, and for a Keras network's own.
-        add_cast_fp32: Accepted for MindSpore scripts; outputs are float32 in any case.
+        loss_fn: As in `WithLossCell`; None for a Keras network's own loss, and no loss of a Cell.
+        add_cast_fp32: Accepted for MindSpore scripts; outputs are always float32.
         loss_weights: As in `WithLossCell`.
 
     Example:
@@ -220,14 +222,14 @@ class WithEvalCell(Cell):
         super().__init__(auto_prefix=False)
         self._network = network
         self._loss_fn = loss_fn
-        object.__setattr__(self, "_loss", NetworkLoss(self._network, loss_fn, loss_weights))
+        self._loss = NetworkLoss(self._network, loss_fn, loss_weights)
 
     def construct(self, *columns: Any) -> tuple[Any, Any, Any]:
         """Return ``(loss, outputs, label)``; the loss of a Cell without a loss function is 0."""
         return self._loss(columns, training=self.training)  # type: ignore[no-any-return]
 
     def seen(self, *columns: Any) -> tuple[tuple[Any, Any, Any], SeenBatch]:
-        """Return what a call does, and what metrics are computed from."""
-        with self._loss.seeing() as found:
-            outputs = self(*columns)
-        return outputs, found[-1]
+        """Return ``(loss, outputs, label)`` of a batch, and the tensors that metrics are computed from."""
+        with self._loss.seeing() as batches:
+            results = self(*columns)
+        return results, batches[-1]

@@ -1,4 +1,4 @@
-"""Which argument of a plain loss function is the label: by the names of its parameters, else by the kind of network."""
+"""The order of a loss function's arguments, found by their names, else by the kind of network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mixtrain.network.walk import is_cell
 LossOrder = Literal["label_first", "output_first"]
 Meaning = Literal["label", "output"]
 
-# Words of parameter names in the losses of Keras, MindSpore and PyTorch and in scripts written for them.
+# Words in parameter names of losses in Keras, MindSpore and PyTorch, and in scripts written for them.
 _MEANINGS: Final[dict[str, Meaning]] = {
     **dict.fromkeys(
         ("true", "truth", "label", "labels", "lbl", "target", "targets", "tgt", "gt", "actual", "expected"), "label"
@@ -30,10 +30,9 @@ _MEANINGS: Final[dict[str, Meaning]] = {
 def loss_order(loss_fn: Any, *, keras_network: bool) -> LossOrder:
     """Return the order in which a loss function takes the network's output and the label.
 
-    A loss Cell, and a function of `mixtrain.ops`, takes ``(output, label)`` as in MindSpore. Any other function is
-    asked for the names of its first two parameters: ``(y_true, y_pred)``, ``(target, x)``, ``(logits, labels)`` say it
-    themselves. Names that say nothing leave it to the network: Keras's order for a Keras network, MindSpore's for a
-    Cell.
+    A loss Cell and a function of `mixtrain.ops` take ``(output, label)``, as in MindSpore. For any other function the
+    names of its first two parameters decide, such as ``(y_true, y_pred)``, ``(target, x)`` or ``(logits, labels)``. If
+    they do not, the order is Keras's for a Keras network and MindSpore's for a Cell.
 
     Args:
         loss_fn: A callable of two positional arguments.
@@ -66,14 +65,13 @@ def loss_order(loss_fn: Any, *, keras_network: bool) -> LossOrder:
         return "label_first"
     if "output" == first or "label" == second:
         return "output_first"
-    ours = any(base.__module__.partition(".")[0] == "mixtrain" for base in type(loss_fn).__mro__) or (
-        (getattr(loss_fn, "__module__", None) or "").partition(".")[0] == "mixtrain"
-    )
-    return "label_first" if keras_network and not ours else "output_first"
+    modules = [base.__module__ for base in type(loss_fn).__mro__] + [getattr(loss_fn, "__module__", None) or ""]
+    from_mixtrain = any(module.partition(".")[0] == "mixtrain" for module in modules)
+    return "label_first" if keras_network and not from_mixtrain else "output_first"
 
 
 def _first_two_names(loss_fn: Any) -> tuple[str, str]:
-    """Return the names of the first two positional parameters; "" for one that has none."""
+    """Return the names of the first two positional parameters, "" for a missing one."""
     try:
         parameters = inspect.signature(loss_fn).parameters.values()
     except (TypeError, ValueError):  # Some builtins have no signature.
@@ -85,7 +83,7 @@ def _first_two_names(loss_fn: Any) -> tuple[str, str]:
 
 
 def _meaning(name: str) -> Meaning | None:
-    """Return what a parameter's name says it is; None for one that says nothing, or both."""
+    """Return whether a parameter's name means the label or the output; None if neither or both."""
     words = re.split(r"_+|\d+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
-    found = {_MEANINGS[word] for word in words if word in _MEANINGS}
-    return found.pop() if len(found) == 1 else None
+    meanings = {_MEANINGS[word] for word in words if word in _MEANINGS}
+    return meanings.pop() if len(meanings) == 1 else None

@@ -1,4 +1,4 @@
-"""What `Model(loss_fn=...)` takes made into one callable: a loss, or a loss for each output, weighted and added."""
+"""The `loss_fn` of a Model as one callable: a single loss, or the weighted sum of a loss for each output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KERAS_CLASSES: Final[dict[str, type[keras.losses.Loss]]] = {
 
 
 class _FunctionLoss(keras.losses.Loss):
-    """A function ``(label, outputs)`` as Keras's `compile` takes it: ranks aligned, values weighted and averaged."""
+    """A function ``(label, outputs)`` as in Keras's `compile`: ranks are aligned, values weighted and averaged."""
 
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
         super().__init__()
@@ -58,11 +58,11 @@ def loss_caller(
     """Return ``loss(outputs, label, sample_weight=None)`` for a loss, or for a loss of each output.
 
     Args:
-        loss_fn: A loss Cell, a Keras loss (object, function or name) or a function, whose arguments come in the order
-            of `loss_order`; or a dict by output name, or a list in the order of the outputs, of these, None for an
-            output without a loss.
-        loss_weights: A number; or a number for each output, a dict or list as `loss_fn`; None for 1.
-        output_names: Names of outputs that come as a list.
+        loss_fn: A loss Cell, a Keras loss (object, function or name) or a function whose arguments are in the order
+            that `loss_order` finds; for several outputs a dict of these by output name, or a list in the order of the
+            outputs, with None for an output without a loss.
+        loss_weights: A number, or a dict or list of numbers like `loss_fn`; None for 1.
+        output_names: Names of the outputs of a network that returns a list.
         keras_network: Whether the network is a Keras layer or model.
 
     Raises:
@@ -73,7 +73,7 @@ def loss_caller(
     several = isinstance(loss_fn, (dict, list, tuple))
     by_output = _is_keras(loss_fn) or keras_network and is_keras_loss(loss_fn, keras_network=True)
     if not several and loss_weights is None and not by_output:
-        return _needed(loss_fn, keras_network)
+        return _loss_call(loss_fn, keras_network)
     _check_weights(loss_weights)
     if not several and isinstance(loss_weights, (int, float)):
         unweighted = loss_caller(loss_fn, None, output_names, keras_network=keras_network)
@@ -82,78 +82,78 @@ def loss_caller(
 
 
 class OutputLosses:
-    """The sum of the losses of a network's outputs, each times its weight.
+    """The weighted sum of the losses of a network's outputs.
 
     Args:
         losses: A dict or list of losses, or one Keras loss for every output.
-        weights: A number for each output, a dict or list; one for all; None for 1.
-        names: Names of outputs that come as a list.
-        keras_network: Whether the outputs are a Keras network's.
+        weights: A dict or list of numbers, one number for all outputs, or None for 1.
+        names: Names of the outputs of a network that returns a list.
+        keras_network: Whether the network is a Keras layer or model.
     """
 
     def __init__(self, losses: Any, weights: Any, names: Sequence[str], *, keras_network: bool) -> None:
-        self._given = losses
+        self._loss_fn = losses
         self._weights = weights
         self._names = list(names)
         self._losses: Any
         if isinstance(losses, dict):
-            self._losses = {name: _one_loss(loss, keras_network) for name, loss in losses.items()}
+            self._losses = {name: _optional_loss_call(loss, keras_network) for name, loss in losses.items()}
         elif isinstance(losses, (list, tuple)):
-            self._losses = [_one_loss(loss, keras_network) for loss in losses]
+            self._losses = [_optional_loss_call(loss, keras_network) for loss in losses]
         else:
-            self._losses = _one_loss(losses, keras_network)
+            self._losses = _optional_loss_call(losses, keras_network)
 
     def __call__(
-        self, outputs: Any, label: Any, sample_weight: Any = None, *, kept: dict[str, Any] | None = None
+        self, outputs: Any, label: Any, sample_weight: Any = None, *, terms: dict[str, Any] | None = None
     ) -> Any:
         """Return the weighted sum of the losses.
 
         Args:
-            outputs: The network's outputs.
-            label: Their labels.
+            outputs: The outputs of the network.
+            label: The labels of the outputs.
             sample_weight: The weights of the samples.
-            kept: Given the loss of each output, before it is weighted, by Keras's name for it.
+            terms: Receives the unweighted loss of each output, by Keras's name for it.
         """
         named = outputs_by_name(outputs, self._names)
         if len(named) == 1 and isinstance(label, (list, tuple)) and len(label) > 1 and callable(self._losses):
-            label = [label]  # the one loss takes a label of several parts
+            label = [label]  # The only loss takes a label of several parts.
         losses, weights = _for_each("loss_fn", self._losses, named), _for_each("loss_weights", self._weights, named)
         samples = _for_each("sample_weight", sample_weight, named)
-        used = [name for name in named if losses.get(name) is not None]
-        terms = []
-        for name in used:
-            wanted = one_of_outputs("label", label, name, list(named))
-            term = losses[name](named[name], wanted, samples.get(name))
-            if kept is not None:
-                kept[f"{self._shown(name)}_loss"] = term
+        weighted = []
+        for name, output in named.items():
+            if losses.get(name) is None:
+                continue
+            term = losses[name](output, one_of_outputs("label", label, name, list(named)), samples.get(name))
+            if terms is not None:
+                terms[f"{self._display_name(name)}_loss"] = term
             weight = weights.get(name)
-            terms.append(term if weight is None else term * weight)
-        if not terms:
+            weighted.append(term if weight is None else term * weight)
+        if not weighted:
             raise checks.fail_value("Model", "loss_fn must have a loss for an output", None, "loss_fn={'name': 'mse'}")
-        return sum(terms[1:], start=terms[0])
+        return sum(weighted[1:], start=weighted[0])
 
-    def _shown(self, output: Any) -> str:
-        """Return an output's name, or for one without a name that of its loss, as Keras does."""
+    def _display_name(self, output: Any) -> str:
+        """Return the name of an output; for an output without a name that of its loss, as Keras does."""
         if isinstance(output, str):
             return output
-        given = self._given[output] if isinstance(self._given, (list, tuple)) else self._given
-        return str(getattr(given, "name", None) or getattr(given, "__name__", given))
+        loss = self._loss_fn[output] if isinstance(self._loss_fn, (list, tuple)) else self._loss_fn
+        return str(getattr(loss, "name", None) or getattr(loss, "__name__", loss))
 
 
 def outputs_by_name(outputs: Any, names: Sequence[str]) -> dict[Any, Any]:
-    """Return a network's outputs by name, or by index where they have none."""
+    """Return the outputs of a network by name, or by index if they have no names."""
     if isinstance(outputs, dict):
         return dict(outputs)
-    listed = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
-    keys = names if len(names) == len(listed) else range(len(listed))
-    return dict(zip(keys, listed, strict=True))
+    values = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+    keys = names if len(names) == len(values) else range(len(values))
+    return dict(zip(keys, values, strict=True))
 
 
 def one_of_outputs(what: str, values: Any, name: Any, names: Sequence[Any]) -> Any:
-    """Return what belongs to one output, of a dict by name, a list in order, or the single value of a single output.
+    """Return the value for one output from a dict by name, a list in the order of the outputs, or a single value.
 
     Raises:
-        ValueError: There is none for this output.
+        ValueError: There is no value for this output.
     """
     if isinstance(values, dict) and name in values:
         return values[name]
@@ -169,7 +169,7 @@ def one_of_outputs(what: str, values: Any, name: Any, names: Sequence[Any]) -> A
 
 
 def _for_each(what: str, values: Any, named: dict[Any, Any]) -> dict[Any, Any]:
-    """Return one value for each output; what is not a dict or list goes to every output."""
+    """Return a value for each output; a value that is not a dict or list goes to every output."""
     if isinstance(values, dict):
         unknown = [name for name in values if name not in named]
         if unknown:
@@ -182,28 +182,30 @@ def _for_each(what: str, values: Any, named: dict[Any, Any]) -> dict[Any, Any]:
     return dict.fromkeys(named, values)
 
 
-def _one_loss(loss_fn: Any, keras_network: bool) -> LossCall | None:
-    return None if loss_fn is None else _needed(loss_fn, keras_network)
+def _optional_loss_call(loss_fn: Any, keras_network: bool) -> LossCall | None:
+    return None if loss_fn is None else _loss_call(loss_fn, keras_network)
 
 
-def _needed(loss_fn: Any, keras_network: bool) -> LossCall:
-    given = loss_fn
-    if isinstance(given, str) and given.lower() in ("crossentropy", "ce"):
-        return _shaped_crossentropy
-    if isinstance(given, str):
+def _loss_call(loss_fn: Any, keras_network: bool) -> LossCall:
+    """Return a single loss as ``loss(outputs, label, sample_weight=None)``."""
+    passed = loss_fn
+    if isinstance(passed, str) and passed.lower() in ("crossentropy", "ce"):
+        return _crossentropy_by_shape
+    if isinstance(passed, str):
         try:
-            loss_fn = keras.losses.get(given)
+            loss_fn = keras.losses.get(passed)
         except ValueError:
             raise checks.fail_value(
-                "WithLossCell", "loss_fn must be the name of one of Keras's losses", given, 'loss_fn="mse"'
+                "WithLossCell", "loss_fn must be the name of one of Keras's losses", passed, 'loss_fn="mse"'
             ) from None
     if isinstance(loss_fn, type) or not callable(loss_fn):
         raise checks.fail_type(
             "WithLossCell", "loss_fn must be a Cell, a Keras loss or a function", loss_fn, "loss_fn=nn.MSELoss()"
         )
-    if not isinstance(loss_fn, keras.losses.Loss) and is_keras_loss(given, keras_network=keras_network):
-        named = _is_keras(given) and _KERAS_CLASSES.get(getattr(loss_fn, "__name__", "").replace("_", "").lower())
-        loss_fn = named() if named else _FunctionLoss(loss_fn)
+    if not isinstance(loss_fn, keras.losses.Loss) and is_keras_loss(passed, keras_network=keras_network):
+        # Keras's own functions become their classes, which know the reduction and take sample weights.
+        kind = _is_keras(passed) and _KERAS_CLASSES.get(getattr(loss_fn, "__name__", "").replace("_", "").lower())
+        loss_fn = kind() if kind else _FunctionLoss(loss_fn)
     if isinstance(loss_fn, keras.losses.Loss):
         return _keras_call(loss_fn)
 
@@ -212,7 +214,7 @@ def _needed(loss_fn: Any, keras_network: bool) -> LossCall:
             raise checks.fail_type(
                 "Model", "sample_weight needs a Keras loss", loss_fn, 'loss_fn="mse" or keras.losses.MeanSquaredError()'
             )
-        # What a user writes for a Cell is MindSpore code; a Cell sees to itself.
+        # A plain function written for a Cell is MindSpore code and gets `mixtrain.Tensor`; a loss Cell wraps by itself.
         plain = not keras_network and not hasattr(loss_fn, "construct")
         return run_users(loss_fn, (outputs, label), {}) if plain else loss_fn(outputs, label)
 
@@ -220,12 +222,12 @@ def _needed(loss_fn: Any, keras_network: bool) -> LossCall:
 
 
 def _keras_call(loss: keras.losses.Loss) -> LossCall:
-    """Return a Keras loss with its arguments in our order; a sparse one refuses labels that are no class numbers."""
+    """Return a Keras loss as ``loss(outputs, label)``; a sparse one refuses labels that are not class numbers."""
     sparse = isinstance(loss, keras.losses.SparseCategoricalCrossentropy)
     settings = loss.get_config() if sparse else {}
 
     def call(outputs: Any, label: Any, sample_weight: Any = None) -> Any:
-        # Keras lets a masked label count for nothing, whatever it is.
+        # Keras ignores masked labels whatever their value, so they are not checked.
         if sparse and backend.mask_of(outputs) is None:
             classes = outputs.shape[settings.get("axis", -1)]
             require_classes("Model", label, classes, settings.get("ignore_class"), sample_weight)
@@ -234,27 +236,27 @@ def _keras_call(loss: keras.losses.Loss) -> LossCall:
     return call
 
 
-def _shaped_crossentropy(outputs: Any, label: Any, sample_weight: Any = None) -> Any:
-    """Return the cross entropy of the kind that suits the shapes, as Keras chooses it for the name "crossentropy"."""
+def _crossentropy_by_shape(outputs: Any, label: Any, sample_weight: Any = None) -> Any:
+    """Compute the kind of cross entropy that Keras chooses by shape for the name "crossentropy"."""
     if outputs.shape[-1] == 1:
         name = "binary_crossentropy"
     elif len(label.shape) < len(outputs.shape) or label.shape[-1] == 1:
         name = "sparse_categorical_crossentropy"
     else:
         name = "categorical_crossentropy"
-    return _needed(name, True)(outputs, label, sample_weight)
+    return _loss_call(name, True)(outputs, label, sample_weight)
 
 
 def is_keras_loss(loss_fn: Any, *, keras_network: bool) -> bool:
-    """Whether a Model's loss, or the loss of each of its outputs, is Keras's or a function as Keras takes it.
+    """Whether every loss of a Model is a Keras loss or a function with Keras's order of arguments.
 
     Args:
-        loss_fn: As `loss_caller` takes it; None is a loss that is not there.
+        loss_fn: As in `loss_caller`; None counts as Keras's.
         keras_network: Whether the network is a Keras layer or model.
     """
     if isinstance(loss_fn, (dict, list, tuple)):
-        listed = loss_fn.values() if isinstance(loss_fn, dict) else loss_fn
-        return all(is_keras_loss(loss, keras_network=keras_network) for loss in listed)
+        losses = loss_fn.values() if isinstance(loss_fn, dict) else loss_fn
+        return all(is_keras_loss(loss, keras_network=keras_network) for loss in losses)
     if loss_fn is None or _is_keras(loss_fn):
         return True
     plain = callable(loss_fn) and not isinstance(loss_fn, type)
@@ -272,10 +274,6 @@ def _scaled(loss: LossCall, weight: float) -> LossCall:
 
 
 def _check_weights(weights: Any) -> None:
-    if isinstance(weights, (list, tuple)):
-        listed = list(weights)
-    else:
-        listed = list(weights.values()) if isinstance(weights, dict) else [weights]
-    for weight in listed:
+    for weight in keras.tree.flatten(weights):
         if weight is not None:
             checks.number("Model", "loss_weights", weight)

@@ -1,4 +1,4 @@
-"""The loss that a Keras network brings itself: its `compute_loss`, what its layers add, or a scalar output."""
+"""The own loss of a Keras network: its `compute_loss`, the losses that its layers add, or a scalar output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import keras
 from mixtrain import checks
 from mixtrain.step.output_losses import LossCall
 
-# What a subclass of keras.Model may override that a step of mixtrain's never calls, and what to write instead.
+# Methods that a subclass of keras.Model may override although mixtrain never calls them, and what to write instead.
 _NOT_CALLED: Final = {
     "train_step": "compute_loss(self, x, y, y_pred, sample_weight, training), which mixtrain calls, or a train step of "
     "your own: a mixtrain.nn.TrainOneStepCell, or keras.Model.fit with amp.GradScaler in train_step",
@@ -22,14 +22,14 @@ _NOT_CALLED: Final = {
 
 
 def refuse_overridden(network: Any, method: str) -> None:
-    """Refuse a Keras model that overrides a step which mixtrain would not call.
+    """Refuse a Keras model that overrides a step which mixtrain does not call.
 
     Args:
-        network: A network of either kind.
+        network: A Cell or Keras layer.
         method: "train_step", "test_step" or "predict_step".
 
     Raises:
-        TypeError: It does.
+        TypeError: The model overrides `method`.
     """
     if isinstance(network, keras.Model) and _overrides(network, method):
         raise TypeError(
@@ -39,47 +39,48 @@ def refuse_overridden(network: Any, method: str) -> None:
 
 
 def computes_loss(network: Any) -> bool:
-    """Whether a network of either kind is a Keras model that overrides `compute_loss`."""
+    """Whether a network is a Keras model that overrides `compute_loss`."""
     return isinstance(network, keras.Model) and _overrides(network, "compute_loss")
 
 
 def computed_loss(
     network: keras.Model, loss: LossCall | None, columns: Sequence[Any], outputs: Any, *, training: bool
 ) -> Any:
-    """Return what a Keras model's `compute_loss` returns.
+    """Call the `compute_loss` of a Keras model.
 
     Args:
         network: The model.
-        loss: What the method inherited from Keras computes and adds ``self.losses`` to, or None.
+        loss: The loss function that Keras's own `compute_loss` uses when the model calls ``super()``, or None.
         columns: The batch: data, label, sample weights; the last two may be missing.
-        outputs: What the model returned for the data.
+        outputs: The outputs of the model for the data.
         training: Whether the loss is differentiated.
 
     Raises:
-        ValueError: It returned None.
+        ValueError: The method returned None.
     """
     data, label, weight = [*columns, None, None][:3]
-    accepted = inspect.signature(network.compute_loss).parameters.values()
-    knows_mode = any(item.name == "training" or item.kind is inspect.Parameter.VAR_KEYWORD for item in accepted)
+    # Early versions of Keras 3 had no `training` here, and models written for them override the method without it.
+    parameters = inspect.signature(network.compute_loss).parameters.values()
+    takes_training = any(item.name == "training" or item.kind is inspect.Parameter.VAR_KEYWORD for item in parameters)
     with _compiled_with(network, loss):
-        found = network.compute_loss(data, label, outputs, weight, **({"training": training} if knows_mode else {}))
-    if found is None:
+        value = network.compute_loss(data, label, outputs, weight, **({"training": training} if takes_training else {}))
+    if value is None:
         raise checks.fail_value(
             "Model", f"{type(network).__name__}.compute_loss must return a scalar", None, "return loss as its last line"
         )
-    return found
+    return value
 
 
 def added_loss(network: Any, outputs: Any, losses: Sequence[Any]) -> Any:
-    """Return the loss of a Keras network without a loss function, None where it has none.
+    """Return the loss of a Keras network that was given no loss function, or None if it has no loss.
 
     Args:
         network: The Keras layer or model, for errors.
-        outputs: What it returned.
-        losses: What its layers added, scalars.
+        outputs: The outputs of the network.
+        losses: The losses that its layers added, scalars.
 
     Returns:
-        The sum of the losses; without any, the output itself where it is one scalar, else None.
+        The sum of the losses; without losses, the output itself if it is a single scalar, else None.
 
     Raises:
         ValueError: There are losses, and the output is a scalar too.
@@ -97,11 +98,11 @@ def added_loss(network: Any, outputs: Any, losses: Sequence[Any]) -> Any:
 
 
 def no_loss(network: Any, outputs: Any) -> ValueError:
-    """Return the error of a network that is to be trained and has no loss.
+    """Return the error for training a network without a loss.
 
     Args:
         network: The Keras layer or model.
-        outputs: What it returned.
+        outputs: The outputs of the network.
     """
     shapes = ", ".join(str(tuple(output.shape)) for output in keras.tree.flatten(outputs))
     return checks.fail_value(
@@ -112,10 +113,10 @@ def no_loss(network: Any, outputs: Any) -> ValueError:
 
 
 def inputs_of(network: Any, columns: Sequence[Any]) -> Sequence[Any]:
-    """Return the columns of a batch that a Keras network without a loss function is called with.
+    """Return the columns of a batch that a Keras network without a loss function takes as inputs.
 
-    As in Keras the first is the data and the label is no input, unless `call` requires several tensors: a network
-    that returns its own loss takes the label too.
+    As in Keras, that is the first column. A `call` that requires several tensors takes all columns: a network that
+    returns its own loss needs the label too.
 
     Args:
         network: A Keras layer or model.
@@ -131,25 +132,25 @@ def inputs_of(network: Any, columns: Sequence[Any]) -> Sequence[Any]:
 
 
 def _overrides(network: keras.Model, method: str) -> bool:
-    # What `mixtrain.keras.prepare` puts around a method says which one it wraps.
-    found = inspect.unwrap(getattr(network, method))
-    return getattr(found, "__func__", found) is not inspect.unwrap(getattr(keras.Model, method))
+    # `mixtrain.keras.prepare` wraps methods of the model by functions that name what they wrap.
+    own = inspect.unwrap(getattr(network, method))
+    return getattr(own, "__func__", own) is not inspect.unwrap(getattr(keras.Model, method))
 
 
 @contextlib.contextmanager
 def _compiled_with(network: keras.Model, loss: LossCall | None) -> Iterator[None]:
-    """Let Keras's own `compute_loss` find a loss as if the model were compiled with it, until the end.
+    """Let Keras's own `compute_loss` use a loss as if the model had been compiled with it.
 
-    `Model.compile` would do so in public, but would replace the user's own optimizer, metrics and loss for good;
-    tests/step/test_own_loss.py fails if the private name moves.
+    The public `compile` would replace the user's optimizer, metrics and loss for good. tests/step/test_own_loss.py
+    fails if the private name moves.
     """
 
     def compiled(label: Any, outputs: Any, sample_weight: Any = None) -> Any:
         return loss and loss(outputs, label, *(() if sample_weight is None else (sample_weight,)))
 
-    before = network._compile_loss
+    previous = network._compile_loss
     object.__setattr__(network, "_compile_loss", None if loss is None else compiled)
     try:
         yield
     finally:
-        object.__setattr__(network, "_compile_loss", before)
+        object.__setattr__(network, "_compile_loss", previous)
