@@ -1,4 +1,4 @@
-"""The checks of what a loss scale is made of, for all that take these arguments."""
+"""Checks of the arguments of loss-scale managers, update cells and scalers."""
 
 from __future__ import annotations
 
@@ -7,38 +7,39 @@ from typing import Any, Final
 from mixtrain import checks
 from mixtrain.loss_scale.rule import LARGEST_SCALE, SMALLEST_NORMAL, SMALLEST_SCALE, LossScaleRule
 
+# The rule of a constant scale: growing and backing off multiply by 1.
 STATIC: Final = LossScaleRule(1.0, 1)
 
 
 def checked_scale(
     where: str, name: str, value: Any, *, example: float = 1024.0, minimum: float = SMALLEST_SCALE
 ) -> float:
-    """Return a loss scale: at least `minimum`, and finite in float32; errors offer `example`.
+    """Check a loss scale: at least `minimum` and finite in float32. Errors suggest `example`.
 
     Raises:
-        TypeError: It is not a number.
+        TypeError: The scale is not a number.
         ValueError: It is out of range.
     """
     return checks.number(where, name, value, at_least=minimum, at_most=LARGEST_SCALE, example=example)
 
 
 def checked_rule(where: str, scale_factor: Any, scale_window: Any) -> LossScaleRule:
-    """Return the rule of a scale that moves: a factor above 1, and a window of at least one step.
+    """Return the rule of a dynamic scale: a factor above 1 and a window of at least one step.
 
     Raises:
-        TypeError: The factor is not a number, or the window no int.
-        ValueError: One is out of range.
+        TypeError: The factor is not a number, or the window is not an int.
+        ValueError: One of them is out of range.
     """
     factor = checks.number(where, "scale_factor", scale_factor, above=1.0, at_most=LARGEST_SCALE, example=2)
     return LossScaleRule(factor, checks.integer(where, "scale_window", scale_window, at_least=1, example=2000))
 
 
 def checked_growth(where: str, growth_factor: Any, backoff_factor: Any, growth_interval: Any) -> LossScaleRule:
-    """Return the rule of a scale that grows and backs off by two factors: one above 1, one between 0 and 1.
+    """Return the rule of a dynamic scale with separate factors: growth above 1, backoff between 0 and 1.
 
     Raises:
-        TypeError: A factor is not a number, or the interval no int.
-        ValueError: One is out of range.
+        TypeError: A factor is not a number, or the interval is not an int.
+        ValueError: One of them is out of range.
     """
     growth = checks.number(where, "growth_factor", growth_factor, above=1.0, at_most=LARGEST_SCALE, example=2.0)
     backoff = checks.number(where, "backoff_factor", backoff_factor, above=0.0, below=1.0, example=0.5)

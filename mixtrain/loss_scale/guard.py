@@ -1,4 +1,4 @@
-"""The guard against endless overflow: stops a run at the exact step, reading the device only when it must."""
+"""`OverflowGuard`: stops a run that overflows without end, at the exact step, with as few device reads as possible."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mixtrain.loss_scale.rule import BAD_STEP_MAX, SMALLEST_SCALE, LossScaleStat
 
 
 class _StepRecords(Protocol):
-    """What the guard reads of the records of a call."""
+    """The records of the steps of a call, as far as the guard reads them."""
 
     @property
     def loss_scale(self) -> np.ndarray: ...
@@ -26,14 +26,14 @@ class _StepRecords(Protocol):
 
 
 class OverflowGuard:
-    """Raises once more than `limit` steps overflowed in a row, or at the smallest scale.
+    """Raises once more than `limit` steps overflowed consecutively, or at the smallest scale.
 
-    The counts are kept on the device and grow by at most one a step, so the guard knows how many steps it need not
-    look.
+    The counts are on the device and increase by at most 1 per step. So after a read the guard knows for how many steps
+    it need not read them again.
 
     Args:
-        state: The run's loss-scale state.
-        diagnose: Looks for the layer that overflows, given the batch and the scale.
+        state: The loss-scale state of the run.
+        diagnose: Finds the layer that overflows, for a batch and a scale.
         limit: Maximum number of consecutive overflows.
     """
 
@@ -51,16 +51,16 @@ class OverflowGuard:
 
     @property
     def free_steps(self) -> int:
-        """How many steps can be run, whatever they do, before one that may have to end the run."""
+        """Number of steps that can run before the counts have to be read, even if all of them overflow."""
         return max(self._free, 0)
 
     def after(self, records: _StepRecords, step: int, batch: Callable[[], Sequence[Any]]) -> None:
-        """Look, where it may be time, after some steps.
+        """Check the counts after some steps, if the limit may have been reached.
 
         Args:
-            records: Their results.
-            step: Number of the last of them, from 1.
-            batch: Returns the batch of the last of them, to look into should the run have to stop.
+            records: The results of the steps.
+            step: Number of the last step, from 1.
+            batch: Returns the batch of the last step, which is diagnosed if the run has to stop.
 
         Raises:
             LossScaleExhausted: Too many steps overflowed.
@@ -72,16 +72,16 @@ class OverflowGuard:
         self._free = self._limit - count
         if count <= self._limit:
             return
-        used = records.loss_scale[-1] if records.scaled else backend.to_numpy(self._state.loss_scale)
-        scale = float(used)
+        scale = float(records.loss_scale[-1] if records.scaled else backend.to_numpy(self._state.loss_scale))
         finding = self._diagnose(batch(), scale)
         in_a_row = int(backend.to_numpy(self._state.overflows_in_a_row))
-        how = f"{in_a_row} steps in a row" if in_a_row > self._limit else f"{count} steps at the smallest loss scale"
-        more = " (the smallest there is)" if scale <= SMALLEST_SCALE else ""
+        steps = f"{in_a_row} steps in a row" if in_a_row > self._limit else f"{count} steps at the smallest loss scale"
+        note = " (the smallest there is)" if scale <= SMALLEST_SCALE else ""
+        # A user who catches the error can train on: the counts start again.
         self._state.forget_overflows()
         raise LossScaleExhausted(
-            f"Model: gradients must be finite now and then; {how} overflowed, the last of them step {step} at loss "
-            f"scale {scale:g}{more}. Found: {finding}.",
+            f"Model: gradients must be finite now and then; {steps} overflowed, the last of them step {step} at loss "
+            f"scale {scale:g}{note}. Found: {finding}.",
             step=step,
             loss_scale=scale,
             layer=finding.layer,

@@ -1,4 +1,4 @@
-"""The loss-scaling rule, written once, and the one state that it moves."""
+"""The loss-scaling rule, written once, and the state that it updates."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ import numpy as np
 from mixtrain import backend
 
 SMALLEST_SCALE: Final = 1.0
+# The floor of `GradScaler`, whose scale may go below 1 as PyTorch's does: smaller float32 numbers may be flushed to 0.
 SMALLEST_NORMAL: Final = float(np.finfo(np.float32).tiny)
 LARGEST_SCALE: Final = float(np.finfo(np.float32).max)
 LARGEST_COUNT: Final = int(np.iinfo(np.int32).max)
+# Consecutive overflows after which a run is hopeless, as in MindSpore.
 BAD_STEP_MAX: Final = 1000
 
 
@@ -30,17 +32,17 @@ class Count(enum.IntEnum):
 
 
 def _only(*counts: Count) -> np.ndarray:
-    """Return 1 in these columns and 0 in the others."""
+    """Return a row with 1 in these columns and 0 in the others."""
     return np.array([count in counts for count in Count], np.int32)
 
 
 def _all_but(*counts: Count) -> np.ndarray:
-    """Return 0 in these columns and 1 in the others."""
+    """Return a row with 0 in these columns and 1 in the others."""
     return 1 - _only(*counts)
 
 
-# A step adds 1 to some counts and sets others to 0. All are moved by one addition and one multiplication, for on a
-# device a small operation costs as much as a larger one.
+# A step increments some counts and resets others. All are updated by one addition and one multiplication of the whole
+# row, because on a device a small operation costs as much as a larger one.
 _ADDED_BY_GOOD_STEP = _only(Count.GOOD_STEPS, Count.APPLIED_STEPS)
 _ADDED_BY_OVERFLOW = _only(Count.OVERFLOWS_IN_A_ROW, Count.OVERFLOWS_AT_MINIMUM, Count.SKIPPED_STEPS)
 _KEPT_BY_GOOD_STEP = _all_but(Count.OVERFLOWS_IN_A_ROW)
@@ -52,13 +54,13 @@ _KEPT_BY_FORGETTING = _all_but(Count.OVERFLOWS_IN_A_ROW, Count.OVERFLOWS_AT_MINI
 
 @dataclasses.dataclass(frozen=True)
 class LossScaleRule:
-    """How a loss scale moves.
+    """Parameters of a loss scale.
 
     Attributes:
-        factor: What the scale is multiplied by after `window` good steps; 1 for a constant loss scale. A number, or in
-            a compiled graph a float64 scalar.
-        window: Good steps in a row before the scale grows; likewise, int32.
-        backoff: What it is multiplied by after an overflow; None for 1 / factor.
+        factor: Multiplies the scale after `window` good steps; 1 for a constant loss scale. A number, or in a compiled
+            graph a float64 scalar.
+        window: Number of consecutive good steps before the scale grows; an int, or in a compiled graph an int32 scalar.
+        backoff: Multiplies the scale after an overflow; None for 1 / factor.
         minimum: The smallest scale.
         maximum: The largest scale.
     """
@@ -71,18 +73,18 @@ class LossScaleRule:
 
 
 def next_loss_scale(rule: LossScaleRule, loss_scale: Any, good_steps: Any, finite: Any) -> tuple[Any, Any]:
-    """Return the loss scale and the count of good steps after one step.
+    """Compute the next loss scale and count of good steps after a step.
 
-    Overflow: the scale is divided by the factor (or multiplied by the backoff), not below the minimum, and the count
-    restarts. Otherwise the count grows; once it reaches the window the scale is multiplied by the factor (left alone
-    where that is not finite in float32, and not above the maximum) and the count restarts. Products are rounded to
-    float32 once.
+    After an overflow the scale is divided by the factor (or multiplied by the backoff), but not below the minimum, and
+    the count is reset. After a good step the count is incremented; when it reaches the window, the scale is multiplied
+    by the factor and the count is reset. The scale stays where it would be infinite in float32, and never exceeds the
+    maximum. A product is rounded to float32 once.
 
     Args:
         rule: Factors, window, minimum and maximum.
         loss_scale: float32 scalar, a NumPy one or a tensor.
         good_steps: int32 scalar of the same kind.
-        finite: bool scalar of the same kind, or Python's own: whether the step's gradients were finite.
+        finite: Whether the gradients of the step are finite: bool scalar of the same kind, or a Python bool.
 
     Returns:
         ``(loss_scale, good_steps)``, of the same kind.
@@ -93,64 +95,66 @@ def next_loss_scale(rule: LossScaleRule, loss_scale: Any, good_steps: Any, finit
 
     Source: Micikevicius et al., 2018, section 3.2; MindSpore, `DynamicLossScaleManager`; PyTorch, `GradScaler`.
     """
-    full = _fills(rule, good_steps)
+    full = _fills_window(rule, good_steps)
     if not backend.is_tensor(loss_scale):
-        scale = np.float32(_moved(np, rule, np.float64(loss_scale), full, finite))
+        scale = np.float32(_next_scale(np, rule, np.float64(loss_scale), full, finite))
         return scale, np.int32(good_steps + 1 if finite and not full else 0)
     with backend.double_precision():
-        scale = _moved(keras.ops, rule, keras.ops.cast(loss_scale, "float64"), full, finite)
-        counted = keras.ops.where(full, np.int32(0), good_steps + np.int32(1))
-        return keras.ops.cast(scale, "float32"), _chosen(keras.ops, finite, counted, np.int32(0))
+        scale = _next_scale(keras.ops, rule, keras.ops.cast(loss_scale, "float64"), full, finite)
+        count = keras.ops.where(full, np.int32(0), good_steps + np.int32(1))
+        return keras.ops.cast(scale, "float32"), _select(keras.ops, finite, count, np.int32(0))
 
 
-def _fills(rule: LossScaleRule, good_steps: Any) -> Any:
+def _fills_window(rule: LossScaleRule, good_steps: Any) -> Any:
     """Whether one more good step fills the window."""
     window = np.int32(min(rule.window, LARGEST_COUNT)) if isinstance(rule.window, int) else rule.window
+    # Not `good_steps + 1 >= window`, which would overflow int32 at the largest count.
     return good_steps >= window - np.int32(1)
 
 
-def _moved(xp: Any, rule: LossScaleRule, before: Any, full: Any, finite: Any) -> Any:
-    """Return the loss scale after one step, float64, by NumPy's or Keras's operations."""
-    factor, backoff = _wide(rule.factor), _wide(1.0 / rule.factor if rule.backoff is None else rule.backoff)
-    moved = before * _chosen(xp, finite, xp.where(full, factor, np.float64(1)), backoff)
-    moved = xp.where(moved <= np.float64(LARGEST_SCALE), moved, before)
+def _next_scale(xp: Any, rule: LossScaleRule, scale: Any, full: Any, finite: Any) -> Any:
+    """Compute the scale after a step in float64; `xp` is `numpy` or `keras.ops`."""
+    growth, backoff = _float64(rule.factor), _float64(1.0 / rule.factor if rule.backoff is None else rule.backoff)
+    product = scale * _select(xp, finite, xp.where(full, growth, np.float64(1)), backoff)
+    result = xp.where(product <= np.float64(LARGEST_SCALE), product, scale)
+    # Only an overflow can take the scale below the minimum, so a good step saves the operation.
     if finite is not True:
-        moved = xp.maximum(moved, _chosen(xp, finite, np.float64(0), np.float64(rule.minimum)))
-    return xp.minimum(moved, np.float64(rule.maximum)) if rule.maximum < LARGEST_SCALE else moved
+        result = xp.maximum(result, _select(xp, finite, np.float64(0), np.float64(rule.minimum)))
+    return xp.minimum(result, np.float64(rule.maximum)) if rule.maximum < LARGEST_SCALE else result
 
 
-def _chosen(xp: Any, finite: Any, one: Any, other: Any) -> Any:
-    """Return one value or the other; where Python knows which, without an operation."""
+def _select(xp: Any, finite: Any, good: Any, overflowed: Any) -> Any:
+    """Return `good` where the step is finite, else `overflowed`; for a Python bool without an operation."""
     if isinstance(finite, bool):
-        return one if finite else other
-    return xp.where(finite, one, other)
+        return good if finite else overflowed
+    return xp.where(finite, good, overflowed)
 
 
-def _wide(number: Any) -> Any:
-    """Return a number in float64, where the product of two float32 numbers is exact; a tensor is so already."""
+def _float64(number: Any) -> Any:
+    """Convert a number to float64, where products of float32 numbers are exact; a tensor is float64 already."""
     return np.float64(number) if isinstance(number, (int, float)) else number
 
 
 class LossScaleState:
-    """The live loss scale of one training run and the counts kept beside it, as device variables.
+    """Static or dynamic loss scale of a training run and its counters, as device variables.
 
     Attributes:
-        rule: How the scale moves; `change_rule` changes it.
+        rule: The parameters of the scale; set by `change_rule`.
         loss_scale: float32 variable.
-        counts: int32 variable, one number for each `Count`.
-        before_reading: Called before the host reads a variable, where somebody else holds its value meanwhile.
+        counts: int32 variable with a column for each `Count`.
+        before_reading: Called before the host reads a variable; writes back values that a running loop holds.
     """
 
     def __init__(self, loss_scale: float, rule: LossScaleRule, *, changeable: bool = False) -> None:
         self.rule = rule
-        # Compiled steps read a changeable rule from here.
-        self._live = _variable(_numbers(rule), "rule") if changeable else None
+        # A rule that may change is a variable, so that compiled steps follow without being recompiled.
+        self._rule_variable = _variable(_rule_values(rule), "rule") if changeable else None
         self.loss_scale = _variable(np.float32(loss_scale), "loss_scale")
         self.counts = _variable(np.zeros(len(Count), np.int32), "counts")
         self.before_reading: Callable[[], None] = _nothing
 
     def present_scale(self) -> float:
-        """Return the live scale, read from the device."""
+        """Return the current scale, read from the device."""
         self.before_reading()
         return float(backend.to_numpy(self.loss_scale))
 
@@ -161,7 +165,7 @@ class LossScaleState:
 
     @property
     def good_steps(self) -> Any:
-        """Good steps since the scale last moved or a step overflowed, an int32 scalar."""
+        """Good steps since the scale last changed or a step overflowed, an int32 scalar."""
         return self.counts[Count.GOOD_STEPS]
 
     @property
@@ -171,7 +175,7 @@ class LossScaleState:
 
     @property
     def overflows_at_minimum(self) -> Any:
-        """Overflows at the smallest scale since it was last larger, or good for a window, an int32 scalar."""
+        """Overflows at the smallest scale since it was last larger or a window was full, an int32 scalar."""
         return self.counts[Count.OVERFLOWS_AT_MINIMUM]
 
     @property
@@ -185,42 +189,39 @@ class LossScaleState:
         return self.counts[Count.SKIPPED_STEPS]
 
     def variables(self) -> list[keras.Variable]:
-        """Return everything that a step moves; a checkpoint holds these."""
+        """Return the variables that a step updates; a checkpoint contains them."""
         return [self.loss_scale, self.counts]
 
     def advance(self, finite: Any) -> None:
-        """Move on by one step, in a compiled graph or from Python.
+        """Update the scale and the counts after a step, in a compiled graph or from Python.
 
         Args:
-            finite: bool scalar, a tensor or Python's own: whether the step's gradients were finite.
+            finite: Whether the gradients of the step are finite: a bool scalar tensor or a Python bool.
         """
         if backend.is_tensor(finite) or backend.is_tracing():
             xp, scale, counts = keras.ops, backend.snapshot(self.loss_scale), backend.to_tensor(self.counts)
-            rule = self.rule if self._live is None else _read(self.rule, self._live)
+            rule = self.rule if self._rule_variable is None else _rule_from(self._rule_variable, self.rule)
         else:
             rule = self.rule
-            # From Python the arithmetic is NumPy's: single operations of the backend would cost milliseconds.
+            # From Python, NumPy computes: single operations of a backend would cost milliseconds.
             xp, scale, counts = np, np.float32(backend.to_numpy(self.loss_scale)), backend.to_numpy(self.counts)
             finite = bool(finite)
-        scale, counts = _advanced(xp, rule, scale, counts, finite)
+        scale, counts = _next_state(xp, rule, scale, counts, finite)
         self.loss_scale.assign(scale)
         self.counts.assign(counts)
 
     def change_rule(self, rule: LossScaleRule) -> None:
-        """Let the scale move by another rule's factors and window from now on, in steps that are compiled already too.
-
-        Its bounds stay what they were.
-        """
+        """Set the factors and the window, also for steps that are already compiled; the bounds of the scale stay."""
         self.rule = dataclasses.replace(rule, minimum=self.rule.minimum, maximum=self.rule.maximum)
-        if self._live is not None:
-            self._live.assign(_numbers(rule))
+        if self._rule_variable is not None:
+            self._rule_variable.assign(_rule_values(rule))
 
     def forget_overflows(self) -> None:
-        """Let the counts that end a run start again."""
+        """Reset the overflow counts that end a run."""
         self.counts.assign(backend.to_numpy(self.counts) * _KEPT_BY_FORGETTING)
 
     def overflow_count(self) -> int:
-        """Return the larger of the two overflow counts that end a run; it grows by at most 1 a step."""
+        """Return the larger of the two overflow counts that end a run; it increases by at most 1 per step."""
         counts = backend.to_numpy(self.counts)
         return int(max(counts[Count.OVERFLOWS_IN_A_ROW], counts[Count.OVERFLOWS_AT_MINIMUM]))
 
@@ -229,35 +230,35 @@ def _nothing() -> None:
     """Do nothing."""
 
 
-def _advanced(xp: Any, rule: LossScaleRule, loss_scale: Any, counts: Any, finite: Any) -> tuple[Any, Any]:
-    """Return the loss scale and the counts after one step, all at once, by NumPy's or Keras's operations."""
+def _next_state(xp: Any, rule: LossScaleRule, loss_scale: Any, counts: Any, finite: Any) -> tuple[Any, Any]:
+    """Compute the scale and the counts after a step; `xp` is `numpy` or `keras.ops`."""
     good_steps = counts[Count.GOOD_STEPS]
     scale, _ = next_loss_scale(rule, loss_scale, good_steps, finite)
     at_minimum = loss_scale <= np.float32(rule.minimum)
     good, overflowed = (
         xp.where(at_minimum, kept, kept * _KEPT_ABOVE_MINIMUM) for kept in (_KEPT_BY_GOOD_STEP, _KEPT_BY_OVERFLOW)
     )
-    kept = _chosen(xp, finite, xp.where(_fills(rule, good_steps), _KEPT_BY_FULL_WINDOW, good), overflowed)
-    return scale, (counts + _chosen(xp, finite, _ADDED_BY_GOOD_STEP, _ADDED_BY_OVERFLOW)) * kept
+    kept = _select(xp, finite, xp.where(_fills_window(rule, good_steps), _KEPT_BY_FULL_WINDOW, good), overflowed)
+    return scale, (counts + _select(xp, finite, _ADDED_BY_GOOD_STEP, _ADDED_BY_OVERFLOW)) * kept
 
 
-def _numbers(rule: LossScaleRule) -> np.ndarray:
-    """Return what of a rule may change: factor, backoff and window, each as three float32 numbers that sum to it.
+def _rule_values(rule: LossScaleRule) -> np.ndarray:
+    """Return the factor, backoff and window of a rule as rows of float32 numbers, which sum to the float64 values.
 
-    Not every backend has float64 variables.
+    Three float32 numbers hold a float64; not every backend has float64 variables.
     """
-    rest = np.array([rule.factor, rule.backoff, min(rule.window, LARGEST_COUNT)], np.float64)
+    remainder = np.array([rule.factor, rule.backoff, min(rule.window, LARGEST_COUNT)], np.float64)
     parts = []
     for _ in range(3):
-        parts.append(rest.astype(np.float32))
-        rest = rest - parts[-1]
+        parts.append(remainder.astype(np.float32))
+        remainder = remainder - parts[-1]
     return np.stack(parts)
 
 
-def _read(rule: LossScaleRule, numbers: keras.Variable) -> LossScaleRule:
-    """Return a rule with the numbers that a variable holds now."""
+def _rule_from(values: keras.Variable, rule: LossScaleRule) -> LossScaleRule:
+    """Return a rule with the factor, backoff and window that a variable of `_rule_values` holds now."""
     with backend.double_precision():
-        first, second, third = keras.ops.unstack(keras.ops.cast(numbers, "float64"), 3)
+        first, second, third = keras.ops.unstack(keras.ops.cast(values, "float64"), 3)
         factor, backoff, window = keras.ops.unstack(first + second + third, 3)
         return dataclasses.replace(rule, factor=factor, backoff=backoff, window=keras.ops.cast(window, "int32"))
 

@@ -1,4 +1,4 @@
-"""A loss times the loss scale, a gradient divided by it: in float32 at the least, for half cannot hold every scale."""
+"""Scaling of losses and unscaling of gradients, in at least float32: half precision cannot hold every scale."""
 
 from __future__ import annotations
 
@@ -12,41 +12,42 @@ from mixtrain.dtype import float32, is_float, wider
 
 
 def scaled(value: Any, loss_scale: Any) -> Any:
-    """Return a loss, or a gradient, dense or sparse, multiplied by the scale; None stays None.
+    """Multiply a loss by the scale, or a dense or sparse gradient; None stays None.
 
     Args:
-        value: Tensor of any shape and float format.
-        loss_scale: Scalar, float32.
+        value: Floating-point tensor of any shape.
+        loss_scale: float32 scalar.
 
     Returns:
-        A tensor in the wider format of `value` and float32.
+        A tensor in the wider dtype of `value` and float32.
 
     Example:
         >>> import mixtrain
         >>> float(scaled(mixtrain.Tensor(2.0, mixtrain.float16), mixtrain.Tensor(2.0**20)))
         2097152.0
     """
-    return _wide(lambda x, scale: x * scale, value, loss_scale)
+    return _in_float32(lambda x, scale: x * scale, value, loss_scale)
 
 
 def unscaled(value: Any, loss_scale: Any) -> Any:
-    """Return a gradient, dense or sparse, divided by the scale; None stays None.
-
-    A product with 1 / scale would be 0 for the largest scales, whose inverse float32 flushes to 0.
+    """Divide a dense or sparse gradient by the scale; None stays None.
 
     Args:
-        value: Tensor of any shape and float format.
-        loss_scale: Scalar, float32.
+        value: Floating-point tensor of any shape.
+        loss_scale: float32 scalar.
 
     Returns:
-        A tensor in the wider format of `value` and float32.
+        A tensor in the wider dtype of `value` and float32.
     """
-    return _wide(lambda x, scale: x / scale, value, loss_scale)
+    # Not a product with 1 / scale: the inverse of the largest scales is subnormal in float32 and flushed to 0.
+    return _in_float32(lambda x, scale: x / scale, value, loss_scale)
 
 
-def _wide(function: Callable[[Any, Any], Any], value: Any, loss_scale: Any) -> Any:
-    def one(values: Any) -> Any:
+def _in_float32(function: Callable[[Any, Any], Any], value: Any, loss_scale: Any) -> Any:
+    """Apply a function to a value and the scale, both in the wider dtype of the value and float32."""
+
+    def apply(values: Any) -> Any:
         dtype = wider(values.dtype, float32) if is_float(values.dtype) else float32
         return function(keras.ops.cast(values, dtype), keras.ops.cast(loss_scale, dtype))
 
-    return None if value is None else backend.map_values(one, value)
+    return None if value is None else backend.map_values(apply, value)

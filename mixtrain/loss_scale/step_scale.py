@@ -1,4 +1,4 @@
-"""The live loss scale of a training step, and what moves it inside a compiled call."""
+"""`StepScale`: the loss scale of a training step, updated inside the compiled step."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ from mixtrain.loss_scale.update_cell import LossScaleUpdateCell
 
 
 class StepScale:
-    """The scale of a step with its counts; an update cell of the user's own moves a scale of its own beside them.
+    """Loss scale of a training step and its counters.
+
+    A user's own update cell updates a variable of its own; `state` then mirrors that scale and keeps the counters.
 
     Args:
-        where: Who asks, for errors.
+        where: Name of the caller, for errors.
         scale_sense: A loss-scale update cell, or a scalar tensor for a constant loss scale.
 
     Attributes:
-        state: The scale and the counts kept beside it.
-        variable: Holds the scale that the next step uses.
+        state: The scale and its counters.
+        variable: The scale that the next step uses.
         update: The user's own update cell, or None.
 
     Raises:
         TypeError: `scale_sense` is neither.
-        ValueError: A tensor that is not a scalar.
+        ValueError: `scale_sense` is a tensor that is not a scalar.
     """
 
     def __init__(self, where: str, scale_sense: Any) -> None:
@@ -52,29 +54,29 @@ class StepScale:
             self.variable = Parameter(start, name="scale_sense", requires_grad=False)
 
     def variables(self) -> list[keras.Variable]:
-        """Return everything that a step moves, the counts first."""
+        """Return the variables that a step updates, the counts first."""
         if self.update is None:
             return [self.state.counts, self.state.loss_scale]
         return [self.state.counts, self.state.loss_scale, self.variable, *self.update.get_parameters()]
 
     def advance(self, finite: Any) -> None:
-        """Move the loss scale and the counts by one step.
+        """Update the loss scale and the counts after a step.
 
         Args:
-            finite: bool scalar, a tensor or Python's own: whether the step's gradients were finite.
+            finite: Whether the gradients of the step are finite: a bool scalar tensor or a Python bool.
         """
         if self.update is not None:
-            # The counts of overflows at the smallest scale go by the user's scale.
+            # The count of overflows at the smallest scale compares the user's scale.
             self.state.loss_scale.assign(keras.ops.cast(self.scalar(self.variable), "float32"))
         self.state.advance(finite)
         if self.update is not None:
             self.update(self.variable, keras.ops.logical_not(finite))
 
     def scalar(self, value: Any) -> Any:
-        """Return a tensor of shape () or (1,) as a scalar.
+        """Reshape a tensor of shape () or (1,) to a scalar.
 
         Raises:
-            ValueError: It has another shape.
+            ValueError: The tensor has another shape.
         """
         if tuple(value.shape) not in ((), (1,)):
             raise checks.fail_value(

@@ -1,4 +1,4 @@
-"""Loss-scale update cells: the rule and its state in the shape of a MindSpore cell."""
+"""Loss-scale update cells: the rule and its state as MindSpore cells."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ import keras
 
 from mixtrain.cell.cell import Cell
 from mixtrain.loss_scale.arguments import STATIC, checked_rule, checked_scale
-from mixtrain.loss_scale.rule import LossScaleState
+from mixtrain.loss_scale.rule import SMALLEST_SCALE, LossScaleState
 
 
 class LossScaleUpdateCell(Cell):
-    """What the update cells share: a state, and a call that moves it."""
+    """Base class of the update cells: a state, and a call that updates it.
 
-    def __init__(self, state: LossScaleState) -> None:
+    Args:
+        state: The state to update.
+        start: The loss scale that a run starts with.
+    """
+
+    def __init__(self, state: LossScaleState, start: float = SMALLEST_SCALE) -> None:
         super().__init__()
+        self._start = start
         self.state = state
 
     def get_loss_scale(self) -> float:
@@ -23,11 +29,11 @@ class LossScaleUpdateCell(Cell):
         return self._start
 
     def construct(self, loss_scale: Any, overflow: Any) -> Any:
-        """Move on by one step.
+        """Update the state after a step.
 
         Args:
-            loss_scale: The variable that holds the scale; it is assigned the next one.
-            overflow: bool scalar: whether the step's gradients were not finite.
+            loss_scale: The variable that holds the scale; it is assigned the next scale.
+            overflow: Whether the gradients of the step are not finite, bool scalar.
 
         Returns:
             `overflow`.
@@ -41,17 +47,15 @@ class LossScaleUpdateCell(Cell):
             self.state.advance(finite)
         return overflow
 
-    _start: float = 1.0
-
 
 class DynamicLossScaleUpdateCell(LossScaleUpdateCell):
-    """Lowers the scale after an overflow, raises it after a window of good steps.
+    """Lowers the scale after an overflow, and raises it after a window of good steps.
 
     Args:
         loss_scale_value: The first scale, at least 1.
-        scale_factor: What it is divided by and multiplied by, greater than 1.
-        scale_window: Good steps in a row before it grows.
-        state: The state to move; a new one by default.
+        scale_factor: Factor by which the scale is divided and multiplied, greater than 1.
+        scale_window: Number of consecutive good steps before the scale grows.
+        state: The state to update; a new one by default.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -79,13 +83,12 @@ class DynamicLossScaleUpdateCell(LossScaleUpdateCell):
         where = type(self).__name__
         start = checked_scale(where, "loss_scale_value", loss_scale_value, example=2.0**24)
         rule = checked_rule(where, scale_factor, scale_window)
-        super().__init__(state or LossScaleState(start, rule))
-        self._start = start
+        super().__init__(state or LossScaleState(start, rule), start)
         self.scale_factor, self.scale_window, self.loss_scale_value = rule.factor, rule.window, start
 
 
 class FixedLossScaleUpdateCell(LossScaleUpdateCell):
-    """Leaves the scale alone; overflowing steps are dropped all the same.
+    """Keeps the scale constant; overflowing steps are skipped all the same.
 
     Args:
         loss_scale_value: The scale, at least 1.
@@ -103,6 +106,5 @@ class FixedLossScaleUpdateCell(LossScaleUpdateCell):
 
     def __init__(self, loss_scale_value: float) -> None:
         start = checked_scale(type(self).__name__, "loss_scale_value", loss_scale_value, example=128.0)
-        super().__init__(LossScaleState(start, STATIC))
-        self._start = start
+        super().__init__(LossScaleState(start, STATIC), start)
         self.loss_scale_value = start
