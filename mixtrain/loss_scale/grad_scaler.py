@@ -1,4 +1,4 @@
-"""`GradScaler`: PyTorch's scaler for loops that users write, a shell over the loss-scaling rule."""
+"""`GradScaler`: PyTorch's gradient scaler for custom training loops, a shell over the loss-scaling rule."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from mixtrain.loss_scale.scaler_stages import OptimizerStage, ScalerStages
 
 
 class GradScaler:
-    """Scales losses, unscales gradients, skips updates that are not finite, and moves the scale.
+    """Scales losses, unscales gradients, skips updates that are not finite, and updates the scale.
 
-    Gradients are values here, not attributes of parameters: `unscale_` returns them and `step` takes them. One scaler
-    serves several optimizers and several losses: one whose gradients are finite steps even where another is skipped;
-    `update`, once per iteration, lowers the scale where any were not finite. It works eagerly, compiled and with XLA.
+    Gradients are values, not attributes of parameters: `unscale_` returns them and `step` takes them. One scaler serves
+    several optimizers and losses. An optimizer with finite gradients steps even if another is skipped; `update`, once
+    per iteration, lowers the scale if any gradients were not finite. Works eagerly, compiled and with XLA.
 
     Args:
         init_scale: The first scale, a positive number.
-        growth_factor: What the scale is multiplied by after `growth_interval` good iterations in a row, above 1.
-        backoff_factor: What it is multiplied by after an iteration with gradients that are not finite, under 1.
-        growth_interval: Good iterations in a row before the scale grows.
+        growth_factor: Multiplies the scale after `growth_interval` consecutive good iterations, above 1.
+        backoff_factor: Multiplies the scale after an iteration with non-finite gradients, between 0 and 1.
+        growth_interval: Number of consecutive good iterations before the scale grows.
         enabled: False to pass everything through.
 
     Attributes:
-        state: The scale and the counts kept beside it, a `LossScaleState`.
+        state: The scale and its counters, a `LossScaleState`.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -65,15 +65,16 @@ class GradScaler:
         rule = checked_growth(where, growth_factor, backoff_factor, growth_interval)
         self._enabled = checks.boolean(where, "enabled", enabled)
         self.state = LossScaleState(start, rule, changeable=True)
-        # How many times gradients were looked at since the last update, and how many of them were not finite.
-        self._looks = keras.Variable(np.zeros(2, np.int32), trainable=False, dtype="int32", name="looks")
+        # The number of times gradients were checked since the last update, and how often they were not finite. On the
+        # device, because `update` may run in another compiled function than the checks.
+        self._checks = keras.Variable(np.zeros(2, np.int32), trainable=False, dtype="int32", name="looks")
         self._stages = ScalerStages()
         self._scaled = False
 
     # ---- the four calls of an iteration -----------------------------------------------------------------------
     @backend.as_written
     def scale(self, outputs: Any) -> Any:
-        """Return a loss, or each tensor of a structure of losses, in at least float32 and multiplied by the scale.
+        """Multiply a loss, or each tensor of a structure of losses, by the scale, in at least float32.
 
         Args:
             outputs: A tensor, or a tuple, list or dict of tensors; None entries stay None.
@@ -85,20 +86,20 @@ class GradScaler:
 
     @backend.as_written
     def unscale_(self, grads: Any, optimizer: Any) -> Any:
-        """Return an optimizer's gradients divided by the scale, to clip or look at them before `step`.
+        """Divide the gradients of an optimizer by the scale, to clip or inspect them before `step`.
 
-        Call it once per optimizer and iteration, when its gradients are complete; `step` does it where you do not.
+        Call it once per optimizer and iteration, when its gradients are complete. Without it `step` unscales.
 
         Args:
-            grads: A tuple or list of gradients, dense, sparse (they stay so) or None.
-            optimizer: The mixtrain or Keras optimizer that they are for.
+            grads: A tuple or list of gradients: dense, sparse (they stay sparse) or None.
+            optimizer: The mixtrain or Keras optimizer that gets the gradients.
 
         Returns:
-            A tuple or list of the same length, in at least float32. `step` remembers that they are unscaled.
+            A tuple or list of the same length, in at least float32. `step` will not unscale them again.
 
         Raises:
-            RuntimeError: It was called already, or `step` was, since the last `update`; or `scale` never was.
-            TypeError: `grads` is no tuple or list, or `optimizer` no optimizer.
+            RuntimeError: It, or `step`, was already called since the last `update`; or `scale` was never called.
+            TypeError: `grads` is not a tuple or list, or `optimizer` is not an optimizer.
             ValueError: All gradients are None, or the optimizer divides by a loss scale of its own.
         """
         gradients.scaled_driver("GradScaler.unscale_", optimizer)
@@ -114,28 +115,29 @@ class GradScaler:
                 "end of each iteration, and unscale_() once before step()."
             )
         unscaled, finite = gradients.all_unscaled(grads, self.state.loss_scale)
-        self._note(finite)
+        self._count_check(finite)
         self._stages.put(OptimizerStage(optimizer, finite, grads))
         return unscaled
 
     @backend.as_written
     def step(self, optimizer: Any, grads: Sequence[Any], variables: Sequence[Any] | None = None) -> Any:
-        """Update an optimizer's variables where the gradients are finite; otherwise leave them and the optimizer alone.
+        """Apply gradients if all of them are finite; otherwise leave the variables and the optimizer unchanged.
 
         Args:
             optimizer: A mixtrain or Keras optimizer.
             grads: A tuple or list of gradients, dense, sparse or None: those that `unscale_` returned, clipped or not;
                 without `unscale_`, the gradients of the scaled loss.
-            variables: The variables that they belong to, in their order; None for those of a mixtrain optimizer.
+            variables: The variables of the gradients, in their order; None for those of a mixtrain optimizer.
 
         Returns:
-            A bool scalar tensor: whether the update was applied.
+            Whether the update was applied, a bool scalar tensor.
 
         Raises:
-            RuntimeError: It was called already since the last `update`; `scale` never was; or `unscale_` got `grads`.
-            TypeError: `grads` is no tuple or list, or `optimizer` no optimizer.
-            ValueError: All gradients are None, there is not one for each variable, or the optimizer divides by a loss
-                scale of its own.
+            RuntimeError: It was already called since the last `update`; `scale` was never called; or `grads` are those
+                passed to `unscale_`.
+            TypeError: `grads` is not a tuple or list, or `optimizer` is not an optimizer.
+            ValueError: All gradients are None, their number is not that of the variables, or the optimizer divides by a
+                loss scale of its own.
         """
         driver = gradients.scaled_driver("GradScaler.step", optimizer)
         gradients.check_gradients("GradScaler.step", grads)
@@ -151,7 +153,7 @@ class GradScaler:
         else:
             stage.check_step(grads)
             finite = keras.ops.logical_and(stage.finite, backend.all_finite(grads))
-        self._note(finite)
+        self._count_check(finite)
         backend.cond(
             finite,
             lambda: gradients.apply(driver, grads, variables),
@@ -163,15 +165,15 @@ class GradScaler:
 
     @backend.as_written
     def update(self, new_scale: Any = None) -> None:
-        """Move the scale at the end of an iteration: down where gradients were not finite, up after enough good ones.
+        """Update the scale at the end of an iteration: down if gradients were not finite, up after enough good ones.
 
         Args:
-            new_scale: A positive number or scalar tensor that the scale is set to instead; the growth tracker stays.
+            new_scale: A positive number or scalar tensor to set the scale to instead; the growth tracker stays.
 
         Raises:
             RuntimeError: There was no `unscale_` or `step` since the last `update`.
             TypeError: `new_scale` is not a number.
-            ValueError: It is out of range.
+            ValueError: `new_scale` is out of range.
         """
         if not self._enabled:
             return
@@ -179,75 +181,75 @@ class GradScaler:
             self.state.loss_scale.assign(gradients.new_scale("GradScaler.update", new_scale))
         elif backend.is_tracing():
             if self._stages.none_anywhere():
-                raise _nothing_to_go_by()
-            looks = backend.snapshot(self._looks)
+                raise _nothing_checked()
+            checked, bad = keras.ops.unstack(backend.snapshot(self._checks), 2)
             if self._stages.some_here():
-                self.state.advance(looks[1] == 0)
-            else:  # The steps ran in other compiled functions; or they did not.
-                backend.cond(looks[0] > 0, lambda: self.state.advance(looks[1] == 0), lambda: None)
+                self.state.advance(bad == 0)
+            else:  # The steps, if any, ran in other compiled functions: only the device knows.
+                backend.cond(checked > 0, lambda: self.state.advance(bad == 0), lambda: None)
         else:
-            looked, bad = backend.to_numpy(self._looks).tolist()
-            if not looked:
-                raise _nothing_to_go_by()
+            checked, bad = backend.to_numpy(self._checks).tolist()
+            if not checked:
+                raise _nothing_checked()
             self.state.advance(bad == 0)
-        self._looks.assign(np.zeros(2, np.int32))
+        self._checks.assign(np.zeros(2, np.int32))
         self._stages.clear(everything=new_scale is not None)
 
-    # ---- what it is made of -----------------------------------------------------------------------------------
+    # ---- settings and state -----------------------------------------------------------------------------------
     @backend.as_written
     def get_scale(self) -> Any:
-        """Return the scale, a float; in a function being compiled a float32 scalar tensor; 1.0 where disabled."""
+        """Return the scale, a float; in a function being compiled a float32 scalar tensor; 1.0 if disabled."""
         return gradients.reading(self.state.loss_scale, float) if self._enabled else 1.0
 
     @backend.as_written
     def get_growth_tracker(self) -> Any:
-        """Return how many good iterations there were in a row, an int; in a function being compiled a tensor."""
+        """Return the number of consecutive good iterations, an int; in a function being compiled a tensor."""
         return gradients.reading(self.state.good_steps, int) if self._enabled else 0
 
     def get_growth_factor(self) -> float:
-        """Return what the scale is multiplied by after `get_growth_interval()` good iterations in a row."""
+        """Return the factor of the scale after `get_growth_interval()` consecutive good iterations."""
         return float(self.state.rule.factor)
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Change the growth factor to `new_factor`, above 1; in functions that are compiled already too."""
+        """Set the growth factor, above 1; functions that are already compiled follow."""
         self._change(growth_factor=new_factor)
 
     def get_backoff_factor(self) -> float:
-        """Return what the scale is multiplied by after an iteration with gradients that are not finite."""
+        """Return the factor of the scale after an iteration with non-finite gradients."""
         return float(self.state.rule.backoff)
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Change the backoff factor to `new_factor`, between 0 and 1; in functions that are compiled already too."""
+        """Set the backoff factor, between 0 and 1; functions that are already compiled follow."""
         self._change(backoff_factor=new_factor)
 
     def get_growth_interval(self) -> int:
-        """Return how many good iterations in a row let the scale grow."""
+        """Return the number of consecutive good iterations before the scale grows."""
         return int(self.state.rule.window)
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Change the growth interval to `new_interval`, an int; in functions that are compiled already too."""
+        """Set the growth interval, an int; functions that are already compiled follow."""
         self._change(growth_interval=new_interval)
 
     def is_enabled(self) -> bool:
-        """Return whether the scaler does anything."""
+        """Whether the scaler is enabled."""
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:
-        """Return scale, factors, interval and growth tracker under PyTorch's keys; {} where disabled."""
+        """Return scale, factors, interval and growth tracker under PyTorch's keys; {} if disabled."""
         if not self._enabled:
             return {}
         return {"scale": self.get_scale(), **self._settings(), "_growth_tracker": self.get_growth_tracker()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict()` returned, here or in PyTorch; nothing happens where disabled.
+        """Load a `state_dict()` of this class or of PyTorch's; without effect if disabled.
 
         Args:
             state_dict: A dict with "scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker".
 
         Raises:
-            RuntimeError: It is empty, so it was saved by a disabled scaler.
-            TypeError: It is not a dict, or a value no number.
-            ValueError: A key is missing, or a value out of range.
+            RuntimeError: The dict is empty, so a disabled scaler returned it.
+            TypeError: `state_dict` is not a dict, or a value is not a number.
+            ValueError: A key is missing, or a value is out of range.
         """
         where = "GradScaler.load_state_dict"
         if not self._enabled:
@@ -265,7 +267,8 @@ class GradScaler:
         scale = checked_scale(where, "scale", state_dict["scale"], example=2.0**16, minimum=SMALLEST_NORMAL)
         tracker = checks.integer(where, "_growth_tracker", state_dict["_growth_tracker"], at_least=0)
         settings = {name: state_dict[name] for name in self._settings()}
-        if settings != self._settings():  # They may be those of a constant loss scale.
+        # Equal settings are not checked again: a constant scale has factors that `checked_growth` refuses.
+        if settings != self._settings():
             self._change(**settings)
         self.state.loss_scale.assign(scale)
         self.state.counts.assign([tracker, *backend.to_numpy(self.state.counts)[1:].tolist()])
@@ -278,9 +281,9 @@ class GradScaler:
             "growth_interval": self.get_growth_interval(),
         }
 
-    def _note(self, finite: Any) -> None:
-        """Keep on the device that gradients were looked at, for an update that may run in another function."""
-        self._looks.assign_add(keras.ops.stack([1, 1 - keras.ops.cast(finite, "int32")]))
+    def _count_check(self, finite: Any) -> None:
+        """Count that gradients were checked, and whether they were not finite."""
+        self._checks.assign_add(keras.ops.stack([1, 1 - keras.ops.cast(finite, "int32")]))
 
     def _check_scaled(self, name: str) -> None:
         if not self._scaled:
@@ -293,7 +296,7 @@ class GradScaler:
         self.state.change_rule(checked_growth("GradScaler", **{**self._settings(), **settings}))
 
 
-def _nothing_to_go_by() -> RuntimeError:
+def _nothing_checked() -> RuntimeError:
     return RuntimeError(
         "GradScaler.update: gradients must have been looked at since the last update(); got no unscale_() and no "
         "step(). Write scaler.step(optimizer, grads, variables) first, and scaler.update() once per iteration."

@@ -1,4 +1,4 @@
-"""Loss-scale managers: what a user hands to `Model`; thin shells over the rule and its state."""
+"""Loss-scale managers, which users pass to `Model`: thin shells over the rule and its state."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from mixtrain.loss_scale.arguments import checked_rule, checked_scale
 from mixtrain.loss_scale.rule import LossScaleState
 from mixtrain.loss_scale.update_cell import DynamicLossScaleUpdateCell, FixedLossScaleUpdateCell
 
-
-# Where the search for the first loss scale begins.
+# The scale at which the search of init_loss_scale="auto" starts; it only goes down from there.
 _SEARCHED_FROM: Final = 2.0**24
 
 
 class LossScaleManager(abc.ABC):
-    """The base of loss-scale managers; a user's own defines `get_loss_scale` and `update_loss_scale`.
+    """Base class of loss-scale managers; subclasses define `get_loss_scale` and `update_loss_scale`.
 
-    A manager whose `get_update_cell` returns None is driven from Python: after every step `update_loss_scale` is
-    called with whether it overflowed, and `get_loss_scale` gives the scale of the next.
+    If `get_update_cell` returns None, the manager is driven from Python: `update_loss_scale` is called after each step
+    with its overflow flag, and `get_loss_scale` returns the scale of the next step.
 
     Raises:
-        TypeError: A subclass that leaves one of the two out is instantiated.
+        TypeError: A subclass that lacks one of the two methods is instantiated.
 
     Source: MindSpore, `mindspore.amp.LossScaleManager`.
     """
@@ -35,18 +34,18 @@ class LossScaleManager(abc.ABC):
 
     @abc.abstractmethod
     def update_loss_scale(self, overflow: Any) -> None:
-        """Move the loss scale after a step.
+        """Update the loss scale after a step.
 
         Args:
-            overflow: Whether the step's gradients were not finite.
+            overflow: Whether the gradients of the step are not finite.
         """
 
     def get_update_cell(self) -> Any:
-        """Return the cell that moves the scale inside a compiled step, or None to be driven from Python."""
+        """Return the cell that updates the scale inside a compiled step, or None to be driven from Python."""
         return None
 
     def get_drop_overflow_update(self) -> bool:
-        """Return whether a step that overflows is dropped; True unless overridden."""
+        """Whether an overflowing step is skipped; True unless overridden."""
         return True
 
 
@@ -55,11 +54,11 @@ class FixedLossScaleManager(LossScaleManager):
 
     Args:
         loss_scale: The scale, at least 1.
-        drop_overflow_update: Whether a step whose gradients overflow is dropped. With False the optimizer divides:
-            give it ``loss_scale=`` the same number (a Keras optimizer needs none, mixtrain divides for it).
+        drop_overflow_update: Whether a step whose gradients overflow is skipped. With False the optimizer divides by
+            the scale: pass it the same ``loss_scale=`` (mixtrain divides for Keras optimizers).
 
     Raises:
-        TypeError: `loss_scale` is not a number, or `drop_overflow_update` no bool.
+        TypeError: `loss_scale` is not a number, or `drop_overflow_update` is not a bool.
         ValueError: `loss_scale` is under 1 or not finite in float32.
 
     Example:
@@ -80,31 +79,31 @@ class FixedLossScaleManager(LossScaleManager):
         return self._loss_scale
 
     def update_loss_scale(self, overflow: Any) -> None:
-        """Do nothing: the scale stays."""
+        """Do nothing: the scale is constant."""
 
     def get_drop_overflow_update(self) -> bool:
-        """Return whether a step that overflows is dropped."""
+        """Whether an overflowing step is skipped."""
         return self._drop_overflow_update
 
     def get_update_cell(self) -> FixedLossScaleUpdateCell | None:
-        """Return the update cell, or None where overflowing steps are not dropped."""
+        """Return the update cell, or None if overflowing steps are not skipped."""
         return FixedLossScaleUpdateCell(self._loss_scale) if self._drop_overflow_update else None
 
     def get_config(self) -> dict[str, Any]:
-        """Return the arguments that it was made with."""
+        """Return the constructor arguments."""
         return {"loss_scale": self._loss_scale, "drop_overflow_update": self._drop_overflow_update}
 
 
 class DynamicLossScaleManager(LossScaleManager):
-    """A loss scale that is lowered by every overflow and raised after a window of good steps.
+    """A loss scale that every overflow lowers and every window of good steps raises.
 
-    `get_loss_scale` is the live value, in sink feed too: the manager and the compiled step share one state.
+    `get_loss_scale` returns the current value, in sink feed too: the manager and the compiled step share one state.
 
     Args:
-        init_loss_scale: The first scale, at least 1. "auto": a `Model` finds it on the first batch, which is run again
-            at smaller scales, from 2**24 on, until its update is applied; no step is lost to the search.
-        scale_factor: What it is divided by and multiplied by, greater than 1.
-        scale_window: Good steps in a row before it grows.
+        init_loss_scale: The first scale, at least 1. With "auto" a `Model` finds it on the first batch: the batch is
+            repeated at smaller scales, from 2**24 down, until its update is applied. No step is lost.
+        scale_factor: Factor by which the scale is divided and multiplied, greater than 1.
+        scale_window: Number of consecutive good steps before the scale grows.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -140,36 +139,36 @@ class DynamicLossScaleManager(LossScaleManager):
 
     @property
     def finds_scale(self) -> bool:
-        """Whether the first scale is found on the first batch."""
+        """Whether the first scale is to be found on the first batch."""
         return self._finds_scale
 
     @property
     def scale_factor(self) -> float:
-        """What the scale is divided by and multiplied by."""
+        """Factor by which the scale is divided and multiplied."""
         return self._rule.factor
 
     @property
     def scale_window(self) -> int:
-        """Good steps in a row before the scale grows."""
+        """Number of consecutive good steps before the scale grows."""
         return self._rule.window
 
     def get_config(self) -> dict[str, Any]:
-        """Return the arguments that it was made with."""
+        """Return the constructor arguments."""
         init = "auto" if self._finds_scale else self._init
         return {"init_loss_scale": init, "scale_factor": self.scale_factor, "scale_window": self.scale_window}
 
     def get_loss_scale(self) -> float:
-        """Return the live scale."""
+        """Return the current scale."""
         return self._state.present_scale()
 
     def update_loss_scale(self, overflow: Any) -> None:
-        """Move the scale by one step.
+        """Update the scale after a step.
 
         Args:
-            overflow: Whether the step's gradients were not finite.
+            overflow: Whether the gradients of the step are not finite.
 
         Raises:
-            TypeError: `overflow` is no truth value.
+            TypeError: `overflow` has no truth value.
         """
         value = backend.to_numpy(overflow).reshape(-1)[0] if backend.is_tensor(overflow) else overflow
         if value is None or not (isinstance(value, numbers.Number) or hasattr(value, "__bool__")):
@@ -177,11 +176,11 @@ class DynamicLossScaleManager(LossScaleManager):
         self._state.advance(not bool(value))
 
     def get_drop_overflow_update(self) -> bool:
-        """Return True: a step that overflows is always dropped."""
+        """Return True: an overflowing step is always skipped."""
         return True
 
     def get_update_cell(self) -> DynamicLossScaleUpdateCell:
-        """Return the update cell of one training run; a second run gets a state of its own, from the first scale."""
+        """Return the update cell of one training run; for another run, one with a new state at the first scale."""
         if self._handed_out:
             warnings.warn(
                 "DynamicLossScaleManager: this manager already drives a Model, which keeps its own loss scale; the new "
@@ -191,6 +190,4 @@ class DynamicLossScaleManager(LossScaleManager):
             )
             self._state = LossScaleState(self._init, self._rule)
         self._handed_out = True
-        return DynamicLossScaleUpdateCell(
-            self._init, self._rule.factor, self._rule.window, state=self._state
-        )
+        return DynamicLossScaleUpdateCell(self._init, self._rule.factor, self._rule.window, state=self._state)

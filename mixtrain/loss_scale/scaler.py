@@ -1,4 +1,4 @@
-"""Loss scalers for loops that users write themselves: scale, unscale, adjust."""
+"""Loss scalers for custom training loops: scale the loss, unscale gradients, adjust the scale."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def all_finite(inputs: Any) -> Any:
     """Whether every value of every tensor is finite.
 
     Args:
-        inputs: A tuple or list of tensors (nested, or with None entries).
+        inputs: A tuple or list of tensors, which may be nested and contain None.
 
     Returns:
         A bool scalar tensor.
 
     Raises:
-        TypeError: A single tensor, or no tensors at all.
+        TypeError: `inputs` is a single tensor or empty.
 
     Example:
         >>> import mixtrain
@@ -41,7 +41,7 @@ def all_finite(inputs: Any) -> Any:
 
 
 class LossScaler(abc.ABC):
-    """The base of loss scalers; a user's own defines `scale`, `unscale` and `adjust`.
+    """Base class of loss scalers; subclasses define `scale`, `unscale` and `adjust`.
 
     Source: MindSpore, `mindspore.amp.LossScaler`.
     """
@@ -52,35 +52,35 @@ class LossScaler(abc.ABC):
 
     @abc.abstractmethod
     def unscale(self, inputs: Any) -> Any:
-        """Return gradients (a tensor or a structure of them) divided by the scale."""
+        """Return gradients (a tensor or a structure of tensors) divided by the scale."""
 
     @abc.abstractmethod
     def adjust(self, grads_finite: Any) -> bool:
-        """Move the scale after a step; return whether the scaler does so at all."""
+        """Update the scale after a step; return whether the scale is dynamic."""
 
 
 class _StateScaler(LossScaler):
-    """What both scalers share: the state and the arithmetic."""
+    """Common part of both scalers: the state and the arithmetic."""
 
     def __init__(self, state: LossScaleState) -> None:
         self.state = state
 
     @property
     def scale_value(self) -> Any:
-        """The scale as it is now, a float32 scalar."""
+        """The current scale, a float32 scalar."""
         return backend.public_tensor(backend.to_tensor(self.state.loss_scale))
 
     def scale(self, inputs: Any) -> Any:
-        """Return `inputs` multiplied by the scale, each tensor in its own format."""
-        return run_library(_mapped, (scaled, inputs, self.state.loss_scale), {})
+        """Return `inputs` multiplied by the scale, each tensor in its own dtype."""
+        return run_library(_map_tensors, (scaled, inputs, self.state.loss_scale), {})
 
     def unscale(self, inputs: Any) -> Any:
-        """Return `inputs` divided by the scale, each tensor in its own format; None stays None."""
-        return run_library(_mapped, (unscaled, inputs, self.state.loss_scale), {})
+        """Return `inputs` divided by the scale, each tensor in its own dtype; None stays None."""
+        return run_library(_map_tensors, (unscaled, inputs, self.state.loss_scale), {})
 
 
 class StaticLossScaler(_StateScaler):
-    """A scaler whose scale stays.
+    """A scaler with a constant scale.
 
     Args:
         scale_value: The scale, at least 1.
@@ -101,17 +101,17 @@ class StaticLossScaler(_StateScaler):
         super().__init__(LossScaleState(checked_scale("StaticLossScaler", "scale_value", scale_value), STATIC))
 
     def adjust(self, grads_finite: Any) -> bool:
-        """Do nothing and return False: the scale stays."""
+        """Do nothing and return False: the scale is constant."""
         return False
 
 
 class DynamicLossScaler(_StateScaler):
-    """A scaler whose scale an overflow lowers and a window of good steps raises.
+    """A scaler with a dynamic scale, which an overflow lowers and a window of good steps raises.
 
     Args:
         scale_value: The first scale, at least 1.
-        scale_factor: What it is divided by and multiplied by, greater than 1.
-        scale_window: Good steps in a row before it grows.
+        scale_factor: Factor by which the scale is divided and multiplied, greater than 1.
+        scale_window: Number of consecutive good steps before the scale grows.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -134,27 +134,27 @@ class DynamicLossScaler(_StateScaler):
 
     @property
     def counter(self) -> Any:
-        """Good steps since the scale last moved, an int32 scalar."""
+        """Good steps since the scale last changed, an int32 scalar."""
         return self.state.good_steps
 
     def adjust(self, grads_finite: Any) -> bool:
-        """Move the scale by one step and return True.
+        """Update the scale after a step and return True.
 
         Args:
-            grads_finite: bool scalar: whether the step's gradients were finite.
+            grads_finite: Whether the gradients of the step are finite, bool scalar.
         """
         self.state.advance(settled(grads_finite))
         return True
 
 
-def _mapped(function: Callable[[Any, Any], Any], inputs: Any, loss_scale: Any) -> Any:
-    """Apply a function of a value and the scale to each tensor of a structure, and go back to its own format."""
+def _map_tensors(function: Callable[[Any, Any], Any], inputs: Any, loss_scale: Any) -> Any:
+    """Apply a function of a tensor and the scale to each tensor of a structure, and cast the result back."""
 
-    def one(value: Any) -> Any:
+    def apply(value: Any) -> Any:
         if value is None:
             return None
         value = backend.to_tensor(value)
         result = function(value, loss_scale)
         return backend.map_values(lambda values: keras.ops.cast(values, value.dtype), result)
 
-    return keras.tree.map_structure(one, inputs)
+    return keras.tree.map_structure(apply, inputs)

@@ -1,4 +1,4 @@
-"""What a scaler does to losses and gradients, and how it hands gradients to an optimizer of either kind."""
+"""Functions of `GradScaler`: scaling and unscaling structures of tensors, and applying gradients."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from mixtrain.optim.adapter import OptimizerDriver, drive
 
 
 def all_scaled(losses: Any, loss_scale: Any) -> Any:
-    """Return a loss, or each of a structure of losses, multiplied by the scale; None stays None."""
+    """Multiply a loss, or each loss of a structure, by the scale; None stays None."""
     return keras.tree.map_structure(
         lambda loss: None if loss is None else scaled(backend.to_tensor(loss), loss_scale), losses
     )
 
 
 def all_unscaled(gradients: Sequence[Any], loss_scale: Any) -> tuple[Any, Any]:
-    """Return gradients divided by the scale, and whether the results are finite."""
-    found = [unscaled(gradient, loss_scale) for gradient in gradients]
-    return (tuple(found) if isinstance(gradients, tuple) else found), backend.all_finite(found)
+    """Divide gradients by the scale; return them, and whether all of them are finite."""
+    results = [unscaled(gradient, loss_scale) for gradient in gradients]
+    return (tuple(results) if isinstance(gradients, tuple) else results), backend.all_finite(results)
 
 
 def scaled_driver(where: str, optimizer: Any) -> OptimizerDriver:
-    """Return the driver of an optimizer that a scaler may feed.
+    """Return the driver of an optimizer that gets its gradients from a scaler.
 
     Raises:
-        TypeError: It is no optimizer.
-        ValueError: It divides the gradients by a loss scale of its own.
+        TypeError: `optimizer` is not an optimizer.
+        ValueError: The optimizer divides gradients by a loss scale of its own.
     """
     driver = drive(optimizer)
     if driver.loss_scale != 1.0:
@@ -46,11 +46,11 @@ def scaled_driver(where: str, optimizer: Any) -> OptimizerDriver:
 
 
 def check_gradients(where: str, gradients: Any) -> None:
-    """Check that these are gradients, and that there are any.
+    """Check a list of gradients.
 
     Raises:
-        TypeError: They are no tuple or list.
-        ValueError: All are None.
+        TypeError: `gradients` is not a tuple or list.
+        ValueError: All gradients are None.
     """
     if not isinstance(gradients, (tuple, list)):
         raise checks.fail_type(where, "grads must be a tuple or list of gradients", gradients, "[gradient]")
@@ -62,10 +62,10 @@ def check_gradients(where: str, gradients: Any) -> None:
 
 
 def variables_of(where: str, driver: OptimizerDriver, gradients: Sequence[Any], variables: Any) -> list[Any]:
-    """Return the variables that gradients belong to.
+    """Return the variables of gradients: those passed, or the parameters of a mixtrain optimizer.
 
     Raises:
-        ValueError: There is not one for each gradient, or a Keras optimizer's are left out.
+        ValueError: Their number is not that of the gradients, or none are passed for a Keras optimizer.
     """
     if variables is None:
         if isinstance(driver.optimizer, keras.optimizers.Optimizer):
@@ -74,29 +74,29 @@ def variables_of(where: str, driver: OptimizerDriver, gradients: Sequence[Any], 
                 "scaler.step(optimizer, grads, model.trainable_variables)",
             )
         variables = driver.optimizer.parameters
-    found = list(variables)
-    if len(found) != len(gradients):
+    variables = list(variables)
+    if len(variables) != len(gradients):
         raise checks.fail_value(
-            where, f"there must be one gradient for each of the {len(found)} variables", f"{len(gradients)} gradients",
-            "gradients taken of these variables, in their order",
+            where, f"there must be one gradient for each of the {len(variables)} variables",
+            f"{len(gradients)} gradients", "gradients taken of these variables, in their order",
         )
-    return found
+    return variables
 
 
 def apply(driver: OptimizerDriver, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
-    """Hand gradients to an optimizer; one of Keras's does not see the variables without a gradient."""
+    """Apply gradients with an optimizer; a Keras optimizer gets only the variables that have a gradient."""
     if isinstance(driver.optimizer, keras.optimizers.Optimizer):
-        rows = [row for row in zip(gradients, variables, strict=True) if row[0] is not None]
-        gradients, variables = [gradient for gradient, _ in rows], [variable for _, variable in rows]
+        pairs = [pair for pair in zip(gradients, variables, strict=True) if pair[0] is not None]
+        gradients, variables = [gradient for gradient, _ in pairs], [variable for _, variable in pairs]
     driver.apply(gradients, variables)
 
 
 def new_scale(where: str, value: Any) -> Any:
-    """Return a scale that a user sets: checked where its value is known, kept in range in a function being compiled.
+    """Check a scale that a user sets; a traced scalar cannot be checked, and is clipped to the valid range.
 
     Raises:
-        TypeError: It is neither a number nor a scalar.
-        ValueError: It is not positive and finite, or no scalar.
+        TypeError: The scale is neither a number nor a scalar tensor.
+        ValueError: It is not positive and finite, or the tensor is not a scalar.
     """
     if isinstance(value, (keras.Variable, *backend.TENSOR_TYPES)):
         value = keras.ops.reshape(keras.ops.cast(backend.to_tensor(value), float32), ())
@@ -107,6 +107,6 @@ def new_scale(where: str, value: Any) -> Any:
 
 
 def reading(variable: Any, kind: type) -> Any:
-    """Return the present value of a scalar: a Python number, or a tensor in a function being compiled."""
+    """Return the current value of a scalar: a Python number, or a tensor in a function being compiled."""
     value = backend.to_tensor(variable)
     return keras.ops.copy(value) if backend.is_tracing() else kind(value)

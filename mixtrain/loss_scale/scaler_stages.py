@@ -1,4 +1,4 @@
-"""How far each optimizer is between two updates of a scaler, remembered apart for every function being compiled."""
+"""The stage of each optimizer between two updates of a `GradScaler`, kept separately for each trace."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from mixtrain import backend
 
 @dataclasses.dataclass
 class OptimizerStage:
-    """What a scaler did for an optimizer since its last update.
+    """What a scaler has done for an optimizer since the last update.
 
     Attributes:
-        optimizer: The optimizer; held, so that its identity stays its own.
-        finite: bool scalar: whether its gradients were finite; None once it has stepped.
-        given: The gradients that `unscale_` was given, still scaled; empty once it has stepped.
+        optimizer: The optimizer. Referenced so that its `id`, a key of the stages, is not reused.
+        finite: Whether its gradients are finite, bool scalar; None once it has stepped.
+        scaled_gradients: The gradients passed to `unscale_`, still scaled; empty once it has stepped.
     """
 
     optimizer: Any
     finite: Any
-    given: Sequence[Any] = ()
+    scaled_gradients: Sequence[Any] = ()
 
     @property
     def stepped(self) -> bool:
@@ -30,17 +30,17 @@ class OptimizerStage:
         return self.finite is None
 
     def check_step(self, gradients: Sequence[Any]) -> None:
-        """Check that a step may follow.
+        """Check that the optimizer may step with these gradients.
 
         Raises:
-            RuntimeError: One was taken, or these are the gradients that `unscale_` was given.
+            RuntimeError: It has stepped already, or the gradients are those passed to `unscale_`.
         """
         if self.stepped:
             raise RuntimeError(
                 f"GradScaler.step: it must be called once per iteration for {type(self.optimizer).__name__}; got a "
                 "second call. Write scaler.update() at the end of each iteration, after the steps of all optimizers."
             )
-        if {id(gradient) for gradient in gradients if gradient is not None} & set(map(id, self.given)):
+        if {id(gradient) for gradient in gradients if gradient is not None} & set(map(id, self.scaled_gradients)):
             raise RuntimeError(
                 "GradScaler.step: after unscale_() it must be given what unscale_() returned; got the gradients that "
                 "are still scaled. Write grads = scaler.unscale_(grads, optimizer)."
@@ -48,34 +48,33 @@ class OptimizerStage:
 
 
 class _Eager:
-    """Stands for code that is not being compiled."""
+    """The "trace" of code that is not being compiled."""
 
 
 class ScalerStages:
     """The stages of the optimizers of one scaler.
 
-    The body of a compiled function runs in Python once, when it is traced; what happened in that trace is kept with
-    it, so that neither a trace that failed nor one that another one follows leaves a stale stage behind.
+    The body of a compiled function runs in Python once, when it is traced. Stages are kept by trace, weakly: a trace
+    that fails, or that a retrace replaces, leaves no stale stage behind.
     """
 
     def __init__(self) -> None:
         self._eager = _Eager()
         self._by_trace: weakref.WeakKeyDictionary[Any, dict[int, OptimizerStage]] = weakref.WeakKeyDictionary()
-        self._noted = self._noted_at_update = 0
+        self._recorded = self._recorded_at_update = 0
         self._updated_in: weakref.ref[Any] | None = None
 
-    def _around(self) -> tuple[Any, ...]:
-        """Return the traces whose tensors can be used here, innermost first; what stands for eager code outside."""
+    def _enclosing(self) -> tuple[Any, ...]:
+        """Return the traces whose tensors can be used here, innermost first; in eager code its placeholder."""
         return backend.traces() or (self._eager,)
 
     def find(self, optimizer: Any) -> OptimizerStage | None:
-        """Return the stage of an optimizer; None for one that is ready.
+        """Return the stage of an optimizer; None if there is none since the last update.
 
         Raises:
-            RuntimeError: `unscale_` ran for it on the other side of a compiled function's border.
+            RuntimeError: `unscale_` ran for it inside a compiled function and this call is outside, or vice versa.
         """
-        around = self._around()
-        for trace in around:
+        for trace in self._enclosing():
             if id(optimizer) in self._by_trace.get(trace, {}):
                 return self._by_trace[trace][id(optimizer)]
         for trace, stages in self._by_trace.items():
@@ -90,32 +89,32 @@ class ScalerStages:
         return None
 
     def put(self, stage: OptimizerStage) -> None:
-        """Keep the stage of an optimizer, in place of the one it had."""
-        around = self._around()
-        for trace in around:
+        """Record the stage of an optimizer in the current trace, replacing an earlier one."""
+        traces = self._enclosing()
+        for trace in traces:
             self._by_trace.get(trace, {}).pop(id(stage.optimizer), None)
-        self._by_trace.setdefault(around[0], {})[id(stage.optimizer)] = stage
-        self._noted += 1
+        self._by_trace.setdefault(traces[0], {})[id(stage.optimizer)] = stage
+        self._recorded += 1
 
     def some_here(self) -> bool:
-        """Whether an optimizer's gradients were looked at in the present trace since the last update."""
-        return any(self._by_trace.get(trace) for trace in self._around())
+        """Whether gradients were unscaled or applied in the current trace since the last update."""
+        return any(self._by_trace.get(trace) for trace in self._enclosing())
 
     def none_anywhere(self) -> bool:
-        """Whether, for all that a trace can tell, no gradients were looked at since the last update."""
-        updated_here = self._updated_in is not None and self._updated_in() is self._around()[0]
-        return not self._noted or (updated_here and self._noted == self._noted_at_update)
+        """Whether no gradients were unscaled or applied since the last update, as far as a trace can know."""
+        updated_here = self._updated_in is not None and self._updated_in() is self._enclosing()[0]
+        return not self._recorded or (updated_here and self._recorded == self._recorded_at_update)
 
     def clear(self, *, everything: bool = False) -> None:
-        """Make the optimizers ready after an update.
+        """Remove the stages after an update.
 
         Args:
-            everything: Whether an `unscale_` on the other side of a compiled function's border is forgotten too.
+            everything: Whether to remove also an `unscale_` without a step on the other side of a compiled function.
         """
-        around = self._around()
+        enclosing = self._enclosing()
         for trace, stages in list(self._by_trace.items()):
             for key, stage in list(stages.items()):
-                waits = not stage.stepped and (trace is self._eager or backend.has_results(trace))
-                if everything or not waits or any(trace is one for one in around):
+                pending = not stage.stepped and (trace is self._eager or backend.has_results(trace))
+                if everything or not pending or any(trace is other for other in enclosing):
                     del stages[key]
-        self._updated_in, self._noted_at_update = weakref.ref(around[0]), self._noted
+        self._updated_in, self._recorded_at_update = weakref.ref(enclosing[0]), self._recorded
