@@ -1,4 +1,4 @@
-"""One layer's cast rule, and a forward pass run under it."""
+"""`CastRule`: the casts around the call of one layer."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from mixtrain.dtype import DType, is_float
 
 @dataclasses.dataclass(frozen=True)
 class CastRule:
-    """What is cast when a layer is called; None leaves as it is.
+    """The dtypes to cast to when a layer is called; None for no cast.
 
     Attributes:
-        inputs: Format that float inputs are cast to.
-        parameters: Format that float parameters are read in.
-        outputs: Format that float outputs are cast to.
+        inputs: Dtype that floating-point inputs are cast to.
+        parameters: Dtype in which floating-point parameters are read.
+        outputs: Dtype that floating-point outputs are cast to.
     """
 
     inputs: DType | None = None
@@ -31,9 +31,9 @@ class CastRule:
 
 
 def cast_floats(values: Any, dtype: DType | None) -> Any:
-    """Cast every float tensor in a structure to `dtype`; other values, and all of them for None, pass unchanged.
+    """Cast every floating-point tensor in a structure to `dtype`; other values, and all values for None, stay.
 
-    What a user's network sees as a Tensor stays one, and a tensor keeps the mask that Keras's layers and losses read.
+    A `mixtrain.Tensor` stays one, and a tensor keeps the mask that Keras's layers and losses read.
     """
     if dtype is None:
         return values
@@ -48,7 +48,7 @@ def cast_floats(values: Any, dtype: DType | None) -> Any:
 
 
 def run_under(rule: CastRule, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run a Cell's forward function with inputs, parameters and outputs cast as `rule` says."""
+    """Run the forward function of a Cell with inputs, parameters and outputs cast according to a rule."""
     args, kwargs = cast_floats(args, rule.inputs), cast_floats(kwargs, rule.inputs)
     with parameters_read_as(rule.parameters):
         outputs = forward(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""The families of layers that precision rules speak of, and which layer belongs to which."""
+"""The families of layers that precision rules distinguish."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ KERAS_FAMILIES: Final[dict[Family, tuple[type, ...]]] = {
     ),
 }
 
-# With one of Keras's own mixed policies (3.15) these fail, as operations inside them do not fit together in half; the
-# last four give float32 whatever their policy says.
+# With a mixed policy of Keras's own these fail (Keras 3.15): operations inside them mix dtypes. The last four return
+# float32 whatever their policy.
 FLOAT32_ALONE: Final = _known(
     "CutMix", "MixUp", "RandomElasticTransform", "RandomErasing", "RandomGaussianBlur", "STFTSpectrogram", "TFSMLayer",
     "CategoryEncoding", "HashedCrossing", "Hashing", "MaxNumBoundingBoxes",
 )
 
-# Operations of functional models are not public classes; they are told apart by name.
+# Operations of functional models are not public classes, so they are recognized by name.
 _MATMUL_OPERATIONS: Final = ("Matmul", "Einsum", "Dot", "Tensordot", "Inner", "Outer", "Vdot")
 
 
 def rule_giver(layer: Any) -> Any:
-    """Return the layer whose rules a layer follows: itself, or for `TimeDistributed` the layer inside.
+    """Return the layer whose rules a layer follows: the layer itself, or for `TimeDistributed` the wrapped layer.
 
-    Keras runs that one as a part of the wrapper, in the wrapper's format.
+    Keras runs the wrapped layer as part of the wrapper, in the wrapper's dtype.
     """
     while isinstance(layer, _layers.TimeDistributed):
         layer = layer.layer
@@ -73,5 +73,5 @@ def _family_of_class(kind: type) -> Family:
 
 
 def computes_in_float32_alone(layer: Any) -> bool:
-    """Whether Keras computes a layer in float32 and not, or not wholly, in half."""
+    """Whether Keras cannot compute a layer entirely in half precision."""
     return isinstance(rule_giver(layer), FLOAT32_ALONE)

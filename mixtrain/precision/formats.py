@@ -1,4 +1,4 @@
-"""The formats that a layer computes in and keeps its parameters in: its own, and those of the plan in force."""
+"""The dtypes in which a layer computes and stores parameters, without a plan and under the plan in force."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _ATTENTION: Final = tuple(
 
 
 def own_format(layer: Any) -> DType:
-    """Return the format that a layer computes in without any plan."""
+    """Return the dtype that a layer computes in without any plan."""
     if isinstance(layer, keras.Layer):
         policy = own_policy(layer)
-        # A map of policies has one for each layer's path.
+        # A policy map has no dtype of its own; the layer looks its policy up by path.
         return _float_format(layer.compute_dtype if policy is layer.dtype_policy else policy.compute_dtype)
     request = request_of(layer)
     return float32 if request is None else request.dtype
 
 
 def present_format(layer: Any) -> DType:
-    """Return the format that a layer computes in as it stands now."""
+    """Return the dtype that a layer currently computes in."""
     if isinstance(layer, keras.Layer):
         return _float_format(layer.compute_dtype)
     rule = getattr(layer, "cast_rule", None)
@@ -41,21 +41,21 @@ def present_format(layer: Any) -> DType:
 
 
 def computed_dtypes(network: Any) -> frozenset[DType]:
-    """Return the formats that a network's layers compute in as they stand now."""
+    """Return the dtypes that the layers of a network currently compute in."""
     return frozenset(present_format(node.layer) for node in tree_of(network).walk())
 
 
 def choose_step_jit(network: Any) -> backend.JitChoice:
-    """Return how a training step of a network is compiled: by its layers' formats and operations, and the device."""
+    """Choose how to compile a training step of a network, by the dtypes and operations of its layers and the device."""
     layers = [node.layer for node in tree_of(network).walk()]
     products = all(map(multiplies_by_backend, layers))
     return backend.choose_jit(computed_dtypes(network), backend.describe_device(), compilable(network), products)
 
 
 def multiplies_by_backend(layer: Any) -> bool:
-    """Whether a layer's own half products, if it has any, are the backend's.
+    """Whether the half-precision products of a layer, if any, go through the backend's kernels.
 
-    A Cell's are, by `mixtrain.ops`; of a Keras layer that is not Keras's own nothing is known.
+    Those of Cells do, by `mixtrain.ops`. A Keras layer of a user's own may do anything, so it counts as not.
     """
     if is_cell(layer) or present_format(layer) == float32 or covered(layer):
         return True
@@ -65,16 +65,16 @@ def multiplies_by_backend(layer: Any) -> bool:
 
 
 def compilable(network: Any) -> bool:
-    """Whether XLA has every operation of a network's layers; some of Keras's image layers say no.
+    """Whether XLA can compile every layer of a network; some image layers of Keras's declare that it cannot.
 
-    Recurrent layers say no for the sake of cuDNN alone, and compile.
+    Recurrent layers declare so only to let cuDNN run them, and do compile.
     """
     layers = (node.layer for node in tree_of(network).walk())
     return all(getattr(layer, "supports_jit", True) or family_of(layer) == "recurrent" for layer in layers)
 
 
 def parameter_format(layer: Any) -> DType | None:
-    """Return the format that a layer's own parameters, or those below it, are stored in; None where it has none."""
+    """Return the dtype in which the parameters of a layer and its sublayers are stored; None if it has none."""
     first = next(iter(layer.get_parameters() if is_cell(layer) else getattr(layer, "weights", ())), None)
     if first is None:
         return None
@@ -82,7 +82,7 @@ def parameter_format(layer: Any) -> DType | None:
 
 
 def reason_to_stay(layer: Any) -> str | None:
-    """Return why a Keras layer's own dtype policy must stay, or None where a rule may replace it."""
+    """Return why the dtype policy of a Keras layer must stay, or None if a rule may replace it."""
     if not isinstance(layer, keras.Layer):
         return None
     if layer.quantization_mode is not None:
@@ -95,7 +95,7 @@ def reason_to_stay(layer: Any) -> str | None:
 
 
 def _float_format(name: Any) -> DType:
-    """Return a Keras compute dtype; float32 for layers of integers and strings, which no rule concerns."""
+    """Return a Keras compute dtype; float32 for layers of integers and strings, to which no rule applies."""
     try:
         dtype = as_dtype(name)
     except TypeError:

@@ -1,4 +1,4 @@
-"""The levels of mixed precision: one row each, and `auto`, which picks a row for the device."""
+"""The levels of mixed precision, a row each, and `auto`, which chooses one for the device."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ LEVEL_NAMES: Final = ("O0", "O1", "O2", "O3", "auto")
 
 @dataclasses.dataclass(frozen=True)
 class Level:
-    """What one level does.
+    """The rules of one level.
 
     Attributes:
         name: "O0" to "O3".
-        default: How layers compute that neither list below names.
-        in_half: Families that compute in half, and give float32 back.
-        in_float32: Families kept in float32.
+        default: How layers of other families compute.
+        in_half: Families of layers that compute in half and return float32.
+        in_float32: Families of layers kept in float32.
         keeps_probabilities: Whether a softmax, sigmoid or the like that ends the network is kept in float32.
-        scales_loss: Whether float16 gets a `DynamicLossScaleManager` unless the user says otherwise.
+        scales_loss: Whether float16 gets a `DynamicLossScaleManager` by default.
     """
 
     name: str
@@ -49,7 +49,7 @@ LEVELS: Final = {
 
 @dataclasses.dataclass(frozen=True)
 class Resolved:
-    """A level and a half format that are settled, and why where the device chose them."""
+    """A level and half dtype, with the reason for the choice."""
 
     level: Level
     half: DType
@@ -59,16 +59,16 @@ class Resolved:
 def resolve_level(
     where: str, amp_level: str, cast_model_type: DType | str | None, *, small: bool = False
 ) -> Resolved:
-    """Return the row and half format that `amp_level` and `cast_model_type` mean on this device.
+    """Return the level and half dtype for `amp_level` and `cast_model_type` on this device.
 
     Args:
-        where: Who asks, for errors.
+        where: Name of the caller, for errors.
         amp_level: "O0", "O1", "O2", "O3" or "auto".
-        cast_model_type: float16 or bfloat16; None for the level's own (float16, or what `auto` picks).
-        small: Whether the network has only products so small that on a CPU casts cost more than half formats gain.
+        cast_model_type: float16 or bfloat16; None for the level's own (float16, or the choice of `auto`).
+        small: Whether all products of the network are so small that on a CPU casts cost more than half precision gains.
 
     Raises:
-        ValueError: An unknown level, or a format that is not a half one.
+        ValueError: The level is unknown, or the dtype is not a half-precision one.
     """
     checks.one_of(where, "amp_level", amp_level, LEVEL_NAMES)
     half = None if cast_model_type is None else as_dtype(cast_model_type)

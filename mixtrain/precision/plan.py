@@ -1,4 +1,4 @@
-"""The facts of a plan: a row for each layer, and the plan, which prints as a table."""
+"""`PrecisionPlan` and its rows, one for each layer; a plan prints as a table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mixtrain.text_table import aligned
 
 _PLANNED: Final = "_mixtrain_planned_rule"
 _LISTS: Final = ("white_list", "black_list")
-# The rules of a user's, layer by layer: a call of `to_float`, and a Keras layer's own `dtype`.
+# Rules that a user sets layer by layer: a call of `to_float`, and a Keras layer's own `dtype`.
 TO_FLOAT: Final = "to_float"
 DTYPE_POLICY: Final = "dtype policy"
 _HEAD: Final = ("layer", "class", "computes in", "parameters", "output", "rule", "why")
@@ -22,12 +22,12 @@ _HEAD: Final = ("layer", "class", "computes in", "parameters", "output", "rule",
 
 @dataclasses.dataclass(frozen=True)
 class PlannedRule:
-    """What a layer remembers of its row while a plan is in force.
+    """The rule of a plan's row, stored on the layer while the plan is in force.
 
     Attributes:
         name: The rule that won.
-        by_user: Whether it is a user's (`to_float`, a layer's own dtype, a list's entry), which covers all that is
-            computed inside.
+        by_user: Whether a user set the rule (`to_float`, a layer's own dtype, an entry of a list), so that it covers
+            everything computed inside the layer.
     """
 
     name: str
@@ -36,19 +36,19 @@ class PlannedRule:
 
 @dataclasses.dataclass(frozen=True)
 class PlanRow:
-    """What one layer does.
+    """The dtypes of one layer, and the rule that decided them.
 
     Attributes:
-        path: Its place in the network; "" for the network itself.
-        layer: The class's name.
+        path: Path of the layer in the network; "" for the network itself.
+        layer: Name of the layer's class.
         rule: The rule that won.
         why: Why it won.
-        compute_dtype: The format it computes in.
-        parameter_dtype: The format its parameters are stored in, or None where it has none.
-        output_dtype: The format of its float outputs.
-        cast: What is cast when it is called; None where the layer is left as it is.
+        compute_dtype: The dtype that the layer computes in.
+        parameter_dtype: The dtype in which its parameters are stored; None if it has none.
+        output_dtype: The dtype of its floating-point outputs.
+        cast: What is cast when the layer is called; None if the layer is left as it is.
         target: The layer itself.
-        fused: Whether a batch normalization of Keras's runs in the backend's fused kernel.
+        fused: Whether a Keras batch normalization runs in the backend's fused kernel.
     """
 
     path: str
@@ -64,18 +64,18 @@ class PlanRow:
 
     @property
     def by_user(self) -> bool:
-        """Whether the rule is a user's, given for this layer."""
+        """Whether a user set the rule for this layer."""
         return self.rule in (TO_FLOAT, DTYPE_POLICY) or (self.rule in _LISTS and self.why.startswith("matches"))
 
 
 @dataclasses.dataclass(frozen=True)
 class PrecisionPlan:
-    """A network's plan; ``print(plan)`` shows it as a table.
+    """The precision plan of a network; ``print(plan)`` shows it as a table.
 
     Attributes:
-        level: The level that was resolved ("O0" to "O3"), or "custom" for lists.
-        half: The half format in use.
-        reason: Why this level, where the device chose it.
+        level: The resolved level, "O0" to "O3"; with a list "white_list" or "black_list".
+        half: The half dtype in use.
+        reason: Why this level was chosen.
         rows: A row for each layer, parents first.
     """
 
@@ -88,7 +88,7 @@ class PrecisionPlan:
         return _as_table(self)
 
     def compute_dtypes(self) -> frozenset[DType]:
-        """Return the formats that layers compute in."""
+        """Return the dtypes that layers compute in."""
         return frozenset(row.compute_dtype for row in self.rows)
 
     def row(self, path: str) -> PlanRow:
@@ -105,7 +105,7 @@ class PrecisionPlan:
 
 
 def _as_table(plan: PrecisionPlan) -> str:
-    """Return the plan as lines of aligned columns, the level first and a count of formats last."""
+    """Format a plan as aligned columns, between a title with the level and a count of layers by dtype."""
     rows = [
         (
             row.path or "(network)",
@@ -119,22 +119,23 @@ def _as_table(plan: PrecisionPlan) -> str:
         for row in plan.rows
     ]
     lines = aligned([_HEAD, *rows])
-    rule = "-" * max(len(line) for line in lines)
+    separator = "-" * max(len(line) for line in lines)
     count = {dtype: sum(row.compute_dtype == dtype for row in plan.rows) for dtype in sorted(plan.compute_dtypes())}
     total = ", ".join(f"{number} in {dtype.name}" for dtype, number in count.items())
     half = f", half is {plan.half.name}" if plan.half in count else ""
     title = f"precision plan: {plan.level}{half} ({plan.reason})"
-    changed_by = backend.tf32_products() if float32 in count else ""
-    note = [f"float32 products run in TF32 on this device: {changed_by} changes that"] if changed_by else []
-    return "\n".join([title, rule, lines[0], rule, *lines[1:], rule, f"{len(rows)} layers: {total}", *note])
+    setting = backend.tf32_products() if float32 in count else ""
+    note = [f"float32 products run in TF32 on this device: {setting} changes that"] if setting else []
+    summary = f"{len(rows)} layers: {total}"
+    return "\n".join([title, separator, lines[0], separator, *lines[1:], separator, summary, *note])
 
 
 def planned_rule(layer: Any) -> PlannedRule | None:
-    """Return the rule of the plan in force that casts a layer, or None."""
+    """Return the rule by which the plan in force casts a layer, or None."""
     return getattr(layer, _PLANNED, None)
 
 
 def note_rule(row: PlanRow) -> Callable[[], None]:
-    """Let a layer remember its row's rule; return what takes it back."""
+    """Store the rule of a row on its layer; return a function that removes it."""
     object.__setattr__(row.target, _PLANNED, PlannedRule(row.rule, row.by_user))
     return functools.partial(object.__delattr__, row.target, _PLANNED)

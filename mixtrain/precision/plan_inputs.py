@@ -1,4 +1,4 @@
-"""What a plan was made from: looked at again, it tells whether planning again could come to another plan."""
+"""`PlanInputs`: what a plan depends on, to skip planning again while it is unchanged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mixtrain.trace_version import Versions
 
 
 class PlanInputs:
-    """A network's layers, with their users' rules and dtype policies, as they were when a plan was made.
+    """Snapshot of the layers of a network with their rules and dtype policies, taken when a plan is made.
 
     Args:
         network: A Cell, Keras layer or Keras model.
@@ -25,12 +25,12 @@ class PlanInputs:
         layers = [node.layer for node in tree_of(network).walk()]
         self._default = keras.config.dtype_policy()
         self._versions = Versions(layers, plans=False)
-        in_keras = [layer for layer in layers if isinstance(layer, keras.Layer)]
-        self._layers = [[layer, _seen(layer), own_policy(layer)] for layer in in_keras]
-        self.built = all(layer.built for layer in in_keras)
+        keras_layers = [layer for layer in layers if isinstance(layer, keras.Layer)]
+        self._layers = [[layer, _state(layer), own_policy(layer)] for layer in keras_layers]
+        self.built = all(layer.built for layer in keras_layers)
 
     def hold(self) -> bool:
-        """Whether a plan made now would be the same: no layer was added, built, or given another rule or policy."""
+        """Whether a plan made now would be the same: no layer was added or built, and no rule or policy changed."""
         return (
             self._versions.hold()
             and not self._keras_layers_changed(also_built=True)
@@ -38,21 +38,22 @@ class PlanInputs:
         )
 
     def keras_layers_changed(self) -> bool:
-        """Whether a Keras layer has other layers below it or another policy: unlike a Cell, it does not tell."""
+        """Whether the sublayers or the policy of a Keras layer changed; a Cell counts its changes in its version."""
         return self._keras_layers_changed(also_built=False)
 
     def _keras_layers_changed(self, *, also_built: bool) -> bool:
         for entry in self._layers:
-            layer, seen, policy = entry
-            if (layer.built, layer.dtype_policy, sublayers(layer)) != seen:
-                now = _seen(layer)
-                if own_policy(layer) is not policy or now[2] != seen[2] or (also_built and now[0] is not seen[0]):
+            layer, previous, policy = entry
+            if (layer.built, layer.dtype_policy, sublayers(layer)) != previous:
+                built, current_policy, below = _state(layer)
+                if own_policy(layer) is not policy or below != previous[2] or (also_built and built is not previous[0]):
                     return True
-                # A plan that was put in force, or undone, gave the layer another policy, which is not its own.
-                entry[1] = (seen[0], *now[1:])
+                # Applying or undoing a plan replaced the layer's policy, but not the user's own. Recording the new one
+                # keeps the comparison above cheap.
+                entry[1] = (previous[0], current_policy, below)
         return False
 
 
-def _seen(layer: keras.Layer) -> tuple[bool, Any, list[keras.Layer]]:
-    """Return what is looked at of a Keras layer."""
+def _state(layer: keras.Layer) -> tuple[bool, Any, list[keras.Layer]]:
+    """Return what a plan depends on in a Keras layer."""
     return layer.built, layer.dtype_policy, list(sublayers(layer))

@@ -1,4 +1,4 @@
-"""`to_float`: a user's own rule for a layer and all below it, which beats every level."""
+"""`to_float`: a user's own rule for a layer and its sublayers, which beats every level."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _stamps = itertools.count(1)
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """A user's rule.
+    """A user's rule for one layer.
 
     Attributes:
-        dtype: The format asked for.
-        stamp: Grows with every call, so that the later of two rules is known.
+        dtype: The requested dtype.
+        stamp: Number of the `to_float` call, by which the later of two rules wins.
     """
 
     dtype: DType
@@ -32,10 +32,10 @@ class Request:
 
 
 def to_float(layer: _LayerT, dst_type: Any) -> _LayerT:
-    """Make a layer and all layers below it compute in `dst_type`, whatever the level says.
+    """Make a layer and all of its sublayers compute in `dst_type`, whatever the level says.
 
-    A later call on a layer below refines the rule there. The rule takes effect when a plan is applied: by `Model`,
-    `build_train_network`, `auto_mixed_precision`; for a Cell also at once.
+    A later call on a sublayer overrides the rule there. The rule takes effect when a plan is applied, by `Model`,
+    `build_train_network` or `auto_mixed_precision`; for a Cell also immediately.
 
     Args:
         layer: A Cell or Keras layer.
@@ -45,7 +45,7 @@ def to_float(layer: _LayerT, dst_type: Any) -> _LayerT:
         The layer.
 
     Raises:
-        ValueError: `dst_type` is another format.
+        ValueError: `dst_type` is another dtype.
         TypeError: `layer` is neither a Cell nor a Keras layer.
 
     Example:
@@ -71,20 +71,20 @@ def to_float(layer: _LayerT, dst_type: Any) -> _LayerT:
 
 @contextlib.contextmanager
 def requested(layers: Sequence[Any], dtype: DType) -> Iterator[None]:
-    """Give layers a user's rule until the end of the block; then they have those of before.
+    """Call `to_float` on layers for the duration of a context, and restore their earlier rules at its end.
 
     Args:
         layers: Cells or Keras layers.
-        dtype: The format.
+        dtype: The dtype.
     """
     nodes = [node.layer for layer in layers for node in tree_of(layer).walk()]
-    before = [(node, request_of(node)) for node in nodes]
+    previous = [(node, request_of(node)) for node in nodes]
     try:
         for layer in layers:
             to_float(layer, dtype)
         yield
     finally:
-        for node, request in reversed(before):
+        for node, request in reversed(previous):
             if request is None:
                 vars(node).pop(_ATTRIBUTE, None)
             else:
@@ -94,5 +94,5 @@ def requested(layers: Sequence[Any], dtype: DType) -> Iterator[None]:
 
 
 def request_of(layer: Any) -> Request | None:
-    """Return the user's rule that a layer carries, or None."""
+    """Return the user's rule for a layer, or None."""
     return getattr(layer, _ATTRIBUTE, None)

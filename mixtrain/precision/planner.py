@@ -25,14 +25,22 @@ from mixtrain.precision.probabilities import FinalProbabilities
 from mixtrain.precision.plan_request import Request, request_of
 from mixtrain.precision.rules import Entry, LayerList, Match
 
-# Weights of the matrix from which on bfloat16 was seen to pay on a CPU that multiplies it:
+# Size of a weight matrix from which on bfloat16 pays on a CPU that multiplies it in hardware, as measured by
 # `python -m benchmarks.tune_choices`.
 _SMALL_PRODUCT: Final = 2**14
 
 
 @dataclasses.dataclass(frozen=True)
 class _Decision:
-    """How a layer computes, by which rule; `dtype` None leaves it as it is."""
+    """The outcome of the rules for one layer.
+
+    Attributes:
+        dtype: The dtype it computes in; None to leave the layer as it is.
+        rule: The rule that won.
+        why: Why it won.
+        returns_float32: Whether float outputs are cast to float32.
+        covers_below: Whether the decision holds for the sublayers too.
+    """
 
     dtype: DType | None
     rule: str
@@ -55,18 +63,18 @@ def plan_precision(
     Args:
         network: A Cell, Keras layer or Keras model; a Keras one must be built.
         amp_level: "O0" leaves the network as it is; "O1" computes matrix products, convolutions and recurrent cells in
-            half; "O2" all but normalization; "O3" everything; "auto" what suits the device. A softmax, sigmoid or the
-            like that ends the network stays in float32, and a Keras layer's own dtype beats the level.
+            half; "O2" everything except normalization; "O3" everything; "auto" chooses for the device. A softmax,
+            sigmoid or the like that ends the network stays in float32. A Keras layer's own dtype beats the level.
         keep_batchnorm_fp32: Whether normalization is kept in float32; None for the level's rule.
         cast_model_type: float16 or bfloat16; None for the level's (float16).
         white_list: Instead of a level: compute only these in half (see `custom_mixed_precision`).
-        black_list: Instead of a level: compute all but these in half.
+        black_list: Instead of a level: compute everything except these in half.
 
     Returns:
-        The plan; `apply_plan` carries it out.
+        The plan, which `apply_plan` applies.
 
     Raises:
-        ValueError: An unknown level or format.
+        ValueError: The level or the dtype is unknown.
         TypeError: `network` is neither a Cell nor a Keras layer.
         PrecisionRuleError: A list matches nothing, or contradicts `to_float` or the dtype of a layer that it names.
 
@@ -81,7 +89,7 @@ def plan_precision(
     if keep_batchnorm_fp32 is not None:
         checks.boolean("plan_precision", "keep_batchnorm_fp32", keep_batchnorm_fp32)
     root = tree_of(network)
-    small = amp_level == "auto" and _multiplies_little(root.layer)
+    small = amp_level == "auto" and _has_small_products(root.layer)
     resolved = resolve_level("plan_precision", amp_level, cast_model_type, small=small)
     lists: LayerList | None = None
     if white_list is not None:
@@ -93,8 +101,8 @@ def plan_precision(
     return PrecisionPlan(level, resolved.half, resolved.reason, tuple(planner.rows()))
 
 
-def _multiplies_little(network: Any) -> bool:
-    """Whether all products of a network are by small matrices; False where it has no weights yet."""
+def _has_small_products(network: Any) -> bool:
+    """Whether all products of a network are by small matrices; False if it has no weights yet."""
     weights = network.get_parameters() if is_cell(network) else getattr(network, "weights", ())
     shapes = [tuple(weight.shape) for weight in weights]
     products = [shape for shape in shapes if len(shape) > 1]
@@ -102,7 +110,14 @@ def _multiplies_little(network: Any) -> bool:
 
 
 class _Planner:
-    """Walks one network and decides layer by layer."""
+    """Decides the dtype of every layer of one network.
+
+    Args:
+        root: The network.
+        resolved: The level and the half dtype.
+        keep_norm: Whether normalization is kept in float32; None for the level's rule.
+        lists: A white or black list that replaces the level, or None.
+    """
 
     def __init__(self, root: Node, resolved: Resolved, keep_norm: bool | None, lists: LayerList | None) -> None:
         self._root = root
@@ -110,21 +125,32 @@ class _Planner:
         self._half = resolved.half
         self._keep_norm = keep_norm
         self._lists = lists
+        # The ids of the layers whose dtype policy the user chose.
         self._chosen = chosen_policies(root)
         self._final = FinalProbabilities(root.layer)
         self._decided: dict[int, tuple[Node, _Decision]] = {}
         self._outputs: dict[int, tuple[DType, bool]] = {}
 
     def rows(self) -> Iterator[PlanRow]:
+        """Yield the rows of the plan, parents first."""
+        # All decisions come before the first row: the dtype of a layer's outputs depends on the layers inside it. A
+        # shared layer is visited once for each path, and the last decision is kept.
         for node, decision in self._visit(self._root, None, None):
             self._decided[id(node.layer)] = node, decision
         for node, decision in self._decided.values():
             yield self._row(node, decision)
 
     def _visit(
-        self, node: Node, covering: _Decision | None, above: Request | None
+        self, node: Node, covering: _Decision | None, inherited: Request | None
     ) -> Iterator[tuple[Node, _Decision]]:
-        request = _later(_later(request_of(node.layer), request_of(rule_giver(node.layer))), above)
+        """Decide for a node and everything below it.
+
+        Args:
+            node: The node.
+            covering: The decision of a layer above that covers its sublayers, or None.
+            inherited: The latest `to_float` of a layer above, or None.
+        """
+        request = _later(_later(request_of(node.layer), request_of(rule_giver(node.layer))), inherited)
         decision = self._decide(node, covering, request)
         if isinstance(node.layer, keras.Operation) and not isinstance(node.layer, keras.Layer):
             if self._casts_operation(node, decision):
@@ -136,7 +162,7 @@ class _Planner:
             yield from self._visit(child, below, request)
 
     def _casts_operation(self, node: Node, decision: _Decision) -> bool:
-        """Whether an operation of a functional model has a row; all others compute in what they are given."""
+        """Whether an operation of a functional model has a row; any other computes in the dtype of its inputs."""
         if decision.dtype is None:
             return False
         listed = self._lists is not None and self._lists.entry_for(node.layer) is not None
@@ -144,6 +170,7 @@ class _Planner:
         return listed or final or family_of(node.layer) == "matmul"
 
     def _decide(self, node: Node, covering: _Decision | None, request: Request | None) -> _Decision:
+        """Apply the rules to one node, the strongest first: `to_float`, a fixed or chosen dtype, then list or level."""
         family = family_of(node.layer)
         giver = rule_giver(node.layer)
         listed = (self._lists.entry_for(node.layer) or self._lists.entry_for(giver)) if self._lists else None
@@ -154,8 +181,10 @@ class _Planner:
         if fixed is not None:
             return _Decision(None, "own dtype", fixed)
         chooser = self._chooser(node.layer)
+        # O0 leaves the network as it is, so the layer's own policy is in force without a rule.
         if chooser is not None and (self._lists is not None or self._level.default != "unchanged"):
             dtype, name = own_format(chooser), own_policy(chooser).name
+            # A class or pattern in a list gives way to a layer's own dtype; the very layer in the list contradicts it.
             if listed is not None and listed.names_layer:
                 self._check_contradiction(node, dtype, f'dtype="{name}"', listed)
             why = f'the layer was given dtype="{name}"'
@@ -166,28 +195,31 @@ class _Planner:
         return decision
 
     def _chooser(self, layer: Any) -> Any:
-        """Return the layer whose own dtype policy a layer follows, or None where it has no policy of the user's."""
+        """Return the layer whose dtype policy, chosen by the user, a layer follows; None without such a policy."""
         if not self._chosen:
             return None
-        # Keras runs a recurrent layer and its cell in one loop, whose states have one format.
+        # Keras runs a recurrent layer and its cell in one loop, whose states have a single dtype.
         cell = getattr(layer, "cell", None) if isinstance(layer, keras.layers.RNN) else None
-        return next((found for found in (layer, rule_giver(layer), cell) if id(found) in self._chosen), None)
+        return next((giver for giver in (layer, rule_giver(layer), cell) if id(giver) in self._chosen), None)
 
     def _check_contradiction(self, node: Node, dtype: DType, rule: str, listed: Match | None) -> None:
+        """Raise if a list's entry asks for another dtype than a rule of the user's for the layer."""
         if self._lists is None or listed is None:
             return
-        wanted = self._half if self._lists.name == "white_list" else float32
-        if dtype != wanted:
+        expected = self._half if self._lists.name == "white_list" else float32
+        if dtype != expected:
             undo = "do not call to_float on" if rule == TO_FLOAT else f"take {rule} from"
             raise PrecisionRuleError(
                 f"custom_mixed_precision: two rules contradict each other at {node.path or 'the network'}: "
-                f"{self._lists.name} entry {listed.entry} means {wanted.name}, {rule} means {dtype.name}. "
+                f"{self._lists.name} entry {listed.entry} means {expected.name}, {rule} means {dtype.name}. "
                 f"Take the entry out of the list, or {undo} that layer."
             )
 
     def _by_list(self, listed: Match | None, covering: _Decision | None) -> _Decision:
+        """Decide by a white or black list, whose entries cover the layers below them."""
         white = self._lists is not None and self._lists.name == "white_list"
         if covering is not None and listed is None:
+            # Only the outermost layer that is covered casts its outputs back.
             return dataclasses.replace(covering, returns_float32=False)
         if white:
             if listed is None:
@@ -200,6 +232,7 @@ class _Planner:
         return _Decision(float32, "black_list", f"matches {listed.entry}", covers_below=True)
 
     def _by_level(self, node: Node, family: Family, covering: _Decision | None) -> _Decision:
+        """Decide by the row of the level: final probabilities and normalization first, then the layer's family."""
         level = self._level
         if level.default == "unchanged":
             return _Decision(None, level.name, "unchanged")
@@ -212,26 +245,32 @@ class _Planner:
             return self._normalization(level)
         if family in level.in_half:
             why = "recurrent layers compute in half" if family == "recurrent" else "matrix products compute in half"
+            # A recurrent layer and its cells share the loop that runs them, so the cells follow.
             return _Decision(self._half, level.name, why, returns_float32=True, covers_below=family == "recurrent")
         if level.default == "half":
             return _Decision(self._half, level.name, "the level's default")
         return _Decision(float32, level.name, "the level's default")
 
     def _normalization(self, level: Level) -> _Decision:
+        """Decide for a normalization in a network that computes in half; its arithmetic is float32 in any case."""
         if self._keep_norm is not None:
-            rule, kept = f"keep_batchnorm_fp32={self._keep_norm}", self._keep_norm
+            rule, keep = f"keep_batchnorm_fp32={self._keep_norm}", self._keep_norm
         else:
-            rule, kept = level.name, "normalization" in level.in_float32
-        if kept:
+            rule, keep = level.name, "normalization" in level.in_float32
+        if keep:
             return _Decision(float32, rule, "normalization is kept in float32")
         return _Decision(float32, rule, "half in and out; its kernels compute in float32 all the same")
 
     def _row(self, node: Node, decision: _Decision) -> PlanRow:
+        """Return the plan's row of a layer: the decision, and what is cast to carry it out."""
         layer = node.layer
         output, is_cast = self._output(layer)
         cast: CastRule | None = None
         if decision.dtype is not None:
+            # Parameters are stored in float32, so reading them in float32 needs no cast.
             cast = CastRule(inputs=decision.dtype, parameters=None if decision.dtype == float32 else decision.dtype)
+            # The kernels of normalization take half inputs and compute in float32: a cast before them would only double
+            # the memory traffic.
             if self._is_half_norm(layer, decision):
                 cast = CastRule()
             if is_cast:
@@ -251,28 +290,30 @@ class _Planner:
         )
 
     def _output(self, layer: Any) -> tuple[DType, bool]:
-        """Return the format of a layer's float outputs, and whether they are cast to it."""
+        """Return the dtype of a layer's float outputs, and whether they are cast to it."""
         if id(layer) not in self._outputs:
             self._outputs[id(layer)] = self._output_of(*self._decided[id(layer)])
         return self._outputs[id(layer)]
 
     def _output_of(self, node: Node, decision: _Decision) -> tuple[DType, bool]:
+        # A network returns float32, unless its user asked `to_float` of the network itself.
         if decision.returns_float32 or node is self._root and decision.dtype is not None and decision.rule != TO_FLOAT:
             return float32, True
         half_norm = self._is_half_norm(node.layer, decision)
         own = self._half if half_norm else decision.dtype or own_format(node.layer)
-        given = {found for place in ends_of(node.layer) if (found := self._given(place)) not in (None, own)}
-        if not given:
+        inner = {dtype for call in ends_of(node.layer) if (dtype := self._call_dtype(call)) not in (None, own)}
+        if not inner:
             return own, half_norm
-        # What lies inside gives other formats than the layer's: it stays as it is, or no digit of it is lost.
-        return (_one(given), False) if decision.dtype is None else (float32, True)
+        # The layers that end this one return other dtypes. A layer that is left alone passes them on; otherwise they
+        # are cast to float32, so that no digit is lost.
+        return (_joint_dtype(inner), False) if decision.dtype is None else (float32, True)
 
-    def _given(self, place: Place) -> DType | None:
-        """Return the format that a call inside a network gives; None for the network's inputs."""
-        if id(place.layer) in self._decided:
-            return self._output(place.layer)[0]
-        given = {found for source in place.sources() if (found := self._given(source)) is not None}
-        return _one(given) if given else None
+    def _call_dtype(self, call: Place) -> DType | None:
+        """Return the output dtype of a call inside a network; None for the network's inputs."""
+        if id(call.layer) in self._decided:
+            return self._output(call.layer)[0]
+        dtypes = {dtype for source in call.sources() if (dtype := self._call_dtype(source)) is not None}
+        return _joint_dtype(dtypes) if dtypes else None
 
     def _is_half_norm(self, layer: Any, decision: _Decision) -> bool:
         """Whether a layer normalizes in float32 between neighbors that compute in half."""
@@ -280,19 +321,20 @@ class _Planner:
         return in_half_network and family_of(layer) == "normalization" and decision.rule not in (TO_FLOAT, DTYPE_POLICY)
 
 
-def _one(formats: set[DType]) -> DType:
-    """Return the only one of some formats, or what Keras makes of several."""
-    return next(iter(formats)) if len(formats) == 1 else float32
+def _joint_dtype(dtypes: set[DType]) -> DType:
+    """Return the only one of some dtypes, or float32, to which Keras promotes several."""
+    return next(iter(dtypes)) if len(dtypes) == 1 else float32
 
 
 def _kernel(layer: Any) -> str | None:
-    """Return "" for a batch normalization that the fused kernel computes, else why not; None for other layers."""
+    """Return "" for a batch normalization that the fused kernel computes, else why it does not; None for others."""
     if not isinstance(layer, keras.layers.BatchNormalization):
         return None
     return reason_not_fused(layer) or ""
 
 
-def _later(own: Request | None, above: Request | None) -> Request | None:
-    if own is None or above is None:
-        return own or above
-    return own if own.stamp >= above.stamp else above
+def _later(own: Request | None, inherited: Request | None) -> Request | None:
+    """Return the later of two `to_float` requests: a later call on a layer above covers an earlier one below."""
+    if own is None or inherited is None:
+        return own or inherited
+    return own if own.stamp >= inherited.stamp else inherited

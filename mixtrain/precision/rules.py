@@ -1,4 +1,4 @@
-"""White and black lists: what an entry matches, and the errors of lists that match nothing or contradict."""
+"""White and black lists: which layers their entries match, and errors for lists that match nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mixtrain import checks
 from mixtrain.errors import PrecisionRuleError
 from mixtrain.network.walk import Node, is_cell
 
-Entry = Any  # a layer class, a layer object, or a path pattern
+Entry = Any  # A layer class, a layer object, or a path pattern.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,8 +21,8 @@ class Match:
     """The entry of a list that matches a layer.
 
     Attributes:
-        entry: The entry in words.
-        names_layer: Whether it means this very layer: the layer itself or its path, not a class or a pattern.
+        entry: Description of the entry.
+        names_layer: Whether the entry names this very layer, by the object or its path, not by a class or pattern.
     """
 
     entry: str
@@ -38,9 +38,9 @@ class LayerList:
         root: The network.
 
     Raises:
-        TypeError: An entry is none of these.
-        PrecisionRuleError: No entry matches a layer, or a layer object or pattern matches none. (A class may match
-            none beside others that do, so that ``get_white_list()`` serves for any network.)
+        TypeError: An entry has another type.
+        PrecisionRuleError: No entry matches a layer, or a layer object or pattern matches none. A class need not match
+            if other entries do, so that ``get_white_list()`` can be used with any network.
     """
 
     def __init__(self, name: str, entries: Sequence[Entry], root: Node) -> None:
@@ -58,6 +58,7 @@ class LayerList:
                     f"none of {_some_paths(root)}. Write a layer of this network or a pattern of its paths."
                 )
             match = Match(describe(entry), not isinstance(entry, type) and not _is_pattern(entry))
+            # The first entry that matches a layer is the one that errors and the plan's table name.
             for node in matched:
                 self._matches.setdefault(id(node.layer), match)
         if not self._matches:
@@ -86,7 +87,7 @@ def matches(name: str, entry: Entry, node: Node) -> bool:
 
 
 def describe(entry: Entry) -> str:
-    """Return an entry in words for tables and errors."""
+    """Describe an entry for tables and errors."""
     if isinstance(entry, type):
         return entry.__name__
     return checks.shown(entry) if isinstance(entry, str) else f"this {type(entry).__name__}"
