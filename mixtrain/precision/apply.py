@@ -1,4 +1,4 @@
-"""Carrying a plan out: the only change made to a network, and its undoing."""
+"""Applying a plan to a network, the only mutation of it, and undoing it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _ATTRIBUTE: Final = "_mixtrain_applied"
 
 
 class AppliedPlan:
-    """A plan in force on a network; `undo` takes it back.
+    """A plan that was applied to a network; `undo` reverts it.
 
-    A layer that networks share computes by the plan that was put in force last. Where two plans agree on a layer both
-    are in force; where they do not, the earlier one comes back when the later one is undone.
+    A layer that networks share computes by the plan that was applied last. If two plans agree on a layer, both are in
+    force; otherwise the earlier plan takes effect again when the later one is undone.
 
     Attributes:
         network: The network.
@@ -33,23 +33,23 @@ class AppliedPlan:
 
     @property
     def in_force(self) -> bool:
-        """Whether every layer computes as the plan says: it was not undone, and no later plan changed a layer."""
+        """Whether every layer computes as planned: the plan was not undone, and no later plan changed a layer."""
         return not self._undone and not self.covered
 
     def enforce(self) -> None:
-        """Put the plan in force again where a later plan of another network changed layers."""
+        """Apply the plan again to the layers that a later plan of another network changed."""
         with _changing() as changed:
             changed |= self._claim(list(self.covered.values()))
 
     def undo(self) -> None:
-        """Put every layer back as it was; a second call does nothing."""
+        """Restore every layer; a second call does nothing."""
         with _changing() as changed:
             changed |= self._drop()
         if applied_plan(self.network) is self:
             object.__delattr__(self.network, _ATTRIBUTE)
 
     def _claim(self, rows: Sequence[PlanRow]) -> set[int]:
-        """Put rows in force; return the ids of the layers that changed."""
+        """Apply rows; return the ids of the layers that changed."""
         try:
             return {id(row.target) for row in rows if claims_on(row.target).put(self, row)}
         except BaseException:
@@ -57,48 +57,50 @@ class AppliedPlan:
             raise
 
     def _drop(self) -> set[int]:
+        """Remove the plan from its layers; return the ids of the layers that changed."""
         if self._undone:
             return set()
         self._undone = True
         return {id(row.target) for row in self.plan.rows if claims_on(row.target).drop(self)}
 
 
-# Plans are put in force and taken back one after the other, also where a Model ends while another plan is put in force.
+# Plans are applied and undone one at a time. The garbage collector may finalize a Model, and so undo its plan, while
+# another plan is being applied.
 _LOCK: Final = threading.Lock()
-_left: Final[list[AppliedPlan]] = []
+_pending_undos: Final[list[AppliedPlan]] = []
 
 
 @contextlib.contextmanager
 def _changing() -> Iterator[set[int]]:
-    """Change layers; the ids of those that changed are put into the set that this gives."""
+    """Hold the lock while layers change; yields a set for the ids of the layers that do."""
     changed: set[int] = set()
     with _LOCK:
         yield changed
     if changed:
         make_again(changed)
-    _undo_left()
+    _run_pending_undos()
 
 
 def undo_soon(applied: AppliedPlan) -> None:
-    """Undo a plan now, or after the change that is going on: for finalizers, which run at any time."""
-    _left.append(applied)
-    _undo_left()
+    """Undo a plan now, or after the change in progress. For finalizers, which run at any time."""
+    _pending_undos.append(applied)
+    _run_pending_undos()
 
 
-def _undo_left() -> None:
-    while _left and not _LOCK.locked():
-        _left.pop().undo()
+def _run_pending_undos() -> None:
+    while _pending_undos and not _LOCK.locked():
+        _pending_undos.pop().undo()
 
 
 def apply_plan(network: Any, plan: PrecisionPlan) -> AppliedPlan:
-    """Make a network compute as a plan says, after undoing the plan that was in force on it.
+    """Apply a plan to its network, in place of a plan that is in force on it.
 
     Args:
         network: The network that `plan` was made for.
         plan: From `plan_precision`.
 
     Returns:
-        The applied plan, whose `undo` takes it back.
+        The applied plan, whose `undo` reverts it.
 
     Raises:
         ValueError: The plan was made for another network.
@@ -118,13 +120,13 @@ def apply_plan(network: Any, plan: PrecisionPlan) -> AppliedPlan:
             "apply_plan: the plan must be one of this network; got a plan of another. "
             "Write apply_plan(network, plan_precision(network, ...))."
         )
-    before, applied = applied_plan(network), AppliedPlan(network, plan)
+    previous, applied = applied_plan(network), AppliedPlan(network, plan)
     remember(network, (row.target for row in plan.rows))
     with _changing() as changed:
         changed |= applied._claim(plan.rows)
-        # Last: a layer for which both have the same row does not change.
-        if before is not None:
-            changed |= before._drop()
+        # The previous plan goes last, so that a layer with the same row in both plans does not change.
+        if previous is not None:
+            changed |= previous._drop()
     object.__setattr__(network, _ATTRIBUTE, applied)
     return applied
 
@@ -136,7 +138,7 @@ def applied_plan(network: Any) -> AppliedPlan | None:
 
 @contextlib.contextmanager
 def under_plan(network: Any, plan: PrecisionPlan) -> Iterator[None]:
-    """Let a network compute as a plan says until the end; then all is as it was, and nothing is recompiled.
+    """Apply a plan for the duration of a context. Nothing that was compiled before is recompiled afterwards.
 
     Args:
         network: The network that `plan` was made for.
@@ -150,4 +152,4 @@ def under_plan(network: Any, plan: PrecisionPlan) -> Iterator[None]:
     finally:
         with _LOCK:
             applied._drop()
-        _undo_left()
+        _run_pending_undos()

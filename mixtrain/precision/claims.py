@@ -1,4 +1,4 @@
-"""The claims of plans on one layer: the last plan's row is in force; when that plan goes, the one's before is again."""
+"""`Claims`: the plans that have a row for one layer, of which the last one is in force."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _ATTRIBUTE: Final = "_mixtrain_claims"
 
 
 class Claimant(Protocol):
-    """A plan that claims layers of its network.
+    """A plan that claims the layers of its network.
 
     Attributes:
         network: The network.
-        covered: Its rows that are not in force because a later plan has another one, by the id of the layer.
+        covered: The rows of the plan that a later plan overrides, by the id of the layer.
     """
 
     network: Any
@@ -26,7 +26,10 @@ class Claimant(Protocol):
 
 
 class Claims:
-    """The plans that have a row for one layer, the one in force last.
+    """The plans that have a row for one layer, in the order in which they were applied.
+
+    Networks may share a layer. The row of the last plan is in force; when that plan is undone, the one before it takes
+    effect again.
 
     Args:
         layer: The Cell, Keras layer or operation.
@@ -36,43 +39,43 @@ class Claims:
         self._layer = layer
         self._rows: list[tuple[Claimant, PlanRow]] = []
         self._effect: Hashable = AS_IT_IS
-        self._done: list[Undo] = []
+        self._undo: list[Undo] = []
 
     def put(self, claimant: Claimant, row: PlanRow) -> bool:
-        """Put a plan's row in force, before those of other plans; return whether the layer changed."""
+        """Put the row of a plan in force; return whether the layer changed."""
         self._rows = [*(entry for entry in self._rows if entry[0] is not claimant), (claimant, row)]
-        return self._settle()
+        return self._update()
 
     def drop(self, claimant: Claimant) -> bool:
-        """Forget a plan's row; return whether the layer changed."""
+        """Remove the row of a plan; return whether the layer changed."""
         self._rows = [entry for entry in self._rows if entry[0] is not claimant]
         claimant.covered.pop(id(self._layer), None)
-        changed = self._settle()
+        changed = self._update()
         if not self._rows:
             object.__delattr__(self._layer, _ATTRIBUTE)
         return changed
 
-    def _settle(self) -> bool:
-        """Put in force what the last plan says, where it is something else."""
-        before, effect = self._effect, effect_of(self._rows[-1][1]) if self._rows else AS_IT_IS
+    def _update(self) -> bool:
+        """Put the last row in force if its effect is another one than the current; return whether it is."""
+        previous, effect = self._effect, effect_of(self._rows[-1][1]) if self._rows else AS_IT_IS
         for claimant, row in self._rows:
             if effect_of(row) == effect:
                 claimant.covered.pop(id(self._layer), None)
             else:
                 claimant.covered[id(self._layer)] = row
-        if effect == before:
+        if effect == previous:
             return False
-        take_back(self._done)
+        take_back(self._undo)
         self._effect = effect
         effect_changed(self._layer, effect)
         if effect != AS_IT_IS:
-            put_row(self._rows[-1][1], self._done)
+            put_row(self._rows[-1][1], self._undo)
         return True
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Claims:
-        """Copy them for a copy of the layer: with the plans of networks that are copied too."""
+        """Copy the claims for a copy of the layer, with the plans of those networks that are copied too."""
         copied = Claims(copy.deepcopy(self._layer, memo))
-        copied._effect, copied._done = self._effect, copy.deepcopy(self._done, memo)
+        copied._effect, copied._undo = self._effect, copy.deepcopy(self._undo, memo)
         copied._rows = [copy.deepcopy(entry, memo) for entry in self._rows if id(entry[0].network) in memo]
         return copied
 

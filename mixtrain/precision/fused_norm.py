@@ -1,4 +1,4 @@
-"""Keras's BatchNormalization through the backend's fused kernel: half or float32 in and out, float32 arithmetic."""
+"""Keras's BatchNormalization by the backend's fused kernel: half or float32 in and out, float32 arithmetic."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from mixtrain import backend
 from mixtrain.dtype import as_dtype, bfloat16, float16, float32
 from mixtrain.network.interpose import Forward
 
-_FORMATS: Final = (float32, float16, bfloat16)
+_DTYPES: Final = (float32, float16, bfloat16)
 
 
 def reason_not_fused(layer: Any) -> str | None:
-    """Return why a batch normalization computes in separate operations; None where the kernel can do it.
+    """Return why a batch normalization computes in separate operations; None if the kernel can compute it.
 
     Args:
         layer: A `keras.layers.BatchNormalization`, built or not.
@@ -31,24 +31,25 @@ def reason_not_fused(layer: Any) -> str | None:
 
 
 def fused(layer: keras.layers.BatchNormalization, forward: Forward) -> Forward:
-    """Return the layer's forward function, by the kernel wherever it applies.
+    """Return a forward function that uses the kernel wherever it applies.
 
-    The numbers are Keras's: the batch's variance divides by n, in the moving variance too. Masked inputs, other
-    formats than float32 and half, and channels that are not the last axis go through the layer's own `call`.
+    The numbers are Keras's: the batch's variance divides by n, in the moving variance too. Masked inputs, dtypes other
+    than float32 and half, and channels that are not on the last axis go through the layer's own `call`.
 
     Args:
         layer: The layer; its parameters and statistics are float32.
-        forward: Its own `call`.
+        forward: The layer's own `call`.
     """
 
     def call(inputs: Any, training: Any = None, mask: Any = None) -> Any:
         if mask is not None or not _applies(layer, inputs, training):
             return forward(inputs, training=training, mask=mask)
         shape, channels = keras.ops.shape(inputs), inputs.shape[-1]
-        rows = inputs if len(shape) == 4 else keras.ops.reshape(inputs, (-1, 1, 1, channels))
+        # The kernel takes rank 4; all axes but the last are alike to it.
+        images = inputs if len(shape) == 4 else keras.ops.reshape(inputs, (-1, 1, 1, channels))
         by_batch = bool(training) and layer.trainable
         outputs, mean, variance = backend.fused_batch_norm(
-            rows,
+            images,
             keras.ops.ones((channels,), float32) if layer.gamma is None else backend.to_tensor(layer.gamma),
             keras.ops.zeros((channels,), float32) if layer.beta is None else backend.to_tensor(layer.beta),
             backend.to_tensor(layer.moving_mean),
@@ -57,7 +58,7 @@ def fused(layer: keras.layers.BatchNormalization, forward: Forward) -> Forward:
             training=by_batch,
         )
         if by_batch:
-            _move(layer, mean, variance, keras.ops.cast(keras.ops.size(rows), float32) / channels)
+            _update_statistics(layer, mean, variance, keras.ops.cast(keras.ops.size(images), float32) / channels)
         return keras.ops.reshape(outputs, shape)
 
     return call
@@ -66,12 +67,12 @@ def fused(layer: keras.layers.BatchNormalization, forward: Forward) -> Forward:
 def _applies(layer: keras.layers.BatchNormalization, inputs: Any, training: Any) -> bool:
     rank = len(inputs.shape)
     known = (training is None or isinstance(training, (bool, int))) and inputs.shape[-1] is not None
-    return known and as_dtype(inputs.dtype) in _FORMATS and rank > 1 and layer.axis in (-1, rank - 1)
+    return known and as_dtype(inputs.dtype) in _DTYPES and rank > 1 and layer.axis in (-1, rank - 1)
 
 
-def _move(layer: keras.layers.BatchNormalization, mean: Any, variance: Any, count: Any) -> None:
-    """Move the statistics towards the batch's; the kernel's variance divides by n - 1, Keras's by n."""
-    keep = layer.momentum
+def _update_statistics(layer: keras.layers.BatchNormalization, mean: Any, variance: Any, count: Any) -> None:
+    """Update the moving statistics; the kernel's variance divides by n - 1, Keras's by n."""
+    momentum = layer.momentum
     variance = variance * ((count - 1.0) / count)
-    layer.moving_mean.assign(layer.moving_mean * keep + mean * (1.0 - keep))
-    layer.moving_variance.assign(layer.moving_variance * keep + variance * (1.0 - keep))
+    layer.moving_mean.assign(layer.moving_mean * momentum + mean * (1.0 - momentum))
+    layer.moving_variance.assign(layer.moving_variance * momentum + variance * (1.0 - momentum))

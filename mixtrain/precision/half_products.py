@@ -1,4 +1,4 @@
-"""Keras's dense, convolution and pooling layers through the backend's kernels, fast in half on every device."""
+"""Keras's dense, convolution and pooling layers by the backend's kernels, fast in half precision on every device."""
 
 from __future__ import annotations
 
@@ -11,32 +11,33 @@ from mixtrain import backend
 from mixtrain.network.interpose import Forward, interpose
 
 _layers = keras.layers
-# As they are outside any autocast: the formats are settled here.
+# Bound at import: inside an autocast the functions of `keras.ops` are replaced, and here the dtypes are decided already.
 _matmul, _einsum = keras.ops.matmul, keras.ops.einsum
 
 
 def by_backend_products(layer: Any) -> Callable[[], None] | None:
-    """Let a layer's product, or its pooling, be the backend's.
+    """Make a layer compute its product, or its pooling, by the backend's kernels.
 
     Args:
         layer: A Keras layer.
 
     Returns:
-        What puts the layer back, or None for a layer whose computation stays its own.
+        A function that restores the layer, or None for a layer that keeps its own computation.
     """
     if getattr(type(layer), "call", None) in _POOLINGS and "call" not in vars(layer):
         return interpose(layer, _pooling)
     if _multiplies_embeddings(layer) and "call" not in vars(layer):
         return interpose(layer, lambda forward: _reversing(layer, forward))
+    # A method that the user has set on the layer object itself runs as it is.
     if not covered(layer) or {"call", "convolution_op"} & vars(layer).keys():
-        return None  # A function that the user has put on the layer itself is run as it is.
+        return None
     if isinstance(layer, _CONVOLUTIONS):
         return interpose(layer, _convolution, method="convolution_op")
     return interpose(layer, lambda forward: _DENSE[type(layer).call](layer, forward))
 
 
 def covered(layer: Any) -> bool:
-    """Whether a Keras layer's product can be the backend's: that of Keras's own dense and convolution layers."""
+    """Whether the backend can compute the product of a layer: one with the code of Keras's own dense or convolution."""
     kind = type(layer)
     if isinstance(layer, _CONVOLUTIONS):
         return kind.call in _CONVOLUTION_CALLS and kind.convolution_op in _CONVOLUTION_OPS
@@ -44,12 +45,12 @@ def covered(layer: Any) -> bool:
 
 
 def _multiplies_embeddings(layer: Any) -> bool:
-    """Whether a layer is Keras's reversible embedding, whose products have no format of the user's own."""
+    """Whether a layer is Keras's reversible embedding, without a `reverse_dtype` chosen by the user."""
     return getattr(type(layer), "call", None) in _REVERSIBLE and layer.reverse_dtype is None
 
 
 def _reversing(layer: Any, forward: Forward) -> Forward:
-    """Compute the product in the layer's format: that is what Keras documents, and it computes float32 (3.15)."""
+    """Compute the reverse product in the layer's compute dtype, as Keras documents; Keras 3.15 computes in float32."""
 
     def call(inputs: Any, reverse: bool = False) -> Any:
         if not reverse:

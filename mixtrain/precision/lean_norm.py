@@ -1,4 +1,4 @@
-"""Keras's layer and group normalization through the backend's own gradient: float32 inside, only the input is held."""
+"""Keras's layer and group normalization by a gradient of the backend's that saves memory: only the input is kept."""
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ from mixtrain import backend
 from mixtrain.dtype import DType, as_dtype, bfloat16, float16, float32
 from mixtrain.network.interpose import Forward
 
-_FORMATS: Final = (float32, float16, bfloat16)
+_DTYPES: Final = (float32, float16, bfloat16)
 
 
 def is_lean(layer: Any) -> bool:
     """Whether a layer is a normalization of Keras's that `lean` can compute."""
+    # With `rms_scaling` Keras computes another formula.
     return getattr(type(layer), "call", None) in _LEAN and not getattr(layer, "rms_scaling", False)
 
 
 def lean(layer: keras.Layer, forward: Forward, output: DType) -> Forward:
-    """Return the layer's forward function with Keras's numbers, which holds no float32 copies for the backward pass.
+    """Return a forward function with Keras's numbers that keeps no float32 copies for the backward pass.
 
-    Formats other than float32 and half go through the layer's own `call`.
+    Dtypes other than float32 and half go through the layer's own `call`.
 
     Args:
         layer: A layer or group normalization; its parameters are float32.
-        forward: Its own `call`.
-        output: The format that it gives.
+        forward: The layer's own `call`.
+        output: The dtype of the outputs.
     """
     normalize = _LEAN[type(layer).call]
 
     def call(inputs: Any) -> Any:
-        if as_dtype(inputs.dtype) not in _FORMATS:
+        if as_dtype(inputs.dtype) not in _DTYPES:
             return forward(inputs)
         return keras.ops.cast(normalize(layer, inputs), output)
 
@@ -49,17 +50,18 @@ def _by_group(layer: keras.layers.GroupNormalization, inputs: Any) -> Any:
     axis, rank, shape = layer.axis % len(inputs.shape), len(inputs.shape), keras.ops.shape(inputs)
     groups = (layer.groups, inputs.shape[axis] // layer.groups)
     split = keras.ops.reshape(inputs, (*shape[:axis], *groups, *shape[axis + 1 :]))
-    axes = tuple(place for place in range(1, rank + 1) if place != axis)
-    parameters = [1] * axis + [*groups] + [1] * (rank - axis - 1)
-    return keras.ops.reshape(_normalized(layer, split, axes, parameters), shape)
+    # Statistics are over all axes of `split` but the batch and the groups.
+    axes = tuple(index for index in range(1, rank + 1) if index != axis)
+    parameter_shape = [1] * axis + [*groups] + [1] * (rank - axis - 1)
+    return keras.ops.reshape(_normalized(layer, split, axes, parameter_shape), shape)
 
 
 def _normalized(layer: Any, inputs: Any, axes: tuple[int, ...], shape: list[int]) -> Any:
-    """Normalize over axes; `shape` is what the parameters are reshaped to."""
+    """Normalize over axes, with parameters reshaped to a shape that broadcasts."""
     gamma, beta = (
-        empty(shape, float32) if parameter is None
+        default(shape, float32) if parameter is None
         else keras.ops.reshape(keras.ops.cast(backend.to_tensor(parameter), float32), shape)
-        for parameter, empty in ((layer.gamma, keras.ops.ones), (layer.beta, keras.ops.zeros))
+        for parameter, default in ((layer.gamma, keras.ops.ones), (layer.beta, keras.ops.zeros))
     )
     return backend.normalize_axes(inputs, gamma, beta, axes=axes, epsilon=layer.epsilon)[0]
 

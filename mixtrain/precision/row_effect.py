@@ -1,4 +1,4 @@
-"""One row of a plan put in force on its layer, and taken back."""
+"""Applying one row of a plan to its layer, and undoing it."""
 
 from __future__ import annotations
 
@@ -25,56 +25,57 @@ AS_IT_IS: Final = None
 
 
 def effect_of(row: PlanRow) -> Hashable:
-    """Return what a row makes of its layer: rows of the same effect are the same computation; `AS_IT_IS` for none."""
+    """Return a key for the computation that a row makes of its layer; `AS_IT_IS` if it changes nothing."""
     if row.cast is None and not row.fused and not is_lean(row.target):
         return AS_IT_IS
     return row.cast, row.compute_dtype, row.output_dtype, row.fused, row.by_user
 
 
-def put_row(row: PlanRow, done: list[Undo]) -> None:
-    """Put a row in force.
+def put_row(row: PlanRow, undo: list[Undo]) -> None:
+    """Apply a row to its layer.
 
     Args:
         row: The row.
-        done: Is given what takes it back, to be called last in, first out; also where this raises.
+        undo: Receives the functions that revert it, to be called last in, first out; also if this raises.
     """
     if row.cast is not None:
-        _apply_cast(row, row.cast, done)
-        done.append(note_rule(row))
+        _apply_cast(row, row.cast, undo)
+        undo.append(note_rule(row))
     if row.fused:
-        done.append(interpose(row.target, lambda forward: fused(row.target, forward)))
+        undo.append(interpose(row.target, lambda forward: fused(row.target, forward)))
     if is_lean(row.target):
-        done.append(interpose(row.target, lambda forward: lean(row.target, forward, row.output_dtype)))
+        undo.append(interpose(row.target, lambda forward: lean(row.target, forward, row.output_dtype)))
 
 
-def _apply_cast(row: PlanRow, cast: CastRule, done: list[Undo]) -> None:
+def _apply_cast(row: PlanRow, cast: CastRule, undo: list[Undo]) -> None:
     if is_cell(row.target):
         object.__setattr__(row.target, "_planned_cast", cast)
-        # No closure: a deep copy of the cell copies this with it.
-        done.append(functools.partial(object.__setattr__, row.target, "_planned_cast", None))
+        # Not a closure: a deep copy of the cell has to copy this with its reference to the cell.
+        undo.append(functools.partial(object.__setattr__, row.target, "_planned_cast", None))
     elif isinstance(row.target, keras.Layer):
-        _apply_to_layer(row, cast, done)
+        _apply_to_layer(row, cast, undo)
     else:
-        done.append(interpose(row.target, lambda forward: _casting(forward, cast)))
+        undo.append(interpose(row.target, lambda forward: _casting(forward, cast)))
 
 
-def _apply_to_layer(row: PlanRow, cast: CastRule, done: list[Undo]) -> None:
-    layer, before = row.target, row.target.dtype_policy
-    object.__setattr__(layer, OWN_POLICY, before)
-    done.append(lambda: object.__delattr__(layer, OWN_POLICY))
-    done.append(keep_own_config(layer, before))
-    # Batch normalization takes half as it comes, and computes in float32 by itself.
-    reads = row.output_dtype if row.fused else row.compute_dtype
-    policy = "float32" if reads == float32 else f"mixed_{reads.name}"
-    if before.name != policy:
-        done.append(lambda: setattr(layer, "dtype_policy", before))
+def _apply_to_layer(row: PlanRow, cast: CastRule, undo: list[Undo]) -> None:
+    """Apply a row to a Keras layer: by its dtype policy, which casts inputs and reads variables in that dtype."""
+    layer, previous = row.target, row.target.dtype_policy
+    object.__setattr__(layer, OWN_POLICY, previous)
+    undo.append(lambda: object.__delattr__(layer, OWN_POLICY))
+    undo.append(keep_own_config(layer, previous))
+    # A fused batch normalization takes half inputs and computes in float32 by itself.
+    input_dtype = row.output_dtype if row.fused else row.compute_dtype
+    policy = "float32" if input_dtype == float32 else f"mixed_{input_dtype.name}"
+    if previous.name != policy:
+        undo.append(lambda: setattr(layer, "dtype_policy", previous))
         layer.dtype_policy = policy
-    product = None if reads == float32 else by_backend_products(layer)
-    if product is not None:
-        done.append(product)
+    undo_products = None if input_dtype == float32 else by_backend_products(layer)
+    if undo_products is not None:
+        undo.append(undo_products)
     if cast.outputs is not None:
         outputs = CastRule(outputs=cast.outputs)
-        done.append(interpose(layer, lambda forward: _casting(forward, outputs)))
+        undo.append(interpose(layer, lambda forward: _casting(forward, outputs)))
 
 
 def _casting(forward: Forward, cast: CastRule) -> Forward:
@@ -87,9 +88,9 @@ def _casting(forward: Forward, cast: CastRule) -> Forward:
     return call
 
 
-def take_back(done: list[Undo]) -> None:
-    """Undo what `put_row` did, last in, first out, all of it even where one raises."""
+def take_back(undo: list[Undo]) -> None:
+    """Call the functions that revert a row, last in, first out; all of them even if one raises."""
     with contextlib.ExitStack() as stack:
-        for undo in done:
-            stack.callback(undo)
-    done.clear()
+        for function in undo:
+            stack.callback(function)
+    undo.clear()
