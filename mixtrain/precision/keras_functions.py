@@ -1,4 +1,4 @@
-"""The functions that Keras compiled for its own `fit`, `evaluate` and `predict`: made again after a plan's change."""
+"""Rebuilding the functions that Keras compiled for its own `fit`, `evaluate` and `predict` when a plan changes."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, Final
 
 import keras
 
-# Of each network that was ever planned: the ids of its layers, and the Keras models among them.
+# For each planned network: the ids of its layers, and the Keras models among them.
 _NETWORKS: Final[weakref.WeakKeyDictionary[Any, tuple[frozenset[int], tuple[weakref.ref[keras.Model], ...]]]] = (
     weakref.WeakKeyDictionary()
 )
 
 
 def remember(network: Any, layers: Iterable[Any]) -> None:
-    """Remember a network that is planned.
+    """Record a planned network.
 
     Args:
         network: The Cell, Keras layer or model.
-        layers: All its layers, itself included.
+        layers: All layers of the network, including the network itself.
     """
     layers = list(layers)
     models = tuple(weakref.ref(layer) for layer in layers if isinstance(layer, keras.Model))
@@ -28,9 +28,9 @@ def remember(network: Any, layers: Iterable[Any]) -> None:
 
 
 def make_again(changed: set[int]) -> None:
-    """Let Keras make anew what it compiled for models with a layer of these ids.
+    """Let Keras rebuild the functions that it compiled for models with a layer of these ids.
 
-    Keras traces such a function once; it would compute in the precision of that time for ever.
+    Keras traces such a function once; without a rebuild it would go on computing in the earlier precision.
     """
     for layers, models in list(_NETWORKS.values()):
         if layers.isdisjoint(changed):

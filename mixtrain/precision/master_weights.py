@@ -1,4 +1,4 @@
-"""Parameters kept in half, with float32 copies that the optimizer updates: a rule of storage, undone as it was made."""
+"""Master weights: parameters stored in half precision, with float32 copies that the optimizer updates."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _SCRATCH: Final = "_mixtrain_scratch"
 
 
 def keep_in_half(network: Any, plan: PrecisionPlan, *, masters: bool) -> list[keras.Variable]:
-    """Keep a network's parameters in half from now on.
+    """Store the parameters of a network in half precision from now on.
 
-    Kept so are the trainable float32 parameters of layers that compute in half. Those of other layers (normalization),
-    frozen ones and moving statistics stay as they are. Every holder of a variable goes on holding it.
+    This applies to the trainable float32 parameters of layers that compute in half. Parameters of other layers, such as
+    normalization, frozen parameters and moving statistics stay as they are. The variable objects stay the same.
 
     Args:
         network: A Cell or built Keras layer.
-        plan: Its plan, which says what computes in half.
-        masters: Whether each has a float32 copy, which `updating_masters` shows and `master_value` reads.
+        plan: The plan of the network, which says what computes in half.
+        masters: Whether each parameter has a float32 copy, for `updating_masters` and `master_value`.
 
     Returns:
-        The parameters that are kept in half.
+        The parameters that are stored in half precision.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -42,18 +42,18 @@ def keep_in_half(network: Any, plan: PrecisionPlan, *, masters: bool) -> list[ke
 
     Source: Micikevicius et al., 2018, section 3.1; NVIDIA apex, `amp.initialize` with `master_weights`.
     """
-    found = _to_keep(network, plan)
-    for variable, half in found:
+    parameters = _half_parameters(network, plan)
+    for variable, half in parameters:
         full = backend.exchange_storage(variable, backend.storage_in(variable, half))
         if masters:
             object.__setattr__(variable, _ATTRIBUTE, full)
-    return [variable for variable, _ in found]
+    return [variable for variable, _ in parameters]
 
 
 def compute_updates_in_float32(variables: Sequence[Any]) -> None:
-    """Let `updating_masters` show in float32 those too that are kept in half without a copy; their value stays rounded.
+    """Make `updating_masters` present half parameters without a master in float32 too; their value stays rounded.
 
-    An optimizer that computes in its variables' format needs it: 0.999, Adam's second beta, is 1 in bfloat16.
+    An optimizer that computes in the dtype of its variables needs this: 0.999, Adam's second beta, is 1 in bfloat16.
     """
     for variable in variables:
         if as_dtype(getattr(variable, "stored_dtype", variable.dtype)) in HALF_DTYPES and not has_master(variable):
@@ -62,10 +62,10 @@ def compute_updates_in_float32(variables: Sequence[Any]) -> None:
 
 @contextlib.contextmanager
 def updating_masters(variables: Sequence[Any]) -> Iterator[None]:
-    """Do `masters_shown`; then what is kept in half is set to the cast of the float32 copies."""
+    """Present masters as the values of variables, and set the half parameters to their cast at the end."""
     rounded = [variable for variable in variables if hasattr(variable, _SCRATCH)]
     values = [backend.snapshot(variable) for variable in rounded]
-    with masters_shown(variables), _shown(rounded, _SCRATCH):
+    with masters_shown(variables), _storage_swapped(rounded, _SCRATCH):
         for variable, value in zip(rounded, values, strict=True):
             variable.assign(keras.ops.cast(value, float32))
         yield
@@ -75,61 +75,61 @@ def updating_masters(variables: Sequence[Any]) -> Iterator[None]:
 
 
 def has_master(variable: Any) -> bool:
-    """Whether a parameter is kept in half with a float32 copy."""
+    """Whether a parameter is stored in half precision with a float32 copy."""
     return hasattr(variable, _ATTRIBUTE)
 
 
 def master_value(variable: Any) -> Any:
-    """Return the value that an optimizer updates, a tensor: that of the float32 copy where there is one."""
+    """Return the value that an optimizer updates: that of the float32 copy if there is one. A tensor."""
     if has_master(variable):
         return backend.read_storage(getattr(variable, _ATTRIBUTE))
     return backend.snapshot(variable)
 
 
 def masters_shown(variables: Sequence[Any]) -> contextlib.AbstractContextManager[None]:
-    """Let those of some variables that have float32 copies keep their values in these until the end."""
-    return _shown([variable for variable in variables if has_master(variable)], _ATTRIBUTE)
+    """Make those variables that have a float32 copy read and write the copy for the duration of a context."""
+    return _storage_swapped([variable for variable in variables if has_master(variable)], _ATTRIBUTE)
 
 
 @contextlib.contextmanager
-def _shown(variables: Sequence[Any], attribute: str) -> Iterator[None]:
-    """Let variables keep their values until the end in the storage that an attribute of theirs holds."""
-    kept = [(variable, backend.exchange_storage(variable, getattr(variable, attribute))) for variable in variables]
+def _storage_swapped(variables: Sequence[Any], attribute: str) -> Iterator[None]:
+    """Exchange the storage of variables for the one in an attribute of theirs, for the duration of a context."""
+    swapped = [(variable, backend.exchange_storage(variable, getattr(variable, attribute))) for variable in variables]
     try:
         yield
     finally:
-        for variable, half in kept:
-            backend.exchange_storage(variable, half)
+        for variable, storage in swapped:
+            backend.exchange_storage(variable, storage)
 
 
 def refresh_from_masters(variables: Sequence[Any]) -> None:
-    """Set those of some variables that have float32 copies to the cast of these."""
+    """Set those variables that have a float32 copy to the cast of it."""
     for variable in variables:
         if has_master(variable):
             variable.assign(backend.read_storage(getattr(variable, _ATTRIBUTE)))
 
 
-def _to_keep(network: Any, plan: PrecisionPlan) -> list[tuple[keras.Variable, DType]]:
-    """Return the parameters to keep in half, each with its format; one that a float32 layer holds too is none."""
-    formats = {id(row.target): row.compute_dtype for row in plan.rows}
-    found: dict[int, tuple[keras.Variable, set[DType]]] = {}
+def _half_parameters(network: Any, plan: PrecisionPlan) -> list[tuple[keras.Variable, DType]]:
+    """Return the parameters to store in half precision, each with its dtype; not those that a float32 layer shares."""
+    dtypes = {id(row.target): row.compute_dtype for row in plan.rows}
+    users: dict[int, tuple[keras.Variable, set[DType]]] = {}
     for node in tree_of(network).walk():
-        for variable in _own(node):
-            found.setdefault(id(variable), (variable, set()))[1].add(formats.get(id(node.layer), float32))
+        for variable in _own_variables(node):
+            users.setdefault(id(variable), (variable, set()))[1].add(dtypes.get(id(node.layer), float32))
     return [
-        (variable, computed.pop()) for variable, computed in found.values()
-        if len(computed) == 1 and float32 not in computed and variable.trainable
+        (variable, used_in.pop()) for variable, used_in in users.values()
+        if len(used_in) == 1 and float32 not in used_in and variable.trainable
         and as_dtype(getattr(variable, "stored_dtype", variable.dtype)) == float32
     ]
 
 
-def _own(node: Node) -> list[keras.Variable]:
-    """Return the variables of a layer that are in no layer below it."""
+def _own_variables(node: Node) -> list[keras.Variable]:
+    """Return the variables of a layer that belong to none of its sublayers."""
     if is_cell(node.layer):
         return list(node.layer.own_parameters().values())
-    below = {id(variable) for child in node.children for variable in _all(child.layer)}
-    return [variable for variable in _all(node.layer) if id(variable) not in below]
+    below = {id(variable) for child in node.children for variable in _all_variables(child.layer)}
+    return [variable for variable in _all_variables(node.layer) if id(variable) not in below]
 
 
-def _all(layer: Any) -> list[keras.Variable]:
+def _all_variables(layer: Any) -> list[keras.Variable]:
     return list(layer.get_parameters()) if is_cell(layer) else list(getattr(layer, "weights", ()))

@@ -1,4 +1,4 @@
-"""A planned Keras layer's configuration: the policy that its user gave it, so that Keras's own files know no plan."""
+"""The configuration of a planned Keras layer keeps the user's dtype policy, so that Keras saves no plan."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ import keras
 
 
 def keep_own_config(layer: keras.Layer, policy: Any) -> Callable[[], None]:
-    """Let `layer.get_config`, and so Keras's save and clone, say the user's own dtype policy; return what undoes it.
+    """Make `layer.get_config`, and so Keras's save and clone, return the user's own dtype policy.
 
     Args:
         layer: The layer, whose policy a plan is about to replace.
-        policy: The policy that the user gave it.
-    """
-    own, before = layer.get_config, vars(layer).get("get_config")
+        policy: The policy that the user chose.
 
-    # Keras asks whether this function is its own default; the answer is an attribute, which `wraps` keeps.
+    Returns:
+        A function that reverts it.
+    """
+    own, previous = layer.get_config, vars(layer).get("get_config")
+
+    # Keras marks its default `get_config` by an attribute of the function, which `wraps` copies.
     @functools.wraps(own)
     def get_config() -> dict[str, Any]:
         config: dict[str, Any] = own()
@@ -29,9 +32,9 @@ def keep_own_config(layer: keras.Layer, policy: Any) -> Callable[[], None]:
     object.__setattr__(layer, "get_config", get_config)
 
     def undo() -> None:
-        if before is None:
+        if previous is None:
             object.__delattr__(layer, "get_config")
         else:
-            object.__setattr__(layer, "get_config", before)
+            object.__setattr__(layer, "get_config", previous)
 
     return undo

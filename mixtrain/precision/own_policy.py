@@ -1,4 +1,4 @@
-"""The dtype policies of a network's Keras layers: which of them the user chose, and which are Keras's default."""
+"""Which dtype policies of Keras layers the user chose, and which are Keras's default."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ import keras
 from mixtrain.network.keras_own import keras_owns
 from mixtrain.network.walk import Node
 
-# Where a Keras layer keeps the policy that the user gave it while a plan is in force.
+# Attribute in which a Keras layer keeps the user's policy while a plan is in force.
 OWN_POLICY: Final = "_mixtrain_own_policy"
-# Keras makes the layers inside these of a configuration or with a dtype of theirs: they tell nothing of the user.
+# Layers whose sublayers Keras creates from a configuration or with their dtype: those tell nothing about the user.
 _MAKERS: Final = (keras.layers.RNN, keras.layers.Bidirectional)
-# They are made of other layers or of functions, and Keras does not record what they were made with.
+# Layers whose arguments are other layers or functions, which Keras does not record.
 _UNRECORDED: Final = (*_MAKERS, keras.layers.Wrapper, keras.layers.StackedRNNCells, keras.layers.Lambda)
 
 
 def own_policy(layer: keras.Layer) -> Any:
-    """Return the dtype policy that a layer has without any plan."""
+    """Return the dtype policy of a layer without any plan."""
     return vars(layer).get(OWN_POLICY) or layer.dtype_policy
 
 
 def chosen_policies(root: Node) -> frozenset[int]:
     """Return the ids of the Keras layers whose dtype policy the user chose.
 
-    A layer that is told no dtype has the one object that is Keras's global default. Another name is a choice. The same
-    name in another object is a choice too (`dtype="float32"`), unless the layer was made of a configuration, which
-    gives every layer of a cloned or loaded network an object of its own.
+    A layer created without a dtype refers to the object that is Keras's global default. A policy with another name is a
+    choice. So is another object with the same name (`dtype="float32"`), unless the layer was created from a
+    configuration, which gives every layer of a cloned or loaded network an object of its own.
 
     Args:
         root: The network.
@@ -44,78 +44,91 @@ def chosen_policies(root: Node) -> frozenset[int]:
 
 
 class _Choices:
+    """The layers of a network whose dtype policy the user chose.
+
+    Attributes:
+        chosen: The ids of the layers.
+    """
+
     def __init__(self, root: Node) -> None:
         self._global = keras.config.dtype_policy()
-        layers = list(_layers(root))
+        layers = list(_users_layers(root))
         self._defaults = {id(self._global), *_former_defaults(layers)}
-        self._copies = any(self._is_own(layer) and _made_of_config(layer) for layer in layers)
+        # Whether the network was cloned or loaded, so that policies are objects of their own without a choice.
+        self._copies = any(self._has_own_object(layer) and _made_from_config(layer) for layer in layers)
         self.chosen: set[int] = set()
         self._visit(root, None)
 
-    def _is_own(self, layer: Any) -> bool:
+    def _has_own_object(self, layer: Any) -> bool:
+        """Whether the policy of a Keras layer is another object than a default."""
         return isinstance(layer, keras.Layer) and id(own_policy(layer)) not in self._defaults
 
-    def _visit(self, node: Node, above: keras.Layer | None) -> None:
+    def _visit(self, node: Node, parent: keras.Layer | None) -> None:
         layer = node.layer
-        if self._is_own(layer) and self._is_chosen(layer, above):
+        if self._has_own_object(layer) and self._is_chosen(layer, parent):
             self.chosen.add(id(layer))
-        above = layer if isinstance(layer, keras.Layer) else None
+        parent = layer if isinstance(layer, keras.Layer) else None
         for child in node.children:
-            self._visit(child, above)
+            self._visit(child, parent)
 
-    def _is_chosen(self, layer: keras.Layer, above: keras.Layer | None) -> bool:
-        policy, record = own_policy(layer), _record(layer)
-        if above is not None:
-            made = isinstance(above, keras.layers.RNN) and type(above) is not keras.layers.RNN
-            if made or policy is own_policy(above):
-                return id(above) in self.chosen
-            if id(above) in self.chosen and policy.name == own_policy(above).name:
+    def _is_chosen(self, layer: keras.Layer, parent: keras.Layer | None) -> bool:
+        """Whether the user chose a policy that is an object of its own."""
+        policy, arguments = own_policy(layer), _recorded_arguments(layer)
+        if parent is not None:
+            # LSTM and the like create their cell; other layers may pass their policy on.
+            made_by_parent = isinstance(parent, keras.layers.RNN) and type(parent) is not keras.layers.RNN
+            if made_by_parent or policy is own_policy(parent):
+                return id(parent) in self.chosen
+            if id(parent) in self.chosen and policy.name == own_policy(parent).name:
                 return True
         if policy.name != self._global.name:
             return True
-        if record is None:
+        if arguments is None:
             return not (self._copies and isinstance(layer, _UNRECORDED))
-        # Without a dtype given, the class chose one itself, or it was assigned.
-        return record.get("dtype") is None or not _made_of_config(layer)
+        # Created without a dtype: then the class chose this policy, or it was assigned later.
+        return arguments.get("dtype") is None or not _made_from_config(layer)
 
 
-def _layers(node: Node) -> Iterator[keras.Layer]:
-    """Yield the Keras layers that the user made."""
+def _users_layers(node: Node) -> Iterator[keras.Layer]:
+    """Yield the Keras layers that the user created."""
     if isinstance(node.layer, keras.Layer):
         yield node.layer
     if not isinstance(node.layer, _MAKERS):
         for child in node.children:
-            yield from _layers(child)
+            yield from _users_layers(child)
 
 
-def _record(layer: keras.Layer) -> dict[str, Any] | None:
-    """Return the arguments that a layer was made with; None where some are objects, which Keras does not record."""
-    # Private to Keras, where it is the source of get_config, and nothing public tells what a caller has written;
+def _recorded_arguments(layer: keras.Layer) -> dict[str, Any] | None:
+    """Return the constructor arguments of a layer; None if some are objects, which Keras does not record."""
+    # Private to Keras, where it is the source of get_config; nothing public tells which arguments a caller passed.
     # tests/precision/test_own_policy.py fails if it moves.
     record = getattr(layer, "_auto_config", None)
     return None if record is None else record.config  # type: ignore[no-any-return]
 
 
 def _former_defaults(layers: Sequence[keras.Layer]) -> Iterator[int]:
-    """Yield the ids of the policies that were Keras's default when layers were made; it may be another object now."""
-    given_none = [layer for layer in layers if (record := _record(layer)) is not None and record.get("dtype") is None]
-    shared = Counter(id(own_policy(layer)) for layer in given_none)
-    # Where a class chooses a policy by itself, or a user assigns one, each layer has another object.
+    """Yield the ids of policies that were Keras's default when layers were created, if it is another object now."""
+    without_dtype = [
+        layer for layer in layers
+        if (arguments := _recorded_arguments(layer)) is not None and arguments.get("dtype") is None
+    ]
+    shared = Counter(id(own_policy(layer)) for layer in without_dtype)
+    # A default is shared. A policy that a class chooses by itself, or a user assigns, is an object for each layer.
     yield from (policy for policy, count in shared.items() if count > 1)
     for layer in layers:
         if isinstance(layer, keras.Sequential) or hasattr(layer, "operations"):
             yield id(own_policy(layer))
 
 
-def _made_of_config(layer: keras.Layer) -> bool:
-    """Whether a layer was given what its configuration holds besides the dtype, as `from_config` does."""
-    record = _record(layer)
-    if record is None or record.get("dtype") is None:
+def _made_from_config(layer: keras.Layer) -> bool:
+    """Whether a layer was created by `from_config`, which passes arguments that users leave out."""
+    arguments = _recorded_arguments(layer)
+    if arguments is None or arguments.get("dtype") is None:
         return False
-    return "trainable" in record or _names_a_dtype(layer.__class__)
+    return "trainable" in arguments or _takes_dtype(layer.__class__)
 
 
 @functools.lru_cache(maxsize=1024)
-def _names_a_dtype(kind: Any) -> bool:
-    """Whether a class is one of Keras's few that name a dtype, and write nothing else that users leave out."""
+def _takes_dtype(kind: Any) -> bool:
+    """Whether a class is one of the few of Keras's with a `dtype` argument, whose configuration has no `trainable`."""
     return keras_owns(kind) and "dtype" in inspect.signature(kind).parameters

@@ -1,4 +1,4 @@
-"""Probabilities that end a network: which layers compute them, and which pass them on to the outputs."""
+"""Probabilities at the end of a network: which layers compute them, and which pass them on to the outputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mixtrain.network.passing import name_of, names_of, passes_on
 from mixtrain.network.walk import children_of, is_cell
 from mixtrain.precision.families import family_of, rule_giver
 
-# By the names of classes (Cells, Keras's layers and operations) and functions, in lower case and without "_".
+# Keys are names of classes (Cells, Keras layers and operations) and functions, in lower case and without "_".
 _COMPUTED: Final = {
     "softmax": "softmax", "softmaxv2": "softmax", "softmax2d": "softmax", "softmin": "softmin",
     "logsoftmax": "log_softmax", "logsoftmaxv2": "log_softmax", "sparsemax": "sparsemax",
@@ -22,10 +22,10 @@ _COMPUTED: Final = {
 
 
 def probability_of(layer: Any) -> str | None:
-    """Return which probabilities a layer's last computation gives ("softmax", "sigmoid", ...), or None.
+    """Return the kind of probabilities that a layer computes last ("softmax", "sigmoid", ...), or None.
 
     Args:
-        layer: A Cell, Keras layer or operation: one of these itself, or one with such an activation.
+        layer: A Cell, Keras layer or operation, which is such a function itself or has one as its activation.
     """
     layer = rule_giver(layer)
     names = names_of(layer.__class__)
@@ -37,7 +37,7 @@ def _by_activation(layer: Any) -> str | None:
     activation = getattr(activation, "keras_layer", activation)
     if activation is None:
         return None
-    # A network may keep an activation for its hidden layers: only one that has no other layers ends in it.
+    # A network may have an attribute `activation` for its hidden layers. Only a layer without sublayers ends in it.
     others = [child for child in children_of(layer).values() if child is not activation]
     if others and family_of(layer) != "recurrent":
         return None
@@ -47,7 +47,7 @@ def _by_activation(layer: Any) -> str | None:
 
 
 class FinalProbabilities:
-    """The layers that compute the probabilities among a network's outputs, or pass them on.
+    """The layers that compute probabilities among the outputs of a network, or pass them on.
 
     Args:
         network: A Cell, Keras layer or model.
@@ -57,49 +57,50 @@ class FinalProbabilities:
         self._computed: dict[int, str] = {}
         self._passed: dict[int, str] = {}
         self._traced: dict[tuple[int, int], str | None] = {}
-        self._given_by(network)
+        self._returned_by(network)
 
     def computed_by(self, layer: Any) -> bool:
         """Whether a layer computes such probabilities."""
         return id(layer) in self._computed
 
     def reason(self, layer: Any) -> str | None:
-        """Return why a layer is to compute in float32, or None where no probabilities ask for it."""
+        """Return why a layer has to compute in float32, or None if no probabilities require it."""
         if id(layer) in self._computed:
             return f"a {self._computed[id(layer)]} that ends the network"
         passed = self._passed.get(id(layer))
         return None if passed is None else f"passes on the {passed} that ends the network"
 
-    def _given_by(self, layer: Any) -> str | None:
-        """Return which probabilities a layer gives; "" where it passes on what it is given, None otherwise."""
-        found = probability_of(layer)
-        if found is not None:
-            self._computed[id(layer)] = found
-            return found
+    # The kinds below are the name of a function; "" for a layer that passes its inputs on; None for anything else.
+    def _returned_by(self, layer: Any) -> str | None:
+        """Return the kind of a layer's outputs."""
+        kind = probability_of(layer)
+        if kind is not None:
+            self._computed[id(layer)] = kind
+            return kind
         if passes_on(rule_giver(layer)):
             return ""
         ends = ends_of(layer)
-        return self._joined([self._given(place) for place in ends]) if ends else None
+        return self._joined([self._returned_by_call(call) for call in ends]) if ends else None
 
-    def _given(self, place: Place) -> str | None:
-        """Return which probabilities a call gives, going back through calls that pass them on."""
-        if place.key not in self._traced:
-            self._traced[place.key] = self._trace(place)
-        return self._traced[place.key]
+    def _returned_by_call(self, call: Place) -> str | None:
+        """Return the kind of a call's outputs, following calls that pass their inputs on back to their sources."""
+        if call.key not in self._traced:
+            self._traced[call.key] = self._trace(call)
+        return self._traced[call.key]
 
-    def _trace(self, place: Place) -> str | None:
-        if isinstance(place.layer, keras.layers.InputLayer):
+    def _trace(self, call: Place) -> str | None:
+        if isinstance(call.layer, keras.layers.InputLayer):
             return ""
-        given = self._given_by(place.layer)
-        if given != "":
-            return given
-        found = self._joined([self._given(source) for source in place.sources()])
-        if found:
-            self._passed[id(place.layer)] = found
-        return found
+        kind = self._returned_by(call.layer)
+        if kind != "":
+            return kind
+        kind = self._joined([self._returned_by_call(source) for source in call.sources()])
+        if kind:
+            self._passed[id(call.layer)] = kind
+        return kind
 
     @staticmethod
-    def _joined(given: Sequence[str | None]) -> str | None:
-        """Return what several calls give together: probabilities where one gives them."""
-        found = next(filter(None, given), None)
-        return found if found is not None else None if None in given else ""
+    def _joined(kinds: Sequence[str | None]) -> str | None:
+        """Return the kind of several outputs together: probabilities if one of them is."""
+        kind = next(filter(None, kinds), None)
+        return kind if kind is not None else None if None in kinds else ""
