@@ -1,4 +1,4 @@
-"""The dtype that Parameters are read in: set by a Cell for the time of its call, in this thread only."""
+"""The dtype in which Parameters are read, set by a Cell for the duration of its call, in this thread only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _scope = _Scope()
 
 @contextlib.contextmanager
 def parameters_read_as(dtype: DType | None) -> Iterator[None]:
-    """Read every float `Parameter` as `dtype` until the end; None reads them as they are stored."""
+    """Read every floating-point `Parameter` as `dtype` in the context; None reads them in their own dtype."""
     outer = _scope.dtype
     _scope.dtype = dtype
     try:
@@ -28,5 +28,5 @@ def parameters_read_as(dtype: DType | None) -> Iterator[None]:
 
 
 def parameter_read_dtype() -> DType | None:
-    """Return the dtype that Parameters are read in now, or None for their own."""
+    """Return the dtype in which Parameters are currently read, or None for their own."""
     return _scope.dtype

@@ -1,8 +1,8 @@
-"""Which operators compute in half, which in float32, and which in the widest of what they are given: one table.
+"""The operator table: which operators compute in half, which in float32, and which in the widest dtype of their inputs.
 
-The lists are those of NVIDIA apex's O1 and of PyTorch's autocast, with the names that Keras and MindSpore have for the
-same operators. A row speaks of every spelling of a name: ``log_softmax`` of the function, of the primitive
-`ops.LogSoftmax` and of the layer `nn.LogSoftmax`; ``conv2d`` of `ops.conv2d`, `nn.Conv2d` and `keras.layers.Conv2D`.
+The lists are those of NVIDIA apex's O1 and of PyTorch's autocast, under the names of Keras and MindSpore. A row covers
+every spelling of a name: ``log_softmax`` also means the primitive `ops.LogSoftmax` and the layer `nn.LogSoftmax`;
+``conv2d`` means `ops.conv2d`, `nn.Conv2d` and `keras.layers.Conv2D`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Final, Literal, get_args
 OperatorClass = Literal["half", "float32", "promote", "inputs"]
 OPERATOR_CLASSES: Final[tuple[OperatorClass, ...]] = get_args(OperatorClass)
 
-# Recurrent layers compute wholly in half, with all that is inside them: their states keep one format over the steps.
+# Recurrent layers compute entirely in half, including everything inside: their states keep one dtype over the steps.
 RECURRENT: Final = (
     "RNN", "LSTM", "GRU", "SimpleRNN", "RNNCell", "LSTMCell", "GRUCell", "SimpleRNNCell", "StackedRNNCells",
     "Bidirectional", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D",
 )
 
 LISTS: Final[dict[OperatorClass, tuple[str, ...]]] = {
-    # Products of matrices and convolutions: fast in half, and their sums are accumulated in float32 by the hardware.
+    # Matrix products and convolutions: fast in half, and the hardware accumulates their sums in float32.
     "half": (
         "matmul", "bmm", "batch_mat_mul", "mm", "mv", "dot", "vdot", "inner", "outer", "einsum", "tensordot", "addmm",
         "baddbmm", "dense", "einsum_dense", "conv", "conv1d", "conv2d", "conv3d", "conv_transpose", "conv1d_transpose",
@@ -28,7 +28,7 @@ LISTS: Final[dict[OperatorClass, tuple[str, ...]]] = {
         "separable_conv", "separable_conv1d", "separable_conv2d", "bias_add", "prelu", "dot_product_attention",
         "multi_head_attention", "grouped_query_attention", "attention", *RECURRENT,
     ),
-    # What leaves the range of half, or adds up many numbers.
+    # Functions whose results leave the range of half precision, and sums of many numbers.
     "float32": (
         "exp", "exp2", "expm1", "exponential", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logsumexp",
         "pow", "power", "rsqrt", "reciprocal", "inv", "acos", "arccos", "asin", "arcsin", "acosh", "arccosh", "asinh",
@@ -51,14 +51,14 @@ LISTS: Final[dict[OperatorClass, tuple[str, ...]]] = {
         "cholesky", "cholesky_inverse", "det", "slogdet", "logdet", "solve", "solve_triangular", "svd", "qr", "eig",
         "eigh", "lstsq", "pinv", "lu_factor", "matrix_rank", "fft", "fft2", "ifft2", "rfft", "irfft", "stft", "istft",
     ),
-    # Several tensors that meet.
+    # Operators of several tensors, which need one dtype.
     "promote": (
         "add", "tensor_add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "real_div",
         "maximum", "minimum", "squared_difference", "addn", "addcdiv", "addcmul", "lerp", "atan2", "arctan2", "cross",
         "concat", "concatenate", "cat", "append", "stack", "hstack", "vstack", "dstack", "where", "select",
         "slice_update",
     ),
-    # Listed to be seen: all operators without a row compute in what they are given, too.
+    # Listed for documentation: operators without a row compute in the dtype of their inputs too.
     "inputs": (
         "relu", "relu6", "leaky_relu", "elu", "selu", "gelu", "silu", "mish", "sigmoid", "tanh", "abs", "neg", "sqrt",
         "square", "erf", "max", "min", "clip", "dropout", "max_pool", "avg_pool", "average_pool", "max_pool2d",
@@ -69,7 +69,7 @@ LISTS: Final[dict[OperatorClass, tuple[str, ...]]] = {
 
 
 def normal(name: str) -> str:
-    """Return what all spellings of an operator's name have in common.
+    """Normalize the spelling of an operator's name.
 
     Example:
         >>> normal("log_softmax") == normal("LogSoftmax")
@@ -85,7 +85,7 @@ RECURRENT_ROWS: Final = frozenset(map(normal, RECURRENT))
 
 
 def rows() -> Iterator[tuple[str, OperatorClass]]:
-    """Yield the rows of the table as they are written: a name and its class."""
+    """Yield the rows of the table as written: a name and its class."""
     for kind, names in LISTS.items():
         for name in names:
             yield name, kind

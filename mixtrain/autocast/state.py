@@ -1,9 +1,10 @@
-"""The autocast in force, in this thread and task only, and what it casts an operator's arguments to."""
+"""The autocast in force, in this thread and task only, and the dtype to which it casts the arguments of operators."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, Final
@@ -20,12 +21,12 @@ _FLOATS: Final = ("float16", "bfloat16", "float32", "float64")
 
 @dataclasses.dataclass(frozen=True)
 class Autocast:
-    """What an autocast does.
+    """The settings of an autocast.
 
     Attributes:
-        dtype: The half format.
-        own_rows: The user's rows, which come before the table's: normalized names and their classes.
-        covering: Whether all that is computed is in half already, as inside a recurrent layer.
+        dtype: The half dtype.
+        own_rows: The user's rows, which override the table's: normalized names and their classes.
+        covering: Whether everything computes in half, as inside a recurrent layer, so that operators cast nothing.
     """
 
     dtype: DType
@@ -33,46 +34,46 @@ class Autocast:
     covering: bool = False
 
     def listed(self, name: str) -> OperatorClass | None:
-        """Return the class of the row of an operator, in any spelling; None where there is no row."""
+        """Return the class of an operator's row, for any spelling of its name; None without a row."""
         key = normal(name)
         return dict(self.own_rows).get(key) or TABLE.get(key)
 
     def class_of(self, name: str) -> OperatorClass:
-        """Return the class of an operator as it counts here."""
+        """Return the class by which an operator is cast."""
         return "inputs" if self.covering else self.listed(name) or "inputs"
 
     def is_recurrent(self, name: str) -> bool:
-        """Whether a layer computes wholly in half, with all that is inside it."""
+        """Whether a layer computes entirely in half, including everything inside it."""
         return normal(name) in RECURRENT_ROWS and self.listed(name) == "half"
 
-    def target(self, kind: OperatorClass, formats: set[DType]) -> DType | None:
-        """Return the format that an operator of a class computes in, given those of its float arguments.
+    def target(self, kind: OperatorClass, dtypes: set[DType]) -> DType | None:
+        """Return the dtype in which an operator computes, by its class and the dtypes of its floating-point arguments.
 
-        None where it takes its arguments as they come: float64 is never narrowed.
+        None if the arguments are not cast. float64 is never narrowed.
         """
-        if not formats or kind == "inputs" or (float64 in formats and kind != "promote"):
+        if not dtypes or kind == "inputs" or (float64 in dtypes and kind != "promote"):
             return None
-        return {"half": self.dtype, "float32": float32, "promote": widest(formats)}[kind]
+        return {"half": self.dtype, "float32": float32, "promote": widest(dtypes)}[kind]
 
     def cast(
         self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], *, numpy_as_float32: bool = False
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the arguments of an operator with its float tensors cast as its class says.
+        """Cast the floating-point arguments of an operator to the dtype of its class.
 
         Args:
             name: The operator, in any spelling.
-            args: Its arguments; tensors in tuples, lists and dicts are seen.
+            args: Its arguments; tensors in tuples, lists and dicts are cast too.
             kwargs: Its keyword arguments.
-            numpy_as_float32: Whether float64 arrays of NumPy's mean float32, as in `mixtrain.ops`.
+            numpy_as_float32: Whether NumPy float64 arrays count as float32, as in `mixtrain.ops`.
         """
         kind = self.class_of(name)
         if kind == "inputs":
             return args, kwargs
-        found = float_formats((args, kwargs), numpy_as_float32)
-        dtype = self.target(kind, found)
-        if dtype is None or found == {dtype}:
+        dtypes = float_formats((args, kwargs), numpy_as_float32)
+        dtype = self.target(kind, dtypes)
+        if dtype is None or dtypes == {dtype}:
             return args, kwargs
-        return _mapped(args, dtype, numpy_as_float32), _mapped(kwargs, dtype, numpy_as_float32)
+        return _cast_all(args, dtype, numpy_as_float32), _cast_all(kwargs, dtype, numpy_as_float32)
 
 
 # A stack, so that the same `autocast` object can be entered again, and by several threads.
@@ -86,18 +87,18 @@ def autocast_in_force() -> Autocast | None:
 
 
 def enter_autocast(state: Autocast | None) -> None:
-    """Put an autocast in force, or with None none, until `leave_autocast`."""
+    """Put an autocast in force until `leave_autocast`; None for none."""
     _stack.set((*_stack.get(), state))
 
 
 def leave_autocast() -> None:
-    """Put back what was in force before the last `enter_autocast`."""
+    """Restore what was in force before the last `enter_autocast`."""
     _stack.set(_stack.get()[:-1])
 
 
 @contextlib.contextmanager
 def autocasting(state: Autocast | None) -> Iterator[None]:
-    """Put an autocast in force, or with None none, until the end."""
+    """Put an autocast in force for the duration of a context; None for none."""
     enter_autocast(state)
     try:
         yield
@@ -105,22 +106,19 @@ def autocasting(state: Autocast | None) -> Iterator[None]:
         leave_autocast()
 
 
-def widest(formats: set[DType]) -> DType:
-    """Return the widest of float formats; float16 with bfloat16 gives float32."""
-    first, *others = formats
-    for other in others:
-        first = wider(first, other)
-    return first
+def widest(dtypes: set[DType]) -> DType:
+    """Return the widest of some floating-point dtypes; float32 for float16 with bfloat16."""
+    return functools.reduce(wider, dtypes)
 
 
 def float_formats(values: Any, numpy_as_float32: bool = False) -> set[DType]:
-    """Return the formats of the float tensors, variables and arrays in a structure."""
-    formats = {_float_format(value, numpy_as_float32) for value in _leaves(values)}
-    return {dtype for dtype in formats if dtype is not None}
+    """Return the dtypes of the floating-point tensors, variables and arrays in a structure."""
+    dtypes = {_float_dtype(value, numpy_as_float32) for value in _leaves(values)}
+    return {dtype for dtype in dtypes if dtype is not None}
 
 
 def is_symbolic(values: Any) -> bool:
-    """Whether a structure holds Keras's symbols: a model is being built, nothing is computed."""
+    """Whether a structure contains a `KerasTensor`: a model is being built, and nothing is computed."""
     return any(isinstance(value, keras.KerasTensor) for value in _leaves(values))
 
 
@@ -134,8 +132,8 @@ def _leaves(values: Any) -> Iterator[Any]:
         yield values
 
 
-def _float_format(value: Any, numpy_as_float32: bool) -> DType | None:
-    """Return the format of a float tensor, variable or array; None for all else."""
+def _float_dtype(value: Any, numpy_as_float32: bool) -> DType | None:
+    """Return the dtype of a floating-point tensor, variable or array; None for any other value."""
     if isinstance(value, np.ndarray):
         name = "float32" if numpy_as_float32 and value.dtype == np.float64 else value.dtype.name
     elif backend.is_tensor(value) or isinstance(value, keras.Variable):
@@ -145,12 +143,11 @@ def _float_format(value: Any, numpy_as_float32: bool) -> DType | None:
     return as_dtype(name) if name in _FLOATS else None
 
 
-def _mapped(values: Any, dtype: DType, numpy_as_float32: bool) -> Any:
-    """Return a structure with its float tensors cast."""
+def _cast_all(values: Any, dtype: DType, numpy_as_float32: bool) -> Any:
+    """Cast the floating-point tensors of a structure."""
 
     def cast(value: Any) -> Any:
-        found = _float_format(value, numpy_as_float32)
-        if found is None or found == dtype:
+        if _float_dtype(value, numpy_as_float32) in (None, dtype):
             return value
         tensor = value if backend.is_tensor(value) else backend.to_tensor(value)
         return keep_mask(value, backend.cast_keeping_layout(tensor, dtype))
@@ -159,7 +156,7 @@ def _mapped(values: Any, dtype: DType, numpy_as_float32: bool) -> Any:
 
 
 def keep_mask(value: Any, cast_value: Any) -> Any:
-    """Return a cast tensor with the mask that Keras's layers and losses read from the one it was made of."""
+    """Return a cast tensor with the mask that Keras's layers and losses read from the original."""
     mask = backend.mask_of(value) if backend.is_tensor(value) else None
     if mask is not None:
         backend.give_mask(cast_value, mask)

@@ -1,1 +1,1 @@
-"""The `with autocast()` of users, and what it replaces in Keras while it is in force."""
+"""The public `autocast` scope, and what it replaces in Keras while it is in force."""

@@ -1,10 +1,11 @@
-"""`autocast`: inside it, each operator computes in the format that suits it; and the table that says which."""
+"""`autocast`, a scope in which each operator computes in a suitable dtype, and `list_operators`, its table."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import keras
@@ -16,38 +17,38 @@ from mixtrain.autocast.state import Autocast, autocast_in_force, enter_autocast,
 from mixtrain.cell.cell import Cell
 from mixtrain.dtype import HALF_DTYPES, DType, as_dtype, float16
 
-_SHOWN: Final[dict[OperatorClass, str]] = {
+_HEADINGS: Final[dict[OperatorClass, str]] = {
     "half": "computes in half", "float32": "computes in float32",
     "promote": "computes in the widest format among its arguments", "inputs": "computes in what it is given",
 }
 
 
 class autocast:
-    """Let each operator inside compute in the format that suits it: a context manager and a decorator.
+    """Scope in which each operator computes in a suitable dtype; a context manager and a decorator.
 
-    Matrix products and convolutions take their float arguments in half; exponentials, logarithms, softmax, norms, sums,
-    means and losses in float32; what brings tensors together promotes to the widest; everything else computes in what
-    it is given (`list_operators` shows the table). Integers and bools are never cast, float64 is never narrowed.
-    Parameters stay float32, and so do their gradients. It holds for `mixtrain.ops`, plain operators, cells, Keras
-    layers and `keras.ops`, in this thread only, and may be nested: the innermost counts.
+    Matrix products and convolutions compute in half; exponentials, logarithms, softmax, norms, sums, means and losses
+    in float32; operators that combine tensors in the widest dtype of these; everything else in the dtype of its inputs
+    (`list_operators` shows the table). Integers and bools are never cast, and float64 is never narrowed. Parameters and
+    their gradients stay float32. The scope affects `mixtrain.ops`, plain operators, cells, Keras layers and
+    `keras.ops`, in this thread only. Scopes may be nested; the innermost counts.
 
-    A `to_float` rule beats the plan of a network (O1 to O3), which beats autocast for the layers it has rules for;
-    autocast decides for all else, also for operators between the layers of a planned network.
+    A `to_float` rule beats the plan of a network (O1 to O3), and a plan beats autocast for the layers that it has rules
+    for. Autocast decides for everything else, including operators between the layers of a planned network.
 
-    What is traced keeps the casts of its trace: write ``with autocast():`` inside a `tf.function`. Functions that
-    `mixtrain.jit` and `Model` compile are recompiled under another autocast.
+    A traced function keeps the casts of its trace, so write ``with autocast():`` inside a `tf.function`. Functions
+    compiled by `mixtrain.jit` and `Model` are recompiled under another autocast.
 
     Args:
         dtype: float16 or bfloat16.
-        enabled: False computes in the formats of the inputs until the end; you cast where formats must meet.
-        half: Names of operators that compute in half here, whatever the table says.
+        enabled: False to turn autocast off in the scope: operators compute in the dtypes of their inputs.
+        half: Names of operators that compute in half in this scope, whatever the table says.
         float32: Names of operators that compute in float32.
         promote: Names of operators that promote.
-        inputs: Names of operators that compute in what they are given.
+        inputs: Names of operators that compute in the dtype of their inputs.
 
     Raises:
-        TypeError: An argument has the wrong type; a generator is decorated.
-        ValueError: Another `dtype`, an unknown name, or a name in two lists.
+        TypeError: An argument has the wrong type, or a generator is decorated.
+        ValueError: `dtype` is not a half dtype, or a name is unknown or in two lists.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -70,13 +71,12 @@ class autocast:
         promote: Sequence[str] = (),
         inputs: Sequence[str] = (),
     ) -> None:
-        format_ = _half_format(dtype)
-        checks.boolean("autocast", "enabled", enabled)
+        self.dtype = _half_dtype(dtype)
+        self.enabled = checks.boolean("autocast", "enabled", enabled)
         own = _own_rows({"half": half, "float32": float32, "promote": promote, "inputs": inputs})
-        self.dtype, self.enabled = format_, enabled
         self._names = tuple(name for name, _ in own)
         own_rows = tuple(sorted((normal(name), kind) for name, kind in own))
-        self._state = Autocast(format_, own_rows) if enabled else None
+        self._state = Autocast(self.dtype, own_rows) if enabled else None
 
     def __enter__(self) -> autocast:
         if self._state is not None:
@@ -90,13 +90,13 @@ class autocast:
             INTERPOSITION.leave()
 
     def __call__(self, func: Any) -> Any:
-        """Return a function or method that always runs inside.
+        """Decorate a function or method so that it runs in this scope.
 
         Args:
             func: The function.
 
         Raises:
-            TypeError: It is no function, or one whose body runs after its call has returned.
+            TypeError: `func` is not a function, or its body runs after the call has returned.
         """
         if not callable(func) or isinstance(func, type):
             raise checks.fail_type("autocast", "what is decorated must be a function", func, "@amp.autocast()")
@@ -105,19 +105,16 @@ class autocast:
                 "autocast", "what is decorated must run to its end when it is called", func,
                 "with amp.autocast(): inside the function",
             )
-        return _inside(self, func)
+
+        @functools.wraps(func)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return func(*args, **kwargs)
+
+        return call
 
     def __repr__(self) -> str:
         return f"autocast(dtype={self.dtype.name}, enabled={self.enabled})"
-
-
-def _inside(scope: autocast, function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with scope:
-            return function(*args, **kwargs)
-
-    return call
 
 
 def is_autocast_enabled() -> bool:
@@ -135,7 +132,7 @@ def is_autocast_enabled() -> bool:
 
 
 class OperatorTable(Mapping[str, OperatorClass]):
-    """Names of operators and their classes; ``print`` shows it, and any spelling of a name finds its row.
+    """Mapping from operator names, in any spelling, to their classes; prints as a table.
 
     Args:
         table: Names and classes.
@@ -157,17 +154,18 @@ class OperatorTable(Mapping[str, OperatorClass]):
     def __str__(self) -> str:
         lines = []
         for kind in OPERATOR_CLASSES:
-            lines.append(f"{kind}: {_SHOWN[kind]}")
-            lines.extend(_wrapped([name for name, found in self._table.items() if found == kind]))
+            lines.append(f"{kind}: {_HEADINGS[kind]}")
+            names = " ".join(name for name, its_kind in self._table.items() if its_kind == kind)
+            lines.extend(textwrap.wrap(names, width=100, initial_indent="    ", subsequent_indent="    "))
         return "\n".join(lines)
 
 
 def list_operators() -> OperatorTable:
-    """Return which operators compute in half, which in float32, which promote, and which take what they are given.
+    """Return the table of operators: which compute in half or float32, which promote, which follow their inputs.
 
     Returns:
-        A mapping from names to "half", "float32", "promote" or "inputs", which prints as a table; inside an `autocast`
-        with lists of its own, with those. An operator without a row computes in what it is given.
+        A mapping from names to "half", "float32", "promote" or "inputs", which prints as a table. Inside an `autocast`
+        it includes the lists of that scope. An operator without a row computes in the dtype of its inputs.
 
     Example:
         >>> import mixtrain
@@ -183,58 +181,50 @@ def list_operators() -> OperatorTable:
     return OperatorTable(table)
 
 
-def _wrapped(names: list[str], width: int = 100) -> list[str]:
-    lines, line = [], "   "
-    for name in names:
-        if len(line) + len(name) + 1 > width:
-            lines.append(line)
-            line = "   "
-        line += f" {name}"
-    return [*lines, line] if line.strip() else lines
-
-
-def _half_format(dtype: Any) -> DType:
+def _half_dtype(dtype: Any) -> DType:
     try:
-        found = as_dtype(dtype)
+        half = as_dtype(dtype)
     except TypeError:
-        found = dtype
-    if found not in HALF_DTYPES:
+        half = None
+    if half not in HALF_DTYPES:
         raise checks.fail_value("autocast", "dtype must be float16 or bfloat16", dtype, "autocast(mixtrain.float16)")
-    return as_dtype(found)
+    return half
 
 
 def _own_rows(lists: dict[OperatorClass, Sequence[str]]) -> list[tuple[str, OperatorClass]]:
-    """Return the rows of the user's lists, checked."""
-    found: dict[str, tuple[str, OperatorClass]] = {}
+    """Check the user's lists, and return their rows."""
+    own: dict[str, tuple[str, OperatorClass]] = {}
     for kind, names in lists.items():
         if isinstance(names, str) or not all(isinstance(name, str) for name in names):
             raise checks.fail_type("autocast", f"{kind} must be a list of names", names, f'{kind}=["matmul"]')
         for name in names:
             _check_known(kind, name)
-            before = found.setdefault(normal(name), (name, kind))
-            if before[1] != kind:
+            first_name, first_kind = own.setdefault(normal(name), (name, kind))
+            if first_kind != kind:
                 raise checks.fail_value(
-                    "autocast", f"an operator must be in one list; {before[0]} is in {before[1]}",
+                    "autocast", f"an operator must be in one list; {first_name} is in {first_kind}",
                     f"{kind}={checks.shown(name)}", "it in one of them",
                 )
-    return list(found.values())
+    return list(own.values())
 
 
 def _check_known(kind: str, name: str) -> None:
+    """Raise if a name in a user's list is not that of an operator or layer."""
     if normal(name) in TABLE:
         return
-    places = (ops, keras.ops, keras.layers, keras.activations, keras.losses)
-    known = {shown for shown, _ in rows()} | {kind.__name__ for kind in _subclasses(Cell)}
-    known |= {public for place in places for public in vars(place) if not public.startswith("_")}
+    modules = (ops, keras.ops, keras.layers, keras.activations, keras.losses)
+    known = {row for row, _ in rows()} | {cell.__name__ for cell in _subclasses(Cell)}
+    known |= {public for module in modules for public in vars(module) if not public.startswith("_")}
     if normal(name) not in set(map(normal, known)):
-        near = checks.nearest(name, sorted(known), count=3)
+        nearest = checks.nearest(name, sorted(known), count=3)
         raise checks.fail_value(
-            "autocast", f"{kind} must name operators or layers", name, " or ".join(f'"{one}"' for one in near)
+            "autocast", f"{kind} must name operators or layers", name, " or ".join(f'"{other}"' for other in nearest)
         )
 
 
 def _subclasses(kind: type) -> Iterator[type]:
-    below: list[type] = kind.__subclasses__()
-    for one in below:
-        yield one
-        yield from _subclasses(one)
+    """Yield all subclasses of a class, direct or not."""
+    subclasses: list[type] = kind.__subclasses__()
+    for subclass in subclasses:
+        yield subclass
+        yield from _subclasses(subclass)

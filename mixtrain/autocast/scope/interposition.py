@@ -1,10 +1,10 @@
-"""Standing between users and Keras while somebody is inside an autocast, and only then.
+"""Replacement of Keras's public functions and calls while a thread is inside an autocast, and only then.
 
-Keras has no hook for its operators and layers that is limited to a scope, so what it shows to the public is replaced
-while at least one thread is inside an autocast: the functions in `keras.ops`, `keras.activations` and `keras.losses`,
-the calls of `keras.Layer` and `keras.Operation`, and the operators of `keras.Variable`. The first to enter installs,
-the last to leave puts back the very objects that were there. Each replacement asks first whether the thread that runs
-it is inside; all other threads get what was there.
+Keras has no hook for its operators and layers that is limited to a scope. So the following are replaced while at least
+one thread is inside an autocast: the functions in `keras.ops`, `keras.activations` and `keras.losses`, the calls of
+`keras.Layer` and `keras.Operation`, and the operators of `keras.Variable`. The first thread to enter installs the
+replacements, and the last to leave restores the original objects. Each replacement first checks whether its own thread
+is inside; in all other threads it does what the original does.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from mixtrain.autocast.scope.keras_layers import compute_dtype_of, layer_call, o
 from mixtrain.autocast.operator_lists import normal, rows
 from mixtrain.autocast.state import autocast_in_force, is_symbolic
 
-# Operators of variables that do not promote alone, as the table calls them.
+# The operators of `keras.Variable` that do more than promote, and their rows in the table.
 _VARIABLE_OPERATORS: Final = {"__matmul__": "matmul", "__rmatmul__": "matmul", "__pow__": "pow", "__rpow__": "pow"}
 _CAST: Final = tuple(name for name, kind in rows() if kind != "inputs")
 _ABSENT: Final = object()
-_PLACES: Final = ("ops", "ops.nn", "ops.numpy", "ops.linalg", "ops.math", "activations", "losses")
+_MODULES: Final = ("ops", "ops.nn", "ops.numpy", "ops.linalg", "ops.math", "activations", "losses")
 
 
 class Interposition:
-    """What is in place, and for how many."""
+    """The replacements in place, and the number of scopes that need them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -39,17 +39,17 @@ class Interposition:
         self._names: set[str] = set()
 
     def enter(self, names: Iterable[str] = ()) -> None:
-        """Count one more inside.
+        """Enter a scope; the first one installs the replacements.
 
         Args:
-            names: Operators without a row of their own in the table that are cast all the same.
+            names: Operators in the lists of the scope, which may have no row in the table.
         """
         with self._lock:
             try:
                 if not self._inside:
                     self._replace_classes()
                     self._replace_functions(_CAST)
-                self._replace_functions(_as_shown(tuple(names)) - self._names)
+                self._replace_functions(_spellings(tuple(names)) - self._names)
             except BaseException:
                 if not self._inside:
                     self._restore()
@@ -57,7 +57,7 @@ class Interposition:
             self._inside += 1
 
     def leave(self) -> None:
-        """Count one less inside; the last puts everything back."""
+        """Leave a scope; the last one restores everything."""
         with self._lock:
             self._inside -= 1
             if not self._inside:
@@ -77,12 +77,12 @@ class Interposition:
         if not new:
             return
         self._names.update(new)
-        for place in _places():
-            present = vars(place)
+        for module in _modules():
+            functions = vars(module)
             for name in new:
-                function = present.get(name)
+                function = functions.get(name)
                 if function is not None and not isinstance(function, type):
-                    self._replace(place, name, _behind(name, function))
+                    self._replace(module, name, _replacement(name, function))
 
     def _replace_classes(self) -> None:
         self._replace(keras.Layer, "__call__", layer_call(keras.Layer.__call__))
@@ -97,27 +97,27 @@ class Interposition:
         setattr(owner, name, value)
 
 
-def _places() -> list[ModuleType]:
-    """Return the public modules that hold Keras's operators: also those of `tensorflow.keras`, which are others."""
-    names = (f"{root}.{place}" for root in ("keras", "keras._tf_keras.keras") for place in _PLACES)
+def _modules() -> list[ModuleType]:
+    """Return the public modules with Keras's operators, including the separate ones of `tensorflow.keras`."""
+    names = (f"{root}.{module}" for root in ("keras", "keras._tf_keras.keras") for module in _MODULES)
     return [sys.modules[name] for name in names if name in sys.modules]
 
 
 @functools.cache
-def _as_shown(names: tuple[str, ...]) -> frozenset[str]:
-    """Return how operators, given in any spelling, are spelled where Keras shows them."""
-    wanted = set(map(normal, names))
-    return frozenset(shown for place in _places() for shown in vars(place) if normal(shown) in wanted)
+def _spellings(names: tuple[str, ...]) -> frozenset[str]:
+    """Return Keras's spellings of operators whose names may be spelled in any way."""
+    normalized = set(map(normal, names))
+    return frozenset(public for module in _modules() for public in vars(module) if normal(public) in normalized)
 
 
 @functools.cache
-def _behind(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the replacement of a function: always the same one, so that entering is cheap."""
+def _replacement(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the replacement of a function; cached, so that entering a scope is cheap."""
     return operator_call(name, function)
 
 
 def _cast_operands(row: str, first: Any, other: Any) -> tuple[Any, Any]:
-    """Return the operands of an operator, cast as its row of the table says."""
+    """Cast the operands of an operator according to its row of the table."""
     state = autocast_in_force()
     if state is not None and not is_symbolic((first, other)):
         (first, other), _ = state.cast(row, (first, other), {})
@@ -125,7 +125,7 @@ def _cast_operands(row: str, first: Any, other: Any) -> tuple[Any, Any]:
 
 
 def _variable_operator(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an operator of `keras.Variable`; of a variable that is cast it is the one of the tensor it becomes."""
+    """Return the replacement of an operator of `keras.Variable`; a variable that is cast becomes a tensor."""
 
     @functools.wraps(original)
     def call(self: Any, other: Any) -> Any:
@@ -136,6 +136,8 @@ def _variable_operator(name: str, original: Callable[..., Any]) -> Callable[...,
 
 
 def _compute_dtype(original: property) -> property:
+    """Return the replacement of `keras.Layer.compute_dtype`."""
+
     def compute_dtype(self: Any) -> Any:
         dtype = compute_dtype_of(self)
         return original.fget(self) if dtype is None else dtype.name  # type: ignore[misc]
@@ -144,7 +146,7 @@ def _compute_dtype(original: property) -> property:
 
 
 def _autocast() -> property:
-    """Return what stands before the attribute `autocast` of layers: no, for a call that takes all as it is."""
+    """Return a property over the attribute `autocast` of layers: False during a call that casts nothing."""
 
     def read(self: Any) -> Any:
         if "autocast" not in vars(self):

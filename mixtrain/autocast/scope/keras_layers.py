@@ -1,4 +1,4 @@
-"""Keras under an autocast: how a layer of Keras's is called, and in which format it computes."""
+"""Keras layers and operators under an autocast: the dtype in which a call computes."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from mixtrain.precision.plan_request import request_of
 
 @dataclasses.dataclass(frozen=True)
 class LayerCall:
-    """How one call of a layer computes.
+    """The dtypes of one call of a layer.
 
     Attributes:
         layer: The layer.
-        dtype: The format it computes in; None for its own.
-        takes_all: Whether inputs and variables come as they are.
-        returns: The format of float outputs; None for what it computes.
+        dtype: The dtype in which the layer computes; None for its own.
+        takes_all: Whether inputs and variables are not cast.
+        returns: The dtype to which floating-point outputs are cast; None for no cast.
     """
 
     layer: Any
@@ -47,47 +47,47 @@ _calling: ContextVar[LayerCall | None] = ContextVar("mixtrain_layer_call", defau
 
 
 def compute_dtype_of(layer: Any) -> DType | None:
-    """Return the format that a layer computes in under the autocast in force; None for its own."""
+    """Return the dtype in which a layer computes under the autocast in force; None for its own."""
     call = _calling.get()
     if call is not None and call.layer is layer:
         return call.dtype
     state = autocast_in_force()
-    if state is None or _has_own_format(layer):
+    if state is None or _has_own_dtype(layer):
         return None
-    return _format_of_class(layer, state)
+    return _dtype_by_class(layer, state)
 
 
 def takes_all(layer: Any) -> bool:
-    """Whether the call of a layer that is running takes inputs and variables as they are."""
+    """Whether the running call of a layer takes inputs and variables without a cast."""
     call = _calling.get()
     return call is not None and call.layer is layer and call.takes_all
 
 
 def layer_call(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `keras.Layer.__call__` as it is under an autocast."""
+    """Return the replacement of `keras.Layer.__call__`."""
 
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         state = autocast_in_force()
         if state is None:
             return original(self, *args, **kwargs)
-        if is_symbolic((args, kwargs)):  # A model is being built: what it computes in is decided when it runs.
+        if is_symbolic((args, kwargs)):  # A model is being built; dtypes are decided when it runs.
             with autocasting(None):
                 return original(self, *args, **kwargs)
-        how, inside = _decide(self, state, float_formats((args, kwargs), numpy_as_float32=True))
-        token = _calling.set(how)
+        decision, inner_scope = _decide(self, state, float_formats((args, kwargs), numpy_as_float32=True))
+        token = _calling.set(decision)
         try:
-            with inside:
+            with inner_scope:
                 outputs = original(self, *args, **kwargs)
         finally:
             _calling.reset(token)
-        return cast_floats(outputs, how.returns)
+        return cast_floats(outputs, decision.returns)
 
     return call
 
 
 def operation_call(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `keras.Operation.__call__` as it is under an autocast: for the operations of functional models."""
+    """Return the replacement of `keras.Operation.__call__`, which the operations of functional models use."""
 
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -101,7 +101,7 @@ def operation_call(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def operator_call(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of `keras.ops` as it is under an autocast."""
+    """Return the replacement of a function of `keras.ops`."""
 
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -114,34 +114,44 @@ def operator_call(name: str, original: Callable[..., Any]) -> Callable[..., Any]
 
 
 def _decide(
-    layer: Any, state: Autocast, formats: set[DType]
+    layer: Any, state: Autocast, dtypes: set[DType]
 ) -> tuple[LayerCall, contextlib.AbstractContextManager[None]]:
-    """Return how a layer is called, and what puts in force what holds for the operators inside."""
+    """Return the dtypes of a layer's call, and the scope for the operators inside it.
+
+    Args:
+        layer: The layer.
+        state: The autocast in force.
+        dtypes: The dtypes of its floating-point inputs.
+    """
     same: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+    # The code inside a layer of Keras's own is written for one dtype, so autocast ends there. A Model or Lambda runs
+    # code of the user's.
     library = keras_owns(type(layer)) and not isinstance(layer, (keras.Model, keras.layers.Lambda))
     planned, request = planned_rule(layer), request_of(layer)
+    # A plan, or a `to_float` without one, beats autocast.
     if planned is not None or request is not None:
         by_user = planned is None or planned.by_user
-        asked = request.dtype if planned is None and request is not None else None
-        return LayerCall(layer, asked), autocasting(None) if by_user or library else same
-    if _has_own_format(layer):
+        requested = request.dtype if planned is None and request is not None else None
+        return LayerCall(layer, requested), autocasting(None) if by_user or library else same
+    if _has_own_dtype(layer):
         return LayerCall(layer), autocasting(None) if library else same
-    if float64 in formats and (library or _class_of(layer, state)):
+    if float64 in dtypes and (library or _class_of(layer, state)):
         return LayerCall(layer), autocasting(None)
-    dtype = _format_of_class(layer, state)
+    dtype = _dtype_by_class(layer, state)
     if dtype is not None:
         returns = _returns(layer, dtype)
         if state.covering or dtype != float32:
             covers = state.covering or _is_recurrent(layer, state)
             return LayerCall(layer, dtype), autocasting(dataclasses.replace(state, covering=True)) if covers else same
         return LayerCall(layer, dtype, returns=returns), autocasting(None)
+    # Without a row, a layer of Keras's computes in the widest dtype of its inputs, a user's layer as written.
     if library and not isinstance(layer, keras.layers.Wrapper):
-        return LayerCall(layer, widest(formats) if formats else None), autocasting(None)
+        return LayerCall(layer, widest(dtypes) if dtypes else None), autocasting(None)
     return LayerCall(layer, takes_all=True), same
 
 
-def _format_of_class(layer: Any, state: Autocast) -> DType | None:
-    """Return the format that the row of a layer's class means; None where its inputs decide."""
+def _dtype_by_class(layer: Any, state: Autocast) -> DType | None:
+    """Return the dtype for the row of a layer's class; None if its inputs decide."""
     if isinstance(layer, CellLayer):
         return None
     if state.covering:
@@ -155,7 +165,7 @@ def _format_of_class(layer: Any, state: Autocast) -> DType | None:
 
 
 def _class_of(layer: Any, state: Autocast) -> OperatorClass | None:
-    """Return the class of the row of a Keras layer's class; None where there is none."""
+    """Return the operator class of a Keras layer; None without a row in the table."""
     name = listed_name(type(rule_giver(layer)), state, keras_owns)
     return None if name is None else state.listed(name)
 
@@ -166,23 +176,22 @@ def _is_recurrent(layer: Any, state: Autocast) -> bool:
 
 
 def _ends_in_float32(layer: Any, state: Autocast) -> bool:
-    """Whether a layer ends in a function of Keras's that computes in float32, a softmax say; then all of it does.
+    """Whether a layer ends in an activation of Keras's that computes in float32, such as softmax; then all of it does.
 
-    A layer has one format, and Keras's layers hold the function itself, which nothing can stand before.
+    A layer has one dtype, and refers to the activation function itself, which cannot be replaced there.
     """
     activation = getattr(rule_giver(layer), "activation", None)
-    of_keras = keras_owns(activation)
-    return of_keras and state.listed(getattr(activation, "__name__", "")) == "float32"
+    return keras_owns(activation) and state.listed(getattr(activation, "__name__", "")) == "float32"
 
 
 def _returns(layer: Any, dtype: DType) -> DType | None:
-    """Return the format of the layer that calls this one where it is in half: a softmax inside an attention, say."""
-    above = _calling.get()
-    return above.dtype if above is not None and above.dtype not in (None, dtype) and not above.takes_all else None
+    """Return the dtype of the calling layer if it is another one, such as half around a softmax inside an attention."""
+    caller = _calling.get()
+    return caller.dtype if caller is not None and caller.dtype not in (None, dtype) and not caller.takes_all else None
 
 
-def _has_own_format(layer: Any) -> bool:
-    """Whether a layer was given a dtype policy of its own, which stands, or computes no floats."""
+def _has_own_dtype(layer: Any) -> bool:
+    """Whether a layer has a dtype policy of its own, which stays, or computes no floats."""
     if isinstance(layer, CellLayer) or reason_to_stay(layer) is not None:
         return True
     return bool(layer.dtype_policy.compute_dtype != float32)
