@@ -14,7 +14,7 @@ from mixtrain.dataset import transforms, vision
 
 MEAN = (0.4914, 0.4822, 0.4465)
 DEVIATION = (0.2470, 0.2435, 0.2616)
-# The archive that Keras keeps in its cache, and its length in bytes: one that is whole is not fetched again.
+# The archive in Keras's cache, and its size in bytes: a complete archive is not downloaded again.
 KERAS_ARCHIVE = ("datasets", "cifar-10-batches-py-target_archive")
 KERAS_ARCHIVE_BYTES = 170_498_071
 SYNTHETIC_ROWS = (2000, 500)
@@ -36,7 +36,7 @@ class Pictures:
 
 
 def find_pictures(data_dir: str | None, *, download: bool, limit: int | None) -> Pictures:
-    """Return CIFAR-10 from where it is found, else synthetic pictures that say that they are.
+    """Return CIFAR-10 if it is found, else synthetic pictures that are labeled as such.
 
     Args:
         data_dir: The folder of the official binary batches, or None.

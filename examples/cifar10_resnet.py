@@ -122,8 +122,8 @@ def resume(model: Model, options: argparse.Namespace) -> int:
     """Load a checkpoint into the model; return how many epochs it has had, 0 without a checkpoint."""
     path = pathlib.Path(options.resume) if options.resume else None
     if path is None and options.resume is not None:
-        found = sorted(pathlib.Path(options.checkpoint_dir).glob("*.ckpt"), key=lambda file: file.stat().st_mtime_ns)
-        path = found[-1] if found else None
+        files = sorted(pathlib.Path(options.checkpoint_dir).glob("*.ckpt"), key=lambda file: file.stat().st_mtime_ns)
+        path = files[-1] if files else None
     if path is None:
         return 0
     checkpoint = mixtrain.load_checkpoint(str(path))

@@ -19,8 +19,8 @@ def main() -> tuple[float, float]:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--loss-scale", type=float, default=2.0**16)
-    parser.add_argument("--picture", help="where the histogram is drawn")
-    given = parser.parse_args()
+    parser.add_argument("--picture", help="file to draw the histogram to")
+    options = parser.parse_args()
     set_seed(1)
     lenet = runpy.run_path(str(pathlib.Path(__file__).with_name("lenet_digits.py")))
     train_data = ds.NumpySlicesDataset(lenet["load_digits"](), shuffle=True).batch(32, drop_remainder=True)
@@ -28,23 +28,23 @@ def main() -> tuple[float, float]:
     model = Model(
         network, nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean"),
         nn.Momentum(network.trainable_params(), 0.05, 0.9), amp_level="O2",
-        loss_scale_manager=DynamicLossScaleManager(given.loss_scale),
+        loss_scale_manager=DynamicLossScaleManager(options.loss_scale),
     )
-    # Gradients get small as the network learns: what is counted is the last epochs.
-    model.train(given.epochs - 1, train_data, verbose=0)
+    # Gradients get small as the network learns, so only the last epoch is counted.
+    model.train(options.epochs - 1, train_data, verbose=0)
     monitor = RangeMonitor(every=10, values=None)
     model.train(1, train_data, callbacks=[monitor], verbose=0)
     print(monitor.records)
     gradients = [row for row in monitor.records if row.kind == "gradient"]
-    whole = sum(gradients[1:], start=gradients[0])
-    counts = whole.counts("float16")
-    unscaled = sum(count for exponent, count in whole.exponents(unscaled=True).items() if exponent < -24)
-    print(f"activation gradients: {counts.zero / whole.size:.0%} are 0")
-    print(f"  float16 flushes {unscaled / whole.size:.1%} of them without loss scaling, "
-          f"{counts.flushed / whole.size:.1%} at the scale {monitor.loss_scale:.0f}")
-    if given.picture:
-        plot_histogram(gradients, given.picture)
-    return unscaled / whole.size, counts.flushed / whole.size
+    total = sum(gradients[1:], start=gradients[0])
+    counts = total.counts("float16")
+    unscaled = sum(count for exponent, count in total.exponents(unscaled=True).items() if exponent < -24)
+    print(f"activation gradients: {counts.zero / total.size:.0%} are 0")
+    print(f"  float16 flushes {unscaled / total.size:.1%} of them without loss scaling, "
+          f"{counts.flushed / total.size:.1%} at the scale {monitor.loss_scale:.0f}")
+    if options.picture:
+        plot_histogram(gradients, options.picture)
+    return unscaled / total.size, counts.flushed / total.size
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ def main() -> dict[str, float]:
     for number in range(1, steps + 1):
         noise = rng.standard_normal((BATCH, NOISE)).astype(np.float32)
         loss_d, loss_g, *both = step(ms.Tensor(ring(rng, BATCH)), ms.Tensor(noise))
-        applied += [bool(one) for one in both]
+        applied += [bool(flag) for flag in both]
         if number % 200 == 0:
             print(f"step {number}: losses {float(loss_d):.3f} {float(loss_g):.3f}, loss scale {scaler.get_scale():g}")
 

@@ -131,7 +131,7 @@ def train_with_accumulation_and_clipping(run: Run, steps: int) -> amp.GradScaler
     total = None
     for number, (data, target) in enumerate(run.batches(steps * MICRO_BATCHES, 16), start=1):
         grads = backward(data, target)  # scaler.scale(loss).backward()
-        total = grads if total is None else tuple(one + other for one, other in zip(total, grads))
+        total = grads if total is None else tuple(old + new for old, new in zip(total, grads))
         if number % MICRO_BATCHES == 0:
             finish(total)
             total = None                # optimizer.zero_grad()
@@ -144,14 +144,14 @@ def main() -> dict[str, float]:
     parser.add_argument("--steps", type=int, default=300)
     steps = parser.parse_args().steps
     small_numbers()
-    found = {}
+    accuracies = {}
     for train in (train_plainly, train_with_mixed_precision, train_with_accumulation_and_clipping):
         run = Run(*spirals(1200))
         scaler = train(run, steps)
-        found[train.__name__] = run.accuracy()
+        accuracies[train.__name__] = run.accuracy()
         ending = "" if scaler is None else f", loss scale {scaler.get_scale():g}"
-        print(f"{train.__name__}: accuracy {found[train.__name__]:.3f}{ending}")
-    return found
+        print(f"{train.__name__}: accuracy {accuracies[train.__name__]:.3f}{ending}")
+    return accuracies
 
 
 if __name__ == "__main__":

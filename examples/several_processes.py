@@ -19,32 +19,32 @@ import warnings
 
 
 def free_port() -> int:
-    """Return a port of this machine that is free."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    """Return a free port of this machine."""
+    with socket.socket() as connection:
+        connection.bind(("127.0.0.1", 0))
+        return int(connection.getsockname()[1])
 
 
 def start(count: int, epochs: int) -> int:
-    """Start the processes, each told where all of them are; return 0 where all ended well."""
+    """Start the processes, each with the addresses of all; return 0 if all of them succeed."""
     ports = [free_port() for _ in range(count + 1)]
     workers = [f"127.0.0.1:{port}" for port in ports[1:]]
     running = []
     for rank in range(count):
         cluster = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}}
-        told = {
+        environment = {
             "TF_CONFIG": json.dumps(cluster),
             "JAX_COORDINATOR_ADDRESS": f"127.0.0.1:{ports[0]}",
             "JAX_NUM_PROCESSES": str(count),
             "JAX_PROCESS_ID": str(rank),
         }
         command = [sys.executable, __file__, "--epochs", str(epochs), "--worker"]
-        running.append(subprocess.Popen(command, env=os.environ | told))
+        running.append(subprocess.Popen(command, env=os.environ | environment))
     return max(abs(process.wait()) for process in running)
 
 
 def train(epochs: int) -> None:
-    """Train; the same in every process."""
+    """Train; every process runs this."""
     import numpy as np
 
     import mixtrain as ms
