@@ -1,4 +1,4 @@
-"""One way to drive an optimizer from a train step, be it mixtrain's or Keras's."""
+"""One interface through which a train step drives mixtrain's and Keras's optimizers."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from mixtrain.optim.optimizer import Optimizer
 
 
 class OptimizerDriver(Protocol):
-    """What a train step asks of an optimizer.
+    """Interface of an optimizer to a train step.
 
     Attributes:
         optimizer: The optimizer itself.
-        loss_scale: What it divides the gradients by on its own.
-        divides_by_loss_scale: Whether it divides at all, so that a step must not; a Keras optimizer does only with a
-            ``loss_scale_factor``.
-        own_scale: What the optimizer wants the loss multiplied by where nobody else scales it (Keras's
-            ``loss_scale_factor``); None for nothing.
+        loss_scale: Loss scale that the optimizer itself divides the gradients by.
+        divides_by_loss_scale: Whether the optimizer divides by it, so that the step must not; a Keras optimizer does
+            only with a ``loss_scale_factor``.
+        own_scale: Factor that the optimizer expects the loss to be multiplied by if nothing else scales the loss
+            (Keras's ``loss_scale_factor``); None if it expects none.
         iterations: Updates applied so far, a scalar int tensor.
-        counter: The variable that counts them, or with Keras's gradient accumulation the batches.
-        learning_rate: The rate of the coming update, a scalar tensor or number; of groups the optimizer's own; None for
-            an optimizer that has none.
+        counter: The variable that counts the updates, or the batches with Keras's gradient accumulation.
+        learning_rate: Rate of the next update, a scalar tensor or number. With parameter groups it is the optimizer's
+            default rate. None for an optimizer that has no single rate.
     """
 
     optimizer: Any
@@ -48,11 +48,11 @@ class OptimizerDriver(Protocol):
     def learning_rate(self) -> Any: ...
 
     def select(self, variables: Sequence[Any]) -> list[Any]:
-        """Return the variables to differentiate by, given the trainable ones of the network."""
+        """Return the variables to differentiate with respect to, given the trainable ones of the network."""
         ...
 
     def build(self, variables: Sequence[Any]) -> None:
-        """Create the optimizer's variables; call it before compiling, with the variables of `apply`."""
+        """Create the optimizer's variables. Call it before compiling, with the variables of `apply`."""
         ...
 
     def apply(self, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
@@ -60,11 +60,11 @@ class OptimizerDriver(Protocol):
         ...
 
     def state_variables(self) -> list[Any]:
-        """Return every variable of the optimizer's own."""
+        """Return the variables that belong to the optimizer."""
         ...
 
     def finish(self, variables: Sequence[Any]) -> None:
-        """Do what the optimizer does once at the end of training (Keras's moving averages become the weights)."""
+        """Run the optimizer's end-of-training step (Keras overwrites the weights with their moving averages)."""
         ...
 
 
@@ -75,8 +75,8 @@ def drive(optimizer: Any) -> OptimizerDriver:
         optimizer: A `mixtrain.nn.Optimizer` or a `keras.optimizers.Optimizer`.
 
     Raises:
-        TypeError: It is neither.
-        ValueError: It is a `keras.optimizers.LossScaleOptimizer`.
+        TypeError: `optimizer` is neither.
+        ValueError: `optimizer` is a `keras.optimizers.LossScaleOptimizer`.
 
     Example:
         >>> import keras
@@ -99,7 +99,7 @@ def drive(optimizer: Any) -> OptimizerDriver:
 
 
 class _CellDriver:
-    """Drives a `mixtrain.nn.Optimizer`, which knows its parameters."""
+    """Driver of a `mixtrain.nn.Optimizer`, which is created with its parameters."""
 
     def __init__(self, optimizer: Optimizer) -> None:
         self.optimizer = optimizer
@@ -141,8 +141,8 @@ class _CellDriver:
             )
 
     def apply(self, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
-        given = {id(variable): gradient for variable, gradient in zip(variables, gradients, strict=True)}
-        self.optimizer(tuple(given.get(id(parameter)) for parameter in self.optimizer.parameters))
+        by_id = {id(variable): gradient for variable, gradient in zip(variables, gradients, strict=True)}
+        self.optimizer(tuple(by_id.get(id(parameter)) for parameter in self.optimizer.parameters))
 
     def state_variables(self) -> list[Any]:
         return list(self.optimizer.state_variables())
@@ -152,7 +152,7 @@ class _CellDriver:
 
 
 class _KerasDriver:
-    """Drives a `keras.optimizers.Optimizer`, which is told its variables."""
+    """Driver of a `keras.optimizers.Optimizer`, which receives its variables from the step."""
 
     def __init__(self, optimizer: keras.optimizers.Optimizer) -> None:
         self.optimizer = optimizer
@@ -178,12 +178,12 @@ class _KerasDriver:
         counter = self.optimizer.iterations
         if isinstance(counter, keras.Variable):
             return counter
-        # With gradient_accumulation_steps `iterations` is computed from the count of batches, the first variable.
+        # With gradient_accumulation_steps, Keras computes `iterations` from the batch count, its first variable.
         return self.optimizer.variables[0]  # type: ignore[no-any-return]
 
     @property
     def learning_rate(self) -> Any:
-        return getattr(self.optimizer, "learning_rate", None)  # Keras's MultiOptimizer refuses it.
+        return getattr(self.optimizer, "learning_rate", None)  # Keras's MultiOptimizer raises AttributeError.
 
     def select(self, variables: Sequence[Any]) -> list[Any]:
         return [variable for variable in variables if variable.trainable]

@@ -1,4 +1,4 @@
-"""Learning rates of every step as a list: they stay within an epoch and change from epoch to epoch."""
+"""Lists with the learning rate of each step, which is constant within an epoch."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from mixtrain import checks
 
 
 def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[float]) -> list[float]:
-    """Return rates that stay until each milestone.
+    """Return rates that are constant between milestones.
 
     Args:
-        milestone: Steps at which the next rate begins, rising; the last is the length of the list.
+        milestone: Increasing steps at which each rate ends; the last is the length of the result.
         learning_rates: One rate for each milestone.
 
     Returns:
-        One rate a step.
+        One rate per step.
 
     Raises:
-        TypeError: An argument is not a list, or holds something else.
-        ValueError: Their lengths differ, or the milestones fall.
+        TypeError: An argument is not a list or tuple of numbers.
+        ValueError: The lengths differ, or the milestones decrease.
 
     Example:
         >>> piecewise_constant_lr([2, 3], [0.5, 0.25])
@@ -56,15 +56,15 @@ def exponential_decay_lr(
     """Return rates ``learning_rate * decay_rate ** (epoch / decay_epoch)``.
 
     Args:
-        learning_rate: The first rate, above 0.
-        decay_rate: Factor of `decay_epoch` epochs, above 0.
-        total_step: Number of steps.
-        step_per_epoch: Steps of an epoch.
-        decay_epoch: Epochs of a decay.
+        learning_rate: Initial rate, above 0.
+        decay_rate: Factor that `decay_epoch` epochs multiply the rate by, above 0.
+        total_step: Total number of steps.
+        step_per_epoch: Number of steps per epoch.
+        decay_epoch: Number of epochs per factor of `decay_rate`.
         is_stair: Whether the exponent is rounded down.
 
     Returns:
-        One rate a step.
+        One rate per step.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -79,10 +79,10 @@ def exponential_decay_lr(
     _check_decay("exponential_decay_lr", learning_rate, decay_rate, is_stair)
 
     def rate(epoch: int) -> float:
-        share = epoch // decay_epoch if is_stair else epoch / decay_epoch
-        return float(learning_rate * decay_rate**share)
+        periods = epoch // decay_epoch if is_stair else epoch / decay_epoch
+        return float(learning_rate * decay_rate**periods)
 
-    return _by_epoch("exponential_decay_lr", rate, total_step, step_per_epoch, decay_epoch=decay_epoch)
+    return _rate_per_step("exponential_decay_lr", rate, total_step, step_per_epoch, decay_epoch=decay_epoch)
 
 
 def natural_exp_decay_lr(
@@ -96,15 +96,15 @@ def natural_exp_decay_lr(
     """Return rates ``learning_rate * e ** (-decay_rate * epoch)``.
 
     Args:
-        learning_rate: The first rate, above 0.
-        decay_rate: Decay of an epoch, above 0.
-        total_step: Number of steps.
-        step_per_epoch: Steps of an epoch.
-        decay_epoch: Epochs that share a rate with `is_stair`; otherwise without effect.
+        learning_rate: Initial rate, above 0.
+        decay_rate: Decay per epoch, above 0.
+        total_step: Total number of steps.
+        step_per_epoch: Number of steps per epoch.
+        decay_epoch: With `is_stair`, the number of epochs with the same rate; otherwise it has no effect.
         is_stair: Whether the epoch is rounded down to a multiple of `decay_epoch`.
 
     Returns:
-        One rate a step.
+        One rate per step.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -119,10 +119,11 @@ def natural_exp_decay_lr(
     _check_decay("natural_exp_decay_lr", learning_rate, decay_rate, is_stair)
 
     def rate(epoch: int) -> float:
-        reached = epoch // decay_epoch * decay_epoch if is_stair else epoch
-        return float(learning_rate * math.e ** (-decay_rate * reached))
+        if is_stair:
+            epoch = epoch // decay_epoch * decay_epoch
+        return float(learning_rate * math.e ** (-decay_rate * epoch))
 
-    return _by_epoch("natural_exp_decay_lr", rate, total_step, step_per_epoch, decay_epoch=decay_epoch)
+    return _rate_per_step("natural_exp_decay_lr", rate, total_step, step_per_epoch, decay_epoch=decay_epoch)
 
 
 def inverse_decay_lr(
@@ -136,15 +137,15 @@ def inverse_decay_lr(
     """Return rates ``learning_rate / (1 + decay_rate * epoch / decay_epoch)``.
 
     Args:
-        learning_rate: The first rate, above 0.
-        decay_rate: What `decay_epoch` epochs add to the denominator, above 0.
-        total_step: Number of steps.
-        step_per_epoch: Steps of an epoch.
-        decay_epoch: Epochs of a decay.
+        learning_rate: Initial rate, above 0.
+        decay_rate: Amount that `decay_epoch` epochs add to the denominator, above 0.
+        total_step: Total number of steps.
+        step_per_epoch: Number of steps per epoch.
+        decay_epoch: Number of epochs per `decay_rate`.
         is_stair: Whether ``epoch / decay_epoch`` is rounded down.
 
     Returns:
-        One rate a step.
+        One rate per step.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -159,26 +160,26 @@ def inverse_decay_lr(
     _check_decay("inverse_decay_lr", learning_rate, decay_rate, is_stair)
 
     def rate(epoch: int) -> float:
-        grown = decay_rate * (epoch // decay_epoch) if is_stair else decay_rate * epoch / decay_epoch
-        return float(learning_rate / (1 + grown))
+        decay = decay_rate * (epoch // decay_epoch) if is_stair else decay_rate * epoch / decay_epoch
+        return float(learning_rate / (1 + decay))
 
-    return _by_epoch("inverse_decay_lr", rate, total_step, step_per_epoch, decay_epoch=decay_epoch)
+    return _rate_per_step("inverse_decay_lr", rate, total_step, step_per_epoch, decay_epoch=decay_epoch)
 
 
 def cosine_decay_lr(
     min_lr: float, max_lr: float, total_step: int, step_per_epoch: int, decay_epoch: int
 ) -> list[float]:
-    """Return rates that fall from `max_lr` to `min_lr` along half a cosine wave, and stay there.
+    """Return rates that decay from `max_lr` to `min_lr` along half a cosine wave, then stay constant.
 
     Args:
-        min_lr: The last rate, at least 0.
-        max_lr: The first rate, above `min_lr`.
-        total_step: Number of steps.
-        step_per_epoch: Steps of an epoch.
-        decay_epoch: Epochs until `min_lr` is reached.
+        min_lr: Final rate, at least 0.
+        max_lr: Initial rate, above `min_lr`.
+        total_step: Total number of steps.
+        step_per_epoch: Number of steps per epoch.
+        decay_epoch: Number of epochs until `min_lr` is reached.
 
     Returns:
-        One rate a step.
+        One rate per step.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -195,10 +196,9 @@ def cosine_decay_lr(
     checks.number(where, "max_lr", max_lr, above=float(min_lr), example=0.1)
 
     def rate(epoch: int) -> float:
-        reached = min(epoch, decay_epoch)
-        return min_lr + 0.5 * (max_lr - min_lr) * (1 + math.cos(math.pi * reached / decay_epoch))
+        return min_lr + 0.5 * (max_lr - min_lr) * (1 + math.cos(math.pi * min(epoch, decay_epoch) / decay_epoch))
 
-    return _by_epoch(where, rate, total_step, step_per_epoch, decay_epoch=decay_epoch)
+    return _rate_per_step(where, rate, total_step, step_per_epoch, decay_epoch=decay_epoch)
 
 
 def polynomial_decay_lr(
@@ -213,17 +213,17 @@ def polynomial_decay_lr(
     """Return rates ``(learning_rate - end_learning_rate) * (1 - epoch / decay_epoch) ** power + end_learning_rate``.
 
     Args:
-        learning_rate: The first rate, above 0.
-        end_learning_rate: The last rate, at least 0.
-        total_step: Number of steps.
-        step_per_epoch: Steps of an epoch.
-        decay_epoch: Epochs until the last rate is reached; it stays from then on.
+        learning_rate: Initial rate, above 0.
+        end_learning_rate: Final rate, at least 0.
+        total_step: Total number of steps.
+        step_per_epoch: Number of steps per epoch.
+        decay_epoch: Number of epochs until the final rate is reached, which then stays constant.
         power: Exponent, above 0.
-        update_decay_epoch: Whether, instead of staying, `decay_epoch` becomes its next multiple, so that the rate
+        update_decay_epoch: Whether `decay_epoch` is extended to its next multiple when it is reached, so that the rate
             rises again.
 
     Returns:
-        One rate a step.
+        One rate per step.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -243,23 +243,23 @@ def polynomial_decay_lr(
 
     def rate(epoch: int) -> float:
         last = decay_epoch * max(math.ceil(epoch / decay_epoch), 1) if update_decay_epoch else decay_epoch
-        left = 1 - min(epoch, last) / last
-        return float((learning_rate - end_learning_rate) * left**power + end_learning_rate)
+        remaining = 1 - min(epoch, last) / last
+        return float((learning_rate - end_learning_rate) * remaining**power + end_learning_rate)
 
-    return _by_epoch(where, rate, total_step, step_per_epoch, decay_epoch=decay_epoch)
+    return _rate_per_step(where, rate, total_step, step_per_epoch, decay_epoch=decay_epoch)
 
 
 def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup_epoch: int) -> list[float]:
-    """Return rates that rise from 0 to `learning_rate` and stay there.
+    """Return rates that rise linearly from 0 to `learning_rate`, then stay constant.
 
     Args:
-        learning_rate: The last rate, at least 0.
-        total_step: Number of steps.
-        step_per_epoch: Steps of an epoch.
-        warmup_epoch: Epochs until `learning_rate` is reached.
+        learning_rate: Final rate, at least 0.
+        total_step: Total number of steps.
+        step_per_epoch: Number of steps per epoch.
+        warmup_epoch: Number of epochs until `learning_rate` is reached.
 
     Returns:
-        One rate a step.
+        One rate per step.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -272,7 +272,7 @@ def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup
     Source: MindSpore, `mindspore.nn.warmup_lr`.
     """
     checks.number("warmup_lr", "learning_rate", learning_rate, at_least=0.0, example=0.1)
-    return _by_epoch(
+    return _rate_per_step(
         "warmup_lr", lambda epoch: learning_rate * min(epoch, warmup_epoch) / warmup_epoch, total_step, step_per_epoch,
         warmup_epoch=warmup_epoch,
     )
@@ -284,10 +284,10 @@ def _check_decay(where: str, learning_rate: float, decay_rate: float, is_stair: 
     checks.boolean(where, "is_stair", is_stair)
 
 
-def _by_epoch(
+def _rate_per_step(
     where: str, rate: Callable[[int], float], total_step: int, step_per_epoch: int, **epochs: int
 ) -> list[float]:
-    """Return the rate of each step's epoch."""
+    """Evaluate `rate` at the epoch of each step, after checking that all counts are at least 1."""
     for name, value in (("total_step", total_step), ("step_per_epoch", step_per_epoch), *epochs.items()):
         checks.integer(where, name, value, at_least=1)
     return [rate(step // step_per_epoch) for step in range(total_step)]

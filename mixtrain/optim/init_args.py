@@ -1,4 +1,4 @@
-"""`opt_init_args_register`: a decorator that remembers what an optimizer was made with."""
+"""`opt_init_args_register`: a decorator that records the constructor arguments of an optimizer."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _FunctionT = TypeVar("_FunctionT", bound=Callable[..., None])
 
 
 def opt_init_args_register(fn: _FunctionT) -> _FunctionT:
-    """Decorate the ``__init__`` of an optimizer so that the object keeps its arguments.
+    """Decorate the ``__init__`` of an optimizer so that the instance records its arguments.
 
-    They are found as ``init_params`` (a dict with "params"), ``init_learning_rate`` (None for a Cell) and ``init_args``
-    (the others, by name).
+    They are stored as ``init_params`` (a dict with "params"), ``init_learning_rate`` (None for a Cell) and
+    ``init_args`` (the others, by name).
 
     Args:
-        fn: The ``__init__``.
+        fn: The ``__init__`` method.
 
     Returns:
-        The decorated one.
+        The decorated method.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -41,19 +41,19 @@ def opt_init_args_register(fn: _FunctionT) -> _FunctionT:
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         bound = inspect.signature(fn).bind(self, *args, **kwargs)
         bound.apply_defaults()
-        given = dict(list(bound.arguments.items())[1:])
-        kept: dict[str, Any] = {}
-        if "params" in given:
-            # A generator is read once: the optimizer gets the list that is kept.
-            if inspect.isgenerator(given["params"]):
-                bound.arguments["params"] = given["params"] = list(given["params"])
-            kept["init_params"] = {"params": given.pop("params")}
-        if "learning_rate" in given:
-            rate = given.pop("learning_rate")
-            kept["init_learning_rate"] = None if isinstance(rate, Cell) else rate
-        kept["init_args"] = given
+        arguments = dict(list(bound.arguments.items())[1:])  # Without self.
+        recorded: dict[str, Any] = {}
+        if "params" in arguments:
+            # A generator can be read only once, so the optimizer gets the recorded list.
+            if inspect.isgenerator(arguments["params"]):
+                bound.arguments["params"] = arguments["params"] = list(arguments["params"])
+            recorded["init_params"] = {"params": arguments.pop("params")}
+        if "learning_rate" in arguments:
+            rate = arguments.pop("learning_rate")
+            recorded["init_learning_rate"] = None if isinstance(rate, Cell) else rate
+        recorded["init_args"] = arguments
         fn(*bound.args, **bound.kwargs)
-        for name, value in kept.items():
+        for name, value in recorded.items():
             object.__setattr__(self, name, value)
 
     return init  # type: ignore[return-value]

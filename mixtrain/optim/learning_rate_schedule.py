@@ -1,4 +1,4 @@
-"""Learning rates as cells of the step: the base that users subclass, and MindSpore's schedules."""
+"""`LearningRateSchedule`, the base class of learning-rate schedules, and MindSpore's built-in schedules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mixtrain.dtype import float32
 
 
 class LearningRateSchedule(Cell):
-    """The base of learning-rate schedules; a subclass computes the rate of a step in `construct`.
+    """Base class of learning-rate schedules; a subclass computes the rate of a step in `construct`.
 
     Example:
         >>> import mixtrain.nn as nn, mixtrain
@@ -30,13 +30,13 @@ class LearningRateSchedule(Cell):
         """Compute the learning rate of a step; a subclass defines it.
 
         Args:
-            global_step: Number of the step, counted from 0; an int32 variable of shape (1,) when an optimizer asks.
+            global_step: Index of the step, from 0; an optimizer passes an int32 variable of shape (1,).
 
         Returns:
             A float tensor of one element.
 
         Raises:
-            NotImplementedError: The subclass does not define it.
+            NotImplementedError: The subclass does not define `construct`.
         """
         raise NotImplementedError(
             f"{type(self).__name__}: a LearningRateSchedule must compute its rate. "
@@ -45,7 +45,7 @@ class LearningRateSchedule(Cell):
 
 
 class _Decay(LearningRateSchedule):
-    """What the schedules share that fall by a rate over a number of steps."""
+    """Base class of the schedules with a decay rate per number of steps."""
 
     def __init__(self, learning_rate: float, decay_rate: float, decay_steps: int, is_stair: bool = False) -> None:
         super().__init__()
@@ -55,19 +55,19 @@ class _Decay(LearningRateSchedule):
         self.decay_steps = checks.integer(where, "decay_steps", decay_steps, at_least=1)
         self.is_stair = checks.boolean(where, "is_stair", is_stair)
 
-    def _decays(self, global_step: Any) -> Any:
-        """Return how many times `decay_steps` have passed, with `is_stair` rounded down."""
-        share = keras.ops.cast(global_step, float32) / self.decay_steps
-        return keras.ops.floor(share) if self.is_stair else share
+    def _decay_periods(self, global_step: Any) -> Any:
+        """Return ``global_step / decay_steps``, rounded down with `is_stair`."""
+        periods = keras.ops.cast(global_step, float32) / self.decay_steps
+        return keras.ops.floor(periods) if self.is_stair else periods
 
 
 class ExponentialDecayLR(_Decay):
     """The rate ``learning_rate * decay_rate ** (step / decay_steps)``.
 
     Args:
-        learning_rate: The first rate, above 0.
-        decay_rate: Factor of `decay_steps` steps, above 0.
-        decay_steps: Steps of a decay.
+        learning_rate: Initial rate, above 0.
+        decay_rate: Factor that `decay_steps` steps multiply the rate by, above 0.
+        decay_steps: Number of steps per factor of `decay_rate`.
         is_stair: Whether the exponent is rounded down.
 
     Raises:
@@ -81,22 +81,19 @@ class ExponentialDecayLR(_Decay):
     Source: MindSpore, `mindspore.nn.ExponentialDecayLR`.
     """
 
-    def __init__(self, learning_rate: float, decay_rate: float, decay_steps: int, is_stair: bool = False) -> None:
-        super().__init__(learning_rate, decay_rate, decay_steps, is_stair)
-
     def construct(self, global_step: Any) -> Any:
-        """Return the rate of the step."""
-        return self.learning_rate * keras.ops.power(self.decay_rate, self._decays(global_step))
+        """Return the learning rate of the step."""
+        return self.learning_rate * keras.ops.power(self.decay_rate, self._decay_periods(global_step))
 
 
 class NaturalExpDecayLR(_Decay):
     """The rate ``learning_rate * e ** (-decay_rate * step)``.
 
     Args:
-        learning_rate: The first rate, above 0.
-        decay_rate: Decay of a step, above 0. (MindSpore documents it as the decay of `decay_steps` steps; its code, and
-            so this, takes it by the step.)
-        decay_steps: Steps that share a rate with `is_stair`; otherwise without effect.
+        learning_rate: Initial rate, above 0.
+        decay_rate: Decay per step, above 0. (MindSpore documents it as the decay per `decay_steps` steps, but its code,
+            like this one, applies it per step.)
+        decay_steps: With `is_stair`, the number of steps with the same rate; otherwise it has no effect.
         is_stair: Whether the step is rounded down to a multiple of `decay_steps`.
 
     Raises:
@@ -110,12 +107,12 @@ class NaturalExpDecayLR(_Decay):
     Source: MindSpore, `mindspore.nn.NaturalExpDecayLR`.
     """
 
-    def __init__(self, learning_rate: float, decay_rate: float, decay_steps: int, is_stair: bool = False) -> None:
-        super().__init__(learning_rate, decay_rate, decay_steps, is_stair)
-
     def construct(self, global_step: Any) -> Any:
-        """Return the rate of the step."""
-        step = self._decays(global_step) * self.decay_steps if self.is_stair else keras.ops.cast(global_step, float32)
+        """Return the learning rate of the step."""
+        if self.is_stair:
+            step = self._decay_periods(global_step) * self.decay_steps
+        else:
+            step = keras.ops.cast(global_step, float32)
         return self.learning_rate * keras.ops.exp(-self.decay_rate * step)
 
 
@@ -123,9 +120,9 @@ class InverseDecayLR(_Decay):
     """The rate ``learning_rate / (1 + decay_rate * step / decay_steps)``.
 
     Args:
-        learning_rate: The first rate, above 0.
-        decay_rate: What `decay_steps` steps add to the denominator, above 0.
-        decay_steps: Steps of a decay.
+        learning_rate: Initial rate, above 0.
+        decay_rate: Amount that `decay_steps` steps add to the denominator, above 0.
+        decay_steps: Number of steps per `decay_rate`.
         is_stair: Whether ``step / decay_steps`` is rounded down.
 
     Raises:
@@ -139,21 +136,18 @@ class InverseDecayLR(_Decay):
     Source: MindSpore, `mindspore.nn.InverseDecayLR`.
     """
 
-    def __init__(self, learning_rate: float, decay_rate: float, decay_steps: int, is_stair: bool = False) -> None:
-        super().__init__(learning_rate, decay_rate, decay_steps, is_stair)
-
     def construct(self, global_step: Any) -> Any:
-        """Return the rate of the step."""
-        return self.learning_rate / (1.0 + self.decay_rate * self._decays(global_step))
+        """Return the learning rate of the step."""
+        return self.learning_rate / (1.0 + self.decay_rate * self._decay_periods(global_step))
 
 
 class CosineDecayLR(LearningRateSchedule):
-    """A rate that falls from `max_lr` to `min_lr` along half a cosine wave, and stays there.
+    """A rate that decays from `max_lr` to `min_lr` along half a cosine wave, then stays constant.
 
     Args:
-        min_lr: The last rate, at least 0.
-        max_lr: The first rate, above `min_lr`.
-        decay_steps: Steps until `min_lr` is reached.
+        min_lr: Final rate, at least 0.
+        max_lr: Initial rate, above `min_lr`.
+        decay_steps: Number of steps until `min_lr` is reached.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -173,20 +167,20 @@ class CosineDecayLR(LearningRateSchedule):
         self.decay_steps = checks.integer("CosineDecayLR", "decay_steps", decay_steps, at_least=1)
 
     def construct(self, global_step: Any) -> Any:
-        """Return the rate of the step."""
-        share = keras.ops.minimum(keras.ops.cast(global_step, float32), self.decay_steps) / self.decay_steps
-        return self.min_lr + 0.5 * (self.max_lr - self.min_lr) * (1.0 + keras.ops.cos(math.pi * share))
+        """Return the learning rate of the step."""
+        progress = keras.ops.minimum(keras.ops.cast(global_step, float32), self.decay_steps) / self.decay_steps
+        return self.min_lr + 0.5 * (self.max_lr - self.min_lr) * (1.0 + keras.ops.cos(math.pi * progress))
 
 
 class PolynomialDecayLR(LearningRateSchedule):
     """The rate ``(learning_rate - end_learning_rate) * (1 - step / decay_steps) ** power + end_learning_rate``.
 
     Args:
-        learning_rate: The first rate, above 0.
-        end_learning_rate: The last rate, at least 0.
-        decay_steps: Steps until the last rate is reached; it stays from then on.
+        learning_rate: Initial rate, above 0.
+        end_learning_rate: Final rate, at least 0.
+        decay_steps: Number of steps until the final rate is reached, which then stays constant.
         power: Exponent, above 0.
-        update_decay_steps: Whether, instead of staying, `decay_steps` becomes its next multiple, so that the rate
+        update_decay_steps: Whether `decay_steps` is extended to its next multiple when it is reached, so that the rate
             rises again.
 
     Raises:
@@ -217,23 +211,23 @@ class PolynomialDecayLR(LearningRateSchedule):
         self.update_decay_steps = checks.boolean(where, "update_decay_steps", update_decay_steps)
 
     def construct(self, global_step: Any) -> Any:
-        """Return the rate of the step."""
+        """Return the learning rate of the step."""
         step = keras.ops.cast(global_step, float32)
-        last: Any = self.decay_steps
+        decay_steps: Any = self.decay_steps
         if self.update_decay_steps:
-            last = last * keras.ops.maximum(keras.ops.ceil(step / last), 1.0)
+            decay_steps = decay_steps * keras.ops.maximum(keras.ops.ceil(step / decay_steps), 1.0)
         else:
-            step = keras.ops.minimum(step, float(last))
-        fall = self.start_learning_rate - self.end_learning_rate
-        return fall * keras.ops.power(1.0 - step / last, self.power) + self.end_learning_rate
+            step = keras.ops.minimum(step, float(decay_steps))
+        difference = self.start_learning_rate - self.end_learning_rate
+        return difference * keras.ops.power(1.0 - step / decay_steps, self.power) + self.end_learning_rate
 
 
 class WarmUpLR(LearningRateSchedule):
-    """A rate that rises from 0 to `learning_rate` and stays there.
+    """A rate that rises linearly from 0 to `learning_rate`, then stays constant.
 
     Args:
-        learning_rate: The last rate, at least 0.
-        warmup_steps: Steps until `learning_rate` is reached.
+        learning_rate: Final rate, at least 0.
+        warmup_steps: Number of steps until `learning_rate` is reached.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -252,6 +246,6 @@ class WarmUpLR(LearningRateSchedule):
         self.warmup_steps = checks.integer("WarmUpLR", "warmup_steps", warmup_steps, at_least=1)
 
     def construct(self, global_step: Any) -> Any:
-        """Return the rate of the step."""
+        """Return the learning rate of the step."""
         step = keras.ops.minimum(keras.ops.cast(global_step, float32), float(self.warmup_steps))
         return self.learning_rate * (step / self.warmup_steps)

@@ -1,4 +1,4 @@
-"""Every way to write a learning rate, made into a Parameter or a schedule."""
+"""Conversion of any accepted learning rate into a Parameter or a schedule."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _WRITE = "learning_rate=0.01, a list with one value a step, or a LearningRateSch
 
 
 class RatePerStep(LearningRateSchedule):
-    """One rate for each step; after the last one, the last one.
+    """A list of learning rates, one per step, whose last value is used for all later steps.
 
-    MindSpore stops with an error after the last value.
+    MindSpore raises an error after the last value.
 
     Args:
         rates: Values, float32 (n,).
-        name: Name of the parameter that keeps them.
+        name: Name of the parameter that stores them.
 
     Example:
         >>> import mixtrain
@@ -41,13 +41,13 @@ class RatePerStep(LearningRateSchedule):
         return int(self.learning_rate.shape[0])
 
     def construct(self, global_step: Any) -> Any:
-        """Return the rate of the step."""
+        """Return the learning rate of the step."""
         index = keras.ops.minimum(keras.ops.reshape(global_step, ()), len(self) - 1)
         return keras.ops.take(self.learning_rate, index)
 
 
 class KerasRate(LearningRateSchedule):
-    """A `keras.optimizers.schedules.LearningRateSchedule` as a schedule of mixtrain's.
+    """A `keras.optimizers.schedules.LearningRateSchedule` as a `LearningRateSchedule`.
 
     Args:
         schedule: The Keras schedule.
@@ -64,22 +64,22 @@ class KerasRate(LearningRateSchedule):
         self.schedule = schedule
 
     def construct(self, global_step: Any) -> Any:
-        """Return the rate of the step."""
+        """Return the learning rate of the step."""
         return self.schedule(keras.ops.reshape(global_step, ()))
 
 
 def as_learning_rate(where: str, value: Any, name: str) -> Parameter | Cell:
-    """Return a learning rate as a scalar Parameter, or as the cell that computes it from the step.
+    """Convert a learning rate to a scalar Parameter, or to the Cell that computes it from the step.
 
     Args:
-        where: Who asks, for errors.
-        value: A number, scalar tensor, list or 1-D array or tensor with one value a step, LearningRateSchedule, or
+        where: Name of the caller, for error messages.
+        value: A number, scalar tensor, list or 1-D array or tensor with one value per step, LearningRateSchedule, or
             `keras.optimizers.schedules.LearningRateSchedule`.
         name: Name of the parameter.
 
     Raises:
         TypeError: `value` is none of these.
-        ValueError: It is negative, not finite, empty, or has two axes or more.
+        ValueError: `value` is negative, not finite, empty, or has two or more axes.
     """
     if isinstance(value, Cell):
         return value

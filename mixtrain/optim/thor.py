@@ -1,4 +1,4 @@
-"""`thor`: MindSpore's second-order optimizer, which is not offered."""
+"""`thor`: placeholder for MindSpore's second-order optimizer, which is not supported."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any, NoReturn
 
 
 def thor(*args: Any, **kwargs: Any) -> NoReturn:
-    """Refuse: THOR needs statistics that its own layers gather.
+    """Raise NotImplementedError: THOR needs statistics that only its own layers collect.
 
     Args:
-        *args: Whatever MindSpore's takes.
-        **kwargs: Whatever MindSpore's takes.
+        *args: Arguments of MindSpore's `thor`.
+        **kwargs: Keyword arguments of MindSpore's `thor`.
 
     Raises:
-        NotImplementedError: Always; it says what to use instead.
+        NotImplementedError: Always; the message names alternatives.
 
     Source: MindSpore, `mindspore.nn.thor`.
     """
