@@ -1,4 +1,4 @@
-"""`AdaFactor`: steps divided by a mean square that is kept as one row and one column of each matrix."""
+"""`AdaFactor`: adaptive steps with second moments factored into rows and columns."""
 
 from __future__ import annotations
 
@@ -12,29 +12,30 @@ from mixtrain.common.parameter import Parameter, ParameterTuple
 from mixtrain.dtype import float16
 from mixtrain.optim.adam import running_mean
 from mixtrain.optim.optimizer import Optimizer
-from mixtrain.optim.optimizer_cell import each_once
+from mixtrain.optim.optimizer_cell import map_unique
 from mixtrain.optim.trained import working_dtype
 
 
 class AdaFactor(Optimizer):
-    """Adafactor: the mean square of a matrix is the product of those of its rows and columns.
+    """Adafactor: the second moment of a matrix is stored as row and column averages.
 
-    At step t the share of what was is ``b = 1 - t^-decay_rate``. With ``s`` the running mean of ``g² + eps[0]``, the
-    step is ``u = g / sqrt(s)``, divided by ``max(1, rms(u) / clip_threshold)`` and multiplied by the learning rate.
+    The decay rate of the second moment at step t is ``b = 1 - t^-decay_rate``. With ``s`` the running mean of
+    ``g² + eps[0]``, the step is ``u = g / sqrt(s)``, divided by ``max(1, rms(u) / clip_threshold)`` and multiplied by
+    the learning rate.
 
     Args:
         params: Parameters or groups; see `Optimizer`.
-        learning_rate: A number, list or schedule, see `Optimizer`; None where `relative_step` gives it.
-        eps: What is added to squared gradients, and the least scale of a parameter.
-        clip_threshold: The root mean square of a step before the rate, at most.
-        decay_rate: How fast the share of the past grows, between 0 and 1.
-        beta1: Decay of the running mean of the steps; 0 or None for none.
-        weight_decay: Times the learning rate, the share of the weight that is taken off.
-        scale_parameter: Whether a rate is multiplied by the root mean square of its parameter.
+        learning_rate: A number, list or schedule, see `Optimizer`; None with `relative_step`.
+        eps: Number added to squared gradients, and minimum scale of a parameter.
+        clip_threshold: Maximum root mean square of a step, before the learning rate is applied.
+        decay_rate: Exponent of the second moment's decay rate b, between 0 and 1.
+        beta1: Decay rate of the running mean of the steps; 0 or None disables it.
+        weight_decay: Decoupled weight decay, multiplied by the learning rate.
+        scale_parameter: Whether the rate is multiplied by the root mean square of the parameter.
         relative_step: Whether the rate is ``min(0.01, 1 / sqrt(t))``.
-        warmup_init: Whether that rate begins with ``1e-6 * t``.
-        compression: Whether the mean squares of vectors are kept in float16.
-        loss_scale: What the gradients are divided by.
+        warmup_init: Whether that rate is at most ``1e-6 * t`` instead of 0.01.
+        compression: Whether the second moments of vectors are stored in float16.
+        loss_scale: Divisor of the gradients.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -74,21 +75,21 @@ class AdaFactor(Optimizer):
         self.clip_threshold = checks.number("AdaFactor", "clip_threshold", clip_threshold, above=0.0, example=1.0)
         self.decay_rate = checks.number("AdaFactor", "decay_rate", decay_rate, above=0.0, below=1.0, example=0.8)
         self.beta1 = checks.number("AdaFactor", "beta1", beta1 or 0.0, at_least=0.0, example=0.9)
-        # A schedule is the rate itself.
+        # A schedule is used as it is, not scaled by the parameter.
         self.scale_parameter = checks.boolean("AdaFactor", "scale_parameter", scale_parameter) and not self.dynamic_lr
         self.relative_step, self.warmup_init = relative_step, warmup_init
         self.compression = checks.boolean("AdaFactor", "compression", compression)
         if self.beta1:
             self.exp_avg = self.parameters.clone("exp_avg", "zeros")
         shapes = [tuple(parameter.shape) for parameter in self.parameters]
-        self.exp_avg_sq_row = self._squares("row_", [shape[:-1] if len(shape) > 1 else (1,) for shape in shapes])
-        self.exp_avg_sq_col = self._squares(
+        self.exp_avg_sq_row = self._second_moments("row_", [shape[:-1] if len(shape) > 1 else (1,) for shape in shapes])
+        self.exp_avg_sq_col = self._second_moments(
             "col_", [shape[:-2] + shape[-1:] if len(shape) > 1 else (1,) for shape in shapes]
         )
-        self.exp_avg_sq = self._squares("", [(1,) if len(shape) > 1 else shape for shape in shapes])
+        self.exp_avg_sq = self._second_moments("", [(1,) if len(shape) > 1 else shape for shape in shapes])
 
-    def _squares(self, kind: str, shapes: list[tuple[int, ...]]) -> ParameterTuple:
-        """Return mean squares of zero, one for each parameter."""
+    def _second_moments(self, kind: str, shapes: list[tuple[int, ...]]) -> ParameterTuple:
+        """Create one slot of zeros per parameter."""
         return ParameterTuple([
             Parameter(
                 keras.ops.zeros(shape, float16.name if self.compression and not kind and len(parameter.shape) < 2
@@ -103,41 +104,43 @@ class AdaFactor(Optimizer):
         return self.apply_updates(self.scale_grad(gradients))
 
     def step_sizes(self) -> list[Any]:
-        """Return the learning rate of each parameter, from the step where it is relative."""
+        """Return the learning rate of each parameter, computed from the step with `relative_step`."""
         rates = super().step_sizes()
         if not self.relative_step:
             return rates
         step = self._step()
-        greatest = 1e-6 * step if self.warmup_init else np.float32(1e-2)
-        return each_once(lambda rate: keras.ops.minimum(greatest, keras.ops.rsqrt(step)), rates)
+        max_rate = 1e-6 * step if self.warmup_init else np.float32(1e-2)
+        return map_unique(lambda rate: keras.ops.minimum(max_rate, keras.ops.rsqrt(step)), rates)
 
     def _step(self) -> Any:
+        """Return the number of the current step, from 1, in float32."""
         return keras.ops.cast(self.global_step.value[0] + 1, "float32")
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return the weight after the step."""
-        past = 1.0 - keras.ops.power(self._step(), -self.decay_rate)
+        """Return the updated weight."""
+        decay = 1.0 - keras.ops.power(self._step(), -self.decay_rate)
         square = gradient * gradient + self.eps[0]
         if len(weight.shape) > 1:
-            row = _moved(self.exp_avg_sq_row[index], keras.ops.mean(square, -1), past)
-            column = _moved(self.exp_avg_sq_col[index], keras.ops.mean(square, -2), past)
+            row = _update_average(self.exp_avg_sq_row[index], keras.ops.mean(square, -1), decay)
+            column = _update_average(self.exp_avg_sq_col[index], keras.ops.mean(square, -2), decay)
+            # The factored second moment is the outer product of both, divided by the mean of the rows.
             row = row / keras.ops.mean(row, -1, keepdims=True)
-            change = gradient * keras.ops.rsqrt(row)[..., None] * keras.ops.rsqrt(column)[..., None, :]
+            delta = gradient * keras.ops.rsqrt(row)[..., None] * keras.ops.rsqrt(column)[..., None, :]
         else:
-            change = gradient * keras.ops.rsqrt(_moved(self.exp_avg_sq[index], square, past))
+            delta = gradient * keras.ops.rsqrt(_update_average(self.exp_avg_sq[index], square, decay))
         if self.scale_parameter:
             rate = rate * keras.ops.maximum(self.eps[1], _root_mean_square(weight))
-        change = change / keras.ops.maximum(1.0, _root_mean_square(change) / self.clip_threshold) * rate
+        delta = delta / keras.ops.maximum(1.0, _root_mean_square(delta) / self.clip_threshold) * rate
         if self.beta1:
-            change = running_mean(self.exp_avg[index], change, self.beta1)
+            delta = running_mean(self.exp_avg[index], delta, self.beta1)
         if self.exec_weight_decay:
-            weight = weight - weight * self._decay(self._decays[index]) * rate
-        return weight - change
+            weight = weight - weight * self._unscaled_decay(index) * rate
+        return weight - delta
 
 
-def _moved(slot: Parameter, value: Any, past: Any) -> Any:
-    """Move a slot towards `value`, keeping the share `past` of it, and return it."""
-    new = keras.ops.cast(slot.value, value.dtype) * past + value * (1.0 - past)
+def _update_average(slot: Parameter, value: Any, decay: Any) -> Any:
+    """Set a slot to ``decay * slot + (1 - decay) * value``, and return the new value."""
+    new = keras.ops.cast(slot.value, value.dtype) * decay + value * (1.0 - decay)
     slot.assign(keras.ops.cast(new, slot.dtype.name))
     return new
 
@@ -147,11 +150,11 @@ def _root_mean_square(value: Any) -> Any:
 
 
 def _check_rate(learning_rate: Any, relative_step: Any, warmup_init: Any) -> None:
-    """Check that a rate comes from one place.
+    """Check that exactly one of `learning_rate` and `relative_step` defines the rate.
 
     Raises:
         TypeError: A flag is not a bool.
-        ValueError: It comes from two, or from none.
+        ValueError: Both or neither do, or `warmup_init` is set without `relative_step`.
     """
     relative = checks.boolean("AdaFactor", "relative_step", relative_step)
     if relative is (learning_rate is not None):

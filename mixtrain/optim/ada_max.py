@@ -1,4 +1,4 @@
-"""`AdaMax`: Adam with the greatest gradient, decayed, in the place of the mean square."""
+"""`AdaMax`: the variant of Adam based on the infinity norm."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mixtrain import checks
 from mixtrain.common.parameter import Parameter
 from mixtrain.optim.adam import decay_rate, running_mean
 from mixtrain.optim.optimizer import Optimizer
-from mixtrain.optim.optimizer_cell import each_once
+from mixtrain.optim.optimizer_cell import map_unique
 
 
 class AdaMax(Optimizer):
@@ -20,11 +20,11 @@ class AdaMax(Optimizer):
     Args:
         params: Parameters or groups; see `Optimizer`.
         learning_rate: A number, list or schedule; see `Optimizer`.
-        beta1: Decay of the mean, between 0 and 1.
-        beta2: Decay of the greatest gradient, between 0 and 1.
+        beta1: Decay rate of the first moment, between 0 and 1.
+        beta2: Decay rate of the infinity norm v, between 0 and 1.
         eps: Added to the denominator, above 0.
         weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
-        loss_scale: What the gradients are divided by.
+        loss_scale: Divisor of the gradients.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -58,15 +58,15 @@ class AdaMax(Optimizer):
         self.moment2 = self.parameters.clone("moment2", "zeros")
 
     def step_sizes(self) -> list[Any]:
-        """Return the learning rate of each parameter, corrected for a mean that starts at zero."""
+        """Return the learning rate of each parameter, with the bias correction of the first moment."""
         rates = super().step_sizes()
         power = self.beta1_power.value * self.beta1
         self.beta1_power.assign(power)
-        return each_once(lambda rate: rate / (1.0 - power[0]), rates)
+        return map_unique(lambda rate: rate / (1.0 - power[0]), rates)
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return the weight after the step."""
+        """Return the updated weight."""
         mean = running_mean(self.moment1[index], gradient, self.beta1)
-        greatest = keras.ops.maximum(self.moment2[index].value * self.beta2, keras.ops.abs(gradient))
-        self.moment2[index].assign(greatest)
-        return weight - rate * mean / (greatest + self.eps)
+        infinity_norm = keras.ops.maximum(self.moment2[index].value * self.beta2, keras.ops.abs(gradient))
+        self.moment2[index].assign(infinity_norm)
+        return weight - rate * mean / (infinity_norm + self.eps)

@@ -1,4 +1,4 @@
-"""`Adam`: steps scaled by running means of the gradient and of its square."""
+"""`Adam` and `AdamOffload`: adaptive moment estimation."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ import numpy as np
 from mixtrain import checks
 from mixtrain.common.parameter import Parameter
 from mixtrain.optim.optimizer import Optimizer
-from mixtrain.optim.optimizer_cell import each_once
+from mixtrain.optim.optimizer_cell import map_unique
 
 
 class Adam(Optimizer):
     """Adam: ``m = b1 * m + (1 - b1) * g``, ``v = b2 * v + (1 - b2) * g²``, ``w = w - lr_t * m / (sqrt(v) + eps)``.
 
-    ``lr_t = lr * sqrt(1 - b2^t) / (1 - b1^t)`` at step t = 1, 2, ...: eps stands outside the correction.
+    ``lr_t = lr * sqrt(1 - b2^t) / (1 - b1^t)`` at step t = 1, 2, ...; eps is the paper's epsilon-hat, outside the bias
+    correction.
 
     Args:
         params: Parameters or groups; see `Optimizer`.
         learning_rate: A number, list or schedule; see `Optimizer`.
-        beta1: Decay of the mean, between 0 and 1.
-        beta2: Decay of the mean square, between 0 and 1.
+        beta1: Decay rate of the first moment m, between 0 and 1.
+        beta2: Decay rate of the second moment v, between 0 and 1.
         eps: Added to the denominator, above 0.
-        use_locking: Accepted for MindSpore scripts; without effect.
+        use_locking: Accepted for compatibility with MindSpore; has no effect.
         use_nesterov: Whether ``b1 * m + (1 - b1) * g`` replaces m in the step.
         weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
-        loss_scale: What the gradients are divided by.
-        use_amsgrad: Whether the greatest v so far replaces v in the step; `use_nesterov` is then without effect.
-        use_lazy: Accepted for MindSpore scripts; without effect, as gradients are made dense.
-        use_offload: Accepted for MindSpore scripts; without effect.
+        loss_scale: Divisor of the gradients.
+        use_amsgrad: Whether the maximum of all v so far replaces v in the step; `use_nesterov` then has no effect.
+        use_lazy: Accepted for compatibility with MindSpore; has no effect, because gradients are made dense.
+        use_offload: Accepted for compatibility with MindSpore; has no effect.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -77,40 +78,40 @@ class Adam(Optimizer):
             self.vhat = self.parameters.clone("vhat", "zeros")
 
     def step_sizes(self) -> list[Any]:
-        """Return the learning rate of each parameter, corrected for means that start at zero."""
+        """Return the learning rate of each parameter with the bias correction of the moments."""
         rates = super().step_sizes()
         power1 = self.beta1_power.value * self.beta1
         power2 = self.beta2_power.value * self.beta2
         self.beta1_power.assign(power1)
         self.beta2_power.assign(power2)
         correction = keras.ops.sqrt(1.0 - power2) / (1.0 - power1)
-        return each_once(lambda rate: rate * correction, rates)
+        return map_unique(lambda rate: rate * correction, rates)
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return the weight after the step."""
+        """Return the updated weight."""
         mean = running_mean(self.moment1[index], gradient, self.beta1)
-        square = running_mean(self.moment2[index], gradient * gradient, self.beta2)
+        mean_square = running_mean(self.moment2[index], gradient * gradient, self.beta2)
         if self.use_amsgrad:
-            square = keras.ops.maximum(self.vhat[index].value, square)
-            self.vhat[index].assign(square)
+            mean_square = keras.ops.maximum(self.vhat[index].value, mean_square)
+            self.vhat[index].assign(mean_square)
         elif self.use_nesterov:
-            mean = mean * self.beta1 + gradient * rest(self.beta1)
-        return weight - mean * rate / (keras.ops.sqrt(square) + self.eps)
+            mean = mean * self.beta1 + gradient * one_minus(self.beta1)
+        return weight - mean * rate / (keras.ops.sqrt(mean_square) + self.eps)
 
 
 class AdamOffload(Adam):
-    """Adam under the name of the optimizer that MindSpore runs on the host; here it runs where the weights are.
+    """`Adam` under the name of MindSpore's host-side variant; here it runs on the device of the weights.
 
     Args:
         params: Parameters or groups; see `Optimizer`.
         learning_rate: A number, list or schedule; see `Optimizer`.
-        beta1: Decay of the mean, between 0 and 1.
-        beta2: Decay of the mean square, between 0 and 1.
+        beta1: Decay rate of the first moment m, between 0 and 1.
+        beta2: Decay rate of the second moment v, between 0 and 1.
         eps: Added to the denominator, above 0.
-        use_locking: Accepted for MindSpore scripts; without effect.
+        use_locking: Accepted for compatibility with MindSpore; has no effect.
         use_nesterov: Whether ``b1 * m + (1 - b1) * g`` replaces m in the step.
         weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
-        loss_scale: What the gradients are divided by.
+        loss_scale: Divisor of the gradients.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -137,11 +138,11 @@ class AdamOffload(Adam):
 
 
 def decay_rate(where: str, name: str, value: Any) -> float:
-    """Return a decay rate strictly between 0 and 1.
+    """Check that a decay rate is strictly between 0 and 1, and return it.
 
     Raises:
-        TypeError: It is not a number.
-        ValueError: It is not between 0 and 1.
+        TypeError: `value` is not a number.
+        ValueError: `value` is not between 0 and 1.
     """
     rate = checks.number(where, name, value, above=0.0, example=0.9)
     if rate >= 1.0:
@@ -149,14 +150,14 @@ def decay_rate(where: str, name: str, value: Any) -> float:
     return rate
 
 
-def rest(beta: float) -> float:
-    """Return 1 - beta as float32 arithmetic gives it."""
+def one_minus(beta: float) -> float:
+    """Return 1 - beta computed in float32."""
     return float(np.float32(1.0) - np.float32(beta))
 
 
 def running_mean(slot: Parameter, value: Any, beta: float) -> Any:
-    """Move a slot towards `value` by the share 1 - beta, and return it."""
+    """Set a slot to ``beta * slot + (1 - beta) * value``, and return the new value."""
     old = keras.ops.convert_to_tensor(slot.value)
-    new = old * beta + value * rest(beta)
+    new = old * beta + value * one_minus(beta)
     slot.assign(new)
     return new

@@ -1,4 +1,4 @@
-"""`AdamWeightDecay`: Adam without bias correction, its weight decay apart from the gradient."""
+"""`AdamWeightDecay`: Adam with decoupled weight decay and without bias correction."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from mixtrain.optim.optimizer import Optimizer
 
 
 class AdamWeightDecay(Optimizer):
-    """Adam as BERT uses it: ``w = w - lr * (m / (sqrt(v) + eps) + weight_decay * w)``, means not corrected.
+    """Adam as used by BERT: ``w = w - lr * (m / (sqrt(v) + eps) + weight_decay * w)``, without bias correction.
 
     Args:
         params: Parameters or groups; see `Optimizer`.
         learning_rate: A number, list or schedule; see `Optimizer`.
-        beta1: Decay of the mean m, between 0 and 1.
-        beta2: Decay of the mean square v, between 0 and 1.
+        beta1: Decay rate of the first moment m, between 0 and 1.
+        beta2: Decay rate of the second moment v, between 0 and 1.
         eps: Added to the denominator, above 0.
-        weight_decay: Share of the weight that a step of rate 1 takes off; a number or a Cell of the step.
+        weight_decay: Decoupled weight decay, multiplied by the learning rate; a number or a Cell of the step.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -54,14 +54,14 @@ class AdamWeightDecay(Optimizer):
         self.moments2 = self.parameters.clone("adam_v", "zeros")
 
     def construct(self, gradients: Any) -> Any:
-        """Apply the rule to each parameter; the gradients are taken as they come."""
+        """Apply the rule to each parameter; the gradients are neither decayed nor unscaled."""
         return self.apply_updates(gradients)
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return the weight after the step."""
+        """Return the updated weight."""
         mean = running_mean(self.moments1[index], gradient, self.beta1)
-        square = running_mean(self.moments2[index], gradient * gradient, self.beta2)
-        direction = mean / (keras.ops.sqrt(square) + self.eps)
+        mean_square = running_mean(self.moments2[index], gradient * gradient, self.beta2)
+        direction = mean / (keras.ops.sqrt(mean_square) + self.eps)
         if self.decay_flags[index]:
-            direction = direction + weight * self._decay(self._decays[index])
+            direction = direction + weight * self._unscaled_decay(index)
         return weight - direction * rate

@@ -1,4 +1,4 @@
-"""Parameter groups read into one treatment per parameter: its learning rate and its weight decay."""
+"""Parsing of parameter groups into the options of each parameter."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _NOT_DECAYED = ("beta", "gamma")
 
 
 @dataclasses.dataclass(frozen=True)
-class Treatment:
-    """How an optimizer treats one parameter.
+class ParameterOptions:
+    """Options with which an optimizer updates one parameter.
 
     Attributes:
         parameter: The Parameter or `keras.Variable`.
         weight_decay: A number, or a Cell that computes it from the step.
-        decayed: Whether the decay applies.
-        learning_rate: Its group's own rate, or None for the optimizer's.
-        centralized: Whether the mean is taken off its gradients.
+        decayed: Whether weight decay applies.
+        learning_rate: Rate of its group, or None for the optimizer's default.
+        centralized: Whether its gradient is centralized: its mean over each output subtracted.
     """
 
     parameter: Any
@@ -34,41 +34,41 @@ class Treatment:
     centralized: bool = False
 
 
-def read_parameters(
+def parse_parameters(
     where: str, parameters: Any, weight_decay: Any, learning_rate: Parameter | Cell
-) -> tuple[list[Treatment], bool]:
-    """Return the treatment of each parameter, in the optimizer's order, and whether there are groups.
+) -> tuple[list[ParameterOptions], bool]:
+    """Return the options of each parameter, in the optimizer's order, and whether there are groups.
 
     Args:
-        where: Who asks, for errors.
+        where: Name of the optimizer, for error messages.
         parameters: An iterable of parameters, or of dicts with the keys "params", "lr", "weight_decay",
             "grad_centralization" and "order_params".
-        weight_decay: The optimizer's own: a number or a Cell.
-        learning_rate: The optimizer's own.
+        weight_decay: Default of the optimizer: a number or a Cell.
+        learning_rate: Default of the optimizer.
 
     Raises:
-        TypeError: `parameters` is no such iterable, or mixes parameters and dicts.
-        ValueError: It is empty, a group has an unknown key or a bad value, or lists of rates differ in length.
+        TypeError: `parameters` is not such an iterable, or mixes parameters and dicts.
+        ValueError: `parameters` is empty, a group has an invalid key or value, or lists of rates differ in length.
     """
     items = _as_list(where, "params", parameters)
     decay = as_weight_decay(where, weight_decay)
-    dicts = [isinstance(item, dict) for item in items]
-    if not any(dicts):
-        return [Treatment(parameter, decay, _decayed_by_name(parameter)) for parameter in items], False
-    if not all(dicts):
+    is_dict = [isinstance(item, dict) for item in items]
+    if not any(is_dict):
+        return [ParameterOptions(parameter, decay, _is_decayed_by_default(parameter)) for parameter in items], False
+    if not all(is_dict):
         raise checks.fail_type(
             where, "params must be all parameters or all dicts", items, 'params=[{"params": [...], "lr": 0.01}]'
         )
-    treatments: list[Treatment] = []
+    options: list[ParameterOptions] = []
     order: list[Any] | None = None
     for index, group in enumerate(items):
         _check_keys(where, group)
         if "order_params" in group:
             order = _as_list(where, "order_params", group["order_params"])
         else:
-            treatments += _read_group(where, group, index, decay)
-    _check_lengths(where, [learning_rate, *(treatment.learning_rate for treatment in treatments)])
-    return (treatments if order is None else _ordered(where, treatments, order)), True
+            options += _parse_group(where, group, index, decay)
+    _check_lengths(where, [learning_rate, *(option.learning_rate for option in options)])
+    return (options if order is None else _ordered(where, options, order)), True
 
 
 def as_weight_decay(where: str, value: Any) -> float | Cell:
@@ -76,7 +76,7 @@ def as_weight_decay(where: str, value: Any) -> float | Cell:
 
     Raises:
         TypeError: `value` is neither.
-        ValueError: It is negative.
+        ValueError: `value` is negative.
     """
     if isinstance(value, Cell):
         return value
@@ -93,14 +93,14 @@ def _as_list(where: str, name: str, value: Any) -> list[Any]:
     return items
 
 
-def _decayed_by_name(parameter: Any) -> bool:
-    """Whether a parameter outside groups is decayed: not where its name holds "beta" or "gamma"."""
+def _is_decayed_by_default(parameter: Any) -> bool:
+    """Whether weight decay applies to a parameter outside groups: unless its name contains "beta" or "gamma"."""
     name = getattr(parameter, "name", "")
     return not any(word in name for word in _NOT_DECAYED)
 
 
 def _check_lengths(where: str, rates: Sequence[Any]) -> None:
-    """Refuse lists of learning rates of different lengths."""
+    """Raise a ValueError if lists of learning rates differ in length."""
     lengths = sorted({len(rate) for rate in rates if isinstance(rate, RatePerStep)})
     if len(lengths) > 1:
         raise checks.fail_value(
@@ -122,21 +122,24 @@ def _check_keys(where: str, group: dict[str, Any]) -> None:
         checks.boolean(where, "grad_centralization", group["grad_centralization"])
 
 
-def _read_group(where: str, group: dict[str, Any], index: int, decay: float | Cell) -> list[Treatment]:
-    own_decay = as_weight_decay(where, group["weight_decay"]) if "weight_decay" in group else decay
+def _parse_group(where: str, group: dict[str, Any], index: int, decay: float | Cell) -> list[ParameterOptions]:
+    """Return the options of the parameters of one group; `decay` is the optimizer's default."""
+    if "weight_decay" in group:
+        decay = as_weight_decay(where, group["weight_decay"])
     rate = as_learning_rate(where, group["lr"], f"learning_rate_group_{index}") if "lr" in group else None
-    decayed = isinstance(own_decay, Cell) or own_decay > 0.0
+    decayed = isinstance(decay, Cell) or decay > 0.0
     centralized = bool(group.get("grad_centralization", False))
     items = _as_list(where, "params", group["params"])
-    return [Treatment(parameter, own_decay, decayed, rate, centralized) for parameter in items]
+    return [ParameterOptions(parameter, decay, decayed, rate, centralized) for parameter in items]
 
 
-def _ordered(where: str, treatments: Sequence[Treatment], order: Sequence[Any]) -> list[Treatment]:
-    by_identity = {id(treatment.parameter): treatment for treatment in treatments}
-    if len(order) != len(treatments) or {id(parameter) for parameter in order} != set(by_identity):
+def _ordered(where: str, options: Sequence[ParameterOptions], order: Sequence[Any]) -> list[ParameterOptions]:
+    """Return the options in the order of the parameters in "order_params"."""
+    by_id = {id(option.parameter): option for option in options}
+    if len(order) != len(options) or {id(parameter) for parameter in order} != set(by_id):
         raise checks.fail_value(
             where, "order_params must hold every parameter of the groups, once",
-            f"{len(order)} in order_params, {len(treatments)} in the groups",
+            f"{len(order)} in order_params, {len(options)} in the groups",
             '{"order_params": network.trainable_params()}',
         )
-    return [by_identity[id(parameter)] for parameter in order]
+    return [by_id[id(parameter)] for parameter in order]

@@ -1,4 +1,4 @@
-"""`Lamb`: Adam whose steps are as long as each weight allows."""
+"""`Lamb`: Adam with layer-wise adaptive step sizes."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ import keras
 from mixtrain import checks
 from mixtrain.dtype import float32
 from mixtrain.optim.adam import decay_rate, running_mean
-from mixtrain.optim.length import length
+from mixtrain.optim.length import l2_norm
 from mixtrain.optim.optimizer import Optimizer
 
-_MOST: Final = 10.0
+_MAX_TRUST_RATIO: Final = 10.0
 
 
 class Lamb(Optimizer):
     """LAMB: ``u = m' / (sqrt(v') + eps) + weight_decay * w``, ``w = w - lr * |w| / |u| * u``.
 
-    m' and v' are running means of g and g², corrected for their start at zero. The ratio ``|w| / |u|`` is at most 10,
-    and 1 where one of the two is 0.
+    m' and v' are bias-corrected running means of g and g². The trust ratio ``|w| / |u|`` is at most 10, and 1 if either
+    norm is 0.
 
     Args:
         params: Parameters or groups; see `Optimizer`.
         learning_rate: A number, list or schedule; see `Optimizer`.
-        beta1: Decay of the mean, between 0 and 1.
-        beta2: Decay of the mean square, between 0 and 1.
+        beta1: Decay rate of the first moment, between 0 and 1.
+        beta2: Decay rate of the second moment, between 0 and 1.
         eps: Added to the denominator, above 0.
-        weight_decay: Share of the weight in the step's direction; a number or a Cell of the step.
+        weight_decay: Decoupled weight decay, added to the direction; a number or a Cell of the step.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -64,19 +64,19 @@ class Lamb(Optimizer):
         return self.apply_updates(self.gradients_centralization(gradients))
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return the weight after the step."""
+        """Return the updated weight."""
         step = keras.ops.cast(keras.ops.reshape(self.global_step, ()), float32) + 1.0
         mean = running_mean(self.moments1[index], gradient, self.beta1) / (1.0 - self.beta1**step)
-        square = running_mean(self.moments2[index], gradient * gradient, self.beta2) / (1.0 - self.beta2**step)
-        direction = mean / (keras.ops.sqrt(square) + self.eps)
+        mean_square = running_mean(self.moments2[index], gradient * gradient, self.beta2) / (1.0 - self.beta2**step)
+        direction = mean / (keras.ops.sqrt(mean_square) + self.eps)
         if self.decay_flags[index]:
-            direction = direction + weight * self._decay(self._decays[index])
-        return weight - rate * _trust(weight, direction) * direction
+            direction = direction + weight * self._unscaled_decay(index)
+        return weight - rate * _trust_ratio(weight, direction) * direction
 
 
-def _trust(weight: Any, direction: Any) -> Any:
-    """Return how much longer than its direction a step is."""
-    long, wide = length(weight), length(direction)
-    known = keras.ops.logical_and(long > 0.0, wide > 0.0)
-    ratio = long / keras.ops.where(known, wide, keras.ops.ones_like(wide))
-    return keras.ops.where(known, keras.ops.minimum(ratio, _MOST), keras.ops.ones_like(ratio))
+def _trust_ratio(weight: Any, direction: Any) -> Any:
+    """Return the norm of the weight divided by that of the direction, clipped; 1 if either is 0."""
+    weight_norm, direction_norm = l2_norm(weight), l2_norm(direction)
+    nonzero = keras.ops.logical_and(weight_norm > 0.0, direction_norm > 0.0)
+    ratio = weight_norm / keras.ops.where(nonzero, direction_norm, keras.ops.ones_like(direction_norm))
+    return keras.ops.where(nonzero, keras.ops.minimum(ratio, _MAX_TRUST_RATIO), keras.ops.ones_like(ratio))

@@ -1,4 +1,4 @@
-"""`LARS`: an optimizer's gradients, made as long as each weight allows."""
+"""`LARS`: layer-wise adaptive rate scaling of another optimizer's gradients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from mixtrain import checks
-from mixtrain.optim.length import length
+from mixtrain.optim.length import l2_norm
 from mixtrain.optim.optimizer import Optimizer
 
 
@@ -17,22 +17,22 @@ def _neither_norm_nor_bias(parameter: Any) -> bool:
 
 
 class LARS(Optimizer):
-    """Layer-wise rates: the optimizer inside gets ``coefficient * |w| / (|g| + wd * |w| + epsilon) * (g + wd * w)``.
+    """Layer-wise adaptive rate scaling: pass ``coefficient * |w| / (|g| + wd * |w| + epsilon) * (g + wd * w)`` on.
 
-    wd is its weight decay, which it does not apply itself then. Parameters that `lars_filter` leaves out get their
-    gradients as they are, without decay.
+    The inner optimizer uses the result as its gradient. wd is its weight decay, which it then does not apply itself.
+    Parameters that `lars_filter` excludes keep their gradients, without weight decay.
 
     Args:
-        optimizer: The optimizer inside, such as `Momentum`.
+        optimizer: The inner optimizer, such as `Momentum`.
         epsilon: Added to the denominator.
-        coefficient: How far a step may go, as a share of the weight.
-        use_clip: Whether the factor divided by the learning rate is at most 1, and takes the factor's place.
-        lars_filter: Says for a parameter whether it is treated; by default not where its name holds "LayerNorm" or
-            "bias".
+        coefficient: Trust coefficient: the norm of a step relative to that of the weight.
+        use_clip: Whether the factor is divided by the learning rate and clipped to at most 1.
+        lars_filter: Function of a parameter that returns whether it is scaled; by default all are whose name contains
+            neither "LayerNorm" nor "bias".
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: With `use_clip`, groups of the optimizer have rates that change.
+        ValueError: With `use_clip`, the optimizer has groups with dynamic learning rates.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
@@ -63,13 +63,13 @@ class LARS(Optimizer):
             )
         self.lars_flag = tuple(bool(lars_filter(parameter)) for parameter in self.parameters)
         self.opt = optimizer
-        self._take_over(optimizer)
+        self._adopt(optimizer)
 
-    def _take_over(self, optimizer: Optimizer) -> None:
-        """Read the rates, decays and step count of the optimizer inside, and leave it only its rule."""
+    def _adopt(self, optimizer: Optimizer) -> None:
+        """Share the rates, weight decays and step count of the inner optimizer, and leave it only its update rule."""
         del self.learning_rate
         self.learning_rate, self.is_group_lr = optimizer.learning_rate, optimizer.is_group_lr
-        object.__setattr__(self, "_own_rate", optimizer._own_rate)
+        object.__setattr__(self, "_default_lr", optimizer._default_lr)
         self.global_step, self.dynamic_lr = optimizer.global_step, optimizer.dynamic_lr
         self.weight_decay, self.is_group = optimizer.weight_decay, optimizer.is_group
         self._decays, self.decay_flags = optimizer._decays, optimizer.decay_flags
@@ -77,18 +77,18 @@ class LARS(Optimizer):
         optimizer.decay_flags = (False,) * len(self.parameters)
 
     def construct(self, gradients: Any) -> Any:
-        """Undo the loss scale, give each gradient its length, and run the optimizer inside."""
+        """Undo the loss scale, rescale the gradients, and run the inner optimizer."""
         rates = self.step_sizes()
         rows = enumerate(self.scale_grad(gradients))
-        return self.opt(tuple(self._sized(index, gradient, rates[index]) for index, gradient in rows))
+        return self.opt(tuple(self._rescale(index, gradient, rates[index]) for index, gradient in rows))
 
-    def _sized(self, index: int, gradient: Any, rate: Any) -> Any:
+    def _rescale(self, index: int, gradient: Any, rate: Any) -> Any:
         if not self.lars_flag[index]:
             return gradient
         weight = keras.ops.cast(self.parameters[index].value, gradient.dtype)
-        decay = self._decay(self._decays[index]) if self.decay_flags[index] else 0.0
-        long = length(weight)
-        factor = self.coefficient * long / (length(gradient) + decay * long + self.epsilon)
+        decay = self._unscaled_decay(index) if self.decay_flags[index] else 0.0
+        norm = l2_norm(weight)
+        factor = self.coefficient * norm / (l2_norm(gradient) + decay * norm + self.epsilon)
         if self.use_clip:
             factor = keras.ops.clip(factor / rate, 0.0, 1.0)
         return factor * (gradient + decay * weight)

@@ -1,4 +1,4 @@
-"""The length of a weight or gradient as one vector, which layer-wise rates are made of."""
+"""The L2 norm of a whole weight or gradient, as used by layer-wise learning rates."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 import keras
 
 
-def length(value: Any) -> Any:
-    """Return the Euclidean length of a tensor of any shape, a scalar.
+def l2_norm(value: Any) -> Any:
+    """Return the L2 norm over all elements of a tensor, a scalar.
 
     Example:
         >>> import mixtrain
-        >>> float(length(mixtrain.Tensor([[3.0], [4.0]])))
+        >>> float(l2_norm(mixtrain.Tensor([[3.0], [4.0]])))
         5.0
     """
     return keras.ops.sqrt(keras.ops.sum(keras.ops.square(value)))

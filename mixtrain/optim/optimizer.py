@@ -1,4 +1,4 @@
-"""`Optimizer`: the step that every update rule shares, and the tools that users write their own with."""
+"""`Optimizer`: the update step that all rules share, and the helpers for writing a custom rule."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ __all__ = ["Optimizer", "opt_init_args_register"]
 
 
 class Optimizer(OptimizerCell):
-    """The base of optimizers: ``optimizer(gradients)`` changes its parameters in place, eagerly or compiled.
+    """Base class of optimizers: ``optimizer(gradients)`` updates its parameters in place, eagerly or compiled.
 
-    A subclass defines `update`, the new value of one weight; or `construct`, the whole step, with the help of
-    `get_lr`, `get_weight_decay`, `decay_weight`, `scale_grad`, `hyper_map` and `assignadd`. Parameters that do not
-    require a gradient are left as they are.
+    A subclass defines `update`, which computes the new value of one weight. Alternatively it defines `construct`, the
+    whole step, from `get_lr`, `get_weight_decay`, `decay_weight`, `scale_grad`, `hyper_map` and `assignadd`. Parameters
+    that do not require a gradient are not updated.
 
     Args:
-        learning_rate: A number; a list, 1-D array or tensor with one value a step, whose last value holds from then
-            on (MindSpore stops with an error there); a `LearningRateSchedule`; or a
-            `keras.optimizers.schedules.LearningRateSchedule`. The first step takes the first value.
-        parameters: An iterable of Parameters and `keras.Variable` objects, or of groups: dicts with "params" and, where
-            they differ, "lr", "weight_decay" and "grad_centralization"; ``{"order_params": [...]}`` gives the order of
+        learning_rate: A number; a list, 1-D array or tensor with one value per step, whose last value is used for all
+            later steps (MindSpore raises an error there); a `LearningRateSchedule`; or a
+            `keras.optimizers.schedules.LearningRateSchedule`. The first step uses the first value.
+        parameters: An iterable of Parameters and `keras.Variable` objects, or of groups: dicts with "params" and,
+            optionally, "lr", "weight_decay" and "grad_centralization"; ``{"order_params": [...]}`` sets the order of
             the gradients.
-        weight_decay: L2 penalty, a number or a Cell of the step. Outside groups it spares parameters whose name holds
-            "beta" or "gamma"; in groups it spares none.
-        loss_scale: What the gradients are divided by; the scale of a `FixedLossScaleManager` that does not drop.
+        weight_decay: L2 penalty, a number or a Cell of the step. Without groups it does not apply to parameters whose
+            name contains "beta" or "gamma"; with groups it applies to all.
+        loss_scale: Divisor of the gradients; the scale of a `FixedLossScaleManager` that does not drop updates.
 
     Attributes:
-        map_: `mixtrain.ops.Map`, with a function as its first argument; so are `map_reverse`, and `hyper_map` and
-            `hyper_map_reverse` for `mixtrain.ops.HyperMap`.
-        global_step_increase_tensor: What `global_step` is increased by: 1, int32 (1,).
-        use_parallel: False: one device keeps the state of every parameter.
+        map_: A `mixtrain.ops.Map`, called with a function as its first argument; likewise `map_reverse`, and
+            `hyper_map` and `hyper_map_reverse`, which are `mixtrain.ops.HyperMap`.
+        global_step_increase_tensor: Increment of `global_step`: 1, int32 (1,).
+        use_parallel: False: the state is not sharded over devices.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: `parameters` is empty, lists one twice or under the same name, or an argument is out of range.
+        ValueError: `parameters` is empty, contains duplicates or duplicate names, or an argument is out of range.
 
     Example:
         >>> import mixtrain, numpy as np
@@ -73,39 +73,40 @@ class Optimizer(OptimizerCell):
         """Run one step.
 
         Args:
-            gradients: One per parameter, in the order of `parameters`: tensors, dense or sparse, of their shapes, or
-                None for a gradient of zero (weight decay and momentum still act).
+            gradients: One per parameter, in the order of `parameters`: a dense or sparse tensor of the parameter's
+                shape, or None for a gradient of zero (weight decay and momentum still act).
 
         Returns:
             A tuple of True, one per parameter.
 
         Raises:
-            TypeError: `gradients` is no tuple or list.
-            ValueError: Their number, or the shape of one, is not that of the parameters.
+            TypeError: `gradients` is not a tuple or list.
+            ValueError: The number of gradients, or the shape of one, does not match the parameters.
         """
-        return super().__call__(self._dense(gradients), *args, **kwargs)
+        return super().__call__(self._checked_gradients(gradients), *args, **kwargs)
 
     def construct(self, gradients: Any) -> Any:
-        """Decay the weights, undo the loss scale, and apply the rule to each parameter."""
+        """Add weight decay, undo the loss scale, and apply the rule to each parameter."""
+        # decay_weight adds weight_decay * loss_scale * weight, so it must run before scale_grad divides.
         return self.apply_updates(self.scale_grad(self.gradients_centralization(self.decay_weight(gradients))))
 
     def apply_updates(self, gradients: Sequence[Any]) -> tuple[bool, ...]:
-        """Give every trained parameter the value that `update` returns, and count the step."""
+        """Assign the result of `update` to every trainable parameter, and increment the step count."""
         rates = self.step_sizes()
         for index, parameter in enumerate(self.parameters):
             if parameter.trainable:
-                parameter.assign(self.update(index, _read(parameter), gradients[index], rates[index]))
+                parameter.assign(self.update(index, _working_value(parameter), gradients[index], rates[index]))
         self.global_step.assign_add([1])
         return (True,) * len(self.parameters)
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return one weight's new value, and write its slots; a subclass defines it.
+        """Compute the new value of one weight and update its slots; a subclass defines it.
 
         Args:
-            index: Place of the parameter in `parameters`.
-            weight: Its value, float32.
-            gradient: Its gradient, decayed and unscaled, of the same shape and dtype.
-            rate: Its learning rate, a scalar tensor.
+            index: Index of the parameter in `parameters`.
+            weight: Value of the parameter, at least float32.
+            gradient: Gradient with weight decay added and the loss scale undone, same shape and dtype as `weight`.
+            rate: Learning rate of the parameter, a scalar tensor.
 
         Raises:
             NotImplementedError: The subclass defines neither this nor `construct`.
@@ -115,33 +116,33 @@ class Optimizer(OptimizerCell):
             "Write def update(self, index, weight, gradient, rate): return weight - rate * gradient"
         )
 
-    # ---- what custom rules call -------------------------------------------------------------------------------
+    # ---- helpers for custom rules -----------------------------------------------------------------------------
     @library
     def decay_weight(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the gradients plus ``weight_decay * loss_scale * weight``, where there is decay."""
+        """Return the gradients plus ``weight_decay * loss_scale * weight`` for parameters with weight decay."""
         if not self.exec_weight_decay:
             return tuple(gradients)
         decay = self.get_weight_decay()
         decays = decay if self.is_group else (decay,) * len(self.parameters)
         rows = zip(self.parameters, self.decay_flags, decays, gradients, strict=True)
         return tuple(
-            gradient + keras.ops.cast(decay, gradient.dtype) * _read(parameter)
+            gradient + keras.ops.cast(decay, gradient.dtype) * _working_value(parameter)
             if flag and parameter.trainable else gradient
             for parameter, flag, decay, gradient in rows
         )
 
     @library
     def gradients_centralization(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the gradients, those of groups with ``"grad_centralization": True`` less their mean over each output.
+        """Subtract from the gradients of groups with ``"grad_centralization": True`` their mean over each output.
 
         As in MindSpore, only gradients whose second axis is a multiple of 16 are centralized.
         """
         rows = zip(self.grad_centralization_flags, gradients, strict=True)
-        return tuple(_centralized(gradient) if flag else gradient for flag, gradient in rows)
+        return tuple(_centralize(gradient) if flag else gradient for flag, gradient in rows)
 
     @library
     def flatten_gradients(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the gradients: parameters are never laid out in one block, as MindSpore can."""
+        """Return the gradients unchanged: parameters are never fused into one flat tensor, as MindSpore can do."""
         return tuple(gradients)
 
     @library
@@ -153,14 +154,14 @@ class Optimizer(OptimizerCell):
 
     @property
     def target(self) -> str:
-        """Where the parameters are updated: on the device that computes, whatever is assigned here."""
+        """The device that updates the parameters: the one that computes, whatever is assigned here."""
         return context.get_context("device_target")
 
     @target.setter
     def target(self, value: str) -> None:
         self._set_base_target(value)
 
-    # What optimizers that were written after MindSpore's own call too.
+    # Private methods of MindSpore's Optimizer that custom optimizers written for it call.
     def _set_base_target(self, value: str) -> None:
         checks.one_of(type(self).__name__, "target", value, ("CPU", "Ascend", "GPU"))
 
@@ -184,44 +185,44 @@ class Optimizer(OptimizerCell):
         return variable
 
     def broadcast_params(self, optim_result: Any) -> Any:
-        """Return `optim_result`: one device has no others to send its parameters to.
+        """Return `optim_result`: on one device there is nothing to broadcast.
 
         Args:
-            optim_result: What the updates returned.
+            optim_result: Result of the updates.
         """
         return optim_result
 
-    def _dense(self, gradients: Any) -> tuple[Any, ...]:
+    def _checked_gradients(self, gradients: Any) -> tuple[Any, ...]:
         where = type(self).__name__
         if not isinstance(gradients, (tuple, list)):
             raise checks.fail_type(where, "gradients must be a tuple or list", gradients, "optimizer((gradient,))")
         if len(gradients) != len(self.parameters):
             raise checks.fail_value(
                 where, f"there must be one gradient for each of the {len(self.parameters)} parameters",
-                f"{len(gradients)} gradients", "gradients taken of optimizer.parameters, in that order",
+                f"{len(gradients)} gradients", "the gradients of optimizer.parameters, in that order",
             )
         rows = zip(self.parameters, self.parameters.names, gradients, strict=True)
         return tuple(_dense_gradient(where, name, parameter, gradient) for parameter, name, gradient in rows)
 
 
-def _centralized(gradient: Any) -> Any:
+def _centralize(gradient: Any) -> Any:
     if len(gradient.shape) < 2 or gradient.shape[1] % 16:
         return gradient
     return gradient - keras.ops.mean(gradient, axis=tuple(range(1, len(gradient.shape))), keepdims=True)
 
 
-def _read(parameter: Any) -> Any:
+def _working_value(parameter: Any) -> Any:
     return keras.ops.cast(parameter.value, working_dtype(parameter))
 
 
 def _dense_gradient(where: str, name: str, parameter: Any, gradient: Any) -> Any:
-    """Return a gradient as a dense tensor in the dtype that the update is computed in."""
+    """Return a gradient as a dense tensor in the dtype of the update."""
     dtype = working_dtype(parameter)
     if gradient is None:
         return keras.ops.zeros(tuple(parameter.shape), dtype)
     gradient = keras.ops.cast(backend.to_tensor(backend.densified(gradient)), dtype)
     sizes = zip(gradient.shape, parameter.shape, strict=False)
-    if len(gradient.shape) != len(parameter.shape) or any(size not in (None, known) for size, known in sizes):
+    if len(gradient.shape) != len(parameter.shape) or any(size not in (None, expected) for size, expected in sizes):
         raise checks.fail_value(
             where, f"the gradient of {name} must have shape {tuple(parameter.shape)}", tuple(gradient.shape),
             "the gradients in the order of optimizer.parameters",

@@ -1,4 +1,4 @@
-"""The parameters that an optimizer trains: checked, each under a name of its own, and copied into slots."""
+"""`TrainedParameters`: the parameters of an optimizer, checked and uniquely named, and their slots."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from mixtrain.dtype import DType, as_dtype, float32, is_float, wider
 
 
 class TrainedParameters(ParameterTuple):
-    """A tuple of Parameters and Keras variables, each listed once and under a name of its own.
+    """A tuple of distinct, uniquely named Parameters and Keras variables.
 
     Attributes:
-        names: The name of each: a Parameter's own, a Keras variable's path with dots.
+        names: Name of each: that of a Parameter, the path of a Keras variable with dots for slashes.
     """
 
     names: tuple[str, ...]
 
     @classmethod
     def checked(cls, where: str, parameters: Sequence[Any]) -> TrainedParameters:
-        """Return the tuple of `parameters`.
+        """Validate `parameters` and return them as a tuple.
 
         Raises:
             TypeError: One is neither a Parameter nor a `keras.Variable`.
-            ValueError: One is listed twice, two Parameters have the same name, one that is trained holds no floats,
-                or none is trained.
+            ValueError: One is listed twice, two Parameters have the same name, a trainable one is not floating-point,
+                or none is trainable.
         """
         for parameter in parameters:
             if not isinstance(parameter, keras.Variable):
@@ -38,7 +38,7 @@ class TrainedParameters(ParameterTuple):
                     where, "each parameter must be a Parameter or keras.Variable", parameter,
                     "params=network.trainable_params()",
                 )
-        _check_each_once(where, parameters)
+        _check_parameters(where, parameters)
         if not any(parameter.trainable for parameter in parameters):
             raise checks.fail_value(
                 where, "some parameter must require a gradient", [parameter.name for parameter in parameters],
@@ -49,12 +49,12 @@ class TrainedParameters(ParameterTuple):
         return trained
 
     def clone(self, prefix: str, init: Any = "same") -> ParameterTuple:
-        """Return one slot per parameter, named ``prefix.<name>``; it requires no gradient.
+        """Create one slot per parameter, named ``prefix.<name>``, that requires no gradient.
 
-        Slots are at least float32, so that a parameter kept in half loses nothing in them.
+        Slots are at least float32, so that the state of a half-precision parameter keeps full precision.
 
         Args:
-            prefix: First part of the names.
+            prefix: Prefix of the names.
             init: "same" copies the values; otherwise what `initializer` accepts ("zeros", a number, ...).
         """
         slots = []
@@ -69,14 +69,14 @@ class TrainedParameters(ParameterTuple):
 
 
 def working_dtype(parameter: Any) -> DType:
-    """Return the format that updates of a parameter are computed in: its own, but at least float32."""
+    """Return the dtype that updates of a parameter are computed in: its own, but at least float32."""
     dtype = as_dtype(getattr(parameter, "stored_dtype", parameter.dtype))
     return wider(dtype, float32) if is_float(dtype) else float32
 
 
-def _check_each_once(where: str, parameters: Sequence[Any]) -> None:
+def _check_parameters(where: str, parameters: Sequence[Any]) -> None:
     seen: set[int] = set()
-    named: set[str] = set()
+    names: set[str] = set()
     for parameter in parameters:
         if id(parameter) in seen:
             raise checks.fail_value(
@@ -84,12 +84,12 @@ def _check_each_once(where: str, parameters: Sequence[Any]) -> None:
             )
         seen.add(id(parameter))
         if isinstance(parameter, Parameter) and parameter.named:
-            if parameter.name in named:
+            if parameter.name in names:
                 raise checks.fail_value(
                     where, "two parameters must not share a name", parameter.name,
                     "the networks as attributes of one Cell, whose attribute names tell their parameters apart",
                 )
-            named.add(parameter.name)
+            names.add(parameter.name)
         if parameter.trainable and not is_float(getattr(parameter, "stored_dtype", parameter.dtype)):
             raise checks.fail_value(
                 where, f"{parameter.name} must hold floats", parameter.dtype.name, "requires_grad=False for it"
@@ -102,9 +102,9 @@ def _unique_names(parameters: Sequence[Any]) -> tuple[str, ...]:
         if isinstance(parameter, Parameter):
             if not parameter.named:
                 parameter.name = next(f"Parameter${n}" for n in itertools.count(1) if f"Parameter${n}" not in names)
-            wanted = parameter.name
+            name = parameter.name
         else:
-            wanted = parameter.path.replace("/", ".")
-        tries = itertools.chain([wanted], (f"{wanted}#{n}" for n in itertools.count(2)))
-        names.append(next(name for name in tries if name not in names))
+            name = parameter.path.replace("/", ".")
+        candidates = itertools.chain([name], (f"{name}#{n}" for n in itertools.count(2)))
+        names.append(next(candidate for candidate in candidates if candidate not in names))
     return tuple(names)
