@@ -1,4 +1,4 @@
-"""`Adadelta`: steps in the proportion of the last steps to the last gradients."""
+"""`Adadelta`: steps scaled by the ratio of past steps to past gradients."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Adadelta(Optimizer):
     Args:
         params: Parameters or groups; see `Optimizer`.
         learning_rate: A number, list or schedule; see `Optimizer`.
-        rho: Decay of both mean squares, from 0 to 1.
-        epsilon: Added under both roots, above 0.
-        loss_scale: What the gradients are divided by.
+        rho: Decay rate of both mean squares, from 0 to 1.
+        epsilon: Added under both square roots, above 0.
+        loss_scale: Divisor of the gradients.
         weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
 
     Raises:
@@ -54,9 +54,9 @@ class Adadelta(Optimizer):
         self.accum_update = self.parameters.clone("accum_update", "zeros")
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return the weight after the step."""
-        square = running_mean(self.accum[index], gradient * gradient, self.rho)
-        past = keras.ops.sqrt(self.accum_update[index].value + self.epsilon)
-        change = past / keras.ops.sqrt(square + self.epsilon) * gradient
-        running_mean(self.accum_update[index], change * change, self.rho)
-        return weight - rate * change
+        """Return the updated weight."""
+        mean_square = running_mean(self.accum[index], gradient * gradient, self.rho)
+        rms_update = keras.ops.sqrt(self.accum_update[index].value + self.epsilon)
+        delta = rms_update / keras.ops.sqrt(mean_square + self.epsilon) * gradient
+        running_mean(self.accum_update[index], delta * delta, self.rho)
+        return weight - rate * delta

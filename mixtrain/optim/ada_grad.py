@@ -1,4 +1,4 @@
-"""`Adagrad`: steps divided by the root of the sum of all squared gradients so far."""
+"""`Adagrad`: steps divided by the root of the sum of all past squared gradients."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Adagrad(Optimizer):
 
     Args:
         params: Parameters or groups; see `Optimizer`.
-        accum: What s starts with, at least 0.
+        accum: Initial value of s, at least 0.
         learning_rate: A number, list or schedule; see `Optimizer`.
-        update_slots: Whether s grows; False leaves it at `accum`.
-        loss_scale: What the gradients are divided by.
+        update_slots: Whether s is updated; with False it stays at `accum`.
+        loss_scale: Divisor of the gradients.
         weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
 
     Raises:
@@ -45,12 +45,12 @@ class Adagrad(Optimizer):
         weight_decay: Any = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        start = checks.number("Adagrad", "accum", accum, at_least=0.0, example=0.1)
+        initial = checks.number("Adagrad", "accum", accum, at_least=0.0, example=0.1)
         self.update_slots = checks.boolean("Adagrad", "update_slots", update_slots)
-        self.accum = self.parameters.clone("accum", start)
+        self.accum = self.parameters.clone("accum", initial)
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return the weight after the step."""
+        """Return the updated weight."""
         accum = self.accum[index]
         if self.update_slots:
             accum.assign(accum.value + gradient * gradient)

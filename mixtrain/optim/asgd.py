@@ -1,4 +1,4 @@
-"""`ASGD`: descent with a falling rate, and the average of its weights."""
+"""`ASGD`: gradient descent with a decaying rate, and the running average of its weights."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from mixtrain.optim.optimizer import Optimizer
 
 
 class ASGD(Optimizer):
-    """Averaged gradient descent: ``w = w * (1 - lambd * eta) - eta * g``, ``ax = ax + mu * (w - ax)``.
+    """Averaged SGD: ``w = w * (1 - lambd * eta) - eta * g``, ``ax = ax + mu * (w - ax)``.
 
-    After step t, ``eta = lr / (1 + lambd * lr * t)^alpha`` and ``mu = 1 / max(1, t - t0)``: the average begins after
-    step t0, until when ax is the weight.
+    After step t, ``eta = lr / (1 + lambd * lr * t)^alpha`` and ``mu = 1 / max(1, t - t0)``. Averaging starts after step
+    t0; until then ax equals the weight.
 
     Args:
         params: Parameters or groups; see `Optimizer`.
         learning_rate: A number, list or schedule; see `Optimizer`.
-        lambd: Decay of the weights.
-        alpha: Power by which eta falls.
-        t0: The step after which weights are averaged.
+        lambd: Decay rate of the weights.
+        alpha: Exponent of the decay of eta.
+        t0: Step after which weights are averaged.
         weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
 
     Attributes:
-        ax: The averages, one Parameter for each weight.
+        ax: Averaged weights, one Parameter per weight.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -60,19 +60,19 @@ class ASGD(Optimizer):
         self.mu, self.eta = self._scalars("mu", 1.0), self._scalars("eta", 0.0)
         self.ax = self.parameters.clone("ax_", "zeros")
 
-    def _scalars(self, prefix: str, start: float) -> ParameterTuple:
-        """Return one number for each parameter."""
+    def _scalars(self, prefix: str, value: float) -> ParameterTuple:
+        """Create one scalar slot per parameter."""
         return ParameterTuple(
-            [Parameter(np.float32(start), f"{prefix}_{name}", requires_grad=False) for name in self.parameters.names]
+            [Parameter(np.float32(value), f"{prefix}_{name}", requires_grad=False) for name in self.parameters.names]
         )
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return the weight after the step."""
+        """Return the updated weight."""
         step = keras.ops.cast(self.global_step.value[0] + 1, "float32")
         eta = keras.ops.where(step == 1.0, rate, self.eta[index].value)
         weight = weight * (1.0 - self.lambd * eta) - eta * gradient
-        average, share = self.ax[index].value, self.mu[index].value
-        self.ax[index].assign(keras.ops.where(share == 1.0, weight, average + share * (weight - average)))
+        average, mu = self.ax[index].value, self.mu[index].value
+        self.ax[index].assign(keras.ops.where(mu == 1.0, weight, average + mu * (weight - average)))
         self.eta[index].assign(rate / keras.ops.power(1.0 + self.lambd * rate * step, self.alpha))
         self.mu[index].assign(1.0 / keras.ops.maximum(1.0, step - self.t0))
         return weight

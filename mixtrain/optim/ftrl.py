@@ -1,4 +1,4 @@
-"""`FTRL`: follow the regularized leader, which keeps weights at zero that earn no place."""
+"""`FTRL`: follow the regularized leader, which yields sparse weights."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ class FTRL(Optimizer):
     ``w = (sign(z) * l1 - z) / (n'^-p / lr + 2 * l2)`` where ``|z| > l1``, else 0.
 
     Args:
-        params: Parameters or groups without rates; see `Optimizer`. Weight decay spares no names.
-        initial_accum: What n starts with, at least 0.
-        learning_rate: A number above 0; no list, no schedule.
-        lr_power: Exponent of the rate's decay, at most 0.
+        params: Parameters or groups without rates; see `Optimizer`. Weight decay applies to all, whatever their names.
+        initial_accum: Initial value of n, at least 0.
+        learning_rate: A number above 0; lists and schedules are not supported.
+        lr_power: Exponent of the learning rate's decay, at most 0.
         l1: L1 penalty, at least 0.
         l2: L2 penalty, at least 0.
-        use_locking: Accepted for MindSpore scripts; without effect.
-        loss_scale: What the gradients are divided by.
-        weight_decay: L2 penalty of the gradient, ``weight_decay * w``.
+        use_locking: Accepted for compatibility with MindSpore; has no effect.
+        loss_scale: Divisor of the gradients.
+        weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -57,24 +57,25 @@ class FTRL(Optimizer):
                 "FTRL", "learning_rate must be one number", "a changing rate, or one of a group", "learning_rate=0.001"
             )
         checks.number("FTRL", "learning_rate", learning_rate, above=0.0, example=0.001)
-        start = checks.number("FTRL", "initial_accum", initial_accum, at_least=0.0, example=0.1)
+        initial = checks.number("FTRL", "initial_accum", initial_accum, at_least=0.0, example=0.1)
         self.lr_power = checks.number("FTRL", "lr_power", lr_power, at_most=0.0, example=-0.5)
         self.l1 = checks.number("FTRL", "l1", l1, at_least=0.0)
         self.l2 = checks.number("FTRL", "l2", l2, at_least=0.0)
         checks.boolean("FTRL", "use_locking", use_locking)
-        self.moments = self.parameters.clone("moments", start)
+        self.moments = self.parameters.clone("moments", initial)
         self.linear = self.parameters.clone("linear", "zeros")
         if not self.is_group:
             self.decay_flags = (True,) * len(self.parameters)
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return the weight after the step."""
+        """Return the updated weight."""
         moment, linear = self.moments[index], self.linear[index]
-        total = moment.value + gradient * gradient
-        root = keras.ops.power(total, -self.lr_power)
-        pulled = gradient - (root - keras.ops.power(moment.value, -self.lr_power)) / rate * weight
-        new = linear.value + pulled
-        moment.assign(total)
-        linear.assign(new)
-        moved = (keras.ops.sign(new) * self.l1 - new) / (root / rate + 2.0 * self.l2)
-        return keras.ops.where(keras.ops.abs(new) > self.l1, moved, keras.ops.zeros_like(moved))
+        new_moment = moment.value + gradient * gradient
+        power = keras.ops.power(new_moment, -self.lr_power)
+        new_linear = linear.value + (
+            gradient - (power - keras.ops.power(moment.value, -self.lr_power)) / rate * weight
+        )
+        moment.assign(new_moment)
+        linear.assign(new_linear)
+        new_weight = (keras.ops.sign(new_linear) * self.l1 - new_linear) / (power / rate + 2.0 * self.l2)
+        return keras.ops.where(keras.ops.abs(new_linear) > self.l1, new_weight, keras.ops.zeros_like(new_weight))

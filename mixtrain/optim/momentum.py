@@ -1,4 +1,4 @@
-"""`Momentum`: gradient descent with a moving sum of gradients."""
+"""`Momentum`: gradient descent with momentum."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ class Momentum(Optimizer):
     """Gradient descent with momentum: ``v = momentum * v + g``, ``w = w - lr * v``.
 
     With `use_nesterov`, ``w = w - lr * (g + momentum * v)`` with the new v. (MindSpore documents the same; its CPU
-    kernel takes the old v there, which is plain momentum.)
+    kernel uses the old v there, which is plain momentum.)
 
     Args:
         params: Parameters or groups; see `Optimizer`.
         learning_rate: A number, list or schedule; see `Optimizer`.
-        momentum: At least 0.
+        momentum: Momentum, at least 0.
         weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
-        loss_scale: What the gradients are divided by.
-        use_nesterov: Whether to look ahead.
+        loss_scale: Divisor of the gradients.
+        use_nesterov: Whether to use Nesterov momentum.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -54,7 +54,7 @@ class Momentum(Optimizer):
         self.moments = self.parameters.clone("moments", "zeros")
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return the weight after the step."""
+        """Return the updated weight."""
         moment = self.moments[index]
         new = moment.value * self.momentum + gradient
         moment.assign(new)

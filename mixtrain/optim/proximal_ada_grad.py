@@ -1,4 +1,4 @@
-"""`ProximalAdagrad`: Adagrad's step, then one towards zero."""
+"""`ProximalAdagrad`: an Adagrad step followed by a proximal step of the L1 and L2 penalties."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from mixtrain.optim.optimizer import Optimizer
 
 
 class ProximalAdagrad(Optimizer):
-    """Adagrad with L1 and L2 penalties that act on the weight: small weights become exactly zero.
+    """Adagrad with proximal L1 and L2 regularization, under which small weights become exactly zero.
 
     ``s = s + g²``, ``r = lr / sqrt(s)``, ``p = w - r * g``, ``w = sign(p) * max(|p| - r * l1, 0) / (1 + r * l2)``.
 
     Args:
         params: Parameters or groups; see `Optimizer`.
-        accum: What s starts with, at least 0.
+        accum: Initial value of s, at least 0.
         learning_rate: A number, list or schedule; see `Optimizer`.
-        l1: Strength of the L1 penalty, at least 0.
-        l2: Strength of the L2 penalty, at least 0.
-        use_locking: Accepted for MindSpore scripts; without effect.
-        loss_scale: What the gradients are divided by.
+        l1: L1 penalty, at least 0.
+        l2: L2 penalty, at least 0.
+        use_locking: Accepted for compatibility with MindSpore; has no effect.
+        loss_scale: Divisor of the gradients.
         weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
 
     Raises:
@@ -52,15 +52,15 @@ class ProximalAdagrad(Optimizer):
         weight_decay: Any = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        start = checks.number("ProximalAdagrad", "accum", accum, at_least=0.0, example=0.1)
+        initial = checks.number("ProximalAdagrad", "accum", accum, at_least=0.0, example=0.1)
         self.l1 = checks.number("ProximalAdagrad", "l1", l1, at_least=0.0, example=0.0)
         self.l2 = checks.number("ProximalAdagrad", "l2", l2, at_least=0.0, example=0.0)
         checks.boolean("ProximalAdagrad", "use_locking", use_locking)
-        self.accum = self.parameters.clone("accum", start)
+        self.accum = self.parameters.clone("accum", initial)
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return the weight after the step."""
-        total = self.accum[index].value + gradient * gradient
-        self.accum[index].assign(total)
-        rate = rate / keras.ops.sqrt(total)
+        """Return the updated weight."""
+        accum = self.accum[index].value + gradient * gradient
+        self.accum[index].assign(accum)
+        rate = rate / keras.ops.sqrt(accum)
         return shrunk(weight - rate * gradient, rate, self.l1, self.l2)

@@ -14,17 +14,17 @@ from mixtrain.optim.optimizer import Optimizer
 class RMSProp(Optimizer):
     """RMSProp: ``s = decay * s + (1 - decay) * g²``, ``m = momentum * m + lr * g / sqrt(s + eps)``, ``w = w - m``.
 
-    s starts at 1. With `centered`, a running mean of g, squared, is taken off s under the root.
+    s starts at 1. With `centered`, the square of a running mean of g is subtracted from s under the root.
 
     Args:
         params: Parameters or groups; see `Optimizer`.
         learning_rate: A number, list or schedule; see `Optimizer`.
-        decay: Decay of the running means, at least 0.
-        momentum: At least 0.
-        epsilon: Added under the root, above 0.
-        use_locking: Accepted for MindSpore scripts; without effect.
-        centered: Whether the variance of g takes the place of its mean square.
-        loss_scale: What the gradients are divided by.
+        decay: Decay rate of the running means, at least 0.
+        momentum: Momentum, at least 0.
+        epsilon: Added under the square root, above 0.
+        use_locking: Accepted for compatibility with MindSpore; has no effect.
+        centered: Whether to divide by the root of the variance of g instead of its mean square.
+        loss_scale: Divisor of the gradients.
         weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
 
     Raises:
@@ -65,12 +65,12 @@ class RMSProp(Optimizer):
         self.moment = self.parameters.clone("moment", "zeros")
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return the weight after the step."""
-        spread = running_mean(self.ms[index], gradient * gradient, self.decay)
+        """Return the updated weight."""
+        mean_square = running_mean(self.ms[index], gradient * gradient, self.decay)
         if self.centered:
             mean = running_mean(self.mg[index], gradient, self.decay)
-            spread = spread - mean * mean
+            mean_square = mean_square - mean * mean
         moment = self.moment[index]
-        new = moment.value * self.momentum + rate * gradient / keras.ops.sqrt(spread + self.epsilon)
+        new = moment.value * self.momentum + rate * gradient / keras.ops.sqrt(mean_square + self.epsilon)
         moment.assign(new)
         return weight - new

@@ -1,4 +1,4 @@
-"""`Rprop`: steps by the signs of the gradients, longer while a sign stays."""
+"""`Rprop`: resilient backpropagation, with step sizes adapted by the signs of the gradients."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from mixtrain.optim.optimizer import Optimizer
 
 
 class Rprop(Optimizer):
-    """Resilient propagation: ``w = w - sign(g) * length``, each element with a length of its own.
+    """Resilient backpropagation: ``w = w - sign(g) * step_size``, with a step size per element.
 
-    A length is multiplied by the second of `etas` where the sign of its gradient stays. Where it changes, it is
-    multiplied by the first, and the element rests for a step.
+    A step size is multiplied by the second of `etas` where the sign of the gradient is unchanged. Where the sign flips,
+    it is multiplied by the first, and the element is not updated in that step.
 
     Args:
         params: Parameters or groups; see `Optimizer`.
-        learning_rate: The first length; a number, list or schedule, see `Optimizer`.
-        etas: What lengths are multiplied by: between 0 and 1, and above 1.
-        step_sizes: The smallest and the greatest length.
+        learning_rate: Initial step size; a number, list or schedule, see `Optimizer`.
+        etas: Factors of the step sizes: one between 0 and 1, and one above 1.
+        step_sizes: Minimum and maximum step size.
         weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``.
 
     Raises:
@@ -59,24 +59,25 @@ class Rprop(Optimizer):
         self.step_size = self.parameters.clone("step_size", "zeros")
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return the weight after the step."""
-        turn = keras.ops.sign(gradient * self.prev[index].value)
-        length = keras.ops.where(self.global_step.value[0] == 0, rate, self.step_size[index].value)
+        """Return the updated weight."""
+        # 1 where the sign of the gradient is unchanged, -1 where it flipped, 0 where either gradient is zero.
+        agreement = keras.ops.sign(gradient * self.prev[index].value)
+        step_size = keras.ops.where(self.global_step.value[0] == 0, rate, self.step_size[index].value)
         shrink, grow = self.etas
-        factor = keras.ops.where(turn > 0, grow, keras.ops.where(turn < 0, shrink, 1.0))
-        length = keras.ops.clip(length * factor, *self.step_sizes_range)
-        gradient = keras.ops.where(turn < 0, keras.ops.zeros_like(gradient), gradient)
+        factor = keras.ops.where(agreement > 0, grow, keras.ops.where(agreement < 0, shrink, 1.0))
+        step_size = keras.ops.clip(step_size * factor, *self.step_sizes_range)
+        gradient = keras.ops.where(agreement < 0, keras.ops.zeros_like(gradient), gradient)
         self.prev[index].assign(gradient)
-        self.step_size[index].assign(length)
-        return weight - keras.ops.sign(gradient) * length
+        self.step_size[index].assign(step_size)
+        return weight - keras.ops.sign(gradient) * step_size
 
 
 def _pair(name: str, value: Any, example: tuple[float, float]) -> tuple[float, float]:
-    """Return two numbers.
+    """Check that `value` is a pair of numbers, and return it.
 
     Raises:
-        TypeError: It is not a tuple of numbers.
-        ValueError: It is not two.
+        TypeError: `value` is not a tuple of numbers.
+        ValueError: `value` does not have two items.
     """
     if not isinstance(value, tuple):
         raise checks.fail_type("Rprop", f"{name} must be a tuple", value, f"{name}={example}")

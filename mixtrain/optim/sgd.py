@@ -1,4 +1,4 @@
-"""`SGD`: gradient descent, with momentum where it is asked for."""
+"""`SGD`: gradient descent with optional momentum."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class SGD(Optimizer):
     Args:
         params: Parameters or groups; see `Optimizer`.
         learning_rate: A number, list or schedule; see `Optimizer`.
-        momentum: At least 0.
-        dampening: At least 0; without effect where `momentum` is 0.
+        momentum: Momentum, at least 0.
+        dampening: Dampening of the momentum, at least 0; has no effect if `momentum` is 0.
         weight_decay: L2 penalty, added to the gradient as ``weight_decay * w``; a number.
-        nesterov: Whether to look ahead; needs a momentum, and no dampening.
-        loss_scale: What the gradients are divided by.
+        nesterov: Whether to use Nesterov momentum; requires a momentum and no dampening.
+        loss_scale: Divisor of the gradients.
 
     Raises:
         TypeError: An argument has the wrong type, or `weight_decay` is a Cell.
-        ValueError: An argument is out of range, or `nesterov` comes without momentum or with dampening.
+        ValueError: An argument is out of range, or `nesterov` is used without momentum or with dampening.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn, numpy as np
@@ -66,7 +66,7 @@ class SGD(Optimizer):
         self.accum = self.parameters.clone("accum", "zeros") if self.momentum else ParameterTuple()
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return the weight after the step."""
+        """Return the updated weight."""
         if not self.momentum:
             return weight - gradient * rate
         accum = self.accum[index]
@@ -76,7 +76,7 @@ class SGD(Optimizer):
         return weight - direction * rate
 
     def _dampened(self, gradient: Any) -> Any:
-        """Return what is added to the sum: in the first step the whole gradient."""
+        """Return the gradient times ``1 - dampening``, but undampened in the first step."""
         if not self.dampening:
             return gradient
         first = keras.ops.equal(keras.ops.reshape(self.global_step, ()), 0)
