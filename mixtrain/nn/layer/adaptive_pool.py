@@ -62,7 +62,7 @@ class AdaptiveAvgPool1d(_AdaptivePool):
 
     Raises:
         TypeError: `output_size` is not an int.
-        ValueError: It is out of range, or `x` has another number of axes.
+        ValueError: It is out of range, or `x` has the wrong number of axes.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -90,7 +90,7 @@ class AdaptiveAvgPool2d(_AdaptivePool):
 
     Raises:
         TypeError: `output_size` is neither an int nor two.
-        ValueError: It is out of range, or `x` has another number of axes.
+        ValueError: It is out of range, or `x` has the wrong number of axes.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -117,7 +117,7 @@ class AdaptiveMaxPool1d(_AdaptivePool):
 
     Raises:
         TypeError: `output_size` is not an int.
-        ValueError: It is out of range, or `x` has another number of axes.
+        ValueError: It is out of range, or `x` has the wrong number of axes.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

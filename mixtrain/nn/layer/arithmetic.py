@@ -110,7 +110,7 @@ class OneHot(Cell):
         dtype: Format of the output.
 
     Inputs:
-        indices, of an int format.
+        indices, of an int dtype.
 
     Returns:
         The shape of indices with an axis of size `depth` more.

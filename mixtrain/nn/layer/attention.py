@@ -26,14 +26,14 @@ class MultiheadAttention(Cell):
     Args:
         embed_dim: Features of queries and of the output.
         num_heads: How many heads; they divide `embed_dim`.
-        dropout: Chance that a weight is dropped in training.
+        dropout: Probability that a weight is dropped in training.
         has_bias: Whether the projections have biases.
         add_bias_kv: False, the only one.
         add_zero_attn: False, the only one.
         kdim: Features of the keys; `embed_dim` without it, and the only one.
         vdim: Features of the values; likewise.
         batch_first: Whether inputs are (N, L, E); (L, N, E) otherwise.
-        dtype: Format the parameters are stored in.
+        dtype: Dtype of the parameters.
 
     Inputs:
         query, key, value; and `key_padding_mask`, (N, S), True or -inf where keys are left out; `need_weights`;

@@ -45,7 +45,7 @@ class AvgPool2d(_AvgPool):
         ceil_mode: Whether a partial window at the end counts.
         count_include_pad: With "pad": whether the mean counts the padding.
         divisor_override: What sums are divided by, in place of the window's size.
-        data_format: "NCHW", the only one.
+        data_format: "NCHW", the only supported value.
 
     Inputs:
         x (N, C, H, W) or (C, H, W), floating point.
@@ -55,7 +55,7 @@ class AvgPool2d(_AvgPool):
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has another number of axes.
+        ValueError: An argument is out of range, or `x` has the wrong number of axes.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -100,7 +100,7 @@ class AvgPool1d(_AvgPool):
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has another number of axes.
+        ValueError: An argument is out of range, or `x` has the wrong number of axes.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

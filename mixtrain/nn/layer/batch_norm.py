@@ -105,25 +105,25 @@ class BatchNorm2d(BatchNorm):
         eps: Added to the variance.
         momentum: Share of the moving statistics that a training step keeps.
         affine: Whether `gamma` and `beta` are learned; both are applied either way.
-        gamma_init: What `initializer` accepts: the scale.
-        beta_init: Likewise: the shift.
-        moving_mean_init: Likewise: the moving mean.
-        moving_var_init: Likewise: the moving variance.
+        gamma_init: Initial scale, anything that `initializer` accepts.
+        beta_init: Initial shift, likewise.
+        moving_mean_init: Initial moving mean, likewise.
+        moving_var_init: Initial moving variance, likewise.
         use_batch_statistics: True: always those of the batch; False: always the moving ones, which then stay; None:
             those of the batch in training, the moving ones otherwise.
-        data_format: "NCHW", the only one.
-        dtype: Format that `gamma` and `beta` are stored in; the statistics are float32.
+        data_format: "NCHW", the only supported value.
+        dtype: Dtype of `gamma` and `beta`; the statistics are float32.
 
     Inputs:
         x (N, num_features, H, W), floating point.
 
     Returns:
-        Shape and format of `x`. Arithmetic is float32. The batch's variance divides by n to normalize and by n - 1
+        Same shape and dtype as `x`. Arithmetic is float32. The batch's variance divides by n to normalize and by n - 1
         where the moving variance takes it up.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has another number of axes or channels.
+        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -145,24 +145,24 @@ class BatchNorm1d(BatchNorm):
         eps: Added to the variance.
         momentum: Share of the moving statistics that a training step keeps.
         affine: Whether `gamma` and `beta` are learned; both are applied either way.
-        gamma_init: What `initializer` accepts: the scale.
-        beta_init: Likewise: the shift.
-        moving_mean_init: Likewise: the moving mean.
-        moving_var_init: Likewise: the moving variance.
+        gamma_init: Initial scale, anything that `initializer` accepts.
+        beta_init: Initial shift, likewise.
+        moving_mean_init: Initial moving mean, likewise.
+        moving_var_init: Initial moving variance, likewise.
         use_batch_statistics: True: always those of the batch; False: always the moving ones, which then stay; None:
             those of the batch in training, the moving ones otherwise.
-        data_format: "NCHW", the only one.
-        dtype: Format that `gamma` and `beta` are stored in; the statistics are float32.
+        data_format: "NCHW", the only supported value.
+        dtype: Dtype of `gamma` and `beta`; the statistics are float32.
 
     Inputs:
         x (N, num_features) or (N, num_features, L), floating point.
 
     Returns:
-        Shape and format of `x`, computed as by `BatchNorm2d`.
+        Same shape and dtype as `x`, computed as by `BatchNorm2d`.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has another number of axes or channels.
+        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn

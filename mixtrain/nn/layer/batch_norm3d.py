@@ -21,22 +21,22 @@ class BatchNorm3d(Cell):
         eps: Added to the variance.
         momentum: Share of the moving statistics that a training step keeps.
         affine: Whether `gamma` and `beta` are learned.
-        gamma_init: What `initializer` accepts: the scale.
-        beta_init: Likewise: the shift.
-        moving_mean_init: Likewise: the moving mean.
-        moving_var_init: Likewise: the moving variance.
+        gamma_init: Initial scale, anything that `initializer` accepts.
+        beta_init: Initial shift, likewise.
+        moving_mean_init: Initial moving mean, likewise.
+        moving_var_init: Initial moving variance, likewise.
         use_batch_statistics: True: always those of the batch; False: always the moving ones; None: by the mode.
-        dtype: Format that `gamma` and `beta` are stored in.
+        dtype: Dtype of `gamma` and `beta`.
 
     Inputs:
         x (N, num_features, D, H, W), floating point.
 
     Returns:
-        Shape and format of `x`, computed by `bn2d`, the `BatchNorm2d` that holds the parameters.
+        Same shape and dtype as `x`, computed by `bn2d`, the `BatchNorm2d` that holds the parameters.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has another number of axes or channels.
+        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn

@@ -44,14 +44,14 @@ class Conv2dBnAct(_BnAct):
         dilation: Distance between the window's elements.
         group: Number of groups that channels are split into.
         has_bias: Whether a bias is added.
-        weight_init: What `initializer` accepts.
-        bias_init: Likewise.
+        weight_init: Initial weight, anything that `initializer` accepts.
+        bias_init: Initial bias, likewise.
         has_bn: Whether the output is normalized.
         momentum: `BatchNorm2d`'s.
         eps: `BatchNorm2d`'s.
         activation: A name, a Cell, a Keras layer or a function of a tensor; None for none.
         alpha: Slope of the activation "leakyrelu".
-        after_fake: Accepted for MindSpore scripts; without effect.
+        after_fake: Accepted for compatibility with MindSpore; has no effect.
 
     Inputs:
         x (N, in_channels, H, W), floating point.
@@ -110,15 +110,15 @@ class DenseBnAct(_BnAct):
     Args:
         in_channels: Size of the last axis of the input.
         out_channels: Size of the last axis of the output.
-        weight_init: What `initializer` accepts.
-        bias_init: Likewise.
+        weight_init: Initial weight, anything that `initializer` accepts.
+        bias_init: Initial bias, likewise.
         has_bias: Whether a bias is added.
         has_bn: Whether the output is normalized.
         momentum: `BatchNorm1d`'s.
         eps: `BatchNorm1d`'s.
         activation: A name, a Cell, a Keras layer or a function of a tensor; None for none.
         alpha: Slope of the activation "leakyrelu".
-        after_fake: Accepted for MindSpore scripts; without effect.
+        after_fake: Accepted for compatibility with MindSpore; has no effect.
 
     Inputs:
         x (N, in_channels), floating point.

@@ -23,7 +23,7 @@ class ClipByNorm(Cell):
         x, floating point. clip_norm: the largest norm, a number or a tensor that broadcasts with `x`.
 
     Returns:
-        Shape and format of `x`; the norm is computed in float32.
+        Same shape and dtype as `x`; the norm is computed in float32.
 
     Raises:
         TypeError: `axis` is not an int, tuple or None.

@@ -38,20 +38,20 @@ class Conv1d(_Conv):
         padding: With "pad": zeros on both sides, an int.
         dilation: Distance between the window's elements, an int.
         group: Number of groups that channels are split into; each sees its own part of the input.
-        has_bias: Whether a bias is added; without one by default.
-        weight_init: What `initializer` accepts; by default uniform within 1 / sqrt(fan in).
-        bias_init: Likewise.
-        dtype: Format the parameters are stored in; the weight is (out_channels, in_channels // group, 1, kernel_size).
+        has_bias: Whether a bias is added; False by default.
+        weight_init: Initial weight, anything that `initializer` accepts; by default uniform within 1 / sqrt(fan in).
+        bias_init: Initial bias, likewise.
+        dtype: Dtype of the parameters; the weight is (out_channels, in_channels // group, 1, kernel_size).
 
     Inputs:
         x (N, in_channels, L), floating point.
 
     Returns:
-        (N, out_channels, L'), in the wider of the formats of `x` and the weight.
+        (N, out_channels, L'), in the wider of the dtypes of `x` and the weight.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has another number of axes or channels.
+        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -96,21 +96,21 @@ class Conv2d(_Conv):
         padding: With "pad": zeros on all sides, or (top, bottom, left, right).
         dilation: Distance between the window's elements: an int or (height, width).
         group: Number of groups that channels are split into; each sees its own part of the input.
-        has_bias: Whether a bias is added; without one by default.
-        weight_init: What `initializer` accepts; by default uniform within 1 / sqrt(fan in).
-        bias_init: Likewise.
-        data_format: "NCHW", the only one.
-        dtype: Format the parameters are stored in.
+        has_bias: Whether a bias is added; False by default.
+        weight_init: Initial weight, anything that `initializer` accepts; by default uniform within 1 / sqrt(fan in).
+        bias_init: Initial bias, likewise.
+        data_format: "NCHW", the only supported value.
+        dtype: Dtype of the parameters.
 
     Inputs:
         x (N, in_channels, H, W), floating point.
 
     Returns:
-        (N, out_channels, H', W'), in the wider of the formats of `x` and the weight.
+        (N, out_channels, H', W'), in the wider of the dtypes of `x` and the weight.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has another number of axes or channels.
+        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -163,21 +163,21 @@ class Conv3d(_Conv):
         padding: With "pad": zeros on all sides, or (head, tail, top, bottom, left, right).
         dilation: Distance between the window's elements: an int or (depth, height, width).
         group: Number of groups that channels are split into; each sees its own part of the input.
-        has_bias: Whether a bias is added; without one by default.
-        weight_init: What `initializer` accepts; by default uniform within 1 / sqrt(fan in).
-        bias_init: Likewise.
-        data_format: "NCDHW", the only one.
-        dtype: Format the parameters are stored in.
+        has_bias: Whether a bias is added; False by default.
+        weight_init: Initial weight, anything that `initializer` accepts; by default uniform within 1 / sqrt(fan in).
+        bias_init: Initial bias, likewise.
+        data_format: "NCDHW", the only supported value.
+        dtype: Dtype of the parameters.
 
     Inputs:
         x (N, in_channels, D, H, W), floating point.
 
     Returns:
-        (N, out_channels, D', H', W'), in the wider of the formats of `x` and the weight.
+        (N, out_channels, D', H', W'), in the wider of the dtypes of `x` and the weight.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has another number of axes or channels.
+        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn

@@ -78,10 +78,10 @@ class Conv1dTranspose(_ConvTranspose):
         padding: With "pad": elements cut off both ends, an int.
         dilation: Distance between the window's elements, an int.
         group: Number of groups that channels are split into.
-        has_bias: Whether a bias is added; without one by default.
-        weight_init: What `initializer` accepts; by default uniform within 1 / sqrt(fan in).
-        bias_init: Likewise.
-        dtype: Format the parameters are stored in; the weight is (in_channels, out_channels // group, 1, kernel_size).
+        has_bias: Whether a bias is added; False by default.
+        weight_init: Initial weight, anything that `initializer` accepts; by default uniform within 1 / sqrt(fan in).
+        bias_init: Initial bias, likewise.
+        dtype: Dtype of the parameters; the weight is (in_channels, out_channels // group, 1, kernel_size).
 
     Inputs:
         x (N, in_channels, L), floating point.
@@ -91,7 +91,7 @@ class Conv1dTranspose(_ConvTranspose):
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has another number of axes or channels.
+        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -137,10 +137,10 @@ class Conv2dTranspose(_ConvTranspose):
         output_padding: With "pad": rows and columns of zeros at the end, less than the larger of stride and dilation.
         dilation: Distance between the window's elements: an int or (height, width).
         group: Number of groups that channels are split into.
-        has_bias: Whether a bias is added; without one by default.
-        weight_init: What `initializer` accepts; by default uniform within 1 / sqrt(fan in).
-        bias_init: Likewise.
-        dtype: Format the parameters are stored in; the weight is (in_channels, out_channels // group, height, width).
+        has_bias: Whether a bias is added; False by default.
+        weight_init: Initial weight, anything that `initializer` accepts; by default uniform within 1 / sqrt(fan in).
+        bias_init: Initial bias, likewise.
+        dtype: Dtype of the parameters; the weight is (in_channels, out_channels // group, height, width).
 
     Inputs:
         x (N, in_channels, H, W), floating point.
@@ -150,7 +150,7 @@ class Conv2dTranspose(_ConvTranspose):
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has another number of axes or channels.
+        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -200,11 +200,11 @@ class Conv3dTranspose(_ConvTranspose):
         dilation: Distance between the window's elements: an int or (depth, height, width).
         group: Number of groups that channels are split into.
         output_padding: 0, the only one.
-        has_bias: Whether a bias is added; without one by default.
-        weight_init: What `initializer` accepts; by default uniform within 1 / sqrt(fan in).
-        bias_init: Likewise.
-        data_format: "NCDHW", the only one.
-        dtype: Format the parameters are stored in; the weight is (in_channels, out_channels // group, *window).
+        has_bias: Whether a bias is added; False by default.
+        weight_init: Initial weight, anything that `initializer` accepts; by default uniform within 1 / sqrt(fan in).
+        bias_init: Initial bias, likewise.
+        data_format: "NCDHW", the only supported value.
+        dtype: Dtype of the parameters; the weight is (in_channels, out_channels // group, *window).
 
     Inputs:
         x (N, in_channels, D, H, W), floating point.
@@ -214,7 +214,7 @@ class Conv3dTranspose(_ConvTranspose):
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has another number of axes or channels.
+        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn

@@ -41,9 +41,9 @@ class Convolution(Cell):
         dilation: Distance between the window's elements.
         group: Number of groups that channels are split into.
         has_bias: Whether a bias is added.
-        weight_init: What `initializer` accepts.
-        bias_init: Likewise.
-        dtype: Format the parameters are stored in.
+        weight_init: Initial weight, anything that `initializer` accepts.
+        bias_init: Initial bias, likewise.
+        dtype: Dtype of the parameters.
         data_format: Names of the axes.
 
     Raises:

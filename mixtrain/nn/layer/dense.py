@@ -25,17 +25,17 @@ class Dense(Cell):
     Args:
         in_channels: Size of the last axis of the input.
         out_channels: Size of the last axis of the output.
-        weight_init: What `initializer` accepts; by default uniform within 1 / sqrt(in_channels).
-        bias_init: Likewise.
+        weight_init: Initial weight, anything that `initializer` accepts; default uniform within 1 / sqrt(in_channels).
+        bias_init: Initial bias, likewise.
         has_bias: Whether a bias is added.
         activation: A name ("relu", "softmax", ...), a Cell, a Keras layer or a function of a tensor.
-        dtype: Format the parameters are stored in.
+        dtype: Dtype of the parameters.
 
     Inputs:
         x (..., in_channels), floating point.
 
     Returns:
-        (..., out_channels), in the wider of the formats of `x` and the weight.
+        (..., out_channels), in the wider of the dtypes of `x` and the weight.
 
     Raises:
         TypeError: An argument has the wrong type.

@@ -17,15 +17,15 @@ class Dropout(Cell):
     """In training, set elements to zero at random and scale up the others, so that the mean stays.
 
     Args:
-        keep_prob: Chance that an element is kept, in (0, 1]; not used where `p` is given.
-        p: Chance that an element is dropped, in [0, 1).
+        keep_prob: Probability that an element is kept, in (0, 1]; not used where `p` is given.
+        p: Probability that an element is dropped, in [0, 1).
         dtype: Accepted for MindSpore scripts; the output has the format of the input.
 
     Inputs:
         x, floating point.
 
     Returns:
-        Shape and format of `x`; outside training `x` itself.
+        Same shape and dtype as `x`; outside training `x` itself.
 
     Raises:
         TypeError: A probability is not a number.

@@ -131,7 +131,7 @@ class GELU(Elementwise):
         approximate: Whether to use the formula with tanh; else the one with erf.
 
     Raises:
-        TypeError: `approximate` is no bool.
+        TypeError: `approximate` is not a bool.
 
     Example:
         >>> import mixtrain.nn as nn

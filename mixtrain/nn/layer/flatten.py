@@ -21,7 +21,7 @@ class Flatten(Cell):
         end_dim: Last axis to join.
 
     Inputs:
-        x, of any format.
+        x, of any dtype.
 
     Returns:
         The same numbers in the same (channels-first) order; axes outside the range stay.

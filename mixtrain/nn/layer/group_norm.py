@@ -29,19 +29,19 @@ class GroupNorm(Cell):
         num_channels: Channels of the input.
         eps: Added to the variance.
         affine: Whether `gamma` and `beta` are learned; both are applied either way.
-        gamma_init: What `initializer` accepts: the scale.
-        beta_init: Likewise: the shift.
-        dtype: Format the parameters are stored in.
+        gamma_init: Initial scale, anything that `initializer` accepts.
+        beta_init: Initial shift, likewise.
+        dtype: Dtype of the parameters.
 
     Inputs:
         x (N, num_channels, ...), floating point, of 2 to 5 axes.
 
     Returns:
-        Shape and format of `x`; arithmetic is float32.
+        Same shape and dtype as `x`, computed in float32.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has another number of axes or channels.
+        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn

@@ -80,19 +80,19 @@ class InstanceNorm1d(_InstanceNorm):
         eps: Added to the variance.
         momentum: Share of a training step's statistics in the moving ones, which nothing reads.
         affine: Whether `gamma` and `beta` are learned; both are applied either way.
-        gamma_init: What `initializer` accepts: the scale.
-        beta_init: Likewise: the shift.
-        dtype: Format that `gamma` and `beta` are stored in.
+        gamma_init: Initial scale, anything that `initializer` accepts.
+        beta_init: Initial shift, likewise.
+        dtype: Dtype of `gamma` and `beta`.
 
     Inputs:
         x (N, num_features, L), floating point.
 
     Returns:
-        Shape and format of `x`; arithmetic is float32.
+        Same shape and dtype as `x`, computed in float32.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has another number of axes or channels.
+        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -113,19 +113,19 @@ class InstanceNorm2d(_InstanceNorm):
         eps: Added to the variance.
         momentum: Share of a training step's statistics in the moving ones, which nothing reads.
         affine: Whether `gamma` and `beta` are learned; both are applied either way.
-        gamma_init: What `initializer` accepts: the scale.
-        beta_init: Likewise: the shift.
-        dtype: Format that `gamma` and `beta` are stored in.
+        gamma_init: Initial scale, anything that `initializer` accepts.
+        beta_init: Initial shift, likewise.
+        dtype: Dtype of `gamma` and `beta`.
 
     Inputs:
         x (N, num_features, H, W), floating point.
 
     Returns:
-        Shape and format of `x`; arithmetic is float32.
+        Same shape and dtype as `x`, computed in float32.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has another number of axes or channels.
+        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -146,19 +146,19 @@ class InstanceNorm3d(_InstanceNorm):
         eps: Added to the variance.
         momentum: Share of a training step's statistics in the moving ones, which nothing reads.
         affine: Whether `gamma` and `beta` are learned; both are applied either way.
-        gamma_init: What `initializer` accepts: the scale.
-        beta_init: Likewise: the shift.
-        dtype: Format that `gamma` and `beta` are stored in.
+        gamma_init: Initial scale, anything that `initializer` accepts.
+        beta_init: Initial shift, likewise.
+        dtype: Dtype of `gamma` and `beta`.
 
     Inputs:
         x (N, num_features, D, H, W), floating point.
 
     Returns:
-        Shape and format of `x`; arithmetic is float32.
+        Same shape and dtype as `x`, computed in float32.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has another number of axes or channels.
+        ValueError: An argument is out of range, or `x` has the wrong number of axes or channels.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn

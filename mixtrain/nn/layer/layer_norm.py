@@ -25,16 +25,16 @@ class LayerNorm(Cell):
         normalized_shape: Shape of `gamma` and `beta`, a tuple or list.
         begin_norm_axis: First axis that is normalized over.
         begin_params_axis: First axis that `gamma` and `beta` belong to.
-        gamma_init: What `initializer` accepts: the scale.
-        beta_init: Likewise: the shift.
+        gamma_init: Initial scale, anything that `initializer` accepts.
+        beta_init: Initial shift, likewise.
         epsilon: Added to the variance.
-        dtype: Format the parameters are stored in.
+        dtype: Dtype of the parameters.
 
     Inputs:
         x, floating point, whose last axes are `normalized_shape`.
 
     Returns:
-        Shape and format of `x`; arithmetic is float32.
+        Same shape and dtype as `x`, computed in float32.
 
     Raises:
         TypeError: An argument has the wrong type.

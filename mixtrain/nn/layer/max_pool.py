@@ -57,7 +57,7 @@ class MaxPool2d(_MaxPool):
         dilation: With "pad": distance between the window's elements.
         return_indices: With "pad": whether to return (output, indices), each the place in H * W of a maximum, int64.
         ceil_mode: With "pad": whether a partial window at the end counts.
-        data_format: "NCHW", the only one.
+        data_format: "NCHW", the only supported value.
 
     Inputs:
         x (N, C, H, W) or (C, H, W), floating point.
@@ -67,7 +67,7 @@ class MaxPool2d(_MaxPool):
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has another number of axes.
+        ValueError: An argument is out of range, or `x` has the wrong number of axes.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -113,7 +113,7 @@ class MaxPool1d(_MaxPool):
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has another number of axes.
+        ValueError: An argument is out of range, or `x` has the wrong number of axes.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

@@ -22,14 +22,14 @@ class Pad(Cell):
         mode: "CONSTANT" (zeros), "REFLECT" (mirrored, without the edge) or "SYMMETRIC" (mirrored, with the edge).
 
     Inputs:
-        x, of any format, with as many axes as `paddings` has pairs.
+        x, of any dtype, with as many axes as `paddings` has pairs.
 
     Returns:
         The larger tensor, format of `x`.
 
     Raises:
         TypeError: `paddings` is no tuple of pairs of ints.
-        ValueError: The mode is unknown, or the input has another number of axes.
+        ValueError: The mode is unknown, or the input has the wrong number of axes.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

@@ -26,11 +26,11 @@ class PReLU(Cell):
         x (N, C, ...) or (N,), floating point.
 
     Returns:
-        Shape of `x`, in the wider of the formats of `x` and the slopes.
+        Shape of `x`, in the wider of the dtypes of `x` and the slopes.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: `w` does not have `channel` numbers, or `x` has another number of channels.
+        ValueError: `w` does not have `channel` numbers, or `x` has the wrong number of channels.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

@@ -178,9 +178,9 @@ class LSTM(_Recurrent):
         num_layers: Number of layers, each fed with the one below.
         has_bias: Whether biases are added.
         batch_first: Whether the input is (N, L, input_size) rather than (L, N, input_size).
-        dropout: Chance that an element between two layers is dropped in training.
+        dropout: Probability that an element between two layers is dropped in training.
         bidirectional: Whether each layer also runs from the end; outputs are joined.
-        dtype: Format the parameters are stored in.
+        dtype: Dtype of the parameters.
 
     Inputs:
         x (L, N, input_size), floating point. hx: None for zeros, or (h, c), both (num_layers * directions, N,

@@ -68,7 +68,7 @@ class LSTMCell(_RecurrentCell):
         input_size: Size of the last axis of the input.
         hidden_size: Size of the state.
         has_bias: Whether biases are added.
-        dtype: Format the parameters are stored in.
+        dtype: Dtype of the parameters.
 
     Inputs:
         x (N, input_size). hx: (h, c), both (N, hidden_size). All floating point.
@@ -100,7 +100,7 @@ class GRUCell(_RecurrentCell):
         input_size: Size of the last axis of the input.
         hidden_size: Size of the state.
         has_bias: Whether biases are added.
-        dtype: Format the parameters are stored in.
+        dtype: Dtype of the parameters.
 
     Inputs:
         x (N, input_size). hx (N, hidden_size). Both floating point.
@@ -133,7 +133,7 @@ class RNNCell(_RecurrentCell):
         hidden_size: Size of the state.
         has_bias: Whether biases are added.
         nonlinearity: "tanh" or "relu".
-        dtype: Format the parameters are stored in.
+        dtype: Dtype of the parameters.
 
     Inputs:
         x (N, input_size). hx (N, hidden_size). Both floating point.

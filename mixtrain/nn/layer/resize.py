@@ -31,7 +31,7 @@ class ResizeBilinear(Cell):
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: Not exactly one of size and scale_factor is given, or `x` has another number of axes.
+        ValueError: Not exactly one of size and scale_factor is given, or `x` has the wrong number of axes.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

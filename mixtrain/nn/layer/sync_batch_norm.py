@@ -22,19 +22,19 @@ class SyncBatchNorm(BatchNorm):
         eps: Added to the variance.
         momentum: Share of the moving statistics that a training step keeps.
         affine: Whether `gamma` and `beta` are learned.
-        gamma_init: What `initializer` accepts: the scale.
-        beta_init: Likewise: the shift.
-        moving_mean_init: Likewise: the moving mean.
-        moving_var_init: Likewise: the moving variance.
+        gamma_init: Initial scale, anything that `initializer` accepts.
+        beta_init: Initial shift, likewise.
+        moving_mean_init: Initial moving mean, likewise.
+        moving_var_init: Initial moving variance, likewise.
         use_batch_statistics: True: always those of the batch; False: always the moving ones; None: by the mode.
         process_groups: Lists of ranks that share statistics: None, 0 or one list of all ranks.
-        dtype: Format that `gamma` and `beta` are stored in.
+        dtype: Dtype of `gamma` and `beta`.
 
     Inputs:
         x (N, num_features) or (N, num_features, H, W), floating point.
 
     Returns:
-        Shape and format of `x`, computed as by `BatchNorm2d`.
+        Same shape and dtype as `x`, computed as by `BatchNorm2d`.
 
     Raises:
         TypeError: An argument has the wrong type.

@@ -26,12 +26,12 @@ class _Layer(Cell):
         d_model: Features of each token.
         nhead: Heads of the attention.
         dim_feedforward: Features between the two dense layers.
-        dropout: Chance that an element is dropped.
+        dropout: Probability that an element is dropped.
         activation: "relu", "gelu" or a function.
         layer_norm_eps: Added to variances.
         batch_first: Whether inputs are (N, L, E); (L, N, E) otherwise.
         norm_first: Whether each part normalizes what goes in; otherwise what comes out.
-        dtype: Format the parameters are stored in.
+        dtype: Dtype of the parameters.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -163,14 +163,14 @@ class Transformer(Cell):
         num_encoder_layers: Layers of the encoder.
         num_decoder_layers: Layers of the decoder.
         dim_feedforward: Features between the two dense layers.
-        dropout: Chance that an element is dropped.
+        dropout: Probability that an element is dropped.
         activation: "relu", "gelu" or a function.
         custom_encoder: An encoder of one's own, or None.
         custom_decoder: Likewise.
         layer_norm_eps: Added to variances.
         batch_first: Whether inputs are (N, L, E); (L, N, E) otherwise.
         norm_first: Whether each part normalizes what goes in; otherwise what comes out.
-        dtype: Format the parameters are stored in.
+        dtype: Dtype of the parameters.
 
     Example: ``nn.Transformer(8, 2, 1, 1, 16)(src, tgt)``.
     Source: Vaswani et al., 2017; MindSpore, `mindspore.nn.Transformer`.

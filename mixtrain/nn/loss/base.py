@@ -53,7 +53,7 @@ class LossBase(Cell):
         """Weight the elements of a loss and reduce them.
 
         Args:
-            x: Losses, of any float format.
+            x: Losses, of any float dtype.
             weights: A number or a tensor that broadcasts with `x`.
 
         Returns:

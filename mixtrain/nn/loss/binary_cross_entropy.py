@@ -21,7 +21,7 @@ class BCELoss(LossBase):
         reduction: "mean" or "sum" over all elements, or "none".
 
     Inputs:
-        logits: Probabilities in [0, 1], any float format. labels: of the same shape, in [0, 1], any format.
+        logits: Probabilities in [0, 1], any float dtype. labels: of the same shape, in [0, 1], any dtype.
 
     Returns:
         float32: the shape of the inputs, or a scalar.
@@ -63,7 +63,7 @@ class BCEWithLogitsLoss(LossBase):
         pos_weight: Weights of the labels' positive part, broadcast likewise.
 
     Inputs:
-        logits: Scores, any float format. labels: of the same shape, in [0, 1], any format.
+        logits: Scores, any float dtype. labels: of the same shape, in [0, 1], any dtype.
 
     Returns:
         float32: the shape of the inputs, or a scalar.

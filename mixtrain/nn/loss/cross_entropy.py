@@ -23,7 +23,7 @@ class CrossEntropyLoss(LossBase):
         label_smoothing: Share of each label, in [0, 1], that is spread over all classes.
 
     Inputs:
-        logits (C,), (N, C) or (N, C, ...), any float format. labels: class numbers of an int format and the shape of
+        logits (C,), (N, C) or (N, C, ...), any float dtype. labels: class numbers of an int dtype and the shape of
         logits without the class axis; or probabilities, of a float format and the shape of logits.
 
     Returns:

@@ -22,7 +22,7 @@ class NLLLoss(LossBase):
         reduction: "mean" (weighted by `weight`), "sum" or "none".
 
     Inputs:
-        logits: log-probabilities (C,), (N, C) or (N, C, ...), any float format. labels: class numbers of an int format
+        logits: log-probabilities (C,), (N, C) or (N, C, ...), any float dtype. labels: class numbers of an int dtype
         and the shape of logits without the class axis.
 
     Returns:
@@ -82,7 +82,7 @@ class KLDivLoss(LossBase):
             "none".
 
     Inputs:
-        logits: log-probabilities, any float format. labels: probabilities of the same shape; 0 counts for nothing.
+        logits: log-probabilities, any float dtype. labels: probabilities of the same shape; 0 counts for nothing.
 
     Returns:
         float32: the shape of the inputs, or a scalar.

@@ -20,7 +20,7 @@ class SoftMarginLoss(LossBase):
         reduction: "mean" or "sum" over all elements, or "none".
 
     Inputs:
-        logits, any float format. labels: 1 or -1, of the same shape and any format.
+        logits, any float dtype. labels: 1 or -1, of the same shape and any format.
 
     Returns:
         float32: the shape of the inputs, or a scalar.
@@ -51,7 +51,7 @@ class HingeEmbeddingLoss(LossBase):
         reduction: "mean" or "sum" over all elements, or "none".
 
     Inputs:
-        logits: distances, any float format. labels: 1 or -1, of the same shape and any format.
+        logits: distances, any float dtype. labels: 1 or -1, of the same shape and any format.
 
     Returns:
         float32: the shape of the inputs, or a scalar.
@@ -89,7 +89,7 @@ class CosineEmbeddingLoss(LossBase):
         reduction: "mean" or "sum" over all pairs, or "none".
 
     Inputs:
-        logits_x1 and logits_x2 (N, D) of any float format. labels (N,): 1 or -1, of any format.
+        logits_x1 and logits_x2 (N, D) of any float dtype. labels (N,): 1 or -1, of any dtype.
 
     Returns:
         float32: (N,), or a scalar.
@@ -134,7 +134,7 @@ class MarginRankingLoss(LossBase):
         reduction: "mean" or "sum" over all elements, or "none".
 
     Inputs:
-        input1 and input2: scores of one shape and any float format. target: 1 where the first should rank higher, else
+        input1 and input2: scores of one shape and any float dtype. target: 1 where the first should rank higher, else
         -1; of the same shape.
 
     Returns:
@@ -175,7 +175,7 @@ class TripletMarginWithDistanceLoss(LossBase):
         margin: How much farther the negative example should be.
 
     Inputs:
-        x, positive, negative: of one shape, any float format.
+        x, positive, negative: of one shape, any float dtype.
 
     Returns:
         float32: the shape of the distances, or a scalar.

@@ -33,7 +33,7 @@ class MSELoss(_Distance):
         reduction: "mean" or "sum" over all elements, or "none".
 
     Inputs:
-        logits and labels, of any format, of one shape or shapes that broadcast.
+        logits and labels, of any dtype, with shapes that broadcast.
 
     Returns:
         float32: the broadcast shape, or a scalar.
@@ -60,7 +60,7 @@ class L1Loss(_Distance):
         reduction: "mean" or "sum" over all elements, or "none".
 
     Inputs:
-        logits and labels, of any format, of one shape or shapes that broadcast.
+        logits and labels, of any dtype, with shapes that broadcast.
 
     Returns:
         float32: the broadcast shape, or a scalar.
@@ -87,7 +87,7 @@ class MAELoss(LossBase):
         reduction: "mean" or "sum" over all elements, or "none".
 
     Inputs:
-        logits and label, of any format, of one shape or shapes that broadcast.
+        logits and label, of any dtype, with shapes that broadcast.
 
     Returns:
         float32: the broadcast shape, or a scalar.
@@ -130,7 +130,7 @@ class SmoothL1Loss(_Distance):
         reduction: "mean" or "sum" over all elements, or "none", which is the default.
 
     Inputs:
-        logits and labels, of any format, of one shape or shapes that broadcast.
+        logits and labels, of any dtype, with shapes that broadcast.
 
     Returns:
         float32: the broadcast shape, or a scalar.
@@ -163,7 +163,7 @@ class HuberLoss(_Distance):
         delta: Where the square ends and the straight line begins.
 
     Inputs:
-        logits and labels, of any format, of one shape or shapes that broadcast.
+        logits and labels, of any dtype, with shapes that broadcast.
 
     Returns:
         float32: the broadcast shape, or a scalar.

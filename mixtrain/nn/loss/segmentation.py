@@ -25,7 +25,7 @@ class DiceLoss(LossBase):
         smooth: Keeps the quotient finite.
 
     Inputs:
-        logits: probabilities, any float format. label: of the same shape and any format.
+        logits: probabilities, any float dtype. label: of the same shape and any format.
 
     Returns:
         A float32 scalar.
@@ -62,7 +62,7 @@ class MultiClassDiceLoss(LossBase):
             for none.
 
     Inputs:
-        logits (N, C, ...), any float format. label: of the same shape and any format.
+        logits (N, C, ...), any float dtype. label: of the same shape and any format.
 
     Returns:
         float32: a scalar, or of the shape of one class's weights.
@@ -126,7 +126,7 @@ class FocalLoss(LossBase):
         reduction: "mean", "sum" or "none", after the mean over the places of each sample.
 
     Inputs:
-        logits (N, C) or (N, C, ...), any float format. labels: one-hot, of the shape of logits; or class numbers, with
+        logits (N, C) or (N, C, ...), any float dtype. labels: one-hot, of the shape of logits; or class numbers, with
         size 1 in place of C.
 
     Returns:

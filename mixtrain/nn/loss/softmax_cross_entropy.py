@@ -19,7 +19,7 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
         reduction: "mean", "sum" or "none", which is the default.
 
     Inputs:
-        logits (N, C), any float format. labels (N,) of an int format, or (N, C) of any format, rows summing to 1.
+        logits (N, C), any float dtype. labels (N,) of an int dtype, or (N, C) of any dtype, rows summing to 1.
 
     Returns:
         float32: (N,), or a scalar.
