@@ -1,4 +1,4 @@
-"""The rules of recurrent cells: how many gates each has, and one step of its state."""
+"""The step functions of LSTM, GRU and plain recurrent cells."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import keras
 from mixtrain import backend
 from mixtrain.ops.lstm import State, lstm_step
 
-# As it is outside any autocast: the formats are settled here.
+# Bound at import, so that autocast does not intercept it: the operands already have one dtype.
 _matmul = keras.ops.matmul
 
 
-def _gru(by_input: Any, by_state: Any, state: State) -> State:
-    input_reset, input_update, input_new = keras.ops.split(by_input, 3, axis=-1)
-    state_reset, state_update, state_new = keras.ops.split(by_state, 3, axis=-1)
+def _gru_step(input_gates: Any, state_gates: Any, state: State) -> State:
+    input_reset, input_update, input_new = keras.ops.split(input_gates, 3, axis=-1)
+    state_reset, state_update, state_new = keras.ops.split(state_gates, 3, axis=-1)
     new = keras.ops.tanh(input_new + keras.ops.sigmoid(input_reset + state_reset) * state_new)
     return (new + keras.ops.sigmoid(input_update + state_update) * (state[0] - new),)
 
@@ -27,9 +27,9 @@ class Recurrence:
     """One kind of recurrent cell.
 
     Attributes:
-        gates: How many times `hidden_size` rows its weights have.
-        states: How many tensors its state has; the first is its output.
-        step: Takes what the weights make of the input and of the first state tensor, and the state; returns the next.
+        gates: Number of gates: the weights have ``gates * hidden_size`` rows.
+        states: Number of tensors in the state; the first is the output.
+        step: Function of the projected input, the projected first state tensor and the state; returns the next state.
     """
 
     gates: int
@@ -39,17 +39,17 @@ class Recurrence:
 
 RECURRENCES: Final = {
     "LSTM": Recurrence(4, 2, lstm_step),
-    "GRU": Recurrence(3, 1, _gru),
-    "tanh": Recurrence(1, 1, lambda by_input, by_state, state: (keras.ops.tanh(by_input + by_state),)),
-    "relu": Recurrence(1, 1, lambda by_input, by_state, state: (keras.ops.relu(by_input + by_state),)),
+    "GRU": Recurrence(3, 1, _gru_step),
+    "tanh": Recurrence(1, 1, lambda input_gate, state_gate, state: (keras.ops.tanh(input_gate + state_gate),)),
+    "relu": Recurrence(1, 1, lambda input_gate, state_gate, state: (keras.ops.relu(input_gate + state_gate),)),
 }
 
 
-def _times_transposed(x: Any, weight: Any) -> Any:
+def _matmul_transposed(x: Any, weight: Any) -> Any:
     return _matmul(x, keras.ops.transpose(weight))
 
 
 def linear(x: Any, weight: Any, bias: Any) -> Any:
-    """Return ``x @ weight.T + bias``, or without the bias where it is None."""
-    y = backend.product(_times_transposed, x, weight)
+    """Compute ``x @ weight.T + bias``, without the bias if it is None."""
+    y = backend.product(_matmul_transposed, x, weight)
     return y if bias is None else y + bias

@@ -1,4 +1,4 @@
-"""`LSTM`, `GRU` and `RNN`: recurrent layers, stacked and in both directions."""
+"""`LSTM`, `GRU` and `RNN`: multi-layer, optionally bidirectional recurrent layers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mixtrain.precision.families import Family
 
 
 class _Recurrent(Cell):
-    """The layers of one kind of recurrent cell."""
+    """Base class of the recurrent layers; `kind` is a key of `RECURRENCES`."""
 
     precision_family: ClassVar[Family] = "recurrent"
 
@@ -38,7 +38,7 @@ class _Recurrent(Cell):
     ) -> None:
         super().__init__()
         where = self.cls_name
-        self._rule: Recurrence = RECURRENCES[kind]
+        self._recurrence: Recurrence = RECURRENCES[kind]
         self.input_size = checks.integer(where, "input_size", input_size, at_least=1)
         self.hidden_size = checks.integer(where, "hidden_size", hidden_size, at_least=1)
         self.num_layers = checks.integer(where, "num_layers", num_layers, at_least=1)
@@ -53,26 +53,26 @@ class _Recurrent(Cell):
                 "num_layers=2.",
                 stacklevel=3,
             )
-        self._make_parameters(dtype)
+        self._create_parameters(dtype)
 
-    def _make_parameters(self, dtype: Any) -> None:
-        rows, directions = self._rule.gates * self.hidden_size, 1 + self.bidirectional
-        below = [self.input_size] + [self.hidden_size * directions] * (self.num_layers - 1)
-        places = [
+    def _create_parameters(self, dtype: Any) -> None:
+        hidden, directions = self.hidden_size, 1 + self.bidirectional
+        rows = self._recurrence.gates * hidden
+        input_sizes = [self.input_size] + [hidden * directions] * (self.num_layers - 1)
+        layers = [
             (f"l{layer}{'_reverse' * direction}", size)
-            for layer, size in enumerate(below) for direction in range(directions)
+            for layer, size in enumerate(input_sizes) for direction in range(directions)
         ]
-        draw = Uniform(1 / math.sqrt(self.hidden_size))
+        init = Uniform(1 / math.sqrt(hidden))
 
-        def make(name: str, shape: tuple[int, ...]) -> Parameter:
-            return Parameter(initializer(draw, shape, dtype), name=name)
+        def parameter(name: str, shape: tuple[int, ...]) -> Parameter:
+            return Parameter(initializer(init, shape, dtype), name=name)
 
-        hidden = self.hidden_size
-        self.w_ih_list = ParameterTuple(make(f"weight_ih_{place}", (rows, size)) for place, size in places)
-        self.w_hh_list = ParameterTuple(make(f"weight_hh_{place}", (rows, hidden)) for place, _ in places)
-        biased = places if self.has_bias else []
-        self.b_ih_list = ParameterTuple(make(f"bias_ih_{place}", (rows,)) for place, _ in biased)
-        self.b_hh_list = ParameterTuple(make(f"bias_hh_{place}", (rows,)) for place, _ in biased)
+        self.w_ih_list = ParameterTuple(parameter(f"weight_ih_{suffix}", (rows, size)) for suffix, size in layers)
+        self.w_hh_list = ParameterTuple(parameter(f"weight_hh_{suffix}", (rows, hidden)) for suffix, _ in layers)
+        biased = layers if self.has_bias else []
+        self.b_ih_list = ParameterTuple(parameter(f"bias_ih_{suffix}", (rows,)) for suffix, _ in biased)
+        self.b_hh_list = ParameterTuple(parameter(f"bias_hh_{suffix}", (rows,)) for suffix, _ in biased)
 
     def construct(self, x: Any, hx: Any = None, seq_length: Any = None) -> Any:
         """Run over the sequences; see the class."""
@@ -84,45 +84,46 @@ class _Recurrent(Cell):
             x = keras.ops.transpose(x, (1, 0, 2))
         x, *states = promote(x, *self._states(x, hx))
         lengths = None if seq_length is None else self._lengths(x, seq_length)
-        last: list[State] = []
+        final_states: list[State] = []
         for layer in range(self.num_layers):
-            directions = range(layer * (1 + self.bidirectional), (layer + 1) * (1 + self.bidirectional))
+            # Parameters and states are ordered by layer, then by direction.
+            indices = range(layer * (1 + self.bidirectional), (layer + 1) * (1 + self.bidirectional))
             outputs = []
-            for place in directions:
-                y, final = self._run_layer(x, place, tuple(state[place] for state in states), lengths)
+            for index in indices:
+                y, final = self._run_layer(x, index, tuple(state[index] for state in states), lengths)
                 outputs.append(y)
-                last.append(final)
+                final_states.append(final)
             x = outputs[0] if len(outputs) == 1 else keras.ops.concatenate(outputs, axis=-1)
             if layer < self.num_layers - 1:
                 x = self.dropout_op(x)
         if self.batch_first:
             x = keras.ops.transpose(x, (1, 0, 2))
-        final = tuple(keras.ops.stack(parts) for parts in zip(*last, strict=True))
-        return x, (final if self._rule.states > 1 else final[0])
+        final = tuple(keras.ops.stack(parts) for parts in zip(*final_states, strict=True))
+        return x, (final if self._recurrence.states > 1 else final[0])
 
     def _states(self, x: Any, hx: Any) -> tuple[Any, ...]:
-        """Return the state to start from, (layers * directions, N, hidden_size) each: as given, or zeros."""
+        """Return the initial state: `hx` after checking it, or zeros (layers * directions, N, hidden_size)."""
         count, batch = self.num_layers * (1 + self.bidirectional), keras.ops.shape(x)[1]
         if hx is None:
-            return (keras.ops.zeros((count, batch, self.hidden_size), x.dtype),) * self._rule.states
+            return (keras.ops.zeros((count, batch, self.hidden_size), x.dtype),) * self._recurrence.states
         states = tuple(hx) if isinstance(hx, (tuple, list)) else (hx,)
-        if len(states) != self._rule.states:
+        if len(states) != self._recurrence.states:
             raise ValueError(
-                f"{name_of(self)}: expected hx of {self._rule.states} tensors; got {len(states)}. Write hx="
-                f"{'(h, c)' if self._rule.states == 2 else 'h'}."
+                f"{name_of(self)}: expected hx of {self._recurrence.states} tensors; got {len(states)}. Write hx="
+                f"{'(h, c)' if self._recurrence.states == 2 else 'h'}."
             )
-        wanted = (count, x.shape[1], self.hidden_size)
+        expected = (count, x.shape[1], self.hidden_size)
         for state in states:
             got = tuple(float_tensor(self, state).shape)
-            if len(got) != 3 or any(a != b for a, b in zip(got, wanted, strict=True) if None not in (a, b)):
+            if len(got) != 3 or any(a != b for a, b in zip(got, expected, strict=True) if None not in (a, b)):
                 raise ValueError(
-                    f"{name_of(self)}: expected hx of shape {wanted}, (layers * directions, N, hidden_size); got "
-                    f"{got}. Write a state of shape {wanted}."
+                    f"{name_of(self)}: expected hx of shape {expected}, (layers * directions, N, hidden_size); got "
+                    f"{got}. Write a state of shape {expected}."
                 )
         return tuple(float_tensor(self, state) for state in states)
 
     def _lengths(self, x: Any, seq_length: Any) -> Any:
-        """Return the sequences' lengths as a tensor (N,) of ints."""
+        """Return `seq_length` as an int32 tensor (N,)."""
         lengths = backend.to_tensor(seq_length)
         if tuple(lengths.shape) != (x.shape[1],) and x.shape[1] is not None:
             raise ValueError(
@@ -131,29 +132,31 @@ class _Recurrent(Cell):
             )
         return keras.ops.cast(lengths, "int32")
 
-    def _run_layer(self, x: Any, place: int, state: State, lengths: Any) -> tuple[Any, State]:
-        """Run one layer in one direction; return its outputs (L, N, hidden_size) and its last state."""
-        backward = self.bidirectional and place % 2 == 1
-        biases = (self.b_ih_list[place].value, self.b_hh_list[place].value) if self.has_bias else ()
-        x, weight_ih, weight_hh, *added = promote(
-            x, self.w_ih_list[place].value, self.w_hh_list[place].value, *biases
+    def _run_layer(self, x: Any, index: int, state: State, lengths: Any) -> tuple[Any, State]:
+        """Run one layer in one direction; return its outputs (L, N, hidden_size) and its final state."""
+        backward = self.bidirectional and index % 2 == 1
+        biases = (self.b_ih_list[index].value, self.b_hh_list[index].value) if self.has_bias else ()
+        x, weight_ih, weight_hh, *promoted = promote(
+            x, self.w_ih_list[index].value, self.w_hh_list[index].value, *biases
         )
-        bias_ih, bias_hh = added or (None, None)
+        bias_ih, bias_hh = promoted or (None, None)
         state = tuple(keras.ops.cast(part, x.dtype) for part in state)
         if backward:
             x = _reversed(x, lengths)
-        by_input = linear(x, weight_ih, bias_ih)
+        # The projection of the input does not depend on the state: one product for all steps.
+        input_gates = linear(x, weight_ih, bias_ih)
         steps = keras.ops.arange(keras.ops.shape(x)[0], dtype="int32")
 
         def step(state: State, element: tuple[Any, Any]) -> State:
-            gates, now = element
-            after = self._rule.step(gates, linear(state[0], weight_hh, bias_hh), state)
+            gates, index = element
+            new_state = self._recurrence.step(gates, linear(state[0], weight_hh, bias_hh), state)
             if lengths is None:
-                return after
-            going_on = (now < lengths)[:, None]
-            return tuple(keras.ops.where(going_on, new, old) for new, old in zip(after, state, strict=True))
+                return new_state
+            # A sequence that has ended keeps its state.
+            active = (index < lengths)[:, None]
+            return tuple(keras.ops.where(active, new, old) for new, old in zip(new_state, state, strict=True))
 
-        states = backend.scan(step, state, (by_input, steps))
+        states = backend.scan(step, state, (input_gates, steps))
         y = states[0]
         if lengths is not None:
             y = keras.ops.where((steps[:, None] < lengths[None])[..., None], y, keras.ops.zeros_like(y))
@@ -161,12 +164,12 @@ class _Recurrent(Cell):
 
 
 def _reversed(x: Any, lengths: Any) -> Any:
-    """Return sequences (L, N, size) from their ends to their beginnings; what lies beyond a length stays in place."""
+    """Reverse sequences (L, N, size) in time; padding beyond a sequence's length stays in place."""
     if lengths is None:
         return keras.ops.flip(x, axis=0)
     steps = keras.ops.arange(keras.ops.shape(x)[0], dtype="int32")[:, None]
-    places = keras.ops.where(steps < lengths[None], lengths[None] - 1 - steps, steps)
-    return keras.ops.take_along_axis(x, places[..., None], axis=0)
+    indices = keras.ops.where(steps < lengths[None], lengths[None] - 1 - steps, steps)
+    return keras.ops.take_along_axis(x, indices[..., None], axis=0)
 
 
 class LSTM(_Recurrent):
@@ -174,24 +177,24 @@ class LSTM(_Recurrent):
 
     Args:
         input_size: Size of the last axis of the input.
-        hidden_size: Size of the state.
-        num_layers: Number of layers, each fed with the one below.
+        hidden_size: Size of the hidden state.
+        num_layers: Number of stacked layers.
         has_bias: Whether biases are added.
         batch_first: Whether the input is (N, L, input_size) rather than (L, N, input_size).
         dropout: Probability that an element between two layers is dropped in training.
-        bidirectional: Whether each layer also runs from the end; outputs are joined.
+        bidirectional: Whether each layer also runs backward in time; the outputs of both directions are concatenated.
         dtype: Dtype of the parameters.
 
     Inputs:
         x (L, N, input_size), floating point. hx: None for zeros, or (h, c), both (num_layers * directions, N,
-        hidden_size). seq_length: None, or the lengths (N,) of the sequences; outputs beyond them are zero.
+        hidden_size). seq_length: None, or the lengths (N,) of the sequences; outputs beyond a length are zero.
 
     Returns:
-        (output, (h, c)): output (L, N, directions * hidden_size), and the states after the last step.
+        (output, (h, c)): output (L, N, directions * hidden_size), and the states after the final step.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or an input has another shape.
+        ValueError: An argument is out of range, or an input has the wrong shape.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -219,10 +222,10 @@ class LSTM(_Recurrent):
 
 
 class GRU(_Recurrent):
-    """Gated recurrent units over sequences; arguments and inputs are those of `LSTM`.
+    """Gated recurrent units over sequences, with the arguments and inputs of `LSTM`.
 
-    `input_size`, `hidden_size`, `num_layers`, `has_bias`, `batch_first`, `dropout`, `bidirectional` and `dtype` mean
-    what they mean there; the state is one tensor h. Example: ``output, h = nn.GRU(3, 4)(x)``.
+    `input_size`, `hidden_size`, `num_layers`, `has_bias`, `batch_first`, `dropout`, `bidirectional` and `dtype` are
+    those of `LSTM`; the state is one tensor h. Example: ``output, h = nn.GRU(3, 4)(x)``.
 
     Source: Cho et al., 2014; MindSpore, `mindspore.nn.GRU`.
     """
@@ -244,10 +247,10 @@ class GRU(_Recurrent):
 
 
 class RNN(_Recurrent):
-    """Plain recurrent units over sequences; arguments and inputs are those of `LSTM`, and `nonlinearity`.
+    """Elman recurrent units over sequences, with the arguments and inputs of `LSTM` and a `nonlinearity`.
 
-    `input_size`, `hidden_size`, `num_layers`, `has_bias`, `batch_first`, `dropout`, `bidirectional` and `dtype` mean
-    what they mean there; `nonlinearity` is "tanh" or "relu"; the state is one tensor h.
+    `input_size`, `hidden_size`, `num_layers`, `has_bias`, `batch_first`, `dropout`, `bidirectional` and `dtype` are
+    those of `LSTM`; `nonlinearity` is "tanh" or "relu"; the state is one tensor h.
     Example: ``output, h = nn.RNN(3, 4)(x)``.
 
     Source: Elman, 1990; MindSpore, `mindspore.nn.RNN`.

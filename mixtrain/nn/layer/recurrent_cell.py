@@ -1,4 +1,4 @@
-"""`LSTMCell`, `GRUCell` and `RNNCell`: one step of a recurrent layer."""
+"""`LSTMCell`, `GRUCell` and `RNNCell`: a single step of a recurrent layer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mixtrain.precision.families import Family
 
 
 class _RecurrentCell(Cell):
-    """The parameters and the step that they share."""
+    """Base class of the recurrent cells; `kind` is a key of `RECURRENCES`."""
 
     precision_family: ClassVar[Family] = "recurrent"
 
@@ -26,35 +26,36 @@ class _RecurrentCell(Cell):
         self.input_size = checks.integer(where, "input_size", input_size, at_least=1)
         self.hidden_size = checks.integer(where, "hidden_size", hidden_size, at_least=1)
         self.has_bias = checks.boolean(where, "has_bias", has_bias)
-        self._rule: Recurrence = RECURRENCES[kind]
-        rows, draw = self._rule.gates * self.hidden_size, Uniform(1 / math.sqrt(self.hidden_size))
-        self.weight_ih = Parameter(initializer(draw, (rows, self.input_size), dtype), name="weight_ih")
-        self.weight_hh = Parameter(initializer(draw, (rows, self.hidden_size), dtype), name="weight_hh")
+        self._recurrence: Recurrence = RECURRENCES[kind]
+        rows, init = self._recurrence.gates * self.hidden_size, Uniform(1 / math.sqrt(self.hidden_size))
+        self.weight_ih = Parameter(initializer(init, (rows, self.input_size), dtype), name="weight_ih")
+        self.weight_hh = Parameter(initializer(init, (rows, self.hidden_size), dtype), name="weight_hh")
         self.bias_ih: Any = None
         self.bias_hh: Any = None
         if has_bias:
-            self.bias_ih = Parameter(initializer(draw, (rows,), dtype), name="bias_ih")
-            self.bias_hh = Parameter(initializer(draw, (rows,), dtype), name="bias_hh")
+            self.bias_ih = Parameter(initializer(init, (rows,), dtype), name="bias_ih")
+            self.bias_hh = Parameter(initializer(init, (rows,), dtype), name="bias_hh")
 
     def construct(self, x: Any, hx: Any) -> Any:
-        """Return the state after `x`."""
+        """Return the state after the step with input `x`."""
         x = self._checked(x, self.input_size, "input_size")
         states = hx if isinstance(hx, (tuple, list)) else (hx,)
-        if len(states) != self._rule.states:
+        if len(states) != self._recurrence.states:
             raise ValueError(
-                f"{name_of(self)}: expected a state of {self._rule.states} tensors; got {len(states)}. Write "
-                f"{'(h, c)' if self._rule.states == 2 else 'h'}."
+                f"{name_of(self)}: expected a state of {self._recurrence.states} tensors; got {len(states)}. Write "
+                f"{'(h, c)' if self._recurrence.states == 2 else 'h'}."
             )
         states = tuple(self._checked(state, self.hidden_size, "hidden_size") for state in states)
         biases = () if self.bias_ih is None else (self.bias_ih.value, self.bias_hh.value)
         values = promote(x, *states, self.weight_ih.value, self.weight_hh.value, *biases)
-        count = self._rule.states
-        x, state, (weight_ih, weight_hh, *added) = values[0], values[1 : count + 1], values[count + 1 :]
-        bias_ih, bias_hh = added or (None, None)
-        after = self._rule.step(linear(x, weight_ih, bias_ih), linear(state[0], weight_hh, bias_hh), state)
-        return after if count > 1 else after[0]
+        count = self._recurrence.states
+        x, state, (weight_ih, weight_hh, *promoted) = values[0], values[1 : count + 1], values[count + 1 :]
+        bias_ih, bias_hh = promoted or (None, None)
+        new_state = self._recurrence.step(linear(x, weight_ih, bias_ih), linear(state[0], weight_hh, bias_hh), state)
+        return new_state if count > 1 else new_state[0]
 
     def _checked(self, x: Any, size: int, argument: str) -> Any:
+        """Check that `x` is a floating-point tensor (N, size), and return it."""
         x = float_tensor(self, x)
         check_rank(self, x, (2,), f"(N, {argument})")
         check_width(self, x, 1, size, noun="features", argument=argument)
@@ -66,7 +67,7 @@ class LSTMCell(_RecurrentCell):
 
     Args:
         input_size: Size of the last axis of the input.
-        hidden_size: Size of the state.
+        hidden_size: Size of the hidden state.
         has_bias: Whether biases are added.
         dtype: Dtype of the parameters.
 
@@ -78,7 +79,7 @@ class LSTMCell(_RecurrentCell):
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or an input has another shape.
+        ValueError: An argument is out of range, or an input has the wrong shape.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -98,7 +99,7 @@ class GRUCell(_RecurrentCell):
 
     Args:
         input_size: Size of the last axis of the input.
-        hidden_size: Size of the state.
+        hidden_size: Size of the hidden state.
         has_bias: Whether biases are added.
         dtype: Dtype of the parameters.
 
@@ -110,7 +111,7 @@ class GRUCell(_RecurrentCell):
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or an input has another shape.
+        ValueError: An argument is out of range, or an input has the wrong shape.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -130,7 +131,7 @@ class RNNCell(_RecurrentCell):
 
     Args:
         input_size: Size of the last axis of the input.
-        hidden_size: Size of the state.
+        hidden_size: Size of the hidden state.
         has_bias: Whether biases are added.
         nonlinearity: "tanh" or "relu".
         dtype: Dtype of the parameters.
@@ -143,7 +144,7 @@ class RNNCell(_RecurrentCell):
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or an input has another shape.
+        ValueError: An argument is out of range, or an input has the wrong shape.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
