@@ -1,4 +1,4 @@
-"""`MultiheadAttention`: weighted means of values, by how well their keys fit the queries."""
+"""`MultiheadAttention`: scaled dot-product attention with several heads."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from mixtrain.precision.families import Family
 
 
 class MultiheadAttention(Cell):
-    """Attention of several heads, each on its own part of the features.
+    """Multi-head attention: each head attends on its own part of the features.
 
     Args:
         embed_dim: Features of queries and of the output.
-        num_heads: How many heads; they divide `embed_dim`.
+        num_heads: Number of heads; must divide `embed_dim`.
         dropout: Probability that a weight is dropped in training.
         has_bias: Whether the projections have biases.
-        add_bias_kv: False, the only one.
-        add_zero_attn: False, the only one.
-        kdim: Features of the keys; `embed_dim` without it, and the only one.
-        vdim: Features of the values; likewise.
+        add_bias_kv: False, the only supported value.
+        add_zero_attn: False, the only supported value.
+        kdim: Features of the keys; None or `embed_dim`.
+        vdim: Features of the values; None or `embed_dim`.
         batch_first: Whether inputs are (N, L, E); (L, N, E) otherwise.
         dtype: Dtype of the parameters.
 
     Inputs:
-        query, key, value; and `key_padding_mask`, (N, S), True or -inf where keys are left out; `need_weights`;
-        `attn_mask`, (L, S), True or -inf where there is no attention, or added to the fits; `average_attn_weights`.
+        query, key, value; `key_padding_mask` (N, S), True or -inf where keys are ignored; `need_weights`; `attn_mask`
+        (L, S), True or -inf where attention is masked out, or added to the scores; `average_attn_weights`.
 
     Returns:
-        (output, weights); the weights are None without `need_weights`.
+        (output, weights); the weights are None unless `need_weights`.
 
     Raises:
-        ValueError: The heads do not divide the features, or an argument is not offered.
+        ValueError: `num_heads` does not divide `embed_dim`, or an argument is not supported.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -68,8 +68,7 @@ class MultiheadAttention(Cell):
         self.num_heads = checks.integer(where, "num_heads", num_heads, at_least=1)
         if self.embed_dim % self.num_heads:
             raise checks.fail_value(where, "num_heads must divide embed_dim", num_heads, "num_heads=1")
-        others = (add_bias_kv, add_zero_attn, kdim not in (None, embed_dim), vdim not in (None, embed_dim))
-        if any(others):
+        if add_bias_kv or add_zero_attn or kdim not in (None, embed_dim) or vdim not in (None, embed_dim):
             raise checks.fail_value(
                 where, "add_bias_kv and add_zero_attn must be False, kdim and vdim those of the queries",
                 (add_bias_kv, add_zero_attn, kdim, vdim), "nn.Dense before it to change the features",
@@ -88,53 +87,54 @@ class MultiheadAttention(Cell):
         self, query: Any, key: Any, value: Any, key_padding_mask: Any = None, need_weights: bool = True,
         attn_mask: Any = None, average_attn_weights: bool = True,
     ) -> tuple[Any, Any]:
-        """Attend with `query` to `value` by `key`."""
-        parts = [float_tensor(self, one) for one in (query, key, value)]
-        single = len(parts[0].shape) == 2
-        parts = [keras.ops.expand_dims(one, 0 if self.batch_first else 1) if single else one for one in parts]
+        """Attend from `query` to `value` by the similarity of `query` and `key`."""
+        inputs = [float_tensor(self, x) for x in (query, key, value)]
+        unbatched = len(inputs[0].shape) == 2
+        if unbatched:
+            inputs = [keras.ops.expand_dims(x, 0 if self.batch_first else 1) for x in inputs]
         if not self.batch_first:
-            parts = [keras.ops.swapaxes(one, 0, 1) for one in parts]
-        heads = [self._heads(one, number) for number, one in enumerate(parts)]
-        q, k, v = heads
-        fits = matmul(q / math.sqrt(self.embed_dim // self.num_heads), keras.ops.swapaxes(k, -1, -2))
-        fits = keras.ops.cast(fits, float32)
-        for mask, axes in ((attn_mask, None), (key_padding_mask, (1, 2))):
-            if mask is not None:
-                added = _as_added(mask)
-                if axes is not None:
-                    added = keras.ops.expand_dims(keras.ops.reshape(added, (-1, added.shape[-1])), axes)
-                elif len(added.shape) == 3:
-                    added = keras.ops.reshape(added, (-1, self.num_heads, *added.shape[1:]))
-                fits = fits + added
-        weights = keras.ops.softmax(fits, axis=-1)
-        mixed = matmul(keras.ops.cast(self.dropout(weights), v.dtype), v)
-        joined = keras.ops.reshape(
-            keras.ops.swapaxes(mixed, 1, 2), (keras.ops.shape(mixed)[0], mixed.shape[2], self.embed_dim)
+            inputs = [keras.ops.swapaxes(x, 0, 1) for x in inputs]
+        q, k, v = (self._project(x, index) for index, x in enumerate(inputs))
+        scores = matmul(q / math.sqrt(self.embed_dim // self.num_heads), keras.ops.swapaxes(k, -1, -2))
+        # Masks and softmax are float32 whatever the dtype of the products.
+        scores = keras.ops.cast(scores, float32)
+        if attn_mask is not None:
+            mask = _additive_mask(attn_mask)
+            if len(mask.shape) == 3:
+                mask = keras.ops.reshape(mask, (-1, self.num_heads, *mask.shape[1:]))
+            scores = scores + mask
+        if key_padding_mask is not None:
+            mask = _additive_mask(key_padding_mask)
+            scores = scores + keras.ops.expand_dims(keras.ops.reshape(mask, (-1, mask.shape[-1])), (1, 2))
+        weights = keras.ops.softmax(scores, axis=-1)
+        context = matmul(keras.ops.cast(self.dropout(weights), v.dtype), v)
+        context = keras.ops.reshape(
+            keras.ops.swapaxes(context, 1, 2), (keras.ops.shape(context)[0], context.shape[2], self.embed_dim)
         )
-        output = self.out_proj(joined)
+        output = self.out_proj(context)
         if not self.batch_first:
             output = keras.ops.swapaxes(output, 0, 1)
         weights = keras.ops.mean(weights, axis=1) if average_attn_weights else weights
-        if single:
+        if unbatched:
             output = keras.ops.squeeze(output, 0 if self.batch_first else 1)
             weights = keras.ops.squeeze(weights, 0)
         return output, weights if need_weights else None
 
-    def _heads(self, x: Any, number: int) -> Any:
-        """Return (N, heads, L, features) of one of the three projections."""
-        own = slice(number * self.embed_dim, (number + 1) * self.embed_dim)
-        weight = keras.ops.convert_to_tensor(self.in_proj_weight.value)[own]
+    def _project(self, x: Any, index: int) -> Any:
+        """Apply the query (0), key (1) or value (2) projection; return (N, heads, L, features)."""
+        rows = slice(index * self.embed_dim, (index + 1) * self.embed_dim)
+        weight = keras.ops.convert_to_tensor(self.in_proj_weight.value)[rows]
         projected = matmul(x, keras.ops.transpose(weight))
         if self.in_proj_bias is not None:
             projected = projected + keras.ops.cast(
-                keras.ops.convert_to_tensor(self.in_proj_bias.value)[own], projected.dtype
+                keras.ops.convert_to_tensor(self.in_proj_bias.value)[rows], projected.dtype
             )
         shape = (keras.ops.shape(projected)[0], projected.shape[1], self.num_heads, self.embed_dim // self.num_heads)
         return keras.ops.swapaxes(keras.ops.reshape(projected, shape), 1, 2)
 
 
-def _as_added(mask: Any) -> Any:
-    """Return a mask as what is added: -inf where a bool one is True."""
+def _additive_mask(mask: Any) -> Any:
+    """Return a mask that is added to the scores: -inf where a bool mask is True."""
     mask = keras.ops.convert_to_tensor(mask)
     if keras.backend.standardize_dtype(mask.dtype) != "bool":
         return keras.ops.cast(mask, float32)
