@@ -1,4 +1,4 @@
-"""`AdaptiveAvgPool2d` and its kin: poolings that make an output of a given size."""
+"""`AdaptiveAvgPool1d`, `AdaptiveAvgPool2d` and `AdaptiveMaxPool1d`: poolings to a given output size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mixtrain.ops.adaptive import pool_to
 
 
 class _AdaptivePool(Cell):
-    """A pooling whose windows share an axis out as evenly as they can."""
+    """Base class of adaptive poolings, whose windows divide each axis as evenly as possible."""
 
     _rank: ClassVar[int] = 2
     _function: ClassVar[Callable[..., Any]]
@@ -31,7 +31,7 @@ class _AdaptivePool(Cell):
         self.output_size, self._sizes = output_size, values
 
     def construct(self, x: Any) -> Any:
-        """Pool `x`, which may lack the batch axis."""
+        """Pool `x`, batched or not."""
         x = float_tensor(self, x)
         axes = "(N, C, H, W) or (C, H, W)" if self._rank == 2 else "(N, C, L) or (C, L)"
         check_rank(self, x, (self._rank + 1, self._rank + 2), axes)
@@ -43,13 +43,13 @@ class _AdaptivePool(Cell):
                 f"{name_of(self)}: expected an input of known sizes; got input shape {tuple(x.shape)}. Write images of "
                 "one size, or keras.ops.mean(x, (2, 3))."
             )
-        wanted = tuple(size if value is None else value for value, size in zip(self._sizes, sizes, strict=True))
-        y = pool_to(channels_last(x), wanted, type(self)._function)
+        sizes = tuple(size if value is None else value for value, size in zip(self._sizes, sizes, strict=True))
+        y = pool_to(channels_last(x), sizes, type(self)._function)
         return channels_first(y)
 
 
 class AdaptiveAvgPool1d(_AdaptivePool):
-    """The means of `output_size` windows that cover a sequence.
+    """Average pooling of sequences to `output_size` elements.
 
     Args:
         output_size: Size of the output, an int.
@@ -58,11 +58,11 @@ class AdaptiveAvgPool1d(_AdaptivePool):
         x (N, C, L) or (C, L), floating point.
 
     Returns:
-        (N, C, output_size) or (C, output_size), format of `x`.
+        (N, C, output_size) or (C, output_size), dtype of `x`.
 
     Raises:
         TypeError: `output_size` is not an int.
-        ValueError: It is out of range, or `x` has the wrong number of axes.
+        ValueError: `output_size` is out of range, or `x` has the wrong number of axes.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -77,7 +77,7 @@ class AdaptiveAvgPool1d(_AdaptivePool):
 
 
 class AdaptiveAvgPool2d(_AdaptivePool):
-    """The means of windows that cover an image, as many as the output has places.
+    """Average pooling of images to `output_size`.
 
     Args:
         output_size: Size of the output: an int or (height, width); None keeps the input's.
@@ -86,11 +86,11 @@ class AdaptiveAvgPool2d(_AdaptivePool):
         x (N, C, H, W) or (C, H, W), floating point.
 
     Returns:
-        (N, C, height, width) or (C, height, width), format of `x`.
+        (N, C, height, width) or (C, height, width), dtype of `x`.
 
     Raises:
-        TypeError: `output_size` is neither an int nor two.
-        ValueError: It is out of range, or `x` has the wrong number of axes.
+        TypeError: `output_size` is neither an int nor a pair of them.
+        ValueError: `output_size` is out of range, or `x` has the wrong number of axes.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -104,7 +104,7 @@ class AdaptiveAvgPool2d(_AdaptivePool):
 
 
 class AdaptiveMaxPool1d(_AdaptivePool):
-    """The maxima of `output_size` windows that cover a sequence.
+    """Max pooling of sequences to `output_size` elements.
 
     Args:
         output_size: Size of the output, an int.
@@ -113,11 +113,11 @@ class AdaptiveMaxPool1d(_AdaptivePool):
         x (N, C, L) or (C, L), floating point.
 
     Returns:
-        (N, C, output_size) or (C, output_size), format of `x`.
+        (N, C, output_size) or (C, output_size), dtype of `x`.
 
     Raises:
         TypeError: `output_size` is not an int.
-        ValueError: It is out of range, or `x` has the wrong number of axes.
+        ValueError: `output_size` is out of range, or `x` has the wrong number of axes.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn

@@ -1,4 +1,4 @@
-"""`Pad`: a tensor with more elements around it."""
+"""`Pad`: constant, reflect and symmetric padding of all axes."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Pad(Cell):
         x, of any dtype, with as many axes as `paddings` has pairs.
 
     Returns:
-        The larger tensor, format of `x`.
+        The padded tensor, dtype of `x`.
 
     Raises:
-        TypeError: `paddings` is no tuple of pairs of ints.
+        TypeError: `paddings` is not a tuple of pairs of ints.
         ValueError: The mode is unknown, or the input has the wrong number of axes.
 
     Example:
@@ -48,10 +48,10 @@ class Pad(Cell):
         checks.instance(where, "paddings", paddings, (tuple, list), write)
         if not 1 <= len(paddings) <= 4:
             raise checks.fail_value(where, "paddings must have one to four pairs", paddings, write)
-        for item in paddings:
-            if not isinstance(item, (tuple, list)) or len(item) != 2:
+        for pair in paddings:
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise checks.fail_value(where, "paddings must be pairs (before, after)", paddings, write)
-            for value in item:
+            for value in pair:
                 if not is_integral(value):
                     raise checks.fail_type(where, "each padding must be an int", value, write)
                 if value < 0:
@@ -67,6 +67,6 @@ class Pad(Cell):
                 f"input shape {tuple(x.shape)}. Write one pair for each of its axes."
             )
         if self.mode == "CONSTANT" and len(self.paddings) == 4:
-            by_axis = [self.paddings[axis] for axis in (0, 2, 3, 1)]
-            return backend.from_channels_last(keras.ops.pad(backend.to_channels_last(x), by_axis))
+            paddings = [self.paddings[axis] for axis in (0, 2, 3, 1)]
+            return backend.from_channels_last(keras.ops.pad(backend.to_channels_last(x), paddings))
         return keras.ops.pad(x, self.paddings, mode=_MODES[self.mode])

@@ -1,4 +1,4 @@
-"""Padding of the last one, two or three axes: constants, mirrored elements or the edge again."""
+"""Constant, reflection and replication padding of the last one, two or three axes."""
 
 from __future__ import annotations
 
@@ -11,38 +11,39 @@ from mixtrain.cell.cell import Cell
 from mixtrain.nn.layer.inputs import name_of
 
 
-class _Sides(Cell):
-    """Pad the last axes; a subclass says how many, and by what."""
+class _ConstantPad(Cell):
+    """Pad the last `_axes` axes with a constant; subclasses override `_pad` for other modes."""
 
     _axes: ClassVar[int]
 
     def __init__(self, padding: Any, value: Any = 0) -> None:
         super().__init__()
-        write = f"padding=1, or {2 * self._axes} ints, of the last axis first"
-        given = (padding,) * (2 * self._axes) if isinstance(padding, int) else padding
-        checks.instance(self.cls_name, "padding", given, (tuple, list), write)
-        if len(given) != 2 * self._axes:
-            raise checks.fail_value(self.cls_name, f"padding must be an int or {2 * self._axes} ints", given, write)
-        self.padding = tuple(int(one) for one in given)
+        count = 2 * self._axes
+        write = f"padding=1, or {count} ints, of the last axis first"
+        widths = (padding,) * count if isinstance(padding, int) else padding
+        checks.instance(self.cls_name, "padding", widths, (tuple, list), write)
+        if len(widths) != count:
+            raise checks.fail_value(self.cls_name, f"padding must be an int or {count} ints", widths, write)
+        self.padding = tuple(int(width) for width in widths)
         self.value = value
 
     def construct(self, x: Any) -> Any:
-        """Pad `x`; a negative padding cuts off."""
+        """Pad `x`; negative padding crops."""
         x = backend.to_tensor(x)
-        axes = len(x.shape)
-        if axes < self._axes:
+        rank = len(x.shape)
+        if rank < self._axes:
             raise checks.fail_value(
                 name_of(self), f"the input must have at least {self._axes} axes", tuple(x.shape), "a larger input"
             )
-        pairs = [(0, 0)] * (axes - self._axes)
+        pairs = [(0, 0)] * (rank - self._axes)
         pairs += [(self.padding[2 * n], self.padding[2 * n + 1]) for n in reversed(range(self._axes))]
         for axis, (before, after) in enumerate(pairs):
             if before < 0 or after < 0:
-                places = keras.ops.arange(max(-before, 0), x.shape[axis] - max(-after, 0))
-                x = keras.ops.take(x, places, axis=axis)
-        return self._padded(x, [(max(before, 0), max(after, 0)) for before, after in pairs])
+                indices = keras.ops.arange(max(-before, 0), x.shape[axis] - max(-after, 0))
+                x = keras.ops.take(x, indices, axis=axis)
+        return self._pad(x, [(max(before, 0), max(after, 0)) for before, after in pairs])
 
-    def _padded(self, x: Any, pairs: list[tuple[int, int]]) -> Any:
+    def _pad(self, x: Any, pairs: list[tuple[int, int]]) -> Any:
         return keras.ops.pad(x, pairs, mode="constant", constant_values=self.value)
 
     def extend_repr(self) -> str:
@@ -50,28 +51,28 @@ class _Sides(Cell):
         return f"padding={self.padding}"
 
 
-class _Reflected(_Sides):
+class _ReflectionPad(_ConstantPad):
     def __init__(self, padding: Any) -> None:
         super().__init__(padding)
 
-    def _padded(self, x: Any, pairs: list[tuple[int, int]]) -> Any:
+    def _pad(self, x: Any, pairs: list[tuple[int, int]]) -> Any:
         return keras.ops.pad(x, pairs, mode="reflect")
 
 
-class _Replicated(_Sides):
+class _ReplicationPad(_ConstantPad):
     def __init__(self, padding: Any) -> None:
         super().__init__(padding)
 
-    def _padded(self, x: Any, pairs: list[tuple[int, int]]) -> Any:
+    def _pad(self, x: Any, pairs: list[tuple[int, int]]) -> Any:
         for axis, (before, after) in enumerate(pairs):
             if before or after:
                 last = x.shape[axis] - 1
-                places = keras.ops.clip(keras.ops.arange(-before, last + after + 1), 0, last)
-                x = keras.ops.take(x, places, axis=axis)
+                indices = keras.ops.clip(keras.ops.arange(-before, last + after + 1), 0, last)
+                x = keras.ops.take(x, indices, axis=axis)
         return x
 
 
-class ConstantPad1d(_Sides):
+class ConstantPad1d(_ConstantPad):
     """Pad the last axis with `value`; `padding` is an int or (left, right). Example: ``nn.ConstantPad1d(1, 0.5)(x)``.
 
     Source: MindSpore, `mindspore.nn.ConstantPad1d`.
@@ -80,7 +81,7 @@ class ConstantPad1d(_Sides):
     _axes = 1
 
 
-class ConstantPad2d(_Sides):
+class ConstantPad2d(_ConstantPad):
     """Pad the last two axes with `value`; `padding` is an int or (left, right, top, bottom).
 
     Example: ``nn.ConstantPad2d(1, 0.5)(x)``. Source: MindSpore, `mindspore.nn.ConstantPad2d`.
@@ -89,8 +90,8 @@ class ConstantPad2d(_Sides):
     _axes = 2
 
 
-class ConstantPad3d(_Sides):
-    """Pad the last three axes with `value`; `padding` is an int or six. Example: ``nn.ConstantPad3d(1, 0.5)(x)``.
+class ConstantPad3d(_ConstantPad):
+    """Pad the last three axes with `value`; `padding` is an int or six ints. Example: ``nn.ConstantPad3d(1, 0.5)(x)``.
 
     Source: MindSpore, `mindspore.nn.ConstantPad3d`.
     """
@@ -98,7 +99,7 @@ class ConstantPad3d(_Sides):
     _axes = 3
 
 
-class ZeroPad2d(_Sides):
+class ZeroPad2d(_ConstantPad):
     """Pad the last two axes with zeros; `padding` is an int or (left, right, top, bottom).
 
     Example: ``nn.ZeroPad2d(1)(x)``. Source: MindSpore, `mindspore.nn.ZeroPad2d`.
@@ -110,7 +111,7 @@ class ZeroPad2d(_Sides):
         super().__init__(padding)
 
 
-class ReflectionPad1d(_Reflected):
+class ReflectionPad1d(_ReflectionPad):
     """Pad the last axis with mirrored elements; `padding` is an int or two. Example: ``nn.ReflectionPad1d(1)(x)``.
 
     Source: MindSpore, `mindspore.nn.ReflectionPad1d`.
@@ -119,7 +120,7 @@ class ReflectionPad1d(_Reflected):
     _axes = 1
 
 
-class ReflectionPad2d(_Reflected):
+class ReflectionPad2d(_ReflectionPad):
     """Pad the last two axes with mirrored elements; `padding` is an int or four. Example: ``nn.ReflectionPad2d(1)(x)``.
 
     Source: MindSpore, `mindspore.nn.ReflectionPad2d`.
@@ -128,7 +129,7 @@ class ReflectionPad2d(_Reflected):
     _axes = 2
 
 
-class ReflectionPad3d(_Reflected):
+class ReflectionPad3d(_ReflectionPad):
     """Pad the last three axes with mirrored elements; `padding` is an int or six.
 
     Example: ``nn.ReflectionPad3d(1)(x)``. Source: MindSpore, `mindspore.nn.ReflectionPad3d`.
@@ -137,7 +138,7 @@ class ReflectionPad3d(_Reflected):
     _axes = 3
 
 
-class ReplicationPad1d(_Replicated):
+class ReplicationPad1d(_ReplicationPad):
     """Pad the last axis with its edges; `padding` is an int or two. Example: ``nn.ReplicationPad1d(1)(x)``.
 
     Source: MindSpore, `mindspore.nn.ReplicationPad1d`.
@@ -146,7 +147,7 @@ class ReplicationPad1d(_Replicated):
     _axes = 1
 
 
-class ReplicationPad2d(_Replicated):
+class ReplicationPad2d(_ReplicationPad):
     """Pad the last two axes with their edges; `padding` is an int or four. Example: ``nn.ReplicationPad2d(1)(x)``.
 
     Source: MindSpore, `mindspore.nn.ReplicationPad2d`.
@@ -155,7 +156,7 @@ class ReplicationPad2d(_Replicated):
     _axes = 2
 
 
-class ReplicationPad3d(_Replicated):
+class ReplicationPad3d(_ReplicationPad):
     """Pad the last three axes with their edges; `padding` is an int or six. Example: ``nn.ReplicationPad3d(1)(x)``.
 
     Source: MindSpore, `mindspore.nn.ReplicationPad3d`.
