@@ -1,4 +1,4 @@
-"""`AvgPool1d` and `AvgPool2d`: the mean of each window."""
+"""`AvgPool1d` and `AvgPool2d`: average pooling."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mixtrain.ops.pool_formula import padded_means, same_means
 
 
 class _AvgPool(Pool):
-    """The mean of each window, of images and of sequences seen as images of one row."""
+    """Average pooling of images, and of sequences as images of height 1."""
 
     def __init__(
         self, kernel_size: Any, stride: Any, pad_mode: str, padding: Any, ceil_mode: bool, count_include_pad: bool,
@@ -26,32 +26,32 @@ class _AvgPool(Pool):
         divisor = self.divisor_override
         if self.pad_mode != "SAME":
             return padded_means(
-                x, self._kernel, self._stride, self._sides, self._overrun(x), include_pad=self.count_include_pad,
+                x, self._kernel, self._stride, self._pads, self._overrun(x), include_pad=self.count_include_pad,
                 divisor=divisor,
             )
         if divisor is not None:
-            self._need_sizes(x)
+            self._require_static_size(x)
         return same_means(x, self._kernel, self._stride, divisor)
 
 
 class AvgPool2d(_AvgPool):
-    """The mean of each window.
+    """Average pooling of images.
 
     Args:
-        kernel_size: Window: an int or (height, width).
-        stride: Step of the window: an int or (height, width); 1 by default, not the window's size.
-        pad_mode: "valid", "same" (padding is not counted) or "pad", in any case.
+        kernel_size: Size of the window: an int or (height, width).
+        stride: Stride of the window: an int or (height, width); 1 by default, not `kernel_size`.
+        pad_mode: "valid", "same" (the mean excludes padding) or "pad", case-insensitive.
         padding: With "pad": zeros, an int or (height, width).
-        ceil_mode: Whether a partial window at the end counts.
-        count_include_pad: With "pad": whether the mean counts the padding.
-        divisor_override: What sums are divided by, in place of the window's size.
+        ceil_mode: Whether the output includes a partial window at the end.
+        count_include_pad: With "pad": whether the mean includes the padding.
+        divisor_override: Divisor of the sums, instead of the window's size.
         data_format: "NCHW", the only supported value.
 
     Inputs:
         x (N, C, H, W) or (C, H, W), floating point.
 
     Returns:
-        (N, C, H', W') or (C, H', W'), format of `x`.
+        (N, C, H', W') or (C, H', W'), dtype of `x`.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -82,21 +82,21 @@ class AvgPool2d(_AvgPool):
 
 
 class AvgPool1d(_AvgPool):
-    """The mean of each window of a sequence.
+    """Average pooling of sequences.
 
     Args:
-        kernel_size: Window, an int.
-        stride: Step of the window, an int; 1 by default, not the window's size.
-        pad_mode: "valid", "same" (padding is not counted) or "pad", in any case.
+        kernel_size: Size of the window, an int.
+        stride: Stride of the window, an int; 1 by default, not `kernel_size`.
+        pad_mode: "valid", "same" (the mean excludes padding) or "pad", case-insensitive.
         padding: With "pad": zeros, an int.
-        ceil_mode: Whether a partial window at the end counts.
-        count_include_pad: With "pad": whether the mean counts the padding.
+        ceil_mode: Whether the output includes a partial window at the end.
+        count_include_pad: With "pad": whether the mean includes the padding.
 
     Inputs:
         x (N, C, L) or (C, L), floating point.
 
     Returns:
-        (N, C, L') or (C, L'), format of `x`.
+        (N, C, L') or (C, L'), dtype of `x`.
 
     Raises:
         TypeError: An argument has the wrong type.

@@ -37,12 +37,12 @@ class Conv2dBnAct(_BnAct):
     Args:
         in_channels: Channels of the input.
         out_channels: Channels of the output.
-        kernel_size: Window: an int or (height, width).
-        stride: Step of the window.
+        kernel_size: Size of the kernel: an int or (height, width).
+        stride: Stride of the kernel.
         pad_mode: "same", "valid" or "pad".
-        padding: With "pad": zeros on all sides, or (top, bottom, left, right).
-        dilation: Distance between the window's elements.
-        group: Number of groups that channels are split into.
+        padding: With "pad": zeros added on all sides, or (top, bottom, left, right).
+        dilation: Spacing between the kernel's elements.
+        group: Number of groups that the channels are split into.
         has_bias: Whether a bias is added.
         weight_init: Initial weight, anything that `initializer` accepts.
         bias_init: Initial bias, likewise.

@@ -1,4 +1,4 @@
-"""`Conv1d`, `Conv2d` and `Conv3d`: convolution over a sequence, an image or a volume."""
+"""`Conv1d`, `Conv2d` and `Conv3d`: convolutions of sequences, images and volumes."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from mixtrain.ops.conv_formula import convolve
 
 
 class _Conv(Convolution):
-    """The forward convolution, for any number of axes."""
+    """Convolution over any number of axes."""
 
     def _check_sizes(self, x: Any) -> None:
         if self.pad_mode != "same":
-            check_fits(self, x, self._span(), self._sides)
+            check_fits(self, x, self._effective_kernel_size(), self._pads)
 
     def _convolve(self, x: Any, weight: Any) -> Any:
-        """Convolve a channels-last tensor with the weight (out, in, *window)."""
+        """Convolve a channels-last tensor with the weight (out, in, *kernel_size)."""
         return convolve(
-            x, weight, stride=self.stride, pad_mode=self.pad_mode, around=self._sides, dilation=self.dilation,
+            x, weight, stride=self.stride, pad_mode=self.pad_mode, around=self._pads, dilation=self.dilation,
             groups=self.group,
         )
 
 
 class Conv1d(_Conv):
-    """Slide a learned window over a sequence.
+    """Convolve a sequence with a learned kernel.
 
     Args:
         in_channels: Channels of the input.
         out_channels: Channels of the output.
-        kernel_size: Window, an int.
-        stride: Step of the window, an int.
+        kernel_size: Size of the kernel, an int.
+        stride: Stride of the kernel, an int.
         pad_mode: "same" (the output has ceil(L / stride) elements), "valid" (no padding) or "pad".
-        padding: With "pad": zeros on both sides, an int.
-        dilation: Distance between the window's elements, an int.
-        group: Number of groups that channels are split into; each sees its own part of the input.
+        padding: With "pad": zeros added on both sides, an int.
+        dilation: Spacing between the kernel's elements, an int.
+        group: Number of groups that the channels are split into; each is convolved separately.
         has_bias: Whether a bias is added; False by default.
         weight_init: Initial weight, anything that `initializer` accepts; by default uniform within 1 / sqrt(fan in).
         bias_init: Initial bias, likewise.
@@ -85,17 +85,17 @@ class Conv1d(_Conv):
 
 
 class Conv2d(_Conv):
-    """Slide a learned window over height and width.
+    """Convolve images with a learned kernel over height and width.
 
     Args:
         in_channels: Channels of the input.
         out_channels: Channels of the output.
-        kernel_size: Window: an int or (height, width).
-        stride: Step of the window: an int or (height, width).
+        kernel_size: Size of the kernel: an int or (height, width).
+        stride: Stride of the kernel: an int or (height, width).
         pad_mode: "same" (the output has ceil(size / stride) rows and columns), "valid" (no padding) or "pad".
-        padding: With "pad": zeros on all sides, or (top, bottom, left, right).
-        dilation: Distance between the window's elements: an int or (height, width).
-        group: Number of groups that channels are split into; each sees its own part of the input.
+        padding: With "pad": zeros added on all sides, or (top, bottom, left, right).
+        dilation: Spacing between the kernel's elements: an int or (height, width).
+        group: Number of groups that the channels are split into; each is convolved separately.
         has_bias: Whether a bias is added; False by default.
         weight_init: Initial weight, anything that `initializer` accepts; by default uniform within 1 / sqrt(fan in).
         bias_init: Initial bias, likewise.
@@ -144,25 +144,25 @@ class Conv2d(_Conv):
 
     @property
     def conv2d(self) -> Conv2D:
-        """The operation with this layer's settings, for subclasses that convolve with a weight of their own."""
-        around = tuple(side for pair in self._sides for side in pair)
+        """The operator with this layer's settings, for subclasses that convolve with a different weight."""
+        padding = tuple(width for pair in self._pads for width in pair)
         return Conv2D(
-            self.out_channels, self.kernel_size, 1, self.pad_mode, around, self.stride, self.dilation, self.group
+            self.out_channels, self.kernel_size, 1, self.pad_mode, padding, self.stride, self.dilation, self.group
         )
 
 
 class Conv3d(_Conv):
-    """Slide a learned window over depth, height and width.
+    """Convolve volumes with a learned kernel over depth, height and width.
 
     Args:
         in_channels: Channels of the input.
         out_channels: Channels of the output.
-        kernel_size: Window: an int or (depth, height, width).
-        stride: Step of the window: an int or (depth, height, width).
+        kernel_size: Size of the kernel: an int or (depth, height, width).
+        stride: Stride of the kernel: an int or (depth, height, width).
         pad_mode: "same" (the output has ceil(size / stride) elements along each axis), "valid" or "pad".
-        padding: With "pad": zeros on all sides, or (head, tail, top, bottom, left, right).
-        dilation: Distance between the window's elements: an int or (depth, height, width).
-        group: Number of groups that channels are split into; each sees its own part of the input.
+        padding: With "pad": zeros added on all sides, or (head, tail, top, bottom, left, right).
+        dilation: Spacing between the kernel's elements: an int or (depth, height, width).
+        group: Number of groups that the channels are split into; each is convolved separately.
         has_bias: Whether a bias is added; False by default.
         weight_init: Initial weight, anything that `initializer` accepts; by default uniform within 1 / sqrt(fan in).
         bias_init: Initial bias, likewise.

@@ -1,4 +1,4 @@
-"""`Conv1dTranspose`, `Conv2dTranspose` and `Conv3dTranspose`: convolutions run backwards, which enlarge."""
+"""`Conv1dTranspose`, `Conv2dTranspose` and `Conv3dTranspose`: transposed convolutions."""
 
 from __future__ import annotations
 
@@ -16,68 +16,69 @@ from mixtrain.ops.windows import Window, pad
 
 
 class _ConvTranspose(Convolution):
-    """The transposed convolution, for any number of axes."""
+    """Transposed convolution over any number of axes."""
 
     _transposed: ClassVar[bool] = True
 
     def _check_sizes(self, x: Any) -> None:
-        for size, length in zip(tuple(x.shape)[2:], self._lengths(x)[-self._rank :], strict=True):
-            if size is not None and length < 1:
+        for size, output_size in zip(tuple(x.shape)[2:], self._output_sizes(x)[-self._rank :], strict=True):
+            if size is not None and output_size < 1:
                 raise ValueError(
                     f"{name_of(self)}: expected padding that leaves some output; got padding {self.padding} with input "
                     f"shape {tuple(x.shape)}. Write a smaller padding or a larger input."
                 )
 
-    def _lengths(self, x: Any) -> list[Any]:
-        """Return the output's size along each axis of the window, for an input (N, C, *sizes)."""
+    def _output_sizes(self, x: Any) -> list[Any]:
+        """Return the size of the output along each axis of the kernel, for an input (N, C, *sizes)."""
         sizes = tuple(keras.ops.shape(x))[2:]
         sizes = (1,) * (len(self.kernel_size) - len(sizes)) + sizes
-        rows = zip(sizes, self._span(), self.stride, self._sides, strict=True)
+        rows = zip(sizes, self._effective_kernel_size(), self.stride, self._pads, strict=True)
         if self.pad_mode == "pad":
-            return [(size - 1) * step + span - before - after for size, span, step, (before, after) in rows]
-        more = 0 if self.pad_mode == "same" else 1
-        return [size * step + more * max(span - step, 0) for size, span, step, _ in rows]
+            return [(size - 1) * stride + kernel - before - after for size, kernel, stride, (before, after) in rows]
+        if self.pad_mode == "same":
+            return [size * stride for size, _, stride, _ in rows]
+        return [size * stride + max(kernel - stride, 0) for size, kernel, stride, _ in rows]
 
     def _convolve(self, x: Any, weight: Any) -> Any:
-        """Spread a channels-last tensor by the weight (in, out, *window)."""
-        lengths = self._lengths(keras.ops.moveaxis(x, -1, 1)) if self.pad_mode == "pad" else []
+        """Apply the transposed convolution by the weight (in, out, *kernel_size) to a channels-last tensor."""
+        sizes = self._output_sizes(keras.ops.moveaxis(x, -1, 1)) if self.pad_mode == "pad" else []
         y = convolve_back(
             x, weight, stride=self.stride, padding="same" if self.pad_mode == "same" else "valid",
             dilation=self.dilation, groups=self.group,
         )
-        for axis, (length, (before, _)) in enumerate(zip(lengths, self._sides, strict=False)):
-            y = y[(slice(None),) * (axis + 1) + (slice(before, before + length),)]
+        for axis, (size, (before, _)) in enumerate(zip(sizes, self._pads, strict=False)):
+            y = y[(slice(None),) * (axis + 1) + (slice(before, before + size),)]
         return y
 
-    def _output_padding(self, output_padding: Any) -> Window:
-        """Return `output_padding` as one int for each axis, checked."""
+    def _checked_output_padding(self, output_padding: Any) -> Window:
+        """Check `output_padding` and convert it to one int per axis."""
         where = self.cls_name
         values = window(where, "output_padding", output_padding, self._rank, at_least=0)
         if any(values) and self.pad_mode != "pad":
             raise checks.fail_value(
                 where, f'output_padding must be 0 with pad_mode="{self.pad_mode}"', output_padding, 'pad_mode="pad"'
             )
-        for value, step, gap in zip(values, self.stride, self.dilation, strict=True):
-            if value >= max(step, gap):
+        for value, *steps in zip(values, self.stride, self.dilation, strict=True):
+            if value >= max(steps):
                 raise checks.fail_value(
-                    where, f"output_padding must be less than {max(step, gap)}, the larger of stride and dilation",
+                    where, f"output_padding must be less than {max(steps)}, the larger of stride and dilation",
                     output_padding, "output_padding=0",
                 )
         return values
 
 
 class Conv1dTranspose(_ConvTranspose):
-    """Enlarge a sequence by a learned window: `Conv1d` run backwards.
+    """Upsample a sequence with a learned kernel: the transpose of `Conv1d`.
 
     Args:
         in_channels: Channels of the input.
         out_channels: Channels of the output.
-        kernel_size: Window, an int.
-        stride: Step of the window, an int.
+        kernel_size: Size of the kernel, an int.
+        stride: Stride of the kernel, an int.
         pad_mode: "same" (the output has L * stride elements), "valid" or "pad".
-        padding: With "pad": elements cut off both ends, an int.
-        dilation: Distance between the window's elements, an int.
-        group: Number of groups that channels are split into.
+        padding: With "pad": elements cropped from both ends, an int.
+        dilation: Spacing between the kernel's elements, an int.
+        group: Number of groups that the channels are split into.
         has_bias: Whether a bias is added; False by default.
         weight_init: Initial weight, anything that `initializer` accepts; by default uniform within 1 / sqrt(fan in).
         bias_init: Initial bias, likewise.
@@ -125,18 +126,18 @@ class Conv1dTranspose(_ConvTranspose):
 
 
 class Conv2dTranspose(_ConvTranspose):
-    """Enlarge images by a learned window: `Conv2d` run backwards.
+    """Upsample images with a learned kernel: the transpose of `Conv2d`.
 
     Args:
         in_channels: Channels of the input.
         out_channels: Channels of the output.
-        kernel_size: Window: an int or (height, width).
-        stride: Step of the window: an int or (height, width).
+        kernel_size: Size of the kernel: an int or (height, width).
+        stride: Stride of the kernel: an int or (height, width).
         pad_mode: "same" (the output has size * stride rows and columns), "valid" or "pad".
-        padding: With "pad": rows and columns cut off all sides, an int or (top, bottom, left, right).
-        output_padding: With "pad": rows and columns of zeros at the end, less than the larger of stride and dilation.
-        dilation: Distance between the window's elements: an int or (height, width).
-        group: Number of groups that channels are split into.
+        padding: With "pad": rows and columns cropped from all sides, an int or (top, bottom, left, right).
+        output_padding: With "pad": rows and columns of zeros added at the end, fewer than max(stride, dilation).
+        dilation: Spacing between the kernel's elements: an int or (height, width).
+        group: Number of groups that the channels are split into.
         has_bias: Whether a bias is added; False by default.
         weight_init: Initial weight, anything that `initializer` accepts; by default uniform within 1 / sqrt(fan in).
         bias_init: Initial bias, likewise.
@@ -181,30 +182,30 @@ class Conv2dTranspose(_ConvTranspose):
             bias_init, dtype,
         )
         self.output_padding = output_padding
-        self._more = self._output_padding(output_padding)
+        self._output_pads = self._checked_output_padding(output_padding)
 
     def _finish(self, y: Any) -> Any:
-        return pad(y, tuple((0, more) for more in self._more))
+        return pad(y, tuple((0, after) for after in self._output_pads))
 
 
 class Conv3dTranspose(_ConvTranspose):
-    """Enlarge volumes by a learned window: `Conv3d` run backwards.
+    """Upsample volumes with a learned kernel: the transpose of `Conv3d`.
 
     Args:
         in_channels: Channels of the input.
         out_channels: Channels of the output.
-        kernel_size: Window: an int or (depth, height, width).
-        stride: Step of the window: an int or (depth, height, width).
+        kernel_size: Size of the kernel: an int or (depth, height, width).
+        stride: Stride of the kernel: an int or (depth, height, width).
         pad_mode: "same" (the output has size * stride elements along each axis), "valid" or "pad".
-        padding: With "pad": elements cut off all sides, an int or (head, tail, top, bottom, left, right).
-        dilation: Distance between the window's elements: an int or (depth, height, width).
-        group: Number of groups that channels are split into.
-        output_padding: 0, the only one.
+        padding: With "pad": elements cropped from all sides, an int or (head, tail, top, bottom, left, right).
+        dilation: Spacing between the kernel's elements: an int or (depth, height, width).
+        group: Number of groups that the channels are split into.
+        output_padding: 0, the only supported value.
         has_bias: Whether a bias is added; False by default.
         weight_init: Initial weight, anything that `initializer` accepts; by default uniform within 1 / sqrt(fan in).
         bias_init: Initial bias, likewise.
         data_format: "NCDHW", the only supported value.
-        dtype: Dtype of the parameters; the weight is (in_channels, out_channels // group, *window).
+        dtype: Dtype of the parameters; the weight is (in_channels, out_channels // group, *kernel_size).
 
     Inputs:
         x (N, in_channels, D, H, W), floating point.
@@ -248,7 +249,7 @@ class Conv3dTranspose(_ConvTranspose):
             bias_init, dtype, data_format,
         )
         self.output_padding = output_padding
-        if any(self._output_padding(output_padding)):
+        if any(self._checked_output_padding(output_padding)):
             raise checks.fail_value(
                 self.cls_name, "output_padding must be 0 for volumes", output_padding, "nn.Pad after the layer"
             )

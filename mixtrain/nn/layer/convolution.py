@@ -1,4 +1,4 @@
-"""What the convolutions share: arguments, parameters and their initial values, the checks and the bias."""
+"""`Convolution`: the base class of convolutions, with arguments, parameters, checks and the bias."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mixtrain.nn.layer.inputs import (
     float_tensor,
     promote,
 )
-from mixtrain.nn.layer.windows import sides, window
+from mixtrain.nn.layer.windows import conv_padding, window
 from mixtrain.ops.windows import Sides, Window
 from mixtrain.precision.families import Family
 
@@ -27,24 +27,25 @@ _AXES: Final = {1: "(N, C, L)", 2: "(N, C, H, W)", 3: "(N, C, D, H, W)"}
 
 
 class Convolution(Cell):
-    """A cell that slides a learned window over an input.
+    """Base class of convolutions and transposed convolutions.
 
-    A sequence is computed as an image of one row, and so are its window and weight kept, as in MindSpore.
+    A sequence is processed as an image of height 1. Its kernel size and weight are stored that way too, as in
+    MindSpore.
 
     Args:
         in_channels: Channels of the input.
         out_channels: Channels of the output.
-        kernel_size: Window.
-        stride: Step of the window.
+        kernel_size: Size of the kernel.
+        stride: Stride of the kernel.
         pad_mode: "same", "valid" or "pad".
-        padding: With "pad": zeros around the input.
-        dilation: Distance between the window's elements.
+        padding: With "pad": zeros added on each side of the input.
+        dilation: Spacing between the kernel's elements.
         group: Number of groups that channels are split into.
         has_bias: Whether a bias is added.
         weight_init: Initial weight, anything that `initializer` accepts.
         bias_init: Initial bias, likewise.
         dtype: Dtype of the parameters.
-        data_format: Names of the axes.
+        data_format: Order of the axes.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -80,12 +81,12 @@ class Convolution(Cell):
         where = self.cls_name
         self.in_channels = checks.integer(where, "in_channels", in_channels, at_least=1)
         self.out_channels = checks.integer(where, "out_channels", out_channels, at_least=1)
-        self.kernel_size = self._window("kernel_size", kernel_size)
-        self.stride = self._window("stride", stride)
-        self.dilation = self._window("dilation", dilation)
+        self.kernel_size = self._sizes("kernel_size", kernel_size)
+        self.stride = self._sizes("stride", stride)
+        self.dilation = self._sizes("dilation", dilation)
         self.pad_mode = checks.one_of(where, "pad_mode", pad_mode, ("same", "valid", "pad"))
         self.padding = (0, 0, padding, padding) if self._rank == 1 else padding
-        self._sides = self._padding(padding)
+        self._pads = self._padding_pairs(padding)
         self.group = checks.integer(where, "group", group, at_least=1)
         for name, channels in (("in_channels", self.in_channels), ("out_channels", self.out_channels)):
             if channels % self.group:
@@ -93,32 +94,33 @@ class Convolution(Cell):
         self.has_bias = checks.boolean(where, "has_bias", has_bias)
         self.weight_init, self.bias_init = weight_init, bias_init
         self.data_format = checks.one_of(where, "data_format", data_format, ("NCDHW" if self._rank == 3 else "NCHW",))
-        self._make_parameters(dtype)
+        self._create_parameters(dtype)
 
-    def _window(self, name: str, value: Any) -> Window:
+    def _sizes(self, name: str, value: Any) -> Window:
         if self._rank == 1:
             return 1, checks.integer(self.cls_name, name, value, at_least=1, example=3)
         return window(self.cls_name, name, value, self._rank)
 
-    def _padding(self, padding: Any) -> Sides:
+    def _padding_pairs(self, padding: Any) -> Sides:
         if self._rank > 1:
-            return sides(self.cls_name, self.pad_mode, padding, self._rank)
-        before_and_after = checks.integer(self.cls_name, "padding", padding, at_least=0)
-        return (0, 0), sides(self.cls_name, self.pad_mode, before_and_after)[1]
+            return conv_padding(self.cls_name, self.pad_mode, padding, self._rank)
+        padding = checks.integer(self.cls_name, "padding", padding, at_least=0)
+        return (0, 0), conv_padding(self.cls_name, self.pad_mode, padding)[1]
 
-    def _make_parameters(self, dtype: Any) -> None:
-        out_and_in = (self.out_channels, self.in_channels // self.group)
+    def _create_parameters(self, dtype: Any) -> None:
+        channels = (self.out_channels, self.in_channels // self.group)
         if self._transposed:
-            out_and_in = (self.in_channels, self.out_channels // self.group)
-        shape = (*out_and_in, *self.kernel_size)
-        draw = HeUniform(math.sqrt(5)) if self.weight_init is None else self.weight_init
-        if self._rank == 1 and len(getattr(draw, "shape", ())) == 3:
-            draw = keras.ops.expand_dims(backend.to_tensor(draw), 2)
-        self.weight = Parameter(initializer(draw, shape, dtype), name="weight")
+            channels = (self.in_channels, self.out_channels // self.group)
+        shape = (*channels, *self.kernel_size)
+        # HeUniform(sqrt(5)) is uniform within 1 / sqrt(fan in), MindSpore's and PyTorch's default.
+        init = HeUniform(math.sqrt(5)) if self.weight_init is None else self.weight_init
+        if self._rank == 1 and len(getattr(init, "shape", ())) == 3:
+            init = keras.ops.expand_dims(backend.to_tensor(init), 2)
+        self.weight = Parameter(initializer(init, shape, dtype), name="weight")
         self.bias = None
         if self.has_bias:
-            draw = Uniform(1 / math.sqrt(fans(shape)[0])) if self.bias_init is None else self.bias_init
-            self.bias = Parameter(initializer(draw, (self.out_channels,), dtype), name="bias")
+            init = Uniform(1 / math.sqrt(fans(shape)[0])) if self.bias_init is None else self.bias_init
+            self.bias = Parameter(initializer(init, (self.out_channels,), dtype), name="bias")
 
     def construct(self, x: Any) -> Any:
         """Convolve `x` and add the bias."""
@@ -135,18 +137,19 @@ class Convolution(Cell):
         return keras.ops.squeeze(y, 2) if self._rank == 1 else y
 
     def _check_sizes(self, x: Any) -> None:
-        """Raise a ValueError where the input (N, C, *sizes) is too small."""
+        """Raise a ValueError if the input (N, C, *sizes) is too small."""
 
-    def _span(self) -> Window:
-        """Return how far the window reaches along each axis."""
-        return tuple((size - 1) * gap + 1 for size, gap in zip(self.kernel_size, self.dilation, strict=True))
+    def _effective_kernel_size(self) -> Window:
+        """Return the size of the dilated kernel along each axis."""
+        sizes = zip(self.kernel_size, self.dilation, strict=True)
+        return tuple((size - 1) * dilation + 1 for size, dilation in sizes)
 
     def _convolve(self, x: Any, weight: Any) -> Any:
         """Convolve a channels-last tensor with the weight."""
         raise NotImplementedError(f"{self.cls_name}: a subclass must define _convolve(self, x, weight).")
 
     def _finish(self, y: Any) -> Any:
-        """Return what becomes of the channels-last output once the bias is added."""
+        """Post-process the channels-last output after the bias is added."""
         return y
 
     def extend_repr(self) -> str:

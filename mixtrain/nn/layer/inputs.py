@@ -1,4 +1,4 @@
-"""What a layer asks of its input before it computes: a float tensor of the right rank and width."""
+"""Checks, dtype promotion and layout conversion of layer inputs."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from mixtrain.dtype import as_dtype, is_float, wider
 
 
 def name_of(cell: Any) -> str:
-    """Return a cell's class and its path in the network, for errors: "Conv2d block.conv1"."""
+    """Return the class of a cell and its path in the network for error messages: "Conv2d block.conv1"."""
     return f"{cell.cls_name} {cell.name_prefix.rstrip('.')}".rstrip()
 
 
 def float_tensor(cell: Any, x: Any) -> Any:
-    """Return an input as a tensor.
+    """Check that an input is a floating-point tensor, and return it.
 
     Raises:
-        TypeError: It is not a tensor, or holds no floating-point numbers.
+        TypeError: The input is not a tensor or not floating-point.
     """
     if isinstance(x, keras.Variable):
         x = backend.to_tensor(x)
@@ -44,15 +44,15 @@ def check_rank(cell: Any, x: Any, ranks: tuple[int, ...], axes: str) -> None:
 
 
 def check_width(cell: Any, x: Any, axis: int, size: int, *, noun: str, argument: str) -> None:
-    """Raise a ValueError where the size of one axis is known and is not `size`.
+    """Raise a ValueError if the size of one axis is known and is not `size`.
 
     Args:
-        cell: Who asks.
+        cell: The layer, named in the error.
         x: The input.
-        axis: The axis, counted from the front.
-        size: The size it must have.
-        noun: What the axis counts ("channels").
-        argument: The constructor's argument that fixes the size.
+        axis: Index of the axis, not negative.
+        size: Expected size.
+        noun: Name of the elements along the axis ("channels").
+        argument: Constructor argument that defines the size.
     """
     shape = tuple(x.shape)
     got = shape[axis]
@@ -67,33 +67,34 @@ def check_width(cell: Any, x: Any, axis: int, size: int, *, noun: str, argument:
     )
 
 
-_LENGTHS = ("planes", "rows", "columns")
+_AXIS_UNITS = ("planes", "rows", "columns")
 
 
-def check_fits(cell: Any, x: Any, span: tuple[int, ...], around: Any) -> None:
-    """Raise a ValueError where a window that reaches over `span` does not fit into a padded input (N, C, *sizes)."""
-    count = len(x.shape) - 2
-    sizes, names = tuple(x.shape)[2:], _LENGTHS[-count:] if count > 1 else ("elements",)
-    for size, name, reach, (before, after) in zip(sizes, names, span[-count:], around[-count:], strict=True):
-        if size is not None and size + before + after < reach:
+def check_fits(cell: Any, x: Any, kernel_size: tuple[int, ...], padding: Any) -> None:
+    """Raise a ValueError if a (dilated) kernel is larger than the padded input (N, C, *sizes)."""
+    rank = len(x.shape) - 2
+    sizes, units = tuple(x.shape)[2:], _AXIS_UNITS[-rank:] if rank > 1 else ("elements",)
+    rows = zip(sizes, units, kernel_size[-rank:], padding[-rank:], strict=True)
+    for size, unit, kernel, (before, after) in rows:
+        if size is not None and size + before + after < kernel:
             raise ValueError(
-                f"{name_of(cell)}: expected at least {reach - before - after} {name}, as the window needs them; got "
+                f"{name_of(cell)}: expected at least {kernel - before - after} {unit}, as the window needs them; got "
                 f'input shape {tuple(x.shape)}. Write pad_mode="same", a smaller window or a larger input.'
             )
 
 
 def channels_last(x: Any) -> Any:
-    """Return a tensor (N, C, ...) as (N, ..., C); of a channels-last view, the tensor that it views."""
+    """Convert a tensor (N, C, ...) to (N, ..., C); a view of a channels-last tensor returns that tensor."""
     return backend.to_channels_last(x) if len(x.shape) == 4 else keras.ops.moveaxis(x, 1, -1)
 
 
 def channels_first(y: Any) -> Any:
-    """Return a tensor (N, ..., C) as (N, C, ...); images remember where they came from."""
+    """Convert a tensor (N, ..., C) to (N, C, ...); images become views of the channels-last tensor."""
     return backend.from_channels_last(y) if len(y.shape) == 4 else keras.ops.moveaxis(y, -1, 1)
 
 
 def promote(x: Any, *weights: Any) -> tuple[Any, ...]:
-    """Return `x` and the weights in the widest of their formats."""
+    """Cast `x` and the weights to the widest of their dtypes."""
     dtype = x.dtype
     for weight in weights:
         if weight.dtype != dtype:

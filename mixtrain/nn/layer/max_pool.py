@@ -1,4 +1,4 @@
-"""`MaxPool1d` and `MaxPool2d`: the largest number of each window."""
+"""`MaxPool1d` and `MaxPool2d`: max pooling."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mixtrain.ops.windows import Pair, pad
 
 
 class _MaxPool(Pool):
-    """The largest number of each window, of images and of sequences seen as images of one row."""
+    """Max pooling of images, and of sequences as images of height 1."""
 
     def __init__(
         self, kernel_size: Any, stride: Any, pad_mode: str, padding: Any, dilation: Any, return_indices: bool,
@@ -29,41 +29,41 @@ class _MaxPool(Pool):
                 self.cls_name, 'dilation, return_indices and ceil_mode need pad_mode="pad"', pad_mode, 'pad_mode="pad"'
             )
 
-    def _span(self) -> Pair:
-        (high, wide), (down, across) = self._kernel, self.dilation
-        return (high - 1) * down + 1, (wide - 1) * across + 1
+    def _effective_kernel_size(self) -> Pair:
+        (height, width), dilation = self._kernel, self.dilation
+        return (height - 1) * dilation[0] + 1, (width - 1) * dilation[1] + 1
 
     def _pool(self, x: Any) -> Any:
         if self.pad_mode == "SAME":
             return largest(x, self._kernel, self._stride, "same")
         overrun = self._overrun(x)
         if self.dilation == (1, 1) and not self.return_indices:
-            padded = pad(pad(x, self._sides, -math.inf), overrun, -math.inf)
+            padded = pad(pad(x, self._pads, -math.inf), overrun, -math.inf)
             return largest(padded, self._kernel, self._stride)
-        self._need_sizes(x)
+        self._require_static_size(x)
         return largest_by_windows(
-            x, self._kernel, self._stride, self.dilation, self._sides, overrun, places=self.return_indices
+            x, self._kernel, self._stride, self.dilation, self._pads, overrun, places=self.return_indices
         )
 
 
 class MaxPool2d(_MaxPool):
-    """The largest number of each window.
+    """Max pooling of images.
 
     Args:
-        kernel_size: Window: an int or (height, width).
-        stride: Step of the window: an int or (height, width); 1 by default, not the window's size.
-        pad_mode: "valid", "same" or "pad", in any case.
-        padding: With "pad": an int or (height, width); padding never wins.
-        dilation: With "pad": distance between the window's elements.
-        return_indices: With "pad": whether to return (output, indices), each the place in H * W of a maximum, int64.
-        ceil_mode: With "pad": whether a partial window at the end counts.
+        kernel_size: Size of the window: an int or (height, width).
+        stride: Stride of the window: an int or (height, width); 1 by default, not `kernel_size`.
+        pad_mode: "valid", "same" or "pad", case-insensitive.
+        padding: With "pad": an int or (height, width); padding is never the maximum.
+        dilation: With "pad": spacing between the window's elements.
+        return_indices: With "pad": whether to return (output, indices): the flat index in H * W of each maximum, int64.
+        ceil_mode: With "pad": whether the output includes a partial window at the end.
         data_format: "NCHW", the only supported value.
 
     Inputs:
         x (N, C, H, W) or (C, H, W), floating point.
 
     Returns:
-        (N, C, H', W') or (C, H', W'), format of `x`.
+        (N, C, H', W') or (C, H', W'), dtype of `x`.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -94,22 +94,22 @@ class MaxPool2d(_MaxPool):
 
 
 class MaxPool1d(_MaxPool):
-    """The largest number of each window of a sequence.
+    """Max pooling of sequences.
 
     Args:
-        kernel_size: Window, an int.
-        stride: Step of the window, an int; 1 by default, not the window's size.
-        pad_mode: "valid", "same" or "pad", in any case.
-        padding: With "pad": an int; padding never wins.
-        dilation: With "pad": distance between the window's elements.
-        return_indices: With "pad": whether to return (output, indices), each the place in L of a maximum, int64.
-        ceil_mode: With "pad": whether a partial window at the end counts.
+        kernel_size: Size of the window, an int.
+        stride: Stride of the window, an int; 1 by default, not `kernel_size`.
+        pad_mode: "valid", "same" or "pad", case-insensitive.
+        padding: With "pad": an int; padding is never the maximum.
+        dilation: With "pad": spacing between the window's elements.
+        return_indices: With "pad": whether to return (output, indices): the index in L of each maximum, int64.
+        ceil_mode: With "pad": whether the output includes a partial window at the end.
 
     Inputs:
         x (N, C, L) or (C, L), floating point.
 
     Returns:
-        (N, C, L') or (C, L'), format of `x`.
+        (N, C, L') or (C, L'), dtype of `x`.
 
     Raises:
         TypeError: An argument has the wrong type.
