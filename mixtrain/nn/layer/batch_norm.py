@@ -1,4 +1,4 @@
-"""`BatchNorm1d` and `BatchNorm2d`: each channel normalized over the batch, arithmetic always in float32."""
+"""`BatchNorm1d` and `BatchNorm2d`: batch normalization, computed in float32."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mixtrain.precision.families import Family
 
 
 class BatchNorm(Cell):
-    """What the batch normalizations share: parameters, which statistics are used, and how the moving ones move."""
+    """Base class of batch normalizations: parameters, choice of statistics, and moving averages."""
 
     precision_family: ClassVar[Family] = "normalization"
     _ranks: ClassVar[tuple[int, ...]]
@@ -41,8 +41,9 @@ class BatchNorm(Cell):
         where = self.cls_name
         self.num_features = checks.integer(where, "num_features", num_features, at_least=1)
         self.eps = checks.number(where, "eps", eps, above=0, example=1e-5)
-        self._keep = checks.number(where, "momentum", momentum, at_least=0, at_most=1, example=0.9)
-        self.momentum = 1.0 - self._keep
+        self._decay = checks.number(where, "momentum", momentum, at_least=0, at_most=1, example=0.9)
+        # As in MindSpore, the attribute is the weight of the new statistics, the argument that of the old ones.
+        self.momentum = 1.0 - self._decay
         checks.boolean(where, "affine", affine)
         if use_batch_statistics is not None:
             checks.boolean(where, "use_batch_statistics", use_batch_statistics)
@@ -55,7 +56,7 @@ class BatchNorm(Cell):
         self.beta = Parameter(initializer(beta_init, shape, dtype), name="beta", requires_grad=affine)
 
     def construct(self, x: Any) -> Any:
-        """Normalize `x`; in training also move the moving statistics."""
+        """Normalize `x`; in training also update the moving statistics."""
         x = float_tensor(self, x)
         check_rank(self, x, self._ranks, self._axes)
         check_width(self, x, 1, self.num_features, noun="channels", argument="num_features")
@@ -77,22 +78,22 @@ class BatchNorm(Cell):
     def _normalize_channels_last(self, x: Any) -> Any:
         """Normalize a tensor (N, H, W, C), half or float32."""
         gamma, beta = (keras.ops.cast(parameter.value, float32) for parameter in (self.gamma, self.beta))
-        of_batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics
-        # The statistics are float32 even where parameters are read as half.
+        use_batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics
+        # The moving statistics are read as float32 even if autocast reads parameters as half.
         with parameters_read_as(None):
             mean, variance = self.moving_mean.value, self.moving_variance.value
             y, batch_mean, batch_variance = backend.fused_batch_norm(
-                x, gamma, beta, mean, variance, epsilon=self.eps, training=of_batch
+                x, gamma, beta, mean, variance, epsilon=self.eps, training=use_batch
             )
-            if of_batch:
-                self.moving_mean.assign(mean * self._keep + batch_mean * self.momentum)
-                self.moving_variance.assign(variance * self._keep + batch_variance * self.momentum)
+            if use_batch:
+                self.moving_mean.assign(mean * self._decay + batch_mean * self.momentum)
+                self.moving_variance.assign(variance * self._decay + batch_variance * self.momentum)
         return y
 
     def extend_repr(self) -> str:
         """Return the sizes and the parameters."""
         return (
-            f"num_features={self.num_features}, eps={self.eps}, momentum={self._keep}, gamma={self.gamma}, "
+            f"num_features={self.num_features}, eps={self.eps}, momentum={self._decay}, gamma={self.gamma}, "
             f"beta={self.beta}, moving_mean={self.moving_mean}, moving_variance={self.moving_variance}"
         )
 
@@ -103,14 +104,14 @@ class BatchNorm2d(BatchNorm):
     Args:
         num_features: Channels of the input.
         eps: Added to the variance.
-        momentum: Share of the moving statistics that a training step keeps.
+        momentum: Fraction of the moving statistics that a training step keeps.
         affine: Whether `gamma` and `beta` are learned; both are applied either way.
         gamma_init: Initial scale, anything that `initializer` accepts.
         beta_init: Initial shift, likewise.
         moving_mean_init: Initial moving mean, likewise.
         moving_var_init: Initial moving variance, likewise.
-        use_batch_statistics: True: always those of the batch; False: always the moving ones, which then stay; None:
-            those of the batch in training, the moving ones otherwise.
+        use_batch_statistics: True: always use batch statistics; False: always use moving statistics, never updated;
+            None: batch statistics in training, moving statistics otherwise.
         data_format: "NCHW", the only supported value.
         dtype: Dtype of `gamma` and `beta`; the statistics are float32.
 
@@ -118,8 +119,8 @@ class BatchNorm2d(BatchNorm):
         x (N, num_features, H, W), floating point.
 
     Returns:
-        Same shape and dtype as `x`. Arithmetic is float32. The batch's variance divides by n to normalize and by n - 1
-        where the moving variance takes it up.
+        Same shape and dtype as `x`. Arithmetic is float32. The batch variance divides by n to normalize, and by n - 1
+        to update the moving variance.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -143,14 +144,14 @@ class BatchNorm1d(BatchNorm):
     Args:
         num_features: Channels of the input.
         eps: Added to the variance.
-        momentum: Share of the moving statistics that a training step keeps.
+        momentum: Fraction of the moving statistics that a training step keeps.
         affine: Whether `gamma` and `beta` are learned; both are applied either way.
         gamma_init: Initial scale, anything that `initializer` accepts.
         beta_init: Initial shift, likewise.
         moving_mean_init: Initial moving mean, likewise.
         moving_var_init: Initial moving variance, likewise.
-        use_batch_statistics: True: always those of the batch; False: always the moving ones, which then stay; None:
-            those of the batch in training, the moving ones otherwise.
+        use_batch_statistics: True: always use batch statistics; False: always use moving statistics, never updated;
+            None: batch statistics in training, moving statistics otherwise.
         data_format: "NCHW", the only supported value.
         dtype: Dtype of `gamma` and `beta`; the statistics are float32.
 

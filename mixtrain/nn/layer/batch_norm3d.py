@@ -1,4 +1,4 @@
-"""`BatchNorm3d`: each channel of volumes normalized over the batch, arithmetic always in float32."""
+"""`BatchNorm3d`: batch normalization of volumes, computed in float32."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class BatchNorm3d(Cell):
     Args:
         num_features: Channels of the input.
         eps: Added to the variance.
-        momentum: Share of the moving statistics that a training step keeps.
+        momentum: Fraction of the moving statistics that a training step keeps.
         affine: Whether `gamma` and `beta` are learned.
         gamma_init: Initial scale, anything that `initializer` accepts.
         beta_init: Initial shift, likewise.
         moving_mean_init: Initial moving mean, likewise.
         moving_var_init: Initial moving variance, likewise.
-        use_batch_statistics: True: always those of the batch; False: always the moving ones; None: by the mode.
+        use_batch_statistics: True: always batch statistics; False: always moving statistics; None: by the mode.
         dtype: Dtype of `gamma` and `beta`.
 
     Inputs:
@@ -68,7 +68,7 @@ class BatchNorm3d(Cell):
         )
 
     def construct(self, x: Any) -> Any:
-        """Normalize `x` with depth and height seen as one axis."""
+        """Normalize `x`, with depth and height merged into one axis."""
         x = float_tensor(self, x)
         check_rank(self, x, (5,), "(N, C, D, H, W)")
         check_width(self, x, 1, self.bn2d.num_features, noun="channels", argument="num_features")

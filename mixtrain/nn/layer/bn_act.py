@@ -1,4 +1,4 @@
-"""`Conv2dBnAct` and `DenseBnAct`: a layer, a normalization and an activation as one cell."""
+"""`Conv2dBnAct` and `DenseBnAct`: a layer, batch normalization and an activation in one cell."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from mixtrain.nn.layer.elementwise import LeakyReLU
 
 
 class _BnAct(Cell):
-    """What follows the first layer."""
+    """Base class: the normalization and activation after the first layer."""
 
-    def _follow(self, norm: Cell, has_bn: bool, activation: Any, alpha: float, after_fake: bool) -> None:
+    def _set_bn_act(self, norm: Cell, has_bn: bool, activation: Any, alpha: float, after_fake: bool) -> None:
         where = self.cls_name
         self.has_bn = checks.boolean(where, "has_bn", has_bn)
         self.has_act = activation is not None
@@ -25,7 +25,7 @@ class _BnAct(Cell):
             self.batchnorm = norm
         self.activation = LeakyReLU(alpha) if activation == "leakyrelu" else activation_of(where, activation)
 
-    def _followed(self, x: Any) -> Any:
+    def _apply_bn_act(self, x: Any) -> Any:
         if self.has_bn:
             x = self.batchnorm(x)
         return self.activation(x) if self.has_act else x
@@ -47,9 +47,9 @@ class Conv2dBnAct(_BnAct):
         weight_init: Initial weight, anything that `initializer` accepts.
         bias_init: Initial bias, likewise.
         has_bn: Whether the output is normalized.
-        momentum: `BatchNorm2d`'s.
-        eps: `BatchNorm2d`'s.
-        activation: A name, a Cell, a Keras layer or a function of a tensor; None for none.
+        momentum: `momentum` of the `BatchNorm2d`.
+        eps: `eps` of the `BatchNorm2d`.
+        activation: A name, a Cell, a Keras layer or a function of a tensor; None for no activation.
         alpha: Slope of the activation "leakyrelu".
         after_fake: Accepted for compatibility with MindSpore; has no effect.
 
@@ -61,7 +61,7 @@ class Conv2dBnAct(_BnAct):
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` does not fit.
+        ValueError: An argument is out of range, or `x` has the wrong shape.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -97,11 +97,11 @@ class Conv2dBnAct(_BnAct):
             in_channels, out_channels, kernel_size, stride, pad_mode, padding, dilation, group, has_bias, weight_init,
             bias_init,
         )
-        self._follow(BatchNorm2d(out_channels, eps, momentum), has_bn, activation, alpha, after_fake)
+        self._set_bn_act(BatchNorm2d(out_channels, eps, momentum), has_bn, activation, alpha, after_fake)
 
     def construct(self, x: Any) -> Any:
-        """Convolve, normalize and activate `x`."""
-        return self._followed(self.conv(x))
+        """Apply the convolution, the normalization and the activation to `x`."""
+        return self._apply_bn_act(self.conv(x))
 
 
 class DenseBnAct(_BnAct):
@@ -114,9 +114,9 @@ class DenseBnAct(_BnAct):
         bias_init: Initial bias, likewise.
         has_bias: Whether a bias is added.
         has_bn: Whether the output is normalized.
-        momentum: `BatchNorm1d`'s.
-        eps: `BatchNorm1d`'s.
-        activation: A name, a Cell, a Keras layer or a function of a tensor; None for none.
+        momentum: `momentum` of the `BatchNorm1d`.
+        eps: `eps` of the `BatchNorm1d`.
+        activation: A name, a Cell, a Keras layer or a function of a tensor; None for no activation.
         alpha: Slope of the activation "leakyrelu".
         after_fake: Accepted for compatibility with MindSpore; has no effect.
 
@@ -128,7 +128,7 @@ class DenseBnAct(_BnAct):
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` does not fit.
+        ValueError: An argument is out of range, or `x` has the wrong shape.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -154,8 +154,8 @@ class DenseBnAct(_BnAct):
     ) -> None:
         super().__init__()
         self.dense = Dense(in_channels, out_channels, weight_init, bias_init, has_bias)
-        self._follow(BatchNorm1d(out_channels, eps, momentum), has_bn, activation, alpha, after_fake)
+        self._set_bn_act(BatchNorm1d(out_channels, eps, momentum), has_bn, activation, alpha, after_fake)
 
     def construct(self, x: Any) -> Any:
-        """Map, normalize and activate `x`."""
-        return self._followed(self.dense(x))
+        """Apply the dense layer, the normalization and the activation to `x`."""
+        return self._apply_bn_act(self.dense(x))

@@ -1,4 +1,4 @@
-"""`GroupNorm`: the channels of each sample normalized group by group, arithmetic always in float32."""
+"""`GroupNorm`: group normalization, computed in float32."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class GroupNorm(Cell):
     """Split the channels into groups, normalize each group of each sample, then scale and shift each channel.
 
     Args:
-        num_groups: Number of groups; divides `num_channels`.
+        num_groups: Number of groups; must divide `num_channels`.
         num_channels: Channels of the input.
         eps: Added to the variance.
         affine: Whether `gamma` and `beta` are learned; both are applied either way.
@@ -101,15 +101,17 @@ def normalize_groups(x: Any, groups: int, gamma: Any, beta: Any, eps: float) -> 
         eps: Added to the variance.
 
     Returns:
-        ``(y, mean, variance)``: `y` has the shape and format of `x`, the statistics are float32 (N, groups).
+        ``(y, mean, variance)``: `y` has the shape and dtype of `x`, the statistics are float32 (N, groups).
     """
     ops, dtype = keras.ops, as_dtype(x.dtype)
     last = channels_last(x)
-    split = ops.reshape(last, (ops.shape(last)[0], -1, groups, x.shape[1] // groups))
+    # (N, H * W, groups, channels of a group): a group is normalized over axes 1 and 3.
+    grouped = ops.reshape(last, (ops.shape(last)[0], -1, groups, x.shape[1] // groups))
     scale, shift = (
         ops.reshape(ops.cast(parameter, float32), (groups, x.shape[1] // groups)) for parameter in (gamma, beta)
     )
-    narrow = split if is_half(dtype) else ops.cast(split, float32)
-    y, mean, variance = backend.normalize_axes(narrow, scale, shift, axes=(1, 3), epsilon=eps)
+    if not is_half(dtype):
+        grouped = ops.cast(grouped, float32)
+    y, mean, variance = backend.normalize_axes(grouped, scale, shift, axes=(1, 3), epsilon=eps)
     y = channels_first(ops.reshape(ops.cast(y, dtype), ops.shape(last)))
     return y, mean[:, 0, :, 0], variance[:, 0, :, 0]

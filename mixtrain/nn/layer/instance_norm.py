@@ -1,4 +1,4 @@
-"""`InstanceNorm1d`, `2d` and `3d`: each channel of each sample normalized by itself, arithmetic in float32."""
+"""`InstanceNorm1d`, `InstanceNorm2d` and `InstanceNorm3d`: instance normalization, computed in float32."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mixtrain.precision.families import Family
 
 
 class _InstanceNorm(Cell):
-    """What they share; a subclass says how many axes the input has."""
+    """Base class of instance normalizations; a subclass defines the axes of the input."""
 
     precision_family: ClassVar[Family] = "normalization"
     _axes: ClassVar[str]
@@ -47,22 +47,22 @@ class _InstanceNorm(Cell):
         self.beta = Parameter(initializer(beta_init, shape, dtype), name="beta", requires_grad=affine)
 
     def construct(self, x: Any) -> Any:
-        """Normalize `x` by its own statistics in every mode; in training also move the moving ones."""
+        """Normalize `x` by its own statistics in every mode; in training also update the moving statistics."""
         x = float_tensor(self, x)
         check_rank(self, x, (self._axes.count(",") + 1,), self._axes)
         check_width(self, x, 1, self.num_features, noun="channels", argument="num_features")
         y, mean, variance = normalize_groups(x, self.num_features, self.gamma.value, self.beta.value, self.eps)
         if self.training:
-            self._move(x, mean, variance)
+            self._update_moving_statistics(x, mean, variance)
         return y
 
-    def _move(self, x: Any, mean: Any, variance: Any) -> None:
+    def _update_moving_statistics(self, x: Any, mean: Any, variance: Any) -> None:
         sizes = keras.ops.shape(x)[2:]
         count = keras.ops.cast(math.prod(sizes), float32)
         unbiased = variance * count / keras.ops.maximum(count - 1.0, 1.0)
         with parameters_read_as(None):
-            for moving, seen in ((self.moving_mean, mean), (self.moving_variance, unbiased)):
-                moving.assign(moving.value * (1.0 - self.momentum) + keras.ops.mean(seen, 0) * self.momentum)
+            for moving, new in ((self.moving_mean, mean), (self.moving_variance, unbiased)):
+                moving.assign(moving.value * (1.0 - self.momentum) + keras.ops.mean(new, 0) * self.momentum)
 
     def extend_repr(self) -> str:
         """Return the sizes and the parameters."""
@@ -73,12 +73,12 @@ class _InstanceNorm(Cell):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Normalize each channel of each sequence by itself, then scale and shift it.
+    """Normalize each channel of each sequence separately, then scale and shift it.
 
     Args:
         num_features: Channels of the input.
         eps: Added to the variance.
-        momentum: Share of a training step's statistics in the moving ones, which nothing reads.
+        momentum: Weight of new statistics in the moving statistics, which are recorded but not used.
         affine: Whether `gamma` and `beta` are learned; both are applied either way.
         gamma_init: Initial scale, anything that `initializer` accepts.
         beta_init: Initial shift, likewise.
@@ -106,12 +106,12 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Normalize each channel of each image by itself, then scale and shift it.
+    """Normalize each channel of each image separately, then scale and shift it.
 
     Args:
         num_features: Channels of the input.
         eps: Added to the variance.
-        momentum: Share of a training step's statistics in the moving ones, which nothing reads.
+        momentum: Weight of new statistics in the moving statistics, which are recorded but not used.
         affine: Whether `gamma` and `beta` are learned; both are applied either way.
         gamma_init: Initial scale, anything that `initializer` accepts.
         beta_init: Initial shift, likewise.
@@ -139,12 +139,12 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Normalize each channel of each volume by itself, then scale and shift it.
+    """Normalize each channel of each volume separately, then scale and shift it.
 
     Args:
         num_features: Channels of the input.
         eps: Added to the variance.
-        momentum: Share of a training step's statistics in the moving ones, which nothing reads.
+        momentum: Weight of new statistics in the moving statistics, which are recorded but not used.
         affine: Whether `gamma` and `beta` are learned; both are applied either way.
         gamma_init: Initial scale, anything that `initializer` accepts.
         beta_init: Initial shift, likewise.

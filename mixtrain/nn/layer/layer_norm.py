@@ -1,4 +1,4 @@
-"""`LayerNorm`: each sample normalized by its own statistics, arithmetic always in float32."""
+"""`LayerNorm`: layer normalization, computed in float32."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class LayerNorm(Cell):
 
     Args:
         normalized_shape: Shape of `gamma` and `beta`, a tuple or list.
-        begin_norm_axis: First axis that is normalized over.
-        begin_params_axis: First axis that `gamma` and `beta` belong to.
+        begin_norm_axis: First axis to normalize over.
+        begin_params_axis: First axis of `gamma` and `beta`.
         gamma_init: Initial scale, anything that `initializer` accepts.
         beta_init: Initial shift, likewise.
         epsilon: Added to the variance.
@@ -73,7 +73,7 @@ class LayerNorm(Cell):
                 raise checks.fail_type(where, f"{name} must be an int", value, f"{name}=-1")
         self.begin_norm_axis, self.begin_params_axis = int(begin_norm_axis), int(begin_params_axis)
         self.epsilon = checks.number(where, "epsilon", epsilon, above=0, example=1e-7)
-        # What subclasses in scripts call with parameters of their own.
+        # MindSpore's attribute, which subclasses call with their own parameters.
         self.layer_norm = OperatorLayerNorm(self.begin_norm_axis, self.begin_params_axis, self.epsilon)
         self.gamma = Parameter(initializer(gamma_init, self.normalized_shape, dtype), name="gamma")
         self.beta = Parameter(initializer(beta_init, self.normalized_shape, dtype), name="beta")
@@ -84,12 +84,13 @@ class LayerNorm(Cell):
         axes = self._norm_axes(x)
         dtype = as_dtype(x.dtype)
         gamma, beta = (keras.ops.cast(parameter.value, float32) for parameter in (self.gamma, self.beta))
-        narrow = x if is_half(dtype) else keras.ops.cast(x, float32)
-        y, _, _ = backend.normalize_axes(narrow, gamma, beta, axes=axes, epsilon=self.epsilon)
+        if not is_half(dtype):
+            x = keras.ops.cast(x, float32)
+        y, _, _ = backend.normalize_axes(x, gamma, beta, axes=axes, epsilon=self.epsilon)
         return keras.ops.cast(y, dtype)
 
     def _norm_axes(self, x: Any) -> tuple[int, ...]:
-        """Return the axes to normalize over, and check the shape against that of the parameters."""
+        """Return the axes to normalize over, after checking the input's shape against `normalized_shape`."""
         shape, rank = tuple(x.shape), len(x.shape)
         for name in ("begin_norm_axis", "begin_params_axis"):
             if not -rank <= getattr(self, name) < rank:

@@ -1,4 +1,4 @@
-"""`SyncBatchNorm`: batch normalization by the statistics of the joint batch of all processes."""
+"""`SyncBatchNorm`: batch normalization with statistics over the batches of all processes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from mixtrain.nn.layer.batch_norm import BatchNorm
 
 
 class SyncBatchNorm(BatchNorm):
-    """Normalize as `BatchNorm1d` and `BatchNorm2d` do, by the statistics of the batches of all processes together.
+    """`BatchNorm1d` and `BatchNorm2d` with statistics over the global batch of all processes.
 
-    A process that is alone has the whole batch. In training, all processes must call it together.
+    In training, all processes must call it together. With a single process it is plain batch normalization.
 
     Args:
         num_features: Channels of the input.
         eps: Added to the variance.
-        momentum: Share of the moving statistics that a training step keeps.
+        momentum: Fraction of the moving statistics that a training step keeps.
         affine: Whether `gamma` and `beta` are learned.
         gamma_init: Initial scale, anything that `initializer` accepts.
         beta_init: Initial shift, likewise.
         moving_mean_init: Initial moving mean, likewise.
         moving_var_init: Initial moving variance, likewise.
-        use_batch_statistics: True: always those of the batch; False: always the moving ones; None: by the mode.
+        use_batch_statistics: True: always batch statistics; False: always moving statistics; None: by the mode.
         process_groups: Lists of ranks that share statistics: None, 0 or one list of all ranks.
         dtype: Dtype of `gamma` and `beta`.
 
@@ -38,7 +38,8 @@ class SyncBatchNorm(BatchNorm):
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, the groups are not one of all ranks, or `x` does not fit.
+        ValueError: An argument is out of range, `process_groups` is not one group of all ranks, or `x` has the wrong
+                shape.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -71,31 +72,31 @@ class SyncBatchNorm(BatchNorm):
             num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init, moving_var_init,
             use_batch_statistics, dtype=dtype,
         )
-        everyone = [list(range(process_group.current().size))]
-        if process_groups is not None and process_groups != 0 and process_groups != everyone:
+        all_ranks = [list(range(process_group.current().size))]
+        if process_groups is not None and process_groups != 0 and process_groups != all_ranks:
             raise checks.fail_value(
-                self.cls_name, f"process_groups must be one group of all ranks, {everyone}", process_groups,
+                self.cls_name, f"process_groups must be one group of all ranks, {all_ranks}", process_groups,
                 "process_groups=None",
             )
         self.process_groups = process_groups
 
     def _normalize_channels_last(self, x: Any) -> Any:
-        of_batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics
-        if process_group.current().size == 1 or not of_batch:
+        use_batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics
+        if process_group.current().size == 1 or not use_batch:
             return super()._normalize_channels_last(x)
         ops = keras.ops
         axes = (0, 1, 2)
         gamma, beta = (ops.cast(parameter.value, float32) for parameter in (self.gamma, self.beta))
-        wide = ops.cast(x, float32)
-        rows = ops.cast(ops.prod(ops.shape(x)[:3]), float32)
-        count, total = backend.all_reduce([rows, ops.sum(wide, axes)])
+        x32 = ops.cast(x, float32)
+        local_count = ops.cast(ops.prod(ops.shape(x)[:3]), float32)
+        count, total = backend.all_reduce([local_count, ops.sum(x32, axes)])
         mean = total / count
-        # Of what is left of the mean, for the difference of two large sums would have no digits.
-        centered = wide - mean
+        # Two passes: E[x²] - E[x]² would lose all digits to cancellation where the mean is large.
+        centered = x32 - mean
         (squares,) = backend.all_reduce([ops.sum(ops.square(centered), axes)])
         variance = squares / count
         with parameters_read_as(None):
             unbiased = squares / ops.maximum(count - 1, 1)
-            self.moving_mean.assign(self.moving_mean.value * self._keep + mean * self.momentum)
-            self.moving_variance.assign(self.moving_variance.value * self._keep + unbiased * self.momentum)
+            self.moving_mean.assign(self.moving_mean.value * self._decay + mean * self.momentum)
+            self.moving_variance.assign(self.moving_variance.value * self._decay + unbiased * self.momentum)
         return ops.cast(centered * ops.rsqrt(variance + self.eps) * gamma + beta, x.dtype)
