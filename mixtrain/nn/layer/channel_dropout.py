@@ -1,4 +1,4 @@
-"""`Dropout1d`, `2d` and `3d`: in training, whole channels are set to zero at random."""
+"""`Dropout1d`, `Dropout2d` and `Dropout3d`: random zeroing of whole channels in training."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mixtrain.seed import next_seed
 
 
 class _ChannelDropout(Cell):
-    """What they share; a subclass says how many axes the input has."""
+    """Base class of channel dropouts; a subclass defines the ranks and axes of the input."""
 
     _axes: ClassVar[tuple[tuple[int, ...], str]]
 
@@ -21,7 +21,7 @@ class _ChannelDropout(Cell):
         super().__init__()
         self.p = checks.number(self.cls_name, "p", p, at_least=0, at_most=1, example=0.5)
         self.keep_prob = 1.0 - self.p
-        # Its state is a variable, so a compiled step draws anew each time; it is no Parameter of the network.
+        # Its state is a variable, so each call of a compiled step samples anew; it is not a Parameter of the network.
         self.seed_generator = keras.random.SeedGenerator(seed=next_seed())
 
     def construct(self, x: Any) -> Any:
@@ -30,11 +30,12 @@ class _ChannelDropout(Cell):
             return x
         x = float_tensor(self, x)
         check_rank(self, x, *self._axes)
-        channels = 1 if len(x.shape) == max(self._axes[0]) else 0
-        shape = (*keras.ops.shape(x)[: channels + 1], *(1,) * (len(x.shape) - channels - 1))
-        kept = keras.random.uniform(shape, dtype="float32", seed=self.seed_generator) < self.keep_prob
-        scale = keras.ops.cast(kept, x.dtype) / max(self.keep_prob, 1e-7)
-        if len(x.shape) == 4 and channels:
+        channel_axis = 1 if len(x.shape) == max(self._axes[0]) else 0
+        shape = (*keras.ops.shape(x)[: channel_axis + 1], *(1,) * (len(x.shape) - channel_axis - 1))
+        mask = keras.random.uniform(shape, dtype="float32", seed=self.seed_generator) < self.keep_prob
+        # The maximum avoids a division by zero where p is 1.
+        scale = keras.ops.cast(mask, x.dtype) / max(self.keep_prob, 1e-7)
+        if len(x.shape) == 4 and channel_axis:
             last = backend.to_channels_last(x)
             return backend.from_channels_last(last * keras.ops.transpose(scale, (0, 2, 3, 1)))
         return x * scale
@@ -45,7 +46,7 @@ class _ChannelDropout(Cell):
 
 
 class Dropout1d(_ChannelDropout):
-    """In training, drop whole channels of sequences (N, C, L) or (C, L), each with chance `p`; scale up the rest.
+    """In training, drop whole channels of sequences (N, C, L) or (C, L) with probability `p`; scale up the rest.
 
     Example: ``nn.Dropout1d(p=0.5)(x)``. Source: Tompson et al., 2015; MindSpore, `mindspore.nn.Dropout1d`.
     """
@@ -54,7 +55,7 @@ class Dropout1d(_ChannelDropout):
 
 
 class Dropout2d(_ChannelDropout):
-    """In training, drop whole channels of images (N, C, H, W), each with the chance `p`, and scale up the rest.
+    """In training, drop whole channels of images (N, C, H, W), each with probability `p`; scale up the rest.
 
     Example: ``nn.Dropout2d(p=0.5)(x)``. Source: Tompson et al., 2015; MindSpore, `mindspore.nn.Dropout2d`.
     """
@@ -63,7 +64,7 @@ class Dropout2d(_ChannelDropout):
 
 
 class Dropout3d(_ChannelDropout):
-    """In training, drop whole channels of volumes (N, C, D, H, W), each with the chance `p`, and scale up the rest.
+    """In training, drop whole channels of volumes (N, C, D, H, W), each with probability `p`; scale up the rest.
 
     Example: ``nn.Dropout3d(p=0.5)(x)``. Source: Tompson et al., 2015; MindSpore, `mindspore.nn.Dropout3d`.
     """

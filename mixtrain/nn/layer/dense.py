@@ -1,4 +1,4 @@
-"""`Dense`: a linear map of the last axis."""
+"""`Dense` and `BiDense`: linear and bilinear layers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mixtrain.precision.families import Family
 
 
 class Dense(Cell):
-    """Multiply the last axis by a learned matrix, add a bias, and apply an activation.
+    """Fully connected layer: ``activation(x @ weight.T + bias)`` over the last axis.
 
     Args:
         in_channels: Size of the last axis of the input.
@@ -39,7 +39,7 @@ class Dense(Cell):
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or the last axis of `x` has another size.
+        ValueError: An argument is out of range, or the last axis of `x` has the wrong size.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -66,17 +66,18 @@ class Dense(Cell):
         self.in_channels = checks.integer(where, "in_channels", in_channels, at_least=1)
         self.out_channels = checks.integer(where, "out_channels", out_channels, at_least=1)
         self.has_bias = checks.boolean(where, "has_bias", has_bias)
-        draw = HeUniform(math.sqrt(5)) if weight_init is None else weight_init
-        self.weight = Parameter(initializer(draw, (self.out_channels, self.in_channels), dtype), name="weight")
+        # HeUniform(sqrt(5)) is uniform within 1 / sqrt(fan in), MindSpore's and PyTorch's default.
+        init = HeUniform(math.sqrt(5)) if weight_init is None else weight_init
+        self.weight = Parameter(initializer(init, (self.out_channels, self.in_channels), dtype), name="weight")
         self.bias = None
         if has_bias:
-            draw = Uniform(1 / math.sqrt(self.in_channels)) if bias_init is None else bias_init
-            self.bias = Parameter(initializer(draw, (self.out_channels,), dtype), name="bias")
+            init = Uniform(1 / math.sqrt(self.in_channels)) if bias_init is None else bias_init
+            self.bias = Parameter(initializer(init, (self.out_channels,), dtype), name="bias")
         self.activation = activation_of(where, activation)
         self.activation_flag = self.activation is not None
 
     def construct(self, x: Any) -> Any:
-        """Return the activation of ``x @ weight.T + bias``."""
+        """Compute ``activation(x @ weight.T + bias)``."""
         x = float_tensor(self, x)
         if len(x.shape) == 0:
             raise checks.fail_value(name_of(self), "the input must have an axis", (), "x.reshape(1, -1)")
@@ -95,21 +96,21 @@ class Dense(Cell):
 
     def extend_repr(self) -> str:
         """Return the sizes."""
-        shown = f"input_channels={self.in_channels}, output_channels={self.out_channels}"
-        return f"{shown}, has_bias=True" if self.has_bias else shown
+        text = f"input_channels={self.in_channels}, output_channels={self.out_channels}"
+        return f"{text}, has_bias=True" if self.has_bias else text
 
 
 class BiDense(Cell):
-    """``in1 @ weight @ in2 + bias`` for each output: a bilinear form of two inputs.
+    """Bilinear layer: ``input1 @ weight @ input2 + bias`` for each output.
 
     Args:
-        in1_channels: The last axis of the first input.
-        in2_channels: The last axis of the second.
-        out_channels: The last axis of the output.
-        weight_init: Initial weight; None for uniform numbers within ``1 / sqrt(in1_channels)``.
-        bias_init: Initial bias; None likewise.
-        has_bias: Whether there is a bias.
-        dtype: Format of the parameters.
+        in1_channels: Size of the last axis of the first input.
+        in2_channels: Size of the last axis of the second input.
+        out_channels: Size of the last axis of the output.
+        weight_init: Initial weight; by default uniform within 1 / sqrt(in1_channels).
+        bias_init: Initial bias, likewise.
+        has_bias: Whether a bias is added.
+        dtype: Dtype of the parameters.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -132,15 +133,15 @@ class BiDense(Cell):
         self.in2_channels = checks.integer(where, "in2_channels", in2_channels, at_least=1)
         self.out_channels = checks.integer(where, "out_channels", out_channels, at_least=1)
         self.has_bias = checks.boolean(where, "has_bias", has_bias)
-        draw = Uniform(1 / math.sqrt(in1_channels))
+        default = Uniform(1 / math.sqrt(in1_channels))
         shape = (self.out_channels, self.in1_channels, self.in2_channels)
-        first = draw if weight_init is None else weight_init
-        self.weight = Parameter(initializer(first, shape, dtype), name="weight")
+        init = default if weight_init is None else weight_init
+        self.weight = Parameter(initializer(init, shape, dtype), name="weight")
         self.bias = None
         if has_bias:
-            first = draw if bias_init is None else bias_init
-            self.bias = Parameter(initializer(first, (self.out_channels,), dtype), name="bias")
+            init = default if bias_init is None else bias_init
+            self.bias = Parameter(initializer(init, (self.out_channels,), dtype), name="bias")
 
     def construct(self, input1: Any, input2: Any) -> Any:
-        """Combine two inputs."""
+        """Apply the bilinear form to `input1` and `input2`."""
         return bidense(input1, input2, self.weight, self.bias)

@@ -1,4 +1,4 @@
-"""`Dropout`: in training, elements are set to zero at random."""
+"""`Dropout`: random zeroing of elements in training."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from mixtrain.seed import next_seed
 
 
 class Dropout(Cell):
-    """In training, set elements to zero at random and scale up the others, so that the mean stays.
+    """In training, zero elements at random and scale up the others, so that the mean is preserved.
 
     Args:
-        keep_prob: Probability that an element is kept, in (0, 1]; not used where `p` is given.
+        keep_prob: Probability that an element is kept, in (0, 1]; ignored if `p` is given.
         p: Probability that an element is dropped, in [0, 1).
-        dtype: Accepted for MindSpore scripts; the output has the format of the input.
+        dtype: Accepted for compatibility with MindSpore; the output has the dtype of the input.
 
     Inputs:
         x, floating point.
 
     Returns:
-        Same shape and dtype as `x`; outside training `x` itself.
+        Same shape and dtype as `x`; outside training, `x` itself.
 
     Raises:
         TypeError: A probability is not a number.
@@ -48,12 +48,12 @@ class Dropout(Cell):
             self._keep = self.keep_prob
         else:
             self.keep_prob = keep_prob
-            dropped = checks.number(where, "p", p, at_least=0, example=0.5)
-            if dropped >= 1:
+            rate = checks.number(where, "p", p, at_least=0, example=0.5)
+            if rate >= 1:
                 raise checks.fail_value(where, "p must be less than 1", p, "p=0.5")
-            self._keep = 1.0 - dropped
+            self._keep = 1.0 - rate
         self.p, self.dtype = p, dtype
-        # Its state is a variable, so a compiled step draws anew each time; it is no Parameter of the network.
+        # Its state is a variable, so each call of a compiled step samples anew; it is not a Parameter of the network.
         self.seed_generator = keras.random.SeedGenerator(seed=next_seed())
 
     def construct(self, x: Any) -> Any:
@@ -62,18 +62,19 @@ class Dropout(Cell):
             return x
         x = float_tensor(self, x)
         if len(x.shape) != 4:
-            return self._drop(x, self._kept(keras.ops.shape(x)))
-        # Drawn in one order for both layouts, so that compiled and eager runs drop the same elements.
-        count, channels, height, width = keras.ops.shape(x)
-        kept = backend.from_channels_last(self._kept((count, height, width, channels)))
-        return backend.elementwise(self._drop, x, kept)
+            return self._drop(x, self._sample_mask(keras.ops.shape(x)))
+        # Sampled channels-last for both layouts, so that compiled and eager runs drop the same elements.
+        batch, channels, height, width = keras.ops.shape(x)
+        mask = backend.from_channels_last(self._sample_mask((batch, height, width, channels)))
+        return backend.elementwise(self._drop, x, mask)
 
-    def _kept(self, shape: Any) -> Any:
+    def _sample_mask(self, shape: Any) -> Any:
+        """Return a bool tensor that is True for elements to keep."""
         return keras.random.uniform(shape, dtype="float32", seed=self.seed_generator) < self._keep
 
-    def _drop(self, x: Any, kept: Any) -> Any:
-        return keras.ops.where(kept, x / self._keep, keras.ops.zeros_like(x))
+    def _drop(self, x: Any, mask: Any) -> Any:
+        return keras.ops.where(mask, x / self._keep, keras.ops.zeros_like(x))
 
     def extend_repr(self) -> str:
-        """Return the probability that was given."""
+        """Return the constructor's probability."""
         return f"keep_prob={self.keep_prob}" if self.p is None else f"p={self.p}"

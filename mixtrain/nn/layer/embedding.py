@@ -1,4 +1,4 @@
-"""`Embedding` and `EmbeddingLookup`: rows of a learned table."""
+"""`Embedding` and `EmbeddingLookup`: lookup in a learned table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mixtrain.nn.layer.inputs import name_of
 
 
 class _Table(Cell):
-    """A table of `vocab_size` rows, and the look-up in it."""
+    """Base class of embeddings: checks of the indices, and the lookup."""
 
     _noun: ClassVar[str] = "ids"
 
@@ -28,7 +28,7 @@ class _Table(Cell):
         self.embedding_size = checks.integer(self.cls_name, "embedding_size", embedding_size, at_least=1)
 
     def _ids(self, ids: Any) -> Any:
-        """Return ids as an int tensor; a Python or NumPy value may come too."""
+        """Convert indices, which may be Python or NumPy values, to an int tensor; check their range when eager."""
         ids = backend.to_tensor(ids)
         dtype = as_dtype(ids.dtype)
         if is_float(dtype) or dtype == "bool":
@@ -46,33 +46,33 @@ class _Table(Cell):
         return ids
 
     def _rows(self, ids: Any) -> Any:
-        # The rows are cast, not the table, which is larger; and so its gradient stays sparse.
-        wanted = parameter_read_dtype()
+        # Cast the rows instead of the table: they are fewer, and the gradient of the table stays sparse.
+        dtype = parameter_read_dtype()
         with parameters_read_as(None):
             rows = keras.ops.take(self.embedding_table.value, ids, axis=0)
-        return rows if wanted is None else keras.ops.cast(rows, wanted)
+        return rows if dtype is None else keras.ops.cast(rows, dtype)
 
 
 class Embedding(_Table):
-    """Look up a learned vector for each number.
+    """Map each index to a learned vector.
 
     Args:
-        vocab_size: Number of rows.
+        vocab_size: Number of rows of the table.
         embedding_size: Size of each row.
-        use_one_hot: Whether to look up by a matrix product with one-hot rows, which suits some devices.
-        embedding_table: What `initializer` accepts; normal of deviation 0.01 by default.
-        dtype: Format of the one-hot rows; the table is float32.
-        padding_idx: A row that starts as zeros.
+        use_one_hot: Whether the lookup is a matrix product with one-hot rows, which is faster on some devices.
+        embedding_table: Initial table, anything that `initializer` accepts; by default normal of deviation 0.01.
+        dtype: Dtype of the one-hot rows; the table is float32.
+        padding_idx: Index of a row that is initialized with zeros.
 
     Inputs:
         ids, ints in [0, vocab_size), of any shape.
 
     Returns:
-        The rows: the shape of ids and (embedding_size,).
+        The rows, of shape (*ids.shape, embedding_size).
 
     Raises:
         TypeError: An argument or the ids have the wrong type.
-        ValueError: An argument is out of range; or, outside compiled functions, an id is.
+        ValueError: An argument is out of range, or an id is (checked outside compiled functions only).
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -109,7 +109,7 @@ class Embedding(_Table):
         self.embedding_table = Parameter(table, name="embedding_table")
 
     def construct(self, ids: Any) -> Any:
-        """Return the rows of `ids`."""
+        """Look up the rows of `ids`."""
         ids = self._ids(ids)
         if not self.use_one_hot:
             return self._rows(ids)
@@ -125,28 +125,28 @@ class Embedding(_Table):
 
 
 class EmbeddingLookup(_Table):
-    """Look up a learned vector for each number; `Embedding` with other arguments.
+    """Map each index to a learned vector: `Embedding` with different arguments.
 
     Args:
-        vocab_size: Number of rows.
+        vocab_size: Number of rows of the table.
         embedding_size: Size of each row.
-        param_init: What `initializer` accepts.
-        target: "CPU" or "DEVICE"; without effect, as there is one device.
-        slice_mode: How devices would share the table; without effect.
-        manual_shapes: Likewise.
-        max_norm: Rows longer than this are scaled down to it where they are read; None for no limit.
-        sparse: Accepted for MindSpore scripts; gradients are sparse.
-        dtype: Format the table is stored in.
+        param_init: Initial table, anything that `initializer` accepts.
+        target: "CPU" or "DEVICE"; has no effect, because there is one device.
+        slice_mode: How the table would be sharded over devices; has no effect.
+        manual_shapes: Shapes of the shards; has no effect.
+        max_norm: Maximum norm of a row, to which longer rows are scaled down when read; None for no limit.
+        sparse: Accepted for compatibility with MindSpore; gradients are always sparse.
+        dtype: Dtype of the table.
 
     Inputs:
         indices, ints in [0, vocab_size), of any shape.
 
     Returns:
-        The rows: the shape of indices and (embedding_size,).
+        The rows, of shape (*indices.shape, embedding_size).
 
     Raises:
         TypeError: An argument or the indices have the wrong type.
-        ValueError: An argument is out of range; or, outside compiled functions, an index is.
+        ValueError: An argument is out of range, or an index is (checked outside compiled functions only).
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -184,6 +184,6 @@ class EmbeddingLookup(_Table):
         self.embedding_table = Parameter(table, name="embedding_table")
 
     def construct(self, indices: Any) -> Any:
-        """Return the rows of `indices`."""
+        """Look up the rows of `indices`."""
         rows = self._rows(self._ids(indices))
         return rows if self.max_norm is None else clip_by_norm(rows, self.max_norm, -1)
