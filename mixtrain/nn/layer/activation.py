@@ -1,4 +1,4 @@
-"""Activations by name: the table, and what a layer's argument `activation` means."""
+"""Lookup of activations by name."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ _BY_NAME: Final[dict[str, Callable[[], Cell]]] = {
 
 
 def get_activation(name: str | None, prim_name: str | None = None) -> Cell | None:
-    """Return a new activation cell.
+    """Create the activation cell of a name.
 
     Args:
-        name: Its name in lower case ("relu", "hswish", "softmax", ...); None for none.
-        prim_name: Who asks, for the error.
+        name: Lowercase name ("relu", "hswish", "softmax", ...), or None.
+        prim_name: Name of the caller, for the error message.
 
     Returns:
-        The cell; None for None.
+        The cell; None if `name` is None.
 
     Raises:
-        ValueError: The name is unknown; the message offers the nearest one.
+        ValueError: The name is unknown; the message suggests the closest one.
 
     Example:
         >>> get_activation("relu6")
@@ -65,11 +65,11 @@ def get_activation(name: str | None, prim_name: str | None = None) -> Cell | Non
 
 
 def activation_of(where: str, activation: Any) -> Any:
-    """Return the activation that a layer's argument means: a new cell for a name; cells and functions as they are.
+    """Resolve a layer's `activation` argument: create a cell for a name, return cells and functions unchanged.
 
     Raises:
         ValueError: The name is unknown.
-        TypeError: It is no name, Cell, Keras layer or function.
+        TypeError: `activation` is not a name, Cell, Keras layer or function.
     """
     if isinstance(activation, str):
         return _BY_NAME[checks.one_of(where, "activation", activation, tuple(_BY_NAME))]()

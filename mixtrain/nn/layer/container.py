@@ -1,4 +1,4 @@
-"""Cells that hold others: `SequentialCell` and `CellList` under the numbers 0, 1, ..., `CellDict` by name."""
+"""`SequentialCell`, `CellList` and `CellDict`: containers of cells."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CellsT = TypeVar("_CellsT", bound="_Cells")
 
 
 class _Cells(Cell):
-    """A list of cells; a number is an attribute name, so parameters are called ``0.weight``, ``1.weight``, ..."""
+    """A list of cells registered under their indices, so parameters are named ``0.weight``, ``1.weight``, ..."""
 
     def _as_cell(self, value: Any) -> Any:
         if isinstance(value, keras.Layer):
@@ -27,6 +27,7 @@ class _Cells(Cell):
         return checks.instance(self.cls_name, "each item", value, Cell, write)
 
     def _position(self, index: Any) -> int:
+        """Check an index and convert it to a non-negative one."""
         if not is_integral(index):
             raise checks.fail_type(self.cls_name, "an index must be an int or a slice", index, "cells[0]")
         if not -len(self) <= index < len(self):
@@ -36,16 +37,16 @@ class _Cells(Cell):
             )
         return int(index) % len(self)
 
-    def _fill(self, named: Iterable[tuple[str, Any]]) -> None:
-        """Hold these cells, and name their parameters after their new places."""
-        kept = list(named)
+    def _replace(self, named_cells: Iterable[tuple[str, Any]]) -> None:
+        """Replace all cells by (name, cell) pairs, and rename their parameters accordingly."""
+        pairs = list(named_cells)
         self._cells.clear()
         layer_changed(self)
-        for name, cell in kept:
+        for name, cell in pairs:
             self._add_cell(name, cell)
 
     def _renumber(self, cells: Iterable[Any]) -> None:
-        self._fill((str(number), cell) for number, cell in enumerate(cells))
+        self._replace((str(index), cell) for index, cell in enumerate(cells))
 
     def __len__(self) -> int:
         return len(self._cells)
@@ -59,13 +60,13 @@ class _Cells(Cell):
     def __getitem__(self: _CellsT, index: Any) -> Any:
         if not isinstance(index, slice):
             return list(self)[self._position(index)]
-        part = type(self)()
-        # The cells stay this container's, and so do their parameters' names.
-        object.__setattr__(part, "_auto_prefix", False)
+        subset = type(self)()
+        # The cells remain in this container, so their parameters keep their names.
+        object.__setattr__(subset, "_auto_prefix", False)
         for name, cell in itertools.islice(self._cells.items(), *index.indices(len(self))):
-            part._add_cell(name, cell)
-        object.__setattr__(part, "training", self.training)
-        return part
+            subset._add_cell(name, cell)
+        object.__setattr__(subset, "training", self.training)
+        return subset
 
     def __setitem__(self, index: int, value: Any) -> None:
         name = list(self._cells)[self._position(index)]
@@ -79,12 +80,12 @@ class _Cells(Cell):
         self._renumber(cells)
 
     def append(self: _CellsT, cell: Any) -> _CellsT:
-        """Add a cell at the end; return the container."""
+        """Append a cell, and return the container."""
         self._add_cell(str(len(self)), self._as_cell(cell))
         return self
 
     def set_grad(self: _CellsT, requires_grad: bool = True) -> _CellsT:
-        """Do `Cell.set_grad` on each cell too; return the container."""
+        """Call `Cell.set_grad` on the container and on each cell, and return the container."""
         super().set_grad(requires_grad)
         for cell in self:
             cell.set_grad(requires_grad)
@@ -92,16 +93,16 @@ class _Cells(Cell):
 
 
 class SequentialCell(_Cells):
-    """Call cells one after the other.
+    """Apply cells in sequence.
 
     Args:
-        *args: Cells or Keras layers; or one list of them; or one mapping from attribute names to them.
+        *args: Cells or Keras layers, one list of them, or one mapping from attribute names to them.
 
     Inputs:
-        x, which the first cell takes.
+        x, the input of the first cell.
 
     Returns:
-        What the last cell returns; `x` where there is none.
+        The output of the last cell; `x` if the container is empty.
 
     Raises:
         TypeError: An item is neither a Cell nor a Keras layer.
@@ -118,14 +119,14 @@ class SequentialCell(_Cells):
     def __init__(self, *args: Any) -> None:
         super().__init__()
         if len(args) == 1 and isinstance(args[0], Mapping):
-            self._fill((name, self._as_cell(cell)) for name, cell in args[0].items())
+            self._replace((name, self._as_cell(cell)) for name, cell in args[0].items())
         else:
             items = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
             self._renumber([self._as_cell(cell) for cell in items])
 
     @property
     def cell_list(self) -> list[Any]:
-        """The cells, in order; assigning as many puts them in the others' places."""
+        """The cells in order; assigning a list of the same length replaces them."""
         return list(self)
 
     @cell_list.setter
@@ -136,21 +137,21 @@ class SequentialCell(_Cells):
         for name, cell in zip(list(self._cells), cells, strict=True):
             if self._cells[name] is not cell:
                 self._add_cell(name, self._as_cell(cell))
-        layer_changed(self)  # Also where scripts have written into `_cells` before.
+        layer_changed(self)  # Also for scripts that have modified `_cells` directly.
 
     def construct(self, x: Any) -> Any:
-        """Call the cells one after the other."""
+        """Apply the cells in sequence."""
         for cell in self:
             x = cell(x)
         return x
 
 
 class CellList(_Cells):
-    """Hold cells as a list does, so that their parameters are found; call them yourself.
+    """A list of cells whose parameters are registered; the caller calls the cells.
 
     Args:
         *args: At most one list or tuple of Cells or Keras layers.
-        auto_prefix: Whether the parameters' names start with the cells' numbers.
+        auto_prefix: Whether parameter names are prefixed with the index of the cell.
 
     Raises:
         TypeError: An item is neither a Cell nor a Keras layer, or the cells are not in a list.
@@ -171,7 +172,7 @@ class CellList(_Cells):
         self.extend(args[0] if args else [])
 
     def insert(self, index: int, cell: Any) -> None:
-        """Put a cell before position `index`; those after it are named anew.
+        """Insert a cell before position `index`; the cells after it are renumbered.
 
         Raises:
             IndexError: `index` is outside the list.
@@ -183,7 +184,7 @@ class CellList(_Cells):
         self._renumber(cells)
 
     def extend(self, cells: Any) -> CellList:
-        """Add all cells of a list at the end; return this one.
+        """Append all cells of a list, and return this container.
 
         Raises:
             TypeError: `cells` is not a list, tuple or CellList.
@@ -197,7 +198,7 @@ class CellList(_Cells):
         return self.extend(cells)
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
-        """Refuse: a list of cells has no forward pass.
+        """Raise NotImplementedError: a list of cells has no forward pass.
 
         Raises:
             NotImplementedError: Always.
@@ -206,10 +207,10 @@ class CellList(_Cells):
 
 
 class CellDict(Cell):
-    """Cells by name, in order. Example: ``nn.CellDict({"conv": nn.Conv2d(1, 2, 3)})["conv"](x)``.
+    """An ordered dict of cells. Example: ``nn.CellDict({"conv": nn.Conv2d(1, 2, 3)})["conv"](x)``.
 
     Args:
-        args: A mapping, or pairs of names and Cells.
+        args: A mapping, or pairs of a name and a Cell.
 
     Source: MindSpore, `mindspore.nn.CellDict`.
     """
@@ -220,7 +221,7 @@ class CellDict(Cell):
         self.update(dict(*args, **kwargs))
 
     def update(self, cells: Any) -> None:
-        """Put `cells`, a mapping or pairs, into it."""
+        """Add or replace cells from a mapping or pairs."""
         for name, cell in dict(cells).items():
             self[name] = cell
 
@@ -256,16 +257,16 @@ class CellDict(Cell):
         return [getattr(self, name) for name in self._names]
 
     def items(self) -> list[tuple[str, Cell]]:
-        """Return the pairs of names and Cells."""
+        """Return pairs of a name and a Cell."""
         return list(zip(self._names, self.values(), strict=True))
 
     def clear(self) -> None:
-        """Empty it."""
+        """Remove all cells."""
         for name in list(self._names):
             del self[name]
 
     def pop(self, key: str) -> Cell:
-        """Take the Cell named `key` out and return it."""
+        """Remove the Cell named `key` and return it."""
         cell = self[key]
         del self[key]
         return cell

@@ -1,4 +1,4 @@
-"""Activations that treat every element alike and learn nothing."""
+"""Element-wise activations without parameters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ops = keras.ops
 
 
 class Elementwise(Cell):
-    """A cell that applies one function to every element; a row below gives the function.
+    """Base class of activations that apply the function `_of` to each element.
 
     Example:
         >>> import keras
@@ -33,7 +33,7 @@ class Elementwise(Cell):
         super().__init__()
 
     def construct(self, x: Any) -> Any:
-        """Apply the function; shape and format of `x` stay."""
+        """Apply the function; the result has the shape and dtype of `x`."""
         return backend.elementwise(self._function, float_tensor(self, x))
 
     def _function(self, x: Any) -> Any:
@@ -46,7 +46,7 @@ class ReLU(Elementwise):
     _of = staticmethod(_ops.relu)
 
     def construct(self, x: Any) -> Any:
-        """Apply the function; shape and format of `x`, which may be integer, stay."""
+        """Apply the function; the result has the shape and dtype of `x`, which may be integer."""
         return backend.elementwise(self._function, backend.to_tensor(x))
 
 
@@ -125,10 +125,10 @@ class FastGelu(Elementwise):
 
 
 class GELU(Elementwise):
-    """x times the normal distribution function of x.
+    """x times the cumulative distribution function of the normal distribution at x.
 
     Args:
-        approximate: Whether to use the formula with tanh; else the one with erf.
+        approximate: Whether to use the tanh approximation instead of erf.
 
     Raises:
         TypeError: `approximate` is not a bool.
@@ -149,8 +149,8 @@ class GELU(Elementwise):
         return _ops.gelu(x, approximate=self.approximate == "tanh")
 
 
-class _Sloped(Elementwise):
-    """A function with one number, `alpha`."""
+class _AlphaActivation(Elementwise):
+    """Base class of activations with a parameter `alpha`."""
 
     def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()
@@ -160,11 +160,11 @@ class _Sloped(Elementwise):
         return type(self)._of(x, self.alpha)
 
 
-class LeakyReLU(_Sloped):
+class LeakyReLU(_AlphaActivation):
     """x where x > 0, else alpha * x.
 
     Args:
-        alpha: Slope of the negative side.
+        alpha: Slope for negative x.
 
     Raises:
         TypeError: `alpha` is not a number.
@@ -187,7 +187,7 @@ class LeakyReLU(_Sloped):
         return f"alpha={self.alpha}"
 
 
-class ELU(_Sloped):
+class ELU(_AlphaActivation):
     """x where x > 0, else alpha * (exp(x) - 1), with `alpha` a number.
 
     Example: ``nn.ELU(1.0)(x)``. Source: Clevert et al., 2015; MindSpore, `mindspore.nn.ELU`.
@@ -196,7 +196,7 @@ class ELU(_Sloped):
     _of = staticmethod(_ops.elu)
 
 
-class CELU(_Sloped):
+class CELU(_AlphaActivation):
     """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)), with `alpha` a number.
 
     Example: ``nn.CELU(1.0)(x)``. Source: Barron, 2017; MindSpore, `mindspore.nn.CELU`.
@@ -206,7 +206,7 @@ class CELU(_Sloped):
 
 
 class _Shrink(Elementwise):
-    """A function that sets what lies within `lambd` of zero to zero."""
+    """Base class of activations that are zero within `lambd` of zero."""
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -217,7 +217,7 @@ class _Shrink(Elementwise):
 
 
 class SoftShrink(_Shrink):
-    """x moved towards zero by `lambd`, at most to zero. Example: ``nn.SoftShrink(0.5)(x)``.
+    """x moved toward zero by `lambd`, but not past it. Example: ``nn.SoftShrink(0.5)(x)``.
 
     Source: MindSpore, `mindspore.nn.SoftShrink`.
     """
@@ -226,13 +226,13 @@ class SoftShrink(_Shrink):
 
 
 class HShrink(_Shrink):
-    """x, but 0 within `lambd` of zero. Example: ``nn.HShrink(0.5)(x)``. Source: MindSpore, `mindspore.nn.HShrink`."""
+    """x, or 0 within `lambd` of zero. Example: ``nn.HShrink(0.5)(x)``. Source: MindSpore, `mindspore.nn.HShrink`."""
 
     _of = staticmethod(_ops.hard_shrink)
 
 
 class Hardtanh(Elementwise):
-    """x kept within `min_val` and `max_val`. Example: ``nn.Hardtanh(-1.0, 1.0)(x)``.
+    """x clipped to [`min_val`, `max_val`]. Example: ``nn.Hardtanh(-1.0, 1.0)(x)``.
 
     Source: MindSpore, `mindspore.nn.Hardtanh`.
     """
@@ -262,11 +262,11 @@ class Threshold(Elementwise):
 
 
 class RReLU(Cell):
-    """x where x > 0, else x times a number drawn anew from [`lower`, `upper`) for each element.
+    """x where x > 0, else x times a slope sampled from [`lower`, `upper`) for each element.
 
     Args:
-        lower: Smallest slope.
-        upper: Largest slope.
+        lower: Minimum slope.
+        upper: Maximum slope.
 
     Raises:
         TypeError: A slope is not a number.
@@ -284,12 +284,12 @@ class RReLU(Cell):
         super().__init__()
         self.lower = checks.number(self.cls_name, "lower", lower)
         self.upper = checks.number(self.cls_name, "upper", upper, at_least=self.lower)
-        # Its state is a variable, so a compiled step draws anew each time; it is no Parameter of the network.
+        # Its state is a variable, so each call of a compiled step samples anew; it is not a Parameter of the network.
         self.seed_generator = keras.random.SeedGenerator(seed=next_seed())
 
     def construct(self, x: Any) -> Any:
-        """Apply the function; shape and format of `x` stay."""
+        """Apply the function; the result has the shape and dtype of `x`."""
         x = float_tensor(self, x)
-        top = math.nextafter(self.upper, math.inf) if self.lower == self.upper else self.upper
-        slopes = keras.random.uniform(_ops.shape(x), self.lower, top, dtype="float32", seed=self.seed_generator)
+        upper = math.nextafter(self.upper, math.inf) if self.lower == self.upper else self.upper
+        slopes = keras.random.uniform(_ops.shape(x), self.lower, upper, dtype="float32", seed=self.seed_generator)
         return _ops.where(x > 0, x, x * _ops.cast(slopes, x.dtype))

@@ -1,4 +1,4 @@
-"""`Softmax` and its kin: functions of all elements along one axis."""
+"""`Softmax`, `LogSoftmax`, `Softmin`, `GLU` and `Softmax2d`: activations along one axis."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mixtrain.nn.layer.windows import is_integral
 
 
 class _AlongAxis(Cell):
-    """A function along the axis `axis`."""
+    """Base class of activations along the axis `axis`."""
 
     _function: ClassVar[Callable[..., Any]]
 
@@ -56,7 +56,7 @@ class Softmax(_AlongAxis):
 
 
 class LogSoftmax(_AlongAxis):
-    """The logarithm of `Softmax`, computed without overflow.
+    """The logarithm of `Softmax`, computed stably.
 
     Args:
         axis: The axis.
@@ -83,7 +83,7 @@ class Softmin(_AlongAxis):
 
 
 class GLU(_AlongAxis):
-    """The first half of the axis `axis` times the sigmoid of the second. Example: ``nn.GLU(-1)(x)``.
+    """The first half along `axis` times the sigmoid of the second half. Example: ``nn.GLU(-1)(x)``.
 
     Source: Dauphin et al., 2017; MindSpore, `mindspore.nn.GLU`.
     """
@@ -101,7 +101,7 @@ class Softmax2d(Cell):
         super().__init__()
 
     def construct(self, x: Any) -> Any:
-        """Normalize `x` over its channels."""
+        """Apply softmax over the channels of `x`."""
         x = float_tensor(self, x)
         check_rank(self, x, (3, 4), "(N, C, H, W) or (C, H, W)")
         return keras.ops.softmax(x, axis=-3)
