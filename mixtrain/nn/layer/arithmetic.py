@@ -1,4 +1,4 @@
-"""Cells around one operation: `MatMul`, `Norm`, `OneHot` and `Range`."""
+"""`MatMul`, `Norm`, `OneHot` and `Range`: cells that wrap one operation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mixtrain.nn.layer.inputs import float_tensor, promote
 from mixtrain.nn.layer.windows import is_integral
 from mixtrain.precision.families import Family
 
-# As it is outside any autocast: the formats are settled here.
+# Bound at import, so that autocast does not intercept it: the operands already have one dtype.
 _matmul = keras.ops.matmul
 
 
@@ -22,17 +22,17 @@ class MatMul(Cell):
     """Multiply matrices, or batches of them.
 
     Args:
-        transpose_x1: Whether the last two axes of the first are swapped.
-        transpose_x2: Whether those of the second are.
+        transpose_x1: Whether to transpose the last two axes of the first input.
+        transpose_x2: Whether to transpose the last two axes of the second input.
 
     Inputs:
         x1 and x2, floating point, whose leading axes broadcast; either may be a vector.
 
     Returns:
-        The product, in the wider of their formats.
+        The product, in the wider of their dtypes.
 
     Raises:
-        TypeError: An argument is no bool, or an input no floating-point tensor.
+        TypeError: An argument is not a bool, or an input is not a floating-point tensor.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -60,17 +60,17 @@ class MatMul(Cell):
 
 
 class Norm(Cell):
-    """The root of the sum of squares along axes.
+    """The L2 norm along axes.
 
     Args:
         axis: The axis or axes; () for all.
-        keep_dims: Whether the axes stay, with size 1.
+        keep_dims: Whether to keep the reduced axes with size 1.
 
     Inputs:
         x, floating point.
 
     Returns:
-        The norms, format of `x`.
+        The norms, dtype of `x`.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -100,20 +100,20 @@ class Norm(Cell):
 
 
 class OneHot(Cell):
-    """Rows with one value at each index and another elsewhere.
+    """One-hot encoding with configurable values.
 
     Args:
-        axis: Where the new axis goes; the last by default.
-        depth: Its size.
-        on_value: The value at the index.
-        off_value: The value elsewhere; everywhere, for an index outside [0, depth).
-        dtype: Format of the output.
+        axis: Position of the new axis; the last by default.
+        depth: Size of the new axis.
+        on_value: Value at the index.
+        off_value: Value elsewhere, and everywhere for an index outside [0, depth).
+        dtype: Dtype of the output.
 
     Inputs:
         indices, of an int dtype.
 
     Returns:
-        The shape of indices with an axis of size `depth` more.
+        The shape of indices with an additional axis of size `depth`.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -137,22 +137,22 @@ class OneHot(Cell):
         self.on_value, self.off_value, self.dtype = on_value, off_value, as_dtype(dtype)
 
     def construct(self, indices: Any) -> Any:
-        """Return the rows of `indices`."""
-        hit = keras.ops.one_hot(backend.to_tensor(indices), self.depth, axis=self.axis, dtype="bool")
+        """Encode `indices`."""
+        is_on = keras.ops.one_hot(backend.to_tensor(indices), self.depth, axis=self.axis, dtype="bool")
         on, off = (keras.ops.cast(value, self.dtype) for value in (self.on_value, self.off_value))
-        return keras.ops.where(hit, on, off)
+        return keras.ops.where(is_on, on, off)
 
 
 class Range(Cell):
-    """Numbers from a start to a limit, which is left out.
+    """Evenly spaced numbers from `start` to `limit`, exclusive.
 
     Args:
-        start: The first number; where `limit` is None, the limit, and 0 is the first.
-        limit: The limit.
-        delta: The step.
+        start: First number; if `limit` is None, the limit of a range from 0.
+        limit: End of the range, exclusive.
+        delta: Step between numbers.
 
     Returns:
-        A tensor of one axis: int32, or float32 where an argument is a float.
+        A tensor of one axis: int32, or float32 if an argument is a float.
 
     Raises:
         ValueError: `delta` is 0.
@@ -169,8 +169,9 @@ class Range(Cell):
         super().__init__()
         if delta == 0:
             raise checks.fail_value(self.cls_name, "delta must not be 0", delta, "delta=1")
-        first, end = (0, start) if limit is None else (start, limit)
-        numbers = np.arange(first, end, delta)
+        if limit is None:
+            start, limit = 0, start
+        numbers = np.arange(start, limit, delta)
         self.result_tensor = backend.to_tensor(numbers, "float32" if numbers.dtype.kind == "f" else "int32")
 
     def construct(self) -> Any:

@@ -1,4 +1,4 @@
-"""Cells that keep the settings of one operation: a row each."""
+"""Cells that wrap one operation and its settings, created from a table."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ from mixtrain.ops.volumes import (
 from mixtrain.ops.windows import same_sides
 
 
-def operation_cell(name: str, function: Callable[..., Any], says: str, **settings: Any) -> type[Cell]:
-    """Return the class of Cells that keep `settings` and compute ``function(*inputs, **settings)``.
+def operation_cell(name: str, function: Callable[..., Any], summary: str, **settings: Any) -> type[Cell]:
+    """Create a Cell class that stores `settings` and computes ``function(*inputs, **settings)``.
 
     Args:
-        name: The class's name, MindSpore's.
-        function: Takes the inputs by position and the settings by name.
-        says: What it computes.
-        settings: The arguments of the class in order, each with its default; `REQUIRED` for none.
+        name: Name of the class, as in MindSpore.
+        function: Function of the inputs by position and the settings by name.
+        summary: First sentence of the docstring.
+        settings: Constructor arguments in order, each with its default, or `REQUIRED`.
     """
-    given = reader_of(settings)
+    bind = reader_of(settings)
 
     def __init__(self: Cell, *args: Any, **kwargs: Any) -> None:
         Cell.__init__(self)
-        for key, value in given(*args, **kwargs).items():
+        for key, value in bind(*args, **kwargs).items():
             setattr(self, key, value)
 
-    def construct(self: Cell, *inputs: Any, **named: Any) -> Any:
+    def construct(self: Cell, *inputs: Any, **kwargs: Any) -> Any:
         """Compute the operation."""
-        return function(*inputs, **{key: getattr(self, key) for key in settings}, **named)
+        return function(*inputs, **{key: getattr(self, key) for key in settings}, **kwargs)
 
-    text = (
-        f"{says} Settings: {', '.join(f'`{key}`' for key in settings)}. Example: ``nn.{name}(...)(x)``. "
+    doc = (
+        f"{summary} Settings: {', '.join(f'`{key}`' for key in settings)}. Example: ``nn.{name}(...)(x)``. "
         f"Source: MindSpore, `mindspore.nn.{name}`."
     )
-    body = {"__init__": __init__, "construct": construct, "__doc__": text, "__module__": __name__}
+    body = {"__init__": __init__, "construct": construct, "__doc__": doc, "__module__": __name__}
     return type(name, (Cell,), body)
 
 
@@ -72,28 +72,30 @@ def _avg_pool3d(x: Any, **settings: Any) -> Any:
     )(x)
 
 
-def _patches(x: Any, *, ksizes: Any, strides: Any, rates: Any, padding: str) -> Any:
-    value = tensor("Unfold", x)
-    size, step, gap = (tuple(one[1:3]) for one in (ksizes, strides, rates))
+def _unfold(x: Any, *, ksizes: Any, strides: Any, rates: Any, padding: str) -> Any:
+    x = tensor("Unfold", x)
+    # Each setting is (1, height, width, 1).
+    kernel_size, stride, dilation = (tuple(setting[1:3]) for setting in (ksizes, strides, rates))
     if padding.lower() == "same":
-        reach = tuple((one - 1) * apart + 1 for one, apart in zip(size, gap, strict=True))
-        value = keras.ops.pad(value, ((0, 0), (0, 0), *same_sides(value.shape[2:], reach, step)))
-    return keras.ops.concatenate(window_parts(value, size, step, gap), axis=1)
+        sizes = zip(kernel_size, dilation, strict=True)
+        effective = tuple((size - 1) * gap + 1 for size, gap in sizes)
+        x = keras.ops.pad(x, ((0, 0), (0, 0), *same_sides(x.shape[2:], effective, stride)))
+    return keras.ops.concatenate(window_parts(x, kernel_size, stride, dilation), axis=1)
 
 
-def _central(image: Any, *, central_fraction: float) -> Any:
-    value, cut = tensor("CentralCrop", image), []
-    for length in value.shape[-2:]:
-        start = int((length - length * central_fraction) / 2)
-        cut.append(slice(start, length - start))
-    return value[(..., *cut)]
+def _central_crop(image: Any, *, central_fraction: float) -> Any:
+    image, slices = tensor("CentralCrop", image), []
+    for size in image.shape[-2:]:
+        start = int((size - size * central_fraction) / 2)
+        slices.append(slice(start, size - start))
+    return image[(..., *slices)]
 
 
 def _image_gradients(images: Any) -> tuple[Any, Any]:
-    value = tensor("ImageGradients", images)
-    down = keras.ops.pad(value[:, :, 1:] - value[:, :, :-1], ((0, 0), (0, 0), (0, 1), (0, 0)))
-    across = keras.ops.pad(value[..., 1:] - value[..., :-1], ((0, 0), (0, 0), (0, 0), (0, 1)))
-    return down, across
+    x = tensor("ImageGradients", images)
+    dy = keras.ops.pad(x[:, :, 1:] - x[:, :, :-1], ((0, 0), (0, 0), (0, 1), (0, 0)))
+    dx = keras.ops.pad(x[..., 1:] - x[..., :-1], ((0, 0), (0, 0), (0, 0), (0, 1)))
+    return dy, dx
 
 
 def _multi_margin(x: Any, target: Any, *, p: int, margin: float, reduction: str, weight: Any) -> Any:
@@ -105,72 +107,72 @@ _UNPOOL: Final = {"kernel_size": REQUIRED, "stride": None, "padding": 0}
 _LP: Final = {"norm_type": REQUIRED, "kernel_size": REQUIRED, "stride": None, "ceil_mode": False}
 
 MaxPool3d: Final = operation_cell(
-    "MaxPool3d", _max_pool3d, "The largest number of each window of volumes.", **_POOL, dilation=1,
+    "MaxPool3d", _max_pool3d, "Max pooling of volumes.", **_POOL, dilation=1,
     return_indices=False, ceil_mode=False,
 )
 AvgPool3d: Final = operation_cell(
-    "AvgPool3d", _avg_pool3d, "The mean of each window of volumes.", **_POOL, ceil_mode=False, count_include_pad=True,
+    "AvgPool3d", _avg_pool3d, "Average pooling of volumes.", **_POOL, ceil_mode=False, count_include_pad=True,
     divisor_override=None,
 )
 AdaptiveAvgPool3d: Final = operation_cell(
-    "AdaptiveAvgPool3d", adaptive_avg_pool3d, "The means of as many windows as the output has places.",
+    "AdaptiveAvgPool3d", adaptive_avg_pool3d, "Average pooling of volumes to `output_size`.",
     output_size=REQUIRED,
 )
 AdaptiveMaxPool2d: Final = operation_cell(
-    "AdaptiveMaxPool2d", adaptive_max_pool2d, "The largest numbers of as many windows as the output has places.",
+    "AdaptiveMaxPool2d", adaptive_max_pool2d, "Max pooling of images to `output_size`.",
     output_size=REQUIRED, return_indices=False,
 )
 AdaptiveMaxPool3d: Final = operation_cell(
-    "AdaptiveMaxPool3d", adaptive_max_pool3d, "The largest numbers of as many windows as the output has places.",
+    "AdaptiveMaxPool3d", adaptive_max_pool3d, "Max pooling of volumes to `output_size`.",
     output_size=REQUIRED, return_indices=False,
 )
 MaxUnpool1d: Final = operation_cell("MaxUnpool1d", max_unpool1d, "The inverse of max pooling.", **_UNPOOL)
 MaxUnpool2d: Final = operation_cell("MaxUnpool2d", max_unpool2d, "The inverse of max pooling.", **_UNPOOL)
 MaxUnpool3d: Final = operation_cell("MaxUnpool3d", max_unpool3d, "The inverse of max pooling.", **_UNPOOL)
-LPPool1d: Final = operation_cell("LPPool1d", lp_pool1d, "The root of the sum of powers over each window.", **_LP)
-LPPool2d: Final = operation_cell("LPPool2d", lp_pool2d, "The root of the sum of powers over each window.", **_LP)
+LPPool1d: Final = operation_cell("LPPool1d", lp_pool1d, "Power-average (Lp norm) pooling.", **_LP)
+LPPool2d: Final = operation_cell("LPPool2d", lp_pool2d, "Power-average (Lp norm) pooling.", **_LP)
 LRN: Final = operation_cell(
-    "LRN", lrn, "Each element divided by a power of the sum of squares of the channels around it.", depth_radius=5,
+    "LRN", lrn, "Local response normalization over neighboring channels.", depth_radius=5,
     bias=1.0, alpha=1.0, beta=0.5, norm_region="ACROSS_CHANNELS",
 )
 Unfold: Final = operation_cell(
-    "Unfold", _patches, "The windows of images as channels.", ksizes=REQUIRED, strides=REQUIRED, rates=REQUIRED,
+    "Unfold", _unfold, "Sliding windows of images, as channels.", ksizes=REQUIRED, strides=REQUIRED, rates=REQUIRED,
     padding="valid",
 )
-CentralCrop: Final = operation_cell("CentralCrop", _central, "The middle of images.", central_fraction=REQUIRED)
+CentralCrop: Final = operation_cell("CentralCrop", _central_crop, "The center of images.", central_fraction=REQUIRED)
 ImageGradients: Final = operation_cell(
-    "ImageGradients", _image_gradients, "The differences of neighbors, down and across."
+    "ImageGradients", _image_gradients, "The differences of neighboring pixels along height and width."
 )
 CTCLoss: Final = operation_cell(
     "CTCLoss", lambda *inputs, **settings: ctc_loss(*inputs, **settings)[0],
-    "The loss of connectionist temporal classification.", blank=0, reduction="mean", zero_infinity=False,
+    "Connectionist temporal classification loss.", blank=0, reduction="mean", zero_infinity=False,
 )
 GaussianNLLLoss: Final = operation_cell(
-    "GaussianNLLLoss", gaussian_nll_loss, "Minus the log-likelihood of normal distributions.", full=False, eps=1e-6,
+    "GaussianNLLLoss", gaussian_nll_loss, "Gaussian negative log-likelihood loss.", full=False, eps=1e-6,
     reduction="mean",
 )
 PoissonNLLLoss: Final = operation_cell(
-    "PoissonNLLLoss", poisson_nll_loss, "Minus the log-likelihood of Poisson distributions.", log_input=True,
+    "PoissonNLLLoss", poisson_nll_loss, "Poisson negative log-likelihood loss.", log_input=True,
     full=False, eps=1e-8, reduction="mean",
 )
 MultiMarginLoss: Final = operation_cell(
-    "MultiMarginLoss", _multi_margin, "How far the right class is not ahead of the others.", p=1, margin=1.0,
+    "MultiMarginLoss", _multi_margin, "Multi-class margin (hinge) loss.", p=1, margin=1.0,
     reduction="mean", weight=None,
 )
 SparseToDense: Final = operation_cell(
-    "SparseToDense", lambda input: input.to_dense(), "A COOTensor or CSRTensor with its zeros."
+    "SparseToDense", lambda input: input.to_dense(), "Convert a COOTensor or CSRTensor to a dense tensor."
 )
 SparseTensorDenseMatmul: Final = operation_cell(
     "SparseTensorDenseMatmul", lambda *inputs, **settings: _SparseProduct(**settings)(*inputs),
-    "The product of a sparse matrix, given as indices, values and shape, and a dense one.",
+    "The product of a sparse matrix (indices, values, shape) and a dense one.",
     adjoint_st=False, adjoint_dt=False,
 )
 MultiLabelSoftMarginLoss: Final = operation_cell(
-    "MultiLabelSoftMarginLoss", multilabel_soft_margin_loss, "The cross entropy of several labels a sample.",
+    "MultiLabelSoftMarginLoss", multilabel_soft_margin_loss, "Multi-label cross-entropy loss.",
     weight=None, reduction="mean",
 )
 MultilabelMarginLoss: Final = operation_cell(
-    "MultilabelMarginLoss", multilabel_margin_loss, "How far right classes are not ahead of wrong ones.",
+    "MultilabelMarginLoss", multilabel_margin_loss, "Multi-label margin loss.",
     reduction="mean",
 )
 _FRACTIONAL: Final = {
@@ -178,15 +180,15 @@ _FRACTIONAL: Final = {
     "_random_samples": None,
 }
 FractionalMaxPool2d: Final = operation_cell(
-    "FractionalMaxPool2d", fractional_max_pool2d, "The largest elements of windows of images at random places.",
+    "FractionalMaxPool2d", fractional_max_pool2d, "Fractional max pooling of images, with random window positions.",
     **_FRACTIONAL,
 )
 FractionalMaxPool3d: Final = operation_cell(
-    "FractionalMaxPool3d", fractional_max_pool3d, "The largest elements of windows of volumes at random places.",
+    "FractionalMaxPool3d", fractional_max_pool3d, "Fractional max pooling of volumes, with random window positions.",
     **_FRACTIONAL,
 )
 TripletMarginLoss: Final = operation_cell(
     "TripletMarginLoss", lambda anchor, positive, negative, margin=1.0, **settings: triplet_margin_loss(
         anchor, positive, negative, margin=margin, **settings
-    ), "How far a positive example is not nearer than a negative one.", p=2, swap=False, eps=1e-6, reduction="mean",
+    ), "Triplet margin loss.", p=2, swap=False, eps=1e-6, reduction="mean",
 )

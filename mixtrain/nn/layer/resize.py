@@ -1,4 +1,4 @@
-"""`ResizeBilinear` and `Upsample`: images and sequences of another size."""
+"""`ResizeBilinear` and `Upsample`: resizing of sequences, images and volumes."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from mixtrain.cell.cell import Cell
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.inputs import channels_first, channels_last, check_rank, float_tensor, name_of
 
-_Rule = Literal["corners", "centers", "edges"]
+_Coordinates = Literal["corners", "centers", "edges"]
 _LINEAR: Final = {"linear": 3, "bilinear": 4, "trilinear": 5}
 
 
 class ResizeBilinear(Cell):
-    """Resize images, each new pixel a mean of the nearest four old ones.
+    """Resize images with bilinear interpolation.
 
     Args:
-        half_pixel_centers: Whether a pixel's place is its center (else its corner); not with `align_corners`.
+        half_pixel_centers: Whether pixel coordinates refer to centers instead of corners; not with `align_corners`.
 
     Inputs:
         x (N, C, H, W), floating point. size: None, or the new (height, width). scale_factor: None, or an int that
-        multiplies both. align_corners: whether corner pixels stay corner pixels.
+        multiplies both. align_corners: whether the corner pixels of input and output are aligned.
 
     Returns:
-        (N, C, height, width), format of `x`.
+        (N, C, height, width), dtype of `x`.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -55,8 +55,8 @@ class ResizeBilinear(Cell):
                 self.cls_name, "align_corners must be False with half_pixel_centers", align_corners,
                 "align_corners=False",
             )
-        rule: _Rule = "corners" if align_corners else "centers" if self.half_pixel_centers else "edges"
-        return _interpolated(x, _new_sizes(self, x, size, scale_factor), rule)
+        coordinates: _Coordinates = "corners" if align_corners else "centers" if self.half_pixel_centers else "edges"
+        return _interpolate(x, _new_sizes(self, x, size, scale_factor), coordinates)
 
 
 class Upsample(Cell):
@@ -64,20 +64,20 @@ class Upsample(Cell):
 
     Args:
         size: The new size of each axis after the channels, an int or a tuple.
-        scale_factor: What the sizes are multiplied by, in place of `size`: a number or a tuple.
+        scale_factor: Factor of the sizes, instead of `size`: a number or a tuple.
         mode: "nearest", or "linear" (N, C, L), "bilinear" (N, C, H, W), "trilinear" (N, C, D, H, W).
-        align_corners: With the linear ones: whether corner elements stay corner elements.
-        recompute_scale_factor: Accepted for MindSpore scripts; new sizes are whole numbers, and say the scale.
+        align_corners: With linear modes: whether the corner elements of input and output are aligned.
+        recompute_scale_factor: Accepted for compatibility with MindSpore; the scale is that of the integer sizes.
 
     Inputs:
         x (N, C, ...), floating point.
 
     Returns:
-        (N, C, new sizes), format of `x`.
+        (N, C, new sizes), dtype of `x`.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument is out of range, or `x` has a number of axes that the mode does not fit.
+        ValueError: An argument is out of range, or `x` has the wrong number of axes for the mode.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -106,52 +106,52 @@ class Upsample(Cell):
         check_rank(self, x, (_LINEAR[self.mode],) if self.mode in _LINEAR else (3, 4, 5), "(N, C, ...)")
         sizes = _new_sizes(self, x, self.size, self.scale_factor)
         if self.mode != "nearest":
-            return _interpolated(x, sizes, "corners" if self.align_corners else "centers")
+            return _interpolate(x, sizes, "corners" if self.align_corners else "centers")
         y = channels_last(x)
-        for axis, new in enumerate(sizes, start=1):
-            places = np.arange(new) * y.shape[axis] // new
-            y = keras.ops.take(y, places, axis=axis)
+        for axis, new_size in enumerate(sizes, start=1):
+            indices = np.arange(new_size) * y.shape[axis] // new_size
+            y = keras.ops.take(y, indices, axis=axis)
         return channels_first(y)
 
 
 def _new_sizes(cell: Cell, x: Any, size: Any, scale: Any) -> tuple[int, ...]:
     """Return the new sizes of the axes after the channels."""
-    where, old = name_of(cell), tuple(x.shape)[2:]
+    where, old_sizes = name_of(cell), tuple(x.shape)[2:]
     if (size is None) == (scale is None):
         raise checks.fail_value(where, "one of size and scale_factor must be given", (size, scale), "size=(64, 64)")
-    given = size if scale is None else scale
-    values = tuple(given) if isinstance(given, (tuple, list)) else (given,) * len(old)
-    if len(values) != len(old):
-        raise checks.fail_value(where, f"{len(old)} numbers must be given", given, f"{(2,) * len(old)}")
+    argument, rank = size if scale is None else scale, len(old_sizes)
+    values = tuple(argument) if isinstance(argument, (tuple, list)) else (argument,) * rank
+    if len(values) != rank:
+        raise checks.fail_value(where, f"{rank} numbers must be given", argument, f"{(2,) * rank}")
     if scale is None:
         return tuple(checks.integer(where, "size", value, at_least=1) for value in values)
-    if None in old:
+    if None in old_sizes:
         raise checks.fail_value(where, "scale_factor needs an input of known sizes", tuple(x.shape), "size=(64, 64)")
     factors = [checks.number(where, "scale_factor", value, above=0, example=2) for value in values]
-    return tuple(int(length * factor) for length, factor in zip(old, factors, strict=True))
+    return tuple(int(old_size * factor) for old_size, factor in zip(old_sizes, factors, strict=True))
 
 
-def _interpolated(x: Any, sizes: tuple[int, ...], rule: _Rule) -> Any:
-    """Resize the axes after the channels one by one, in float32."""
+def _interpolate(x: Any, sizes: tuple[int, ...], coordinates: _Coordinates) -> Any:
+    """Resize the axes after the channels by linear interpolation, one axis at a time, in float32."""
     y = keras.ops.cast(channels_last(x), float32)
-    for axis, new in enumerate(sizes, start=1):
-        old = y.shape[axis]
-        if old is None:
+    for axis, new_size in enumerate(sizes, start=1):
+        old_size = y.shape[axis]
+        if old_size is None:
             raise checks.fail_value("resize", "the input's sizes must be known", tuple(x.shape), "images of one size")
-        at = _places(old, new, rule)
-        low = np.floor(at).astype(np.int32)
-        share = (at - low).astype(np.float32).reshape((-1,) + (1,) * (len(y.shape) - axis - 1))
-        high = np.minimum(low + 1, old - 1)
+        positions = _source_positions(old_size, new_size, coordinates)
+        low = np.floor(positions).astype(np.int32)
+        weight = (positions - low).astype(np.float32).reshape((-1,) + (1,) * (len(y.shape) - axis - 1))
+        high = np.minimum(low + 1, old_size - 1)
         below, above = keras.ops.take(y, low, axis=axis), keras.ops.take(y, high, axis=axis)
-        y = below + (above - below) * share
+        y = below + (above - below) * weight
     return channels_first(keras.ops.cast(y, x.dtype))
 
 
-def _places(old: int, new: int, rule: str) -> np.ndarray:
-    """Return where on an axis of `old` elements each of `new` elements lies."""
-    steps = np.arange(new, dtype=np.float64)
-    if rule == "corners":
-        return steps * ((old - 1) / (new - 1) if new > 1 else 0.0)
-    if rule == "edges":
-        return np.minimum(steps * (old / new), old - 1)
-    return np.clip((steps + 0.5) * (old / new) - 0.5, 0, old - 1)
+def _source_positions(old_size: int, new_size: int, coordinates: _Coordinates) -> np.ndarray:
+    """Return the position of each of `new_size` elements on an axis of `old_size` elements."""
+    indices = np.arange(new_size, dtype=np.float64)
+    if coordinates == "corners":
+        return indices * ((old_size - 1) / (new_size - 1) if new_size > 1 else 0.0)
+    if coordinates == "edges":
+        return np.minimum(indices * (old_size / new_size), old_size - 1)
+    return np.clip((indices + 0.5) * (old_size / new_size) - 0.5, 0, old_size - 1)
