@@ -1,4 +1,4 @@
-"""`ClipByNorm`: a tensor scaled down where its norm is too large."""
+"""`ClipByNorm`: clipping of a tensor to a maximum norm."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from mixtrain.nn.layer.windows import is_integral
 
 
 class ClipByNorm(Cell):
-    """Scale a tensor down to a norm where its own is larger.
+    """Scale a tensor down to a maximum norm if its norm is larger.
 
     Args:
-        axis: The axis or axes that the norm is taken over; None for all.
+        axis: Axis or axes to compute the norm over; None for all.
 
     Inputs:
-        x, floating point. clip_norm: the largest norm, a number or a tensor that broadcasts with `x`.
+        x, floating point. clip_norm: the maximum norm, a number or a tensor that broadcasts with `x`.
 
     Returns:
         Same shape and dtype as `x`; the norm is computed in float32.
@@ -44,15 +44,15 @@ class ClipByNorm(Cell):
         self.axis = axis
 
     def construct(self, x: Any, clip_norm: Any) -> Any:
-        """Return `x`, or `x` scaled to the norm `clip_norm`."""
+        """Return `x`, scaled down to the norm `clip_norm` if its norm is larger."""
         return clip_by_norm(float_tensor(self, x), clip_norm, self.axis)
 
 
 def clip_by_norm(x: Any, clip_norm: Any, axis: Any = None) -> Any:
-    """Scale `x` down to the norm `clip_norm` over `axis` where its own is larger."""
+    """Scale `x` down to the norm `clip_norm` over `axis` where its norm is larger."""
     ops = keras.ops
-    limit, wide = ops.cast(clip_norm, float32), ops.cast(x, float32)
-    squares = ops.sum(ops.square(wide), axis=tuple(axis) if isinstance(axis, list) else axis, keepdims=True)
-    # Zero has no norm to divide by, and the root no slope there.
+    max_norm, x32 = ops.cast(clip_norm, float32), ops.cast(x, float32)
+    squares = ops.sum(ops.square(x32), axis=tuple(axis) if isinstance(axis, list) else axis, keepdims=True)
+    # Avoid the square root of 0, whose gradient is infinite.
     norm = ops.sqrt(ops.where(squares > 0, squares, ops.ones_like(squares)))
-    return ops.cast(wide * limit / ops.maximum(norm, limit), as_dtype(x.dtype))
+    return ops.cast(x32 * max_norm / ops.maximum(norm, max_norm), as_dtype(x.dtype))

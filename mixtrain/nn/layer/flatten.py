@@ -1,4 +1,4 @@
-"""`Flatten`: several axes become one."""
+"""`Flatten`: merging of axes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from mixtrain.nn.layer.windows import is_integral
 
 
 class Flatten(Cell):
-    """Join the axes from `start_dim` to `end_dim` into one.
+    """Merge the axes from `start_dim` to `end_dim` into one.
 
     Args:
-        start_dim: First axis to join.
-        end_dim: Last axis to join.
+        start_dim: First axis to merge.
+        end_dim: Last axis to merge.
 
     Inputs:
         x, of any dtype.
 
     Returns:
-        The same numbers in the same (channels-first) order; axes outside the range stay.
+        The same elements in the same (channels-first) order; other axes are unchanged.
 
     Raises:
         TypeError: An argument is not an int.
-        ValueError: An axis is out of range for `x`, or the first comes after the last.
+        ValueError: An axis is out of range for `x`, or `start_dim` comes after `end_dim`.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -53,12 +53,13 @@ class Flatten(Cell):
             raise checks.fail_value(
                 name_of(self), "start_dim must not come after end_dim", (self.start_dim, self.end_dim), "start_dim=1"
             )
-        joined = x.shape[start : end + 1]
-        size = -1 if None in joined else math.prod(joined)
+        sizes = x.shape[start : end + 1]
+        size = -1 if None in sizes else math.prod(sizes)
         shape = keras.ops.shape(x)
         return keras.ops.reshape(x, (*shape[:start], size, *shape[end + 1 :]))
 
     def _axis(self, x: Any, name: str) -> int:
+        """Check the axis of an argument against the input, and return it as a non-negative int."""
         axis, rank = getattr(self, name), len(x.shape)
         if not -rank <= axis < rank:
             raise ValueError(

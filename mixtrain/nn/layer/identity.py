@@ -1,4 +1,4 @@
-"""`Identity`: a cell that gives back what it is given."""
+"""`Identity`: a cell that returns its input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ParameterUpdate`: a cell that writes a Parameter."""
+"""`ParameterUpdate`: a cell that assigns its input to a Parameter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mixtrain.ops.state import assign
 
 
 class ParameterUpdate(Cell):
-    """Give a Parameter the value of each input, and return the input.
+    """Assign the input to a Parameter, and return the input.
 
     Args:
         param: The Parameter.
@@ -32,10 +32,10 @@ class ParameterUpdate(Cell):
     def __init__(self, param: Parameter) -> None:
         super().__init__(auto_prefix=False)
         checks.instance(self.cls_name, "param", param, Parameter, "param=net.trainable_params()[0]")
-        # Past Cell's registration: it belongs to the network that it is taken from.
+        # Bypass Cell's registration: the Parameter belongs to another network.
         object.__setattr__(self, "_param", param)
 
     def construct(self, x: Any) -> Any:
-        """Write the Parameter, and return `x`."""
+        """Assign `x` to the Parameter, and return `x`."""
         assign(self._param, x)
         return x

@@ -1,4 +1,4 @@
-"""`PixelShuffle` and `PixelUnshuffle`: channels laid out as pixels, and back."""
+"""`PixelShuffle` and `PixelUnshuffle`: rearrangement of channels into pixels and back."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from mixtrain.ops.inputs import tensor
 
 
 class PixelShuffle(Cell):
-    """Make an image `upscale_factor` times as high and wide out of its channels.
+    """Rearrange channels into an image `upscale_factor` times as high and wide.
 
     Args:
-        upscale_factor: How much larger the image gets along each side.
+        upscale_factor: Factor of the height and width.
 
     Inputs:
-        x (..., C * upscale_factor ** 2, H, W), numbers.
+        x (..., C * upscale_factor ** 2, H, W), any numeric dtype.
 
     Returns:
         (..., C, H * upscale_factor, W * upscale_factor).
 
     Raises:
         TypeError: `upscale_factor` is not an int.
-        ValueError: It is less than 1, or the channels are no multiple of its square.
+        ValueError: `upscale_factor` is less than 1, or the number of channels is not a multiple of its square.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -41,21 +41,21 @@ class PixelShuffle(Cell):
         self.upscale_factor = checks.integer(self.cls_name, "upscale_factor", upscale_factor, at_least=1, example=2)
 
     def construct(self, x: Any) -> Any:
-        """Lay the channels of `x` out."""
+        """Rearrange the channels of `x` into pixels."""
         x, factor = _image(self, x), self.upscale_factor
         if x.shape[-3] % factor**2:
             raise checks.fail_value(
                 name_of(self), f"the channels must be a multiple of {factor**2}", x.shape[-3],
                 f"an input of {factor**2} * C channels",
             )
-        *ahead, channels, height, width = keras.ops.shape(x)
+        *batch, channels, height, width = keras.ops.shape(x)
         split = keras.ops.reshape(x, (-1, channels // factor**2, factor, factor, height, width))
-        joined = keras.ops.transpose(split, (0, 1, 4, 2, 5, 3))
-        return keras.ops.reshape(joined, (*ahead, channels // factor**2, height * factor, width * factor))
+        pixels = keras.ops.transpose(split, (0, 1, 4, 2, 5, 3))
+        return keras.ops.reshape(pixels, (*batch, channels // factor**2, height * factor, width * factor))
 
 
 class PixelUnshuffle(Cell):
-    """`PixelShuffle` undone, by `downscale_factor`. Example: ``nn.PixelUnshuffle(2)(x)``.
+    """The inverse of `PixelShuffle` by `downscale_factor`. Example: ``nn.PixelUnshuffle(2)(x)``.
 
     Source: MindSpore, `mindspore.nn.PixelUnshuffle`.
     """
@@ -67,23 +67,23 @@ class PixelUnshuffle(Cell):
         )
 
     def construct(self, x: Any) -> Any:
-        """Lay the pixels of `x` out as channels."""
+        """Rearrange the pixels of `x` into channels."""
         x, factor = _image(self, x), self.downscale_factor
         if x.shape[-2] % factor or x.shape[-1] % factor:
             raise checks.fail_value(
                 name_of(self), f"height and width must be multiples of {factor}", tuple(x.shape[-2:]), "a larger image"
             )
-        *ahead, channels, height, width = keras.ops.shape(x)
+        *batch, channels, height, width = keras.ops.shape(x)
         split = keras.ops.reshape(x, (-1, channels, height // factor, factor, width // factor, factor))
-        joined = keras.ops.transpose(split, (0, 1, 3, 5, 2, 4))
-        return keras.ops.reshape(joined, (*ahead, channels * factor**2, height // factor, width // factor))
+        pixels = keras.ops.transpose(split, (0, 1, 3, 5, 2, 4))
+        return keras.ops.reshape(pixels, (*batch, channels * factor**2, height // factor, width // factor))
 
 
 def _image(cell: Cell, x: Any) -> Any:
-    """Return an input as a tensor with channels, height and width at its end.
+    """Convert an input to a tensor (..., C, H, W).
 
     Raises:
-        ValueError: It has fewer axes.
+        ValueError: The input has fewer than three axes.
     """
     x = tensor(name_of(cell), x)
     if len(x.shape) < 3:

@@ -1,4 +1,4 @@
-"""`PReLU`: a rectifier whose negative slopes are learned."""
+"""`PReLU`: leaky ReLU with learned slopes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from mixtrain.nn.layer.inputs import check_width, float_tensor, promote
 
 
 class PReLU(Cell):
-    """x where x > 0, else w * x, with one learned slope for all channels or one for each.
+    """x where x > 0, else w * x, with one learned slope for all channels or one per channel.
 
     Args:
-        channel: Number of slopes: 1, or the channels of the input.
-        w: The slopes to start from: a float, a list of `channel` floats or a tensor (channel,).
+        channel: Number of slopes: 1, or the number of channels of the input.
+        w: Initial slopes: a float, a list of `channel` floats or a tensor (channel,).
 
     Inputs:
         x (N, C, ...) or (N,), floating point.

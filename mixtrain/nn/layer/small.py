@@ -1,4 +1,4 @@
-"""Cells of one operation: sums of exponentials, shuffled channels, gamma functions, other shapes, penalties."""
+"""Small cells that wrap one operation: gamma functions, reductions, reshaping and regularization."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mixtrain.ops.special import igamma
 
 
 class ReduceLogSumExp(Cell):
-    """log(sum(exp(x))) along `axis`, which stays with `keep_dims`. Example: ``nn.ReduceLogSumExp(1)(x)``.
+    """log(sum(exp(x))) along `axis`, kept with `keep_dims`. Example: ``nn.ReduceLogSumExp(1)(x)``.
 
     Source: MindSpore, `mindspore.nn.ReduceLogSumExp`.
     """
@@ -31,7 +31,7 @@ class ReduceLogSumExp(Cell):
 
 
 class ChannelShuffle(Cell):
-    """Deal the channels of `groups` in turn. Example: ``nn.ChannelShuffle(2)(x)``.
+    """Interleave the channels of `groups` groups. Example: ``nn.ChannelShuffle(2)(x)``.
 
     Source: Zhang et al., 2017; MindSpore, `mindspore.nn.ChannelShuffle`.
     """
@@ -49,7 +49,7 @@ class LGamma(Cell):
     """The logarithm of the gamma function. Example: ``nn.LGamma()(x)``. Source: MindSpore, `mindspore.nn.LGamma`."""
 
     def construct(self, x: Any) -> Any:
-        """Compute it of `x`."""
+        """Compute the function of `x`."""
         return lgamma(x)
 
 
@@ -60,7 +60,7 @@ class LBeta(Cell):
     """
 
     def construct(self, x: Any, y: Any) -> Any:
-        """Compute it of `x` and `y`."""
+        """Compute the function of `x` and `y`."""
         return lgamma(x) + lgamma(y) - lgamma(x + y)
 
 
@@ -71,7 +71,7 @@ class IGamma(Cell):
     """
 
     def construct(self, a: Any, x: Any) -> Any:
-        """Compute it."""
+        """Compute the function of `a` and `x`."""
         return igamma(a, x)
 
 
@@ -79,15 +79,15 @@ class DiGamma(Cell):
     """The derivative of `LGamma`. Example: ``nn.DiGamma()(x)``. Source: MindSpore, `mindspore.nn.DiGamma`."""
 
     def construct(self, x: Any) -> Any:
-        """Compute it of `x`."""
+        """Compute the function of `x`."""
         return digamma(x)
 
 
 class Unflatten(Cell):
-    """One axis cut into several, of the sizes `unflattened_size`. Example: ``nn.Unflatten(1, (2, 3))(x)``.
+    """Split one axis into several of sizes `unflattened_size`. Example: ``nn.Unflatten(1, (2, 3))(x)``.
 
     Args:
-        axis: The axis.
+        axis: The axis to split.
         unflattened_size: A tuple of ints.
 
     Source: MindSpore, `mindspore.nn.Unflatten`.
@@ -98,14 +98,14 @@ class Unflatten(Cell):
         self.axis, self.unflattened_size = axis, tuple(unflattened_size)
 
     def construct(self, x: Any) -> Any:
-        """Cut the axis of `x`."""
+        """Split the axis of `x`."""
         x = backend.to_tensor(x)
         axis, sizes = self.axis % len(x.shape), list(keras.ops.shape(x))
         return keras.ops.reshape(x, (*sizes[:axis], *self.unflattened_size, *sizes[axis + 1 :]))
 
 
 class L1Regularizer(Cell):
-    """`scale` times the sum of sizes. Example: ``nn.L1Regularizer(0.5)(weight)``.
+    """`scale` times the sum of absolute values. Example: ``nn.L1Regularizer(0.5)(weight)``.
 
     Source: MindSpore, `mindspore.nn.L1Regularizer`.
     """

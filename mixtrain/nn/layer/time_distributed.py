@@ -1,4 +1,4 @@
-"""`TimeDistributed`: one layer for each step of a sequence."""
+"""`TimeDistributed`: a layer applied to each step of a sequence."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ class TimeDistributed(Cell):
     """Apply a layer to every step of a sequence.
 
     Args:
-        layer: The Cell or primitive.
-        time_axis: The axis of the steps.
-        reshape_with_axis: The axis that the steps are put together with, so that the layer is called once; in the
-            output they come next to it. None: the layer is called for each step.
+        layer: A Cell or primitive.
+        time_axis: Axis of the steps.
+        reshape_with_axis: Axis to merge with `time_axis`, so that the layer is called once; the two are adjacent in the
+            output. None: the layer is called for each step.
 
     Inputs:
-        x: a tensor with the axis.
+        x: a tensor with the axis `time_axis`.
 
     Returns:
         The outputs of the steps, along `time_axis`, or next to `reshape_with_axis`.
 
     Raises:
         TypeError: `layer` cannot be called, or an axis is not an int.
-        ValueError: There is no such axis, or both are the same.
+        ValueError: `x` does not have an axis, or both axes are the same.
 
     Example:
         >>> import mixtrain, numpy as np, mixtrain.nn as nn
@@ -57,12 +57,13 @@ class TimeDistributed(Cell):
         if self.reshape_with_axis is None:
             steps = keras.ops.unstack(x, axis=time)
             return keras.ops.stack([tensor(where, self.layer(step)) for step in steps], axis=time)
-        other = axis_of(where, self.reshape_with_axis, rank_of(x))
-        if other == time:
-            raise checks.fail_value(where, "reshape_with_axis must be another axis", other, "reshape_with_axis=0")
-        x = keras.ops.moveaxis(x, time, other + 1 if time > other else other - 1)
-        first = min(other, time if time > other else other - 1)
-        sizes = keras.ops.shape(x)
-        y = tensor(where, self.layer(keras.ops.reshape(x, (*sizes[:first], -1, *sizes[first + 2:]))))
-        after = keras.ops.shape(y)
-        return keras.ops.reshape(y, (*after[:first], *sizes[first:first + 2], *after[first + 1:]))
+        merged = axis_of(where, self.reshape_with_axis, rank_of(x))
+        if merged == time:
+            raise checks.fail_value(where, "reshape_with_axis must be another axis", merged, "reshape_with_axis=0")
+        # Move the steps next to the other axis, merge the two for the call of the layer, and split them again.
+        x = keras.ops.moveaxis(x, time, merged + 1 if time > merged else merged - 1)
+        first = merged if time > merged else merged - 1
+        shape = keras.ops.shape(x)
+        y = tensor(where, self.layer(keras.ops.reshape(x, (*shape[:first], -1, *shape[first + 2:]))))
+        y_shape = keras.ops.shape(y)
+        return keras.ops.reshape(y, (*y_shape[:first], *shape[first:first + 2], *y_shape[first + 1:]))
