@@ -1,20 +1,19 @@
-"""`LossBase`: weighting and reduction, in float32 whatever comes in."""
+"""`LossBase`: the base class of losses, with weighting and reduction in float32."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import keras
 
-from mixtrain import backend, checks
+from mixtrain import checks
 from mixtrain.cell.cell import Cell
-from mixtrain.dtype import as_dtype, float32
-
-Reduction = Literal["mean", "sum", "none"]
+from mixtrain.dtype import as_dtype
+from mixtrain.ops.labels import as_float32
 
 
 class LossBase(Cell):
-    """The base of losses; a subclass defines `construct` and ends it with `get_loss`.
+    """Base class of losses; a subclass defines `construct` and returns `get_loss` of its elements.
 
     Args:
         reduction: "mean" or "sum" over all elements, or "none".
@@ -32,7 +31,7 @@ class LossBase(Cell):
     """
 
     _reductions: ClassVar[tuple[str, ...]] = ("mean", "sum", "none")
-    # What subclasses of MindSpore's find on themselves.
+    # Attributes of MindSpore's LossBase, which custom losses use.
     reduce_mean = staticmethod(lambda x, axis=None: keras.ops.mean(x, None if axis == () else axis))
     reduce_sum = staticmethod(lambda x, axis=None: keras.ops.sum(x, None if axis == () else axis))
     mul = staticmethod(lambda x, y: keras.ops.multiply(x, y))
@@ -41,12 +40,12 @@ class LossBase(Cell):
     def __init__(self, reduction: str = "mean") -> None:
         super().__init__()
         self.reduction = checks.one_of(self.cls_name, "reduction", reduction, self._reductions)
-        # As in MindSpore: elements are averaged unless they are summed, where they are reduced at all.
+        # As in MindSpore: `average` is meaningful only if `reduce` is True.
         self.average = reduction != "sum"
         self.reduce = reduction != "none"
 
     def get_axis(self, x: Any) -> tuple[int, ...]:
-        """Return the numbers of all axes of `x`."""
+        """Return the indices of all axes of `x`."""
         return tuple(range(len(x.shape)))
 
     def get_loss(self, x: Any, weights: Any = 1.0) -> Any:
@@ -65,11 +64,6 @@ class LossBase(Cell):
         if not self.reduce:
             return x
         return keras.ops.mean(x) if self.average else keras.ops.sum(x)
-
-
-def as_float32(value: Any) -> Any:
-    """Return a tensor, array or number as a float32 tensor."""
-    return keras.ops.cast(backend.to_tensor(value), float32)
 
 
 # The name before MindSpore 1.3.

@@ -1,4 +1,4 @@
-"""`BCELoss` and `BCEWithLogitsLoss`: cross entropy of yes-or-no labels."""
+"""`BCELoss` and `BCEWithLogitsLoss`: binary cross-entropy."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain.nn.loss.base import LossBase, as_float32
-from mixtrain.nn.loss.labels import check_broadcast, check_range, check_same_shape, shape_of
+from mixtrain.nn.loss.base import LossBase
+from mixtrain.ops.labels import as_float32, check_broadcast, check_range, check_same_shape, shape_of
 
-# The least probability whose logarithm is taken, as in MindSpore: a sure and wrong answer costs 27.631021.
-_LEAST: Final = 1e-12
+# Added before the logarithm, as in MindSpore: the loss of a wrong prediction is at most -log(1e-12) = 27.631021.
+_EPSILON: Final = 1e-12
 
 
 class BCELoss(LossBase):
-    """The cross entropy between probabilities and labels.
+    """Binary cross-entropy between probabilities and labels.
 
     Args:
         weight: Weights that broadcast to the shape of the inputs.
         reduction: "mean" or "sum" over all elements, or "none".
 
     Inputs:
-        logits: Probabilities in [0, 1], any float dtype. labels: of the same shape, in [0, 1], any dtype.
+        logits: probabilities in [0, 1], any float dtype. labels: of the same shape, in [0, 1], any dtype.
 
     Returns:
         float32: the shape of the inputs, or a scalar.
 
     Raises:
-        ValueError: The shapes do not fit, or, outside compiled steps, a probability is outside [0, 1]; in a compiled
-            step its loss is NaN.
+        ValueError: The shapes do not match, or a probability is outside [0, 1]. In a compiled step its loss is NaN
+            instead.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -43,11 +43,11 @@ class BCELoss(LossBase):
         self.weight = None if weight is None else as_float32(weight)
 
     def construct(self, logits: Any, labels: Any) -> Any:
-        """Return the loss of probabilities and labels."""
+        """Compute the loss from probabilities and labels."""
         x, y = as_float32(logits), as_float32(labels)
         check_same_shape(self.cls_name, x, y)
         check_range(self.cls_name, "logits, which are probabilities here,", x, 0, 1)
-        losses = -(y * keras.ops.log(x + _LEAST) + (1 - y) * keras.ops.log(1 - x + _LEAST))
+        losses = -(y * keras.ops.log(x + _EPSILON) + (1 - y) * keras.ops.log(1 - x + _EPSILON))
         if self.weight is None:
             return self.get_loss(losses)
         check_broadcast(self.cls_name, shape_of(x), "weight", self.weight)
@@ -55,21 +55,21 @@ class BCELoss(LossBase):
 
 
 class BCEWithLogitsLoss(LossBase):
-    """The cross entropy between the sigmoid of scores and labels, computed without overflow.
+    """Binary cross-entropy between the sigmoid of logits and labels, computed stably.
 
     Args:
         reduction: "mean" or "sum" over all elements, or "none".
         weight: Weights that broadcast to the shape of the inputs.
-        pos_weight: Weights of the labels' positive part, broadcast likewise.
+        pos_weight: Weights of the positive labels, broadcast likewise.
 
     Inputs:
-        logits: Scores, any float dtype. labels: of the same shape, in [0, 1], any dtype.
+        logits: any float dtype. labels: of the same shape, in [0, 1], any dtype.
 
     Returns:
         float32: the shape of the inputs, or a scalar.
 
     Raises:
-        ValueError: The shapes do not fit.
+        ValueError: The shapes do not match.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -85,7 +85,7 @@ class BCEWithLogitsLoss(LossBase):
         self.pos_weight = None if pos_weight is None else as_float32(pos_weight)
 
     def construct(self, logits: Any, labels: Any) -> Any:
-        """Return the loss of scores and labels."""
+        """Compute the loss from logits and labels."""
         x, y = as_float32(logits), as_float32(labels)
         check_same_shape(self.cls_name, x, y)
         for name in ("weight", "pos_weight"):

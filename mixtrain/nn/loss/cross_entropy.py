@@ -1,4 +1,4 @@
-"""`CrossEntropyLoss`: cross entropy with class weights, ignored labels and label smoothing."""
+"""`CrossEntropyLoss`: cross-entropy with class weights, ignored labels and label smoothing."""
 
 from __future__ import annotations
 
@@ -9,30 +9,31 @@ import keras
 from mixtrain import checks
 from mixtrain.dtype import is_float
 from mixtrain.nn.layer.windows import is_integral
-from mixtrain.nn.loss.base import LossBase, as_float32
+from mixtrain.nn.loss.base import LossBase
 from mixtrain.ops.cross_entropy import classes_last, of_class_numbers, of_probabilities
+from mixtrain.ops.labels import as_float32
 
 
 class CrossEntropyLoss(LossBase):
-    """The cross entropy between the softmax of scores along axis 1 and labels.
+    """Cross-entropy between the softmax of logits along axis 1 and labels.
 
     Args:
         weight: Weights of the classes (C,).
-        ignore_index: The class number whose elements count for nothing.
-        reduction: "mean" (for class numbers weighted by `weight`), "sum" or "none".
-        label_smoothing: Share of each label, in [0, 1], that is spread over all classes.
+        ignore_index: Class number whose elements are ignored.
+        reduction: "mean" (weighted by `weight` for class indices), "sum" or "none".
+        label_smoothing: Fraction of each label, in [0, 1], that is distributed over all classes.
 
     Inputs:
-        logits (C,), (N, C) or (N, C, ...), any float dtype. labels: class numbers of an int dtype and the shape of
-        logits without the class axis; or probabilities, of a float format and the shape of logits.
+        logits (C,), (N, C) or (N, C, ...), any float dtype. labels: class indices of an int dtype and the shape of
+        logits without the class axis; or probabilities, of a float dtype and the shape of logits.
 
     Returns:
-        float32: the shape of logits without the class axis, or a scalar; NaN for the mean where all is ignored.
+        float32: the shape of logits without the class axis, or a scalar; NaN for the mean if all elements are ignored.
 
     Raises:
         TypeError: An argument or the labels have the wrong type.
-        ValueError: The shapes do not fit, or a class number is out of range. In a compiled step the labels of the
-            batch are looked at before it runs; the loss is NaN for those computed in between.
+        ValueError: The shapes do not match, or a class index is out of range. A compiled step checks the labels of its
+            batch before it runs; for labels computed inside the step, the loss is NaN instead.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -54,12 +55,12 @@ class CrossEntropyLoss(LossBase):
         self.label_smoothing = checks.number(where, "label_smoothing", label_smoothing, at_least=0, at_most=1)
 
     def construct(self, logits: Any, labels: Any) -> Any:
-        """Return the loss of scores and labels."""
-        scores, labels = classes_last(self.cls_name, logits, labels, self.weight, self.ignore_index)
+        """Compute the loss from logits and labels."""
+        logits, labels = classes_last(self.cls_name, logits, labels, self.weight, self.ignore_index)
         if is_float(labels.dtype):
-            logs = keras.ops.log_softmax(scores, axis=-1)
+            logs = keras.ops.log_softmax(logits, axis=-1)
             return self.get_loss(of_probabilities(logs, labels, self.weight, self.label_smoothing))
-        losses, weights = of_class_numbers(scores, labels, self.weight, self.ignore_index, self.label_smoothing)
+        losses, weights = of_class_numbers(logits, labels, self.weight, self.ignore_index, self.label_smoothing)
         if self.reduction == "mean":
             return keras.ops.sum(losses) / keras.ops.sum(weights)
         return self.get_loss(losses)

@@ -1,4 +1,4 @@
-"""`NLLLoss` and `KLDivLoss`: losses of log-probabilities."""
+"""`NLLLoss` and `KLDivLoss`: losses on log-probabilities."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import keras
 from mixtrain import checks
 from mixtrain.dtype import float32
 from mixtrain.nn.layer.windows import is_integral
-from mixtrain.nn.loss.base import LossBase, as_float32
-from mixtrain.nn.loss.labels import check_class_numbers, check_same_shape, shape_of
+from mixtrain.nn.loss.base import LossBase
+from mixtrain.ops.labels import as_float32, check_class_numbers, check_same_shape, shape_of
 
 
 class NLLLoss(LossBase):
@@ -18,19 +18,19 @@ class NLLLoss(LossBase):
 
     Args:
         weight: Weights of the classes (C,).
-        ignore_index: The class number whose elements count for nothing.
+        ignore_index: Class number whose elements are ignored.
         reduction: "mean" (weighted by `weight`), "sum" or "none".
 
     Inputs:
-        logits: log-probabilities (C,), (N, C) or (N, C, ...), any float dtype. labels: class numbers of an int dtype
+        logits: log-probabilities (C,), (N, C) or (N, C, ...), any float dtype. labels: class indices of an int dtype
         and the shape of logits without the class axis.
 
     Returns:
-        float32: the shape of labels, or a scalar; NaN for the mean where all is ignored.
+        float32: the shape of labels, or a scalar; NaN for the mean if all elements are ignored.
 
     Raises:
         TypeError: An argument or the labels have the wrong type.
-        ValueError: The shapes do not fit, or, outside compiled steps, a class number is out of range.
+        ValueError: The shapes do not match, or, outside compiled steps, a class index is out of range.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -48,7 +48,7 @@ class NLLLoss(LossBase):
         self.ignore_index = int(ignore_index)
 
     def construct(self, logits: Any, labels: Any) -> Any:
-        """Return the loss of log-probabilities and labels."""
+        """Compute the loss from log-probabilities and labels."""
         ops, where, logits = keras.ops, self.cls_name, as_float32(logits)
         shape = shape_of(logits)
         if not shape:
@@ -59,30 +59,31 @@ class NLLLoss(LossBase):
             raise checks.fail_value(
                 where, f"weight must have shape ({classes},)", shape_of(self.weight), "one weight for each class"
             )
-        wanted = shape[:axis] + shape[axis + 1 :]
+        label_shape = shape[:axis] + shape[axis + 1 :]
         labels = check_class_numbers(
-            where, labels, wanted, shape, "class numbers, the argmax of the one-hot labels",
+            where, labels, label_shape, shape, "class numbers, the argmax of the one-hot labels",
             classes=classes, ignored=self.ignore_index,
         )
-        counts = labels != self.ignore_index
-        labels = ops.where(counts, labels, ops.zeros_like(labels))
-        weights = ops.cast(counts, float32)
+        valid = labels != self.ignore_index
+        # Replace ignored labels, which may be out of range, by class 0; their weight is 0.
+        labels = ops.where(valid, labels, ops.zeros_like(labels))
+        weights = ops.cast(valid, float32)
         if self.weight is not None:
             weights = weights * ops.take(self.weight, labels)
-        scores = ops.moveaxis(logits, axis, -1)
-        losses = -ops.take_along_axis(scores, labels[..., None], axis=-1)[..., 0] * weights
+        logits = ops.moveaxis(logits, axis, -1)
+        losses = -ops.take_along_axis(logits, labels[..., None], axis=-1)[..., 0] * weights
         return ops.sum(losses) / ops.sum(weights) if self.reduction == "mean" else self.get_loss(losses)
 
 
 class KLDivLoss(LossBase):
-    """The divergence of probabilities from log-probabilities: labels * (log(labels) - logits).
+    """Kullback-Leibler divergence: labels * (log(labels) - logits).
 
     Args:
         reduction: "mean" over all elements, "batchmean" (the sum divided by the size of the first axis), "sum" or
             "none".
 
     Inputs:
-        logits: log-probabilities, any float dtype. labels: probabilities of the same shape; 0 counts for nothing.
+        logits: log-probabilities, any float dtype. labels: probabilities of the same shape; elements of 0 contribute 0.
 
     Returns:
         float32: the shape of the inputs, or a scalar.
@@ -101,12 +102,12 @@ class KLDivLoss(LossBase):
     _reductions: ClassVar[tuple[str, ...]] = ("mean", "batchmean", "sum", "none")
 
     def construct(self, logits: Any, labels: Any) -> Any:
-        """Return the loss of log-probabilities and probabilities."""
+        """Compute the loss from log-probabilities and probabilities."""
         ops, logits, labels = keras.ops, as_float32(logits), as_float32(labels)
         check_same_shape(self.cls_name, logits, labels)
-        some = labels > 0
-        logs = ops.log(ops.where(some, labels, ops.ones_like(labels)))
-        losses = ops.where(some, labels * (logs - logits), ops.zeros_like(labels))
+        positive = labels > 0
+        logs = ops.log(ops.where(positive, labels, ops.ones_like(labels)))
+        losses = ops.where(positive, labels * (logs - logits), ops.zeros_like(labels))
         if self.reduction == "batchmean":
             return ops.sum(losses) / ops.cast(ops.shape(logits)[0], float32)
         return self.get_loss(losses)

@@ -1,4 +1,4 @@
-"""Losses with a margin: of labels 1 and -1, and of a positive and a negative example."""
+"""Margin, embedding and triplet losses."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import keras
 
 from mixtrain import checks
 from mixtrain.boundary import run_users, unwrapped
-from mixtrain.nn.loss.base import LossBase, as_float32
-from mixtrain.nn.loss.labels import check_same_shape, shape_of
+from mixtrain.nn.loss.base import LossBase
+from mixtrain.ops.labels import as_float32, check_same_shape, shape_of
 
 
 class SoftMarginLoss(LossBase):
@@ -20,7 +20,7 @@ class SoftMarginLoss(LossBase):
         reduction: "mean" or "sum" over all elements, or "none".
 
     Inputs:
-        logits, any float dtype. labels: 1 or -1, of the same shape and any format.
+        logits, any float dtype. labels: 1 or -1, of the same shape and any dtype.
 
     Returns:
         float32: the shape of the inputs, or a scalar.
@@ -37,7 +37,7 @@ class SoftMarginLoss(LossBase):
     """
 
     def construct(self, logits: Any, labels: Any) -> Any:
-        """Return the loss of scores and labels."""
+        """Compute the loss from logits and labels."""
         logits, labels = as_float32(logits), as_float32(labels)
         check_same_shape(self.cls_name, logits, labels)
         return self.get_loss(keras.ops.softplus(-labels * logits))
@@ -47,11 +47,11 @@ class HingeEmbeddingLoss(LossBase):
     """logits where labels are 1, max(0, margin - logits) where they are -1.
 
     Args:
-        margin: How far apart unlike pairs should be.
+        margin: Minimum distance of dissimilar pairs.
         reduction: "mean" or "sum" over all elements, or "none".
 
     Inputs:
-        logits: distances, any float dtype. labels: 1 or -1, of the same shape and any format.
+        logits: distances, any float dtype. labels: 1 or -1, of the same shape and any dtype.
 
     Returns:
         float32: the shape of the inputs, or a scalar.
@@ -73,19 +73,19 @@ class HingeEmbeddingLoss(LossBase):
         self.margin = checks.number(self.cls_name, "margin", margin)
 
     def construct(self, logits: Any, labels: Any) -> Any:
-        """Return the loss of distances and labels."""
+        """Compute the loss from distances and labels."""
         ops, logits, labels = keras.ops, as_float32(logits), as_float32(labels)
         check_same_shape(self.cls_name, logits, labels)
-        none = ops.zeros_like(logits)
-        apart = ops.where(labels < 0, ops.maximum(self.margin - logits, 0.0), none)
-        return self.get_loss(ops.where(labels > 0, logits, none) + apart)
+        zeros = ops.zeros_like(logits)
+        dissimilar = ops.where(labels < 0, ops.maximum(self.margin - logits, 0.0), zeros)
+        return self.get_loss(ops.where(labels > 0, logits, zeros) + dissimilar)
 
 
 class CosineEmbeddingLoss(LossBase):
     """1 - cosine of two vectors where labels are 1, max(0, cosine - margin) where they are -1.
 
     Args:
-        margin: The cosine, in [-1, 1], that unlike pairs may have.
+        margin: Maximum cosine of dissimilar pairs, in [-1, 1].
         reduction: "mean" or "sum" over all pairs, or "none".
 
     Inputs:
@@ -96,7 +96,7 @@ class CosineEmbeddingLoss(LossBase):
 
     Raises:
         TypeError: `margin` is not a number.
-        ValueError: `margin` is out of range, or the shapes do not fit.
+        ValueError: `margin` is out of range, or the shapes do not match.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -112,30 +112,30 @@ class CosineEmbeddingLoss(LossBase):
         self.margin = checks.number(self.cls_name, "margin", margin, at_least=-1, at_most=1, example=0.0)
 
     def construct(self, logits_x1: Any, logits_x2: Any, labels: Any) -> Any:
-        """Return the loss of pairs of vectors and labels."""
-        ops, one, other = keras.ops, as_float32(logits_x1), as_float32(logits_x2)
+        """Compute the loss from pairs of vectors and labels."""
+        ops, x1, x2 = keras.ops, as_float32(logits_x1), as_float32(logits_x2)
         labels = as_float32(labels)
-        check_same_shape(self.cls_name, one, other, ("logits_x1", "logits_x2"))
-        if len(one.shape) < 2:
-            raise checks.fail_value(self.cls_name, "logits_x1 must have axes (N, D)", shape_of(one), "x.reshape(1, -1)")
-        lengths = ops.sqrt(ops.sum(one * one, 1)) * ops.sqrt(ops.sum(other * other, 1))
-        cosine = ops.sum(one * other, 1) / lengths
+        check_same_shape(self.cls_name, x1, x2, ("logits_x1", "logits_x2"))
+        if len(x1.shape) < 2:
+            raise checks.fail_value(self.cls_name, "logits_x1 must have axes (N, D)", shape_of(x1), "x.reshape(1, -1)")
+        norms = ops.sqrt(ops.sum(x1 * x1, 1)) * ops.sqrt(ops.sum(x2 * x2, 1))
+        cosine = ops.sum(x1 * x2, 1) / norms
         check_same_shape(self.cls_name, cosine, labels, ("the pairs", "labels"))
-        none = ops.zeros_like(cosine)
-        apart = ops.where(labels == -1, ops.maximum(cosine - self.margin, 0.0), none)
-        return self.get_loss(ops.where(labels == 1, 1.0 - cosine, none) + apart)
+        zeros = ops.zeros_like(cosine)
+        dissimilar = ops.where(labels == -1, ops.maximum(cosine - self.margin, 0.0), zeros)
+        return self.get_loss(ops.where(labels == 1, 1.0 - cosine, zeros) + dissimilar)
 
 
 class MarginRankingLoss(LossBase):
     """max(0, margin - target * (input1 - input2)).
 
     Args:
-        margin: By how much one score should exceed the other.
+        margin: Minimum difference of the two scores.
         reduction: "mean" or "sum" over all elements, or "none".
 
     Inputs:
-        input1 and input2: scores of one shape and any float dtype. target: 1 where the first should rank higher, else
-        -1; of the same shape.
+        input1 and input2: scores of one shape and any float dtype. target: 1 where input1 should rank higher,
+        -1 where input2 should; of the same shape.
 
     Returns:
         float32: the shape of the inputs, or a scalar.
@@ -146,8 +146,8 @@ class MarginRankingLoss(LossBase):
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
-        >>> one, other = mixtrain.Tensor([1.0]), mixtrain.Tensor([3.0])
-        >>> float(nn.MarginRankingLoss()(one, other, mixtrain.Tensor([1.0])))
+        >>> x1, x2 = mixtrain.Tensor([1.0]), mixtrain.Tensor([3.0])
+        >>> float(nn.MarginRankingLoss()(x1, x2, mixtrain.Tensor([1.0])))
         2.0
 
     Source: MindSpore, `mindspore.nn.MarginRankingLoss`.
@@ -158,21 +158,21 @@ class MarginRankingLoss(LossBase):
         self.margin = checks.number(self.cls_name, "margin", margin)
 
     def construct(self, input1: Any, input2: Any, target: Any) -> Any:
-        """Return the loss of pairs of scores and which should be larger."""
-        one, other, target = as_float32(input1), as_float32(input2), as_float32(target)
-        check_same_shape(self.cls_name, one, other, ("input1", "input2"))
-        check_same_shape(self.cls_name, one, target, ("input1", "target"))
-        return self.get_loss(keras.ops.maximum(self.margin - target * (one - other), 0.0))
+        """Compute the loss from pairs of scores and their expected order."""
+        input1, input2, target = as_float32(input1), as_float32(input2), as_float32(target)
+        check_same_shape(self.cls_name, input1, input2, ("input1", "input2"))
+        check_same_shape(self.cls_name, input1, target, ("input1", "target"))
+        return self.get_loss(keras.ops.maximum(self.margin - target * (input1 - input2), 0.0))
 
 
 class TripletMarginWithDistanceLoss(LossBase):
-    """max(0, margin + distance of x to the positive - distance of x to the negative example).
+    """max(0, margin + distance(x, positive) - distance(x, negative)).
 
     Args:
-        distance_function: The distance of two tensors; None for the Euclidean one along the second axis.
-        swap: Whether the distance of the positive to the negative example counts where it is the smaller.
+        distance_function: Function of two tensors; None for the Euclidean distance along the second axis.
+        swap: Whether distance(positive, negative) replaces distance(x, negative) where it is smaller.
         reduction: "mean" or "sum" over all distances, or "none".
-        margin: How much farther the negative example should be.
+        margin: Minimum difference of the two distances.
 
     Inputs:
         x, positive, negative: of one shape, any float dtype.
@@ -205,11 +205,11 @@ class TripletMarginWithDistanceLoss(LossBase):
         self.margin = checks.number(self.cls_name, "margin", margin, example=1.0)
 
     def construct(self, x: Any, positive: Any, negative: Any) -> Any:
-        """Return the loss of examples."""
-        near, far = self._distance(x, positive), self._distance(x, negative)
+        """Compute the loss from anchors `x`, positive and negative examples."""
+        to_positive, to_negative = self._distance(x, positive), self._distance(x, negative)
         if self.swap:
-            far = keras.ops.minimum(far, self._distance(positive, negative))
-        return self.get_loss(keras.ops.maximum(near - far + self.margin, 0.0))
+            to_negative = keras.ops.minimum(to_negative, self._distance(positive, negative))
+        return self.get_loss(keras.ops.maximum(to_positive - to_negative + self.margin, 0.0))
 
     def _distance(self, x: Any, y: Any) -> Any:
         return unwrapped(run_users(self.distance_function, (x, y), {}))

@@ -1,4 +1,4 @@
-"""`MSELoss`, `L1Loss`, `SmoothL1Loss` and their kin: how far numbers are from their targets."""
+"""Regression losses: `MSELoss`, `L1Loss`, `MAELoss`, `RMSELoss`, `SmoothL1Loss` and `HuberLoss`."""
 
 from __future__ import annotations
 
@@ -8,26 +8,23 @@ from typing import Any
 import keras
 
 from mixtrain import checks
-from mixtrain.nn.loss.base import LossBase, as_float32
-from mixtrain.nn.loss.labels import Shape, shape_of
+from mixtrain.nn.loss.base import LossBase
+from mixtrain.ops.labels import Shape, as_float32, shape_of
 
 
-class _Distance(LossBase):
-    """A loss of the differences between two tensors that broadcast."""
-
-    def __init__(self, reduction: str = "mean") -> None:
-        super().__init__(reduction)
+class _RegressionLoss(LossBase):
+    """Base class of losses that are a function of the difference of predictions and targets."""
 
     def construct(self, logits: Any, labels: Any) -> Any:
-        """Return the loss of predictions and targets."""
-        return self.get_loss(self._distance(_difference(self, logits, labels)))
+        """Compute the loss from predictions and targets."""
+        return self.get_loss(self._elements(_difference(self, logits, labels)))
 
-    def _distance(self, difference: Any) -> Any:
-        raise NotImplementedError(f"{self.cls_name}: a subclass must define _distance(self, difference).")
+    def _elements(self, difference: Any) -> Any:
+        raise NotImplementedError(f"{self.cls_name}: a subclass must define _elements(self, difference).")
 
 
-class MSELoss(_Distance):
-    """The squared difference.
+class MSELoss(_RegressionLoss):
+    """Mean squared error.
 
     Args:
         reduction: "mean" or "sum" over all elements, or "none".
@@ -49,12 +46,12 @@ class MSELoss(_Distance):
     Source: MindSpore, `mindspore.nn.MSELoss`.
     """
 
-    def _distance(self, difference: Any) -> Any:
+    def _elements(self, difference: Any) -> Any:
         return keras.ops.square(difference)
 
 
-class L1Loss(_Distance):
-    """The absolute difference.
+class L1Loss(_RegressionLoss):
+    """Mean absolute error.
 
     Args:
         reduction: "mean" or "sum" over all elements, or "none".
@@ -76,12 +73,12 @@ class L1Loss(_Distance):
     Source: MindSpore, `mindspore.nn.L1Loss`.
     """
 
-    def _distance(self, difference: Any) -> Any:
+    def _elements(self, difference: Any) -> Any:
         return keras.ops.absolute(difference)
 
 
 class MAELoss(LossBase):
-    """The absolute difference; `L1Loss` by another name.
+    """Mean absolute error: `L1Loss` with the argument name `label`.
 
     Args:
         reduction: "mean" or "sum" over all elements, or "none".
@@ -104,12 +101,12 @@ class MAELoss(LossBase):
     """
 
     def construct(self, logits: Any, label: Any) -> Any:
-        """Return the loss of predictions and targets."""
+        """Compute the loss from predictions and targets."""
         return self.get_loss(keras.ops.absolute(_difference(self, logits, label)))
 
 
 class RMSELoss(LossBase):
-    """The root of the mean squared difference. Example: ``nn.RMSELoss()(logits, label)``.
+    """Root mean squared error. Example: ``nn.RMSELoss()(logits, label)``.
 
     Source: MindSpore, `mindspore.nn.RMSELoss`.
     """
@@ -118,15 +115,15 @@ class RMSELoss(LossBase):
         super().__init__()
 
     def construct(self, logits: Any, label: Any) -> Any:
-        """Return the loss of predictions and targets."""
+        """Compute the loss from predictions and targets."""
         return keras.ops.sqrt(self.get_loss(keras.ops.square(_difference(self, logits, label))))
 
 
-class SmoothL1Loss(_Distance):
-    """Half the squared difference over beta where the difference is less than beta, else the difference less beta / 2.
+class SmoothL1Loss(_RegressionLoss):
+    """0.5 * d ** 2 / beta where the absolute difference d is less than beta, else d - 0.5 * beta.
 
     Args:
-        beta: Where the square ends and the straight line begins.
+        beta: Difference at which the loss changes from quadratic to linear.
         reduction: "mean" or "sum" over all elements, or "none", which is the default.
 
     Inputs:
@@ -150,17 +147,17 @@ class SmoothL1Loss(_Distance):
         super().__init__(reduction)
         self.beta = checks.number(self.cls_name, "beta", beta, above=0, example=1.0)
 
-    def _distance(self, difference: Any) -> Any:
-        far = keras.ops.absolute(difference)
-        return keras.ops.where(far < self.beta, far * far * (0.5 / self.beta), far - 0.5 * self.beta)
+    def _elements(self, difference: Any) -> Any:
+        error = keras.ops.absolute(difference)
+        return keras.ops.where(error < self.beta, error * error * (0.5 / self.beta), error - 0.5 * self.beta)
 
 
-class HuberLoss(_Distance):
-    """Half the squared difference where the difference is less than delta, else delta * (the difference - delta / 2).
+class HuberLoss(_RegressionLoss):
+    """0.5 * d ** 2 where the absolute difference d is less than delta, else delta * (d - 0.5 * delta).
 
     Args:
         reduction: "mean" or "sum" over all elements, or "none".
-        delta: Where the square ends and the straight line begins.
+        delta: Difference at which the loss changes from quadratic to linear.
 
     Inputs:
         logits and labels, of any dtype, with shapes that broadcast.
@@ -183,30 +180,30 @@ class HuberLoss(_Distance):
         super().__init__(reduction)
         self.delta = checks.number(self.cls_name, "delta", delta, above=0, example=1.0)
 
-    def _distance(self, difference: Any) -> Any:
-        far = keras.ops.absolute(difference)
-        return keras.ops.where(far < self.delta, far * far * 0.5, self.delta * (far - 0.5 * self.delta))
+    def _elements(self, difference: Any) -> Any:
+        error = keras.ops.absolute(difference)
+        return keras.ops.where(error < self.delta, error * error * 0.5, self.delta * (error - 0.5 * self.delta))
 
 
 def _difference(loss: LossBase, logits: Any, labels: Any) -> Any:
-    """Return the difference in float32 of two tensors that broadcast."""
+    """Return ``logits - labels`` in float32, after checking that they broadcast."""
     logits, labels = as_float32(logits), as_float32(labels)
     _check_broadcast(loss.cls_name, shape_of(logits), shape_of(labels))
     return logits - labels
 
 
-def _check_broadcast(where: str, one: Shape, other: Shape) -> None:
-    """Raise where two shapes do not broadcast; warn where each is stretched, as (N, 1) and (N,) are to (N, N)."""
-    rank = max(len(one), len(other))
-    pairs = list(zip((1,) * (rank - len(one)) + one, (1,) * (rank - len(other)) + other, strict=True))
+def _check_broadcast(where: str, logits: Shape, labels: Shape) -> None:
+    """Raise if two shapes do not broadcast; warn if both are expanded, as (N, 1) and (N,) are to (N, N)."""
+    rank = max(len(logits), len(labels))
+    pairs = list(zip((1,) * (rank - len(logits)) + logits, (1,) * (rank - len(labels)) + labels, strict=True))
     if any(a != b and 1 not in (a, b) and None not in (a, b) for a, b in pairs):
         raise ValueError(
-            f"{where}: expected labels that broadcast with logits {one}; got labels {other}. Write labels of shape "
-            f"{one}."
+            f"{where}: expected labels that broadcast with logits {logits}; got labels {labels}. Write labels of "
+            f"shape {logits}."
         )
     if any(a == 1 and b not in (1, None) for a, b in pairs) and any(b == 1 and a not in (1, None) for a, b in pairs):
         warnings.warn(
-            f"{where}: logits {one} and labels {other} are both stretched to one shape, so each prediction meets other "
-            f"samples' labels. Write labels of shape {one} if that is not meant.",
+            f"{where}: logits {logits} and labels {labels} are both stretched to one shape, so each prediction meets "
+            f"other samples' labels. Write labels of shape {logits} if that is not meant.",
             stacklevel=2,
         )

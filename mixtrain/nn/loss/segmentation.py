@@ -1,4 +1,4 @@
-"""`DiceLoss`, `MultiClassDiceLoss` and `FocalLoss`: losses for classes that are rare in an image."""
+"""`DiceLoss`, `MultiClassDiceLoss` and `FocalLoss`: losses for imbalanced segmentation."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import keras
 from mixtrain import backend, checks
 from mixtrain.dtype import is_float
 from mixtrain.nn.layer.activation import activation_of
-from mixtrain.nn.loss.base import LossBase, as_float32
-from mixtrain.nn.loss.labels import check_same_shape, require_classes, shape_of
+from mixtrain.nn.loss.base import LossBase
+from mixtrain.ops.labels import as_float32, check_same_shape, require_classes, shape_of
 
 
 def _dice(logits: Any, label: Any, smooth: float) -> Any:
@@ -22,10 +22,10 @@ class DiceLoss(LossBase):
     """1 - 2 * sum(logits * label) / (sum(logits ** 2) + sum(label ** 2) + smooth), over all elements.
 
     Args:
-        smooth: Keeps the quotient finite.
+        smooth: Added to the denominator to avoid division by zero.
 
     Inputs:
-        logits: probabilities, any float dtype. label: of the same shape and any format.
+        logits: probabilities, any float dtype. label: of the same shape and any dtype.
 
     Returns:
         A float32 scalar.
@@ -46,30 +46,30 @@ class DiceLoss(LossBase):
         self.smooth = checks.number(self.cls_name, "smooth", smooth, above=0, example=1e-5)
 
     def construct(self, logits: Any, label: Any) -> Any:
-        """Return the loss of probabilities and labels."""
+        """Compute the loss from probabilities and labels."""
         logits, label = as_float32(logits), as_float32(label)
         check_same_shape(self.cls_name, logits, label, ("logits", "label"))
         return _dice(logits, label, self.smooth)
 
 
 class MultiClassDiceLoss(LossBase):
-    """The mean of the classes' `DiceLoss`, after an activation.
+    """The mean over classes of `DiceLoss`, after an activation.
 
     Args:
-        weights: Weights of the classes, (C, ...) of two axes as in MindSpore; None for 1.
-        ignore_indiex: A class that is left out; None for none.
+        weights: Weights of the classes, with two axes (C, ...) as in MindSpore; None for 1.
+        ignore_indiex: Class to ignore; None for none.
         activation: Applied to the logits: "softmax", "logsoftmax", "relu", "relu6", "tanh", "sigmoid" or a Cell; None
-            for none.
+            for no activation.
 
     Inputs:
-        logits (N, C, ...), any float dtype. label: of the same shape and any format.
+        logits (N, C, ...), any float dtype. label: of the same shape and any dtype.
 
     Returns:
-        float32: a scalar, or of the shape of one class's weights.
+        float32: a scalar, or the shape of the weights of one class.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: The shapes do not fit, or the activation is unknown.
+        ValueError: The shapes do not match, or the activation is unknown.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -96,7 +96,7 @@ class MultiClassDiceLoss(LossBase):
         self.activation = activation_of(where, activation)
 
     def construct(self, logits: Any, label: Any) -> Any:
-        """Return the loss of scores and labels."""
+        """Compute the loss from logits and labels."""
         logits, label = as_float32(logits), as_float32(label)
         check_same_shape(self.cls_name, logits, label, ("logits", "label"))
         if len(label.shape) < 2:
@@ -110,31 +110,32 @@ class MultiClassDiceLoss(LossBase):
                 f"weights of shape ({classes}, 1)",
             )
         total: Any = 0.0
-        for number in range(classes):
-            if number != self.ignore_indiex:
-                loss = _dice(logits[:, number], label[:, number], 1e-5)
-                total = total + (loss if self.weights is None else loss * self.weights[number])
+        for index in range(classes):
+            if index != self.ignore_indiex:
+                loss = _dice(logits[:, index], label[:, index], 1e-5)
+                total = total + (loss if self.weights is None else loss * self.weights[index])
+        # As in MindSpore, an ignored class counts in the denominator.
         return total / classes
 
 
 class FocalLoss(LossBase):
-    """Cross entropy in which each element counts by (1 - its probability) ** gamma.
+    """Focal loss: cross-entropy with each element weighted by (1 - its probability) ** gamma.
 
     Args:
         weight: Weights of the classes (C,).
-        gamma: How little well-predicted elements count.
-        reduction: "mean", "sum" or "none", after the mean over the places of each sample.
+        gamma: Focusing parameter: larger values down-weight well-classified elements more.
+        reduction: "mean", "sum" or "none", after the mean over the positions of each sample.
 
     Inputs:
-        logits (N, C) or (N, C, ...), any float dtype. labels: one-hot, of the shape of logits; or class numbers, with
-        size 1 in place of C.
+        logits (N, C) or (N, C, ...), any float dtype. labels: one-hot, of the shape of logits; or class indices, with
+        size 1 instead of C.
 
     Returns:
-        float32: a scalar; for "none" (N,), or (N, C) where labels are one-hot.
+        float32: a scalar; for "none" (N,), or (N, C) if labels are one-hot.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: The shapes do not fit, or, outside compiled steps, a class number is out of range.
+        ValueError: The shapes do not match, or, outside compiled steps, a class index is out of range.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -154,28 +155,28 @@ class FocalLoss(LossBase):
         self.gamma = checks.number(self.cls_name, "gamma", gamma, example=2.0)
 
     def construct(self, logits: Any, labels: Any) -> Any:
-        """Return the loss of scores and labels."""
+        """Compute the loss from logits and labels."""
         ops, logits, labels = keras.ops, as_float32(logits), backend.to_tensor(labels)
-        shape, got = shape_of(logits), shape_of(labels)
-        if len(shape) < 2 or len(got) != len(shape) or got[1] not in (1, shape[1]):
-            wanted = (shape[0], 1, *shape[2:]) if len(shape) > 1 else ("N", 1)
+        shape, label_shape = shape_of(logits), shape_of(labels)
+        if len(shape) < 2 or len(label_shape) != len(shape) or label_shape[1] not in (1, shape[1]):
+            expected = (shape[0], 1, *shape[2:]) if len(shape) > 1 else ("N", 1)
             raise ValueError(
                 f"{self.cls_name}: expected logits (N, C, ...) and labels of their shape or with 1 in place of C; got "
-                f"logits {shape} and labels {got}. Write labels {wanted} of class numbers."
+                f"logits {shape} and labels {label_shape}. Write labels {expected} of class numbers."
             )
-        numbers = got[1] == 1 and shape[1] != 1
-        if numbers:
+        sparse = label_shape[1] == 1 and shape[1] != 1
+        if sparse:
             require_classes(self.cls_name, labels, shape[1])
-        # (N, C, places)
+        # (N, C, positions)
         logs = ops.log_softmax(ops.reshape(logits, (ops.shape(logits)[0], shape[1], -1)), axis=1)
-        labels = ops.reshape(labels, (ops.shape(labels)[0], got[1], -1))
+        labels = ops.reshape(labels, (ops.shape(labels)[0], label_shape[1], -1))
         weight = None if self.weight is None else self.weight[None, :, None] * ops.ones_like(logs)
-        if numbers:
+        if sparse:
             if is_float(labels.dtype):
                 labels = ops.cast(labels, "int32")
             logs = ops.take_along_axis(logs, labels, axis=1)
             weight = None if weight is None else ops.take_along_axis(weight, labels, axis=1)
         losses = -ops.power(1.0 - ops.exp(logs), self.gamma) * (logs if weight is None else logs * weight)
-        if numbers:
+        if sparse:
             return self.get_loss(ops.mean(losses[:, 0], axis=1))
         return self.get_loss(ops.mean(losses * as_float32(labels), axis=-1))

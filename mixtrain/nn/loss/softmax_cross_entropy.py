@@ -1,4 +1,4 @@
-"""`SoftmaxCrossEntropyWithLogits`: cross entropy of rows of scores."""
+"""`SoftmaxCrossEntropyWithLogits`: softmax cross-entropy of logits (N, C)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.nn.loss.base import LossBase, as_float32
-from mixtrain.nn.loss.labels import check_class_numbers, check_same_shape, shape_of
+from mixtrain.nn.loss.base import LossBase
+from mixtrain.ops.labels import as_float32, check_class_numbers, check_same_shape, shape_of
 
 
 class SoftmaxCrossEntropyWithLogits(LossBase):
-    """The cross entropy between the softmax of scores and labels.
+    """Cross-entropy between the softmax of logits and labels.
 
     Args:
-        sparse: Whether labels are class numbers (N,); else probabilities (N, C), such as one-hot rows.
+        sparse: Whether labels are class indices (N,) instead of probabilities (N, C), such as one-hot rows.
         reduction: "mean", "sum" or "none", which is the default.
 
     Inputs:
@@ -25,9 +25,9 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
         float32: (N,), or a scalar.
 
     Raises:
-        TypeError: `sparse` is no bool, or class numbers are no ints.
-        ValueError: The shapes do not fit, or a class number is out of range. In a compiled step the labels of the
-            batch are looked at before it runs; the loss is NaN for those computed in between.
+        TypeError: `sparse` is not a bool, or class indices are not ints.
+        ValueError: The shapes do not match, or a class index is out of range. A compiled step checks the labels of its
+            batch before it runs; for labels computed inside the step, the loss is NaN instead.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -43,7 +43,7 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
         self.sparse = checks.boolean(self.cls_name, "sparse", sparse)
 
     def construct(self, logits: Any, labels: Any) -> Any:
-        """Return the loss of scores and labels."""
+        """Compute the loss from logits and labels."""
         where, logits = self.cls_name, as_float32(logits)
         shape = shape_of(logits)
         if len(shape) != 2:
@@ -60,6 +60,6 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
                 "Write sparse=True for class numbers."
             )
         check_same_shape(where, logits, labels)
-        # As in MindSpore, labels get a gradient of zero.
+        # As in MindSpore, no gradient flows into the labels.
         labels = keras.ops.stop_gradient(labels)
         return self.get_loss(backend.softmax_cross_entropy(labels, logits))
