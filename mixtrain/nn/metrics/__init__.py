@@ -1,4 +1,4 @@
-"""Evaluation metrics: MindSpore's, and Keras's in the same place."""
+"""Evaluation metrics under MindSpore's names, and an adapter of Keras's metrics."""
 
 from mixtrain.nn.metrics.accuracy import Accuracy
 from mixtrain.nn.metrics.bleu_score import BleuScore

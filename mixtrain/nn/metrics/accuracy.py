@@ -1,4 +1,4 @@
-"""`Accuracy`: the share of rows that are classified rightly."""
+"""`Accuracy`: the fraction of correct predictions."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from mixtrain.nn.metrics.metric import SparseLabels, class_numbers, rearrange_in
 
 
 class Accuracy(EvaluationBase):
-    """The share of right predictions.
+    """The fraction of correct predictions.
 
     Args:
-        eval_type: "classification": predictions (N, C, ...), of which the greatest along axis 1 counts; labels are
+        eval_type: "classification": predictions (N, C, ...), whose argmax along axis 1 is the class; labels are
             class numbers (N, ...) or (N, 1), or one-hot of the predictions' shape. "multilabel": predictions and
-            labels of one shape (N, C, ...), all 0 or 1; a row counts where all its labels are right.
+            labels of one shape (N, C, ...), all 0 or 1; a row is correct if all its labels are.
 
     Raises:
-        TypeError: `eval_type` is another.
+        TypeError: `eval_type` is neither.
 
     Example:
         >>> metric = Accuracy()
@@ -34,20 +34,20 @@ class Accuracy(EvaluationBase):
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was gathered."""
+        """Reset the metric."""
         self._correct_num = 0
         self._total_num = 0
         self._class_num = 0
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in one batch.
+        """Update the metric with one batch.
 
         Args:
             inputs: Predictions and labels: tensors, arrays or lists.
 
         Raises:
-            ValueError: There are not two inputs, their shapes do not fit, or the number of classes changed.
+            ValueError: There are not two inputs, their shapes do not match, or the number of classes changed.
         """
         predictions, labels = self._pair(inputs)
         correct: np.ndarray
@@ -63,9 +63,9 @@ class Accuracy(EvaluationBase):
         return class_numbers(*inputs) if self._type == "classification" else None
 
     def eval(self) -> float:
-        """Return the share of right rows.
+        """Compute the fraction of correct predictions.
 
         Raises:
-            RuntimeError: There was no batch.
+            RuntimeError: `update` was not called.
         """
         return self._mean(self._correct_num, self._total_num)

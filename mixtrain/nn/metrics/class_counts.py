@@ -1,4 +1,4 @@
-"""`Precision`, `Recall`, `Fbeta` and `F1`: ratios of what was predicted, what was there, and what is both."""
+"""`Precision`, `Recall`, `Fbeta` and `F1`: metrics from counts of true positives, predictions and labels."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from mixtrain import checks
 from mixtrain.nn.metrics.evaluation_base import EvalType, EvaluationBase
 from mixtrain.nn.metrics.metric import rearrange_inputs
 
-# Makes 0 / 0 a 0 and leaves every other ratio alone.
+# Added to a denominator, it turns 0 / 0 into 0 and changes no other ratio.
 _TINY: Final = sys.float_info.min
 
 
 class _ClassCounts(EvaluationBase):
-    """Counts predictions, labels and their matches: per class, or with "multilabel" per row."""
+    """Base class: counts of predictions, labels and true positives, per class or with "multilabel" per row."""
 
     def __init__(self, eval_type: EvalType = "classification") -> None:
         super().__init__(eval_type)
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was gathered."""
+        """Reset the metric."""
         self._class_num = 0
         self._batches: list[np.ndarray] = []
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in one batch.
+        """Update the metric with one batch.
 
         Args:
             inputs: Predictions and labels: tensors, arrays or lists.
 
         Raises:
-            ValueError: There are not two inputs, their shapes do not fit, a label is no class of the predictions, or
-                the number of classes changed.
+            ValueError: There are not two inputs, their shapes do not match, a label is out of range for the
+                predictions, or the number of classes changed.
         """
         predictions, labels = self._pair(inputs)
         if self._type == "classification":
@@ -44,50 +44,52 @@ class _ClassCounts(EvaluationBase):
             predicted, actual = self._one_hot(predictions.argmax(axis=1)), self._one_hot(labels)
         else:
             self._check_multilabel(predictions, labels)
-            predicted, actual = (np.swapaxes(values, 0, 1).reshape(self._class_num, -1)
-                                 for values in (predictions, labels))
+            predicted, actual = (
+                np.swapaxes(values, 0, 1).reshape(self._class_num, -1) for values in (predictions, labels)
+            )
         counts = np.stack([(predicted * actual).sum(axis=0), predicted.sum(axis=0), actual.sum(axis=0)]).astype(float)
+        # Counts per class are summed over batches; counts per row are concatenated.
         if self._type == "classification" and self._batches:
             self._batches[0] = self._batches[0] + counts
         else:
             self._batches.append(counts)
 
     def eval(self, average: bool = False) -> Any:
-        """Return the ratio of each class (of each row with "multilabel"), or their mean.
+        """Compute the ratio of each class (of each row with "multilabel"), or their mean.
 
         Args:
             average: Whether to return the mean.
 
         Raises:
-            RuntimeError: There was no batch.
+            RuntimeError: `update` was not called.
             TypeError: `average` is not a bool.
         """
         checks.boolean(f"{type(self).__name__}.eval", "average", average)
-        self._mean(0.0, len(self._batches))
+        self._check_updated(len(self._batches))
         ratios = self._ratio(*np.concatenate(self._batches, axis=1))
         return float(ratios.mean()) if average else ratios
 
-    def _one_hot(self, numbers: np.ndarray) -> np.ndarray:
-        numbers = numbers.reshape(-1).astype(int)
-        if numbers.size and not 0 <= numbers.min() <= numbers.max() < self._class_num:
+    def _one_hot(self, indices: np.ndarray) -> np.ndarray:
+        indices = indices.reshape(-1).astype(int)
+        if indices.size and not 0 <= indices.min() <= indices.max() < self._class_num:
             raise checks.fail_value(
                 self._where, f"labels must be classes 0 to {self._class_num - 1}",
-                int(numbers.max() if numbers.min() >= 0 else numbers.min()), "predictions with that many classes",
+                int(indices.max() if indices.min() >= 0 else indices.min()), "predictions with that many classes",
             )
-        return np.eye(self._class_num)[numbers]
+        return np.eye(self._class_num)[indices]
 
-    def _ratio(self, both: np.ndarray, predicted: np.ndarray, actual: np.ndarray) -> np.ndarray:
+    def _ratio(self, matches: np.ndarray, predicted: np.ndarray, actual: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
 
 class Precision(_ClassCounts):
-    """Of what was predicted as a class, the share that is of it; an array with one value per class.
+    """The fraction of the predictions of a class that are correct; an array with one value per class.
 
     Args:
         eval_type: "classification" or "multilabel", as in `Accuracy`; with "multilabel" there is one value per row.
 
     Raises:
-        TypeError: `eval_type` is another.
+        TypeError: `eval_type` is neither.
 
     Example:
         >>> Precision()([[0.2, 0.8], [0.9, 0.1], [0.3, 0.7]], [1, 0, 0]).tolist()
@@ -99,18 +101,18 @@ class Precision(_ClassCounts):
     def __init__(self, eval_type: EvalType = "classification") -> None:
         super().__init__(eval_type)
 
-    def _ratio(self, both: np.ndarray, predicted: np.ndarray, actual: np.ndarray) -> np.ndarray:
-        return both / (predicted + _TINY)
+    def _ratio(self, matches: np.ndarray, predicted: np.ndarray, actual: np.ndarray) -> np.ndarray:
+        return matches / (predicted + _TINY)
 
 
 class Recall(_ClassCounts):
-    """Of what is of a class, the share that was predicted as it; an array with one value per class.
+    """The fraction of the labels of a class that were predicted; an array with one value per class.
 
     Args:
         eval_type: "classification" or "multilabel", as in `Accuracy`; with "multilabel" there is one value per row.
 
     Raises:
-        TypeError: `eval_type` is another.
+        TypeError: `eval_type` is neither.
 
     Example:
         >>> Recall()([[0.2, 0.8], [0.9, 0.1], [0.3, 0.7]], [1, 0, 0]).tolist()
@@ -122,15 +124,15 @@ class Recall(_ClassCounts):
     def __init__(self, eval_type: EvalType = "classification") -> None:
         super().__init__(eval_type)
 
-    def _ratio(self, both: np.ndarray, predicted: np.ndarray, actual: np.ndarray) -> np.ndarray:
-        return both / (actual + _TINY)
+    def _ratio(self, matches: np.ndarray, predicted: np.ndarray, actual: np.ndarray) -> np.ndarray:
+        return matches / (actual + _TINY)
 
 
 class Fbeta(_ClassCounts):
-    """Precision and recall in one: ``(1 + b²) * both / (b² * actual + predicted)`` for each class.
+    """The F-beta score, ``(1 + b²) * matches / (b² * actual + predicted)`` for each class.
 
     Args:
-        beta: How many times recall weighs as much as precision, above 0.
+        beta: Weight of recall relative to precision, above 0.
 
     Raises:
         TypeError: `beta` is not a number.
@@ -147,9 +149,9 @@ class Fbeta(_ClassCounts):
         super().__init__()
         self.beta = checks.number(type(self).__name__, "beta", beta, above=0.0, example=1.0)
 
-    def _ratio(self, both: np.ndarray, predicted: np.ndarray, actual: np.ndarray) -> np.ndarray:
+    def _ratio(self, matches: np.ndarray, predicted: np.ndarray, actual: np.ndarray) -> np.ndarray:
         square = self.beta**2
-        return (1.0 + square) * both / (square * actual + predicted + _TINY)
+        return (1.0 + square) * matches / (square * actual + predicted + _TINY)
 
 
 class F1(Fbeta):

@@ -11,23 +11,23 @@ from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
 
 
 class _ErrorPerRow(Metric):
-    """Sums an error over all elements and divides it by the number of rows (not of elements, as in MindSpore)."""
+    """An error summed over all elements and divided by the number of rows, as in MindSpore, not of elements."""
 
     def __init__(self) -> None:
         super().__init__()
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was gathered."""
+        """Reset the metric."""
         self._error_sum = 0.0
         self._samples_num = 0
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in one batch.
+        """Update the metric with one batch.
 
         Args:
-            inputs: Predictions, and labels of as many elements.
+            inputs: Predictions, and labels with the same number of elements.
 
         Raises:
             ValueError: There are not two inputs, or their sizes differ.
@@ -42,10 +42,10 @@ class _ErrorPerRow(Metric):
         self._samples_num += len(labels)
 
     def eval(self) -> float:
-        """Return the error per row.
+        """Compute the error per row.
 
         Raises:
-            RuntimeError: There was no batch.
+            RuntimeError: `update` was not called.
         """
         return self._mean(self._error_sum, self._samples_num)
 
@@ -54,7 +54,7 @@ class _ErrorPerRow(Metric):
 
 
 class MAE(_ErrorPerRow):
-    """Absolute errors, summed over each row's elements, as a mean over rows.
+    """Absolute errors, summed over the elements of a row and averaged over rows.
 
     Example:
         >>> MAE()([[1.0, 2.0], [3.0, 4.0]], [[1.5, 2.0], [3.0, 3.0]])
@@ -68,7 +68,7 @@ class MAE(_ErrorPerRow):
 
 
 class MSE(_ErrorPerRow):
-    """Squared errors, summed over each row's elements, as a mean over rows.
+    """Squared errors, summed over the elements of a row and averaged over rows.
 
     Example:
         >>> MSE()([[1.0, 2.0], [3.0, 4.0]], [[1.5, 2.0], [3.0, 3.0]])

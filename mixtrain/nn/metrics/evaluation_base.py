@@ -1,4 +1,4 @@
-"""`EvaluationBase`: predictions of classes or of several labels, checked and brought to one form."""
+"""`EvaluationBase`: the base class of classification metrics, with checks of predictions and labels."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ EvalType = Literal["classification", "multilabel"]
 
 
 class EvaluationBase(Metric):
-    """The base of metrics over classes.
+    """Base class of classification and multilabel metrics.
 
     Args:
-        eval_type: "classification": predictions (N, C, ...), of which the greatest along axis 1 counts; labels are
+        eval_type: "classification": predictions (N, C, ...), whose argmax along axis 1 is the class; labels are
             class numbers (N, ...) or (N, 1), or one-hot of the predictions' shape. "multilabel": predictions and
             labels of one shape (N, C, ...), all 0 or 1.
 
     Raises:
-        TypeError: `eval_type` is another.
+        TypeError: `eval_type` is neither.
 
     Example:
         >>> EvaluationBase("multilabel").eval_type
@@ -50,20 +50,20 @@ class EvaluationBase(Metric):
         return f"{type(self).__name__}.update"
 
     def _class_numbers(self, predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return the labels of a classification as class numbers (N, ...).
+        """Convert classification labels to class indices (N, ...).
 
         Raises:
-            ValueError: The shapes do not fit, or the number of classes changed.
+            ValueError: The shapes do not match, or the number of classes changed.
         """
         self._check_classes(predictions)
         if labels.shape == predictions.shape and is_one_hot(labels):
             labels = labels.argmax(axis=1)
         elif predictions.ndim == 2 and labels.shape == (len(predictions), 1):
             labels = labels[:, 0]
-        wanted = (*predictions.shape[:1], *predictions.shape[2:])
-        if labels.shape != wanted:
+        expected = (*predictions.shape[:1], *predictions.shape[2:])
+        if labels.shape != expected:
             raise checks.fail_value(
-                self._where, f"labels for predictions {predictions.shape} must be class numbers {wanted} or one-hot",
+                self._where, f"labels for predictions {predictions.shape} must be class numbers {expected} or one-hot",
                 f"shape {labels.shape}", "class numbers as labels, or a metric of keras.metrics for soft ones",
             )
         return labels

@@ -1,4 +1,4 @@
-"""Metrics by name, and whatever `Model(metrics=...)` takes made into one mapping."""
+"""Lookup of metrics by name, and conversion of the `metrics` argument of `Model` to a dict."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ _BY_NAME: Final[dict[str, Callable[..., Any]]] = {
     "top_5_accuracy": Top5CategoricalAccuracy,
     "topk": TopKCategoricalAccuracy,
 }
-# Metrics by their names in lower case; "auc" is a function of a finished curve, so Keras's AUC answers to it.
+# By lowercase name. "auc" is excluded: here it is a function of a curve, so the name resolves to Keras's AUC.
 _METRICS: Final[dict[str, type[Metric]]] = {
-    name.lower(): kind for name, kind in _BY_NAME.items() if isinstance(kind, type)
+    name.lower(): item for name, item in _BY_NAME.items() if isinstance(item, type)
 }
-_WITH_ARGUMENTS: Final = {
+_REQUIRED_ARGUMENTS: Final = {
     TopKCategoricalAccuracy: "TopKCategoricalAccuracy(5)", ConfusionMatrix: "ConfusionMatrix(num_classes=10)",
 }
 _WRITE = 'metrics={"accuracy": Accuracy()}, or a list of names and metrics'
 
 
 def names() -> list[str]:
-    """Return the names that `get_metric_fn` knows, sorted.
+    """Return the sorted names that `get_metric_fn` accepts.
 
     Example:
         >>> names()[:4]
@@ -72,15 +72,15 @@ def names() -> list[str]:
 
 
 def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Any:
-    """Make a metric by its name; for "auc", call the function.
+    """Create a metric by name; "auc" calls the function.
 
     Args:
         name: One of `names`.
-        *args: What its class takes.
-        **kwargs: What its class takes by name.
+        *args: Positional arguments of its class.
+        **kwargs: Keyword arguments of its class.
 
     Raises:
-        ValueError: The name is unknown; the error offers the nearest one.
+        ValueError: The name is unknown; the error suggests the closest one.
 
     Example:
         >>> type(get_metric_fn("topk", 3)).__name__
@@ -93,18 +93,17 @@ def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Any:
 
 
 def as_metrics(metrics: Any) -> dict[str, MetricLike]:
-    """Return metrics by name.
+    """Convert the `metrics` argument of `Model` to a dict from name to metric.
 
     Args:
-        metrics: None; a dict from name to metric; or a set, list or tuple of names and metrics, or one of them. A
-            XX
+        metrics: None; a dict from name to metric; or a set, list or tuple of names and metrics, or one of them.
 
     Returns:
-        The metrics; a set's in the order of their names.
+        The metrics; those of a set are sorted by name.
 
     Raises:
-        TypeError: One is neither a name nor a metric.
-        ValueError: A name is unknown, or stands for two metrics.
+        TypeError: An item is neither a name nor a metric.
+        ValueError: A name is unknown, or refers to two metrics.
 
     Example:
         >>> list(as_metrics(["accuracy", "loss"]))
@@ -121,23 +120,23 @@ def as_metrics(metrics: Any) -> dict[str, MetricLike]:
         metrics = [metrics]
     if not isinstance(metrics, Iterable):
         raise checks.fail_type("metrics", "it must be a dict, set or list", metrics, _WRITE)
-    listed = sorted(metrics, key=_name_of) if isinstance(metrics, (set, frozenset)) else list(metrics)
-    found: dict[str, MetricLike] = {}
-    for item in listed:
+    items = sorted(metrics, key=_name_of) if isinstance(metrics, (set, frozenset)) else list(metrics)
+    result: dict[str, MetricLike] = {}
+    for item in items:
         name = _name_of(item)
-        if name in found:
+        if name in result:
             raise checks.fail_value("metrics", "each name must stand for one metric", name, _WRITE)
-        found[name] = _as_metric(item)
-    return found
+        result[name] = _as_metric(item)
+    return result
 
 
 def _name_of(item: Any) -> str:
-    """Return the name that a metric outside a dict goes by."""
+    """Return the name of a metric that is not in a dict."""
     if isinstance(item, str):
         return item
     if isinstance(item, keras.metrics.Metric):
         return str(item.name)
-    return next((name for name, kind in _BY_NAME.items() if type(item) is kind), type(item).__name__)
+    return next((name for name, metric in _BY_NAME.items() if type(item) is metric), type(item).__name__)
 
 
 def _as_metric(item: Any) -> MetricLike:
@@ -147,27 +146,27 @@ def _as_metric(item: Any) -> MetricLike:
         return KerasMetric(item)
     if not isinstance(item, str):
         raise checks.fail_type("metrics", "each must be a metric or its name", item, _WRITE)
-    # "Accuracy" is MindSpore's too, not Keras's class of that name, which compares values.
+    # Names of MindSpore take precedence: Keras's class Accuracy compares values instead of classes.
     own = _METRICS.get(item.lower())
     if own is None:
         return KerasMetric(_keras_metric(item))
-    if own in _WITH_ARGUMENTS:
+    if own in _REQUIRED_ARGUMENTS:
         raise checks.fail_value(
-            "metrics", f"{own.__name__} needs an argument", item, f'metrics={{"{item}": {_WITH_ARGUMENTS[own]}}}'
+            "metrics", f"{own.__name__} needs an argument", item, f'metrics={{"{item}": {_REQUIRED_ARGUMENTS[own]}}}'
         )
     return own()
 
 
 def _keras_metric(name: str) -> keras.metrics.Metric:
     try:
-        found = keras.metrics.get(name)
+        metric = keras.metrics.get(name)
     except ValueError:
-        found = None
-    if found is None:
+        metric = None
+    if metric is None:
         _check_name("metrics", name)
-    if isinstance(found, keras.metrics.Metric):
-        return found
-    return keras.metrics.MeanMetricWrapper(found, name=name)
+    if isinstance(metric, keras.metrics.Metric):
+        return metric
+    return keras.metrics.MeanMetricWrapper(metric, name=name)
 
 
 def _check_name(where: str, name: Any) -> None:

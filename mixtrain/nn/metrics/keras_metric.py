@@ -1,4 +1,4 @@
-"""`KerasMetric`: a Keras metric that is updated and read as mixtrain's are."""
+"""`KerasMetric`: an adapter of Keras metrics to `Metric`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import keras
 from mixtrain import backend
 from mixtrain.nn.metrics.metric import Metric, SparseLabels, class_numbers, rearrange_inputs
 
-# Keras's metrics that read labels as class numbers.
+# Keras metrics that interpret labels as class indices.
 SPARSE_METRICS: Final = (
     keras.metrics.SparseCategoricalAccuracy,
     keras.metrics.SparseTopKCategoricalAccuracy,
@@ -18,10 +18,10 @@ SPARSE_METRICS: Final = (
 
 
 class KerasMetric(Metric):
-    """Wraps a `keras.metrics.Metric`: ``update(predictions, labels)`` calls ``update_state(labels, predictions)``.
+    """Adapter of a `keras.metrics.Metric`: ``update(predictions, labels)`` calls ``update_state(labels, predictions)``.
 
     Args:
-        metric: The Keras metric; a metric of one value, such as `keras.metrics.Mean`, is updated with one input.
+        metric: The Keras metric. A metric of one value, such as `keras.metrics.Mean`, is updated with one input.
 
     Example:
         >>> import keras, numpy as np
@@ -35,12 +35,12 @@ class KerasMetric(Metric):
         self.metric = metric
 
     def clear(self) -> None:
-        """Forget what was gathered."""
+        """Reset the metric."""
         self.metric.reset_state()
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in one batch: predictions and labels, or one value."""
+        """Update the metric with predictions and labels, or with one value."""
         self.metric.update_state(*reversed(inputs))
 
     def _sparse_labels(self, *inputs: Any) -> SparseLabels | None:
@@ -50,10 +50,10 @@ class KerasMetric(Metric):
         return class_numbers(predictions, labels, axis=-1)
 
     def eval(self) -> Any:
-        """Return the metric's value: a float, or an array or dict where Keras gives one."""
-        return keras.tree.map_structure(_plain, self.metric.result())
+        """Return the value: a float, or an array or dict if the Keras metric returns one."""
+        return keras.tree.map_structure(_to_numpy, self.metric.result())
 
 
-def _plain(value: Any) -> Any:
+def _to_numpy(value: Any) -> Any:
     array = backend.to_numpy(value)
     return float(array) if array.ndim == 0 else array

@@ -1,4 +1,4 @@
-"""`Loss`: the mean of the batches' losses."""
+"""`Loss`: the mean loss over batches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
 
 
 class Loss(Metric):
-    """The mean of the losses of batches, each batch counting the same.
+    """The mean loss over batches, each with the same weight.
 
     Example:
         >>> metric = Loss()
@@ -26,19 +26,19 @@ class Loss(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was gathered."""
+        """Reset the metric."""
         self._sum_loss = 0.0
         self._total_num = 0
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in the loss of one batch.
+        """Update the metric with the loss of one batch.
 
         Args:
-            inputs: One: the loss, a scalar or of shape (N,).
+            inputs: The loss, a scalar or of shape (N,).
 
         Raises:
-            ValueError: There is not one input, or it has two axes or more.
+            ValueError: There is not exactly one input, or it has more than one axis.
         """
         if len(inputs) != 1:
             raise checks.fail_value(
@@ -53,9 +53,9 @@ class Loss(Metric):
         self._total_num += 1
 
     def eval(self) -> float:
-        """Return the mean loss.
+        """Compute the mean loss.
 
         Raises:
-            RuntimeError: There was no batch.
+            RuntimeError: `update` was not called.
         """
         return self._mean(self._sum_loss, self._total_num)

@@ -1,4 +1,4 @@
-"""`Metric`: the base of evaluation metrics, which gather NumPy values batch by batch."""
+"""`Metric`: the base class of evaluation metrics, which accumulate NumPy values over batches."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ _FunctionT = TypeVar("_FunctionT", bound=Callable[..., Any])
 
 
 class MetricLike(Protocol):
-    """What evaluation asks of a metric."""
+    """Interface of a metric to evaluation."""
 
     def clear(self) -> None:
-        """Forget what was gathered."""
+        """Reset the metric."""
         ...
 
     def update(self, *inputs: Any) -> Any:
-        """Take in one batch."""
+        """Update the metric with one batch."""
         ...
 
     def eval(self) -> Any:
-        """Return the value over the batches since `clear`."""
+        """Compute the value over the batches since `clear`."""
         ...
 
 
 @dataclasses.dataclass(frozen=True)
 class SparseLabels:
-    """The labels of a batch that a metric reads as class numbers.
+    """The labels of a batch that a metric interprets as class indices.
 
     Attributes:
         labels: The labels.
-        classes: How many classes there are.
-        ignored: Labels that count for nothing.
-        weights: What weighs the labels, or None.
+        classes: Number of classes.
+        ignored: Labels to ignore.
+        weights: Weights of the labels, or None.
     """
 
     labels: Any
@@ -50,7 +50,7 @@ class SparseLabels:
 
 
 class Metric:
-    """The base of metrics; a subclass defines `clear`, `update` and `eval`.
+    """Base class of metrics; a subclass defines `clear`, `update` and `eval`.
 
     Example:
         >>> class Count(Metric):
@@ -71,21 +71,21 @@ class Metric:
 
     @property
     def indexes(self) -> list[int] | None:
-        """Which inputs of `update` are used, in order; None for all."""
+        """Indices of the inputs that `update` uses, in order; None for all."""
         return getattr(self, "_indexes", None)
 
     def _sparse_labels(self, *inputs: Any) -> SparseLabels | None:
-        """Return the labels among the inputs of `update` that must be class numbers, for a Model to look at."""
+        """Return the labels among the inputs of `update` that must be class indices, for a Model to validate."""
         return None
 
     def set_indexes(self: _MetricT, indexes: list[int]) -> _MetricT:
-        """Choose which inputs `update` uses, where it is decorated with `rearrange_inputs`.
+        """Select the inputs that an `update` decorated with `rearrange_inputs` uses.
 
         Args:
-            indexes: Their places, in the order wanted.
+            indexes: Indices of the inputs, in order.
 
         Returns:
-            The metric.
+            This metric.
 
         Raises:
             ValueError: `indexes` is not a list of ints.
@@ -98,32 +98,32 @@ class Metric:
         return self
 
     def __call__(self, *inputs: Any) -> Any:
-        """Return the value for one batch alone."""
+        """Compute the value for a single batch."""
         self.clear()
         self.update(*inputs)
         return self.eval()
 
     def clear(self) -> None:
-        """Forget what was gathered; a subclass defines it.
+        """Reset the metric; a subclass defines it.
 
         Raises:
-            NotImplementedError: It does not.
+            NotImplementedError: The subclass does not define it.
         """
         raise self._undefined("clear(self)")
 
     def update(self, *inputs: Any) -> Any:
-        """Take in one batch: predictions and labels; a subclass defines it.
+        """Update the metric with one batch, usually predictions and labels; a subclass defines it.
 
         Raises:
-            NotImplementedError: It does not.
+            NotImplementedError: The subclass does not define it.
         """
         raise self._undefined("update(self, *inputs)")
 
     def eval(self) -> Any:
-        """Return the value over all batches since `clear`; a subclass defines it.
+        """Compute the value over all batches since `clear`; a subclass defines it.
 
         Raises:
-            NotImplementedError: It does not.
+            NotImplementedError: The subclass does not define it.
         """
         raise self._undefined("eval(self)")
 
@@ -133,10 +133,10 @@ class Metric:
         )
 
     def _convert_data(self, data: Any) -> np.ndarray:
-        """Return a tensor, array, list or number as an array.
+        """Convert a tensor, array, list or number to an array.
 
         Raises:
-            TypeError: It is something else.
+            TypeError: `data` is none of these.
         """
         if is_any_tensor(data):
             return backend.to_numpy(data)
@@ -147,7 +147,7 @@ class Metric:
         )
 
     def _pair(self, inputs: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the two inputs, predictions and labels, as arrays."""
+        """Check that there are two inputs, predictions and labels, and convert them to arrays."""
         if len(inputs) != 2:
             raise checks.fail_value(
                 f"{type(self).__name__}.update", "it takes 2 inputs, predictions and labels", f"{len(inputs)} inputs",
@@ -155,24 +155,24 @@ class Metric:
             )
         return self._convert_data(inputs[0]), self._convert_data(inputs[1])
 
-    def _mean(self, total: float, count: int) -> float:
-        """Return a total per counted row or batch.
-
-        Raises:
-            RuntimeError: Nothing was counted.
-        """
+    def _check_updated(self, count: int) -> None:
+        """Raise a RuntimeError if `count`, the number of batches or rows since `clear`, is 0."""
         if count == 0:
             raise RuntimeError(
                 f"{type(self).__name__}.eval: expected at least one batch; got none. Write update(...) before eval()."
             )
+
+    def _mean(self, total: float, count: int) -> float:
+        """Return the mean over `count` rows or batches; a RuntimeError if there are none."""
+        self._check_updated(count)
         return float(total) / count
 
 
 def rearrange_inputs(func: _FunctionT) -> _FunctionT:
-    """Decorate `update` so that it gets the inputs that `set_indexes` chose.
+    """Decorate `update` so that it receives the inputs selected by `set_indexes`.
 
     Args:
-        func: A method whose object has `indexes`.
+        func: A method of an object with the attribute `indexes`.
 
     Example:
         >>> class First(Metric):
@@ -187,21 +187,21 @@ def rearrange_inputs(func: _FunctionT) -> _FunctionT:
 
     @functools.wraps(func)
     def wrapper(self: Any, *inputs: Any) -> Any:
-        chosen = inputs if not self.indexes else tuple(inputs[i] for i in self.indexes)
-        return func(self, *chosen)
+        selected = inputs if not self.indexes else tuple(inputs[i] for i in self.indexes)
+        return func(self, *selected)
 
     return wrapper  # type: ignore[return-value]
 
 
 def class_numbers(predictions: Any, labels: Any, axis: int = 1) -> SparseLabels | None:
-    """Return labels that are class numbers for predictions; None for others, such as one-hot rows."""
+    """Return the labels if they are class indices for predictions; None for others, such as one-hot rows."""
     shape = list(predictions.shape)
     classes = shape.pop(axis) if len(shape) > 1 else 0
-    wanted = ([*shape], [*shape, 1])
-    return SparseLabels(labels, classes) if classes > 1 and list(labels.shape) in wanted else None
+    is_sparse = classes > 1 and list(labels.shape) in (shape, [*shape, 1])
+    return SparseLabels(labels, classes) if is_sparse else None
 
 
 def is_one_hot(labels: np.ndarray) -> bool:
-    """Whether labels (N, C, ...) hold one 1 among zeros along axis 1."""
-    zeros_and_ones = labels.ndim > 1 and bool(np.all((labels == 0) | (labels == 1)))
-    return zeros_and_ones and bool(np.all(labels.sum(axis=1) == 1))
+    """Whether labels (N, C, ...) are one-hot along axis 1."""
+    binary = labels.ndim > 1 and bool(np.all((labels == 0) | (labels == 1)))
+    return binary and bool(np.all(labels.sum(axis=1) == 1))

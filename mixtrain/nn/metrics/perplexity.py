@@ -1,4 +1,4 @@
-"""`Perplexity`: how many equally likely choices a language model's predictions are worth."""
+"""`Perplexity`: the exponential of the mean negative log-likelihood."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Perplexity(Metric):
     """The exponential of the mean negative log-likelihood of labels.
 
     Args:
-        ignore_label: Rows with this label are left out; None for none.
+        ignore_label: Label whose rows are ignored; None for none.
 
     Raises:
         TypeError: `ignore_label` is not an int.
@@ -35,19 +35,19 @@ class Perplexity(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was gathered."""
+        """Reset the metric."""
         self._sum_metric = 0.0
         self._num_inst = 0
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in one batch.
+        """Update the metric with one batch.
 
         Args:
-            inputs: Probabilities (..., C), and as many class numbers as there are rows.
+            inputs: Probabilities (..., C), and one class index per row.
 
         Raises:
-            ValueError: There are not two inputs, or their shapes do not fit.
+            ValueError: There are not two inputs, or their shapes do not match.
         """
         predictions, labels = self._pair(inputs)
         if predictions.ndim < 2 or labels.size != predictions.size // predictions.shape[-1]:
@@ -57,10 +57,10 @@ class Perplexity(Metric):
             )
         labels = labels.reshape(-1).astype(int)
         rows = predictions.reshape(labels.size, -1)
-        kept = np.ones(labels.size, bool) if self.ignore_label is None else labels != self.ignore_label
-        likely = rows[np.arange(labels.size)[kept], labels[kept]]
-        self._sum_metric -= float(np.log(np.maximum(1e-10, likely)).sum())
-        self._num_inst += int(kept.sum())
+        valid = np.ones(labels.size, bool) if self.ignore_label is None else labels != self.ignore_label
+        probabilities = rows[np.arange(labels.size)[valid], labels[valid]]
+        self._sum_metric -= float(np.log(np.maximum(1e-10, probabilities)).sum())
+        self._num_inst += int(valid.sum())
 
     def _sparse_labels(self, *inputs: Any) -> SparseLabels | None:
         predictions, labels = inputs
@@ -68,9 +68,9 @@ class Perplexity(Metric):
         return SparseLabels(labels, predictions.shape[-1], ignored)
 
     def eval(self) -> float:
-        """Return the perplexity.
+        """Compute the perplexity.
 
         Raises:
-            RuntimeError: There was no row.
+            RuntimeError: There are no rows.
         """
         return math.exp(self._mean(self._sum_metric, self._num_inst))

@@ -1,4 +1,4 @@
-"""`CosineSimilarity` and `Dice`: how alike vectors or masks are."""
+"""`CosineSimilarity` and `Dice`: similarity of vectors and masks."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
 
 
 class CosineSimilarity(Metric):
-    """How alike the rows of the last input are, each with each.
+    """The pairwise similarity of the rows of the last input.
 
     Args:
-        similarity: "cosine", or "dot" for plain products.
-        reduction: "none" for the matrix (N, N), "sum" or "mean" of each of its rows.
-        zero_diagonal: Whether a row's likeness to itself is set to 0.
+        similarity: "cosine" or "dot" (dot products).
+        reduction: "none" for the matrix (N, N), "sum" or "mean" over its rows.
+        zero_diagonal: Whether to set the similarity of a row to itself to 0.
 
     Raises:
-        TypeError: `zero_diagonal` is no bool.
+        TypeError: `zero_diagonal` is not a bool.
         ValueError: `similarity` or `reduction` is unknown.
 
     Example:
@@ -42,12 +42,12 @@ class CosineSimilarity(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was gathered."""
+        """Reset the metric."""
         self._matrix: np.ndarray | None = None
 
     @rearrange_inputs
     def update(self, inputs: Any) -> None:
-        """Take in vectors; those of an earlier call are forgotten.
+        """Set the vectors, replacing those of an earlier call.
 
         Args:
             inputs: Array of shape (N, D).
@@ -58,12 +58,12 @@ class CosineSimilarity(Metric):
         self._matrix = rows @ rows.T
 
     def eval(self) -> np.ndarray:
-        """Return the matrix (N, N), or its rows' sums or means (N,).
+        """Compute the matrix (N, N), or the sums or means of its rows (N,).
 
         Raises:
-            RuntimeError: There was no batch.
+            RuntimeError: `update` was not called.
         """
-        self._mean(0.0, self._matrix is not None)
+        self._check_updated(self._matrix is not None)
         matrix = np.array(self._matrix)
         if self.zero_diagonal:
             np.fill_diagonal(matrix, 0)
@@ -73,9 +73,9 @@ class CosineSimilarity(Metric):
 
 
 class Dice(Metric):
-    """The Dice coefficient ``2 * sum(p * y) / (sum(p * p) + sum(y * y) + smooth)`` of each batch, per row of it.
+    """The Dice coefficient ``2 * sum(p * y) / (sum(p * p) + sum(y * y) + smooth)`` of each batch.
 
-    As in MindSpore the sum over batches is divided by the number of rows; with batches of one row it is the mean.
+    As in MindSpore, the sum over batches is divided by the number of rows; with batches of one row it is the mean.
 
     Args:
         smooth: Added to the denominator, above 0.
@@ -97,13 +97,13 @@ class Dice(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was gathered."""
+        """Reset the metric."""
         self._dice_coeff_sum = 0.0
         self._samples_num = 0
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in one batch.
+        """Update the metric with one batch.
 
         Args:
             inputs: Predictions and labels of one shape (N, ...).
@@ -117,15 +117,15 @@ class Dice(Metric):
                 "Dice.update", f"labels must have the predictions' shape {predictions.shape}", labels.shape,
                 "masks (N, ...) of one shape",
             )
-        both = float((predictions * labels).sum())
+        intersection = float((predictions * labels).sum())
         union = float((predictions * predictions).sum() + (labels * labels).sum())
-        self._dice_coeff_sum += 2.0 * both / (union + self.smooth)
+        self._dice_coeff_sum += 2.0 * intersection / (union + self.smooth)
         self._samples_num += len(labels)
 
     def eval(self) -> float:
-        """Return the coefficient.
+        """Compute the coefficient.
 
         Raises:
-            RuntimeError: There was no batch.
+            RuntimeError: `update` was not called.
         """
         return self._mean(self._dice_coeff_sum, self._samples_num)

@@ -1,4 +1,4 @@
-"""`TopKCategoricalAccuracy`: the share of rows whose class is among the k greatest predictions."""
+"""`TopKCategoricalAccuracy` and its variants for k of 1 and 5."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mixtrain.nn.metrics.metric import Metric, SparseLabels, class_numbers, is_o
 
 
 class TopKCategoricalAccuracy(Metric):
-    """The share of rows whose label is among the k greatest predictions; of equal ones, the first come first.
+    """The fraction of rows whose label is among the k largest predictions; ties are resolved by index.
 
     Args:
-        k: At least 1.
+        k: Number of predictions to consider, at least 1.
 
     Raises:
         TypeError: `k` is not an int.
@@ -33,19 +33,19 @@ class TopKCategoricalAccuracy(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was gathered."""
+        """Reset the metric."""
         self._correct_num = 0
         self._samples_num = 0
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in one batch.
+        """Update the metric with one batch.
 
         Args:
-            inputs: Predictions (N, C), and labels: class numbers (N,) or (N, 1), or one-hot (N, C).
+            inputs: Predictions (N, C), and labels: class indices (N,) or (N, 1), or one-hot (N, C).
 
         Raises:
-            ValueError: There are not two inputs, their shapes do not fit, or there are fewer than k classes.
+            ValueError: There are not two inputs, their shapes do not match, or there are fewer than k classes.
         """
         predictions, labels = self._pair(inputs)
         where = f"{type(self).__name__}.update"
@@ -61,24 +61,24 @@ class TopKCategoricalAccuracy(Metric):
                 where, f"labels must be class numbers ({len(predictions)},) or one-hot", labels.shape,
                 "class numbers as labels",
             )
-        greatest = np.argsort(-predictions, axis=1, kind="stable")[:, : self.k]
-        self._correct_num += int((greatest == labels.reshape(-1, 1)).sum())
+        top_k = np.argsort(-predictions, axis=1, kind="stable")[:, : self.k]
+        self._correct_num += int((top_k == labels.reshape(-1, 1)).sum())
         self._samples_num += len(predictions)
 
     def _sparse_labels(self, *inputs: Any) -> SparseLabels | None:
         return class_numbers(*inputs)
 
     def eval(self) -> float:
-        """Return the share of right rows.
+        """Compute the fraction of correct rows.
 
         Raises:
-            RuntimeError: There was no batch.
+            RuntimeError: `update` was not called.
         """
         return self._mean(self._correct_num, self._samples_num)
 
 
 class Top1CategoricalAccuracy(TopKCategoricalAccuracy):
-    """The share of rows whose label is the greatest prediction.
+    """The fraction of rows whose label is the largest prediction.
 
     Example:
         >>> Top1CategoricalAccuracy()([[0.1, 0.9], [0.8, 0.2]], [1, 1])
@@ -92,7 +92,7 @@ class Top1CategoricalAccuracy(TopKCategoricalAccuracy):
 
 
 class Top5CategoricalAccuracy(TopKCategoricalAccuracy):
-    """The share of rows whose label is among the five greatest predictions.
+    """The fraction of rows whose label is among the five largest predictions.
 
     Example:
         >>> Top5CategoricalAccuracy()([[0.1, 0.2, 0.3, 0.4, 0.5, 0.6]], [0])
