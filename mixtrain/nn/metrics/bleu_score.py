@@ -1,4 +1,4 @@
-"""`BleuScore`: how much of translations is found in their references."""
+"""`BleuScore`: the BLEU score of translations."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
 
 
 class BleuScore(Metric):
-    """The BLEU score: the geometric mean of the shares of known word sequences, less for short translations.
+    """The BLEU score: the geometric mean of n-gram precisions, times a brevity penalty.
 
     Args:
-        n_gram: The longest sequence of words that is counted, 1 to 4.
-        smooth: Whether 1 is added to counts, so that long sequences that are rare weigh less.
+        n_gram: Maximum length of the n-grams, 1 to 4.
+        smooth: Whether to add 1 to the counts.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -40,7 +40,7 @@ class BleuScore(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was gathered."""
+        """Reset the metric."""
         self._numerator = np.zeros(self.n_gram)
         self._denominator = np.zeros(self.n_gram)
         self._length = 0
@@ -48,13 +48,13 @@ class BleuScore(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in translations.
+        """Update the metric with translations.
 
         Args:
-            inputs: A list of translations, each a list of words; and for each a list of references.
+            inputs: A list of translations, each a list of words, and a list of references for each translation.
 
         Raises:
-            ValueError: There are not two inputs of one length.
+            ValueError: There are not two inputs of the same length.
         """
         if len(inputs) != 2 or len(inputs[0]) != len(inputs[1]):
             raise checks.fail_value(
@@ -63,31 +63,33 @@ class BleuScore(Metric):
             )
         for words, references in zip(*inputs, strict=True):
             self._length += len(words)
-            self._reference_length += min((len(reference) for reference in references),
-                                          key=lambda length: abs(len(words) - length))
-            found = self._sequences(words)
-            known: Counter[tuple[Any, ...]] = Counter()
+            self._reference_length += min(
+                (len(reference) for reference in references), key=lambda length: abs(len(words) - length)
+            )
+            ngrams = self._ngrams(words)
+            reference_ngrams: Counter[tuple[Any, ...]] = Counter()
             for reference in references:
-                known |= self._sequences(reference)
-            for counts, into in ((found & known, self._numerator), (found, self._denominator)):
-                for sequence, number in counts.items():
-                    into[len(sequence) - 1] += number
+                reference_ngrams |= self._ngrams(reference)
+            for counts, totals in ((ngrams & reference_ngrams, self._numerator), (ngrams, self._denominator)):
+                for ngram, count in counts.items():
+                    totals[len(ngram) - 1] += count
 
     def eval(self) -> Any:
-        """Return the score, a float.
+        """Compute the score, a float.
 
         Raises:
-            RuntimeError: There was no translation.
+            RuntimeError: `update` was not called, or all translations are empty.
         """
-        self._mean(0.0, self._length)
+        self._check_updated(self._length)
         if self._numerator.min() == 0.0:
             return 0.0
-        added = 1.0 if self.smooth else 0.0
-        precision = (self._numerator + added) / (self._denominator + added)
-        enough = self._length > self._reference_length
-        penalty = 1.0 if enough else float(np.exp(1.0 - self._reference_length / self._length))
-        return penalty * float(np.exp(np.log(precision).mean()))
+        smoothing = 1.0 if self.smooth else 0.0
+        precision = (self._numerator + smoothing) / (self._denominator + smoothing)
+        brevity_penalty = 1.0
+        if self._length <= self._reference_length:
+            brevity_penalty = float(np.exp(1.0 - self._reference_length / self._length))
+        return brevity_penalty * float(np.exp(np.log(precision).mean()))
 
-    def _sequences(self, words: Sequence[Any]) -> Counter[tuple[Any, ...]]:
+    def _ngrams(self, words: Sequence[Any]) -> Counter[tuple[Any, ...]]:
         sizes = range(1, self.n_gram + 1)
         return Counter(tuple(words[i:i + size]) for size in sizes for i in range(len(words) - size + 1))

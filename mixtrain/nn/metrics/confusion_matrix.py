@@ -1,4 +1,4 @@
-"""`ConfusionMatrix`: how often each class was taken for each."""
+"""`ConfusionMatrix`: counts of each pair of label and prediction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mixtrain import checks
 from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
 
 Normalize = Literal["no_norm", "target", "prediction", "all"]
-# The axes that are summed to get what counts are divided by.
+# The axes that are summed to get the divisor of the counts.
 _AXES: dict[str, Any] = {"target": 1, "prediction": 0, "all": None}
 
 
@@ -19,9 +19,9 @@ class ConfusionMatrix(Metric):
 
     Args:
         num_classes: Number of classes, at least 1.
-        normalize: What the counts are divided by: "no_norm" nothing, "target" their row's sum, "prediction" their
-            column's, "all" the sum of all; 0 where that is 0.
-        threshold: From where on a float prediction of the labels' shape counts as class 1.
+        normalize: Divisor of the counts: "no_norm" for none, "target" for the sum of the row, "prediction" for the sum
+            of the column, "all" for the total; the result is 0 where the divisor is 0.
+        threshold: Minimum float prediction of the labels' shape that is class 1.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -43,20 +43,20 @@ class ConfusionMatrix(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was gathered."""
+        """Reset the metric."""
         self.confusion_matrix = np.zeros((self.num_classes, self.num_classes))
         self._batches = 0
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in one batch.
+        """Update the metric with one batch.
 
         Args:
-            inputs: Predictions: scores (N, C, ...), or of the labels' shape: class numbers, or floats that `threshold`
-                divides into 0 and 1; and labels (N, ...), class numbers.
+            inputs: Predictions: scores (N, C, ...), or of the labels' shape: class indices, or floats that are
+                compared with `threshold`; and labels (N, ...), class indices.
 
         Raises:
-            ValueError: There are not two inputs, their shapes do not fit, or a class is not below `num_classes`.
+            ValueError: There are not two inputs, their shapes do not match, or a class is not below `num_classes`.
         """
         predictions, labels = self._pair(inputs)
         where = f"{type(self).__name__}.update"
@@ -71,10 +71,10 @@ class ConfusionMatrix(Metric):
             )
         predicted, actual = predictions.reshape(-1).astype(int), labels.reshape(-1).astype(int)
         for name, values in (("predictions", predicted), ("labels", actual)):
-            wrong = values[(values < 0) | (values >= self.num_classes)]
-            if wrong.size:
+            invalid = values[(values < 0) | (values >= self.num_classes)]
+            if invalid.size:
                 raise checks.fail_value(
-                    where, f"{name} must be classes 0 to {self.num_classes - 1}", int(wrong[0]),
+                    where, f"{name} must be classes 0 to {self.num_classes - 1}", int(invalid[0]),
                     f"ConfusionMatrix({int(values.max()) + 1})",
                 )
         counts = np.bincount(actual * self.num_classes + predicted, minlength=self.num_classes**2)
@@ -82,12 +82,12 @@ class ConfusionMatrix(Metric):
         self._batches += 1
 
     def eval(self) -> np.ndarray:
-        """Return the matrix, float64 (num_classes, num_classes).
+        """Compute the matrix, float64 (num_classes, num_classes).
 
         Raises:
-            RuntimeError: There was no batch.
+            RuntimeError: `update` was not called.
         """
-        self._mean(0.0, self._batches)
+        self._check_updated(self._batches)
         matrix = self.confusion_matrix.copy()
         if self.normalize == "no_norm":
             return matrix

@@ -1,4 +1,4 @@
-"""`ConfusionMatrixMetric`: a ratio of true and false, positive and negative predictions per class."""
+"""`ConfusionMatrixMetric`: a metric from the entries of binary confusion matrices."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ Decrease = Literal["none", "mean", "sum", "mean_batch", "sum_batch", "mean_chann
 
 
 class ConfusionMatrixMetric(Metric):
-    """A ratio such as sensitivity, of all counts together or as a mean over images.
+    """A ratio such as sensitivity, computed from total counts or averaged over images.
 
     Args:
-        skip_channel: False leaves out the first class, the background, where there are two or more.
+        skip_channel: False excludes the first class, the background, if there are two or more.
         metric_name: The ratio: "sensitivity", "specificity", "precision", "accuracy", "f1_score",
             "matthews_correlation_coefficient", ... or its short name ("tpr", "tnr", "ppv", "acc", "f1", "mcc", ...).
-        calculation_method: True computes the ratio of each row and class first and then brings them together, for
-            images (N, C, H, W, ...); False counts over everything first.
-        decrease: How ratios of rows and classes are brought together: "mean" (over classes, then over rows) or "sum";
-            "none", "mean_batch", "sum_batch", "mean_channel" and "sum_channel" keep an axis, so they serve where that
-            axis has one entry.
+        calculation_method: True computes the ratio of each row and class and then reduces them, for images
+            (N, C, H, W, ...); False computes it from the total counts.
+        decrease: Reduction of the ratios of rows and classes: "mean" (over classes, then over rows) or "sum"; "none",
+            "mean_batch", "sum_batch", "mean_channel" and "sum_channel" keep an axis, which must have one entry.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -56,57 +55,57 @@ class ConfusionMatrixMetric(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was gathered."""
+        """Reset the metric."""
         self._batches = 0
         self._counts = np.zeros(4)
         self._sum = 0.0
-        self._number = 0
+        self._num_ratios = 0
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in one batch.
+        """Update the metric with one batch.
 
         Args:
             inputs: Predictions and labels of one shape (N, C, ...), all 0 or 1.
 
         Raises:
-            ValueError: There are not two inputs, or their shapes or values do not fit.
+            ValueError: There are not two inputs, or their shapes or values are invalid.
         """
         predictions, labels = self._pair(inputs)
-        counts = self._counted(predictions, labels)
+        counts = self._count(predictions, labels)
         self._batches += 1
         if not self.calculation_method:
             self._counts += counts.sum(axis=(0, 1))
             return
         ratios = self._ratio(Counts(*np.moveaxis(counts, -1, 0)))
         known = ~np.isnan(ratios)
-        value, number = _DECREASES[self.decrease](np.where(known, ratios, 0.0), known.astype(float))
+        value, count = _DECREASES[self.decrease](np.where(known, ratios, 0.0), known.astype(float))
         if value.size != 1:
             raise checks.fail_value(
                 type(self).__name__, f'decrease="{self.decrease}" must leave one value', f"{value.size} values",
                 'decrease="mean"',
             )
-        self._sum += value.item() * int(number.item())
-        self._number += int(number.item())
+        self._sum += value.item() * int(count.item())
+        self._num_ratios += int(count.item())
 
     def eval(self) -> Any:
-        """Return the ratio: an array of one value, or with `calculation_method` a float.
+        """Compute the ratio: an array of one value, or with `calculation_method` a float.
 
         Raises:
-            RuntimeError: There was no batch.
+            RuntimeError: `update` was not called.
         """
         if self.calculation_method:
-            return self._mean(self._sum, self._number)
-        self._mean(0.0, self._batches)
+            return self._mean(self._sum, self._num_ratios)
+        self._check_updated(self._batches)
         return self._ratio(Counts(*self._counts[:, np.newaxis]))
 
-    def _counted(self, predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return tp, fp, tn, fn of each row and class, (N, C, 4)."""
+    def _count(self, predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Count tp, fp, tn and fn of each row and class; return (N, C, 4)."""
         where = f"{type(self).__name__}.update"
-        least = 3 if self.calculation_method else 2
-        if predictions.ndim < least or predictions.shape != labels.shape:
+        min_rank = 3 if self.calculation_method else 2
+        if predictions.ndim < min_rank or predictions.shape != labels.shape:
             raise checks.fail_value(
-                where, f"predictions and labels must have one shape (N, C, ...) with {least} axes or more",
+                where, f"predictions and labels must have one shape (N, C, ...) with {min_rank} axes or more",
                 f"{predictions.shape} and {labels.shape}", "one-hot predictions and labels",
             )
         if not np.all((labels == 0) | (labels == 1)):
@@ -115,35 +114,35 @@ class ConfusionMatrixMetric(Metric):
         shape = (*labels[:, first:].shape[:2], -1)
         predicted, actual = (values[:, first:].astype(float).reshape(shape) for values in (predictions, labels))
         tp, tn = (predicted + actual == 2).sum(axis=2), (predicted + actual == 0).sum(axis=2)
-        present = actual.sum(axis=2)
-        absent = actual.shape[2] - present
-        return np.stack([tp, absent - tn, tn, present - tp], axis=-1).astype(float)
+        positives = actual.sum(axis=2)
+        negatives = actual.shape[2] - positives
+        return np.stack([tp, negatives - tn, tn, positives - tp], axis=-1).astype(float)
 
 
 def _mean_over(values: np.ndarray, known: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean of the known values along an axis, and how many there were."""
-    number = known.sum(axis=axis)
+    """Return the mean of the known values along an axis, and their number."""
+    count = known.sum(axis=axis)
     total = values.sum(axis=axis)
-    return np.divide(total, number, out=np.zeros_like(total), where=number > 0), number
+    return np.divide(total, count, out=np.zeros_like(total), where=count > 0), count
 
 
 def _mean(values: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean over classes, then over the rows that have one."""
-    by_row, number = _mean_over(values, known, 1)
-    return _mean_over(by_row, (number > 0).astype(float), 0)
+    """Return the mean over classes, then over the rows with a known class."""
+    row_means, count = _mean_over(values, known, 1)
+    return _mean_over(row_means, (count > 0).astype(float), 0)
 
 
-def _summed(axis: Any) -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+def _sum_over(axis: Any) -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     return lambda values, known: (values.sum(axis=axis), known.sum(axis=axis))
 
 
-# From ratios of rows and classes, unknown ones 0, and which are known, to a value and the number it stands for.
+# Functions of the ratios (0 where unknown) and of the mask of known ones, to the reduced value and its count.
 _DECREASES: Final[dict[str, Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]]] = {
     "none": lambda values, known: (values, known),
     "mean": _mean,
-    "sum": _summed((0, 1)),
+    "sum": _sum_over((0, 1)),
     "mean_batch": lambda values, known: _mean_over(values, known, 0),
-    "sum_batch": _summed(0),
+    "sum_batch": _sum_over(0),
     "mean_channel": lambda values, known: _mean_over(values, known, 1),
-    "sum_channel": _summed(1),
+    "sum_channel": _sum_over(1),
 }

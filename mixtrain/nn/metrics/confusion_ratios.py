@@ -1,4 +1,4 @@
-"""The ratios that are read off counts of true and false, positive and negative predictions, by their many names."""
+"""Ratios of the entries of a binary confusion matrix, by name."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from mixtrain import checks
 
 @dataclasses.dataclass(frozen=True)
 class Counts:
-    """Counts of predictions: true and false positives, true and false negatives; arrays of one shape.
+    """Entries of a binary confusion matrix, as arrays of one shape.
 
     Attributes:
-        tp: Predicted and there.
-        fp: Predicted, not there.
-        tn: Not predicted, not there.
-        fn: Not predicted, but there.
+        tp: True positives.
+        fp: False positives.
+        tn: True negatives.
+        fn: False negatives.
     """
 
     tp: np.ndarray
@@ -29,12 +29,12 @@ class Counts:
 
     @property
     def p(self) -> np.ndarray:
-        """What is there."""
+        """Positive labels."""
         return self.tp + self.fn
 
     @property
     def n(self) -> np.ndarray:
-        """What is not."""
+        """Negative labels."""
         return self.fp + self.tn
 
     @property
@@ -59,9 +59,9 @@ class Counts:
 
 
 def quotient(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
-    """Return the quotient; NaN where the denominator is 0."""
-    known = np.asarray(denominator) != 0
-    return np.divide(numerator, denominator, out=np.full(np.shape(numerator), np.nan), where=known)
+    """Divide; NaN where the denominator is 0."""
+    nonzero = np.asarray(denominator) != 0
+    return np.divide(numerator, denominator, out=np.full(np.shape(numerator), np.nan), where=nonzero)
 
 
 _RATIOS: Final[dict[str, Callable[[Counts], np.ndarray]]] = {
@@ -85,7 +85,7 @@ _RATIOS: Final[dict[str, Callable[[Counts], np.ndarray]]] = {
     "bm": lambda c: c.tpr + c.tnr - 1.0,
     "mk": lambda c: c.ppv + c.npv - 1.0,
 }
-_NAMES: Final[dict[str, tuple[str, ...]]] = {
+_LONG_NAMES: Final[dict[str, tuple[str, ...]]] = {
     "tpr": ("sensitivity", "recall", "hit_rate", "true_positive_rate"),
     "tnr": ("specificity", "selectivity", "true_negative_rate"),
     "ppv": ("precision", "positive_predictive_value"),
@@ -104,15 +104,16 @@ _NAMES: Final[dict[str, tuple[str, ...]]] = {
     "bm": ("informedness", "bookmaker_informedness"),
     "mk": ("markedness", "deltap"),
 }
-_SHORT: Final = {name: short for short, names in _NAMES.items() for name in (short, *names)}
+_SHORT_NAMES: Final = {name: short for short, names in _LONG_NAMES.items() for name in (short, *names)}
 
 
 def ratio_by_name(where: str, name: Any) -> Callable[[Counts], np.ndarray]:
-    """Return the function that a ratio's name stands for; case and spaces do not matter.
+    """Return the function of a ratio by its short or long name, ignoring case and treating spaces as underscores.
 
     Raises:
-        TypeError: `name` is no str.
-        ValueError: No ratio has this name; the error offers the nearest one.
+        TypeError: `name` is not a str.
+        ValueError: The name is unknown; the error suggests the closest one.
     """
     checks.instance(where, "metric_name", name, str, 'metric_name="sensitivity"')
-    return _RATIOS[_SHORT[checks.one_of(where, "metric_name", name.replace(" ", "_").lower(), tuple(_SHORT))]]
+    name = name.replace(" ", "_").lower()
+    return _RATIOS[_SHORT_NAMES[checks.one_of(where, "metric_name", name, tuple(_SHORT_NAMES))]]

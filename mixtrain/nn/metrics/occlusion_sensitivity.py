@@ -1,4 +1,4 @@
-"""`OcclusionSensitivity`: how much a score falls where a part of the image is hidden."""
+"""`OcclusionSensitivity`: the drop of a score when parts of an image are occluded."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
 
 
 class OcclusionSensitivity(Metric):
-    """How much the score of a label falls when the surroundings of each pixel are hidden.
+    """The drop of a label's score when the neighborhood of each pixel is occluded.
 
     Args:
-        pad_val: What hidden pixels hold.
-        margin: How many pixels on each side are hidden.
-        n_batch: How many images the network sees at a time.
-        b_box: The part to look at, ``[first, last]`` for each dimension, one after the other; None for the whole.
+        pad_val: Value of occluded pixels.
+        margin: Number of pixels to occlude on each side.
+        n_batch: Number of images per call of the network.
+        b_box: Bounding box to evaluate, ``[first, last]`` of each dimension, concatenated; None for the whole image.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -48,12 +48,12 @@ class OcclusionSensitivity(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was gathered."""
-        self._fall: np.ndarray | None = None
+        """Reset the metric."""
+        self._sensitivity: np.ndarray | None = None
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Look at one image; that of an earlier call is forgotten.
+        """Evaluate one image, replacing that of an earlier call.
 
         Args:
             *inputs: The network, a batch of one image, and its label.
@@ -70,53 +70,53 @@ class OcclusionSensitivity(Metric):
                 where, "there must be one image and one label", (image.shape, label.shape),
                 "update(network, image[:1], 3)",
             )
-        place = int(label.reshape(-1)[0])
+        class_index = int(label.reshape(-1)[0])
         box = self._box(image.shape[1:])
         sizes = [last - first + 1 for first, last in box]
         scores: list[np.ndarray] = []
-        hidden: list[np.ndarray] = []
-        for number, offset in enumerate(np.ndindex(*sizes), 1):
+        batch: list[np.ndarray] = []
+        for count, offset in enumerate(np.ndindex(*sizes), 1):
             center = [first + step for (first, _), step in zip(box, offset, strict=True)]
-            hidden.append(self._hidden(image, center))
-            if len(hidden) == self.n_batch or number == np.prod(sizes):
-                scores.append(self._convert_data(network(Tensor(np.concatenate(hidden))))[:, place])
-                hidden = []
-        whole = self._convert_data(network(Tensor(image)))[0, place]
-        self._fall = np.squeeze(whole - np.concatenate(scores).reshape(sizes))
+            batch.append(self._occlude(image, center))
+            if len(batch) == self.n_batch or count == np.prod(sizes):
+                scores.append(self._convert_data(network(Tensor(np.concatenate(batch))))[:, class_index])
+                batch = []
+        baseline = self._convert_data(network(Tensor(image)))[0, class_index]
+        self._sensitivity = np.squeeze(baseline - np.concatenate(scores).reshape(sizes))
 
-    def _hidden(self, image: np.ndarray, center: list[int]) -> np.ndarray:
-        """Return the image with the surroundings of one pixel hidden."""
+    def _occlude(self, image: np.ndarray, center: list[int]) -> np.ndarray:
+        """Return a copy of the image with the neighborhood of one pixel occluded."""
         copy = image.copy()
-        part = (slice(max(0, place - self.margin), place + self.margin) for place in center)
-        copy[(slice(None), *part)] = self.pad_val
+        neighborhood = (slice(max(0, index - self.margin), index + self.margin) for index in center)
+        copy[(slice(None), *neighborhood)] = self.pad_val
         return copy
 
     def _box(self, shape: tuple[int, ...]) -> list[tuple[int, int]]:
-        """Return the first and the last place along each dimension.
+        """Return the first and the last index of the bounding box along each dimension.
 
         Raises:
-            ValueError: They are not inside the image.
+            ValueError: The box is not inside the image.
         """
         if self.b_box is None:
             return [(0, size - 1) for size in shape]
-        given = [int(place) for place in self.b_box]
-        example = f"b_box={[place for size in shape for place in (0, size - 1)]}"
-        if len(given) != 2 * len(shape):
-            raise checks.fail_value("OcclusionSensitivity", f"b_box must be {2 * len(shape)} places", given, example)
+        bounds = [int(bound) for bound in self.b_box]
+        example = f"b_box={[bound for size in shape for bound in (0, size - 1)]}"
+        if len(bounds) != 2 * len(shape):
+            raise checks.fail_value("OcclusionSensitivity", f"b_box must be {2 * len(shape)} places", bounds, example)
         box = []
-        for first, last, size in zip(given[::2], given[1::2], shape, strict=True):
+        for first, last, size in zip(bounds[::2], bounds[1::2], shape, strict=True):
             first, last = max(first, 0), size - 1 if last < 0 else last
             if not first <= last < size:
-                raise checks.fail_value("OcclusionSensitivity", "b_box must lie inside the image", given, example)
+                raise checks.fail_value("OcclusionSensitivity", "b_box must lie inside the image", bounds, example)
             box.append((first, last))
         return box
 
     def eval(self) -> np.ndarray:
-        """Return how much the score fell for each pixel.
+        """Return the drop of the score for each pixel.
 
         Raises:
-            RuntimeError: There was no `update`.
+            RuntimeError: `update` was not called.
         """
-        if self._fall is None:
+        if self._sensitivity is None:
             raise RuntimeError("OcclusionSensitivity.eval: nothing was gathered. Write update(...) first.")
-        return self._fall
+        return self._sensitivity

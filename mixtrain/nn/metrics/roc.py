@@ -1,4 +1,4 @@
-"""`ROC` and `auc`: true positives against false positives at every threshold, and the area under a curve."""
+"""`ROC` and `auc`: receiver operating characteristic and area under a curve."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Curve = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class ROC(Metric):
-    """The curve of true positive rates over false positive rates, over all batches.
+    """The receiver operating characteristic over all batches.
 
     Args:
         class_num: Number of classes, for predictions (N, C); None or 1 for predictions of the labels' shape.
-        pos_label: The label that counts as positive with one class; None for 1.
+        pos_label: Positive label with one class; None for 1.
 
     Raises:
         TypeError: An argument is not an int.
@@ -37,81 +37,82 @@ class ROC(Metric):
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was gathered."""
+        """Reset the metric."""
         self._predictions: list[np.ndarray] = []
         self._labels: list[np.ndarray] = []
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in one batch.
+        """Update the metric with one batch.
 
         Args:
-            inputs: Scores: of the labels' shape, or (N, C) with `class_num` C; and labels, class numbers.
+            inputs: Scores of the labels' shape, or (N, C) with `class_num` C; and labels, class indices.
 
         Raises:
-            ValueError: There are not two inputs, or their shapes do not fit.
+            ValueError: There are not two inputs, or their shapes do not match.
         """
         predictions, labels = self._pair(inputs)
-        if self.class_num in (None, 1):
-            fits, wanted = predictions.shape == labels.shape, "the labels' shape"
+        multiclass = self.class_num not in (None, 1)
+        if multiclass:
+            matches = predictions.shape == (*labels.shape[:1], self.class_num) and labels.ndim == 1
+            expected = f"shape (N, {self.class_num}) for labels (N,)"
         else:
-            fits = predictions.shape == (*labels.shape[:1], self.class_num) and labels.ndim == 1
-            wanted = f"shape (N, {self.class_num}) for labels (N,)"
-        if not fits:
+            matches, expected = predictions.shape == labels.shape, "the labels' shape"
+        if not matches:
             raise checks.fail_value(
-                "ROC.update", f"predictions must have {wanted}", f"{predictions.shape} and {labels.shape}",
+                "ROC.update", f"predictions must have {expected}", f"{predictions.shape} and {labels.shape}",
                 "ROC(class_num=C) for scores (N, C)",
             )
-        many = self.class_num not in (None, 1)
-        self._predictions.append(predictions if many else predictions.reshape(-1))
+        self._predictions.append(predictions if multiclass else predictions.reshape(-1))
         self._labels.append(labels.reshape(-1))
 
     def eval(self) -> Any:
-        """Return false positive rates, true positive rates and thresholds; lists of them, one per class, for many.
+        """Return false positive rates, true positive rates and thresholds; lists with one per class if several.
 
         Raises:
-            RuntimeError: There was no batch.
-            ValueError: No label, or every label, is of a class.
+            RuntimeError: `update` was not called.
+            ValueError: No label, or every label, belongs to one class.
         """
-        self._mean(0.0, len(self._labels))
+        self._check_updated(len(self._labels))
         predictions, labels = np.concatenate(self._predictions), np.concatenate(self._labels)
         if predictions.ndim == 1:
             return _curve(predictions, labels == (1 if self.pos_label is None else self.pos_label))
-        curves = [_curve(predictions[:, number], labels == number) for number in range(predictions.shape[1])]
+        curves = [_curve(predictions[:, index], labels == index) for index in range(predictions.shape[1])]
         return tuple(list(part) for part in zip(*curves, strict=True))
 
 
 def _curve(scores: np.ndarray, positive: np.ndarray) -> Curve:
-    """Return the rates as thresholds fall, from a threshold above every score."""
+    """Return the rates at decreasing thresholds, starting above the maximum score."""
     order = np.argsort(-scores, kind="stable")
     scores, positive = scores[order], positive[order]
+    # The last index of each run of equal scores.
     last = np.append(np.flatnonzero(np.diff(scores)), scores.size - 1)
-    true = np.cumsum(positive)[last]
-    false = 1 + last - true
-    if true[-1] == 0 or false[-1] == 0:
+    tp = np.cumsum(positive)[last]
+    fp = 1 + last - tp
+    if tp[-1] == 0 or fp[-1] == 0:
         raise checks.fail_value(
-            "ROC.eval", "each class must have labels of it and others", f"{true[-1]} of it and {false[-1]} others",
+            "ROC.eval", "each class must have labels of it and others", f"{tp[-1]} of it and {fp[-1]} others",
             "more batches before eval()",
         )
     start = np.zeros(1)
     thresholds = np.append(scores[:1] + 1, scores[last])
-    return np.append(start, false / false[-1]), np.append(start, true / true[-1]), thresholds
+    return np.append(start, fp / fp[-1]), np.append(start, tp / tp[-1]), thresholds
 
 
 def auc(x: Any, y: Any, reorder: bool = False) -> float:
-    """Return the area under a curve by the trapezoid rule.
+    """Compute the area under a curve by the trapezoidal rule.
 
     Args:
-        x: Array (N,), rising or falling: false positive rates, say.
-        y: Array (N,): true positive rates, say.
-        reorder: Whether points are sorted by x first.
+        x: Monotonic array (N,), such as false positive rates.
+        y: Array (N,), such as true positive rates.
+        reorder: Whether to sort the points by x first.
 
     Returns:
         The area.
 
     Raises:
-        TypeError: `x` or `y` is no array.
-        ValueError: They differ in length, have fewer than 2 points, or x goes up and down.
+        TypeError: `x` or `y` is not an array.
+        ValueError: The lengths differ, there are fewer than 2 points, or x is not monotonic.
 
     Example:
         >>> auc(np.array([0.0, 0.5, 1.0]), np.array([0.0, 1.0, 1.0]))

@@ -1,4 +1,4 @@
-"""`HausdorffDistance`, `MeanSurfaceDistance` and `RootMeanSquareDistance`: how far apart the edges of two masks are."""
+"""`HausdorffDistance`, `MeanSurfaceDistance` and `RootMeanSquareDistance`: distances of the edges of two masks."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ import numpy as np
 from mixtrain import checks
 from mixtrain.nn.metrics.metric import Metric, rearrange_inputs
 
-_KINDS: Final = ("euclidean", "chessboard", "taxicab")
-# Distances between all edge points of two masks are computed for this many pairs at a time.
-_PAIRS: Final = 2**22
-_Kind = Literal["euclidean", "chessboard", "taxicab"]
+_DISTANCE_METRICS: Final = ("euclidean", "chessboard", "taxicab")
+# Maximum number of pairs of edge points whose distances are computed at a time, to bound memory.
+_MAX_PAIRS: Final = 2**22
+_DistanceMetric = Literal["euclidean", "chessboard", "taxicab"]
 
 
 class _SurfaceDistance(Metric):
-    """What the distances share: they look at the edges of the last masks."""
+    """Base class of distances between the edges of the last two masks."""
 
     def __init__(self, distance_metric: str) -> None:
         super().__init__()
-        self.distance_metric = checks.one_of(type(self).__name__, "distance_metric", distance_metric, _KINDS)
+        self.distance_metric = checks.one_of(type(self).__name__, "distance_metric", distance_metric, _DISTANCE_METRICS)
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was gathered."""
+        """Reset the metric."""
         self._edges: tuple[np.ndarray, np.ndarray] | None = None
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Take in two masks; those of an earlier call are forgotten.
+        """Set the two masks, replacing those of an earlier call.
 
         Args:
-            *inputs: The predicted labels, the true ones, of one shape, and the label whose masks are compared.
+            *inputs: Predicted labels, true labels of the same shape, and the label whose masks are compared.
 
         Raises:
             TypeError: The label is not a number.
-            ValueError: There are not three inputs, the shapes differ, or the label is in neither.
+            ValueError: There are not three inputs, the shapes differ, or the label is in neither array.
         """
         where = f"{type(self).__name__}.update"
         if len(inputs) != 3:
@@ -55,10 +55,10 @@ class _SurfaceDistance(Metric):
         self._edges = _edges(masks[0]), _edges(masks[1])
 
     def _distances(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the distances from each predicted edge point to the true edge, and back.
+        """Return the distances from each predicted edge point to the true edge, and vice versa.
 
         Raises:
-            RuntimeError: There was no `update`.
+            RuntimeError: `update` was not called.
         """
         if self._edges is None:
             raise RuntimeError(f"{type(self).__name__}.eval: nothing was gathered. Write update(...) first.")
@@ -66,28 +66,28 @@ class _SurfaceDistance(Metric):
         return self._nearest(predicted, true), self._nearest(true, predicted)
 
     def _nearest(self, points: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """Return the distance of each point to the nearest of the others: infinite where there are none."""
+        """Return the distance of each point to the nearest of the others; infinite if there are none."""
         if not len(others):
             return np.full(len(points), np.inf)
-        rows = max(1, _PAIRS // len(others))
-        parts = []
+        rows = max(1, _MAX_PAIRS // len(others))
+        chunks = []
         for start in range(0, len(points), rows):
-            away = np.abs(points[start:start + rows, None] - others[None])
+            offsets = np.abs(points[start:start + rows, None] - others[None])
             if self.distance_metric == "euclidean":
-                parts.append(np.sqrt((away * away).sum(-1).min(1)))
+                chunks.append(np.sqrt((offsets * offsets).sum(-1).min(1)))
             else:
-                parts.append((away.max(-1) if self.distance_metric == "chessboard" else away.sum(-1)).min(1))
-        return np.concatenate(parts) if parts else np.zeros(0)
+                chunks.append((offsets.max(-1) if self.distance_metric == "chessboard" else offsets.sum(-1)).min(1))
+        return np.concatenate(chunks) if chunks else np.zeros(0)
 
 
 class HausdorffDistance(_SurfaceDistance):
-    """The greatest distance from an edge point of one mask to the edge of the other.
+    """The maximum distance from an edge point of one mask to the edge of the other.
 
     Args:
-        distance_metric: "euclidean", "chessboard" (the greatest difference of coordinates) or "taxicab" (their sum).
-        percentile: Which percentile of the distances counts; None for the greatest.
-        directed: Whether only the way from the predicted to the true mask counts.
-        crop: Accepted for MindSpore scripts; edges are the same in the box around both masks.
+        distance_metric: "euclidean", "chessboard" (maximum difference of coordinates) or "taxicab" (sum).
+        percentile: Percentile of the distances to use; None for the maximum.
+        directed: Whether to use only distances from the predicted to the true mask.
+        crop: Accepted for compatibility with MindSpore; cropping to the masks does not change their edges.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -102,7 +102,7 @@ class HausdorffDistance(_SurfaceDistance):
 
     def __init__(
         self,
-        distance_metric: _Kind = "euclidean",
+        distance_metric: _DistanceMetric = "euclidean",
         percentile: float | None = None,
         directed: bool = False,
         crop: bool = True,
@@ -117,15 +117,15 @@ class HausdorffDistance(_SurfaceDistance):
         self.crop = checks.boolean("HausdorffDistance", "crop", crop)
 
     def eval(self) -> float:
-        """Return the distance between the last masks.
+        """Compute the distance between the last masks.
 
         Raises:
-            RuntimeError: There was no `update`.
+            RuntimeError: `update` was not called.
         """
-        there, back = (self._greatest(distances) for distances in self._distances())
-        return there if self.directed else max(there, back)
+        to_true, to_predicted = (self._maximum(distances) for distances in self._distances())
+        return to_true if self.directed else max(to_true, to_predicted)
 
-    def _greatest(self, distances: np.ndarray) -> float:
+    def _maximum(self, distances: np.ndarray) -> float:
         if not len(distances):
             return float("inf")
         return float(np.percentile(distances, self.percentile) if self.percentile else distances.max())
@@ -135,8 +135,8 @@ class MeanSurfaceDistance(_SurfaceDistance):
     """The mean distance from the edge points of the predicted mask to the edge of the true one.
 
     Args:
-        symmetric: Whether the mean of both ways is taken.
-        distance_metric: "euclidean", "chessboard" (the greatest difference of coordinates) or "taxicab" (their sum).
+        symmetric: Whether to average over both directions.
+        distance_metric: "euclidean", "chessboard" (maximum difference of coordinates) or "taxicab" (sum).
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -149,31 +149,31 @@ class MeanSurfaceDistance(_SurfaceDistance):
     Source: MindSpore, `mindspore.train.MeanSurfaceDistance`.
     """
 
-    def __init__(self, symmetric: bool = False, distance_metric: _Kind = "euclidean") -> None:
+    def __init__(self, symmetric: bool = False, distance_metric: _DistanceMetric = "euclidean") -> None:
         super().__init__(distance_metric)
         self.symmetric = checks.boolean(type(self).__name__, "symmetric", symmetric)
 
     def eval(self) -> float:
-        """Return the distance between the last masks; infinite where one has no edge.
+        """Compute the distance between the last masks; infinite if one has no edge.
 
         Raises:
-            RuntimeError: There was no `update`.
+            RuntimeError: `update` was not called.
         """
-        ways = self._distances() if self.symmetric else self._distances()[:1]
-        if not all(len(way) for way in ways):
+        directions = self._distances() if self.symmetric else self._distances()[:1]
+        if not all(len(distances) for distances in directions):
             return float("inf")
-        return self._joined(list(ways))
+        return self._reduce(list(directions))
 
-    def _joined(self, ways: list[np.ndarray]) -> float:
-        return float(np.mean([way.mean() for way in ways]))
+    def _reduce(self, directions: list[np.ndarray]) -> float:
+        return float(np.mean([distances.mean() for distances in directions]))
 
 
 class RootMeanSquareDistance(MeanSurfaceDistance):
-    """The root of the mean squared distance from the edge points of the predicted mask to the edge of the true one.
+    """The root mean square distance from the edge points of the predicted mask to the edge of the true one.
 
     Args:
-        symmetric: Whether the mean square of both ways is taken.
-        distance_metric: "euclidean", "chessboard" (the greatest difference of coordinates) or "taxicab" (their sum).
+        symmetric: Whether to average the mean squares over both directions.
+        distance_metric: "euclidean", "chessboard" (maximum difference of coordinates) or "taxicab" (sum).
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -183,18 +183,18 @@ class RootMeanSquareDistance(MeanSurfaceDistance):
         >>> RootMeanSquareDistance()([[1, 1, 0, 0]], [[1, 0, 0, 0]], 1) ** 2
         0.5000000000000001
 
-    Source: MindSpore, `mindspore.train.RootMeanSquareDistance`, whose result is not rooted where `symmetric` is False.
+    Source: MindSpore, `mindspore.train.RootMeanSquareDistance`, which omits the square root if `symmetric` is False.
     """
 
-    def _joined(self, ways: list[np.ndarray]) -> float:
-        return float(np.sqrt(np.mean([(way**2).mean() for way in ways])))
+    def _reduce(self, directions: list[np.ndarray]) -> float:
+        return float(np.sqrt(np.mean([(distances**2).mean() for distances in directions])))
 
 
 def _edges(mask: np.ndarray) -> np.ndarray:
-    """Return the coordinates of the points of a mask that have a neighbor outside it."""
+    """Return the coordinates of the points of a mask that have a neighbor outside the mask."""
     padded = np.pad(mask, 1)
-    inside = padded.copy()
+    interior = padded.copy()
     for axis in range(mask.ndim):
-        inside &= np.roll(padded, 1, axis) & np.roll(padded, -1, axis)
-    core = inside[(slice(1, -1),) * mask.ndim]
-    return np.argwhere(mask & ~core)
+        interior &= np.roll(padded, 1, axis) & np.roll(padded, -1, axis)
+    interior = interior[(slice(1, -1),) * mask.ndim]
+    return np.argwhere(mask & ~interior)
