@@ -17,10 +17,11 @@ def _neither_norm_nor_bias(parameter: Any) -> bool:
 
 
 class LARS(Optimizer):
-    """Layer-wise adaptive rate scaling: pass ``coefficient * |w| / (|g| + wd * |w| + epsilon) * (g + wd * w)`` on.
+    """Layer-wise adaptive rate scaling of the gradients of an inner optimizer.
 
-    The inner optimizer uses the result as its gradient. wd is its weight decay, which it then does not apply itself.
-    Parameters that `lars_filter` excludes keep their gradients, without weight decay.
+    The inner optimizer receives ``coefficient * |w| / (|g| + wd * |w| + epsilon) * (g + wd * w)``. wd is its weight
+    decay, which it then does not apply itself. Parameters that `lars_filter` excludes keep their gradients, without
+    weight decay.
 
     Args:
         optimizer: The inner optimizer, such as `Momentum`.
