@@ -144,10 +144,7 @@ def decay_rate(where: str, name: str, value: Any) -> float:
         TypeError: `value` is not a number.
         ValueError: `value` is not between 0 and 1.
     """
-    rate = checks.number(where, name, value, above=0.0, example=0.9)
-    if rate >= 1.0:
-        raise checks.fail_value(where, f"{name} must be below 1", value, f"{name}=0.9")
-    return rate
+    return checks.number(where, name, value, above=0.0, below=1.0, example=0.9)
 
 
 def one_minus(beta: float) -> float:

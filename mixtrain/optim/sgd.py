@@ -7,7 +7,6 @@ from typing import Any
 import keras
 
 from mixtrain import checks
-from mixtrain.cell.cell import Cell
 from mixtrain.common.parameter import ParameterTuple
 from mixtrain.optim.optimizer import Optimizer
 
@@ -61,7 +60,7 @@ class SGD(Optimizer):
                 f"momentum={self.momentum}, dampening={self.dampening}",
                 "SGD(params, 0.1, momentum=0.9, nesterov=True)",
             )
-        if any(isinstance(decay, Cell) for decay in self._decays):
+        if self.dynamic_weight_decay:
             raise checks.fail_type("SGD", "weight_decay must be a number", weight_decay, "weight_decay=1e-4")
         self.accum = self.parameters.clone("accum", "zeros") if self.momentum else ParameterTuple()
 

@@ -38,7 +38,7 @@ def test_adam_takes_the_reference_keywords_that_change_nothing() -> None:
     ("options", "message"),
     [
         ({"beta1": 0.0}, "beta1 must be greater than 0"),
-        ({"beta2": 1.0}, "beta2 must be below 1"),
+        ({"beta2": 1.0}, "beta2 must be less than 1"),
         ({"eps": 0.0}, "eps must be greater than 0"),
         ({"weight_decay": -1.0}, "weight_decay must be at least 0"),
     ],

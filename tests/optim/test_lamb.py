@@ -59,5 +59,5 @@ def test_slots_have_the_references_names() -> None:
 
 
 def test_a_decay_rate_outside_zero_and_one_is_refused() -> None:
-    with pytest.raises(ValueError, match="Lamb: beta2 must be below 1; got 1.0"):
+    with pytest.raises(ValueError, match="Lamb: beta2 must be less than 1; got 1.0"):
         nn.Lamb([parameter("w", 1.0)], 0.1, beta2=1.0)

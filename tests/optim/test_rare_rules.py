@@ -19,7 +19,7 @@ from tests.optim.setting import parameter, tensors, values
         (nn.AdaFactor, {"learning_rate": 0.1, "relative_step": False, "warmup_init": True}, ValueError, "warmup_init"),
         (nn.AdaFactor, {"eps": 1e-3}, ValueError, "AdaFactor: eps must be two numbers"),
         (nn.AdaFactor, {"decay_rate": 1.0}, ValueError, "AdaFactor: decay_rate must be less than 1"),
-        (nn.AdaMax, {"beta1": 1.0}, ValueError, "AdaMax: beta1 must be below 1"),
+        (nn.AdaMax, {"beta1": 1.0}, ValueError, "AdaMax: beta1 must be less than 1"),
         (nn.Adadelta, {"rho": 1.5}, ValueError, "Adadelta: rho must be at most 1"),
         (nn.ASGD, {"t0": "a"}, TypeError, "ASGD: t0 must be a number"),
         (nn.ProximalAdagrad, {"l1": -1.0}, ValueError, "ProximalAdagrad: l1 must be at least 0"),

@@ -48,10 +48,7 @@ class Dropout(Cell):
             self._keep = self.keep_prob
         else:
             self.keep_prob = keep_prob
-            rate = checks.number(where, "p", p, at_least=0, example=0.5)
-            if rate >= 1:
-                raise checks.fail_value(where, "p must be less than 1", p, "p=0.5")
-            self._keep = 1.0 - rate
+            self._keep = 1.0 - checks.number(where, "p", p, at_least=0, below=1, example=0.5)
         self.p, self.dtype = p, dtype
         # Its state is a variable, so each call of a compiled step samples anew; it is not a Parameter of the network.
         self.seed_generator = keras.random.SeedGenerator(seed=next_seed())
