@@ -12,9 +12,7 @@ from mixtrain.nn.layer.clip_by_norm import ClipByNorm
 from mixtrain.nn.layer.container import CellDict, CellList, SequentialCell
 from mixtrain.nn.layer.conv import Conv1d, Conv2d, Conv3d
 from mixtrain.nn.layer.conv_transpose import Conv1dTranspose, Conv2dTranspose, Conv3dTranspose
-from mixtrain.nn.layer.dense import (
-    BiDense, Dense,
-)
+from mixtrain.nn.layer.dense import BiDense, Dense
 from mixtrain.nn.layer.dropout import Dropout
 from mixtrain.nn.layer.elementwise import (
     CELU,

@@ -77,8 +77,7 @@ def _unfold(x: Any, *, ksizes: Any, strides: Any, rates: Any, padding: str) -> A
     # Each setting is (1, height, width, 1).
     kernel_size, stride, dilation = (tuple(setting[1:3]) for setting in (ksizes, strides, rates))
     if padding.lower() == "same":
-        sizes = zip(kernel_size, dilation, strict=True)
-        effective = tuple((size - 1) * gap + 1 for size, gap in sizes)
+        effective = tuple((size - 1) * rate + 1 for size, rate in zip(kernel_size, dilation, strict=True))
         x = keras.ops.pad(x, ((0, 0), (0, 0), *same_sides(x.shape[2:], effective, stride)))
     return keras.ops.concatenate(window_parts(x, kernel_size, stride, dilation), axis=1)
 
