@@ -45,17 +45,17 @@ class Dropout(Cell):
         where = self.cls_name
         if p is None:
             self.keep_prob = checks.number(where, "keep_prob", keep_prob, above=0, at_most=1, example=0.5)
-            self._keep = self.keep_prob
+            self._keep_prob = self.keep_prob
         else:
             self.keep_prob = keep_prob
-            self._keep = 1.0 - checks.number(where, "p", p, at_least=0, below=1, example=0.5)
+            self._keep_prob = 1.0 - checks.number(where, "p", p, at_least=0, below=1, example=0.5)
         self.p, self.dtype = p, dtype
         # Its state is a variable, so each call of a compiled step samples anew; it is not a Parameter of the network.
         self.seed_generator = keras.random.SeedGenerator(seed=next_seed())
 
     def construct(self, x: Any) -> Any:
         """Drop elements of `x` in training."""
-        if not self.training or self._keep == 1.0:
+        if not self.training or self._keep_prob == 1.0:
             return x
         x = float_tensor(self, x)
         if len(x.shape) != 4:
@@ -67,10 +67,10 @@ class Dropout(Cell):
 
     def _sample_mask(self, shape: Any) -> Any:
         """Return a bool tensor that is True for elements to keep."""
-        return keras.random.uniform(shape, dtype="float32", seed=self.seed_generator) < self._keep
+        return keras.random.uniform(shape, dtype="float32", seed=self.seed_generator) < self._keep_prob
 
     def _drop(self, x: Any, mask: Any) -> Any:
-        return keras.ops.where(mask, x / self._keep, keras.ops.zeros_like(x))
+        return keras.ops.where(mask, x / self._keep_prob, keras.ops.zeros_like(x))
 
     def extend_repr(self) -> str:
         """Return the constructor's probability."""

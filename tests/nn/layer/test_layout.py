@@ -146,7 +146,7 @@ def test_numbers_and_gradients_are_those_of_eager_cells(make: Any, training: boo
     net = make()
     if jit:
         # XLA draws other random numbers.
-        net.apply(lambda cell: object.__setattr__(cell, "_keep", 1.0) if isinstance(cell, Dropout) else None)
+        net.apply(lambda cell: object.__setattr__(cell, "_keep_prob", 1.0) if isinstance(cell, Dropout) else None)
     net.set_train(training)
     x = Tensor(X)
     start = [parameter.asnumpy() for parameter in net.get_parameters()]
