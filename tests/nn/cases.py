@@ -1,4 +1,4 @@
-"""The cells that are compared with MindSpore: class, arguments and inputs, read by the recipe and by the tests.
+"""The cells that are compared with MindSpore: class, arguments and inputs, used by the recipe and the tests.
 
 An input is (kind, *shape) or None, or a list of those for a tuple: "normal" numbers, "ids" (ints below the case's
 `below`), "lengths" (ints from 1), "share" (positive rows that sum to 1), "logs" (their logarithms), "sign" (1 or -1)
@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 
 
 class Case(NamedTuple):
-    """One cell and what it is called with.
+    """A cell and its inputs.
 
     Attributes:
         name: The class.
-        args: Its positional arguments.
-        kwargs: Its keyword arguments.
-        inputs: What it is called with.
-        gradient: Whether gradients by the first input (where it holds floats) and the parameters are compared.
-        below: The limit of "ids" and "lengths".
+        args: Positional arguments of the class.
+        kwargs: Keyword arguments of the class.
+        inputs: Inputs of the call.
+        gradient: Whether gradients with respect to the first input (if floating-point) and the parameters are compared.
+        below: Upper limit of "ids" and "lengths", exclusive.
         training: Whether the cell is in training mode.
     """
 
@@ -73,9 +73,9 @@ def loss(name: str, *inputs: Any, below: int = 4, **kwargs: Any) -> Case:
 
 PAD1 = {"pad_mode": "pad", "padding": 1}
 
-# Left out, as the reference is wrong on the CPU: EmbeddingLookup's max_norm (equal rows come out unequal), SeLU's
-# gradient (that of the function at another place), and SoftMarginLoss and InstanceNorm (no kernel). They are held
-# against their formulas.
+# Omitted, because the reference is wrong on the CPU: EmbeddingLookup's max_norm (equal rows give unequal results),
+# SeLU's gradient (evaluated at another point), and SoftMarginLoss and InstanceNorm (no kernel). They are compared with
+# their formulas.
 LAYERS: dict[str, Case] = {
     "conv1d_same": conv1d(), "conv1d_s2": conv1d(stride=2), "conv1d_valid_d2": conv1d(pad_mode="valid", dilation=2),
     "conv1d_pad": conv1d(**PAD1), "conv1d_group": conv1d(group=2),

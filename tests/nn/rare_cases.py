@@ -1,4 +1,4 @@
-"""Cells that few networks use: the expression that makes one, and the names of its inputs among `arrays`."""
+"""Rarely used cells: the expression that creates the cell, and the names of its inputs in `arrays`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ CASES: list[tuple[str, tuple[str, ...]]] = [
 
 
 def settle(cell: Any, tensor: Any) -> Any:
-    """Give each parameter of a Cell values that only its place decides, and return the Cell in evaluation mode."""
+    """Set the parameters of a Cell to values that depend only on their order; return the Cell in evaluation mode."""
     for number, parameter in enumerate(cell.get_parameters()):
         size = int(np.prod(parameter.shape))
         values = 0.3 * np.sin(np.arange(size) * 0.7 + number).reshape(parameter.shape)

@@ -86,7 +86,7 @@ def seen(net: Holder, x: Any) -> tuple[Any, list[str]]:
     """Run a network; return its outputs and the formats that its layer returned."""
     formats: list[str] = []
     handle = net.layer.register_forward_hook(
-        lambda cell, inputs, output: formats.extend(str(one.dtype.name) for one in flat(output))
+        lambda cell, inputs, output: formats.extend(str(value.dtype.name) for value in flat(output))
     )
     outputs = net(x)
     handle.remove()
@@ -106,7 +106,7 @@ def test_a_layer_computes_and_returns_what_its_level_says(
         assert plan.row("layer").compute_dtype == compute
         outputs, formats = seen(net, Tensor(np.ones(shape, np.float32)))
         assert set(formats) == {returned}
-        assert {one.dtype.name for one in flat(outputs)} == {"float32"}
+        assert {output.dtype.name for output in flat(outputs)} == {"float32"}
         assert all(parameter.stored_dtype == float32 for parameter in net.get_parameters())
 
 
@@ -119,7 +119,7 @@ def test_gradients_in_half_are_float32_and_finite(
     apply_plan(net, plan_precision(net, "O2", cast_model_type=half))
     x = Tensor(np.random.default_rng(0).standard_normal(shape).astype(np.float32))
     _, _, gradients = backend.value_and_gradient(
-        lambda x: (sum(keras.ops.mean(keras.ops.square(one)) for one in flat(net(x))), None),
+        lambda x: (sum(keras.ops.mean(keras.ops.square(output)) for output in flat(net(x))), None),
         net.trainable_params(), [x],
     )
     for gradient in gradients:

@@ -1,4 +1,4 @@
-"""Cells that few networks use have the reference's outputs; copies of Cells are Cells of their own."""
+"""Rarely used cells have the reference's outputs; copies of cells are independent."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ import mixtrain as ms
 from mixtrain import nn
 from tests.nn import rare_cases
 
-KNOWN = dict(np.load(pathlib.Path(__file__).parents[1] / "data" / "rare_nn_reference.npz"))
+REFERENCE = dict(np.load(pathlib.Path(__file__).parents[1] / "data" / "rare_nn_reference.npz"))
 
 
 def test_outputs_are_the_reference_s() -> None:
     tensors = {name: ms.Tensor(array) for name, array in rare_cases.arrays().items()}
-    compared, wrong = 0, []
+    compared, failures = 0, []
     for expression, inputs in rare_cases.CASES:
-        known = [KNOWN[key] for key in KNOWN if key.rpartition("#")[0] == f"{expression}{inputs}"]
-        if not known:
+        expected = [REFERENCE[key] for key in REFERENCE if key.rpartition("#")[0] == f"{expression}{inputs}"]
+        if not expected:
             continue
-        found = rare_cases.settle(eval(expression), ms.Tensor)(*(tensors[name] for name in inputs))
-        outputs = [output.asnumpy() for output in (found if isinstance(found, tuple) else (found,))]
+        result = rare_cases.settle(eval(expression), ms.Tensor)(*(tensors[name] for name in inputs))
+        outputs = [output.asnumpy() for output in (result if isinstance(result, tuple) else (result,))]
         compared += 1
-        if len(outputs) != len(known) or not all(
-            one.shape == other.shape and np.allclose(one, other, rtol=1e-5, atol=1e-5)
-            for one, other in zip(outputs, known, strict=True)
+        if len(outputs) != len(expected) or not all(
+            actual.shape == desired.shape and np.allclose(actual, desired, rtol=1e-5, atol=1e-5)
+            for actual, desired in zip(outputs, expected, strict=True)
         ):
-            wrong.append(expression)
-    assert wrong == []
+            failures.append(expression)
+    assert failures == []
     assert compared >= 25
 
 
@@ -40,7 +40,7 @@ def test_a_copied_cell_has_parameters_and_a_seed_of_its_own() -> None:
     copied.dense1.weight.set_data(ms.Tensor(np.zeros((8, 4), np.float32)))
     assert layer.dense1.weight.asnumpy().any()
     x = ms.Tensor(np.ones((64, 4), np.float32))
-    masks = [one.dropout.set_train()(x).asnumpy() for one in (layer, copied)]
+    masks = [cell.dropout.set_train()(x).asnumpy() for cell in (layer, copied)]
     assert not np.array_equal(*masks)
 
 
@@ -56,9 +56,9 @@ def test_cells_by_name() -> None:
 
 def test_windows_become_channels_window_by_window() -> None:
     x = ms.Tensor(np.arange(32, dtype=np.float32).reshape(1, 2, 4, 4))
-    found = nn.Unfold([1, 2, 2, 1], [1, 2, 2, 1], [1, 1, 1, 1])(x).asnumpy()
-    assert found.shape == (1, 8, 2, 2)
-    assert found[0, :, 0, 0].tolist() == [0, 16, 1, 17, 4, 20, 5, 21]
+    patches = nn.Unfold([1, 2, 2, 1], [1, 2, 2, 1], [1, 1, 1, 1])(x).asnumpy()
+    assert patches.shape == (1, 8, 2, 2)
+    assert patches[0, :, 0, 0].tolist() == [0, 16, 1, 17, 4, 20, 5, 21]
 
 
 def test_the_operation_of_a_convolution_takes_another_weight() -> None:

@@ -31,8 +31,8 @@ def by_formula(weight: Any, gradients: Any, rate: float, decay: float) -> Any:
 
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 def test_five_compiled_steps_follow_the_formula(decay: float) -> None:
-    given = case("optim", "optim_reference")
-    start, gradients = given["start_fc.weight"], given["grad_fc.weight"]
+    reference = case("optim", "optim_reference")
+    start, gradients = reference["start_fc.weight"], reference["grad_fc.weight"]
     w = Parameter(start, "fc.weight")
     step = backend.compile_function(nn.Lamb([w], 0.1, weight_decay=decay), choice=PLAIN)
     for gradient in gradients:

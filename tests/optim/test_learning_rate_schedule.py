@@ -57,11 +57,11 @@ def test_schedules_take_the_variable_of_an_optimizer_and_keep_its_shape() -> Non
 def test_a_compiled_optimizer_follows_a_schedule() -> None:
     w = parameter("w", 0.0)
     step = backend.compile_function(nn.SGD([w], nn.WarmUpLR(0.5, 2)), choice=PLAIN)
-    places = []
+    weights = []
     for _ in range(4):
         step(tensors([1.0]))
-        places += values(w)
-    assert places == [0.0, -0.25, -0.75, -1.25]
+        weights += values(w)
+    assert weights == [0.0, -0.25, -0.75, -1.25]
 
 
 class WarmCosine(nn.LearningRateSchedule):
@@ -104,11 +104,11 @@ def test_schedules_combine_in_one_of_the_users_own(schedule: Any, rates: list[fl
     step: Any = nn.SGD([w], schedule(2))
     if compiled:
         step = backend.compile_function(step, choice=PLAIN)
-    places = [0.0]
+    weights = [0.0]
     for _ in range(5):
         step(tensors([1.0]))
-        places += values(w)
-    assert np.subtract(places[:-1], places[1:]) == pytest.approx(rates, abs=1e-6)
+        weights += values(w)
+    assert np.subtract(weights[:-1], weights[1:]) == pytest.approx(rates, abs=1e-6)
 
 
 def test_arithmetic_between_the_step_and_floats_promotes() -> None:

@@ -119,13 +119,13 @@ def make(name: str, parameters: list[Parameter]) -> Any:
 
 def errors(name: str, compiled: Callable[[Any], Any]) -> float:
     """Run a case; return the greatest difference from the reference."""
-    given, expected = case("optim", FILE), case(name, FILE)
-    parameters = [Parameter(given[f"start_{key}"], key) for key in NAMES]
+    reference, expected = case("optim", FILE), case(name, FILE)
+    parameters = [Parameter(reference[f"start_{key}"], key) for key in NAMES]
     optimizer = make(name, parameters)
     step = compiled(optimizer)
     worst = 0.0
     for row in range(5):
-        step(tuple(Tensor(given[f"grad_{parameter.name}"][row]) for parameter in optimizer.parameters))
+        step(tuple(Tensor(reference[f"grad_{parameter.name}"][row]) for parameter in optimizer.parameters))
         for parameter in parameters:
             worst = max(worst, float(np.abs(parameter.asnumpy() - expected[parameter.name][row]).max()))
     return worst
@@ -180,8 +180,8 @@ NOT_KEPT = {"momentum", "step", "stat.fc.weight", "stat.bn.gamma"}
 @pytest.mark.parametrize("name", SLOTS)
 def test_what_an_optimizer_holds_has_the_references_names(name: str) -> None:
     kind, options = SLOTS[name]
-    given = case("optim", FILE)
-    optimizer = kind([Parameter(given[f"start_{key}"], key) for key in NAMES], learning_rate=0.1, **options)
-    held = [key for key, _ in optimizer.parameters_and_names()]
-    assert sorted(held) == sorted(set(case(name, FILE)["names"].tolist()) - NOT_KEPT)
-    assert [parameter.name for _, parameter in optimizer.parameters_and_names()] == held
+    reference = case("optim", FILE)
+    optimizer = kind([Parameter(reference[f"start_{key}"], key) for key in NAMES], learning_rate=0.1, **options)
+    names = [key for key, _ in optimizer.parameters_and_names()]
+    assert sorted(names) == sorted(set(case(name, FILE)["names"].tolist()) - NOT_KEPT)
+    assert [parameter.name for _, parameter in optimizer.parameters_and_names()] == names

@@ -61,12 +61,12 @@ def make(name: str, parameters: list[Parameter]) -> Any:
 
 def errors(name: str, compiled: Callable[[Any], Any]) -> float:
     """Run a case; return the greatest difference from the reference."""
-    given = case("optim")
-    parameters = [Parameter(given[f"start_{key}"], key) for key in NAMES]
+    reference = case("optim")
+    parameters = [Parameter(reference[f"start_{key}"], key) for key in NAMES]
     step = compiled(make(name, parameters))
     worst = 0.0
     for row in range(5):
-        step(tuple(Tensor(given[f"grad_{key}"][row]) for key in NAMES))
+        step(tuple(Tensor(reference[f"grad_{key}"][row]) for key in NAMES))
         for parameter in parameters:
             worst = max(worst, float(np.abs(parameter.asnumpy() - case(name)[parameter.name][row]).max()))
     return worst
@@ -108,8 +108,8 @@ def test_steps_inside_a_branch_give_the_reference_numbers(name: str) -> None:
 
 @pytest.mark.parametrize("rule", ["momentum", "sgd_m_damp", "adam_amsgrad", "adamw"])
 def test_a_branch_not_taken_leaves_parameters_and_state(rule: str) -> None:
-    given = case("optim")
-    parameters = [Parameter(given[f"start_{key}"], key) for key in NAMES]
+    reference = case("optim")
+    parameters = [Parameter(reference[f"start_{key}"], key) for key in NAMES]
     optimizer = make(f"optim_{rule}", parameters)
     everything = [*parameters, *optimizer.state_variables()]
     before = [np.array(variable.numpy()) for variable in everything]

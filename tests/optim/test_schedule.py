@@ -24,11 +24,11 @@ def moved(learning_rate: Any, steps: int, *, compiled: bool = False) -> list[flo
     optimizer: Any = SGD([w], learning_rate)
     if compiled:
         optimizer = backend.compile_function(optimizer, choice=PLAIN)
-    places = [0.0]
+    weights = [0.0]
     for _ in range(steps):
         optimizer(tensors([1.0]))
-        places += values(w)
-    return [before - after for before, after in zip(places, places[1:], strict=False)]
+        weights += values(w)
+    return [before - after for before, after in zip(weights, weights[1:], strict=False)]
 
 
 class Halving(LearningRateSchedule):

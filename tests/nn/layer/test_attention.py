@@ -8,7 +8,7 @@ import pytest
 import mixtrain as ms
 from mixtrain import Tensor, nn
 
-# Measured on MindSpore 2.10, with weights and inputs drawn as below.
+# Measured on MindSpore 2.10, with weights and inputs sampled as below.
 OUTPUT = [
     [[1.09562, 3.94948, -0.32792, 2.98755], [0.24973, 7.01386, -1.99967, 9.56089]],
     [[1.47211, 6.27773, 1.62819, -1.68699], [-0.37878, 6.95487, -1.51673, 9.78812]],
@@ -54,9 +54,9 @@ def test_masked_keys_are_left_out() -> None:
 
 def test_batch_first_and_single_samples_are_the_same_numbers() -> None:
     net, inputs = network_and_inputs(batch_first=True)
-    output, none = net(*(one.swapaxes(0, 1) for one in inputs), need_weights=False)
+    output, none = net(*(x.swapaxes(0, 1) for x in inputs), need_weights=False)
     np.testing.assert_allclose(output.asnumpy().swapaxes(0, 1), OUTPUT, atol=2e-5)
-    single, _ = net(*(one[:, 0] for one in inputs))
+    single, _ = net(*(x[:, 0] for x in inputs))
     assert none is None
     np.testing.assert_allclose(single.asnumpy(), np.array(OUTPUT)[:, 0], atol=2e-5)
 

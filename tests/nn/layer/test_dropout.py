@@ -54,13 +54,13 @@ def draws(mode: str, shape: tuple[int, ...]) -> list[np.ndarray]:
 def test_each_call_draws_anew_and_a_seed_repeats_it(shape: tuple[int, ...], mode: str) -> None:
     first, again = draws(mode, shape), draws(mode, shape)
     assert (first[0] != first[1]).any()
-    assert all((one == other).all() for one, other in zip(first, again, strict=True))
+    assert all((x == y).all() for x, y in zip(first, again, strict=True))
 
 
 @pytest.mark.parametrize("shape", [(64,), (2, 3, 4, 5)])
 def test_eager_and_graph_draw_the_same(shape: tuple[int, ...]) -> None:
     eager, graph = draws("eager", shape), draws("graph", shape)
-    assert all((one == other).all() for one, other in zip(eager, graph, strict=True))
+    assert all((x == y).all() for x, y in zip(eager, graph, strict=True))
 
 
 def test_after_a_convolution_compiled_and_eager_drop_the_same_elements() -> None:

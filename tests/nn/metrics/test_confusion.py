@@ -57,10 +57,10 @@ def test_bad_input_is_refused(call: Any, error: type[Exception], message: str) -
 
 
 def test_a_kept_axis_must_have_one_entry() -> None:
-    one = [[[1, 0], [0, 1]]]
-    assert nn.ConfusionMatrixMetric(calculation_method=True, decrease="mean_channel")(one, one) == 1.0
+    masks = [[[1, 0], [0, 1]]]
+    assert nn.ConfusionMatrixMetric(calculation_method=True, decrease="mean_channel")(masks, masks) == 1.0
     with pytest.raises(ValueError, match='decrease="mean_batch" must leave one value; got \'2 values\''):
-        nn.ConfusionMatrixMetric(calculation_method=True, decrease="mean_batch")(one, one)
+        nn.ConfusionMatrixMetric(calculation_method=True, decrease="mean_batch")(masks, masks)
 
 
 def test_a_ratio_of_nothing_is_not_a_number() -> None:

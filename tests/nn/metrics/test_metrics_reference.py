@@ -28,8 +28,8 @@ def measured(metric: nn.Metric, batches: Sequence[Sequence[Any]], **options: Any
 
 
 def batches(name: str) -> list[tuple[Any, Any]]:
-    given = case(name, FILE)
-    return [(given[f"x{number}"], given[f"y{number}"]) for number in range(2) if f"x{number}" in given]
+    reference = case(name, FILE)
+    return [(reference[f"x{number}"], reference[f"y{number}"]) for number in range(2) if f"x{number}" in reference]
 
 
 def one_hot(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
@@ -70,15 +70,15 @@ def test_metrics_of_class_scores(name: str) -> None:
 
 
 def test_the_mean_loss_of_batches() -> None:
-    given = case("classes", FILE)
-    agree(measured(nn.Loss(), [(np.float32(0.5),), (given["x1"][0],)]), given["loss"])
+    reference = case("classes", FILE)
+    agree(measured(nn.Loss(), [(np.float32(0.5),), (reference["x1"][0],)]), reference["loss"])
 
 
 @pytest.mark.parametrize("name", ["precision", "recall"])
 def test_metrics_of_several_labels(name: str) -> None:
-    kind, given = {"precision": nn.Precision, "recall": nn.Recall}[name], case("multilabel", FILE)
-    agree(measured(kind("multilabel"), batches("multilabel")), given[name])
-    agree(measured(kind("multilabel"), batches("multilabel"), average=True), given[f"{name}_average"])
+    kind, reference = {"precision": nn.Precision, "recall": nn.Recall}[name], case("multilabel", FILE)
+    agree(measured(kind("multilabel"), batches("multilabel")), reference[name])
+    agree(measured(kind("multilabel"), batches("multilabel"), average=True), reference[f"{name}_average"])
 
 
 def test_the_accuracy_of_several_labels() -> None:
@@ -86,40 +86,40 @@ def test_the_accuracy_of_several_labels() -> None:
 
 
 def test_curves_of_one_class_and_their_areas() -> None:
-    given = case("binary", FILE)
+    reference = case("binary", FILE)
     fpr, tpr, thresholds = measured(nn.ROC(pos_label=1), batches("binary"))
-    agree(np.stack([fpr, tpr, thresholds]), given["roc"])
-    agree(nn.auc(fpr, tpr), given["auc"])
-    agree(nn.auc(fpr[::-1], tpr[::-1]), given["auc_falling"])
-    agree(nn.auc(given["x0"], given["y0"], reorder=True), given["auc_reorder"])
-    agree(measured(nn.ConfusionMatrix(2, threshold=0.4), batches("binary")), given["confusion"])
+    agree(np.stack([fpr, tpr, thresholds]), reference["roc"])
+    agree(nn.auc(fpr, tpr), reference["auc"])
+    agree(nn.auc(fpr[::-1], tpr[::-1]), reference["auc_falling"])
+    agree(nn.auc(reference["x0"], reference["y0"], reorder=True), reference["auc_reorder"])
+    agree(measured(nn.ConfusionMatrix(2, threshold=0.4), batches("binary")), reference["confusion"])
 
 
 def test_curves_of_each_class() -> None:
-    given = case("square", FILE)
+    reference = case("square", FILE)
     curves = measured(nn.ROC(class_num=4), batches("square"))
     for number in range(4):
-        agree(np.stack([part[number] for part in curves]), given[f"roc_{number}"])
+        agree(np.stack([part[number] for part in curves]), reference[f"roc_{number}"])
 
 
 @pytest.mark.parametrize("ratio", RATIOS)
 def test_ratios_of_confusion_matrices(ratio: str) -> None:
-    given, pairs = case("images", FILE), batches("images")
-    agree(measured(nn.ConfusionMatrixMetric(metric_name=ratio), pairs), given[ratio])
-    agree(measured(nn.ConfusionMatrixMetric(False, ratio), pairs), given[f"{ratio}_skip"])
-    agree(measured(nn.ConfusionMatrixMetric(True, ratio, True), pairs), given[f"{ratio}_each"])
-    agree(measured(nn.ConfusionMatrixMetric(True, ratio, True, "sum"), pairs), given[f"{ratio}_sum"])
+    reference, pairs = case("images", FILE), batches("images")
+    agree(measured(nn.ConfusionMatrixMetric(metric_name=ratio), pairs), reference[ratio])
+    agree(measured(nn.ConfusionMatrixMetric(False, ratio), pairs), reference[f"{ratio}_skip"])
+    agree(measured(nn.ConfusionMatrixMetric(True, ratio, True), pairs), reference[f"{ratio}_each"])
+    agree(measured(nn.ConfusionMatrixMetric(True, ratio, True, "sum"), pairs), reference[f"{ratio}_sum"])
     assert ratio_by_name("test", ratio.upper()) is ratio_by_name("test", ratio)
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
 def test_similarities(similarity: Any) -> None:
-    given = case("vectors", FILE)
+    reference = case("vectors", FILE)
     reductions: tuple[Any, ...] = ("none", "sum", "mean")
     for reduction in reductions:
         for diagonal in (True, False):
             metric = nn.CosineSimilarity(similarity, reduction, diagonal)
-            agree(measured(metric, [(given["x0"],)]), given[f"{similarity}_{reduction}_{int(diagonal)}"])
+            agree(measured(metric, [(reference["x0"],)]), reference[f"{similarity}_{reduction}_{int(diagonal)}"])
 
 
 def test_dice_of_masks() -> None:
@@ -150,12 +150,12 @@ SURFACES: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", ["euclidean", "chessboard", "taxicab"])
 def test_distances_of_surfaces(kind: str) -> None:
-    given = case("surfaces", FILE)
+    reference = case("surfaces", FILE)
     for name, make in SURFACES.items():
         for image in ("plane", "volume"):
-            found = make(kind)(Tensor(given[f"{image}_x"]), Tensor(given[f"{image}_y"]), 1)
+            result = make(kind)(Tensor(reference[f"{image}_x"]), Tensor(reference[f"{image}_y"]), 1)
             # The reference takes the root of the symmetric mean square only; its formula has it in both.
-            agree(found**2 if name == "square" else found, given[f"{name}_{kind}_{image}"])
+            agree(result**2 if name == "square" else result, reference[f"{name}_{kind}_{image}"])
 
 
 def test_a_mask_without_edge_is_infinitely_far_away() -> None:
@@ -184,14 +184,14 @@ def test_bad_calls_of_surfaces_and_occlusion_say_so(call: Any, error: type[Excep
 
 @pytest.mark.parametrize("settings", ["whole", "box"])
 def test_sensitivity_to_occlusion(settings: str) -> None:
-    given = case("occlusion", FILE)
-    network = nn.SequentialCell(nn.Flatten(), nn.Dense(20, 3, Tensor(given["weight"]), Tensor(given["bias"])))
+    reference = case("occlusion", FILE)
+    network = nn.SequentialCell(nn.Flatten(), nn.Dense(20, 3, Tensor(reference["weight"]), Tensor(reference["bias"])))
     metric = nn.OcclusionSensitivity()
     if settings == "box":
         metric = nn.OcclusionSensitivity(0.5, b_box=[1, 3, 0, -1], margin=1, n_batch=4)
-    found = metric(network, given["image"], np.array(2, np.int32))
+    result = metric(network, reference["image"], np.array(2, np.int32))
     # Differences of scores near 10, whose last bits are the backend's.
-    np.testing.assert_allclose(found, given[settings], rtol=1e-5, atol=5e-6)
+    np.testing.assert_allclose(result, reference[settings], rtol=1e-5, atol=5e-6)
 
 
 def test_names_are_the_references() -> None:
