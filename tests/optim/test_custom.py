@@ -27,7 +27,7 @@ def _adam_update(
     beta1: Any, beta2: Any, eps: Any, lr: Any, decay: Any, param: Any, m: Any, v: Any, gradient: Any, flag: bool,
     chosen: bool,
 ) -> Any:
-    """Move one weight as AdamWeightDecay does."""
+    """Update one weight as AdamWeightDecay does."""
     if not chosen:
         return gradient
     next_m = beta1 * m + (1.0 - beta1) * gradient
@@ -104,8 +104,8 @@ def test_the_zoos_adam_moves_as_ours(groups: Any, compiled: bool) -> None:
     for number in range(3):
         for step in steps:
             step(tensors([1.0 + number, 0.5], [-1.0]))
-    for one, other in zip(mine, ours, strict=True):
-        assert values(one) == pytest.approx(values(other), rel=1e-6)
+    for actual, desired in zip(mine, ours, strict=True):
+        assert values(actual) == pytest.approx(values(desired), rel=1e-6)
 
 
 class OldMomentum(nn.Optimizer):

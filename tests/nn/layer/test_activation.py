@@ -25,7 +25,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_output_is_the_references(name: str) -> None:
     known = case(name)
-    # The reference's tanh is a coarse one; ours is held against NumPy's below.
+    # The reference's tanh is an approximation; ours is compared with NumPy's below.
     tolerance = 1e-4 if name == "tanh" else 1e-5
     assert np.abs(backend.to_numpy(CASES[name](Tensor(known["x"]))) - known["y"]).max() < tolerance
 
@@ -55,8 +55,8 @@ def test_relu_takes_integers() -> None:
 
 
 def test_which_activations_give_probabilities() -> None:
-    found = [probability_of(layer) for layer in (Softmax(), LogSoftmax(), Sigmoid(), ReLU(), Tanh())]
-    assert found == ["softmax", "log_softmax", "sigmoid", None, None]
+    kinds = [probability_of(layer) for layer in (Softmax(), LogSoftmax(), Sigmoid(), ReLU(), Tanh())]
+    assert kinds == ["softmax", "log_softmax", "sigmoid", None, None]
 
 
 def test_gelu_stores_its_formula_as_the_reference_does() -> None:

@@ -16,8 +16,8 @@ X = np.random.default_rng(2).standard_normal((2, 4, 3, 5)).astype(np.float32) * 
 
 
 def test_instances_are_groups_of_one_channel() -> None:
-    one, other = nn.InstanceNorm2d(4), nn.GroupNorm(4, 4)
-    assert np.abs(backend.to_numpy(one(Tensor(X))) - backend.to_numpy(other(Tensor(X)))).max() < 1e-6
+    instance, group = nn.InstanceNorm2d(4), nn.GroupNorm(4, 4)
+    assert np.abs(backend.to_numpy(instance(Tensor(X))) - backend.to_numpy(group(Tensor(X)))).max() < 1e-6
 
 
 @pytest.mark.parametrize(("make", "shape"), [
@@ -51,9 +51,9 @@ def test_names_shapes_and_what_is_learned_are_the_references() -> None:
 
 
 def test_on_one_device_sync_is_plain_batch_normalization() -> None:
-    one, other = nn.SyncBatchNorm(4).set_train(), nn.BatchNorm2d(4).set_train()
-    assert (backend.to_numpy(one(Tensor(X))) == backend.to_numpy(other(Tensor(X)))).all()
-    assert (one.moving_variance.asnumpy() == other.moving_variance.asnumpy()).all()
+    synchronized, plain = nn.SyncBatchNorm(4).set_train(), nn.BatchNorm2d(4).set_train()
+    assert (backend.to_numpy(synchronized(Tensor(X))) == backend.to_numpy(plain(Tensor(X)))).all()
+    assert (synchronized.moving_variance.asnumpy() == plain.moving_variance.asnumpy()).all()
     flat = nn.SyncBatchNorm(4)(Tensor(X[:, :, 0, 0]))
     assert tuple(flat.shape) == (2, 4)
     assert nn.SyncBatchNorm(4, process_groups=[[0]]).process_groups == [[0]]

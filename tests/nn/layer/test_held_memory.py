@@ -1,4 +1,4 @@
-"""What a compiled step holds for its backward pass: in mixed precision half activations, no float32 copies of them."""
+"""Activations that a compiled step keeps for its backward pass: half precision without float32 copies."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def convolutional() -> Cell:
     """Return four convolutions, each with batch normalization."""
     channels = (3, 8, 8, 16, 16)
     stack: list[Cell] = []
-    for place, (before, after) in enumerate(zip(channels, channels[1:], strict=False)):
-        stack += [nn.Conv2d(before, after, 3), nn.BatchNorm2d(after), nn.ReLU()]
-        stack += [nn.MaxPool2d(2, 2)] if place % 2 else []
+    for index, (inputs, outputs) in enumerate(zip(channels, channels[1:], strict=False)):
+        stack += [nn.Conv2d(inputs, outputs, 3), nn.BatchNorm2d(outputs), nn.ReLU()]
+        stack += [nn.MaxPool2d(2, 2)] if index % 2 else []
     return nn.SequentialCell(*stack, nn.Flatten(), nn.Dense(256, 32), nn.ReLU(), nn.Dense(32, 10))
 
 
@@ -52,7 +52,7 @@ def keras_convolutional() -> Any:
 
 
 def compiled(net: Cell) -> tf.Graph:
-    """Return the graph of a loss and its gradients; what depends on the operation "seed" is the backward part."""
+    """Return the graph of a loss and its gradients; the backward part is what depends on the operation "seed"."""
     weights = [weight.value for weight in net.trainable_params()]
 
     def run(x: Any) -> Any:
@@ -63,8 +63,8 @@ def compiled(net: Cell) -> tf.Graph:
     return tf.function(run, autograph=False).get_concrete_function(tf.TensorSpec(SHAPE)).graph
 
 
-def held(make: Callable[[], Any], level: Any) -> Counter[str]:
-    """Return by format the bytes of activations that the backward part of a compiled step reads."""
+def saved_bytes(make: Callable[[], Any], level: Any) -> Counter[str]:
+    """Return by dtype the bytes of activations that the backward part of a compiled step reads."""
     net = make()
     if not isinstance(net, Cell):
         net = nn.SequentialCell(net)
@@ -72,8 +72,8 @@ def held(make: Callable[[], Any], level: Any) -> Counter[str]:
     backward = {"seed"}
     read: dict[str, tf.Tensor] = {}
     for operation in compiled(net.set_train()).get_operations():
-        before = [*(tensor.op for tensor in operation.inputs), *operation.control_inputs]
-        if operation.name != "seed" and not any(one.name in backward for one in before):
+        inputs = [*(tensor.op for tensor in operation.inputs), *operation.control_inputs]
+        if operation.name != "seed" and not any(operation.name in backward for operation in inputs):
             continue
         backward.add(operation.name)
         if operation.type not in ("Shape", "ShapeN"):
@@ -86,10 +86,10 @@ def held(make: Callable[[], Any], level: Any) -> Counter[str]:
 
 
 @pytest.mark.parametrize("make", [convolutional, various, pytest.param(keras_convolutional, marks=pytest.mark.skipif(
-    ON_KERAS_3_10, reason="Keras 3.10 holds a layer normalization's input in float32",
+    ON_KERAS_3_10, reason="Keras 3.10 keeps a layer normalization's input in float32",
 ))])
 def test_mixed_precision_holds_half_the_bytes_and_hardly_any_float32(make: Any) -> None:
-    full, mixed = held(make, "O0"), held(make, "O2")
+    full, mixed = saved_bytes(make, "O0"), saved_bytes(make, "O2")
     assert mixed["float32"] <= 0.01 * full["float32"]
     assert mixed.total() <= 0.54 * full.total()
 
@@ -100,5 +100,5 @@ def test_a_normalization_holds_its_input_once(norm: Any) -> None:
         stack = [nn.Conv2d(3, 8, 3), *between, nn.Conv2d(8, 8, 3), nn.Flatten(), nn.Dense(2048, 10)]
         return nn.SequentialCell(*stack)
 
-    more = held(lambda: network(norm()), "O0").total() - held(network, "O0").total()
-    assert more == pytest.approx(4 * 64 * 8 * 16 * 16, rel=0.03)
+    added = saved_bytes(lambda: network(norm()), "O0").total() - saved_bytes(network, "O0").total()
+    assert added == pytest.approx(4 * 64 * 8 * 16 * 16, rel=0.03)

@@ -64,15 +64,15 @@ def resnet() -> Cell:
 
 
 class Weighing(Cell):
-    """Two branches joined, and their channels weighed by their means."""
+    """Two concatenated branches whose channels are weighted by their means (squeeze and excitation)."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.one, self.other = Conv2d(1, 4, 3, 2), Conv2d(1, 4, 5, 2, group=1)
+        self.conv1, self.conv2 = Conv2d(1, 4, 3, 2), Conv2d(1, 4, 5, 2, group=1)
         self.down, self.up, self.head = Dense(8, 2), Dense(2, 8), Dense(8, 10)
 
     def construct(self, x: Any) -> Any:
-        y = ops.relu(ops.cat((self.one(x), self.other(x)), axis=1))
+        y = ops.relu(ops.cat((self.conv1(x), self.conv2(x)), axis=1))
         weights = ops.sigmoid(self.up(ops.relu(self.down(ops.mean(y, (2, 3))))))
         y = y * weights.view(-1, 8, 1, 1) + y.mean((2, 3), keep_dims=True)
         y = ops.max_pool2d(ops.clip(y, -1.0, 1.0), 2) / ops.ReduceMax()(ops.abs(y))
@@ -109,12 +109,12 @@ def activation_transposes(net: Cell) -> int:
         return source(op.inputs[0].op) if op.type in ("Cast", "Identity") else op
 
     def moves(shape: tf.TensorShape) -> bool:
-        # One number for each channel lies alike either way.
+        # A tensor of one number per channel has the same memory layout either way.
         return len(shape) == 4 and tuple(shape[1:3]) != (1, 1) and tuple(shape[2:]) != (1, 1)
 
     kernels = {"ReadVariableOp", "Conv2DBackpropFilter"}
-    found = [op for op in needed.values() if op.type == "Transpose" and moves(op.outputs[0].shape)]
-    return sum(source(op.inputs[0].op).type not in kernels for op in found)
+    transposes = [op for op in needed.values() if op.type == "Transpose" and moves(op.outputs[0].shape)]
+    return sum(source(op.inputs[0].op).type not in kernels for op in transposes)
 
 
 @pytest.mark.parametrize("level", quick_only_some(["O2", "O0", "O3"]))
@@ -145,7 +145,7 @@ def test_only_entry_and_flatten_transpose_activations(make: Any, half: Any) -> N
 def test_numbers_and_gradients_are_those_of_eager_cells(make: Any, training: bool, jit: bool) -> None:
     net = make()
     if jit:
-        # XLA draws other random numbers.
+        # XLA generates different random numbers.
         net.apply(lambda cell: object.__setattr__(cell, "_keep_prob", 1.0) if isinstance(cell, Dropout) else None)
     net.set_train(training)
     x = Tensor(X)
@@ -160,8 +160,8 @@ def test_numbers_and_gradients_are_those_of_eager_cells(make: Any, training: boo
         seed.state.assign(state)
     compiled, gradients = backend.compile_function(step(net), choice=JitChoice(jit, "test"))(x)
     assert np.abs(backend.to_numpy(compiled) - backend.to_numpy(eager)).max() < 1e-5
-    for one, other in zip(gradients, eager_gradients, strict=True):
-        assert np.abs(backend.to_numpy(one) - backend.to_numpy(other)).max() < 1e-5
+    for actual, desired in zip(gradients, eager_gradients, strict=True):
+        assert np.abs(backend.to_numpy(actual) - backend.to_numpy(desired)).max() < 1e-5
     for parameter, value in zip(net.get_parameters(), moved, strict=True):
         assert np.abs(parameter.asnumpy() - value).max() < 1e-5
 
@@ -177,9 +177,9 @@ def test_networks_train_in_half(make: Any, half: Any, jit: bool, tolerance: floa
     y, gradients = backend.compile_function(step(net), choice=JitChoice(jit, "test"))(x)
     assert y.dtype == half
     assert np.abs(backend.to_numpy(y) - backend.to_numpy(expected)).max() < tolerance
-    for one, other in zip(gradients, expected_gradients, strict=True):
-        assert one.dtype == "float32"
-        assert np.abs(backend.to_numpy(one) - backend.to_numpy(other)).max() < tolerance
+    for actual, desired in zip(gradients, expected_gradients, strict=True):
+        assert actual.dtype == "float32"
+        assert np.abs(backend.to_numpy(actual) - backend.to_numpy(desired)).max() < tolerance
 
 
 def test_construct_sees_channels_first() -> None:

@@ -64,37 +64,37 @@ def test_gradients_of_the_sum_are_finite(kind: Any, name: str, options: dict[str
 
 
 def windows(x: np.ndarray, options: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Return maxima and their places, one window at a time."""
-    size, step, around, gap = 2, options.get("stride", 1), options["padding"], options.get("dilation", 1)
+    """Return maxima and their flat indices, computed window by window."""
+    size, stride, padding, dilation = 2, options.get("stride", 1), options["padding"], options.get("dilation", 1)
     height, width = x.shape
-    span = (size - 1) * gap + 1
-    rows, columns = ((n + 2 * around - span) // step + 1 for n in (height, width))
-    largest, places = np.empty((rows, columns), np.float32), np.empty((rows, columns), np.int64)
+    window = (size - 1) * dilation + 1
+    rows, columns = ((n + 2 * padding - window) // stride + 1 for n in (height, width))
+    maxima, indices = np.empty((rows, columns), np.float32), np.empty((rows, columns), np.int64)
     for row in range(rows):
         for column in range(columns):
-            inside = [(r, c) for r in range(row * step - around, row * step - around + span, gap)
-                      for c in range(column * step - around, column * step - around + span, gap)
+            top, left = row * stride - padding, column * stride - padding
+            inside = [(r, c) for r in range(top, top + window, dilation) for c in range(left, left + window, dilation)
                       if 0 <= r < height and 0 <= c < width]
-            best = max(inside, key=lambda place: x[place])
-            largest[row, column], places[row, column] = x[best], best[0] * width + best[1]
-    return largest, places
+            best = max(inside, key=lambda index: x[index])
+            maxima[row, column], indices[row, column] = x[best], best[0] * width + best[1]
+    return maxima, indices
 
 
 @pytest.mark.parametrize("options", [{"padding": 1}, {"padding": 1, "stride": 2}, {"padding": 0, "dilation": 2},
                                      {"padding": 1, "dilation": 2, "stride": 2}])
 @pytest.mark.parametrize("compiled", [False, True])
-def test_maxima_of_dilated_windows_and_their_places(options: dict[str, Any], compiled: bool) -> None:
+def test_maxima_of_dilated_windows_and_their_indices(options: dict[str, Any], compiled: bool) -> None:
     x = np.random.default_rng(0).standard_normal((2, 3, 6, 5)).astype(np.float32)
     pool = MaxPool2d(2, pad_mode="pad", return_indices=True, **options)
     run = backend.compile_function(pool, choice=JitChoice(False, "test")) if compiled else pool
-    largest, places = map(numpy_of, run(Tensor(x)))
+    maxima, indices = map(numpy_of, run(Tensor(x)))
     for image in range(2):
         for channel in range(3):
             expected = windows(x[image, channel], options)
-            assert (largest[image, channel] == expected[0]).all()
-            assert (places[image, channel] == expected[1]).all()
+            assert (maxima[image, channel] == expected[0]).all()
+            assert (indices[image, channel] == expected[1]).all()
     alone = MaxPool2d(2, pad_mode="pad", **options)
-    assert (numpy_of(alone(Tensor(x))) == largest).all()
+    assert (numpy_of(alone(Tensor(x))) == maxima).all()
 
 
 @pytest.mark.parametrize("kind", [MaxPool2d, AvgPool2d])

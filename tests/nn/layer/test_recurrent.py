@@ -39,35 +39,35 @@ def test_outputs_are_those_of_the_formula_in_float64(kind: str) -> None:
     x = RNG.standard_normal((6, 2, 3))
     state: tuple[np.ndarray, ...] = (np.zeros((2, 4)),) * (2 if kind == "LSTM" else 1)
     expected = []
-    for now in x:
-        state = step(kind, now, state, parameters)
+    for inputs in x:
+        state = step(kind, inputs, state, parameters)
         expected.append(state[0])
     output, last = layer(Tensor(x.astype(np.float32)))
     assert np.abs(backend.to_numpy(output) - np.stack(expected)).max() < 1e-6
-    for mine, known in zip(last if kind == "LSTM" else (last,), state, strict=True):
-        assert np.abs(backend.to_numpy(mine)[0] - known).max() < 1e-6
+    for actual, desired in zip(last if kind == "LSTM" else (last,), state, strict=True):
+        assert np.abs(backend.to_numpy(actual)[0] - desired).max() < 1e-6
 
 
 def test_a_layer_is_its_cell_step_by_step() -> None:
     for kind in ("LSTM", "GRU", "RNN"):
         layer, cell = getattr(nn, kind)(3, 4), getattr(nn, f"{kind}Cell")(3, 4)
-        for one, other in zip(cell.get_parameters(), layer.get_parameters(), strict=True):
-            one.set_data(other)
+        for target, source in zip(cell.get_parameters(), layer.get_parameters(), strict=True):
+            target.set_data(source)
         x = RNG.standard_normal((3, 2, 3)).astype(np.float32)
         zero = Tensor(np.zeros((2, 4), np.float32))
         state: Any = (zero, zero) if kind == "LSTM" else zero
-        for now in x:
-            state = cell(Tensor(now), state)
+        for inputs in x:
+            state = cell(Tensor(inputs), state)
         _, last = layer(Tensor(x))
-        for mine, known in zip(*((state, last) if kind == "LSTM" else ((state,), (last,))), strict=True):
-            assert np.abs(backend.to_numpy(mine) - backend.to_numpy(known)[0]).max() < 1e-6
+        for actual, desired in zip(*((state, last) if kind == "LSTM" else ((state,), (last,))), strict=True):
+            assert np.abs(backend.to_numpy(actual) - backend.to_numpy(desired)[0]).max() < 1e-6
 
 
 def test_parameters_have_the_references_names_order_and_bounds() -> None:
     layer = nn.LSTM(2, 3, 2, bidirectional=True)
-    places = ["l0", "l0_reverse", "l1", "l1_reverse"]
+    suffixes = ["l0", "l0_reverse", "l1", "l1_reverse"]
     kinds = ["weight_ih", "weight_hh", "bias_ih", "bias_hh"]
-    assert [p.name for p in layer.get_parameters()] == [f"{kind}_{place}" for kind in kinds for place in places]
+    assert [p.name for p in layer.get_parameters()] == [f"{kind}_{suffix}" for kind in kinds for suffix in suffixes]
     assert [tuple(p.shape) for p in layer.w_ih_list] == [(12, 2), (12, 2), (12, 6), (12, 6)]
     assert all(np.abs(p.asnumpy()).max() <= 1 / np.sqrt(3) for p in layer.get_parameters())
     assert [p.name for p in nn.GRUCell(2, 3).get_parameters()] == kinds

@@ -1,4 +1,4 @@
-"""Layers around one operation: exact numbers, and one sentence where something does not fit."""
+"""Layers that wrap one operation: exact outputs and error messages."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ def test_ranges_and_one_hot_rows_have_the_references_formats() -> None:
 
 def test_sequences_are_pooled_with_places_and_without_a_batch() -> None:
     x = Tensor([[[1.0, 5.0, 2.0, 0.0, 3.0]]])
-    values, places = nn.MaxPool1d(2, 2, "pad", 1, return_indices=True)(x)
-    assert numpy_of(values).tolist() == [[[1.0, 5.0, 3.0]]] and numpy_of(places).tolist() == [[[0, 1, 4]]]
+    values, indices = nn.MaxPool1d(2, 2, "pad", 1, return_indices=True)(x)
+    assert numpy_of(values).tolist() == [[[1.0, 5.0, 3.0]]] and numpy_of(indices).tolist() == [[[0, 1, 4]]]
     assert numpy_of(nn.AvgPool1d(2, 2)(x[0])).tolist() == [[3.0, 1.0]]
     assert repr(nn.MaxPool1d(2, 2)) == "MaxPool1d(kernel_size=(1, 2), stride=(1, 2), pad_mode=VALID)"
     with pytest.raises(ValueError, match=r"AvgPool1d: expected 2 or 3 axes \(N, C, L\) or \(C, L\)"):
