@@ -1,4 +1,4 @@
-"""Optimizers: MindSpore's update rules and parameter groups, and the driver that also takes Keras's optimizers."""
+"""Optimizers with MindSpore's update rules and parameter groups, and a driver interface shared with Keras's."""
 
 from mixtrain.optim.ada_delta import Adadelta
 from mixtrain.optim.ada_factor import AdaFactor

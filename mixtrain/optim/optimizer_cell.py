@@ -161,11 +161,11 @@ class OptimizerCell(Cell):
 
     def own_parameters(self) -> dict[str, Any]:
         """Return the optimizer's own parameters and the ones it trains, by name."""
-        own = super().own_parameters()
+        result = super().own_parameters()
         for name, parameter in zip(self.parameters.names, self.parameters, strict=True):
-            name_taken = name in own and own[name] is not parameter
-            own[f"parameters.{name}" if name_taken else name] = parameter
-        return own
+            name_taken = name in result and result[name] is not parameter
+            result[f"parameters.{name}" if name_taken else name] = parameter
+        return result
 
     def update_parameters_name(self, prefix: str = "", recurse: bool = True) -> None:
         """Prefix the names of the optimizer's own parameters; those of the network keep their names."""

@@ -147,14 +147,15 @@ def _as_metric(item: Any) -> MetricLike:
     if not isinstance(item, str):
         raise checks.fail_type("metrics", "each must be a metric or its name", item, _WRITE)
     # Names of MindSpore take precedence: Keras's class Accuracy compares values instead of classes.
-    own = _METRICS.get(item.lower())
-    if own is None:
+    metric = _METRICS.get(item.lower())
+    if metric is None:
         return KerasMetric(_keras_metric(item))
-    if own in _REQUIRED_ARGUMENTS:
+    if metric in _REQUIRED_ARGUMENTS:
         raise checks.fail_value(
-            "metrics", f"{own.__name__} needs an argument", item, f'metrics={{"{item}": {_REQUIRED_ARGUMENTS[own]}}}'
+            "metrics", f"{metric.__name__} needs an argument", item,
+            f'metrics={{"{item}": {_REQUIRED_ARGUMENTS[metric]}}}',
         )
-    return own()
+    return metric()
 
 
 def _keras_metric(name: str) -> keras.metrics.Metric:
