@@ -11,7 +11,7 @@ from mixtrain import backend
 from mixtrain.network.interpose import Forward, interpose
 
 _layers = keras.layers
-# Bound at import: inside an autocast the functions of `keras.ops` are replaced, and here the dtypes are decided already.
+# Bound at import: inside an autocast `keras.ops` has replacements that cast, and here the dtypes are decided already.
 _matmul, _einsum = keras.ops.matmul, keras.ops.einsum
 
 
