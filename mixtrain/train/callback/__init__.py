@@ -1,4 +1,4 @@
-"""Callbacks: mixtrain's base and monitors, the list that tells them, and Keras's callbacks in the same place."""
+"""Callbacks: the base class, mixtrain's callbacks, the list that calls them, and adapters for Keras callbacks."""
 
 from mixtrain.train.callback.backup_and_restore import BackupAndRestore
 from mixtrain.train.callback.callback import Callback

@@ -1,4 +1,4 @@
-"""`Callback`: the base of what is told about a run as it goes."""
+"""`Callback`: the base class of callbacks, with one hook for each event of a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mixtrain.train.run_context import RunContext
 
 _CallbackT = TypeVar("_CallbackT", bound="Callback")
 
-# Each hook, with the older name that it calls unless it is overridden.
+# Each hook, with the legacy hook of MindSpore that it calls unless it is overridden.
 HOOKS: Final[dict[str, str]] = {
     f"on_{mode}_{name}": name
     for mode in ("train", "eval")
@@ -20,23 +20,24 @@ HOOKS: Final[dict[str, str]] = {
 
 
 class Callback:
-    """The base of callbacks: override the hooks that matter; the others cost nothing.
+    """Base class of callbacks: override the hooks that you need; the others cost nothing.
 
     The order in training is ``on_train_begin``, for each epoch ``on_train_epoch_begin``, for each step (each call, with
     sink feed) ``on_train_step_begin`` and ``on_train_step_end``, then ``on_train_epoch_end``, and last
-    ``on_train_end``; ``on_eval_...`` likewise in evaluation. Those not overridden call ``begin``, ``epoch_begin``,
-    ``step_begin``, ``step_end``, ``epoch_end`` and ``end``, in training and in `Model.eval` alike; evaluations between
-    the epochs of `Model.fit` call ``on_eval_...`` only. A callback is also a context manager around the run.
+    ``on_train_end``; evaluation calls the ``on_eval_...`` hooks in the same order. Hooks that are not overridden call
+    ``begin``, ``epoch_begin``, ``step_begin``, ``step_end``, ``epoch_end`` and ``end``, both in training and in
+    `Model.eval`; evaluations between the epochs of `Model.fit` call ``on_eval_...`` only. A callback is also a context
+    manager around the run.
 
     Attributes:
-        observes_only: Whether its step hooks only look at what steps returned: they change neither the run nor any
-            weight, and read none. Several steps may then run in one compiled call before the hooks are called for each
-            of them. A subclass that overrides a step hook says so anew.
-        needs: What its step hooks read of `step_results` beside scalars, which each step then returns: "gradients" of
-            the weights by name, "predictions" of the network, for which sink feed runs one step a call.
+        observes_only: Whether its step hooks only read what steps returned: they neither change the run nor read or
+            write weights. Several steps may then run in one compiled call before the hooks are called for each of
+            them. A subclass that overrides a step hook must declare it again.
+        needs: What its step hooks read from `step_results` besides scalars, which each step then returns: "gradients"
+            of the weights by name, "predictions" of the network. With "predictions" sink feed runs one step per call.
         one_step_calls: Whether its step hooks must be called for each step with sink feed too, which then runs one step
-            a call.
-        sample_every: Steps from one call of `on_train_sample` to the next; None for none.
+            per call.
+        sample_every: Steps between calls of `on_train_sample`; None to never call it.
 
     Example:
         >>> class Announce(Callback):
@@ -54,14 +55,14 @@ class Callback:
     sample_every: int | None = None
 
     def free_steps(self, run_context: RunContext) -> float:
-        """Return how many steps may run from here on before the step hooks are called for them.
+        """Return how many steps may run before the step hooks must be called for them.
 
-        Asked before steps, of callbacks that override a step hook. One that needs to see the network itself now and
-        then, as a checkpoint does, returns the number of steps until then; the default is `math.inf` for one that
-        observes only, and 1 for others.
+        Called before steps, for callbacks that override a step hook. A callback that needs the network itself at some
+        steps, as for a checkpoint, returns the number of steps until the next of them. The default is `math.inf` for
+        one that only observes, and 1 for others.
 
         Args:
-            run_context: The run; its ``cur_step_num`` is the last step's.
+            run_context: The run; its ``cur_step_num`` is that of the last step.
         """
         return math.inf if declares_observing(self) else 1
 
@@ -71,7 +72,7 @@ class Callback:
     def __exit__(self, *error: Any) -> Any:
         return None
 
-    # ---- both in training and in evaluation -------------------------------------------------------------------
+    # ---- legacy hooks, called in training and in evaluation ---------------------------------------------------
     def begin(self, run_context: RunContext) -> None:
         """Run before the first epoch."""
 
@@ -110,16 +111,16 @@ class Callback:
     def on_train_overflow(self, run_context: RunContext) -> None:
         """Run after a training step that overflowed and was skipped, before `on_train_step_end`, in every feed.
 
-        The network is as that step found it. Of the arguments ``cur_step_num``, ``train_dataset_element`` and
-        ``step_results`` are that step's, and ``explain_overflow()`` looks for the layer. Overriding this hook makes a
-        step that overflows a compiled call of its own; good steps still run together.
+        The network is in the state before that step. The arguments ``cur_step_num``, ``train_dataset_element`` and
+        ``step_results`` are those of the step, and ``explain_overflow()`` finds the layer. Overriding this hook ends a
+        compiled call of several steps at each step that overflows; other steps still run together.
         """
 
     def on_train_sample(self, run_context: RunContext) -> None:
         """Run before step 1 and each `sample_every`-th step after it, in every feed.
 
-        Of the arguments ``cur_step_num`` and ``train_dataset_element`` are that step's, and ``measure_ranges(values)``
-        runs its batch without training and returns the loss scale and `RangeRecords`.
+        The arguments ``cur_step_num`` and ``train_dataset_element`` are those of the step, and
+        ``measure_ranges(values)`` runs its batch without training and returns the loss scale and `RangeRecords`.
         """
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
@@ -136,7 +137,7 @@ class Callback:
         self.begin(run_context)
 
     def on_eval_epoch_begin(self, run_context: RunContext) -> None:
-        """Run before the data of an evaluation is gone through."""
+        """Run before the first batch of an evaluation."""
         self.epoch_begin(run_context)
 
     def on_eval_step_begin(self, run_context: RunContext) -> None:
@@ -148,7 +149,7 @@ class Callback:
         self.step_end(run_context)
 
     def on_eval_epoch_end(self, run_context: RunContext) -> None:
-        """Run after the data of an evaluation was gone through, before the metrics are computed."""
+        """Run after the last batch of an evaluation, before the metrics are computed."""
         self.epoch_end(run_context)
 
     def on_eval_end(self, run_context: RunContext) -> None:
@@ -160,14 +161,15 @@ _STEP_HOOKS: Final = ("on_train_step_begin", "on_train_step_end", "step_begin", 
 
 
 def declares_observing(callback: Callback) -> bool:
-    """Whether a callback observes only, by the word of the class that wrote its step hooks, or of a subclass."""
+    """Whether a callback only observes, as declared by the class that defines its step hooks, or by a subclass."""
     if not callback.observes_only:
         return False
     if "observes_only" in vars(callback):
         return True
-    for owner in type(callback).__mro__:
-        if "observes_only" in vars(owner):
+    # A declaration does not cover step hooks that a more derived class overrides.
+    for cls in type(callback).__mro__:
+        if "observes_only" in vars(cls):
             return True
-        if any(hook in vars(owner) for hook in _STEP_HOOKS):
+        if any(hook in vars(cls) for hook in _STEP_HOOKS):
             return False
     return False

@@ -1,4 +1,4 @@
-"""`CallbackList`: the callbacks of one run, told in order; those that do not listen cost nothing."""
+"""`CallbackList`: calls the callbacks of a run in order; hooks that are not overridden cost nothing."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _ResultT = TypeVar("_ResultT")
 
 @dataclasses.dataclass(frozen=True)
 class Listener:
-    """One callback's interest in one hook.
+    """The method of one callback that is called for one hook.
 
     Attributes:
         callback: Name of the callback's class.
         method: Name of the method that is called.
         call: The method.
-        older_name: Whether it is one of the names that training and evaluation share.
-        owner: The callback, as the list holds it.
+        legacy: Whether it is one of the hooks that training and evaluation share.
+        owner: The callback, as stored in the list.
     """
 
     callback: str
     method: str
     call: Callable[[RunContext], None]
-    older_name: bool
+    legacy: bool
     owner: Callback
 
 
@@ -43,18 +43,18 @@ _STEP_HOOKS = ("on_train_step_begin", "on_train_step_end")
 
 
 class CallbackList:
-    """Tells callbacks about a run, in the order given; a context manager around the run.
+    """Calls the hooks of several callbacks, in order; a context manager around the run.
 
     Args:
-        callbacks: None, a callback, or an iterable of them, mixtrain's and Keras's in any order.
+        callbacks: None, a callback, or an iterable of callbacks of mixtrain and Keras, in any order.
         arguments: The state of the run.
 
     Attributes:
         controls: Whether a callback needs control between any two steps.
-        hear_of_overflows: Whether a callback listens to `on_train_overflow`.
+        hear_of_overflows: Whether a callback overrides `on_train_overflow`.
 
     Raises:
-        TypeError: One is no callback.
+        TypeError: An item is not a callback.
 
     Example:
         >>> class Greet(Callback):
@@ -69,35 +69,38 @@ class CallbackList:
     def __init__(self, callbacks: Any = None, arguments: CallbackArguments | None = None) -> None:
         self._arguments = CallbackArguments() if arguments is None else arguments
         self._arguments._set(list_callback=self)
-        self._callbacks = [self._adapted(callback) for callback in _listed(callbacks)]
+        self._callbacks = [self._adapt(callback) for callback in _as_list(callbacks)]
         self._stack = contextlib.ExitStack()
         self._between_epochs = False
-        self._listen()
+        self._find_listeners()
 
-    def _adapted(self, callback: Any) -> Callback:
+    def _adapt(self, callback: Any) -> Callback:
         if isinstance(callback, keras.callbacks.Callback):
             return KerasCallbackAdapter(callback, self._arguments)
         return callback  # type: ignore[no-any-return]
 
-    def _listen(self) -> None:
-        found = {hook: [_listener(callback, hook) for callback in self._callbacks] for hook in HOOKS}
-        self._listeners = {hook: [one for one in listeners if one is not None] for hook, listeners in found.items()}
-        rows = zip(self._callbacks, *(found[hook] for hook in _STEP_HOOKS), strict=True)
-        self._watchers = [callback for callback, *listeners in rows if any(listeners)]
-        steps = [one for hook in _STEP_HOOKS for one in self._listeners[hook]]
-        self._look_beyond = not all(_is_ours(listener.call) for listener in steps)
-        # Known once and for all, so that the question costs nothing in every step.
+    def _find_listeners(self) -> None:
+        self._listeners = {
+            hook: [listener for callback in self._callbacks if (listener := _listener(callback, hook)) is not None]
+            for hook in HOOKS
+        }
+        step_listeners = [listener for hook in _STEP_HOOKS for listener in self._listeners[hook]]
+        step_owners = {id(listener.owner) for listener in step_listeners}
+        self._step_callbacks = [callback for callback in self._callbacks if id(callback) in step_owners]
+        self._look_beyond = not all(_is_ours(listener.call) for listener in step_listeners)
+        # Computed once, because the loop reads it before every step.
         self.controls = any(
             type(callback).free_steps is Callback.free_steps and not declares_observing(callback)
-            for callback in self._watchers
+            for callback in self._step_callbacks
         )
 
-        overriding = [one for one in self._callbacks if type(one).on_train_overflow is not Callback.on_train_overflow]
         self._listeners["on_train_overflow"] = [
-            Listener(type(one).__name__, "on_train_overflow", one.on_train_overflow, False, one) for one in overriding
+            Listener(type(callback).__name__, "on_train_overflow", callback.on_train_overflow, False, callback)
+            for callback in self._callbacks
+            if type(callback).on_train_overflow is not Callback.on_train_overflow
         ]
-        self.hear_of_overflows = bool(overriding)
-        self._samplers = [one for one in self._callbacks if one.sample_every is not None]
+        self.hear_of_overflows = bool(self._listeners["on_train_overflow"])
+        self._samplers = [callback for callback in self._callbacks if callback.sample_every is not None]
 
     def __enter__(self: _ListT) -> _ListT:
         with contextlib.ExitStack() as stack:
@@ -107,72 +110,73 @@ class CallbackList:
             target if isinstance(target, Callback) else callback
             for target, callback in zip(entered, self._callbacks, strict=True)
         ]
-        self._listen()
+        self._find_listeners()
         return self
 
     def __exit__(self, *error: Any) -> Any:
         return self._stack.__exit__(*error)
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the callbacks as they were given."""
+        """Iterate over the callbacks as they were passed."""
         return (getattr(callback, "keras_callback", callback) for callback in self._callbacks)
 
     def __len__(self) -> int:
         return len(self._callbacks)
 
     def free_steps(self, run_context: RunContext) -> float:
-        """Return how many steps may run from here before one of them needs control; `math.inf` where none does."""
+        """Return how many steps may run before a callback needs control; `math.inf` if none does."""
         if self.controls:
             return 1
-        return min((callback.free_steps(run_context) for callback in self._watchers), default=math.inf)
+        return min((callback.free_steps(run_context) for callback in self._step_callbacks), default=math.inf)
 
     def steps_to_sample(self, done: int) -> float:
-        """Return how many steps run, after `done`, before one that a callback samples; `math.inf` where none does."""
-        return min((-done % one.sample_every for one in self._samplers), default=math.inf)  # type: ignore[operator]
+        """Return how many steps run, after `done`, before one that a callback samples; `math.inf` if none does."""
+        steps = (-done % callback.sample_every for callback in self._samplers)  # type: ignore[operator]
+        return min(steps, default=math.inf)
 
     @property
     def needs(self) -> frozenset[str]:
-        """What is read of steps beside scalars, by step hooks and to know why one overflowed.
+        """What steps return besides scalars, for step hooks and to explain an overflow.
 
         Raises:
-            ValueError: A callback needs something else.
+            ValueError: The `needs` of a callback have an unknown value.
         """
-        for callback in self._watchers:
+        for callback in self._step_callbacks:
             if isinstance(callback.needs, str) or not set(callback.needs) <= set(get_args(Need)):
                 raise checks.fail_value(
                     type(callback).__name__, f"needs must be a set with some of {checks.listed(get_args(Need))}",
                     callback.needs, 'needs = {"gradients"}',
                 )
-        of_steps = frozenset(need for callback in self._watchers for need in callback.needs)
-        return of_steps | {NON_FINITE} if self.hear_of_overflows else of_steps
+        needs = frozenset(need for callback in self._step_callbacks for need in callback.needs)
+        return needs | {NON_FINITE} if self.hear_of_overflows else needs
 
     @property
     def one_step_calls(self) -> bool:
         """Whether a step hook must be called for each step, with sink feed too.
 
-        Predictions of several batches need not have one shape, and are told batch by batch.
+        Predictions of several batches may differ in shape, so they are passed batch by batch.
         """
-        return "predictions" in self.needs or any(callback.one_step_calls for callback in self._watchers)
+        return "predictions" in self.needs or any(callback.one_step_calls for callback in self._step_callbacks)
 
     @property
     def look_beyond(self) -> bool:
-        """Whether a step hook may look at more than the arguments, as at an optimizer: all but those of mixtrain's."""
+        """Whether a step hook may read more than the arguments, such as the optimizer: all but mixtrain's own may."""
         return self._look_beyond
 
     def listens(self, hook: str) -> bool:
-        """Whether somebody listens to a hook, by its name (``"on_train_step_end"``)."""
+        """Whether a callback overrides a hook, by its name (``"on_train_step_end"``)."""
         return bool(self._listeners[hook])
 
     def keras_listens(self, hook: str) -> bool:
-        """Whether a Keras callback listens to a hook."""
+        """Whether a Keras callback overrides a hook."""
         return any(isinstance(listener.owner, KerasCallbackAdapter) for listener in self._listeners[hook])
 
     def keras_params(self) -> dict[str, Any]:
-        """Return what Keras callbacks see of the run as `params`."""
+        """Return the `params` of Keras callbacks."""
         return keras_params(self._arguments)
 
     def added_to_logs(self) -> dict[str, Any]:
-        """Return what Keras callbacks have added to the logs of the epoch, such as "learning_rate"."""
+        """Return the values that Keras callbacks added to the logs of the epoch, such as "learning_rate"."""
         return added_to_logs(self._arguments)
 
     def evaluating(
@@ -180,11 +184,11 @@ class CallbackList:
     ) -> _ResultT:
         """Run an evaluation between epochs: ``on_eval_...`` hooks with the run's own arguments in eval mode.
 
-        A stop that is requested in it ends it alone, and hooks of the older names are left out, for they mean training.
+        A requested stop ends only the evaluation. Legacy hooks are skipped, because between epochs they mean training.
 
         Args:
             evaluate: Called with this list, a fresh context, and the arguments.
-            **fields: Fields of the arguments that hold while it runs.
+            **fields: Fields of the arguments during the evaluation.
 
         Returns:
             What `evaluate` returns.
@@ -196,9 +200,9 @@ class CallbackList:
         finally:
             self._between_epochs = False
 
-    def _tell(self, hook: str, run_context: RunContext) -> None:
+    def _call(self, hook: str, run_context: RunContext) -> None:
         for listener in self._listeners[hook]:
-            if listener.older_name and self._between_epochs:
+            if listener.legacy and self._between_epochs:
                 continue
             try:
                 listener.call(run_context)
@@ -208,67 +212,67 @@ class CallbackList:
 
     # ---- training ---------------------------------------------------------------------------------------------
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Tell that training begins."""
-        self._tell("on_train_begin", run_context)
+        """Call the hook before training."""
+        self._call("on_train_begin", run_context)
 
     def on_train_epoch_begin(self, run_context: RunContext) -> None:
-        """Tell that an epoch begins."""
-        self._tell("on_train_epoch_begin", run_context)
+        """Call the hook before an epoch."""
+        self._call("on_train_epoch_begin", run_context)
 
     def on_train_step_begin(self, run_context: RunContext) -> None:
-        """Tell that a step, or call, begins."""
-        self._tell("on_train_step_begin", run_context)
+        """Call the hook before a step, or call."""
+        self._call("on_train_step_begin", run_context)
 
     def on_train_step_end(self, run_context: RunContext) -> None:
-        """Tell that a step, or call, ended."""
-        self._tell("on_train_step_end", run_context)
+        """Call the hook after a step, or call."""
+        self._call("on_train_step_end", run_context)
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """Tell that an epoch ended."""
-        self._tell("on_train_epoch_end", run_context)
+        """Call the hook after an epoch."""
+        self._call("on_train_epoch_end", run_context)
 
     def on_train_end(self, run_context: RunContext) -> None:
-        """Tell that training ended."""
-        self._tell("on_train_end", run_context)
+        """Call the hook after training."""
+        self._call("on_train_end", run_context)
 
     def on_train_overflow(self, run_context: RunContext) -> None:
-        """Tell that a step overflowed and was skipped."""
-        self._tell("on_train_overflow", run_context)
+        """Call the hook after a step that overflowed and was skipped."""
+        self._call("on_train_overflow", run_context)
 
     def on_train_sample(self, run_context: RunContext) -> None:
-        """Tell those whose step it is that a batch is about to be trained on."""
+        """Call the callbacks that sample this step, before its batch is trained on."""
         done = run_context.original_args().cur_step_num - 1
-        for one in self._samplers:
-            if done % one.sample_every == 0:  # type: ignore[operator]
-                one.on_train_sample(run_context)
+        for callback in self._samplers:
+            if done % callback.sample_every == 0:  # type: ignore[operator]
+                callback.on_train_sample(run_context)
 
     # ---- evaluation -------------------------------------------------------------------------------------------
     def on_eval_begin(self, run_context: RunContext) -> None:
-        """Tell that an evaluation begins."""
-        self._tell("on_eval_begin", run_context)
+        """Call the hook before an evaluation."""
+        self._call("on_eval_begin", run_context)
 
     def on_eval_epoch_begin(self, run_context: RunContext) -> None:
-        """Tell that the data of an evaluation is about to be gone through."""
-        self._tell("on_eval_epoch_begin", run_context)
+        """Call the hook before the first batch of an evaluation."""
+        self._call("on_eval_epoch_begin", run_context)
 
     def on_eval_step_begin(self, run_context: RunContext) -> None:
-        """Tell that an evaluation step begins."""
-        self._tell("on_eval_step_begin", run_context)
+        """Call the hook before an evaluation step."""
+        self._call("on_eval_step_begin", run_context)
 
     def on_eval_step_end(self, run_context: RunContext) -> None:
-        """Tell that an evaluation step ended."""
-        self._tell("on_eval_step_end", run_context)
+        """Call the hook after an evaluation step."""
+        self._call("on_eval_step_end", run_context)
 
     def on_eval_epoch_end(self, run_context: RunContext) -> None:
-        """Tell that the data of an evaluation was gone through."""
-        self._tell("on_eval_epoch_end", run_context)
+        """Call the hook after the last batch of an evaluation."""
+        self._call("on_eval_epoch_end", run_context)
 
     def on_eval_end(self, run_context: RunContext) -> None:
-        """Tell that an evaluation ended."""
-        self._tell("on_eval_end", run_context)
+        """Call the hook after an evaluation."""
+        self._call("on_eval_end", run_context)
 
 
-def _listed(callbacks: Any) -> list[Any]:
+def _as_list(callbacks: Any) -> list[Any]:
     write = "callbacks=[LossMonitor(), keras.callbacks.EarlyStopping()]"
     if callbacks is None:
         return []
@@ -276,10 +280,10 @@ def _listed(callbacks: Any) -> list[Any]:
         return [callbacks]
     if not isinstance(callbacks, Iterable):
         raise checks.fail_type("callbacks", "it must be a callback or a list of them", callbacks, write)
-    listed = list(callbacks)
-    for callback in listed:
-        checks.instance("callbacks", "each", callback, (Callback, keras.callbacks.Callback), write)
-    return listed
+    items = list(callbacks)
+    for item in items:
+        checks.instance("callbacks", "each", item, (Callback, keras.callbacks.Callback), write)
+    return items
 
 
 def _is_ours(hook: Callable[[RunContext], None]) -> bool:
@@ -288,12 +292,12 @@ def _is_ours(hook: Callable[[RunContext], None]) -> bool:
 
 
 def _listener(callback: Callback, hook: str) -> Listener | None:
-    """Return how a callback listens to a hook, or None where it overrides neither it nor its older name."""
+    """Return the method that a callback has for a hook; None if it overrides neither the hook nor the legacy one."""
     for method in (hook, HOOKS[hook]):
         call = getattr(callback, method)
         if getattr(call, "__func__", None) is not getattr(Callback, method):
-            name, shown = type(callback).__name__, method
+            class_name, method_name = type(callback).__name__, method
             if isinstance(callback, KerasCallbackAdapter):
-                name, shown = type(callback.keras_callback).__name__, callback.keras_methods[hook]
-            return Listener(name, shown, call, method != hook, callback)
+                class_name, method_name = type(callback.keras_callback).__name__, callback.keras_methods[hook]
+            return Listener(class_name, method_name, call, method != hook, callback)
     return None
