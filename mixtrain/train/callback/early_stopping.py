@@ -1,4 +1,4 @@
-"""`EarlyStopping`: ends training when a watched value has stopped getting better."""
+"""`EarlyStopping`: stops training when a monitored value has stopped improving."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _WHERE = "EarlyStopping"
 
 
 class EarlyStopping(Callback):
-    """Ends training once a value has not got better for `patience` epochs.
+    """Stops training once a monitored value has not improved for `patience` epochs.
 
     Args:
-        monitor: "loss" (the last step's), or with `Model.fit` "eval_loss" or the name of a metric.
-        min_delta: A change must exceed it to count as better.
-        patience: Epochs without a better value after which training ends.
-        verbose: Whether to print when it happens.
-        mode: "min" (lower is better), "max", or "auto": by the name; names that are not known are better when higher.
-        baseline: A value must also be better than this for the epochs to be counted anew.
-        restore_best_weights: Whether the train network, its optimizer included, gets back the values of its best epoch
-            when training is ended early.
+        monitor: "loss" (of the last step), or with `Model.fit` "eval_loss" or the name of a metric.
+        min_delta: What a change must exceed to count as an improvement.
+        patience: Epochs without improvement after which training stops.
+        verbose: Whether to print when training is stopped.
+        mode: "min" (lower is better), "max", or "auto": by the name; for unknown names higher is better.
+        baseline: What a value must also improve on to reset the count of epochs.
+        restore_best_weights: Whether the train network, including its optimizer, is restored to its best epoch when
+            training is stopped early.
 
     Attributes:
-        wait: Epochs since the last better value.
+        wait: Epochs since the last improvement.
         best: The best value so far.
-        stopped_epoch: Number of the epoch after which training ended; 0 before.
+        stopped_epoch: Number of the epoch after which training was stopped; 0 if it was not.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -65,31 +65,30 @@ class EarlyStopping(Callback):
         self.verbose = checks.boolean(_WHERE, "verbose", verbose)
         self.baseline = None if baseline is None else checks.number(_WHERE, "baseline", baseline, example=0.5)
         self.restore_best_weights = checks.boolean(_WHERE, "restore_best_weights", restore_best_weights)
-        self._forget()
+        self._reset()
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self.wait = 0
         self.stopped_epoch = 0
         self.best = self._direction.worst
         self._best_values: list[tuple[Any, Any]] = []
 
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Forget an earlier run."""
-        self._forget()
+        """Reset the state of an earlier run."""
+        self._reset()
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """Look at the value, and ask for the end where it is time."""
+        """Compare the value with the best one, and request a stop if it is due."""
         arguments = run_context.original_args()
         value = monitored_value(_WHERE, self.monitor, arguments)
         if value is None:
             return
-        keeps = self.restore_best_weights
-        if keeps and not self._best_values:
-            self._best_values = _values(arguments.train_network)
+        if self.restore_best_weights and not self._best_values:
+            self._best_values = _snapshot(arguments.train_network)
         self.wait += 1
         if self._direction.better(value, self.best):
             self.best = value
-            self._best_values = _values(arguments.train_network) if keeps else []
+            self._best_values = _snapshot(arguments.train_network) if self.restore_best_weights else []
             if self.baseline is None or self._direction.better(value, self.baseline):
                 self.wait = 0
         if self.wait >= self.patience:
@@ -98,7 +97,7 @@ class EarlyStopping(Callback):
             self._restore()
 
     def on_train_end(self, run_context: RunContext) -> None:
-        """Tell which epoch was the last, where training was ended early; let the kept values go."""
+        """Print the last epoch if training was stopped early; release the values of the best epoch."""
         if self.stopped_epoch and self.verbose:
             print(f"Epoch {self.stopped_epoch:05d}: early stopping", flush=True)
         self._best_values = []
@@ -110,8 +109,8 @@ class EarlyStopping(Callback):
             variable.assign(value)
 
 
-def _values(train_network: Any) -> list[tuple[Any, Any]]:
-    """Return every variable of a train network, its optimizer's included, with a copy of its value."""
+def _snapshot(train_network: Any) -> list[tuple[Any, Any]]:
+    """Return every variable of a train network and its optimizer with a copy of its value."""
     variables = list(train_network.get_parameters())
     if isinstance(train_network, TrainOneStepCell):
         variables += train_network.driver.state_variables()

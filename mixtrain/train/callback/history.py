@@ -1,4 +1,4 @@
-"""`History`: keeps what the train network returned last in each epoch, and the metrics."""
+"""`History`: records the last loss and the metrics of each epoch."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from mixtrain.train.run_context import RunContext
 
 
 class History(Callback):
-    """Keeps one value an epoch: the last step's loss as "net_output", and each metric of the evaluation by name.
+    """Records, for each epoch, the loss of the last step as "net_output" and the metrics of the evaluation by name.
 
-    `Model.train` and `Model.fit` return a history of their own, which has the mean loss of each epoch.
+    `Model.train` and `Model.fit` return another history, which has the mean loss of each epoch.
 
     Attributes:
-        epoch: ``{"epoch": [1, 2, ...]}``, the numbers of the epochs of the last run; None before the first.
+        epoch: ``{"epoch": [1, 2, ...]}``, the numbers of the epochs of the last run; None before the first run.
         history: The values by name, over all runs.
 
     Example:
@@ -38,17 +38,17 @@ class History(Callback):
         self.epoch: dict[str, list[int]] | None = None
 
     def begin(self, run_context: RunContext) -> None:
-        """Count epochs anew."""
+        """Reset the epoch numbers."""
         self.epoch = {"epoch": []}
 
     def epoch_end(self, run_context: RunContext) -> None:
-        """Take down the epoch's values."""
+        """Record the values of the epoch."""
         arguments = run_context.original_args()
         if self.epoch is None:
             self.epoch = {"epoch": []}
         self.epoch["epoch"].append(arguments.get("cur_epoch_num", 1))
         outputs = arguments.net_outputs
-        first = outputs[0] if isinstance(outputs, (tuple, list)) else outputs
-        values = {"net_output": float(np.mean(backend.to_numpy(first))), **(arguments.get("metrics") or {})}
+        loss = outputs[0] if isinstance(outputs, (tuple, list)) else outputs
+        values = {"net_output": float(np.mean(backend.to_numpy(loss))), **(arguments.get("metrics") or {})}
         for name, value in values.items():
             self.history.setdefault(name, []).append(value)

@@ -1,4 +1,4 @@
-"""`LambdaCallback`: functions in place of a class."""
+"""`LambdaCallback`: a callback made from functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Hook = Callable[[RunContext], object]
 
 
 class LambdaCallback(Callback):
-    """Calls functions of the run context at the places of a run that they are given for.
+    """Calls the given functions, each with the run context, as its hooks.
 
     Args:
         on_train_epoch_begin: Called before each training epoch.
@@ -21,15 +21,15 @@ class LambdaCallback(Callback):
         on_train_step_end: Called after each training step.
         on_train_begin: Called before training.
         on_train_end: Called after training.
-        on_eval_epoch_begin: Called before the data of an evaluation is gone through.
-        on_eval_epoch_end: Called after it was gone through.
+        on_eval_epoch_begin: Called before the first batch of an evaluation.
+        on_eval_epoch_end: Called after the last batch of an evaluation.
         on_eval_step_begin: Called before each evaluation step.
         on_eval_step_end: Called after each evaluation step.
         on_eval_begin: Called before an evaluation.
         on_eval_end: Called after an evaluation.
 
     Raises:
-        TypeError: One is neither a function nor None.
+        TypeError: An argument is neither a function nor None.
 
     Example:
         >>> tell = LambdaCallback(on_train_epoch_end=lambda context: print(context.original_args().cur_epoch_num))
@@ -55,7 +55,7 @@ class LambdaCallback(Callback):
         on_eval_end: Hook | None = None,
     ) -> None:
         super().__init__()
-        given = {
+        hooks = {
             "on_train_epoch_begin": on_train_epoch_begin,
             "on_train_epoch_end": on_train_epoch_end,
             "on_train_step_begin": on_train_step_begin,
@@ -69,12 +69,12 @@ class LambdaCallback(Callback):
             "on_eval_begin": on_eval_begin,
             "on_eval_end": on_eval_end,
         }
-        for name, hook in given.items():
+        for name, hook in hooks.items():
             if hook is None:
                 continue
             if not callable(hook):
                 raise checks.fail_type(
                     "LambdaCallback", f"{name} must be a function", hook, f"{name}=lambda run_context: None"
                 )
-            # An instance attribute: the list of callbacks hears only hooks that are not the base class's.
+            # Set on the instance, because `CallbackList` calls only hooks that differ from those of the base class.
             setattr(self, name, hook)

@@ -1,4 +1,4 @@
-"""`LearningRateScheduler`: a function sets the learning rate after each step."""
+"""`LearningRateScheduler`: sets the learning rate by a function after each step."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _WHERE = "LearningRateScheduler"
 
 
 class LearningRateScheduler(Callback):
-    """Sets the learning rate, mixtrain's or Keras's, to what a function returns; with sink feed after each call.
+    """Sets the learning rate, mixtrain's or Keras's, by a function after each step; with sink feed, after each call.
 
     Args:
         learning_rate_function: Takes the rate and the number of the step, and returns the rate of the next step.
 
     Raises:
-        TypeError: `learning_rate_function` is no function, or returns no number.
+        TypeError: `learning_rate_function` is not a function, or does not return a number.
         ValueError: The optimizer's rate is a schedule.
 
     Example:
@@ -44,14 +44,14 @@ class LearningRateScheduler(Callback):
         self.learning_rate_function = learning_rate_function
 
     def step_end(self, run_context: RunContext) -> None:
-        """Ask the function, and set the rate where it is another."""
+        """Call the function, and set the rate if it changes."""
         arguments = run_context.original_args()
         variable = rate_variable(_WHERE, arguments)
         rate = read_rate(variable)
-        wanted = self.learning_rate_function(rate, arguments.cur_step_num)
-        new = checks.number(_WHERE, "what learning_rate_function returns", wanted, example=0.1)
-        if not math.isclose(rate, new, rel_tol=1e-10):
-            variable.assign(new)
+        result = self.learning_rate_function(rate, arguments.cur_step_num)
+        new_rate = checks.number(_WHERE, "what learning_rate_function returns", result, example=0.1)
+        if not math.isclose(rate, new_rate, rel_tol=1e-10):
+            variable.assign(new_rate)
 
     def on_eval_step_end(self, run_context: RunContext) -> None:
-        """Leave the rate alone in an evaluation."""
+        """Keep the rate in an evaluation."""

@@ -1,4 +1,4 @@
-"""`LossMonitor`: prints the loss, and stops a run whose loss is no longer a number."""
+"""`LossMonitor`: prints the loss, and stops a run whose loss is not finite."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from mixtrain.train.run_context import CallbackArguments, RunContext
 
 
 class LossMonitor(Callback):
-    """Prints ``epoch: 1 step: 32, loss is 2.3018966``; with sink feed for the last step of a call.
+    """Prints ``epoch: 1 step: 32, loss is 2.3018966``; with sink feed, for the last step of a call.
 
-    A loss that is not finite ends the run, unless the step was skipped by loss scaling, which is printed. After an
-    epoch of `Model.fit` with an evaluation, its metrics are printed.
+    A loss that is not finite ends the run, unless loss scaling skipped the step; the line then says so. After an epoch
+    of `Model.fit` with an evaluation, its metrics are printed.
 
     Args:
-        per_print_times: Steps from one print to the next; 0 prints no steps.
+        per_print_times: Steps between printed lines; 0 prints none.
 
     Raises:
         TypeError: `per_print_times` is not an int.
@@ -48,7 +48,7 @@ class LossMonitor(Callback):
         super().on_train_begin(run_context)
 
     def step_end(self, run_context: RunContext) -> None:
-        """Print the loss of the step, where it is time.
+        """Print the loss of the step, if it is due.
 
         Raises:
             ValueError: A step's loss is not finite, and the step was not skipped.
@@ -61,36 +61,37 @@ class LossMonitor(Callback):
         step = arguments.cur_step_num
         if self._per_print_times and step - self._last_print_time >= self._per_print_times:
             self._last_print_time = step
-            more = f", step skipped: overflow at loss scale {records.loss_scale[-1]:.10g}" if skipped[-1] else ""
-            print(f"{_place(arguments, step)}, loss is {losses[-1]!s}{more}", flush=True)
+            note = f", step skipped: overflow at loss scale {records.loss_scale[-1]:.10g}" if skipped[-1] else ""
+            print(f"{_step_label(arguments, step)}, loss is {losses[-1]!s}{note}", flush=True)
 
     def on_eval_step_end(self, run_context: RunContext) -> None:
         """Print nothing in an evaluation."""
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """Print the metrics of the evaluation after this epoch, where there was one."""
+        """Print the metrics of the evaluation after this epoch, if there was one."""
         super().on_train_epoch_end(run_context)
         arguments = run_context.original_args()
         metrics = arguments.get("metrics")
         if metrics:
-            print(f"Eval result: epoch {arguments.cur_epoch_num}, metrics: {_plain(metrics)}", flush=True)
+            print(f"Eval result: epoch {arguments.cur_epoch_num}, metrics: {_python_numbers(metrics)}", flush=True)
 
 
-def _place(arguments: CallbackArguments, step: int) -> str:
+def _step_label(arguments: CallbackArguments, step: int) -> str:
     batch_num = arguments.get("batch_num", 0) or step
     return f"epoch: {arguments.get('cur_epoch_num', 1)} step: {(step - 1) % batch_num + 1}"
 
 
 def _check_finite(arguments: CallbackArguments, losses: np.ndarray, skipped: np.ndarray) -> None:
-    bad = np.flatnonzero(~np.isfinite(losses) & ~skipped)
-    if len(bad):
-        place = _place(arguments, arguments.cur_step_num - len(losses) + 1 + int(bad[0]))
+    non_finite = np.flatnonzero(~np.isfinite(losses) & ~skipped)
+    if len(non_finite):
+        first = int(non_finite[0])
+        label = _step_label(arguments, arguments.cur_step_num - len(losses) + 1 + first)
         raise ValueError(
-            f"In {place}, loss is NAN or INF: expected a finite loss; got {losses[bad[0]]!s}. "
+            f"In {label}, loss is NAN or INF: expected a finite loss; got {losses[first]!s}. "
             "Write a smaller learning rate, or look at the input data."
         )
 
 
-def _plain(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metrics with NumPy numbers as Python's, which print as numbers."""
+def _python_numbers(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert NumPy scalars to Python numbers, whose repr has no dtype."""
     return {name: value.item() if isinstance(value, np.generic) else value for name, value in metrics.items()}

@@ -1,4 +1,4 @@
-"""What callbacks that watch a value share: which way is better, and how the value is read at the end of an epoch."""
+"""Monitored values: whether higher or lower is better, and the value at the end of an epoch."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ BETTER_WHEN_LOWER: Final = (
 
 @dataclasses.dataclass(frozen=True)
 class Direction:
-    """Which way a value gets better, and by how much it must.
+    """Whether lower or higher is better, and the smallest change that counts as an improvement.
 
     Attributes:
         lower: Whether lower is better.
-        min_delta: What a change must exceed to count.
+        min_delta: What a change must exceed to count as an improvement.
     """
 
     lower: bool
@@ -41,7 +41,7 @@ class Direction:
 
     @property
     def worst(self) -> float:
-        """What every number is better than."""
+        """The value that every number improves on."""
         return math.inf if self.lower else -math.inf
 
     def better(self, value: float, than: float) -> bool:
@@ -50,17 +50,17 @@ class Direction:
 
 
 def direction(where: str, monitor: Any, mode: Any, min_delta: Any) -> Direction:
-    """Return the direction of a monitored value, "auto" by its name.
+    """Return the direction of a monitored value; "auto" decides by its name.
 
     Args:
         where: The callback, for errors.
         monitor: Name of the value.
         mode: "auto", "min" or "max".
-        min_delta: What a change must exceed; its sign is dropped.
+        min_delta: What a change must exceed; its sign is ignored.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: Another mode.
+        ValueError: `mode` is another string.
 
     Example:
         >>> direction("EarlyStopping", "eval_loss", "auto", 0).better(0.5, 0.75)
@@ -74,10 +74,10 @@ def direction(where: str, monitor: Any, mode: Any, min_delta: Any) -> Direction:
 
 
 def monitored_value(where: str, monitor: str, arguments: CallbackArguments) -> float | None:
-    """Return a value at the end of an epoch: of the last step applied, of the evaluation, or of the training metrics.
+    """Return a monitored value at the end of an epoch.
 
-    "loss" is that of the last step applied. Any other value is of the evaluation; where there was none, or it has no
-    such value, of Keras's metrics while training.
+    "loss" is the loss of the last applied step. Any other name is looked up in the results of the evaluation, and then
+    in the training values of Keras metrics.
 
     Args:
         where: The callback, for errors.
@@ -85,8 +85,8 @@ def monitored_value(where: str, monitor: str, arguments: CallbackArguments) -> f
         arguments: The state of the run.
 
     Returns:
-        The value; None where no step of the epoch was applied, so that there is nothing to judge, and, after a warning,
-        where there is none by that name.
+        The value; None if no step of the epoch was applied, so that nothing can have improved, and, after a warning, if
+        no value has that name.
 
     Raises:
         ValueError: It is not a scalar.
@@ -96,10 +96,10 @@ def monitored_value(where: str, monitor: str, arguments: CallbackArguments) -> f
     results = last_values(epoch_of(arguments)) | dict(arguments.get("eval_results") or {})
     value = _last_loss(arguments) if monitor == "loss" else results.get(monitor)
     if value is None:
-        known = ", ".join(["loss", *(name for name in results if name != "loss")])
+        names = ", ".join(["loss", *(name for name in results if name != "loss")])
         warnings.warn(
             f"{where}: monitor={monitor!r} has no value in epoch {arguments.get('cur_epoch_num', 1)}, so nothing is "
-            f"decided; there are {known}. Write one of them, or fit with a valid_dataset.",
+            f"decided; there are {names}. Write one of them, or fit with a valid_dataset.",
             stacklevel=3,
         )
         return None

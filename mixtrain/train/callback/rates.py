@@ -1,4 +1,4 @@
-"""The learning rate of an optimizer, mixtrain's or Keras's, read and set alike."""
+"""The learning rate of an optimizer of mixtrain or Keras."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def rate_variable(where: str, arguments: CallbackArguments) -> keras.Variable:
         arguments: The state of the run.
 
     Raises:
-        ValueError: There is no optimizer, or its rate is a schedule or one for each group.
+        ValueError: There is no optimizer, or its rate is a schedule or differs by group.
     """
     rate = _rate_of(arguments)
     if not isinstance(rate, keras.Variable):
@@ -32,7 +32,7 @@ def rate_variable(where: str, arguments: CallbackArguments) -> keras.Variable:
 
 
 def settable_rate(arguments: CallbackArguments) -> float | None:
-    """Return the learning rate of a run, where it is one number that can be set; else None."""
+    """Return the learning rate of a run if it is one number that can be set; otherwise None."""
     rate = _rate_of(arguments)
     return read_rate(rate) if isinstance(rate, keras.Variable) else None
 
@@ -45,5 +45,5 @@ def _rate_of(arguments: CallbackArguments) -> Any:
 
 
 def read_rate(variable: Any) -> float:
-    """Return a learning rate as the float that its shortest decimal form has: 0.1 for the float32 nearest to 0.1."""
+    """Return a learning rate as the float of its shortest decimal form: 0.1 for the float32 nearest to 0.1."""
     return float(str(np.float32(backend.to_numpy(variable))))

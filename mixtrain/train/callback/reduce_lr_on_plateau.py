@@ -1,4 +1,4 @@
-"""`ReduceLROnPlateau`: makes the learning rate smaller when a watched value has stopped getting better."""
+"""`ReduceLROnPlateau`: reduces the learning rate when a monitored value has stopped improving."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ _WHERE = "ReduceLROnPlateau"
 
 
 class ReduceLROnPlateau(Callback):
-    """Multiplies the learning rate, mixtrain's or Keras's, once a value has not got better for `patience` epochs.
+    """Reduces the learning rate once a monitored value has not improved for `patience` epochs.
+
+    The optimizer may be mixtrain's or Keras's.
 
     Args:
-        monitor: "loss" (the last step's), or with `Model.fit` "eval_loss" or the name of a metric.
-        factor: What the rate is multiplied by, between 0 and 1.
-        patience: Epochs without a better value after which it is.
-        verbose: Whether to print when it happens.
-        mode: "min" (lower is better), "max", or "auto": by the name; names that are not known are better when higher.
-        min_delta: A change must exceed it to count as better.
+        monitor: "loss" (of the last step), or with `Model.fit` "eval_loss" or the name of a metric.
+        factor: What the learning rate is multiplied by, between 0 and 1.
+        patience: Epochs without improvement after which it is reduced.
+        verbose: Whether to print when it is reduced.
+        mode: "min" (lower is better), "max", or "auto": by the name; for unknown names higher is better.
+        min_delta: What a change must exceed to count as an improvement.
         cooldown: Epochs after a reduction that are not counted.
-        min_lr: The rate never gets smaller than this.
+        min_lr: Lower bound of the learning rate.
 
     Attributes:
-        wait: Epochs since the last better value, or reduction.
+        wait: Epochs since the last improvement or reduction.
         best: The best value so far.
-        cooldown_counter: Epochs still not counted.
+        cooldown_counter: Remaining epochs that are not counted.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -67,19 +69,19 @@ class ReduceLROnPlateau(Callback):
         self.verbose = checks.boolean(_WHERE, "verbose", verbose)
         self.cooldown = checks.integer(_WHERE, "cooldown", cooldown, at_least=0)
         self.min_lr = checks.number(_WHERE, "min_lr", min_lr, example=0.0)
-        self._forget()
+        self._reset()
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self.wait = 0
         self.cooldown_counter = 0
         self.best = self._direction.worst
 
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Forget an earlier run."""
-        self._forget()
+        """Reset the state of an earlier run."""
+        self._reset()
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """Look at the value, and reduce the rate where it is time."""
+        """Compare the value with the best one, and reduce the rate if it is due."""
         arguments = run_context.original_args()
         variable = rate_variable(_WHERE, arguments)
         value = monitored_value(_WHERE, self.monitor, arguments)

@@ -1,4 +1,4 @@
-"""The steps, or the epoch, that a hook has just seen, whatever the train network returned."""
+"""The records of the last call or epoch, for hooks, whatever the train network returned."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from mixtrain.train.run_context import CallbackArguments
 
 
 def steps_of(arguments: CallbackArguments) -> StepRecords:
-    """Return the records of the call that has just run.
+    """Return the records of the last call.
 
     Args:
-        arguments: The state of the run; without `step_results`, its `net_outputs` are read: the loss, or a tuple that
-            starts with it, or ``(loss, overflow, loss_scale)``.
+        arguments: The state of the run. Without `step_results` its `net_outputs` are read: the loss, a tuple that
+            starts with the loss, or ``(loss, overflow, loss_scale)``.
 
     Example:
         >>> import numpy as np
@@ -31,13 +31,13 @@ def steps_of(arguments: CallbackArguments) -> StepRecords:
 
 
 def epoch_of(arguments: CallbackArguments) -> StepRecords:
-    """Return the records of the epoch that has just ended; without `epoch_results` those of its last call."""
-    found = arguments.get("epoch_results")
-    return steps_of(arguments) if found is None else found
+    """Return the records of the last epoch; without `epoch_results` those of its last call."""
+    records = arguments.get("epoch_results")
+    return steps_of(arguments) if records is None else records
 
 
 def any_applied(records: StepRecords) -> bool:
-    """Whether some step changed the weights.
+    """Whether at least one step changed the weights.
 
     Example:
         >>> import numpy as np

@@ -13,10 +13,10 @@ from mixtrain.train.run_context import CallbackArguments, RunContext
 class TimeMonitor(Callback):
     """Prints ``Train epoch time: 5432.109 ms, per step time: 2.897 ms`` after each epoch, likewise in evaluation.
 
-    The time of an evaluation between epochs is not counted as training.
+    The time of an evaluation between epochs is not counted as training time.
 
     Args:
-        data_size: Steps of an epoch, where the run does not know them itself.
+        data_size: Steps of an epoch, used if the run does not know their number.
         data_time: Whether to print also how long a step waited for its data; without effect with sink feed.
 
     Raises:
@@ -39,8 +39,8 @@ class TimeMonitor(Callback):
         self.data_time = checks.boolean("TimeMonitor", "data_time", data_time)
         self.epoch_time = time.perf_counter()
         self._eval_start = 0.0
-        self._waited = 0.0
-        self._waiting_since = 0.0
+        self._data_seconds = 0.0
+        self._wait_start = 0.0
 
     def epoch_begin(self, run_context: RunContext) -> None:
         """Start the clock."""
@@ -48,18 +48,18 @@ class TimeMonitor(Callback):
         if run_context.original_args().get("mode", "train") == "eval":
             self._eval_start = now
             return
-        self.epoch_time = self._waiting_since = now
-        self._waited = 0.0
+        self.epoch_time = self._wait_start = now
+        self._data_seconds = 0.0
 
     def on_train_step_begin(self, run_context: RunContext) -> None:
-        """Note how long the step waited for its data."""
-        self._waited += time.perf_counter() - self._waiting_since
+        """Add the time that the step waited for its data."""
+        self._data_seconds += time.perf_counter() - self._wait_start
         super().on_train_step_begin(run_context)
 
     def on_train_step_end(self, run_context: RunContext) -> None:
-        """Start to wait for data."""
+        """Start the clock of waiting for data."""
         super().on_train_step_end(run_context)
-        self._waiting_since = time.perf_counter()
+        self._wait_start = time.perf_counter()
 
     def epoch_end(self, run_context: RunContext) -> None:
         """Print the times of the epoch, or of the evaluation."""
@@ -67,19 +67,19 @@ class TimeMonitor(Callback):
         steps, now = self._steps(arguments), time.perf_counter()
         if arguments.get("mode", "train") == "eval":
             self.epoch_time += now - self._eval_start
-            print(_line("Eval", now - self._eval_start, steps), flush=True)
+            print(_time_line("Eval", now - self._eval_start, steps), flush=True)
             return
-        line = _line("Train", now - self.epoch_time, steps)
+        line = _time_line("Train", now - self.epoch_time, steps)
         if self.data_time and not arguments.get("dataset_sink_mode", False):
-            line += f" (data time: {1000 * self._waited / steps:5.3f} ms)"
+            line += f" (data time: {1000 * self._data_seconds / steps:5.3f} ms)"
         print(line, flush=True)
 
     def on_eval_epoch_begin(self, run_context: RunContext) -> None:
-        """Start the clock; also of evaluations between epochs, which leave the older names out."""
+        """Start the clock; needed for evaluations between epochs, in which legacy hooks are not called."""
         self.epoch_begin(run_context)
 
     def on_eval_epoch_end(self, run_context: RunContext) -> None:
-        """Print the times; also of evaluations between epochs."""
+        """Print the times; needed for evaluations between epochs."""
         self.epoch_end(run_context)
 
     def _steps(self, arguments: CallbackArguments) -> int:
@@ -92,5 +92,5 @@ class TimeMonitor(Callback):
         return int(steps)
 
 
-def _line(mode: str, seconds: float, steps: int) -> str:
+def _time_line(mode: str, seconds: float, steps: int) -> str:
     return f"{mode} epoch time: {1000 * seconds:5.3f} ms, per step time: {1000 * seconds / steps:5.3f} ms"
