@@ -1,4 +1,4 @@
-"""`LossScaleMonitor`: records what loss scaling does, tells of it, and draws it."""
+"""`LossScaleMonitor`: records, prints and plots the loss scale and the skipped steps of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from mixtrain import checks
 from mixtrain.train.callback.callback import Callback
-from mixtrain.train.callback.loss_scale_plot import draw_loss_scale
+from mixtrain.train.callback.loss_scale_plot import plot_loss_scale
 from mixtrain.train.callback.loss_scale_records import LossScaleRecords
 from mixtrain.train.callback.steps import steps_of
 from mixtrain.train.records import RECENT_STEPS, StepRecords
@@ -17,13 +17,13 @@ from mixtrain.train.run_context import RunContext
 
 
 class LossScaleMonitor(Callback):
-    """Records loss, loss scale and overflow of every step, with host feed and sink feed alike.
+    """Records loss, loss scale and overflow of every step, with host feed and sink feed.
 
     A summary is printed at the end of training: the last scale, how many steps were applied and skipped, and why.
 
     Args:
-        per_print_times: Steps from one look to the next; at each, one line is printed for every step since the last
-            that was skipped or whose scale had changed. 0 prints the summary alone.
+        per_print_times: Steps between prints, each with one line for every step since the last print that was skipped
+            or whose scale had changed. 0 prints the summary alone.
 
     Raises:
         TypeError: `per_print_times` is not an int.
@@ -46,34 +46,36 @@ class LossScaleMonitor(Callback):
         self._per_print_times = checks.integer(
             "LossScaleMonitor", "per_print_times", per_print_times, at_least=0, example=100
         )
-        self._forget()
+        self._reset()
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self._manager: Any = None
+        # (epoch, last step, records) of calls that were not read from the device yet.
         self._pending: list[tuple[int, int, StepRecords]] = []
-        self._joined = LossScaleRecords.joined([])
-        self._looked_at = 0
-        self._rows_told = 0
+        self._records = LossScaleRecords.joined([])
+        self._last_print_step = 0
+        self._printed_rows = 0
 
     # ---- hooks ------------------------------------------------------------------------------------------------
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Forget an earlier run."""
-        self._forget()
+        """Reset the records of an earlier run."""
+        self._reset()
         super().on_train_begin(run_context)
 
     def step_end(self, run_context: RunContext) -> None:
-        """Take in the steps of a call; they are read from the device later."""
+        """Record the steps of a call; they are read from the device later."""
         arguments = run_context.original_args()
         self._manager = arguments.get("loss_scale_manager")
         step = arguments.cur_step_num
         self._pending.append((arguments.get("cur_epoch_num", 1), step, steps_of(arguments)))
+        # Reading the latest calls would wait for the device.
         if len(self._pending) >= 2 * RECENT_STEPS:
-            self._read(leaving=RECENT_STEPS)
-        if self._per_print_times and step - self._looked_at >= self._per_print_times:
-            self._looked_at = step
-            for line in self.records.events(self._rows_told):
+            self._read(keep=RECENT_STEPS)
+        if self._per_print_times and step - self._last_print_step >= self._per_print_times:
+            self._last_print_step = step
+            for line in self.records.events(self._printed_rows):
                 print(line, flush=True)
-            self._rows_told = len(self.records)
+            self._printed_rows = len(self.records)
 
     def on_eval_step_end(self, run_context: RunContext) -> None:
         """Record nothing in an evaluation."""
@@ -88,23 +90,23 @@ class LossScaleMonitor(Callback):
         print(self.summary(), flush=True)
         super().on_train_end(run_context)
 
-    # ---- what was recorded ------------------------------------------------------------------------------------
+    # ---- records ----------------------------------------------------------------------------------------------
     @property
     def records(self) -> LossScaleRecords:
-        """Every step so far of the last run."""
+        """All steps of the last run so far."""
         self._read()
-        return self._joined
+        return self._records
 
     def summary(self) -> str:
-        """Return what loss scaling did, in a few lines."""
+        """Summarize loss scaling in a few lines."""
         records = self.records
         return records.summary(None if self._manager is None else float(self._manager.get_loss_scale()))
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Draw loss and loss scale over the steps.
+        """Plot loss and loss scale over the steps.
 
         Args:
-            path: Where to write the picture; None writes none.
+            path: File to write; None writes none.
 
         Returns:
             The `matplotlib.figure.Figure`.
@@ -112,17 +114,17 @@ class LossScaleMonitor(Callback):
         Raises:
             ImportError: matplotlib is not installed.
         """
-        return draw_loss_scale(self.records, path)
+        return plot_loss_scale(self.records, path)
 
-    def _read(self, leaving: int = 0) -> None:
-        """Move the steps that wait from the device into the records, but for those of the last calls."""
-        count = len(self._pending) - leaving
+    def _read(self, keep: int = 0) -> None:
+        """Read pending steps from the device, except those of the last `keep` calls."""
+        count = len(self._pending) - keep
         if count > 0:
-            parts = [self._part(*pending) for pending in self._pending[:count]]
-            self._joined = LossScaleRecords.joined([self._joined, *parts])
+            parts = [self._from_device(*call) for call in self._pending[:count]]
+            self._records = LossScaleRecords.joined([self._records, *parts])
             del self._pending[:count]
 
-    def _part(self, epoch: int, last_step: int, records: StepRecords) -> LossScaleRecords:
+    def _from_device(self, epoch: int, last_step: int, records: StepRecords) -> LossScaleRecords:
         count = len(records)
         scale, overflow = records.loss_scale, records.overflow
         if not records.scaled and self._manager is not None:

@@ -1,4 +1,4 @@
-"""Loss and loss scale over the steps of a run, as a picture."""
+"""Plot of loss and loss scale over the steps of a run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from mixtrain.diagnostics.figures import new_figure, write_figure
 from mixtrain.train.callback.loss_scale_records import LossScaleRecords
 
 
-def draw_loss_scale(records: LossScaleRecords, path: str | os.PathLike[str] | None = None) -> Any:
-    """Draw the loss above and the loss scale below, skipped steps marked.
+def plot_loss_scale(records: LossScaleRecords, path: str | os.PathLike[str] | None = None) -> Any:
+    """Plot the loss and, below it, the loss scale, with marks at skipped steps.
 
     Args:
         records: The steps.
-        path: Where to write the picture, in the format that its ending names; None writes none.
+        path: File to write, in the format of its suffix; None writes none.
 
     Returns:
         The `matplotlib.figure.Figure`.
@@ -25,18 +25,18 @@ def draw_loss_scale(records: LossScaleRecords, path: str | os.PathLike[str] | No
         ImportError: matplotlib is not installed.
     """
     figure = new_figure("LossScaleMonitor.plot", 8, 5)
-    above, below = figure.subplots(2, 1, sharex=True)
+    loss_axes, scale_axes = figure.subplots(2, 1, sharex=True)
     losses = np.where(records.applied, records.loss, np.nan)
-    above.plot(records.step, losses, linewidth=1)
-    above.set_ylabel("loss")
-    below.step(records.step, records.loss_scale, where="mid", linewidth=1, label="loss scale")
+    loss_axes.plot(records.step, losses, linewidth=1)
+    loss_axes.set_ylabel("loss")
+    scale_axes.step(records.step, records.loss_scale, where="mid", linewidth=1, label="loss scale")
     skipped = ~records.applied
     if skipped.any():
-        below.plot(records.step[skipped], records.loss_scale[skipped], "rx", label="skipped step")
-        below.legend(loc="best")
-    below.set_yscale("log", base=2)
-    below.set_ylabel("loss scale")
-    below.set_xlabel("step")
+        scale_axes.plot(records.step[skipped], records.loss_scale[skipped], "rx", label="skipped step")
+        scale_axes.legend(loc="best")
+    scale_axes.set_yscale("log", base=2)
+    scale_axes.set_ylabel("loss scale")
+    scale_axes.set_xlabel("step")
     if path is not None:
         write_figure(figure, path)
     return figure

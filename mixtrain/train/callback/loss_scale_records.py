@@ -1,4 +1,4 @@
-"""What loss scaling did in a run: one row a step, and the events and the summary read off it."""
+"""`LossScaleRecords`: loss scaling in a run, one row per step, with its events and a summary."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-_SHOWN = 5
+_MAX_EVENTS = 5
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LossScaleRecords:
-    """The steps of a run, oldest first, in arrays of shape (n,).
+    """The steps of a run, oldest first, as arrays of shape (n,).
 
     Attributes:
         epoch: Number of the epoch, from 1.
         step: Number of the step over all epochs, from 1.
         loss: The unscaled loss, float32.
         loss_scale: The scale that the step used, float32.
-        overflow: Whether its gradients were not finite.
+        overflow: Whether gradients of the step were not finite.
         applied: Whether the weights were changed.
     """
 
@@ -32,7 +32,7 @@ class LossScaleRecords:
 
     @classmethod
     def joined(cls, parts: Sequence[LossScaleRecords]) -> LossScaleRecords:
-        """Return parts of a run as one."""
+        """Concatenate parts of a run."""
         if not parts:
             empty = np.zeros(0, np.float32)
             return cls(empty.astype(int), empty.astype(int), empty, empty, empty.astype(bool), empty.astype(bool))
@@ -46,39 +46,39 @@ class LossScaleRecords:
         """Yield (row, line) for each skipped step."""
         for row in np.flatnonzero(~self.applied).tolist():
             if np.isfinite(self.loss[row]):
-                why = f"gradients overflowed at scale {self.loss_scale[row]:.10g}"
+                reason = f"gradients overflowed at scale {self.loss_scale[row]:.10g}"
             else:
-                why = (
+                reason = (
                     "the loss itself was not finite: look at the inputs and the forward pass; a smaller scale cannot "
                     "help"
                 )
-            yield row, f"{self._place(row)}: skipped, {why}"
+            yield row, f"{self._label(row)}: skipped, {reason}"
 
     def changes(self) -> Iterator[tuple[int, str]]:
-        """Yield (row, line) for each step whose scale is another than before for no skipped step."""
-        since = 0
+        """Yield (row, line) for each step whose scale changed, except for decreases after a skipped step."""
+        last_change = 0
         for row in range(1, len(self)):
-            before, now = self.loss_scale[row - 1], self.loss_scale[row]
-            if now > before:
+            previous, scale = self.loss_scale[row - 1], self.loss_scale[row]
+            if scale > previous:
                 yield row, (
-                    f"{self._place(row)}: scale grew from {before:.10g} to {now:.10g} after {row - since} steps "
-                    "without overflow"
+                    f"{self._label(row)}: scale grew from {previous:.10g} to {scale:.10g} after {row - last_change} "
+                    "steps without overflow"
                 )
-            elif now < before and self.applied[row - 1]:
-                yield row, f"{self._place(row)}: scale was lowered from {before:.10g} to {now:.10g}"
-            if now != before or not self.applied[row - 1]:
-                since = row
+            elif scale < previous and self.applied[row - 1]:
+                yield row, f"{self._label(row)}: scale was lowered from {previous:.10g} to {scale:.10g}"
+            if scale != previous or not self.applied[row - 1]:
+                last_change = row
 
     def events(self, first_row: int = 0) -> list[str]:
-        """Return the lines of skipped steps and changes of the scale from a row on, in order."""
-        found = sorted([*self.skipped(), *self.changes()], key=lambda event: event[0])
-        return [line for row, line in found if row >= first_row]
+        """Return the lines of skipped steps and scale changes, in order, from `first_row` on."""
+        events = sorted([*self.skipped(), *self.changes()], key=lambda event: event[0])
+        return [line for row, line in events if row >= first_row]
 
     def summary(self, final_scale: float | None = None) -> str:
-        """Return the run in a few lines.
+        """Summarize the run in a few lines.
 
         Args:
-            final_scale: The scale after the last step; by default the one that it used.
+            final_scale: The scale after the last step; by default the one that the last step used.
         """
         if not len(self):
             return "Loss scale: no steps."
@@ -91,10 +91,10 @@ class LossScaleRecords:
             f"{len(self) - applied} skipped, the scale grew {growths} {'time' if growths == 1 else 'times'}."
         ]
         for events in ([line for _, line in self.skipped()], changes):
-            lines += [f"  {line}" for line in events[:_SHOWN]]
-            if len(events) > _SHOWN:
-                lines.append(f"  ... and {len(events) - _SHOWN} more")
+            lines += [f"  {line}" for line in events[:_MAX_EVENTS]]
+            if len(events) > _MAX_EVENTS:
+                lines.append(f"  ... and {len(events) - _MAX_EVENTS} more")
         return "\n".join(lines)
 
-    def _place(self, row: int) -> str:
+    def _label(self, row: int) -> str:
         return f"step {self.step[row]} (epoch {self.epoch[row]})"

@@ -1,4 +1,4 @@
-"""`MetricsLogger`: gives the numbers of a run, by name, to a function that logs them."""
+"""`MetricsLogger`: passes the metrics of a run, by name, to a logging function."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ from mixtrain.train.run_context import RunContext
 
 
 class MetricsLogger(Callback):
-    """Calls ``log(values, step=...)`` after every so many steps and after each epoch, as loggers take it.
+    """Calls ``log(values, step=...)`` every `every` steps and after each epoch.
 
-    ``wandb.log``, ``mlflow.log_metrics`` and ``trackio.log`` can be given as they are. Of steps there are "train/loss"
-    (the mean over those applied since the last call), "train/ms_a_step", "train/learning_rate", "train/grad_norm", the
-    running value of each of Keras's metrics, and with loss scaling "train/loss_scale" and "train/skipped_steps" (so far
-    in the run). Of an epoch there is "epoch/number", and "epoch/..." for what the history has of it, its evaluation
-    too; of an evaluation by itself "eval/...". A number that is not known, or not finite, is left out.
+    ``wandb.log``, ``mlflow.log_metrics`` and ``trackio.log`` can be passed directly. Values of steps are "train/loss"
+    (the mean over the steps applied since the last call), "train/ms_a_step", "train/learning_rate", "train/grad_norm",
+    the running value of each Keras metric, and with loss scaling "train/loss_scale" and "train/skipped_steps" (so far
+    in the run). Values of an epoch are "epoch/number", and "epoch/..." for each entry of the history, including its
+    evaluation. A separate evaluation logs "eval/...". Values that are unknown or not finite are left out.
 
-    Steps that run together in one compiled call have their time in common. What a call returned is read from the device
-    when it is logged.
+    Steps of one compiled call share their mean time. Results of a call are read from the device when they are logged.
 
     Args:
-        log: Takes a dict from name to float, and the number of the step by the name `step`.
-        every: Steps from one call to the next; 0 for epochs alone.
+        log: Takes a dict from name to float, and the number of the step as the keyword argument `step`.
+        every: Steps between calls; 0 to log epochs only.
 
     Raises:
         TypeError: `log` cannot be called, or `every` is not an int.
@@ -53,35 +52,35 @@ class MetricsLogger(Callback):
         self._log = log
         self._every = checks.integer("MetricsLogger", "every", every, at_least=0, example=100)
         self._training = False
-        self._start()
+        self._reset()
 
-    def _start(self) -> None:
-        self._waiting = EpochRecords()
+    def _reset(self) -> None:
+        self._pending = EpochRecords()
         self._step = self._epoch_steps = self._skipped = 0
-        self._since = self._epoch_since = time.perf_counter()
+        self._steps_start = self._epoch_start = time.perf_counter()
 
     # ---- hooks ------------------------------------------------------------------------------------------------
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Forget an earlier run."""
+        """Reset the state of an earlier run."""
         self._training = True
-        self._start()
+        self._reset()
 
     def on_train_epoch_begin(self, run_context: RunContext) -> None:
-        """Start the clock: time between epochs is no step's."""
+        """Start the clock: time between epochs does not count as time of a step."""
         now = time.perf_counter()
-        self._since += now - self._epoch_since
-        self._epoch_since, self._epoch_steps = now, 0
+        self._steps_start += now - self._epoch_start
+        self._epoch_start, self._epoch_steps = now, 0
 
     def on_train_step_end(self, run_context: RunContext) -> None:
-        """Take in the steps of a call, and log those that are due."""
+        """Record the steps of a call, and log those that are due."""
         arguments = run_context.original_args()
         records = steps_of(arguments)
-        before, self._step = arguments.cur_step_num - len(records), arguments.cur_step_num
+        previous, self._step = arguments.cur_step_num - len(records), arguments.cur_step_num
         self._epoch_steps += len(records)
         if not self._every:
             return
-        self._waiting.add(records)
-        if self._step // self._every > before // self._every:
+        self._pending.add(records)
+        if self._step // self._every > previous // self._every:
             self._log_steps()
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
@@ -90,50 +89,52 @@ class MetricsLogger(Callback):
         arguments = run_context.original_args()
         values = {f"epoch/{name}": value for name, value in arguments.epoch_values.items()}
         if self._epoch_steps:
-            values["epoch/ms_a_step"] = 1000 * (now - self._epoch_since) / self._epoch_steps
-        self._tell({"epoch/number": arguments.cur_epoch_num, **values}, self._step)
-        self._epoch_since = time.perf_counter()
-        self._since += self._epoch_since - now
+            values["epoch/ms_a_step"] = 1000 * (now - self._epoch_start) / self._epoch_steps
+        self._log_finite({"epoch/number": arguments.cur_epoch_num, **values}, self._step)
+        self._epoch_start = time.perf_counter()
+        self._steps_start += self._epoch_start - now
 
     def on_train_end(self, run_context: RunContext) -> None:
-        """Note that evaluations from here on stand alone."""
+        """Note that later evaluations are separate ones."""
         self._training = False
 
     def on_eval_end(self, run_context: RunContext) -> None:
-        """Log an evaluation that belongs to no epoch."""
+        """Log an evaluation that is not part of training."""
         if not self._training:
-            found = run_context.original_args().get("metrics") or {}
-            self._tell({f"eval/{name}": value for name, value in found.items()}, self._step)
+            metrics = run_context.original_args().get("metrics") or {}
+            self._log_finite({f"eval/{name}": value for name, value in metrics.items()}, self._step)
 
-    # ---- what is logged ---------------------------------------------------------------------------------------
+    # ---- logging ----------------------------------------------------------------------------------------------
     def _log_steps(self) -> None:
-        now, records = time.perf_counter(), self._waiting.joined()
+        now, records = time.perf_counter(), self._pending.joined()
         first = self._step - len(records) + 1
-        milliseconds = 1000 * (now - self._since) / len(records)
+        milliseconds = 1000 * (now - self._steps_start) / len(records)
         start = 0
+        # From the first multiple of `every`, by a ceiling division.
         for step in range(-(-first // self._every) * self._every, self._step + 1, self._every):
             end = step - first + 1
-            self._tell(self._values(records, slice(start, end)) | {"train/ms_a_step": milliseconds}, step)
+            self._log_finite(self._values(records, slice(start, end)) | {"train/ms_a_step": milliseconds}, step)
             start = end
-        self._waiting = EpochRecords()
-        for left in records.each()[start:]:
-            self._waiting.add(left)
-        self._since = now - milliseconds / 1000 * (len(records) - start)
+        self._pending = EpochRecords()
+        for record in records.each()[start:]:
+            self._pending.add(record)
+        self._steps_start = now - milliseconds / 1000 * (len(records) - start)
 
     def _values(self, records: StepRecords, part: slice) -> dict[str, Any]:
-        """Return the values of some steps, those of the last where they are not summed up."""
+        """Return the values of a slice of steps: the mean loss, the sum of skipped steps, the last of the others."""
         last = part.stop - 1
         applied = np.flatnonzero(~records.overflow[part]) + part.start
-        found = {"learning_rate": records.learning_rate[last]}
-        found |= {name: values[last] for name, values in records.metrics.items()}
+        values = {"learning_rate": records.learning_rate[last]}
+        values |= {name: column[last] for name, column in records.metrics.items()}
         if len(applied):
-            found["loss"] = np.average(records.loss[applied].astype(np.float64), weights=records.rows[applied])
-            found["grad_norm"] = records.grad_norm[applied[-1]]
+            values["loss"] = np.average(records.loss[applied].astype(np.float64), weights=records.rows[applied])
+            values["grad_norm"] = records.grad_norm[applied[-1]]
         if records.scaled:
             self._skipped += part.stop - part.start - len(applied)
-            found |= {"loss_scale": records.loss_scale[last], "skipped_steps": self._skipped}
-        return {f"train/{name}": value for name, value in found.items()}
+            values |= {"loss_scale": records.loss_scale[last], "skipped_steps": self._skipped}
+        return {f"train/{name}": value for name, value in values.items()}
 
-    def _tell(self, values: Mapping[str, Any], step: int) -> None:
+    def _log_finite(self, values: Mapping[str, Any], step: int) -> None:
+        """Log the finite scalars among some values."""
         numbers = {name: float(value) for name, value in values.items() if np.ndim(value) == 0}
         self._log({name: value for name, value in numbers.items() if math.isfinite(value)}, step=step)

@@ -1,4 +1,4 @@
-"""`OverflowMonitor`: says of every skipped step what overflowed, by how much, and what would help."""
+"""`OverflowMonitor`: reports what overflowed in each skipped step, by how much, and what would help."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from mixtrain.train.run_context import RunContext
 
 @dataclasses.dataclass(frozen=True)
 class OverflowRecord:
-    """A step that was skipped, and why. Printed, it is a line.
+    """A skipped step and its cause; `str` formats it as one line.
 
     Attributes:
         epoch: Number of the epoch, from 1.
         step: Number of the step over all epochs, from 1.
-        loss_scale: The scale that it used.
+        loss_scale: The scale that the step used.
         next_loss_scale: The scale of the next step.
-        finding: Where numbers first went wrong: ``kind``, ``layer``, ``count`` of ``size`` values, the ``largest``, and
-            the ``scale`` that would do.
+        finding: The first tensor that is not finite: ``kind``, ``layer``, ``count`` of ``size`` values, the ``largest``
+            magnitude, and the ``scale`` that would avoid it.
 
     Example:
         >>> finding = Finding("input", column=0, count=1, size=8, forward_finite=False)
@@ -36,20 +36,19 @@ class OverflowRecord:
     finding: Finding
 
     def __str__(self) -> str:
-        moved = f" -> {self.next_loss_scale:.10g}" if self.next_loss_scale != self.loss_scale else ""
-        return f"step {self.step}: scale {self.loss_scale:.10g}{moved}: {self.finding}"
+        change = f" -> {self.next_loss_scale:.10g}" if self.next_loss_scale != self.loss_scale else ""
+        return f"step {self.step}: scale {self.loss_scale:.10g}{change}: {self.finding}"
 
 
 class OverflowMonitor(Callback):
-    """Says of every skipped step which layer overflowed, how far, and which loss scale would do.
+    """Reports which layer overflowed in each skipped step, by how much, and which loss scale would avoid it.
 
-    A skipped step leaves everything as it was, so its batch is run again, layer by layer, and shows the very numbers
-    that overflowed. One line is printed for it. Of steps in a row with the same verdict the first is printed, and
-    then how many followed. Good steps run together as without it; a call of several steps ends at one that
-    overflows.
+    A skipped step changes nothing, so its batch is run again, layer by layer, and reproduces the numbers that
+    overflowed. One line is printed for it. For consecutive steps with the same finding, the first is printed, and then
+    how many followed. Steps without overflow still run together in one call; a call ends at a step that overflows.
 
     Args:
-        verbose: Whether lines are printed; `records` has them in any case.
+        verbose: Whether lines are printed; `records` is filled in any case.
 
     Attributes:
         records: An `OverflowRecord` for each skipped step of the last run, oldest first.
@@ -73,7 +72,7 @@ class OverflowMonitor(Callback):
         self._repeated = 0
 
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Forget an earlier run."""
+        """Reset the records of an earlier run."""
         self.records = []
         self._repeated = 0
         super().on_train_begin(run_context)
@@ -82,23 +81,23 @@ class OverflowMonitor(Callback):
         """Run the batch again, and record and print what overflowed."""
         arguments = run_context.original_args()
         scale = float(arguments.step_results.loss_scale[-1])  # type: ignore[union-attr]
-        after = float(backend.to_numpy(arguments.train_network.scale_sense))
+        next_scale = float(backend.to_numpy(arguments.train_network.scale_sense))
         finding = arguments.explain_overflow()
-        record = OverflowRecord(arguments.cur_epoch_num, arguments.cur_step_num, scale, after, finding)
+        record = OverflowRecord(arguments.cur_epoch_num, arguments.cur_step_num, scale, next_scale, finding)
         repeats = bool(self.records) and self.records[-1].finding == finding
         if repeats and self.records[-1].step == record.step - 1:
             self._repeated += 1
         else:
-            self._tell_repeated()
+            self._print_repeated()
             self._print(str(record))
         self.records.append(record)
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """Print how often the last verdict came again."""
-        self._tell_repeated()
+        """Print how often the last finding was repeated."""
+        self._print_repeated()
         super().on_train_epoch_end(run_context)
 
-    def _tell_repeated(self) -> None:
+    def _print_repeated(self) -> None:
         if self._repeated:
             last = self.records[-1]
             steps = "1 more step" if self._repeated == 1 else f"{self._repeated} more steps"

@@ -1,4 +1,4 @@
-"""`RangeMonitor`: how activations and gradients lie in half and float8 formats, sampled every N steps."""
+"""`RangeMonitor`: the ranges of activations and gradients in half and float8 formats, sampled every N steps."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _WHERE = "RangeMonitor"
 
 
 class RangeMonitor(Callback):
-    """Counts what float16, bfloat16 and float8 make of each layer's activations and gradients.
+    """Counts how each layer's activations and gradients fit float16, bfloat16 and float8.
 
     At the first step and each `every`-th after it, a second compiled program runs the batch forward and backward in
-    float32, without training, and counts: zeros, values that are flushed to zero, subnormal, normal and too large ones,
-    in each format, and how many have which exponent. Gradients are counted as they are before unscaling, at the run's
-    loss scale. All other steps run as without it.
+    float32, without training. It counts, for each format, zeros, values that are flushed to zero, subnormal, normal and
+    too large values, and how many values have each exponent. Gradients are counted before unscaling, at the loss scale
+    of the run. Other steps run unchanged.
 
     Args:
-        every: Steps from one sample to the next.
-        values: How many values of a tensor are counted at most, evenly spaced, so that large tensors do not cost more;
-            None for all. The largest magnitude is that of all of them in any case.
-        summary_dir: A folder for TensorBoard, which gets a histogram of exponents for each tensor; None for none.
+        every: Steps between samples.
+        values: Maximum number of values counted per tensor, evenly spaced, to bound the cost of large tensors; None for
+            all. The largest magnitude is that of all values in any case.
+        summary_dir: A TensorBoard folder for a histogram of exponents for each tensor; None for none.
 
     Attributes:
-        records: The `RangeRecords` of the last run: the counts of its samples, added up.
-        samples: How many there were.
+        records: The `RangeRecords` of the last run: the sum of the counts of its samples.
+        samples: How many samples there were.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -69,21 +69,21 @@ class RangeMonitor(Callback):
         return float(self._loss_scale)
 
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Forget an earlier run."""
+        """Reset the records of an earlier run."""
         self.records, self.samples = RangeRecords(), 0
         super().on_train_begin(run_context)
 
     def on_train_sample(self, run_context: RunContext) -> None:
         """Count the values of a batch."""
         arguments = run_context.original_args()
-        self._loss_scale, found = arguments.measure_ranges(self._values)
-        self.records += found
+        self._loss_scale, records = arguments.measure_ranges(self._values)
+        self.records += records
         self.samples += 1
         if self._folder is not None:
-            _write(EventWriter(self._folder, ".ranges"), found, arguments.cur_step_num)
+            _write(EventWriter(self._folder, ".ranges"), records, arguments.cur_step_num)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write the counts, one line a tensor."""
+        """Write the counts, one line per tensor."""
         self.records.to_csv(path)
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
@@ -94,8 +94,8 @@ class RangeMonitor(Callback):
 def _write(writer: EventWriter, records: RangeRecords, step: int) -> None:
     """Write histograms of exponents."""
     for row in records:
-        found: Any = row.exponents()
-        if found:
-            buckets = np.array([[exponent, exponent + 1, count] for exponent, count in found.items()], np.float64)
+        exponents = row.exponents()
+        if exponents:
+            buckets = np.array([[exponent, exponent + 1, count] for exponent, count in exponents.items()], np.float64)
             writer.buckets(f"log2 {row.kind}/{row.path}", buckets, step)
     writer.close()
