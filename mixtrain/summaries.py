@@ -1,4 +1,4 @@
-"""Values that summary operations put aside in a step, for whoever records them: nothing where nobody does."""
+"""Values of summary operations in a step, stored only while a recorder is active."""
 
 from __future__ import annotations
 
@@ -10,52 +10,53 @@ from mixtrain import backend
 from mixtrain.trace_version import note_condition
 
 
-class _Held:
-    """The values put aside, by plugin, tag, format and shape; how many record."""
+class _State:
+    """The stored values by plugin, tag, dtype and shape, and the number of active recorders."""
 
     values: dict[tuple[Any, ...], backend.LiveValue] = {}
     recorders = 0
 
 
 def put_aside(plugin: str, tag: str, value: Any) -> None:
-    """Keep a tensor as the newest of its tag, where somebody records.
+    """Store a tensor as the newest of its tag, if a recorder is active.
 
     Args:
         plugin: "scalar", "image", "tensor" or "histogram".
         tag: Its name.
-        value: The tensor; of a step that is being compiled, or not.
+        value: The tensor, which may be symbolic.
     """
     note_condition(_recording)
     if not _recording():
         return
     key = (plugin, tag, str(value.dtype), tuple(value.shape))
-    if key not in _Held.values:
-        # Never dropped: steps that were compiled with it may still be called.
-        _Held.values[key] = backend.LiveValue(value)
-    _Held.values[key].put(value)
+    if key not in _State.values:
+        # Never removed: steps that were compiled with it may still be called.
+        _State.values[key] = backend.LiveValue(value)
+    _State.values[key].put(value)
 
 
 def _recording() -> bool:
-    return _Held.recorders > 0
+    return _State.recorders > 0
 
 
 def begin_recording() -> None:
-    """Note that somebody records from here on; compiled steps with summary operations are retraced."""
-    if not _Held.recorders:
+    """Add a recorder; with the first, compiled steps with summary operations are retraced."""
+    if not _State.recorders:
         take_values()  # What an earlier recorder left.
-    _Held.recorders += 1
+    _State.recorders += 1
 
 
 def end_recording() -> None:
-    """Note that somebody stopped; compiled steps with summary operations are retraced, without them."""
-    _Held.recorders -= 1
+    """Remove a recorder; without one, compiled steps with summary operations are retraced without storing values."""
+    _State.recorders -= 1
 
 
 def take_values() -> list[tuple[str, str, np.ndarray]]:
-    """Return (plugin, tag, value) for what was put aside since the last time."""
+    """Return (plugin, tag, value) for the values stored since the last call."""
     newest: dict[tuple[str, str], tuple[int, np.ndarray]] = {}
-    for (plugin, tag, *_), held in _Held.values.items():
-        taken = held.take()
-        if taken is not None and taken[0] > newest.get((plugin, tag), (0,))[0]:
-            newest[plugin, tag] = taken
+    for (plugin, tag, *_), live_value in _State.values.items():
+        # (number that grows with each write, value)
+        numbered = live_value.take()
+        if numbered is not None and numbered[0] > newest.get((plugin, tag), (0,))[0]:
+            newest[plugin, tag] = numbered
     return [(plugin, tag, value) for (plugin, tag), (_, value) in newest.items()]

@@ -31,15 +31,15 @@ def trains(network: Any) -> bool:
     return any(isinstance(cell, (TrainOneStepCell, Optimizer)) for _, cell in network.cells_and_names())
 
 
-def take_run_state(network: Any, place: Mapping[str, int]) -> RunState:
+def take_run_state(network: Any, position: Mapping[str, int]) -> RunState:
     """Return the state of a network: random states; for a train cell also the seed, the plan and loss-scale counts.
 
     Args:
         network: A Cell or Keras layer.
-        place: The place in the run, for the facts.
+        position: The position in the run, for the facts.
     """
     arrays = {name: stored(variable) for name, variable in states_by_name(network).items()}
-    facts: dict[str, Any] = dict(place)
+    facts: dict[str, Any] = dict(position)
     if trains(network):
         plan = plan_in_force(network)
         facts |= {"seed": seed_state(), "plan": None if plan is None else plan_facts(plan)}

@@ -80,15 +80,15 @@ def write_checkpoint(
     async_save: bool | str,
     append_dict: dict[str, Any] | None,
     choice_func: Callable[[str], bool] | None = None,
-    place: Mapping[str, int] | None = None,
+    position: Mapping[str, int] | None = None,
 ) -> str:
-    """Do what `save_checkpoint` does, with the place in a run (epoch, step, batch_num); return the file's path."""
+    """Write a checkpoint as `save_checkpoint`, with the position in a run (epoch, step, batch_num); return its path."""
     path = _path_of(file_name)
     check_async_save(_WHERE, async_save)
     values = {name: stored(value) for name, value in _chosen(_entries(save_obj), choice_func)}
     values |= {name: stored(value) for name, value in check_append_dict(_WHERE, append_dict).items()}
     if isinstance(save_obj, (Cell, keras.Layer)):
-        state = take_run_state(save_obj, place or {})
+        state = take_run_state(save_obj, position or {})
     else:
         state = save_obj.run_state if isinstance(save_obj, Checkpoint) else RunState()
     finish_writing()

@@ -1,4 +1,4 @@
-"""`BackupAndRestore`: keeps one file from which a run that was interrupted goes on."""
+"""`BackupAndRestore`: keeps a checkpoint from which an interrupted run resumes."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from mixtrain.serialization.background import finish_writing
 from mixtrain.serialization.read import load_checkpoint
 from mixtrain.serialization.save import write_checkpoint
 from mixtrain.train.callback.callback import Callback
-from mixtrain.train.callback.checkpoint_files import make_folder
+from mixtrain.train.callback.checkpoint_files import make_folder, run_position
 from mixtrain.train.run_context import RunContext
 
 _WHERE = "BackupAndRestore"
 
 
 class BackupAndRestore(Callback):
-    """Writes ``backup.ckpt`` as epochs end; a run that finds the file goes on after the epoch it was written in.
+    """Writes ``backup.ckpt`` at the end of epochs; a run that finds the file resumes after the epoch it was written in.
 
     The file holds all that a resumed run needs: parameters, the optimizer, loss-scale counts, random states. (MindSpore
-    restores parameters alone and begins again with the first epoch.)
+    restores only parameters and starts again with the first epoch.)
 
     Args:
-        backup_dir: The folder of the file, made where it is missing.
-        save_freq: "epoch", or how many epochs lie between two writings.
-        delete_checkpoint: Whether the file is removed once training has come to its end.
+        backup_dir: The folder of the file, created if it is missing.
+        save_freq: "epoch", or the number of epochs between writes.
+        delete_checkpoint: Whether the file is removed at the end of training.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -58,22 +58,21 @@ class BackupAndRestore(Callback):
         self.backup_file = os.path.join(make_folder(_WHERE, backup_dir), "backup.ckpt")
 
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Load the file, where there is one, and have the loop go on after its epoch."""
+        """Load the file, if there is one, and let the loop resume after its epoch."""
         arguments = run_context.original_args()
         if arguments.get("epochs_done") is None and os.path.exists(self.backup_file):
             checkpoint = load_checkpoint(self.backup_file, arguments.train_network)
             arguments.epochs_done = checkpoint.epoch or 0
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """Write the file, where it is time."""
+        """Write the file, if it is due."""
         arguments = run_context.original_args()
-        epoch, step = arguments.cur_epoch_num, arguments.cur_step_num
-        if epoch % self.save_freq == 0:
-            place = {"epoch": epoch, "step": step, "batch_num": int(arguments.get("batch_num", 0) or 0)}
-            write_checkpoint(arguments.train_network, self.backup_file, False, None, place=place)
+        if arguments.cur_epoch_num % self.save_freq == 0:
+            position = run_position(arguments)
+            write_checkpoint(arguments.train_network, self.backup_file, False, None, position=position)
 
     def on_train_end(self, run_context: RunContext) -> None:
-        """Remove the file, where that is wanted."""
+        """Remove the file, if requested."""
         finish_writing()
         if self.delete_checkpoint and os.path.exists(self.backup_file):
             os.remove(self.backup_file)

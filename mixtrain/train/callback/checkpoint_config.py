@@ -1,4 +1,4 @@
-"""`CheckpointConfig`: when `ModelCheckpoint` writes, what, and how many files it keeps."""
+"""`CheckpointConfig`: when `ModelCheckpoint` writes files, what they hold, and how many are kept."""
 
 from __future__ import annotations
 
@@ -10,21 +10,25 @@ from mixtrain import checks
 from mixtrain.cell.cell import Cell
 from mixtrain.serialization.save import check_append_dict, check_async_save, check_encryption, check_options
 
-_COUNTED: Final = ("epoch_num", "step_num")
+_COUNTS: Final = ("epoch_num", "step_num")
+_POLICY: Final = (
+    "save_checkpoint_steps", "save_checkpoint_seconds", "keep_checkpoint_max", "keep_checkpoint_per_n_minutes",
+    "saved_network",
+)
 
 
 class CheckpointConfig:
-    """When `ModelCheckpoint` writes a file, what is in it, and how many files are kept.
+    """When `ModelCheckpoint` writes files, what they hold, and how many are kept.
 
     Args:
-        save_checkpoint_steps: Steps from one file to the next; 0 or None to go by seconds.
-        save_checkpoint_seconds: Seconds from one file to the next; without effect beside steps.
-        keep_checkpoint_max: How many files are kept, the newest ones; 0 or None to go by minutes.
-        keep_checkpoint_per_n_minutes: One file is kept for every so many minutes; without effect beside a maximum.
+        save_checkpoint_steps: Steps between files; 0 or None to use seconds.
+        save_checkpoint_seconds: Seconds between files; without effect if steps are set.
+        keep_checkpoint_max: How many of the newest files are kept; 0 or None to use minutes.
+        keep_checkpoint_per_n_minutes: Keep one file for every so many minutes; without effect if a maximum is set.
         integrated_save: Accepted for MindSpore scripts; without effect on one device.
         async_save: Whether a thread writes the files (True, "thread" or "process").
         saved_network: The Cell or Keras model to write instead of the train network.
-        append_info: A list of "epoch_num", "step_num" and at most one dict of more values, written beside.
+        append_info: A list of "epoch_num", "step_num" and at most one dict of further values to write.
         enc_key: None: files are not encrypted.
         enc_mode: Accepted for MindSpore scripts.
         exception_save: Whether a file is written when the run ends by an exception.
@@ -95,25 +99,21 @@ class CheckpointConfig:
 
     def get_checkpoint_policy(self) -> dict[str, Any]:
         """Return the four numbers and the network, by name."""
-        names = (
-            "save_checkpoint_steps", "save_checkpoint_seconds", "keep_checkpoint_max", "keep_checkpoint_per_n_minutes",
-            "saved_network",
-        )
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in _POLICY}
 
 
 def _append_dict(where: str, append_info: Any) -> dict[str, Any] | None:
-    """Return the values to append: counts, at 0 for now, and the dict's."""
+    """Return the values to append: the requested counts, as 0, and those of the dict."""
     if append_info is None or append_info == []:
         return None
     checks.instance(where, "append_info", append_info, list, 'append_info=["epoch_num", "step_num"]')
-    found: dict[str, Any] = {name: 0 for name in _COUNTED if name in append_info}
+    values: dict[str, Any] = {name: 0 for name in _COUNTS if name in append_info}
     for item in append_info:
         if isinstance(item, str):
-            checks.one_of(where, "each name in append_info", item, _COUNTED)
+            checks.one_of(where, "each name in append_info", item, _COUNTS)
         else:
             checks.instance(where, "each item of append_info", item, dict, 'append_info=["epoch_num", {"rate": 0.1}]')
-            found |= check_append_dict(where, item)
+            values |= check_append_dict(where, item)
     if sum(isinstance(item, dict) for item in append_info) > 1:
         raise checks.fail_type(where, "append_info must have at most one dict", append_info, "one dict for all values")
-    return found
+    return values

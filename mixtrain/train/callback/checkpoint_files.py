@@ -1,4 +1,4 @@
-"""The files of one `ModelCheckpoint`: their names, and which of them are kept."""
+"""Checkpoint files of callbacks: folders, names, which files are kept, and the position of a run."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import os
 import re
 
 from mixtrain import checks
+from mixtrain.train.run_context import CallbackArguments
 
-_ENDING = ".ckpt"
-_BREAKPOINT = f"_breakpoint{_ENDING}"
+_SUFFIX = ".ckpt"
+_BREAKPOINT_SUFFIX = f"_breakpoint{_SUFFIX}"
 
 
 def make_folder(where: str, directory: str | os.PathLike[str] | None) -> str:
-    """Return a folder's full path, made where it is missing; None is the present folder.
+    """Create a folder if it is missing, and return its full path; None is the current folder.
 
     Raises:
-        TypeError: `directory` is no str.
+        TypeError: `directory` is not a str.
         ValueError: It is empty.
         NotADirectoryError: It is a file, or lies below one.
-        PermissionError: It cannot be made or written.
+        PermissionError: It cannot be created or written.
     """
     if directory is None:
         return os.getcwd()
@@ -37,53 +38,55 @@ def make_folder(where: str, directory: str | os.PathLike[str] | None) -> str:
 
 
 def free_prefix(folder: str, prefix: str, *, after_exception: bool = False) -> str:
-    """Return a prefix that no file in a folder has: `prefix`, or `prefix_1`, ... where earlier runs left theirs.
+    """Return a prefix that no file in a folder has: `prefix`, or `prefix_1`, ... if earlier runs left files there.
 
     Args:
         folder: The folder.
-        prefix: What was asked for.
-        after_exception: Whether files that exceptions left are looked at, or the others.
+        prefix: The requested prefix.
+        after_exception: Whether to look at files written after exceptions, or at the others.
     """
     pattern = re.compile(rf"{re.escape(prefix)}(?:_(\d+))?-")
-    taken = -1
+    last_number = -1
     for name in os.listdir(folder):
         match = pattern.match(name)
-        if match and name.endswith(_ENDING) and name.endswith(_BREAKPOINT) == after_exception:
-            taken = max(taken, int(match.group(1) or 0))
-    return prefix if taken < 0 else f"{prefix}_{taken + 1}"
+        if match and name.endswith(_SUFFIX) and name.endswith(_BREAKPOINT_SUFFIX) == after_exception:
+            last_number = max(last_number, int(match.group(1) or 0))
+    return prefix if last_number < 0 else f"{prefix}_{last_number + 1}"
+
+
+def run_position(arguments: CallbackArguments) -> dict[str, int]:
+    """Return the epoch, step and steps per epoch of a run, as checkpoints store them."""
+    names = {"epoch": "cur_epoch_num", "step": "cur_step_num", "batch_num": "batch_num"}
+    return {name: int(arguments.get(field, 0) or 0) for name, field in names.items()}
 
 
 class KeptFiles:
     """The files that were written and are still kept, oldest first.
 
     Args:
-        at_most: How many there may be; 0 or None for no limit by number.
-        minutes: How many minutes of a run one file is kept for, where there is no limit by number.
+        max_files: Maximum number of files; 0 or None for no limit.
+        minutes: If there is no limit, one file is kept for every so many minutes.
     """
 
-    def __init__(self, at_most: int | None, minutes: int | None) -> None:
-        self._at_most = at_most or 0
+    def __init__(self, max_files: int | None, minutes: int | None) -> None:
+        self._max_files = max_files or 0
         self._seconds = 60 * (minutes or 0)
         self._files: list[tuple[str, float]] = []
 
     def add(self, path: str, now: float) -> None:
-        """Take in a file that was just written, and remove those it makes superfluous.
+        """Add a file that was just written, and remove those that are no longer kept.
 
         Args:
             path: The file.
             now: The time, in seconds.
         """
         earlier = [entry for entry in self._files if entry[0] != path]
-        keep = len(earlier)
-        if self._at_most:
-            keep = self._at_most - 1
-            superfluous, earlier = earlier[: max(0, len(earlier) - keep)], earlier[max(0, len(earlier) - keep):]
+        if self._max_files:
+            removed = earlier[: max(0, len(earlier) - self._max_files + 1)]
         else:
-            # Of the files of the last minutes the oldest stays, to stand for them.
-            recent = [entry for entry in earlier if now - entry[1] < self._seconds]
-            superfluous = recent[1:]
-            earlier = [entry for entry in earlier if entry not in superfluous]
-        for old, _ in superfluous:
-            if os.path.exists(old):
-                os.remove(old)
-        self._files = [*earlier, (path, now)]
+            # The oldest file of the last minutes is the one kept for them.
+            removed = [entry for entry in earlier if now - entry[1] < self._seconds][1:]
+        for old_path, _ in removed:
+            if os.path.exists(old_path):
+                os.remove(old_path)
+        self._files = [*(entry for entry in earlier if entry not in removed), (path, now)]

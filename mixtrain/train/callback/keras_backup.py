@@ -1,4 +1,4 @@
-"""What Keras's `BackupAndRestore` cannot hold of a Keras network's run, written beside its files and read again."""
+"""The state of a Keras network's run that Keras's `BackupAndRestore` does not save, in a file next to its own."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import keras
 from mixtrain.serialization.background import finish_writing
 from mixtrain.serialization.read import load_checkpoint
 from mixtrain.serialization.save import write_checkpoint
+from mixtrain.train.callback.checkpoint_files import run_position
 from mixtrain.train.run_context import CallbackArguments
 
 _FILE = "mixtrain.ckpt"
-_PLACE = {"epoch": "cur_epoch_num", "step": "cur_step_num", "batch_num": "batch_num"}
 
 
-class BesideBackup:
+class CompanionBackup:
     """The loss scale, random states and mixtrain's optimizer, in ``mixtrain.ckpt`` in the folder of Keras's backup.
 
     Args:
-        callback: The callback of Keras's.
+        callback: The Keras callback.
     """
 
     def __init__(self, callback: keras.callbacks.BackupAndRestore) -> None:
@@ -31,32 +31,33 @@ class BesideBackup:
         self._path = os.path.join(folder, _FILE)
         self._written: Any = None
 
-    def keep(self, arguments: CallbackArguments) -> None:
-        """Write the file, where Keras has just written its own.
+    def save(self, arguments: CallbackArguments) -> None:
+        """Write the file, if Keras has just written its own.
 
         Args:
             arguments: The state of the run.
         """
-        moment = self._moment()
-        if moment is None or moment == self._written:
+        metadata = self._metadata()
+        if metadata is None or metadata == self._written:
             return
-        place = {name: int(arguments.get(key, 0) or 0) for name, key in _PLACE.items()}
-        write_checkpoint(arguments.train_network, self._path, False, None, place={**place, **moment})
+        position = run_position(arguments) | metadata
+        write_checkpoint(arguments.train_network, self._path, False, None, position=position)
         finish_writing()
-        self._written = moment
+        self._written = metadata
 
-    def take_up(self, arguments: CallbackArguments) -> None:
-        """Put back what the file holds, where Keras has just put back its own.
+    def restore(self, arguments: CallbackArguments) -> None:
+        """Restore the state from the file, if Keras has just restored its own.
 
         Args:
             arguments: The state of the run.
         """
-        self._written = moment = self._moment()
-        if moment is None:
+        self._written = metadata = self._metadata()
+        if metadata is None:
             return
         if os.path.isfile(self._path):
             checkpoint = load_checkpoint(self._path)
-            if {name: checkpoint.run_state.facts.get(name) for name in moment} == moment:
+            # A file of another step would not match the parameters that Keras restored.
+            if {name: checkpoint.run_state.facts.get(name) for name in metadata} == metadata:
                 load_checkpoint(self._path, arguments.train_network)
                 return
         if arguments.get("loss_scale_manager") is not None:
@@ -66,8 +67,8 @@ class BesideBackup:
                 stacklevel=2,
             )
 
-    def _moment(self) -> dict[str, int] | None:
-        """Return the place in the run that Keras's files are of; None where there are none."""
+    def _metadata(self) -> dict[str, int] | None:
+        """Return the position in the run at which Keras wrote its files; None if there are none."""
         try:
             with open(self._metadata_file, encoding="utf-8") as file:
                 return {f"keras_{name}": int(value) for name, value in json.load(file).items()}

@@ -1,4 +1,4 @@
-"""What a Keras callback gets as ``self.model.optimizer`` where the optimizer is one of mixtrain's."""
+"""The ``self.model.optimizer`` of Keras callbacks for an optimizer of mixtrain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mixtrain import checks
 
 
 class OptimizerView:
-    """A mixtrain optimizer as Keras callbacks expect one: its rate is read and set as an attribute.
+    """A mixtrain optimizer with the interface of a Keras optimizer: its rate is read and set as an attribute.
 
     Args:
         optimizer: The optimizer.
@@ -27,7 +27,7 @@ class OptimizerView:
 
     @property
     def learning_rate(self) -> Any:
-        """The learning rate: the variable that holds it, or a schedule's value for the coming step."""
+        """The variable of the learning rate, or the value of a schedule for the next step."""
         rate = self.optimizer.learning_rate
         return rate if isinstance(rate, keras.Variable) else self.optimizer.get_lr()
 
@@ -42,7 +42,7 @@ class OptimizerView:
 
     @property
     def iterations(self) -> Any:
-        """The steps that were applied, a scalar int tensor."""
+        """The number of applied steps, a scalar int tensor."""
         return keras.ops.reshape(self.optimizer.global_step, ())
 
     @property

@@ -1,4 +1,4 @@
-"""What a Keras callback gets as ``self.model``: the Keras model itself, or a Cell seen as one."""
+"""The ``self.model`` of Keras callbacks: the Keras model itself, or a view of a Cell as one."""
 
 from __future__ import annotations
 
@@ -20,60 +20,60 @@ _MISSING = object()
 
 
 class ModelView:
-    """A Keras callback's model for the time of a run.
+    """The model of a Keras callback during a run.
 
     Args:
-        model: What the callback gets.
+        model: The callback's ``self.model``.
         optimizer: The optimizer in use.
     """
 
     def __init__(self, model: Any, optimizer: Any) -> None:
         self.model = model
         self._optimizer = OptimizerView(optimizer) if isinstance(optimizer, Optimizer) else optimizer
-        self._before: Any = None
-        self._lent = False
-        self._epoch_before: Any = None
+        self._previous_optimizer: Any = None
+        self._replaced = False
+        self._previous_epoch: Any = None
 
-    def lend_optimizer(self) -> None:
-        """Let ``model.optimizer`` be the optimizer in use; a model that mixtrain trains need not be compiled."""
-        self._before = getattr(self.model, "optimizer", _MISSING)
-        # An evaluation has none: a model that has its own keeps it, any other gets None, which callbacks look for.
-        self._lent = self._before is not self._optimizer and (self._optimizer is not None or self._before is _MISSING)
-        if self._lent:
+    def set_optimizer(self) -> None:
+        """Set ``model.optimizer`` to the optimizer in use; a model that mixtrain trains need not be compiled."""
+        self._previous_optimizer = previous = getattr(self.model, "optimizer", _MISSING)
+        # An evaluation has no optimizer: a model keeps its own, or gets None, because callbacks read the attribute.
+        self._replaced = previous is not self._optimizer and (self._optimizer is not None or previous is _MISSING)
+        if self._replaced:
             self.model.optimizer = self._optimizer
-        self._epoch_before = getattr(self.model, "_initial_epoch", None)
+        self._previous_epoch = getattr(self.model, "_initial_epoch", None)
         self.model._initial_epoch = None
 
-    def take_back_optimizer(self) -> None:
-        """Put ``model.optimizer`` back as it was."""
-        self.model._initial_epoch = self._epoch_before
-        if not self._lent:
+    def restore_optimizer(self) -> None:
+        """Restore ``model.optimizer``."""
+        self.model._initial_epoch = self._previous_epoch
+        if not self._replaced:
             return
-        if self._before is _MISSING:
+        if self._previous_optimizer is _MISSING:
             del self.model.optimizer
         else:
-            self.model.optimizer = self._before
-        self._lent = False
+            self.model.optimizer = self._previous_optimizer
+        self._replaced = False
 
     @property
-    def epochs_done(self) -> int:
-        """How many epochs a callback of Keras's says were trained before: it has put back a run interrupted then."""
+    def restored_epochs(self) -> int:
+        """Epochs of an interrupted run that a Keras callback has restored."""
         return int(getattr(self.model, "_initial_epoch", None) or 0)
 
 
 class CellModel:
-    """A Cell, or a Keras layer that is no model, as Keras callbacks expect a model.
+    """A Cell, or a Keras layer that is not a model, with the interface of a Keras model that callbacks use.
 
     Args:
         network: The network.
-        train_network: What trains it, whose state its files hold too; None in an evaluation.
+        train_network: Its train network, whose state is saved too; None in an evaluation.
 
     Attributes:
-        stop_training: Set by callbacks to stop the run.
+        stop_training: Set to True by callbacks to stop the run.
         optimizer: The optimizer in use, during the run.
         built: True.
         name: The network's class.
-        train_function: None: the compiled step is not Keras's.
+        train_function: None, because Keras does not compile the step.
     """
 
     def __init__(self, network: Any, train_network: Any = None) -> None:
@@ -83,7 +83,7 @@ class CellModel:
         self.built = True
         self.name = type(network).__name__
         self.train_function = None
-        self._saved = network if train_network is None else train_network
+        self._saved_network = network if train_network is None else train_network
         self._initial_epoch: int | None = None
 
     def __call__(self, *inputs: Any) -> Any:
@@ -98,40 +98,40 @@ class CellModel:
 
     @property
     def trainable_variables(self) -> list[Any]:
-        """Those of them that are trained."""
+        """The trainable variables."""
         return [variable for variable in self.weights if variable.trainable]
 
     @property
     def trainable_weights(self) -> list[Any]:
-        """The same."""
+        """The trainable variables."""
         return self.trainable_variables
 
     @property
     def non_trainable_weights(self) -> list[Any]:
-        """The others."""
+        """The other variables."""
         return [variable for variable in self.weights if not variable.trainable]
 
     @property
     def metrics(self) -> list[Any]:
-        """None: metrics are the Model's; their values are in the logs."""
+        """Empty: metrics belong to the Model; their values are in the logs."""
         return []
 
     @property
     def metrics_names(self) -> list[str]:
-        """What Keras computes in training."""
+        """The names of the values computed in training."""
         return ["loss"]
 
     def count_params(self) -> int:
-        """Return how many numbers the variables hold."""
+        """Return the total number of elements of the variables."""
         return sum(int(np.prod(variable.shape)) for variable in self.weights)
 
     @property
     def layers(self) -> list[Any]:
-        """What has weights to draw: the network as one."""
+        """The network as a single layer, for callbacks that plot weights."""
         return [self.network if isinstance(self.network, keras.Layer) else self]
 
     def get_weights(self) -> list[np.ndarray]:
-        """Return the values of the variables, as copies."""
+        """Return copies of the values of the variables."""
         return [np.array(backend.to_numpy(variable)) for variable in self.weights]
 
     def set_weights(self, weights: Sequence[Any]) -> None:
@@ -140,42 +140,42 @@ class CellModel:
             variable.assign(value)
 
     def save(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refuse: a Cell has no Keras file format."""
+        """Raise an error: a Cell has no Keras file format."""
         raise checks.fail_type(
             "model.save", "only a keras.Model is saved in Keras's format", self.network,
             "mixtrain's ModelCheckpoint in place of Keras's, or save_weights_only=True",
         )
 
     def save_weights(self, filepath: str | os.PathLike[str], overwrite: bool = True) -> None:
-        """Write a mixtrain checkpoint of the network and what trains it under the name given.
+        """Write a mixtrain checkpoint of the network and its train network.
 
         Args:
-            filepath: The file.
-            overwrite: Whether it may be there already.
+            filepath: The file; no suffix is added.
+            overwrite: Whether an existing file is replaced.
 
         Raises:
-            FileExistsError: It is, and may not.
+            FileExistsError: The file exists, and `overwrite` is False.
         """
         path = os.fspath(filepath)
         if os.path.exists(path) and not overwrite:
             raise FileExistsError(f"model.save_weights: expected a new file; got {path!r}. Write overwrite=True.")
-        os.replace(write_checkpoint(self._saved, f"{path}.ckpt", False, None), path)
+        os.replace(write_checkpoint(self._saved_network, f"{path}.ckpt", False, None), path)
 
     def load_weights(self, filepath: str | os.PathLike[str]) -> None:
-        """Read what `save_weights` wrote.
+        """Load a file of `save_weights`.
 
         Args:
             filepath: The file.
         """
-        load_param_into_net(self._saved, read_checkpoint(os.fspath(filepath)))
+        load_param_into_net(self._saved_network, read_checkpoint(os.fspath(filepath)))
 
 
 def model_view(network: Any, optimizer: Any, train_network: Any = None) -> ModelView:
-    """Return what Keras callbacks get as their model.
+    """Return the model of Keras callbacks.
 
     Args:
-        network: A Cell, a Keras layer, or a Keras model, which they get itself.
+        network: A Cell, a Keras layer, or a Keras model, which is passed as it is.
         optimizer: The optimizer in use.
-        train_network: What trains the network; None in an evaluation.
+        train_network: The train network; None in an evaluation.
     """
     return ModelView(network if isinstance(network, keras.Model) else CellModel(network, train_network), optimizer)

@@ -1,4 +1,4 @@
-"""`OnRequestExit`: a run that is asked to end, by a signal or in a file, ends after its step and writes where it is."""
+"""`OnRequestExit`: ends a run on a signal or on a request in a file, after its step, and writes a checkpoint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mixtrain.serialization.read import load_checkpoint
 from mixtrain.serialization.run_state import trains
 from mixtrain.serialization.save import write_checkpoint
 from mixtrain.train.callback.callback import Callback
-from mixtrain.train.callback.checkpoint_files import make_folder
+from mixtrain.train.callback.checkpoint_files import make_folder, run_position
 from mixtrain.train.feed import Feed
 from mixtrain.train.run_context import CallbackArguments, RunContext
 
@@ -27,25 +27,26 @@ _UNCATCHABLE: Final = tuple(getattr(signal, name) for name in ("SIGKILL", "SIGST
 class OnRequestExit(Callback):
     """Ends training or an evaluation after the step, or call, during which the process is asked to exit.
 
-    The files go to ``rank_0`` in the folder: ``Net_train.ckpt``, with all that a resumed run needs, or
-    ``Net_eval.ckpt``. A run that finds the first goes on from it, in the middle of an epoch too; an evaluation by
-    `Model.eval` that finds either evaluates its parameters. While it runs the signal is this callback's, and afterwards
-    whose it was before: the process exits with the status of its own script. (MindSpore heeds the signal before the
-    last step only with ``MS_ENABLE_GRACEFUL_EXIT=1``, and begins again with the first epoch.)
+    Files are written to ``rank_0`` in the folder: ``Net_train.ckpt``, with all that a resumed run needs, or
+    ``Net_eval.ckpt``. A run that finds the first file resumes from it, also in the middle of an epoch; an evaluation by
+    `Model.eval` that finds either file evaluates its parameters. During the run this callback handles the signal;
+    afterwards the previous handler is restored, and the process exits with the status of its own script. (MindSpore
+    handles the signal before the last step only with ``MS_ENABLE_GRACEFUL_EXIT=1``, and starts again with the first
+    epoch.)
 
     Args:
         save_ckpt: Whether a checkpoint is written, and read.
-        save_mindir: Whether the network's inference graph is written, as the SavedModel ``Net_train`` or ``Net_eval``:
-            a MINDIR is a graph of MindSpore's own. Not of a network that is its own train step.
+        save_mindir: Whether the network's inference graph is written, as the SavedModel ``Net_train`` or ``Net_eval``
+            (a MINDIR is a MindSpore graph). Not written for a network that is its own train step.
         file_name: First part of the files' names.
-        directory: The folder, made where it is missing; None for the present one.
-        config_file: A JSON file that is looked into after every step: ``{"GracefulExit": 1}`` asks to exit too.
+        directory: The folder, created if it is missing; None for the current folder.
+        config_file: A JSON file that is read after every step; ``{"GracefulExit": 1}`` also requests to exit.
         sig: The signal.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: `file_name` is no name, `directory` is empty, or there is no such signal to take.
-        RuntimeError: On running: it is not the main thread, which alone takes signals.
+        ValueError: `file_name` is not a file name, `directory` is empty, or `sig` cannot be handled.
+        RuntimeError: During a run: it is not in the main thread, the only one that can handle signals.
 
     Attributes:
         exit: Whether the last run was asked to exit.
@@ -84,20 +85,20 @@ class OnRequestExit(Callback):
             self.eval_name = os.path.join(folder, f"{file_name}_eval")
         self.exit = False
         self._saved = False
-        self._before: Any = None
-        self._listens = False
+        self._previous_handler: Any = None
+        self._installed = False
 
     def __exit__(self, *error: Any) -> Any:
-        if self._listens:
-            # None: it was taken by code that is not Python's, which cannot be put back.
-            signal.signal(self.sig, signal.SIG_DFL if self._before is None else self._before)
-            self._listens = False
+        if self._installed:
+            # None means a handler that was not installed from Python; it cannot be restored.
+            signal.signal(self.sig, signal.SIG_DFL if self._previous_handler is None else self._previous_handler)
+            self._installed = False
         return None
 
     # ---- training ---------------------------------------------------------------------------------------------
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Listen to the signal, and take up the run whose file is there."""
-        self._listen()
+        """Install the signal handler, and resume the run whose file is in the folder."""
+        self._install_handler()
         arguments = run_context.original_args()
         resumed = arguments.get("epochs_done") is not None
         if self.save_ckpt and not resumed and os.path.isfile(f"{self.train_name}.ckpt"):
@@ -105,65 +106,65 @@ class OnRequestExit(Callback):
             arguments.epochs_done, arguments.batches_done = checkpoint.initial_epoch, checkpoint.initial_step
 
     def on_train_step_end(self, run_context: RunContext) -> None:
-        """Save and end the run, where that was asked for."""
-        if self._asked():
+        """Save and end the run, if requested."""
+        if self._exit_requested():
             self._save(run_context.original_args())
             run_context.request_stop()
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """Save and end the run, where that was asked for since the last step."""
+        """Save and end the run, if requested since the last step."""
         self.on_train_step_end(run_context)
 
     def on_train_end(self, run_context: RunContext) -> None:
-        """Save, where the request came after the last epoch."""
+        """Save, if the request came after the last epoch."""
         if self.exit:
             self._save(run_context.original_args())
 
     # ---- evaluation -------------------------------------------------------------------------------------------
     def on_eval_begin(self, run_context: RunContext) -> None:
-        """Listen to the signal, and read the parameters of the run whose file is there; not between epochs."""
+        """Install the signal handler and load the parameters of an interrupted run; not between epochs."""
         arguments = run_context.original_args()
         if "train_network" in arguments:
             return
-        self._listen()
+        self._install_handler()
         for name in (self.eval_name, self.train_name) if self.save_ckpt else ():
             if os.path.isfile(f"{name}.ckpt"):
                 load_checkpoint(f"{name}.ckpt", arguments.network)
                 return
 
     def on_eval_step_end(self, run_context: RunContext) -> None:
-        """End the evaluation, where that was asked for."""
-        if self._asked():
+        """End the evaluation, if requested."""
+        if self._exit_requested():
             run_context.request_stop()
 
     def on_eval_end(self, run_context: RunContext) -> None:
-        """Save, where the evaluation was ended; what ends one between epochs ends the training that has it."""
+        """Save, if the evaluation was ended; a request between epochs also ends training, which saves."""
         arguments = run_context.original_args()
         if self.exit and "train_network" not in arguments:
             self._save(arguments)
 
     # ---- the request --------------------------------------------------------------------------------------------
-    def _listen(self) -> None:
+    def _install_handler(self) -> None:
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError(
                 f"{_WHERE}: expected to run in the main thread, which alone takes signals; got "
                 f"{threading.current_thread().name}. Write model.train in the main thread."
             )
         self.exit = self._saved = False
-        self._before = signal.signal(self.sig, self._note)
-        self._listens = True
+        self._previous_handler = signal.signal(self.sig, self._handle_signal)
+        self._installed = True
 
-    def _note(self, *_: Any) -> None:
+    def _handle_signal(self, *_: Any) -> None:
         self.exit = True
 
-    def _asked(self) -> bool:
-        """Whether the signal has come, or the file asks."""
-        self.exit = self.exit or (self.config_file is not None and _asks(self.config_file))
+    def _exit_requested(self) -> bool:
+        """Whether the signal was received, or the file requests to exit."""
+        self.exit = self.exit or (self.config_file is not None and _requests_exit(self.config_file))
         return self.exit
 
-    # ---- what is written --------------------------------------------------------------------------------------
+    # ---- files ------------------------------------------------------------------------------------------------
     def _save(self, arguments: CallbackArguments) -> None:
-        """Write the files, once in a run."""
+        """Write the files, once per run."""
         if self._saved:
             return
         self._saved = True
@@ -172,11 +173,10 @@ class OnRequestExit(Callback):
             (self.train_name, arguments.train_dataset) if training else (self.eval_name, arguments.valid_dataset)
         )
         if self.save_ckpt:
-            epoch, step = arguments.get("cur_epoch_num", 0), arguments.cur_step_num
-            place = {"epoch": epoch, "step": step, "batch_num": int(arguments.get("batch_num", 0) or 0)}
-            counted = {"epoch_num": epoch, "step_num": step, "batch_num": place["batch_num"]}
-            saved = arguments.train_network if training else arguments.network
-            write_checkpoint(saved, f"{name}.ckpt", False, counted if training else None, place=place)
+            position = run_position(arguments)
+            counts = {"epoch_num": position["epoch"], "step_num": position["step"], "batch_num": position["batch_num"]}
+            network = arguments.train_network if training else arguments.network
+            write_checkpoint(network, f"{name}.ckpt", False, counts if training else None, position=position)
             finish_writing()
         if self.save_mindir and not trains(arguments.network):
             batch = Feed(dataset, _WHERE).first()
@@ -184,14 +184,14 @@ class OnRequestExit(Callback):
             export(arguments.network, *inputs, file_name=name, file_format="SAVED_MODEL")
 
 
-def _asks(path: str | os.PathLike[str]) -> bool:
-    """Whether a file asks to exit; one that is missing, or only half written, does not."""
+def _requests_exit(path: str | os.PathLike[str]) -> bool:
+    """Whether a file requests to exit; one that is missing or half written does not."""
     try:
         with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+            config = json.load(file)
     except (OSError, ValueError):
         return False
-    return isinstance(found, dict) and found.get(_KEY) == 1
+    return isinstance(config, dict) and config.get(_KEY) == 1
 
 
 def _checked_signal(sig: Any) -> int:

@@ -1,4 +1,4 @@
-"""`SummaryCollector`: loss, learning rate, loss scale and more of a run, in an event file."""
+"""`SummaryCollector`: writes loss, learning rate, loss scale and more to a TensorBoard event file."""
 
 from __future__ import annotations
 
@@ -25,28 +25,29 @@ _SWITCHES: Final = (
 )
 _NAMES: Final = (*_SWITCHES, "histogram_regular", "collect_landscape")
 _MAX_TENSORS: Final = 20
-_PARAMETERS: Final = 5
+_MAX_HISTOGRAMS: Final = 5
 
 
 class SummaryCollector(Callback):
-    """Writes what TensorBoard shows of a run: at the first step and at each multiple of `collect_freq`.
+    """Writes TensorBoard summaries of a run at the first step and at each multiple of `collect_freq`.
 
-    Numbers: "loss", "learning_rate" (of the coming step) and with loss scaling "loss_scale", "overflow" and
-    "skipped_steps" (so far), for every due step also with sink feed; the values of summary operations; histograms of
-    parameters; the images of a batch; metrics as "eval/...". Graphs of network and dataset are not written.
+    Scalars are "loss", "learning_rate" (of the next step) and with loss scaling "loss_scale", "overflow" and
+    "skipped_steps" (so far), for every due step also with sink feed. Further summaries are the values of summary
+    operations, histograms of parameters, the images of a batch, and metrics as "eval/...". Graphs of network and
+    dataset are not written.
 
     Args:
-        summary_dir: The folder, made where it is missing.
-        collect_freq: Steps from one collection to the next.
+        summary_dir: The folder, created if it is missing.
+        collect_freq: Steps between collections.
         num_process: Accepted for MindSpore scripts.
         collect_specified_data: What is collected: a dict of "collect_metric", "collect_input_data",
             "collect_train_lineage", "collect_eval_lineage" (each True or False) and "histogram_regular" (a pattern for
             the names of parameters; None for the first five). "collect_graph" and "collect_dataset_graph" have no
             effect.
-        keep_default_action: Whether what `collect_specified_data` does not name is collected.
+        keep_default_action: Whether data not named in `collect_specified_data` is collected.
         custom_lineage_data: A dict from str to str, int or float, written as text.
-        collect_tensor_freq: Steps between the values of `ops.TensorSummary`; None for at most about 20 in a run.
-        max_file_size: Bytes after which no more is written; None for no limit.
+        collect_tensor_freq: Steps between values of `ops.TensorSummary`; None for about 20 per run at most.
+        max_file_size: Maximum size of the file in bytes; None for no limit.
         export_options: As in `SummaryRecord`.
 
     Raises:
@@ -83,7 +84,7 @@ class SummaryCollector(Callback):
             if value is not None:
                 checks.integer(_WHERE, name, value, at_least=1, example=100)
         checks.boolean(_WHERE, "keep_default_action", keep_default_action)
-        self._collects = _collected(collect_specified_data, keep_default_action)
+        self._collects = _collection_options(collect_specified_data, keep_default_action)
         self._lineage = _checked_lineage(custom_lineage_data)
         check_export_options(_WHERE, export_options)
         self._tensor_freq = collect_tensor_freq
@@ -103,22 +104,22 @@ class SummaryCollector(Callback):
 
     # ---- hooks ------------------------------------------------------------------------------------------------
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Write what the run is made of, as text."""
+        """Write the classes and numbers of the run, as text."""
         record, arguments = self._open(), run_context.original_args()
         if self._collects["collect_train_lineage"]:
-            facts = {name: type(arguments.get(name)).__name__ for name in ("network", "loss_fn", "optimizer")}
+            classes = {name: type(arguments.get(name)).__name__ for name in ("network", "loss_fn", "optimizer")}
             numbers = {name: arguments.get(name) for name in ("epoch_num", "batch_num", "dataset_sink_mode")}
-            record.add_text("train_lineage", json.dumps({**facts, **numbers}))
+            record.add_text("train_lineage", json.dumps({**classes, **numbers}))
         if self._lineage:
             record.add_text("custom_lineage_data", json.dumps(self._lineage))
 
     def on_train_step_end(self, run_context: RunContext) -> None:
-        """Write the steps of a call that are due."""
+        """Write the due steps of a call."""
         arguments = run_context.original_args()
         records, last = steps_of(arguments), arguments.cur_step_num
         steps = np.arange(last - len(records) + 1, last + 1)
         due = np.flatnonzero((steps == 1) | (steps % self._freq == 0))
-        before = self._skipped
+        previously_skipped = self._skipped
         if records.scaled:
             self._skipped += int(records.overflow.sum())
         if not len(due):
@@ -129,12 +130,12 @@ class SummaryCollector(Callback):
             if records.scaled:
                 numbers["loss_scale"] = float(records.loss_scale[row])
                 numbers["overflow"] = float(records.overflow[row])
-                numbers["skipped_steps"] = float(before + records.overflow[: row + 1].sum())
+                numbers["skipped_steps"] = float(previously_skipped + records.overflow[: row + 1].sum())
             record.write_numbers(int(steps[row]), numbers)
-        self._add_rest(record, arguments)
+        self._add_state(record, arguments)
         freq = self._tensor_freq or max(self._freq, _total_steps(arguments) // _MAX_TENSORS)
         tensors_due = bool(np.any((steps == 1) | (steps % freq == 0)))
-        # Of a call of many steps, what is taken here is the last one's.
+        # Values of summary operations are those of the last step of a call.
         record.record(last, plugin_filter=None if tensors_due else lambda plugin: plugin != "tensor")
 
     def free_steps(self, run_context: RunContext) -> float:
@@ -151,13 +152,13 @@ class SummaryCollector(Callback):
         numbers = {f"eval/{name}": float(value) for name, value in metrics.items() if np.ndim(value) == 0}
         self._record.write_numbers(int(arguments.get("cur_epoch_num", 1)), numbers)
 
-    # ---- what is written ----------------------------------------------------------------------------------------
+    # ---- values -----------------------------------------------------------------------------------------------
     def _open(self) -> SummaryRecord:
         if self._record is None:
             self.__enter__()
         return self._record  # type: ignore[return-value]
 
-    def _add_rest(self, record: SummaryRecord, arguments: CallbackArguments) -> None:
+    def _add_state(self, record: SummaryRecord, arguments: CallbackArguments) -> None:
         """Add the learning rate, histograms of parameters and the images of the batch."""
         if self._collects["collect_metric"]:
             record.write_numbers(arguments.cur_step_num, learning_rates(arguments.get("optimizer")))
@@ -165,22 +166,22 @@ class SummaryCollector(Callback):
             if len(parameter.shape):
                 record.add_value("histogram", name, backend.to_tensor(parameter))
         batch = arguments.get("train_dataset_element")
-        wanted = self._collects["collect_input_data"] and isinstance(batch, (tuple, list))
-        image: Any = batch[0] if wanted else None
+        collects = self._collects["collect_input_data"] and isinstance(batch, (tuple, list))
+        image: Any = batch[0] if collects else None
         if backend.is_tensor(image) and len(image.shape) == 4 and image.shape[1] in (1, 3):
             record.add_value("image", "input_data", image)
 
     def _parameters(self, arguments: CallbackArguments) -> list[tuple[str, Any]]:
-        """Return the parameters to draw, by name."""
+        """Return the parameters whose histograms are written, by name."""
         pattern = self._collects["histogram_regular"]
         if pattern is False or not hasattr(arguments.get("train_network"), "trainable_params"):
             return []
         named = [(parameter.name, parameter) for parameter in arguments.train_network.trainable_params()]
-        return named[:_PARAMETERS] if pattern is None else [item for item in named if re.match(pattern, item[0])]
+        return named[:_MAX_HISTOGRAMS] if pattern is None else [item for item in named if re.match(pattern, item[0])]
 
 
 def learning_rates(optimizer: Any) -> dict[str, float]:
-    """Return the learning rate of an optimizer's coming step by tag; one for each group where these have their own."""
+    """Return the learning rate of the next step by tag, or the distinct rates of parameter groups."""
     if optimizer is None:
         return {}
     rates = optimizer.get_lr() if isinstance(optimizer, Optimizer) else optimizer.learning_rate
@@ -194,11 +195,11 @@ def _total_steps(arguments: CallbackArguments) -> int:
     return int(arguments.get("epoch_num", 1) * (arguments.get("batch_num", 0) or 1))
 
 
-def _collected(given: Any, keeps_defaults: bool) -> dict[str, Any]:
+def _collection_options(specified: Any, keep_defaults: bool) -> dict[str, Any]:
     """Return what is collected: True or False by name, and the pattern of histograms (False for none)."""
-    checks.instance(_WHERE, "collect_specified_data", {} if given is None else given, dict, '{"collect_metric": False}')
-    given = given or {}
-    for name, value in given.items():
+    specified = {} if specified is None else specified
+    checks.instance(_WHERE, "collect_specified_data", specified, dict, '{"collect_metric": False}')
+    for name, value in specified.items():
         checks.one_of(_WHERE, "each of collect_specified_data", name, _NAMES)
         if name in _SWITCHES:
             checks.boolean(_WHERE, name, value)
@@ -206,14 +207,15 @@ def _collected(given: Any, keeps_defaults: bool) -> dict[str, Any]:
             raise checks.fail_value(_WHERE, "collect_landscape must be None, for it is not offered", value, "None")
         elif value is not None and not isinstance(value, str):
             raise checks.fail_type(_WHERE, f"{name} must be a str", value, '"^conv1.*"')
-    by_default = keeps_defaults or not given
+    by_default = keep_defaults or not specified
     defaults: dict[str, Any] = {name: by_default for name in _SWITCHES}
-    return {**defaults, "histogram_regular": None if by_default else False, **given}
+    return {**defaults, "histogram_regular": None if by_default else False, **specified}
 
 
-def _checked_lineage(given: Any) -> dict[str, Any]:
-    checks.instance(_WHERE, "custom_lineage_data", {} if given is None else given, dict, '{"dataset": "mnist"}')
-    for name, value in (given or {}).items():
+def _checked_lineage(lineage: Any) -> dict[str, Any]:
+    lineage = {} if lineage is None else lineage
+    checks.instance(_WHERE, "custom_lineage_data", lineage, dict, '{"dataset": "mnist"}')
+    for name, value in lineage.items():
         if not isinstance(name, str) or not isinstance(value, (str, int, float)):
             raise checks.fail_type(_WHERE, f"custom_lineage_data[{name!r}] must be a str or number", value, "a str")
-    return dict(given or {})
+    return dict(lineage)

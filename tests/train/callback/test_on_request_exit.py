@@ -146,9 +146,9 @@ def test_wrong_arguments_are_refused(
 def test_a_signal_that_other_code_than_pythons_had_taken_is_left_as_the_system_has_it(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put_back = []
-    monkeypatch.setattr(signal, "signal", lambda number, handler: put_back.append(handler))  # Returns None.
+    handlers = []
+    monkeypatch.setattr(signal, "signal", lambda number, handler: handlers.append(handler))  # Returns None.
     stopping = OnRequestExit(save_mindir=False, directory=str(tmp_path))
     with stopping:
-        stopping._listen()
-    assert put_back[-1] is signal.SIG_DFL
+        stopping._install_handler()
+    assert handlers[-1] is signal.SIG_DFL
