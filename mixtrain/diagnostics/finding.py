@@ -1,4 +1,4 @@
-"""`Finding`: where numbers first went wrong, and what would help, in words."""
+"""`Finding`: the first tensor that is not finite, and what would help, formatted as text."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ _NO_SCALE: Final = "a smaller loss scale cannot help"
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """Where numbers first went wrong, and what would help. Findings are equal where kind and layer are.
+    """The first tensor that is not finite, and what would help. Findings are equal if kind and layer are.
 
     Attributes:
-        kind: "input": a column of the batch is not finite, or not in the format that it is cast to; "forward": a
-            layer's output; "loss": only the loss; "gradient": only a gradient, at this loss scale, of a layer's output;
-            "parameter": of a layer's parameter; "none": everything is finite.
+        kind: What is not finite. "input": a column of the batch, itself or after its cast to half; "forward": a layer's
+            output; "loss": only the loss; "gradient": only a gradient, at this loss scale, of a layer's output;
+            "parameter": only that of a layer's parameter; "none": everything is finite.
         layer: The layer's path, or None.
-        column: Number of the batch's column, for "input".
-        count: How many values of that tensor are not finite.
-        size: How many it has.
-        dtype: The floating-point format that they do not fit in.
-        largest: The largest magnitude, where it can be told: of a gradient by a pass at a smaller scale, of an output
-            by a pass in float32.
+        column: Index of the batch's column, for "input".
+        count: How many values of the tensor are not finite.
+        size: How many values it has.
+        dtype: The dtype that overflowed.
+        largest: The largest magnitude, if known: for a gradient from a pass at a smaller scale, for an output from a
+            pass in float32.
         forward_finite: Whether every layer's output and the loss are finite.
-        scale: The largest scale, a power of the factor below the one used, whose gradients are finite; None where no
-            scale helps.
+        scale: The largest scale, the used one divided by a power of the factor, at which gradients are finite; None if
+            no scale helps.
 
     Example:
         >>> print(Finding("gradient", "conv2", count=11, size=2**21, dtype="float16", largest=1.3e5, scale=32768.0))
@@ -47,7 +47,7 @@ class Finding:
     scale: float | None = dataclasses.field(default=None, compare=False)
 
     def __str__(self) -> str:
-        place = "the network itself" if self.layer == "" else f"layer {self.layer}"
+        layer = "the network itself" if self.layer == "" else f"layer {self.layer}"
         if self.kind == "none":
             return "a second pass over the batch at hand found every output and gradient finite"
         if self.kind == "loss":
@@ -56,17 +56,18 @@ class Finding:
                 "and the labels"
             )
         if self.kind == "input":
-            cure = "look at the data" if self.largest is None else "scale the data, or keep what reads it in float32"
-            return f"column {self.column} of the batch: {self._values()}; {_NO_SCALE}: {cure}"
+            advice = "look at the data" if self.largest is None else "scale the data, or keep what reads it in float32"
+            return f"column {self.column} of the batch: {self._values()}; {_NO_SCALE}: {advice}"
         if self.kind == "forward":
-            overflows = self.largest is not None
-            cure = _in_float32(place) if overflows else "look at its weights and its inputs"
-            return f"output of {place}: {self._values()}; {_NO_SCALE}: {cure}"
-        of = f"gradient of {place}'s output" if self.kind == "gradient" else f"gradient of a parameter of {place}"
+            advice = "look at its weights and its inputs" if self.largest is None else _keep_float32(layer)
+            return f"output of {layer}: {self._values()}; {_NO_SCALE}: {advice}"
+        tensor = f"gradient of {layer}'s output" if self.kind == "gradient" else f"gradient of a parameter of {layer}"
         forward = "forward finite" if self.forward_finite else "forward not finite"
-        cure = "look at its weights" if self.dtype == "float32" else _in_float32(place)
-        cure = f"no scale helps: {cure}" if self.scale is None else f"scale {self.scale:.10g} would do"
-        return f"{of}: {self._values()}; {forward}; {cure}"
+        if self.scale is not None:
+            advice = f"scale {self.scale:.10g} would do"
+        else:
+            advice = f"no scale helps: {'look at its weights' if self.dtype == 'float32' else _keep_float32(layer)}"
+        return f"{tensor}: {self._values()}; {forward}; {advice}"
 
     def _values(self) -> str:
         if self.largest is None:
@@ -75,5 +76,5 @@ class Finding:
         return f"{self.count:,} of {self.size:,} values above {limit:.6g}, the largest {self.largest:.2g}"
 
 
-def _in_float32(place: str) -> str:
-    return f"keep {place} in float32, to_float(mixtrain.float32)"
+def _keep_float32(layer: str) -> str:
+    return f"keep {layer} in float32, to_float(mixtrain.float32)"

@@ -1,4 +1,4 @@
-"""The tensors of each call of a layer in one pass over a batch, and the gradients of its outputs and parameters."""
+"""The tensors of each layer call in a pass over a batch, and the gradients of its outputs and parameters."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class LayerCall:
 
     Attributes:
         path: The layer's path.
-        inputs: The float tensors that came in, after the casts of the plan.
-        outputs: Those that came out.
+        inputs: The float input tensors, after the casts of the precision plan.
+        outputs: The float output tensors.
     """
 
     path: str
@@ -34,13 +34,13 @@ class LayerCall:
 
 @dataclasses.dataclass(frozen=True)
 class LayerGradients:
-    """The gradients of one pass.
+    """The layer calls, loss and gradients of one pass.
 
     Attributes:
-        calls: Its calls of layers, in the order in which they end.
-        loss: Its loss.
+        calls: The calls of layers, in the order in which they end.
+        loss: The loss.
         of_outputs: The gradients of the outputs of each call.
-        of_parameters: The gradients of the parameters that a layer owns, by its path.
+        of_parameters: The gradients of the parameters that each layer owns, by its path.
     """
 
     calls: list[LayerCall]
@@ -49,36 +49,39 @@ class LayerGradients:
     of_parameters: dict[str, list[Any]]
 
 
-def watched(
+def record_calls(
     network: Any, run: Callable[[], Any], tap: Callable[[Any], Any] = lambda value: value
 ) -> tuple[list[LayerCall], Any]:
-    """Run a forward pass, and note the float tensors of each layer call, innermost first.
+    """Run a forward pass, and record the float tensors of each layer call, innermost first.
 
-    Variables that it writes (moving statistics, random states) are put back.
+    Variables that it writes (moving statistics, random states) are restored.
 
     Args:
-        network: The network to look into.
-        run: Runs it and returns the loss.
-        tap: Takes each float output of a layer, and returns what the pass goes on with.
+        network: The network whose layers are recorded.
+        run: Runs the network and returns the loss.
+        tap: Maps each float output of a layer to the tensor that the pass continues with.
+
+    Returns:
+        The calls, in the order in which they end, and the loss.
     """
     calls: list[LayerCall] = []
     nodes = list(tree_of(network).walk())
     variables = [*referenced_variables([network, run]), *stream_states()]
-    before = [(variable, backend.snapshot(variable)) for variable in variables]
+    snapshots = [(variable, backend.snapshot(variable)) for variable in variables]
 
-    def watching(path: str) -> Callable[[Forward], Forward]:
+    def recording(path: str) -> Callable[[Forward], Forward]:
         def wrap(forward: Forward) -> Forward:
             def call(*args: Any, **kwargs: Any) -> Any:
                 inputs = list(filter(is_float_tensor, map(_computed, keras.tree.flatten((args, kwargs)))))
                 result = forward(*args, **kwargs)
                 flat = keras.tree.flatten(result)
                 outputs = []
-                for place, value in enumerate(flat):
+                for index, value in enumerate(flat):
                     computed = _computed(value)
                     if is_float_tensor(computed):
                         outputs.append(tap(computed))
-                        view = backend.nhwc_of(value) is not None
-                        flat[place] = backend.from_channels_last(outputs[-1]) if view else outputs[-1]
+                        is_view = backend.nhwc_of(value) is not None
+                        flat[index] = backend.from_channels_last(outputs[-1]) if is_view else outputs[-1]
                 calls.append(LayerCall(path, inputs, outputs))
                 return keras.tree.pack_sequence_as(result, flat)
 
@@ -88,52 +91,55 @@ def watched(
 
     with contextlib.ExitStack() as stack:
         for node in nodes:
-            stack.callback(interpose(node.layer, watching(node.path)))
+            stack.callback(interpose(node.layer, recording(node.path)))
         loss = settled(run())
-    for variable, value in before:
+    for variable, value in snapshots:
         variable.assign(value)
     return calls, loss
 
 
 def _computed(value: Any) -> Any:
-    """Return a value as the backend tensor that was computed: channels last where it is a view of one."""
+    """Return the backend tensor of a value; for a channels-last view, the tensor that it is a view of."""
     nhwc = backend.nhwc_of(value)
     return settled(value) if nhwc is None else nhwc
 
 
 def layer_gradients(network: Any, run: Callable[[], Any], loss_scale: Any) -> LayerGradients:
-    """Run a pass forward and backward; return the gradients of each layer's outputs and parameters.
+    """Run a forward and backward pass, and return the gradients of each layer's outputs and parameters.
 
     Args:
-        network: The network to look into.
-        run: Runs it and returns the loss.
+        network: The network whose layers are recorded.
+        run: Runs the network and returns the loss.
         loss_scale: What the loss is multiplied by, a float or a scalar tensor.
     """
     owned = parameters_by_path(network)
     variables = [variable for group in owned.values() for variable in group]
 
     def tapped(tap: Callable[[Any], Any]) -> tuple[Any, Any]:
-        calls, loss = watched(network, run, tap)
+        calls, loss = record_calls(network, run, tap)
         return keras.ops.cast(loss, "float32"), ([(call.path, call.inputs, call.outputs) for call in calls], loss)
 
     scale = keras.ops.convert_to_tensor(loss_scale, "float32")
-    _, (parts, loss), found = backend.tapped_gradients(tapped, variables, scale)
-    calls, gradients = [LayerCall(*part) for part in parts], iter(found)
-    of_parameters = {path: [next(gradients) for _ in held] for path, held in owned.items()}
+    _, (call_fields, loss), flat_gradients = backend.tapped_gradients(tapped, variables, scale)
+    calls, gradients = [LayerCall(*fields) for fields in call_fields], iter(flat_gradients)
+    # Gradients of parameters come first, then those of the outputs of each call.
+    of_parameters = {path: [next(gradients) for _ in group] for path, group in owned.items()}
     return LayerGradients(calls, loss, [[next(gradients) for _ in call.outputs] for call in calls], of_parameters)
 
 
 def parameters_by_path(network: Any) -> dict[str, list[Any]]:
-    """Return the trainable variables by the path of the innermost layer that holds them."""
+    """Return the trainable variables by the path of the innermost layer that owns them."""
     owned: dict[str, list[Any]] = {}
     seen: set[int] = set()
+    # Children come after their parents in the walk, so the reverse visits the innermost layers first.
     for node in reversed(list(tree_of(network).walk())):
-        held = node.layer.trainable_params() if is_cell(node.layer) else getattr(node.layer, "trainable_variables", ())
-        owned[node.path] = [variable for variable in held if id(variable) not in seen]
-        seen |= {id(variable) for variable in held}
+        layer = node.layer
+        variables = layer.trainable_params() if is_cell(layer) else getattr(layer, "trainable_variables", ())
+        owned[node.path] = [variable for variable in variables if id(variable) not in seen]
+        seen |= {id(variable) for variable in variables}
     return owned
 
 
 def is_float_tensor(value: Any) -> bool:
-    """Whether a value is a backend tensor of a floating-point format."""
+    """Whether a value is a backend tensor of a floating-point dtype."""
     return backend.is_tensor(value) and "float" in keras.backend.standardize_dtype(value.dtype)

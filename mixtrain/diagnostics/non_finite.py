@@ -1,4 +1,4 @@
-"""Finding the first layer whose output, or its gradient, is not finite: a batch is replayed, tensor by tensor."""
+"""`find_non_finite`: the first tensor in a replayed batch, of the forward or backward pass, that is not finite."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from mixtrain.diagnostics.layer_calls import is_float_tensor
 from mixtrain.diagnostics.replay import CallInfo, GradientInfo, PassInfo, Replay, TensorInfo, tensor_info
 from mixtrain.dtype import float_format
 
-# Where a gradient is: its kind, the number of its call or the path of its layer, its number there.
-_Place = tuple[Kind, Any, int]
-# How many values of the gradients of parameters a step found not finite, by the path of the layer that owns them; None
-# of one that it does not take.
+# Which gradient: its kind, the index of its call or the path of its layer, and its index there.
+_Key = tuple[Kind, Any, int]
+# The counts of non-finite values that a step found in gradients of parameters, by the path of the layer that owns them;
+# None for a gradient that the step does not compute.
 Told = Mapping[str, Sequence[int | None]]
 
 
 @dataclasses.dataclass(frozen=True)
 class _Overflow:
-    """A gradient that overflows: where it is, and how many of its values are not finite."""
+    """A gradient that overflows, and how many of its values are not finite."""
 
-    place: _Place
+    key: _Key
     count: int
 
 
@@ -41,49 +41,49 @@ def find_non_finite(
     minimum: float = 1.0,
     told: Told | None = None,
 ) -> Finding:
-    """Run a batch forward and backward, and say where numbers first went wrong and what would help.
+    """Run a batch forward and backward, and find the first tensor that is not finite and what would help.
 
     Args:
-        replay: Runs it. Where it can put the network into float32, the magnitude of an output is found that half
-            precision does not hold.
+        replay: Runs the batch. If it can run in float32, it finds magnitudes of outputs beyond the range of half.
         batch: The columns.
-        loss_scale: What the loss is multiplied by before gradients are taken.
-        factor: Smaller scales are this one divided by powers of it.
-        minimum: The smallest of them.
-        told: What the step itself knows of its gradients. With it a pass at the next smaller scale mostly tells all.
+        loss_scale: What the loss is multiplied by before gradients are computed.
+        factor: Smaller scales are `loss_scale` divided by powers of it.
+        minimum: The smallest scale.
+        told: The counts of non-finite gradients from the step. With them a pass at the next smaller scale is mostly
+            enough.
     """
-    for number, column in enumerate(batch):
+    for index, column in enumerate(batch):
         for part in keras.tree.flatten(column):
             info = tensor_info(part)
             if not info.finite:
-                return Finding("input", column=number, count=info.bad, size=info.size, forward_finite=False)
+                return Finding("input", column=index, count=info.non_finite, size=info.size, forward_finite=False)
     # The next smaller scale is the likeliest to help: a scale has most often grown one time too many.
     next_scale = max(loss_scale / factor, minimum)
-    found = smaller = replay.run(batch, next_scale, loss_scale / next_scale)
-    culprit = _first_output(found.calls, replay, batch)
-    if not found.loss.finite:
+    result = smaller = replay.run(batch, next_scale, loss_scale / next_scale)
+    culprit = _first_output(result.calls, replay, batch)
+    if not result.loss.finite:
         if culprit is None:
-            return Finding("loss", count=found.loss.bad, size=found.loss.size, forward_finite=False)
-        return _described(culprit, found.calls, replay, batch)
-    first = None
+            return Finding("loss", count=result.loss.non_finite, size=result.loss.size, forward_finite=False)
+        return _forward_finding(culprit, result.calls, replay, batch)
+    overflow = None
     if told is not None and next_scale != loss_scale:
-        first = _foretold(smaller, loss_scale / next_scale, told)
-    if first is None:
-        found = smaller if next_scale == loss_scale else replay.run(batch, loss_scale)
-        first = _first_gradient(found)
+        overflow = _predicted_overflow(smaller, loss_scale / next_scale, told)
+    if overflow is None:
+        result = smaller if next_scale == loss_scale else replay.run(batch, loss_scale)
+        overflow = _first_overflow(result)
     finding = Finding("none")
-    if first is not None:
-        scale, helped = _scale_that_helps(replay, batch, loss_scale, smaller, factor, minimum)
-        finding = _gradient_finding(found, first, helped, loss_scale, scale, culprit is None)
-    # An output that is not finite and is masked out afterwards need not be what went wrong.
+    if overflow is not None:
+        scale, finite_pass = _largest_finite_scale(replay, batch, loss_scale, smaller, factor, minimum)
+        finding = _gradient_finding(result, overflow, finite_pass, loss_scale, scale, culprit is None)
+    # A non-finite output that is masked out later is not the cause if a smaller scale helps.
     if culprit is not None and finding.scale is None:
-        return _described(culprit, found.calls, replay, batch)
+        return _forward_finding(culprit, result.calls, replay, batch)
     return finding
 
 
 # ---- forward ------------------------------------------------------------------------------------------------------
 def _all_finite(tensors: Sequence[TensorInfo | GradientInfo]) -> bool:
-    return all(one.finite for one in tensors)
+    return all(tensor.finite for tensor in tensors)
 
 
 def _first_output(
@@ -92,168 +92,172 @@ def _first_output(
     """Return the first call, in the order in which calls end, whose inputs were finite and whose outputs are not.
 
     Returns:
-        ``(number of the call, None)``; with the number of a column where it is that column which, cast to half, was not
-        finite; or None where all outputs are finite.
+        ``(index of the call, None)``; with the index of a column instead of None if that column overflowed when it was
+        cast to half; or None if all outputs are finite.
     """
-    wrong = [number for number, call in enumerate(calls) if not _all_finite(call.outputs)]
+    non_finite = [index for index, call in enumerate(calls) if not _all_finite(call.outputs)]
     tensors = None
-    for number in wrong:
-        if _all_finite(calls[number].inputs):
-            return number, None
-        # An input is not finite because the layer casts it, or because what is around the layer made it so.
+    for index in non_finite:
+        if _all_finite(calls[index].inputs):
+            return index, None
+        # An input is not finite because the layer casts it, or because an operation outside of layers computed it.
         tensors = tensors or replay.tensors(batch)
-        inputs = [value for value in tensors[number].inputs if not tensor_info(value).finite]
+        inputs = [value for value in tensors[index].inputs if not tensor_info(value).finite]
         columns = [_source(value, batch) for value in inputs]
         if None not in columns:
-            return number, columns[0]
-        earlier = [value for call in tensors[:number] for value in call.outputs if tensor_info(value).finite]
+            return index, columns[0]
+        earlier = [value for call in tensors[:index] for value in call.outputs if tensor_info(value).finite]
         if all(_source(value, earlier) is not None for value in inputs):
-            return number, None
-    return (wrong[0], None) if wrong else None
+            return index, None
+    return (non_finite[0], None) if non_finite else None
 
 
 def _source(value: Any, finite: Sequence[Any]) -> int | None:
-    """Return the number of the finite tensor that a cast has made into `value`; None where there is none."""
-    for number, other in enumerate(finite):
+    """Return the index of the finite tensor that `value` is a cast of; None if there is none."""
+    for index, other in enumerate(finite):
         for part in keras.tree.flatten(other):
             if is_float_tensor(part) and part.dtype != value.dtype and tuple(part.shape) == tuple(value.shape):
-                one, cast = (backend.to_numpy(keras.ops.cast(each, value.dtype)) for each in (value, part))
-                if np.array_equal(cast, one, equal_nan=True):
-                    return number
+                expected, cast = (backend.to_numpy(keras.ops.cast(tensor, value.dtype)) for tensor in (value, part))
+                if np.array_equal(cast, expected, equal_nan=True):
+                    return index
     return None
 
 
-def _described(
+def _forward_finding(
     culprit: tuple[int, int | None], calls: Sequence[CallInfo], replay: Replay, batch: Sequence[Any]
 ) -> Finding:
     """Return the finding of a forward pass with the info of the tensor that is not finite."""
-    number, column = culprit
-    call = calls[number]
+    call_index, column = culprit
+    call = calls[call_index]
     if column is not None:
-        info = next(one for one in call.inputs if not one.finite)
+        info = next(tensor for tensor in call.inputs if not tensor.finite)
         parts = [tensor_info(part) for part in keras.tree.flatten(batch[column]) if is_float_tensor(part)]
-        known = max(part.largest or 0.0 for part in parts)
+        largest = max(part.largest or 0.0 for part in parts)
         return Finding(
-            "input", column=column, count=info.bad, size=info.size, dtype=info.dtype, largest=known,
+            "input", column=column, count=info.non_finite, size=info.size, dtype=info.dtype, largest=largest,
             forward_finite=False,
         )
-    place, info = next((place, one) for place, one in enumerate(call.outputs) if not one.finite)
-    wide = None if info.dtype == "float32" else replay.in_float32(batch)
-    largest = None
-    if wide is not None and [one.path for one in wide] == [one.path for one in calls]:
-        if place < len(wide[number].outputs):
-            largest = wide[number].outputs[place].largest
-    if largest is not None and not float_format(info.dtype).max < largest < math.inf:
-        largest = None
+    index, info = next((index, tensor) for index, tensor in enumerate(call.outputs) if not tensor.finite)
+    float32_calls = None if info.dtype == "float32" else replay.in_float32(batch)
+    magnitude = None
+    if float32_calls is not None and [other.path for other in float32_calls] == [other.path for other in calls]:
+        if index < len(float32_calls[call_index].outputs):
+            magnitude = float32_calls[call_index].outputs[index].largest
+    if magnitude is not None and not float_format(info.dtype).max < magnitude < math.inf:
+        magnitude = None
     return Finding(
-        "forward", call.path, count=info.bad, size=info.size, dtype=info.dtype, largest=largest, forward_finite=False
+        "forward", call.path, count=info.non_finite, size=info.size, dtype=info.dtype, largest=magnitude,
+        forward_finite=False,
     )
 
 
 # ---- backward -----------------------------------------------------------------------------------------------------
-def _backwards(found: PassInfo) -> Iterator[tuple[_Place, GradientInfo]]:
-    """Yield the gradients of a pass from the loss backwards, each with where it is."""
-    left = collections.Counter(call.path for call in found.calls)
-    of_parameters = dict(found.of_parameters)
+def _backward_order(result: PassInfo) -> Iterator[tuple[_Key, GradientInfo]]:
+    """Yield the gradients of a pass, with their keys, in the order of the backward pass."""
+    remaining_calls = collections.Counter(call.path for call in result.calls)
+    of_parameters = dict(result.of_parameters)
 
-    def owned(path: str) -> Iterator[tuple[_Place, GradientInfo]]:
-        for place, gradient in enumerate(of_parameters.pop(path, ())):
+    def parameters_of(path: str) -> Iterator[tuple[_Key, GradientInfo]]:
+        for index, gradient in enumerate(of_parameters.pop(path, ())):
             if gradient is not None:
-                yield ("parameter", path, place), gradient
+                yield ("parameter", path, index), gradient
 
-    for number in reversed(range(len(found.calls))):
-        path = found.calls[number].path
-        for place, gradient in enumerate(found.of_outputs[number]):
+    for call_index in reversed(range(len(result.calls))):
+        path = result.calls[call_index].path
+        for index, gradient in enumerate(result.of_outputs[call_index]):
             if gradient is not None:
-                yield ("gradient", number, place), gradient
-        left[path] -= 1
-        # A gradient of a parameter is the sum over all calls of its layer: looked at after the last of them.
-        if left[path] == 0:
-            yield from owned(path)
-    # Parameters of layers that are not called themselves, whose holder reads them.
+                yield ("gradient", call_index, index), gradient
+        remaining_calls[path] -= 1
+        # A gradient of a parameter is the sum over all calls of its layer, so it comes after the last of them.
+        if remaining_calls[path] == 0:
+            yield from parameters_of(path)
+    # Parameters of layers that are not called themselves, because another layer reads them.
     for path in [*of_parameters]:
-        yield from owned(path)
+        yield from parameters_of(path)
 
 
-def _first_gradient(found: PassInfo) -> _Overflow | None:
-    """Return the first gradient, from the loss backwards, that overflows."""
-    return next((_Overflow(place, one.overflowing) for place, one in _backwards(found) if one.overflowing), None)
+def _first_overflow(result: PassInfo) -> _Overflow | None:
+    """Return the first gradient, in the order of the backward pass, that overflows."""
+    gradients = _backward_order(result)
+    return next((_Overflow(key, gradient.overflowing) for key, gradient in gradients if gradient.overflowing), None)
 
 
-def _foretold(smaller: PassInfo, factor: float, told: Told) -> _Overflow | None:
-    """Return the first gradient that overflowed in a step, as a pass at a smaller scale foretells it.
+def _predicted_overflow(smaller: PassInfo, factor: float, told: Told) -> _Overflow | None:
+    """Predict the first gradient that overflowed in a step from a pass at a smaller scale.
 
-    Numbers grow by a power of two without another rounding, so that a pass knows which will be too large. What
-    overflows between two tensors that it sees, as in a sum, shows in what the step tells of its parameters.
+    Scaling by a power of two is exact, so the pass knows which of its values overflow at the scale of the step. An
+    overflow between two of its tensors, as in a sum, shows in the counts of the step.
 
     Args:
         smaller: The pass.
-        factor: By how much the scale of the step is larger.
-        told: What the step tells.
+        factor: Ratio of the scale of the step to that of the pass.
+        told: The counts of the step.
 
     Returns:
-        The gradient, or None where only a pass at the scale of the step can tell.
+        The gradient, or None if a pass at the scale of the step is needed.
     """
+    # Scaling is exact only by a power of two, whose mantissa is 0.5.
     if math.frexp(factor)[0] != 0.5:
         return None
     first = None
-    for place, gradient in _backwards(smaller):
-        kind, path, number = place
-        if first is not None and (kind, path) != first.place[:2]:
+    for key, gradient in _backward_order(smaller):
+        kind, path, index = key
+        if first is not None and (kind, path) != first.key[:2]:
             break
-        seen = told[path][number] if kind == "parameter" else None
-        if seen is not None and bool(seen) != bool(gradient.overflowing):
-            # All gradients of a layer's parameters are made of that of its output: where one is finite, so is it.
-            alone = seen and first is None and 0 in told[path]
-            return _Overflow(place, seen) if alone else None
+        count = told[path][index] if kind == "parameter" else None
+        if count is not None and bool(count) != bool(gradient.overflowing):
+            # All gradients of a layer's parameters derive from that of its output: if one is finite, so is that.
+            only_this = count and first is None and 0 in told[path]
+            return _Overflow(key, count) if only_this else None
         if first is None and gradient.overflowing:
-            first = _Overflow(place, gradient.overflowing)
+            first = _Overflow(key, gradient.overflowing)
     return first
 
 
-def _gradient_at(found: PassInfo, place: _Place) -> GradientInfo:
-    kind, where, number = place
-    group = found.of_outputs[where] if kind == "gradient" else found.of_parameters[where]
-    return group[number]  # type: ignore[return-value]
+def _gradient_at(result: PassInfo, key: _Key) -> GradientInfo:
+    kind, call_or_path, index = key
+    group = result.of_outputs[call_or_path] if kind == "gradient" else result.of_parameters[call_or_path]
+    return group[index]  # type: ignore[return-value]
 
 
 def _gradient_finding(
-    found: PassInfo,
+    result: PassInfo,
     overflow: _Overflow,
-    helped: PassInfo | None,
+    finite_pass: PassInfo | None,
     loss_scale: float,
     scale: float,
     forward_finite: bool,
 ) -> Finding:
-    """Return the finding of a gradient; its magnitude is that of the pass whose scale helped."""
-    place = overflow.place
-    kind, where, _ = place
-    info = _gradient_at(found, place)
-    path = found.calls[where].path if kind == "gradient" else where
-    formats = [one.dtype for call in found.calls if call.path == path for one in call.outputs]
-    largest = None if helped is None else (_gradient_at(helped, place).largest or 0.0) * (loss_scale / scale)
-    # A parameter is read in half: its float32 gradient is a cast of one that was taken there.
-    narrow = [name for name in formats if largest is not None and largest > float_format(name).max]
+    """Return the finding of a gradient, with the magnitude computed from the pass at a scale that helps."""
+    kind, call_or_path, _ = overflow.key
+    info = _gradient_at(result, overflow.key)
+    path = result.calls[call_or_path].path if kind == "gradient" else call_or_path
+    dtypes = [tensor.dtype for call in result.calls if call.path == path for tensor in call.outputs]
+    largest = None
+    if finite_pass is not None:
+        largest = (_gradient_at(finite_pass, overflow.key).largest or 0.0) * (loss_scale / scale)
+    # Parameters are cast to half in the forward pass: a float32 gradient is a cast of a half gradient.
+    exceeded = [name for name in dtypes if largest is not None and largest > float_format(name).max]
     return Finding(
-        kind, path, count=overflow.count, size=info.size, dtype=narrow[0] if narrow else (formats or ["float32"])[0],
-        largest=largest, forward_finite=forward_finite, scale=None if helped is None else scale,
+        kind, path, count=overflow.count, size=info.size, dtype=[*exceeded, *dtypes, "float32"][0],
+        largest=largest, forward_finite=forward_finite, scale=None if finite_pass is None else scale,
     )
 
 
-def _scale_that_helps(
+def _largest_finite_scale(
     replay: Replay, batch: Sequence[Any], loss_scale: float, smaller: PassInfo, factor: float, minimum: float
 ) -> tuple[float, PassInfo | None]:
-    """Return the largest smaller scale at which all gradients are finite, and its pass; None where there is none.
+    """Return the largest smaller scale at which all gradients are finite, and its pass; None if there is none.
 
     Args:
         replay: Runs the batch.
-        batch: Its columns.
-        loss_scale: The scale that did not do.
+        batch: The columns.
+        loss_scale: The scale that overflowed.
         smaller: The pass at the next smaller scale.
-        factor: What a scale is divided by to become the next.
-        minimum: The smallest.
+        factor: Ratio of a scale to the next smaller one.
+        minimum: The smallest scale.
     """
-
+    # Less 1e-9, so that a rounding error of the logarithm of an exact power does not add another.
     last = max(math.ceil(math.log(loss_scale / minimum, factor) - 1e-9), 0)
     if not last:
         return minimum, None
@@ -261,26 +265,26 @@ def _scale_that_helps(
     def scale_of(power: int) -> float:
         return max(loss_scale / factor**power, minimum)
 
-    # Powers of the factor: the largest known not to do, the smallest known to do, its pass.
-    wrong, good, found = (0, 1, smaller) if _all_finite(smaller.gradients) else (1, last, None)
+    # Powers of the factor: the largest that overflows, the smallest that is finite, and the pass at the latter.
+    overflowing, finite, finite_pass = (0, 1, smaller) if _all_finite(smaller.gradients) else (1, last, None)
 
     def try_power(power: int) -> bool:
-        nonlocal wrong, good, found
+        nonlocal overflowing, finite, finite_pass
         trial = replay.run(batch, scale_of(power))
         if not _all_finite(trial.gradients):
-            wrong = power
+            overflowing = power
             return False
-        good, found = power, trial
+        finite, finite_pass = power, trial
         return True
 
-    if found is None and last > 1 and not try_power(last):
-        return minimum, None  # Where the smallest scale does not help, none does.
-    while found is not None and good - wrong > 1:
-        # Gradients grow with the scale, so those at hand tell how far it may grow; a pass makes sure of it.
-        space = min(float_format(one.dtype).max / (one.largest or 1.0) for one in found.gradients)
-        guess = max(math.ceil(math.log(loss_scale / (scale_of(good) * space), factor) - 1e-9), wrong + 1)
-        if guess >= good:
+    if finite_pass is None and last > 1 and not try_power(last):
+        return minimum, None  # If the smallest scale does not help, none does.
+    while finite_pass is not None and finite - overflowing > 1:
+        # Gradients grow with the scale, so their headroom predicts the largest scale; a pass confirms it.
+        headroom = min(float_format(info.dtype).max / (info.largest or 1.0) for info in finite_pass.gradients)
+        guess = max(math.ceil(math.log(loss_scale / (scale_of(finite) * headroom), factor) - 1e-9), overflowing + 1)
+        if guess >= finite:
             break
-        if not try_power(guess) and good - wrong > 1:
-            try_power((wrong + good) // 2)
-    return (scale_of(good), found) if found is not None else (minimum, None)
+        if not try_power(guess) and finite - overflowing > 1:
+            try_power((overflowing + finite) // 2)
+    return (scale_of(finite), finite_pass) if finite_pass is not None else (minimum, None)

@@ -1,4 +1,4 @@
-"""`Replay`: a batch run forward and backward once more, and a few numbers about each tensor."""
+"""`Replay`: runs a batch forward and backward again, and returns a few numbers about each tensor."""
 
 from __future__ import annotations
 
@@ -14,23 +14,29 @@ import numpy as np
 
 from mixtrain import backend
 from mixtrain.diagnostics.counting import in_one_program
-from mixtrain.diagnostics.layer_calls import LayerCall, is_float_tensor, layer_gradients, parameters_by_path, watched
+from mixtrain.diagnostics.layer_calls import (
+    LayerCall,
+    is_float_tensor,
+    layer_gradients,
+    parameters_by_path,
+    record_calls,
+)
 from mixtrain.diagnostics.ranges import largest_bits, magnitudes
 from mixtrain.dtype import as_dtype, float_format
 
 
 @dataclasses.dataclass(frozen=True)
 class TensorInfo:
-    """What a tensor holds.
+    """The values of a tensor in numbers.
 
     Attributes:
-        bad: How many values are not finite.
-        size: How many it has.
-        dtype: Its floating-point format.
-        largest: The largest magnitude; not finite where a value is not; None where it was not looked for.
+        non_finite: How many values are not finite.
+        size: How many values there are.
+        dtype: The floating-point dtype.
+        largest: The largest magnitude; not finite if a value is not; None if it was not computed.
     """
 
-    bad: int
+    non_finite: int
     size: int
     dtype: str
     largest: float | None
@@ -38,12 +44,12 @@ class TensorInfo:
     @property
     def finite(self) -> bool:
         """Whether every value is finite."""
-        return self.bad == 0
+        return self.non_finite == 0
 
 
 @dataclasses.dataclass(frozen=True)
 class CallInfo:
-    """What one call of a layer took and gave: its path, and about its float tensors."""
+    """One call of a layer: its path, and the info of its float inputs and outputs."""
 
     path: str
     inputs: list[TensorInfo]
@@ -52,16 +58,16 @@ class CallInfo:
 
 @dataclasses.dataclass(frozen=True)
 class GradientInfo:
-    """What a gradient holds at the loss scale of a pass, and would hold at a larger one.
+    """The values of a gradient in numbers, at the loss scale of a pass and at a larger one.
 
-    Backward passes are linear: at a scale that is larger by a power of two each number is larger by it, to the bit,
+    Backward passes are linear: a scale that is larger by a power of two multiplies each value by that power, exactly,
     unless one of them overflows.
 
     Attributes:
         overflowing: How many values are not finite at the larger scale.
-        size: How many it has.
-        dtype: Its floating-point format.
-        largest: The largest magnitude at the scale of the pass; not finite where a value is not.
+        size: How many values there are.
+        dtype: The floating-point dtype.
+        largest: The largest magnitude at the scale of the pass; not finite if a value is not.
     """
 
     overflowing: int
@@ -77,13 +83,13 @@ class GradientInfo:
 
 @dataclasses.dataclass(frozen=True)
 class PassInfo:
-    """What a pass over a batch came to.
+    """Result of a forward and backward pass over a batch.
 
     Attributes:
         calls: The calls of layers, in the order in which they end.
         loss: The loss.
-        of_outputs: The gradients of each call's outputs; None where the loss does not depend on one.
-        of_parameters: The gradients of the parameters that a layer owns, by its path; likewise.
+        of_outputs: The gradients of each call's outputs; None for one that the loss does not depend on.
+        of_parameters: The gradients of the parameters that each layer owns, by its path; likewise.
     """
 
     calls: list[CallInfo]
@@ -93,23 +99,22 @@ class PassInfo:
 
     @property
     def gradients(self) -> list[GradientInfo]:
-        """All gradients that there are."""
+        """All gradients that are not None."""
         groups = (*self.of_outputs, *self.of_parameters.values())
         return [gradient for group in groups for gradient in group if gradient is not None]
 
 
 class Replay:
-    """Runs batches again; variables that the forward pass writes (moving statistics, random states) are put back.
+    """Runs batches again; variables that the forward pass writes (moving statistics, random states) are restored.
 
     Args:
-        network: The network to look into.
+        network: The network to inspect.
         loss_of: Takes the columns of a batch, runs `network` and returns the loss.
-        float32: Puts the network into float32 for as long as it is entered; None where nothing does.
-        compiled: Compiles a function of tensors; None to run layer by layer, which is quicker for the first few
-            batches.
+        float32: A context manager in which the network computes in float32; None if that is not possible.
+        compiled: Compiles a function of tensors; None to run layer by layer, which is faster for the first few batches.
 
     Attributes:
-        parameters: The parameters that gradients are told of, by the path of the layer that owns them.
+        parameters: The parameters whose gradients are measured, by the path of the layer that owns them.
     """
 
     def __init__(
@@ -124,8 +129,8 @@ class Replay:
         self._network = network
         self._loss_of = loss_of
         self._float32 = float32
-        self._narrow = _Measured(self._pass, compiled)
-        self._wide = _Measured(self._forward, compiled)
+        self._measured_pass = _Measured(self._pass, compiled)
+        self._measured_forward = _Measured(self._forward, compiled)
 
     def run(self, batch: Sequence[Any], loss_scale: float, factor: float = 1.0) -> PassInfo:
         """Run a batch forward and backward.
@@ -133,185 +138,188 @@ class Replay:
         Args:
             batch: Its columns.
             loss_scale: What the loss is multiplied by.
-            factor: By how much the scale is larger that gradients are to overflow at.
+            factor: Ratio of the larger scale, at which overflows are counted, to `loss_scale`.
         """
         scales = backend.to_tensor(np.array([loss_scale, factor], np.float32))
-        calls, loss, of_outputs, *of_parameters = self._narrow(scales, *batch)
+        calls, loss, of_outputs, *of_parameters = self._measured_pass(scales, *batch)
         by_path = dict(zip(self.parameters, of_parameters, strict=True))
         return PassInfo([CallInfo(*call) for call in calls], loss, of_outputs, by_path)
 
     def in_float32(self, batch: Sequence[Any]) -> list[CallInfo] | None:
-        """Run a batch forward in float32, and tell magnitudes; None where the network cannot be put there."""
-        return None if self._float32 is None else [CallInfo(*call) for call in self._wide(*batch)[0]]
+        """Run a batch forward in float32, and return magnitudes; None if the network cannot compute in float32."""
+        return None if self._float32 is None else [CallInfo(*call) for call in self._measured_forward(*batch)[0]]
 
     def tensors(self, batch: Sequence[Any]) -> list[LayerCall]:
         """Run a batch forward, and return the tensors themselves."""
-        return watched(self._network, lambda: self._loss_of(*batch))[0]
+        return record_calls(self._network, lambda: self._loss_of(*batch))[0]
 
-    def _pass(self, scales: Any, *batch: Any) -> list[_Look]:
+    def _pass(self, scales: Any, *batch: Any) -> list[_Query]:
         loss_scale, factor = scales[0], scales[1]
-        found = layer_gradients(self._network, lambda: self._loss_of(*batch), loss_scale)
-        formats: dict[str, list[str]] = {}
-        for call in found.calls:
-            formats.setdefault(call.path, []).extend(as_dtype(value.dtype).name for value in call.outputs)
-        looks = [_Look(_listed(found.calls)), _Look(found.loss), _Look(found.of_outputs, GradientInfo, factor)]
-        # A parameter is read in half: its float32 gradient is a cast of one taken there, or the sum of several.
-        return looks + [
-            _Look(found.of_parameters[path], GradientInfo, factor, tuple(formats.get(path, ())))
+        gradients = layer_gradients(self._network, lambda: self._loss_of(*batch), loss_scale)
+        dtypes: dict[str, list[str]] = {}
+        for call in gradients.calls:
+            dtypes.setdefault(call.path, []).extend(as_dtype(value.dtype).name for value in call.outputs)
+        # Parameters are cast to half in the forward pass: a float32 gradient is a cast, or a sum, of half gradients.
+        of_parameters = [
+            _Query(gradients.of_parameters[path], GradientInfo, factor, tuple(dtypes.get(path, ())))
             for path in self.parameters
         ]
+        calls, of_outputs = _as_tuples(gradients.calls), _Query(gradients.of_outputs, GradientInfo, factor)
+        return [_Query(calls), _Query(gradients.loss), of_outputs, *of_parameters]
 
-    def _forward(self, *batch: Any) -> list[_Look]:
+    def _forward(self, *batch: Any) -> list[_Query]:
         with self._float32():  # type: ignore[misc]
-            return [_Look(_listed(self.tensors(batch)), magnitudes=True)]
+            return [_Query(_as_tuples(self.tensors(batch)), magnitudes=True)]
 
 
-def _listed(calls: Sequence[LayerCall]) -> list[Any]:
+def _as_tuples(calls: Sequence[LayerCall]) -> list[Any]:
     return [(call.path, call.inputs, call.outputs) for call in calls]
 
 
-class _Look(NamedTuple):
-    """What is looked for in tensors.
+class _Query(NamedTuple):
+    """Tensors, and which info is requested of them.
 
     Attributes:
-        tensors: They, in lists and tuples.
-        info_type: What is returned of each.
-        factor: What values are multiplied by before they are held to be finite.
-        formats: Where it is more than 1, the formats that they must then be finite in beside their own.
-        magnitudes: Whether the largest magnitude is looked for where `info_type` may leave it out.
+        tensors: The tensors, in lists and tuples.
+        info_type: The class of the info.
+        factor: What values are multiplied by before they are checked to be finite.
+        dtypes: If the factor is more than 1, dtypes besides their own in which the products must be finite.
+        magnitudes: Whether the largest magnitude is computed even if `info_type` does not require it.
     """
 
     tensors: Any
     info_type: Callable[..., TensorInfo | GradientInfo] = TensorInfo
     factor: Any = None
-    formats: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
     magnitudes: bool = False
 
     def limit(self, value: Any) -> Any:
-        """Return the largest magnitude of a value that counts as finite, float32."""
+        """Return the largest magnitude that counts as finite in a tensor, float32."""
         if not is_float_tensor(value):
             return np.float32(np.inf)
-        own, *others = (np.float32(float_format(name).max) for name in (as_dtype(value.dtype).name, *self.formats))
+        own, *others = (np.float32(float_format(name).max) for name in (as_dtype(value.dtype).name, *self.dtypes))
         if self.factor is None:
             return own
         return keras.ops.where(self.factor > 1, min([own, *others]) / self.factor, own)
 
     @property
     def largest(self) -> bool:
-        """Whether the largest magnitude is looked for."""
+        """Whether the largest magnitude is computed."""
         return self.magnitudes or self.info_type is GradientInfo
 
 
 @dataclasses.dataclass(frozen=True)
-class _Place:
-    """Which of the measured tensors one is, its dtype, and what is returned of it."""
+class _Slot:
+    """A measured tensor: its index, its dtype, and the class of its info."""
 
-    number: int
+    index: int
     dtype: str
     info_type: Callable[..., TensorInfo | GradientInfo]
 
 
 class _Measured:
-    """A function that returns info in place of tensors; compiled, it returns numbers alone.
+    """A function that returns info in place of tensors; if compiled, only numbers leave the program.
 
     Args:
-        function: Takes tensors, and returns what is looked for in others.
-        compiled: As of `Replay`.
+        function: Takes tensors, and returns queries of others.
+        compiled: As in `Replay`.
     """
 
     def __init__(
         self,
-        function: Callable[..., Sequence[_Look]],
+        function: Callable[..., Sequence[_Query]],
         compiled: Callable[[Callable[..., Any]], Callable[..., Any]] | None,
     ) -> None:
         self._function = function
-        self._form: list[Any] = []
+        # The nested lists of the queries with a `_Slot` for each tensor, set when the function is traced.
+        self._structure: list[Any] = []
         self._compiled = None if compiled is None else compiled(self._numbers)
 
     def __call__(self, *inputs: Any) -> list[Any]:
-        """Return what the function returns, info in place of tensors."""
+        """Call the function, and return its results with info in place of tensors."""
         if self._compiled is None:
-            return [_replaced(look.tensors, functools.partial(_info, look)) for look in self._function(*inputs)]
-        bad, size, bits = backend.to_numpy(backend.call_with_branches(self._compiled, *inputs))
-        largest = [None if of < 0 else magnitude for of, magnitude in zip(bits, magnitudes(bits).tolist(), strict=True)]
-        told = [*zip(bad.tolist(), size.tolist(), largest, strict=True)]
+            return [_map_tensors(functools.partial(_info, query), query.tensors) for query in self._function(*inputs)]
+        non_finite, size, bits = backend.to_numpy(backend.call_with_branches(self._compiled, *inputs))
+        largest = [value if known else None for known, value in zip(bits >= 0, magnitudes(bits).tolist(), strict=True)]
 
-        def info(place: _Place) -> TensorInfo | GradientInfo:
-            count, values, top = told[place.number]
-            return place.info_type(count, values, place.dtype, top)
+        def info(slot: _Slot) -> TensorInfo | GradientInfo:
+            index = slot.index
+            return slot.info_type(int(non_finite[index]), int(size[index]), slot.dtype, largest[index])
 
-        return [_replaced(part, info) for part in self._form]
+        return [_map_tensors(info, part) for part in self._structure]
 
     def _numbers(self, *inputs: Any) -> Any:
-        """Run the function; return of each tensor the count of values that are not finite, the size, the largest.
+        """Run the function, and return the numbers of each tensor of its queries.
 
         Returns:
-            int32 (3, tensors); the last as `largest_bits` gives it, negative where it is not looked for.
+            int32 (3, tensors): the number of non-finite values, the size, and the result of `largest_bits`, which is
+            negative if it was not computed.
         """
         tensors: list[Any] = []
         limits: list[Any] = []
-        looked: list[bool] = []
-        places: dict[tuple[Any, ...], _Place] = {}
+        with_largest: list[bool] = []
+        slots: dict[tuple[Any, ...], _Slot] = {}
 
-        def noted(look: _Look, value: Any) -> _Place:
-            # What one layer gives the next one takes.
-            key = id(value), look.info_type, look.formats
-            if key not in places:
-                places[key] = _Place(len(tensors), as_dtype(value.dtype).name, look.info_type)
+        def slot_of(query: _Query, value: Any) -> _Slot:
+            # The output of one layer is the input of the next: it is measured once.
+            key = id(value), query.info_type, query.dtypes
+            if key not in slots:
+                slots[key] = _Slot(len(tensors), as_dtype(value.dtype).name, query.info_type)
                 tensors.append(value)
-                limits.append(keras.ops.cast(look.limit(value), "float32"))
-                looked.append(look.largest)
-            return places[key]
+                limits.append(keras.ops.cast(query.limit(value), "float32"))
+                with_largest.append(query.largest)
+            return slots[key]
 
-        self._form = [_replaced(look.tensors, functools.partial(noted, look)) for look in self._function(*inputs)]
+        queries = self._function(*inputs)
+        self._structure = [_map_tensors(functools.partial(slot_of, query), query.tensors) for query in queries]
         dense = [backend.densified(value) for value in tensors]
         size = [keras.ops.cast(keras.ops.size(value), "int32") for value in dense]
-        bad, largest = in_one_program(_counted(looked), [keras.ops.stack(limits), *dense])
-        return keras.ops.stack([bad, keras.ops.stack(size), largest])
+        non_finite, largest = in_one_program(_measure(with_largest), [keras.ops.stack(limits), *dense])
+        return keras.ops.stack([non_finite, keras.ops.stack(size), largest])
 
 
-def _counted(looked: Sequence[bool]) -> Callable[..., tuple[Any, Any]]:
-    """Return what counts the values of tensors that are beyond limits, and finds the largest magnitude of some of them.
+def _measure(with_largest: Sequence[bool]) -> Callable[..., tuple[Any, Any]]:
+    """Return a function that counts the values of tensors beyond limits, and finds the largest magnitude of some.
 
     Args:
-        looked: Whether the magnitude of each is looked for.
+        with_largest: Whether the largest magnitude of each tensor is computed.
     """
 
-    def count(limits: Any, *tensors: Any) -> tuple[Any, Any]:
-        bad, tops = [], []
-        for place, (value, looks) in enumerate(zip(tensors, looked, strict=True)):
-            bad.append(_beyond(value, limits[place]))
-            tops.append(largest_bits(value) if looks else np.int32(-1))
-        return keras.ops.stack(bad), keras.ops.stack(tops)
+    def measure(limits: Any, *tensors: Any) -> tuple[Any, Any]:
+        counts, bits = [], []
+        for index, (value, wants_largest) in enumerate(zip(tensors, with_largest, strict=True)):
+            counts.append(_count_beyond(value, limits[index]))
+            bits.append(largest_bits(value) if wants_largest else np.int32(-1))
+        return keras.ops.stack(counts), keras.ops.stack(bits)
 
-    return count
+    return measure
 
 
-def _beyond(value: Any, limit: Any) -> Any:
-    """Return how many values are larger than a limit, or nan."""
+def _count_beyond(value: Any, limit: Any) -> Any:
+    """Return how many values have a magnitude above a limit, or are nan."""
     within = keras.ops.abs(keras.ops.cast(value, "float32")) <= limit
     return keras.ops.size(value) - keras.ops.sum(keras.ops.cast(within, "int32"))
 
 
-def _replaced(value: Any, replace: Callable[[Any], Any]) -> Any:
-    """Return lists and tuples, as lists, with something else in place of each tensor in them."""
+def _map_tensors(function: Callable[[Any], Any], value: Any) -> Any:
+    """Apply a function to each tensor in nested lists and tuples, and return nested lists."""
     if isinstance(value, (list, tuple)):
-        return [_replaced(one, replace) for one in value]
-    return value if value is None or isinstance(value, str) else replace(value)
+        return [_map_tensors(function, item) for item in value]
+    return value if value is None or isinstance(value, str) else function(value)
 
 
-def _info(look: _Look, value: Any) -> TensorInfo | GradientInfo:
-    """Return the info of a tensor that is looked at by itself."""
-    found = tensor_info(value, backend.to_numpy(keras.ops.cast(look.limit(value), "float32")))
-    return look.info_type(found.bad, found.size, found.dtype, found.largest)
+def _info(query: _Query, value: Any) -> TensorInfo | GradientInfo:
+    """Compute the info of a single tensor."""
+    info = tensor_info(value, backend.to_numpy(keras.ops.cast(query.limit(value), "float32")))
+    return query.info_type(info.non_finite, info.size, info.dtype, info.largest)
 
 
 def tensor_info(value: Any, limit: Any = np.inf) -> TensorInfo:
-    """Return what a tensor or array holds; integers are all finite.
+    """Compute the info of a tensor or array; all integers are finite.
 
     Args:
-        value: It.
-        limit: The largest magnitude of a value that counts as finite.
+        value: The tensor or array.
+        limit: The largest magnitude that counts as finite.
     """
     name = as_dtype(value.dtype).name
     value = backend.densified(value)
@@ -319,7 +327,7 @@ def tensor_info(value: Any, limit: Any = np.inf) -> TensorInfo:
         value = keras.ops.cast(value, "float32")
     array = backend.to_numpy(value) if backend.is_tensor(value) else np.asarray(value)
     magnitude = np.abs(array)
-    bad = 0
+    non_finite = 0
     if array.dtype.kind == "f":
-        bad = array.size - int(np.count_nonzero(magnitude <= min(limit, np.finfo(array.dtype).max)))
-    return TensorInfo(bad, array.size, name, float(magnitude.max(initial=0)))
+        non_finite = array.size - int(np.count_nonzero(magnitude <= min(limit, np.finfo(array.dtype).max)))
+    return TensorInfo(non_finite, array.size, name, float(magnitude.max(initial=0)))
