@@ -1,4 +1,4 @@
-"""`in_one_program`: a function that looks at each value of many tensors, compiled as one pass over each of them."""
+"""`in_one_program`: compiles a function of many tensors into one program with one pass over each tensor."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import keras
 
 from mixtrain import backend
 
-# Several operations on each value, which the plain graph would do in as many passes over them.
+# A graph that XLA does not fuse makes a pass over the values for each operation.
 _COUNTING: Final = backend.JitChoice(True, "counting values is one pass over them")
-# TensorFlow spends some ten microseconds on each argument of a program of XLA's: small tensors are passed as one.
-_SMALL: Final = 2**13
+# TensorFlow spends about ten microseconds on each argument of an XLA program: smaller tensors are concatenated.
+_MAX_PACKED_SIZE: Final = 2**13
 
 
 def in_one_program(function: Callable[..., Any], tensors: Sequence[Any]) -> Any:
-    """Call a function of tensors whose shapes do not matter to it; those of small ones become (n,).
+    """Call a function of tensors that does not depend on their shapes; small tensors are passed as shape (n,).
 
     Args:
         function: Takes the tensors, and returns tensors.
@@ -26,24 +26,25 @@ def in_one_program(function: Callable[..., Any], tensors: Sequence[Any]) -> Any:
     """
     if backend.INLINES_COMPILED:
         return function(*tensors)
+    # Indices of the small tensors by dtype, and of the others.
     small: dict[Any, list[int]] = {}
-    for place, value in enumerate(tensors):
-        if all(isinstance(size, int) for size in value.shape) and math.prod(value.shape) <= _SMALL:
-            small.setdefault(value.dtype, []).append(place)
-    places = list(itertools.chain.from_iterable(small.values()))
-    large = [place for place in range(len(tensors)) if place not in places]
-    sizes = [[math.prod(tensors[place].shape) for place in group] for group in small.values()]
+    for index, value in enumerate(tensors):
+        if all(isinstance(size, int) for size in value.shape) and math.prod(value.shape) <= _MAX_PACKED_SIZE:
+            small.setdefault(value.dtype, []).append(index)
+    small_indices = list(itertools.chain.from_iterable(small.values()))
+    large = [index for index in range(len(tensors)) if index not in small_indices]
+    sizes = [[math.prod(tensors[index].shape) for index in group] for group in small.values()]
     packed = [
-        keras.ops.concatenate([keras.ops.reshape(tensors[place], (-1,)) for place in group])
+        keras.ops.concatenate([keras.ops.reshape(tensors[index], (-1,)) for index in group])
         for group in small.values()
     ]
 
-    def run(*given: Any) -> Any:
-        found = dict(zip(large, given[len(sizes) :], strict=True))
-        order = iter(places)
-        for value, parts in zip(given, sizes, strict=False):
-            ends = itertools.accumulate(parts)
-            found |= {next(order): value[end - size : end] for end, size in zip(ends, parts, strict=True)}
-        return function(*(found[place] for place in range(len(tensors))))
+    def run(*inputs: Any) -> Any:
+        by_index = dict(zip(large, inputs[len(sizes) :], strict=True))
+        order = iter(small_indices)
+        for value, group_sizes in zip(inputs, sizes, strict=False):
+            ends = itertools.accumulate(group_sizes)
+            by_index |= {next(order): value[end - size : end] for end, size in zip(ends, group_sizes, strict=True)}
+        return function(*(by_index[index] for index in range(len(tensors))))
 
-    return backend.compile_function(run, choice=_COUNTING)(*packed, *(tensors[place] for place in large))
+    return backend.compile_function(run, choice=_COUNTING)(*packed, *(tensors[index] for index in large))

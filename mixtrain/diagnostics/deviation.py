@@ -1,4 +1,4 @@
-"""How far a network's numbers in half precision are from those in float32, layer by layer."""
+"""Relative errors of a network in half precision compared with float32, layer by layer."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import numpy as np
 from mixtrain import backend
 from mixtrain.diagnostics.layer_calls import layer_gradients
 
-# By what the loss scale is divided where it is too large.
-_SMALLER: Final = 16.0
+# What the loss scale is divided by if gradients overflow.
+_SCALE_DIVISOR: Final = 16.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Pass:
-    """The numbers of one pass over a batch, float64.
+    """The values of one pass over a batch, float64.
 
     Attributes:
         calls: ``(path, inputs, outputs)`` of each call of a layer, in the order in which calls end.
-        parameters: The gradients of the parameters of each layer by path, the loss scale divided out.
+        parameters: The unscaled gradients of the parameters of each layer by path.
     """
 
     calls: list[tuple[str, list[np.ndarray], list[np.ndarray]]]
@@ -35,15 +35,15 @@ class Pass:
         return all(np.isfinite(value).all() for group in self.parameters.values() for value in group)
 
     def first_non_finite(self) -> float:
-        """Return the number of the first call with an output that is not finite; `math.inf` where there is none."""
-        for number, (_, _, outputs) in enumerate(self.calls):
+        """Return the index of the first call with an output that is not finite; `math.inf` if there is none."""
+        for index, (_, _, outputs) in enumerate(self.calls):
             if not all(np.isfinite(value).all() for value in outputs):
-                return number
+                return index
         return math.inf
 
 
 def run_pass(network: Any, loss_of: Callable[..., Any], batch: Sequence[Any], loss_scale: float) -> Pass:
-    """Run a batch forward and backward, and keep the numbers; what the forward pass writes is put back."""
+    """Run a batch forward and backward, and return its values; variables that the forward pass writes are restored."""
     gradients = layer_gradients(network, lambda: loss_of(*batch), loss_scale)
     return Pass(
         [(call.path, _arrays(call.inputs), _arrays(call.outputs)) for call in gradients.calls],
@@ -54,16 +54,16 @@ def run_pass(network: Any, loss_of: Callable[..., Any], batch: Sequence[Any], lo
 def run_pass_in_range(
     network: Any, loss_of: Callable[..., Any], batch: Sequence[Any], loss_scale: float
 ) -> tuple[Pass, float]:
-    """Run a pass at a loss scale or, where gradients overflow at it though the forward pass does not, at a smaller one.
+    """Run a pass at a loss scale or, if only its gradients overflow, at a smaller one.
 
     Returns:
         The pass, and its loss scale.
     """
-    found = run_pass(network, loss_of, batch, loss_scale)
-    while not found.finite and found.first_non_finite() == math.inf and loss_scale > 1:
-        loss_scale = max(loss_scale / _SMALLER, 1.0)
-        found = run_pass(network, loss_of, batch, loss_scale)
-    return found, loss_scale
+    result = run_pass(network, loss_of, batch, loss_scale)
+    while not result.finite and result.first_non_finite() == math.inf and loss_scale > 1:
+        loss_scale = max(loss_scale / _SCALE_DIVISOR, 1.0)
+        result = run_pass(network, loss_of, batch, loss_scale)
+    return result, loss_scale
 
 
 def _arrays(values: Sequence[Any]) -> list[np.ndarray]:
@@ -71,28 +71,28 @@ def _arrays(values: Sequence[Any]) -> list[np.ndarray]:
     return [backend.to_numpy(value).astype(np.float64) for value in dense]
 
 
-def relative_error(found: Sequence[np.ndarray], reference: Sequence[np.ndarray]) -> float:
-    """Return the L2 norm of the difference by that of the reference; infinite where something is not finite."""
-    if not all(np.isfinite(value).all() for value in found):
+def relative_error(values: Sequence[np.ndarray], reference: Sequence[np.ndarray]) -> float:
+    """Return the L2 norm of the difference relative to that of the reference; infinite if a value is not finite."""
+    if not all(np.isfinite(value).all() for value in values):
         return math.inf
-    difference = sum(float(np.square(one - other).sum()) for one, other in zip(found, reference, strict=True))
-    whole = sum(float(np.square(value).sum()) for value in reference)
-    return math.sqrt(difference / whole) if whole else (math.inf if difference else 0.0)
+    difference = sum(float(np.square(value - other).sum()) for value, other in zip(values, reference, strict=True))
+    total = sum(float(np.square(other).sum()) for other in reference)
+    return math.sqrt(difference / total) if total else (math.inf if difference else 0.0)
 
 
-def gradient_error(found: Pass, reference: Pass) -> float:
+def gradient_error(result: Pass, reference: Pass) -> float:
     """Return the relative error of all gradients of parameters as one vector."""
-    one, other = ([value for group in each.parameters.values() for value in group] for each in (found, reference))
-    return relative_error(one, other)
+    values, expected = ([value for group in run.parameters.values() for value in group] for run in (result, reference))
+    return relative_error(values, expected)
 
 
-def forward_errors(found: Pass, reference: Pass) -> dict[str, tuple[float, float]]:
-    """Return by path the largest relative error of a layer's outputs, and by how much it exceeds that of its inputs."""
+def forward_errors(result: Pass, reference: Pass) -> dict[str, tuple[float, float]]:
+    """Return, by path, the largest relative error of a layer's outputs, and the largest increase over its inputs."""
     errors: dict[str, tuple[float, float]] = {}
-    for (path, inputs, outputs), (_, plain_inputs, plain_outputs) in zip(found.calls, reference.calls, strict=True):
+    for (path, inputs, outputs), (_, plain_inputs, plain_outputs) in zip(result.calls, reference.calls, strict=True):
         error = relative_error(outputs, plain_outputs)
-        before = relative_error(inputs, plain_inputs) if len(inputs) == len(plain_inputs) else 0.0
-        added = 0.0 if before == math.inf else error - before
-        known = errors.get(path, (0.0, 0.0))
-        errors[path] = max(known[0], error), max(known[1], added)
+        input_error = relative_error(inputs, plain_inputs) if len(inputs) == len(plain_inputs) else 0.0
+        increase = 0.0 if input_error == math.inf else error - input_error
+        max_error, max_increase = errors.get(path, (0.0, 0.0))
+        errors[path] = max(max_error, error), max(max_increase, increase)
     return errors

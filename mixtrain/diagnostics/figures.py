@@ -1,4 +1,4 @@
-"""Pictures: a figure of matplotlib's, which is an optional extra, and its file."""
+"""Figures of matplotlib, an optional extra, and their files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def new_figure(where: str, width: float, height: float) -> Any:
     """Return an empty `matplotlib.figure.Figure`.
 
     Args:
-        where: Who draws, for the error.
+        where: The caller, for the error.
         width, height: In inches.
 
     Raises:
@@ -29,13 +29,13 @@ def new_figure(where: str, width: float, height: float) -> Any:
 
 
 def write_figure(figure: Any, path: str | os.PathLike[str]) -> None:
-    """Write a picture in the format that the path's ending names; the path never holds half of one."""
+    """Write a figure atomically, in the format of the path's suffix."""
     path = pathlib.Path(path)
-    kind = path.suffix.lstrip(".") or "png"
-    handle, name = tempfile.mkstemp(suffix=f".{kind}", prefix=".", dir=path.parent)
+    file_format = path.suffix.lstrip(".") or "png"
+    handle, name = tempfile.mkstemp(suffix=f".{file_format}", prefix=".", dir=path.parent)
     os.close(handle)
     try:
-        figure.savefig(name, format=kind)
+        figure.savefig(name, format=file_format)
         os.replace(name, path)
     except BaseException:
         os.unlink(name)

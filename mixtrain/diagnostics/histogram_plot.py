@@ -1,4 +1,4 @@
-"""`plot_histogram`: how the exponents of values lie in float16, before and after loss scaling."""
+"""`plot_histogram`: a histogram of exponents and the range of float16, before and after loss scaling."""
 
 from __future__ import annotations
 
@@ -12,48 +12,49 @@ from mixtrain.diagnostics.ranges import TensorRanges
 from mixtrain.dtype import float_format
 
 _WHERE: Final = "plot_histogram"
-_MARGIN: Final = 2
+_MARGIN: Final = 2  # Exponents on each side.
 
 
 def plot_histogram(ranges: TensorRanges | Iterable[TensorRanges], path: str | os.PathLike[str] | None = None) -> Any:
-    """Draw which share of some values has which exponent, without loss scaling and with it.
+    """Plot the share of values with each exponent, without and with loss scaling.
 
-    Shaded are the exponents that float16 holds as subnormal numbers, with fewer bits, and those that it does not hold:
-    too small ones become 0, too large ones infinite. The share of zeros stands in the titles.
+    Exponents that float16 represents as subnormal numbers, with fewer bits, and those outside its range are shaded:
+    too small values become 0, too large ones infinite. The titles show the share of zeros.
 
     Args:
-        ranges: A row of `RangeMonitor.records`, or several, whose values are drawn together.
-        path: Where to write the picture, in the format that its ending names; None writes none.
+        ranges: A row of `RangeMonitor.records`, or several, whose values are plotted together.
+        path: File to write, in the format of its suffix; None writes none.
 
     Returns:
         The `matplotlib.figure.Figure`.
 
     Raises:
         ImportError: matplotlib is not installed.
-        TypeError: `ranges` are no `TensorRanges`.
-        ValueError: There are none.
+        TypeError: An item of `ranges` is not a `TensorRanges`.
+        ValueError: `ranges` is empty.
     """
     rows = [ranges] if isinstance(ranges, TensorRanges) else list(ranges)
     for row in rows:
         checks.instance(_WHERE, "each of ranges", row, TensorRanges, 'monitor.records.row("gradient", "conv1")')
     if not rows:
         raise checks.fail_value(_WHERE, "there must be ranges to draw", rows, "plot_histogram(monitor.records)")
-    whole = sum(rows[1:], start=rows[0])
+    total = sum(rows[1:], start=rows[0])
     figure = new_figure(_WHERE, 8, 6)
-    form = float_format("float16")
-    normal, largest = (form.decompose(value).exponent for value in (form.smallest_normal, form.max))
-    smallest = normal - form.fraction_bits
+    float16 = float_format("float16")
+    normal, largest = (float16.decompose(value).exponent for value in (float16.smallest_normal, float16.max))
+    smallest = normal - float16.fraction_bits
     panels = figure.subplots(2, 1, sharex=True, sharey=True)
-    shares = [shares_of(whole, unscaled=unscaled) for unscaled in (True, False)]
-    drawn = [exponent for share in shares for exponent in share]
-    left, right = min([smallest, *drawn]) - _MARGIN, max([largest, *drawn]) + _MARGIN + 1
+    shares = [shares_of(total, unscaled=unscaled) for unscaled in (True, False)]
+    exponents = [exponent for share in shares for exponent in share]
+    left, right = min([smallest, *exponents]) - _MARGIN, max([largest, *exponents]) + _MARGIN + 1
     for axes, share, name in zip(panels, shares, ("without loss scaling", "with loss scaling"), strict=True):
         axes.axvspan(left, smallest, color="tab:red", alpha=0.2, label="0 in float16")
         axes.axvspan(smallest, normal, color="tab:orange", alpha=0.2, label="subnormal in float16")
         axes.axvspan(largest + 1, right, color="tab:purple", alpha=0.2, label="infinite in float16")
         axes.bar(list(share), [100 * part for part in share.values()], width=0.9, align="edge", color="tab:blue")
-        lost = sum(part for exponent, part in share.items() if exponent < smallest)
-        axes.set_title(f"{name}: {whole.classes[0] / max(whole.size, 1):.0%} zeros, {lost:.1%} become 0", fontsize=10)
+        flushed = sum(part for exponent, part in share.items() if exponent < smallest)
+        zeros = total.classes[0] / max(total.size, 1)
+        axes.set_title(f"{name}: {zeros:.0%} zeros, {flushed:.1%} become 0", fontsize=10)
         axes.set_ylabel("% of values")
         axes.set_xlim(left, right)
     panels[0].legend(loc="upper right", fontsize=8)
@@ -64,5 +65,5 @@ def plot_histogram(ranges: TensorRanges | Iterable[TensorRanges], path: str | os
 
 
 def shares_of(ranges: TensorRanges, *, unscaled: bool) -> dict[int, float]:
-    """Return which share of all values, zeros too, has which exponent."""
+    """Return the share of all values, including zeros, that have each exponent."""
     return {exponent: count / ranges.size for exponent, count in ranges.exponents(unscaled=unscaled).items()}

@@ -1,4 +1,4 @@
-"""How the values of tensors lie in floating-point formats: counts by kind of number, histograms, headroom."""
+"""Ranges of tensor values in floating-point formats: counts by kind of number, histograms, headroom."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import functools
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, Literal
 
 import keras
@@ -20,25 +20,25 @@ from mixtrain.text_table import aligned
 
 Kind = Literal["activation", "gradient", "parameter"]
 FORMATS: Final = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
-# float32 keeps its exponent, biased by 127, in bits 23 to 30.
+# float32 stores its exponent, biased by 127, in bits 23 to 30.
 _FRACTION_BITS: Final = 23
 _BIAS: Final = 127
 _EXPONENTS: Final = 256
-_MAGNITUDE: Final = 0x7FFFFFFF
-# So many samples may wait for somebody to look: reading one waits for the steps before it.
-_UNREAD: Final = 4
+_MAGNITUDE_MASK: Final = 0x7FFFFFFF
+# Samples that stay on the device unread: reading one waits for the steps before it.
+_MAX_UNREAD: Final = 4
 
 
 @dataclasses.dataclass(frozen=True)
 class FormatCounts:
-    """How many values of a float32 tensor become what in a format.
+    """Counts of the values of a float32 tensor by what they become in a format.
 
     Attributes:
-        zero: Zeros to begin with.
-        flushed: Not zero, and too small: they become zero.
-        subnormal: They become subnormal numbers, which have fewer bits.
-        normal: They become normal numbers.
-        overflow: Too large, or not finite to begin with.
+        zero: Values that are zero in float32.
+        flushed: Nonzero values that become zero.
+        subnormal: Values that become subnormal numbers, which have fewer bits.
+        normal: Values that become normal numbers.
+        overflow: Values that are too large, or not finite in float32.
     """
 
     zero: int
@@ -50,30 +50,30 @@ class FormatCounts:
 
 @functools.cache
 def _limits(name: str) -> tuple[int, int, int]:
-    """Return the bits of the smallest float32 numbers that a format does not flush, holds as normal, and cannot hold.
+    """Return the bits of the smallest float32 numbers that become nonzero, normal, and non-finite in a format.
 
-    Magnitudes are ordered as their bits are, and rounding keeps the order, so each is found by bisection.
+    Magnitudes are ordered as their bits are, and rounding is monotonic, so each is found by bisection.
     """
-    form = float_format(name)
+    target = float_format(name)
 
-    def first(holds: Any) -> int:
-        low, high = 0, _MAGNITUDE
+    def smallest(condition: Callable[[float], bool]) -> int:
+        low, high = 0, _MAGNITUDE_MASK
         while high - low > 1:
             middle = (low + high) // 2
-            rounded = float(form.round(np.uint32(middle).view(np.float32)))
-            low, high = (low, middle) if holds(rounded) else (middle, high)
+            rounded = float(target.round(np.uint32(middle).view(np.float32)))
+            low, high = (low, middle) if condition(rounded) else (middle, high)
         return high
 
     return (
-        first(lambda value: value != 0),
-        first(lambda value: not value < form.smallest_normal),
-        first(lambda value: not math.isfinite(value)),
+        smallest(lambda value: value != 0),
+        smallest(lambda value: not value < target.smallest_normal),
+        smallest(lambda value: not math.isfinite(value)),
     )
 
 
 @functools.cache
 def _bounds() -> np.ndarray:
-    """Return the bits at which another class of magnitudes begins, sorted: exponents, and the limits of the formats."""
+    """Return the bits at which a class of magnitudes begins, sorted: exponents, and the limits of the formats."""
     exponents = [exponent << _FRACTION_BITS for exponent in range(1, _EXPONENTS)]
     limits = [bits for name in FORMATS for bits in _limits(name)]
     return np.array(sorted([1, *exponents, *limits]), np.int64)
@@ -86,55 +86,55 @@ def _first_classes() -> np.ndarray:
 
 
 def _divided(exponents: np.ndarray, shift: int) -> np.ndarray:
-    """Return counts by biased exponent of numbers that are divided by a power of two, int64 (tensors, 256).
+    """Return the counts by biased exponent after division by ``2**shift``, int64 (tensors, 256).
 
-    Zeros and numbers that are not finite stay what they are; other exponents end at the smallest and the largest.
+    Zeros and non-finite values are unchanged; other exponents are clipped to the smallest and the largest.
     """
-    found = exponents.copy()
+    result = exponents.copy()
     finite = exponents[:, 1:-1]
-    moved = np.zeros_like(finite)
+    shifted = np.zeros_like(finite)
     target = np.clip(np.arange(finite.shape[1]) - shift, 0, finite.shape[1] - 1)
     inside = slice(*np.searchsorted(target, [1, finite.shape[1] - 1]))
-    moved[:, target[inside]] = finite[:, inside]
-    moved[:, 0] = finite[:, target == 0].sum(axis=1)
-    moved[:, -1] = finite[:, target == finite.shape[1] - 1].sum(axis=1)
-    found[:, 1:-1] = moved
-    return found
+    shifted[:, target[inside]] = finite[:, inside]
+    shifted[:, 0] = finite[:, target == 0].sum(axis=1)
+    shifted[:, -1] = finite[:, target == finite.shape[1] - 1].sum(axis=1)
+    result[:, 1:-1] = shifted
+    return result
 
 
 def largest_bits(tensor: Any) -> Any:
-    """Return the bits of the largest magnitude in a tensor, an int32 scalar that `magnitudes` reads.
+    """Return the bits of the largest magnitude in a tensor, an int32 scalar for `magnitudes`.
 
-    Bits are ordered as magnitudes are, nan above all, and XLA finds their maximum faster than that of numbers, from
-    which it drops nan on a CPU (xla_cpu_enable_fast_min_max).
+    Bits are ordered as magnitudes are, with nan above all others. XLA computes their maximum faster than that of
+    floats, in which it also drops nan on a CPU (xla_cpu_enable_fast_min_max).
     """
     bits = backend.special.float32_bits(keras.ops.cast(tensor, "float32"))
-    return keras.ops.max(keras.ops.bitwise_and(bits, _MAGNITUDE), initial=0)
+    return keras.ops.max(keras.ops.bitwise_and(bits, _MAGNITUDE_MASK), initial=0)
 
 
 def magnitudes(bits: np.ndarray) -> np.ndarray:
-    """Return the magnitudes, float32, of which `largest_bits` has given the bits; infinite for nan."""
-    found = bits.astype(np.int32).view(np.float32)
-    return np.where(np.isnan(found), np.float32(np.inf), found)
+    """Return the magnitudes, float32, of the bits of `largest_bits`; infinite for nan."""
+    values = bits.astype(np.int32).view(np.float32)
+    return np.where(np.isnan(values), np.float32(np.inf), values)
 
 
-def _stride(size: int, most: int) -> int:
-    """Return the distance at which at most so many of the values of a tensor are spaced evenly.
+def _stride(size: int, max_values: int) -> int:
+    """Return a stride that selects at most `max_values` values of a tensor, evenly spaced.
 
-    It has no divisor in common with the size: of a tensor of 64 channels every 256th value would be of one channel.
+    It has no common divisor with the size: in a tensor of 64 channels every 256th value would be of the same channel.
     """
-    stride = math.ceil(size / most)
+    stride = math.ceil(size / max_values)
     while math.gcd(stride, size) > 1:
         stride += 1
     return stride
 
 
-def class_counts(tensors: Sequence[Any], most: int | None = None) -> Any:
+def class_counts(tensors: Sequence[Any], max_values: int | None = None) -> Any:
     """Count the values of float tensors by class of magnitude, for `TensorRanges`.
 
     Args:
-        tensors: They are counted in float32.
-        most: How many values of each are counted at most, evenly spaced; None for all.
+        tensors: The tensors; values are counted in float32.
+        max_values: Maximum number of values counted per tensor, evenly spaced; None for all.
 
     Returns:
         int32 (tensors, classes).
@@ -142,19 +142,19 @@ def class_counts(tensors: Sequence[Any], most: int | None = None) -> Any:
     flat = []
     for value in tensors:
         value = keras.ops.reshape(value, (-1,))
-        if most is not None and isinstance(value.shape[0], int) and value.shape[0] > most:
-            value = value[:: _stride(value.shape[0], most)]
+        if max_values is not None and isinstance(value.shape[0], int) and value.shape[0] > max_values:
+            value = value[:: _stride(value.shape[0], max_values)]
         flat.append(keras.ops.cast(value, "float32"))
-    number = len(_bounds()) + 1
-    # All at once: tensors are many and most are small.
-    first = [keras.ops.full_like(value, place * number, dtype="int32") for place, value in enumerate(flat)]
-    bits = keras.ops.bitwise_and(backend.special.float32_bits(keras.ops.concatenate(flat)), _MAGNITUDE)
-    # The exponent counts the bounds at exponents that lie below; the others are few.
+    num_classes = len(_bounds()) + 1
+    # All tensors in one operation, because there are many and most are small: each has its own range of classes.
+    first = [keras.ops.full_like(value, index * num_classes, dtype="int32") for index, value in enumerate(flat)]
+    bits = keras.ops.bitwise_and(backend.special.float32_bits(keras.ops.concatenate(flat)), _MAGNITUDE_MASK)
+    # The class is the number of bounds below: the biased exponent counts those at exponents, comparisons the others.
     classes = keras.ops.concatenate(first) + keras.ops.right_shift(bits, _FRACTION_BITS)
     for bound in [1, *(bits for name in FORMATS for bits in _limits(name))]:
         classes = classes + keras.ops.cast(bits >= bound, "int32")
-    counts = keras.ops.segment_sum(keras.ops.ones_like(classes), classes, num_segments=number * len(flat))
-    return keras.ops.reshape(counts, (len(flat), number))
+    counts = keras.ops.segment_sum(keras.ops.ones_like(classes), classes, num_segments=num_classes * len(flat))
+    return keras.ops.reshape(counts, (len(flat), num_classes))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -165,9 +165,9 @@ class TensorRanges:
         kind: "activation": of the layer's outputs; "gradient": of the loss, scaled, with respect to them; "parameter":
             with respect to the layer's parameters.
         path: The layer's path.
-        classes: How many values lie in each class of magnitude, int64.
+        classes: How many values are in each class of magnitude, int64.
         largest: The largest magnitude.
-        unscaled: How many values have each exponent once the loss scale is divided out, as `exponents`, int64 (256,).
+        unscaled: How many values have each biased exponent after unscaling, int64 (256,).
     """
 
     kind: Kind
@@ -182,8 +182,8 @@ class TensorRanges:
 
         Args:
             kind, path: As the attributes.
-            value: The tensor, or an array.
-            loss_scale: What its values contain as a factor, where it is no activation.
+            value: The tensor or array.
+            loss_scale: The loss scale that its values contain as a factor; ignored for activations.
 
         Example:
             >>> ranges = TensorRanges.of("gradient", "conv1", np.float32([0.0, 1e-9, 1e-5, 1.0, 1e5]))
@@ -208,29 +208,30 @@ class TensorRanges:
         return int(self.classes.sum())
 
     def counts(self, name: str) -> FormatCounts:
-        """Return what the values become in a format: one of `FORMATS`."""
+        """Count what the values become in a format, one of `FORMATS`."""
         lower = np.concatenate([[0], _bounds()])
-        kept, normal, overflow = (int(self.classes[lower >= bits].sum()) for bits in _limits(name))
+        # Each limit counts all values from it upwards.
+        nonzero, normal, overflow = (int(self.classes[lower >= bits].sum()) for bits in _limits(name))
         zero = int(self.classes[0])
-        return FormatCounts(zero, self.size - zero - kept, kept - normal, normal - overflow, overflow)
+        return FormatCounts(zero, self.size - zero - nonzero, nonzero - normal, normal - overflow, overflow)
 
     def headroom(self, name: str) -> float:
-        """Return by how many powers of two the largest value may grow in a format; infinite where all are 0."""
+        """Return how many powers of two the largest value is below the maximum of a format; infinite if all are 0."""
         if not math.isfinite(self.largest):
             return -math.inf
         return math.log2(float_format(name).max / self.largest) if self.largest else math.inf
 
     def exponents(self, *, unscaled: bool = False) -> dict[int, int]:
-        """Return how many values have which exponent, ``floor(log2(abs(value)))``; zeros and non-finite ones left out.
+        """Return how many values have each exponent, ``floor(log2(abs(value)))``, without zeros and non-finite values.
 
         Args:
-            unscaled: Whether the loss scale is divided out, as a power of two.
+            unscaled: Whether the loss scale is divided out, rounded to a power of two.
         """
         counts = self.unscaled if unscaled else _exponents(self.classes)
-        return {int(place) - _BIAS: int(counts[place]) for place in np.flatnonzero(counts[1:-1]) + 1}
+        return {int(biased) - _BIAS: int(counts[biased]) for biased in np.flatnonzero(counts[1:-1]) + 1}
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the numbers as JSON takes them."""
+        """Return the numbers as values for JSON."""
         finite = math.isfinite(self.largest)
         formats = {
             name: dataclasses.asdict(self.counts(name))
@@ -245,14 +246,13 @@ class TensorRanges:
 
 
 def _exponents(classes: np.ndarray) -> np.ndarray:
-    """Return counts by class as counts by biased exponent, int64 (..., 256); zeros and float32's subnormals come first.
-    """
+    """Convert counts by class to counts by biased exponent, int64 (..., 256), zeros and subnormals of float32 first."""
     return np.add.reduceat(classes, _first_classes(), axis=-1, dtype=np.int64)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Counts:
-    """The counts of some tensors, as `RangeRecords.counted` takes them."""
+    """The counts of some tensors, with the arguments of `RangeRecords.counted`."""
 
     names: tuple[tuple[Kind, str], ...]
     classes: Any
@@ -260,29 +260,30 @@ class _Counts:
     loss_scale: Any
 
     def read(self) -> _Counts:
-        """Return the same as NumPy arrays and a float, once they are computed."""
+        """Read the counts from the device, as NumPy arrays and a float."""
         classes, largest, loss_scale = map(backend.to_numpy, (self.classes, self.largest, self.loss_scale))
         return _Counts(self.names, classes.astype(np.int64), largest, float(loss_scale))
 
     def __add__(self, other: _Counts) -> _Counts:
-        """Return the counts of the same tensors over the steps of both; both were read."""
+        """Add the counts of the same tensors; both must have been read."""
         largest = np.maximum(self.largest, other.largest)
         return dataclasses.replace(self, classes=self.classes + other.classes, largest=largest)
 
     def rows(self) -> Iterator[TensorRanges]:
-        """Yield the ranges of each tensor; they were read."""
+        """Yield the ranges of each tensor; the counts must have been read."""
         exponents, largest = _exponents(self.classes), magnitudes(self.largest)
         unscaled = _divided(exponents, round(math.log2(self.loss_scale)))
         for row, (kind, path) in enumerate(self.names):
-            by_kind = exponents if kind == "activation" else unscaled
-            yield TensorRanges(kind, path, self.classes[row], float(largest[row]), by_kind[row])
+            # Activations do not contain the loss scale.
+            counts = exponents if kind == "activation" else unscaled
+            yield TensorRanges(kind, path, self.classes[row], float(largest[row]), counts[row])
 
 
 class RangeRecords(Sequence[TensorRanges]):
-    """The ranges of a network's tensors, activations in the order of the forward pass, then gradients.
+    """The ranges of a network's tensors: activations in the order of the forward pass, then gradients.
 
     Args:
-        rows: Ranges; those of one kind and path are merged.
+        rows: Ranges; those with the same kind and path are added up.
 
     Example:
         >>> rows = [TensorRanges.of("activation", "fc", np.float32([value])) for value in (1.0, 1e6)]
@@ -294,37 +295,37 @@ class RangeRecords(Sequence[TensorRanges]):
     def __init__(self, rows: Iterable[TensorRanges] = ()) -> None:
         self._merged: dict[tuple[str, str], TensorRanges] = {}
         self._merge(rows)
-        # Samples are taken while a network is trained: they are read, and rows are made of them, when somebody looks.
+        # Samples arrive during training: they are read from the device and merged into rows only on access.
         self._counts: list[_Counts] = []
         self._unread: list[_Counts] = []
 
     @classmethod
     def counted(cls, names: Sequence[tuple[Kind, str]], classes: Any, largest: Any, loss_scale: Any) -> RangeRecords:
-        """Return the ranges of tensors whose values were counted.
+        """Return the ranges of tensors from counts on the device.
 
         Args:
-            names: Their kinds and paths.
-            classes: As `class_counts` returns them.
-            largest: As `largest_bits` returns it of each, int32 (tensors,).
-            loss_scale: What all but activations contain as a factor, a scalar.
+            names: The kinds and paths of the tensors.
+            classes: The result of `class_counts`.
+            largest: The results of `largest_bits`, int32 (tensors,).
+            loss_scale: The loss scale that gradients contain as a factor, a scalar.
         """
-        found = cls()
-        found._unread = [_Counts(tuple(names), classes, largest, loss_scale)]
-        return found
+        records = cls()
+        records._unread = [_Counts(tuple(names), classes, largest, loss_scale)]
+        return records
 
     def __add__(self, other: RangeRecords) -> RangeRecords:
-        """Return the ranges of both; those of one kind and path are merged."""
-        found = RangeRecords()
-        found._merged = dict(self._merged)
-        found._merge(other._merged.values())
-        found._counts = [*self._counts, *other._counts]
-        found._unread = [*self._unread, *other._unread]
-        found._read(_UNREAD)
-        return found
+        """Return the ranges of both; those with the same kind and path are added up."""
+        records = RangeRecords()
+        records._merged = dict(self._merged)
+        records._merge(other._merged.values())
+        records._counts = [*self._counts, *other._counts]
+        records._unread = [*self._unread, *other._unread]
+        records._read(keep=_MAX_UNREAD)
+        return records
 
-    def _read(self, unread: int) -> None:
-        """Read all samples but as many of the latest; those of the same tensors and scale become one."""
-        while len(self._unread) > unread:
+    def _read(self, keep: int) -> None:
+        """Read all samples except the latest `keep`; those of the same tensors and scale are added up."""
+        while len(self._unread) > keep:
             counts = self._unread.pop(0).read()
             last = self._counts[-1] if self._counts else None
             if last is not None and (last.names, last.loss_scale) == (counts.names, counts.loss_scale):
@@ -339,7 +340,7 @@ class RangeRecords(Sequence[TensorRanges]):
 
     @property
     def _rows(self) -> dict[tuple[str, str], TensorRanges]:
-        self._read(0)
+        self._read(keep=0)
         while self._counts:
             self._merge(self._counts.pop(0).rows())
         return self._merged
@@ -358,13 +359,13 @@ class RangeRecords(Sequence[TensorRanges]):
         return self._rows[kind, path]
 
     def underflowing(self, name: str = "float16", share: float = 0.5) -> list[TensorRanges]:
-        """Return the gradients of which more than a share of the values that are not zero are flushed in a format."""
-        found = []
+        """Return the gradients of which more than a share of the nonzero values are flushed to zero in a format."""
+        rows = []
         for row in self:
             counts = row.counts(name)
             if row.kind != "activation" and counts.flushed > share * max(row.size - counts.zero, 1):
-                found.append(row)
-        return found
+                rows.append(row)
+        return rows
 
     def __str__(self) -> str:
         parts = [f"{name} {part}" for name in ("float16", "bfloat16") for part in ("flushed", "subnormal", "overflow")]
@@ -390,6 +391,6 @@ class RangeRecords(Sequence[TensorRanges]):
                 writer.writerow([row.kind, row.path, row.size, row.largest, *numbers])
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
-        """Write all numbers, histograms by exponent too."""
+        """Write all numbers, including histograms by exponent."""
         with open(path, "w", encoding="utf-8") as file:
             json.dump([row.as_dict() for row in self], file, indent=1)

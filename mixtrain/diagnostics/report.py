@@ -1,4 +1,4 @@
-"""A run as one page of HTML: plan, loss and loss scale, overflows, ranges, advice; no network is needed to read it."""
+"""A run as one HTML page without external files: plan, loss and loss scale, overflows, ranges, advice."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from typing import Any, Final
 
 from mixtrain import checks
 
-# What the data of a report must have; `report_data` of a Model writes it.
+# The required keys of the data of a report; `report_data` of a Model returns them.
 PARTS: Final = ("network", "device", "plan", "steps", "overflows", "ranges", "advice")
 _COLORS: Final = {
     "float32": "#dbeafe", "float64": "#bfdbfe", "float16": "#fde68a", "bfloat16": "#bbf7d0",
     "float8_e4m3fn": "#fbcfe8", "float8_e5m2": "#fbcfe8",
 }
+# Size and left margin of a chart in pixels, and the maximum number of points.
 _WIDTH, _HEIGHT, _LEFT, _POINTS = 860, 180, 70, 1000
+_COUNTED_FORMATS: Final = ("float16", "bfloat16")
+_COUNTED_PARTS: Final = ("flushed", "subnormal", "overflow")
 _STYLE: Final = """
 body { font: 14px/1.45 system-ui, sans-serif; color: #1f2937; max-width: 980px; margin: 2em auto; padding: 0 1em }
 h1 { font-size: 1.5em } h2 { font-size: 1.15em; margin-top: 2em; border-bottom: 1px solid #d1d5db }
@@ -27,10 +30,10 @@ code { background: #f3f4f6; padding: 1px 4px } svg text { font: 11px system-ui, 
 
 
 def report_html(data: Mapping[str, Any]) -> str:
-    """Return the page.
+    """Return the HTML page.
 
     Args:
-        data: What ``model.report("run.json")`` writes.
+        data: The content of the file that ``model.report("run.json")`` writes.
 
     Raises:
         ValueError: A part is missing.
@@ -66,7 +69,7 @@ def _number(value: Any) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of cells that are HTML already; a cell may bring its own tag."""
+    """Return a table of cells in HTML; a cell may include its own ``<td>`` tag."""
     lines = ["<tr>" + "".join(f"<th>{_text(name)}</th>" for name in head) + "</tr>"]
     for row in rows:
         lines.append("<tr>" + "".join(cell if cell.startswith("<td") else f"<td>{cell}</td>" for cell in row) + "</tr>")
@@ -91,9 +94,8 @@ def _steps(steps: Mapping[str, Sequence[Any]]) -> str:
     count = len(steps["loss"])
     if not count:
         return "<p>No steps were trained.</p>"
-    skipped = [place for place, overflow in enumerate(steps["overflow"]) if overflow]
-    pairs = zip(steps["loss"], steps["overflow"], strict=True)
-    losses = [None if overflow else loss for loss, overflow in pairs]
+    skipped = [index for index, overflow in enumerate(steps["overflow"]) if overflow]
+    losses = [None if overflow else loss for loss, overflow in zip(steps["loss"], steps["overflow"], strict=True)]
     return (
         f"<p>{count} steps, {len(skipped)} of them skipped (red marks).</p>\n"
         + _chart("loss", losses, skipped, logarithmic=False) + "\n"
@@ -102,30 +104,29 @@ def _steps(steps: Mapping[str, Sequence[Any]]) -> str:
 
 
 def _chart(name: str, values: Sequence[float | None], marks: Sequence[int], *, logarithmic: bool) -> str:
-    """Return a line over steps as SVG, with a mark on the axis for each skipped step."""
+    """Return a line chart over steps as SVG, with a mark on the axis for each skipped step."""
     count = len(values)
-    known = [(place, math.log2(value) if logarithmic and value > 0 else value) for place, value in enumerate(values)
-             if value is not None and math.isfinite(value)]
-    stride = max(1, math.ceil(len(known) / _POINTS))
-    known = known[::stride]
-    low, high = (min(value for _, value in known), max(value for _, value in known)) if known else (0.0, 1.0)
+    finite = [(index, math.log2(value) if logarithmic and value > 0 else value) for index, value in enumerate(values)
+              if value is not None and math.isfinite(value)]
+    stride = max(1, math.ceil(len(finite) / _POINTS))
+    finite = finite[::stride]
+    low, high = (min(value for _, value in finite), max(value for _, value in finite)) if finite else (0.0, 1.0)
     span = (high - low) or 1.0
 
-    def x(place: float) -> float:
-        return round(_LEFT + (_WIDTH - _LEFT - 10) * (place + 0.5) / count, 1)
+    def x(index: float) -> float:
+        return round(_LEFT + (_WIDTH - _LEFT - 10) * (index + 0.5) / count, 1)
 
     def y(value: float) -> float:
         return round(_HEIGHT - 26 - (_HEIGHT - 46) * (value - low) / span, 1)
 
-    shown = [2.0**value if logarithmic else value for value in (low, high)]
     labels = "".join(
-        f'<text x="{_LEFT - 6}" y="{y(at) + 4}" text-anchor="end">{label:.4g}</text>'
-        for at, label in zip((low, high), shown, strict=True)
+        f'<text x="{_LEFT - 6}" y="{y(value) + 4}" text-anchor="end">{2.0**value if logarithmic else value:.4g}</text>'
+        for value in (low, high)
     )
-    points = " ".join(f"{x(place)},{y(value)}" for place, value in known)
+    points = " ".join(f"{x(index)},{y(value)}" for index, value in finite)
     ticks = "".join(
-        f'<line class="overflow" x1="{x(place)}" x2="{x(place)}" y1="{_HEIGHT - 24}" y2="{_HEIGHT - 16}" '
-        'stroke="#dc2626" stroke-width="2"/>' for place in marks[:_POINTS]
+        f'<line class="overflow" x1="{x(index)}" x2="{x(index)}" y1="{_HEIGHT - 24}" y2="{_HEIGHT - 16}" '
+        'stroke="#dc2626" stroke-width="2"/>' for index in marks[:_POINTS]
     )
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="100%" role="img" aria-label="{name}">'
@@ -154,16 +155,16 @@ def _ranges(ranges: Sequence[Mapping[str, Any]]) -> str:
     rows = []
     for row in ranges:
         cells = [_text(row["kind"]), _text(row["path"] or "(network)"), _number(row["largest"])]
-        for name in ("float16", "bfloat16"):
+        for name in _COUNTED_FORMATS:
             counts = row["formats"][name]
-            for part in ("flushed", "subnormal", "overflow"):
+            for part in _COUNTED_PARTS:
                 share = counts[part] / max(row["values"], 1)
                 color = f"background:rgba(220,38,38,{min(share * 2, 0.6):.2f})" if part != "subnormal" else ""
                 cells.append(f'<td class="number" style="{color}">{share:.1%}</td>')
         headroom = row["formats"]["float16"]["headroom"]
         rows.append((*cells, "" if headroom is None else f"{headroom:.1f}"))
-    parts = [f"{name} {part}" for name in ("float16", "bfloat16") for part in ("flushed", "subnormal", "overflow")]
-    return _table(("kind", "layer", "largest", *parts, "float16 headroom (bits)"), rows)
+    columns = [f"{name} {part}" for name in _COUNTED_FORMATS for part in _COUNTED_PARTS]
+    return _table(("kind", "layer", "largest", *columns, "float16 headroom (bits)"), rows)
 
 
 def _advice(advice: Sequence[str]) -> str:
