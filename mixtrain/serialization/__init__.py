@@ -1,4 +1,4 @@
-"""Saving: checkpoints of networks and of whole runs, and networks exported for other programs."""
+"""Checkpoints of networks and of whole runs, and export of networks for other programs."""
 
 from mixtrain.serialization.background import async_ckpt_thread_status
 from mixtrain.serialization.checkpoint import Checkpoint, RunState

@@ -1,4 +1,4 @@
-"""Writing in a thread: one file at a time, finished before the next is written or one is read."""
+"""Background writing: one thread writes one file at a time, before the next one is written or read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def in_background(write: Callable[..., None], *args: Any) -> None:
 
 
 def async_ckpt_thread_status() -> bool:
-    """Return whether the thread is writing a checkpoint.
+    """Whether the thread is writing a checkpoint.
 
     Example:
         >>> async_ckpt_thread_status()
@@ -31,7 +31,7 @@ def finish_writing() -> None:
     """Wait for the files that are being written.
 
     Raises:
-        OSError: One could not be written.
+        OSError: A file could not be written.
     """
     while _pending:
         _pending.pop(0).result()

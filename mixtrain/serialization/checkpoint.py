@@ -1,4 +1,4 @@
-"""`Checkpoint`: what a file holds once it is read: parameters by name, and beside them what a resumed run needs."""
+"""`Checkpoint`: the content of a checkpoint file: parameters by name, and the state that a resumed run needs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class RunState:
-    """What a run needs beside parameters to go on as if it had never stopped.
+    """The state besides parameters with which a resumed run continues as if it had not been interrupted.
 
     Attributes:
-        arrays: Counts of loss scaling and states of random-number generators by name, as `values.stored` makes them.
-        facts: Plain values: "plan", "seed", and where a run wrote the file "epoch", "step" and "batch_num".
+        arrays: Counts of loss scaling and states of random-number generators by name, as returned by `values.stored`.
+        facts: Plain values: "plan", "seed", and if a run wrote the file "epoch", "step" and "batch_num".
     """
 
     arrays: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -21,14 +21,14 @@ class RunState:
 
 
 class Checkpoint(dict[str, Any]):
-    """A dict from name to Parameter (or str), as `load_checkpoint` returns it; what else is needed is in `run_state`.
+    """A dict from name to Parameter (or str), with the state of the run in `run_state`.
 
-    Names may be changed and taken out in place; a plain dict made of it has no `run_state`.
+    Entries may be renamed and removed in place; a plain dict made from it has no `run_state`.
 
     Args:
         parameters: The parameters by name.
-        run_state: Loss-scale counts, random states, precision plan, place in the run.
-        file: The file that it was read from, for errors.
+        run_state: Loss-scale counts, random states, precision plan, position in the run.
+        file: The file that it was read from, for error messages.
 
     Example:
         >>> Checkpoint(run_state=RunState(facts={"epoch": 3, "step": 12, "batch_num": 4})).initial_epoch
@@ -48,23 +48,23 @@ class Checkpoint(dict[str, Any]):
 
     @property
     def epoch(self) -> int | None:
-        """Number of the epoch in which the file was written, from 1; None where no run wrote it."""
+        """Number of the epoch in which the file was written, from 1; None if no run wrote it."""
         return self.run_state.facts.get("epoch")
 
     @property
     def step(self) -> int | None:
-        """Number of the step after which the file was written, from 1; None where no run wrote it."""
+        """Number of the step after which the file was written, from 1; None if no run wrote it."""
         return self.run_state.facts.get("step")
 
     @property
     def initial_epoch(self) -> int:
-        """How many epochs were complete: what `Model.train` takes to go on from here."""
+        """Number of complete epochs: the argument of `Model.train` with which it resumes."""
         epoch, batch_num = self.epoch or 0, self.run_state.facts.get("batch_num") or 0
         complete = epoch == 0 or (batch_num > 0 and (self.step or 0) % batch_num == 0)
         return epoch if complete else epoch - 1
 
     @property
     def initial_step(self) -> int:
-        """How many batches of the epoch after `initial_epoch` were trained on."""
+        """Number of batches of the epoch after `initial_epoch` that were trained on."""
         batch_num = self.run_state.facts.get("batch_num") or 0
         return (self.step or 0) % batch_num if batch_num and self.epoch else 0

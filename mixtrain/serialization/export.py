@@ -1,4 +1,4 @@
-"""`export`: a network written for programs that know nothing of mixtrain; `load`, which refuses MindSpore's graphs."""
+"""`export`: writes a network for programs without mixtrain; `load`, which refuses MindSpore graphs."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from mixtrain.precision.apply import applied_plan, apply_plan
 from mixtrain.precision.cast import cast_floats
 
 _FORMATS: Final = ("SAVED_MODEL", "ONNX")
-_MINDSPORES: Final = ("MINDIR", "AIR")
+_MINDSPORE_FORMATS: Final = ("MINDIR", "AIR")
 
 
 def export(net: Any, *inputs: Any, file_name: str | os.PathLike[str], file_format: str, **kwargs: Any) -> None:
-    """Write the inference graph of a network, in float32 whatever level it is trained at.
+    """Write the inference graph of a network, in float32 regardless of its training level.
 
     Args:
         net: A Cell, a built Keras model, or a function of tensors.
-        *inputs: An example of each input; the batch axis, the first, may have any size later.
-        file_name: The folder ("SAVED_MODEL") or file ("ONNX"; ``.onnx`` is added where it is missing).
-        file_format: "SAVED_MODEL" for a SavedModel of TensorFlow's, or "ONNX", for which ``mixtrain[onnx]`` is needed.
-            MindSpore's "MINDIR" and "AIR" are refused: they are graphs of its own.
-        **kwargs: None: MindSpore's options for encryption and obfuscation are not offered.
+        *inputs: An example of each input; in the graph the first axis, that of the batch, has any size.
+        file_name: The folder ("SAVED_MODEL") or file ("ONNX"; ``.onnx`` is added if it is missing).
+        file_format: "SAVED_MODEL" for a TensorFlow SavedModel, or "ONNX", which needs ``mixtrain[onnx]``. MindSpore's
+            "MINDIR" and "AIR" are not supported: they are MindSpore graphs.
+        **kwargs: None: MindSpore's options for encryption and obfuscation are not supported.
 
     Raises:
-        TypeError: An argument has the wrong type, or is not known.
-        ValueError: No input, or another `file_format`.
+        TypeError: An argument has the wrong type, or is unknown.
+        ValueError: There is no input, or `file_format` is another string.
         ImportError: tf2onnx or onnx is not installed.
 
     Example:
@@ -44,7 +44,7 @@ def export(net: Any, *inputs: Any, file_name: str | os.PathLike[str], file_forma
 
     Source: MindSpore, `mindspore.export`.
     """
-    if file_format in _MINDSPORES:
+    if file_format in _MINDSPORE_FORMATS:
         raise ValueError(
             f"export: expected file_format to be one of {', '.join(_FORMATS)}; got {file_format!r}, a graph of "
             'MindSpore\'s own. Write file_format="SAVED_MODEL", or "ONNX" with mixtrain[onnx] installed.'
@@ -60,7 +60,7 @@ def export(net: Any, *inputs: Any, file_name: str | os.PathLike[str], file_forma
         raise checks.fail_value("export", "an example of each input must be given", inputs, "export(net, data, ...)")
     tensors = [backend.to_tensor(value) for value in inputs]
     path = os.path.realpath(os.fspath(file_name))
-    with _inferring(net) as function:
+    with _inference_function(net) as function:
         if file_format == "ONNX":
             backend.write_onnx(function, tensors, path if path.endswith(".onnx") else f"{path}.onnx")
         else:
@@ -68,7 +68,7 @@ def export(net: Any, *inputs: Any, file_name: str | os.PathLike[str], file_forma
 
 
 def load(file_name: str, **kwargs: Any) -> NoReturn:
-    """Refuse: MindSpore's MINDIR graphs run in MindSpore alone.
+    """Raise an error: MindSpore's MINDIR graphs run only in MindSpore.
 
     Args:
         file_name: The file.
@@ -86,8 +86,8 @@ def load(file_name: str, **kwargs: Any) -> NoReturn:
 
 
 @contextlib.contextmanager
-def _inferring(net: Any) -> Iterator[Callable[..., Any]]:
-    """Give the network as a function in inference mode, its plan lifted; put both back afterwards."""
+def _inference_function(net: Any) -> Iterator[Callable[..., Any]]:
+    """Yield the network as a function in inference mode and without its plan; restore both afterwards."""
     if not isinstance(net, (Cell, keras.Layer)):
         yield net
         return

@@ -1,4 +1,4 @@
-"""Files: a regular one opened once for reading, and one that is written whole or not at all."""
+"""Files: opening of regular files only, and atomic writing."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-# Opening neither waits for the other end of a pipe nor makes a terminal this process's own.
+# Opening must neither wait for the other end of a pipe nor make a terminal the one that controls this process.
 _FLAGS: Final = os.O_RDONLY | sum(getattr(os, flag, 0) for flag in ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
-_KINDS: Final[tuple[tuple[int, str], ...]] = (
-    (stat.S_IFDIR, "a directory"), (stat.S_IFCHR, "a character device"), (stat.S_IFBLK, "a block device"),
-    (stat.S_IFIFO, "a pipe"), (stat.S_IFSOCK, "a socket"),
-)
+_KINDS: Final[dict[int, str]] = {
+    stat.S_IFDIR: "a directory", stat.S_IFCHR: "a character device", stat.S_IFBLK: "a block device",
+    stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket",
+}
 _TEMPORARY: Final = re.compile(r"\..+\.(\d+)\.[0-9a-f]{8}\.tmp")
 _MISSING: Final = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 
-def not_a_checkpoint(path: str, found: str) -> CheckpointError:
-    """Build the error for a file that is not a checkpoint, or not a whole one."""
+def not_a_checkpoint(path: str, reason: str) -> CheckpointError:
+    """Return the error for a file that is not a checkpoint, or is damaged."""
     return CheckpointError(
         "load_checkpoint: expected a checkpoint that mixtrain wrote (safetensors that begins with mixtrain.checkpoint "
-        f"and its SHA-256); got {path!r}, {found}. Write a file of save_checkpoint or ModelCheckpoint; values of other "
-        "frameworks come in as save_checkpoint({name: array}, ...)."
+        f"and its SHA-256); got {path!r}, {reason}. Write a file of save_checkpoint or ModelCheckpoint; values of "
+        "other frameworks come in as save_checkpoint({name: array}, ...)."
     )
 
 
 @contextlib.contextmanager
-def opened(path: str) -> Iterator[tuple[BinaryIO, int]]:
-    """Open a regular file, once; everything is read through this descriptor.
+def open_regular(path: str) -> Iterator[tuple[BinaryIO, int]]:
+    """Open a regular file; everything is read through this one descriptor.
 
     Args:
         path: The file, or a symbolic link to it.
@@ -50,11 +50,11 @@ def opened(path: str) -> Iterator[tuple[BinaryIO, int]]:
 
     Raises:
         CheckpointError: It is a directory, a device, a pipe, a socket, or a link that leads to itself.
-        ValueError: There is no such file.
-        OSError: It cannot be opened.
+        ValueError: The file does not exist.
+        OSError: The file cannot be opened.
     """
     try:
-        # Looked at first, for opening a device can have effects; and again once it is open.
+        # Checked before opening, because opening a device can have effects, and again once it is open.
         _check_regular(path, os.stat(path))
         descriptor = os.open(path, _FLAGS)
     except OSError as error:
@@ -75,8 +75,7 @@ def opened(path: str) -> Iterator[tuple[BinaryIO, int]]:
 
 def _check_regular(path: str, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
-        kind = stat.S_IFMT(status.st_mode)
-        raise not_a_checkpoint(path, next((name for one, name in _KINDS if one == kind), "not a regular file"))
+        raise not_a_checkpoint(path, _KINDS.get(stat.S_IFMT(status.st_mode), "not a regular file"))
 
 
 def _missing(path: str) -> ValueError:
@@ -85,12 +84,12 @@ def _missing(path: str) -> ValueError:
     )
 
 
-def write_whole(path: str, buffers: Iterable[bytes | memoryview]) -> None:
-    """Write a file; one that was there stays as it is until the new one is complete and on the disk.
+def write_atomically(path: str, buffers: Iterable[bytes | memoryview]) -> None:
+    """Write a file; an existing one is replaced only when the new one is complete and on the disk.
 
     Args:
         path: The file.
-        buffers: Its content.
+        buffers: The content of the file.
 
     Raises:
         OSError: The folder is missing or cannot be written, or the disk is full.
@@ -116,13 +115,13 @@ def write_whole(path: str, buffers: Iterable[bytes | memoryview]) -> None:
 
 
 def remove_leftovers(folder: str) -> None:
-    """Remove what `write_whole` left half written in a folder where its process was killed."""
+    """Remove the temporary files of `write_atomically` whose process was killed."""
     for name in os.listdir(folder):
         match = _TEMPORARY.fullmatch(name)
         if match is not None and not _is_alive(int(match.group(1))):
             path = os.path.join(folder, name)
             with contextlib.suppress(OSError), open(path, "rb") as file:
-                # A process of another machine holds the lock for as long as it writes.
+                # A process on another machine holds the lock while it writes.
                 if _lock(file):
                     os.remove(path)
 
@@ -138,7 +137,7 @@ def _is_alive(process: int) -> bool:
 
 
 def _lock(file: BinaryIO) -> bool:
-    """Lock a file until it is closed, where the system can; return whether it is locked."""
+    """Lock a file until it is closed, if the system can; return whether it is locked."""
     if fcntl is None:
         return False
     try:

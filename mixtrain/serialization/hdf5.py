@@ -1,8 +1,8 @@
-"""Checkpoints in HDF5, as mixtrain wrote them before safetensors: a process with limits reads them.
+"""Reading of HDF5 checkpoints, which mixtrain wrote before safetensors, in a process with limited rights.
 
-The HDF5 library can be crashed by a damaged file and made to read other files by one that was made for it. So this
-process never gives it a file: `hdf5_worker` reads the bytes in a process of its own and writes them out as safetensors,
-which are checked here like any other file.
+A damaged file can crash the HDF5 library, and a crafted one can make it read other files. So this process never opens
+a file with it: `hdf5_worker` reads the bytes in a separate process and writes them out as safetensors, which this
+process checks like any other file.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from mixtrain.serialization.files import not_a_checkpoint
 
 SIGNATURE: Final = b"\x89HDF\r\n\x1a\n"
 _WORKER: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hdf5_worker.py")
-# Seconds to start the process, and bytes a second that it is given time for.
+# The time limit of the process: seconds to start, and the lowest accepted throughput.
 _START_SECONDS: Final = 60.0
 _BYTES_PER_SECOND: Final = 2**22
-# What names and shapes may add to the length of the values.
+# The bytes that names and shapes may add to the length of the values.
 _MARGIN: Final = 16 * 2**20
 
 
@@ -30,19 +30,19 @@ def as_container(path: str, file: BinaryIO, size: int) -> bytes:
     Args:
         path: The file, for errors.
         file: The open file, which the process inherits.
-        size: Its length.
+        size: The length of the file.
 
     Raises:
-        CheckpointError: It is not a checkpoint, or is damaged.
+        CheckpointError: The file is not a checkpoint, or is damaged.
     """
     os.lseek(file.fileno(), 0, os.SEEK_SET)
-    # -P: a file h5py.py in the present folder is not taken for the library.
+    # -P: a file h5py.py in the current folder must not be imported instead of the library.
     worker = subprocess.Popen(
         [sys.executable, "-P", _WORKER], stdin=file, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
     )
-    alarm = threading.Timer(_START_SECONDS + size / _BYTES_PER_SECOND, worker.kill)
-    alarm.start()
+    timer = threading.Timer(_START_SECONDS + size / _BYTES_PER_SECOND, worker.kill)
+    timer.start()
     try:
         with cast(BinaryIO, worker.stdout) as output:
             data = output.read(size + _MARGIN + 1)
@@ -54,7 +54,7 @@ def as_container(path: str, file: BinaryIO, size: int) -> bytes:
         worker.wait()
         raise
     finally:
-        alarm.cancel()
+        timer.cancel()
     if worker.returncode != 0:
         raise not_a_checkpoint(path, "an HDF5 file of another kind, or a damaged one")
     return data

@@ -1,7 +1,7 @@
-"""The process that `hdf5` starts: an HDF5 checkpoint from standard input to standard output, as safetensors.
+"""The process started by `hdf5`: converts an HDF5 checkpoint on standard input to safetensors on standard output.
 
-It is run by its path and imports nothing of mixtrain. Before the HDF5 library sees a byte, the process gives up opening
-any other file or library, and memory and time beyond what a file of this length needs.
+It is run by its path and does not import mixtrain. Before the HDF5 library reads a byte, the process is forbidden to
+open any other file or library, and its memory and time are limited to what a file of this length needs.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ except ImportError:  # Windows has no such limits, so old files are not read the
 
 
 def limit(size: int) -> None:
-    """Let this process open nothing more, and take the memory and time that a file of some length needs at most.
+    """Forbid this process to open files, and limit its memory and time.
 
     Args:
-        size: The length of the file.
+        size: The length of the file in bytes, which determines the limits.
     """
     limits = {
         resource.RLIMIT_NOFILE: 0,
@@ -38,44 +38,44 @@ def limit(size: int) -> None:
     }
     for kind, value in limits.items():
         resource.setrlimit(kind, (value, value))
-    # Processor time, at the end of which the signal ends the process: the library may loop forever. Ten thousand small
-    # values, 3.5 MB, took 5 seconds, and get 17.
+    # CPU time after which a signal ends the process, because the library may loop forever. A file of ten thousand small
+    # values, 3.5 MB, took 5 seconds; its limit is 17.
     signal.setitimer(signal.ITIMER_PROF, min(0.3 + 5 * size / 2**20, 120.0))
 
 
-def converted(data: bytes) -> bytes:
+def convert(data: bytes) -> bytes:
     """Return an HDF5 checkpoint as a safetensors file.
 
     Args:
         data: The content of the file.
 
     Raises:
-        Exception: It is not a checkpoint of version 1, or is damaged; h5py says so in many ways.
+        Exception: It is not a checkpoint of version 1, or is damaged; h5py raises errors of many classes.
     """
     tensors: dict[str, np.ndarray] = {}
     description: dict[str, Any] = {"parameters": [], "strings": [], "states": []}
-    left = len(data)
-    seen: set[int] = set()
+    remaining = len(data)
+    addresses: set[int] = set()
     with h5py.File(io.BytesIO(data), "r") as file:
         if file.attrs["format"] != "mixtrain.checkpoint" or int(file.attrs["version"]) != 1:
             raise ValueError("another format or version")
-        array, kind = _value(file, "facts", left)
+        array, kind = _value(file, "facts", remaining)
         description["facts"] = json.loads(_text(array, kind))
-        for group, listed in (("parameters", "parameters"), ("state", "states")):
+        for group, names in (("parameters", "parameters"), ("state", "states")):
             items = _group(file, group)
             for key in items:
-                array, kind = _value(items, key, left)
-                left -= array.nbytes
-                seen.add(h5py.h5o.get_info(items[key].id).addr)
+                array, kind = _value(items, key, remaining)
+                remaining -= array.nbytes
+                addresses.add(h5py.h5o.get_info(items[key].id).addr)
                 name = items[key].attrs.get("name", key)
                 if not isinstance(name, str) or name.startswith("mixtrain:") or name == "__metadata__":
                     raise ValueError("a name that was never written")
-                description[listed].append(name)
+                description[names].append(name)
                 if kind == "str":
                     description["strings"].append(name)
                 stored = array.view(ml_dtypes.bfloat16) if kind == "bfloat16" else array
                 tensors[name if group == "parameters" else f"mixtrain:state:{name}"] = stored
-    if not len(tensors) == len(seen) == len(description["parameters"]) + len(description["states"]):
+    if not len(tensors) == len(addresses) == len(description["parameters"]) + len(description["states"]):
         raise ValueError("two values of one name, or two names of one value")
     tensors["mixtrain:description"] = np.frombuffer(json.dumps(description).encode(), np.uint8)
     return safetensors.numpy.save(tensors)
@@ -87,15 +87,15 @@ def _group(parent: Any, name: str) -> Any:
     return parent[name]
 
 
-def _value(group: Any, name: str, left: int) -> tuple[np.ndarray, str]:
-    """Return a value and its kind ("", "str" or "bfloat16"), if it lies in this file, uncompressed, and is whole."""
+def _value(group: Any, name: str, max_bytes: int) -> tuple[np.ndarray, str]:
+    """Return a value and its kind ("", "str" or "bfloat16"); it must be in this file, uncompressed and intact."""
     if type(group.get(name, getlink=True)) is not h5py.HardLink or group.get(name, getclass=True) is not h5py.Dataset:
         raise ValueError("a link, or not a value")
     dataset = group[name]
-    how = dataset.id.get_create_plist()
-    if dataset.is_virtual or dataset.external or how.get_nfilters() or how.get_layout() != h5py.h5d.CONTIGUOUS:
+    plist = dataset.id.get_create_plist()
+    if dataset.is_virtual or dataset.external or plist.get_nfilters() or plist.get_layout() != h5py.h5d.CONTIGUOUS:
         raise ValueError("a value outside this file, or compressed")
-    if dataset.dtype.kind not in "biuf" or dataset.shape is None or dataset.size * dataset.dtype.itemsize > left:
+    if dataset.dtype.kind not in "biuf" or dataset.shape is None or dataset.size * dataset.dtype.itemsize > max_bytes:
         raise ValueError("a value of another dtype, or longer than the file")
     array = np.ascontiguousarray(dataset[()]).reshape(dataset.shape)
     if zlib.crc32(array.reshape(-1).view(np.uint8).data) != int(dataset.attrs["crc32"]):
@@ -116,7 +116,7 @@ def main() -> None:
     """Read standard input, convert, and write standard output."""
     data = sys.stdin.buffer.read()
     limit(len(data))
-    sys.stdout.buffer.write(converted(data))
+    sys.stdout.buffer.write(convert(data))
 
 
 if __name__ == "__main__":

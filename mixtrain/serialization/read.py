@@ -1,4 +1,4 @@
-"""`load_checkpoint`: the parameters of a file, by name."""
+"""`load_checkpoint`: reads the parameters of a file by name."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ def load_checkpoint(
 
     Args:
         ckpt_file_name: The file; its name ends with ``ckpt``.
-        net: A network that the parameters are loaded into, as by `load_param_into_net`; None for none.
+        net: A network into which the parameters are loaded, as by `load_param_into_net`; None for none.
         strict_load: As in `load_param_into_net`.
-        filter_prefix: Names that begin so are left out; one or several.
+        filter_prefix: One or several prefixes of names to leave out.
         dec_key: None: files are not encrypted.
         dec_mode: Accepted for MindSpore scripts.
-        specify_prefix: Names that begin otherwise are left out; one or several.
-        choice_func: Says of a name whether it is read; without effect beside the two before it.
+        specify_prefix: One or several prefixes; other names are left out.
+        choice_func: Takes a name and returns whether it is read; without effect if a prefix is given.
         **kwargs: ``crc_check`` (the file's SHA-256 is always compared), ``format`` ("ckpt" alone),
             ``remove_redundancy`` (False alone).
 
     Returns:
-        A dict from name to Parameter, or to str for a string; its `run_state` holds what else a resumed run needs.
+        A dict from name to Parameter, or str for a string; `run_state` holds what else a resumed run needs.
 
     Raises:
-        CheckpointError: The file is not a checkpoint of mixtrain's or is damaged, or it is a directory, a device or a
+        CheckpointError: The file is not a checkpoint of mixtrain or is damaged, or it is a directory, a device or a
             pipe.
         TypeError: An argument has the wrong type.
-        ValueError: The file is missing, its name does not end with ``ckpt``, or no parameter is left.
+        ValueError: The file is missing, its name does not end with ``ckpt``, or no parameter is selected.
 
     Example:
         >>> import os, tempfile, mixtrain.nn as nn
@@ -66,15 +66,17 @@ def load_checkpoint(
     """
     check_encryption(_WHERE, dec_key, dec_mode, "dec_key")
     check_options(_WHERE, kwargs)
-    only, without = _prefixes("specify_prefix", specify_prefix), _prefixes("filter_prefix", filter_prefix)
+    included, excluded = _prefixes("specify_prefix", specify_prefix), _prefixes("filter_prefix", filter_prefix)
     path = _checked_name(ckpt_file_name)
 
-    def wanted(name: str) -> bool:
-        if only is None and without is None:
+    def is_selected(name: str) -> bool:
+        if included is None and excluded is None:
             return choice_func is None or bool(choice_func(name))
-        return (only is None or name.startswith(only)) and not (without is not None and name.startswith(without))
+        if included is not None and not name.startswith(included):
+            return False
+        return excluded is None or not name.startswith(excluded)
 
-    checkpoint = read_checkpoint(path, wanted)
+    checkpoint = read_checkpoint(path, is_selected)
     if not checkpoint:
         raise ValueError(
             f"{_WHERE}: expected a parameter that the arguments let through; got none of {path!r}. "
@@ -85,34 +87,34 @@ def load_checkpoint(
     return checkpoint
 
 
-def read_checkpoint(path: str, wanted: Callable[[str], bool] = lambda name: True) -> Checkpoint:
-    """Read a checkpoint of any name, after the files that are being written.
+def read_checkpoint(path: str, is_selected: Callable[[str], bool] = lambda name: True) -> Checkpoint:
+    """Read a checkpoint with any file name, after the files that are being written.
 
     Args:
         path: The file.
-        wanted: Whether the parameter of a name is read.
+        is_selected: Whether the parameter of a name is read.
 
     Raises:
-        CheckpointError: The file is not a checkpoint of mixtrain's, or is damaged.
+        CheckpointError: The file is not a checkpoint of mixtrain, or is damaged.
         ValueError: The file is missing.
     """
     finish_writing()
-    values, state = read_file(path, wanted)
-    found = {name: restored(value) for name, value in values.items()}
-    parameters = {name: value if isinstance(value, str) else Parameter(value, name) for name, value in found.items()}
+    stored_values, state = read_file(path, is_selected)
+    values = {name: restored(value) for name, value in stored_values.items()}
+    parameters = {name: value if isinstance(value, str) else Parameter(value, name) for name, value in values.items()}
     return Checkpoint(parameters, run_state=state, file=path)
 
 
-def _prefixes(name: str, given: Any) -> tuple[str, ...] | None:
+def _prefixes(name: str, value: Any) -> tuple[str, ...] | None:
     """Return one or several prefixes as a tuple."""
-    if given is None:
+    if value is None:
         return None
-    listed = (given,) if isinstance(given, str) else given
-    if not isinstance(listed, (list, tuple)) or not all(isinstance(prefix, str) for prefix in listed):
-        raise checks.fail_type(_WHERE, f"{name} must be a str or a list of them", given, f'{name}="conv"')
-    if not listed or "" in listed:
-        raise checks.fail_value(_WHERE, f"{name} must not be empty", given, f'{name}="conv"')
-    return tuple(listed)
+    prefixes = (value,) if isinstance(value, str) else value
+    if not isinstance(prefixes, (list, tuple)) or not all(isinstance(prefix, str) for prefix in prefixes):
+        raise checks.fail_type(_WHERE, f"{name} must be a str or a list of them", value, f'{name}="conv"')
+    if not prefixes or "" in prefixes:
+        raise checks.fail_value(_WHERE, f"{name} must not be empty", value, f'{name}="conv"')
+    return tuple(prefixes)
 
 
 def _checked_name(file_name: Any) -> str:

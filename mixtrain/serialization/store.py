@@ -1,7 +1,7 @@
-"""What a checkpoint file holds: parameters, states and strings by name, and facts; its description says which is which.
+"""Content of a checkpoint file: parameters, strings, states and facts, and a description that lists them.
 
-The description is JSON in a tensor of its own. A parameter's tensor has the parameter's name, so that other readers of
-safetensors find it; the tensors that only mixtrain reads have names that begin with ``mixtrain:``.
+The description is JSON in a separate tensor. A parameter's tensor has the name of the parameter, so that other
+safetensors readers find it; names of tensors that only mixtrain reads begin with ``mixtrain:``.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from typing import Any, Final
 import numpy as np
 
 from mixtrain.serialization.checkpoint import RunState
-from mixtrain.serialization.container import Stored, check_digest, check_start, packed, unpacked
+from mixtrain.serialization.container import Stored, check_digest, check_start, pack, unpack
 from mixtrain.serialization.facts import check_facts
-from mixtrain.serialization.files import not_a_checkpoint, opened, write_whole
+from mixtrain.serialization.files import not_a_checkpoint, open_regular, write_atomically
 from mixtrain.serialization.hdf5 import SIGNATURE, as_container
 
 DESCRIPTION: Final = "mixtrain:description"
 _STATE: Final = "mixtrain:state:"
 _PARAMETER: Final = "mixtrain:parameter:"
-# Parsed, JSON takes up to 25 times its length.
+# Parsed JSON takes up to 25 times its length in memory.
 MAX_DESCRIPTION: Final = 4 * 2**20
+# Bytes read to recognize the kind of a file.
 _START: Final = 128
-# How files that are not checkpoints begin, and what they are.
+# First bytes of other kinds of files.
 _SIGNATURES: Final[tuple[tuple[bytes, str], ...]] = (
     (b"PK", "a zip archive, as .keras, .npz and PyTorch files are"),
     (b"\x93NUMPY", "a NumPy file"),
@@ -35,15 +36,15 @@ _SIGNATURES: Final[tuple[tuple[bytes, str], ...]] = (
 
 
 def write_file(path: str, values: Mapping[str, Stored | str], run_state: RunState) -> None:
-    """Write a checkpoint; a file that was there stays as it is until the new one is complete.
+    """Write a checkpoint; an existing file is replaced only when the new one is complete.
 
     Args:
         path: The file.
         values: Arrays and strings by name; (uint16 array, "bfloat16") for that dtype.
-        run_state: What a resumed run needs beside them.
+        run_state: The state that a resumed run needs besides them.
 
     Raises:
-        CheckpointError: The facts are not what a resumed run can use.
+        CheckpointError: A fact is invalid.
         ValueError: There are too many names for one file.
         OSError: The folder is missing or cannot be written.
     """
@@ -64,25 +65,25 @@ def write_file(path: str, values: Mapping[str, Stored | str], run_state: RunStat
             f"save_checkpoint: expected at most {MAX_DESCRIPTION} bytes of names and facts; got {len(description)} for "
             f"{len(tensors)} tensors. Write several files, or shorter names."
         )
-    write_whole(path, packed({DESCRIPTION: description, **tensors}))
+    write_atomically(path, pack({DESCRIPTION: description, **tensors}))
 
 
-def read_file(path: str, wanted: Callable[[str], bool]) -> tuple[dict[str, Stored | str], RunState]:
-    """Read a checkpoint: all of it is checked before any of it is returned.
+def read_file(path: str, is_selected: Callable[[str], bool]) -> tuple[dict[str, Stored | str], RunState]:
+    """Read a checkpoint; the whole file is checked before anything is returned.
 
     Args:
         path: The file.
-        wanted: Whether the value of a name is returned.
+        is_selected: Whether the value of a name is returned.
 
     Returns:
-        Arrays, strings and ``(uint16 array, "bfloat16")`` by name, in the order of writing; and the run's state.
+        Arrays, strings and ``(uint16 array, "bfloat16")`` by name, in the order of writing; and the run state.
 
     Raises:
         CheckpointError: The file is not a checkpoint, or is damaged.
         ValueError: There is no such file.
         OSError: It cannot be opened.
     """
-    with opened(path) as (file, size):
+    with open_regular(path) as (file, size):
         start = file.read(_START)
         file.seek(0)
         if start.startswith(SIGNATURE):
@@ -90,17 +91,17 @@ def read_file(path: str, wanted: Callable[[str], bool]) -> tuple[dict[str, Store
         else:
             _refuse_foreign(path, start)
             check_start(path, start, size)
-            written = os.fstat(file.fileno()).st_mtime_ns
+            modified = os.fstat(file.fileno()).st_mtime_ns
             check_digest(path, file)
             file.seek(0)
             try:
                 data = file.read(size)
             except MemoryError as error:
                 raise not_a_checkpoint(path, f"of {size} bytes, more than there is memory for") from error
-            # Only another program writes into a file in place: mixtrain replaces it.
-            if len(data) != size or os.fstat(file.fileno()).st_mtime_ns != written:
+            # Only another program changes a file in place, between the check and the read: mixtrain replaces files.
+            if len(data) != size or os.fstat(file.fileno()).st_mtime_ns != modified:
                 raise not_a_checkpoint(path, "which another program changed while it was read")
-    tensors = unpacked(path, data)
+    tensors = unpack(path, data)
     del data
     description = _description(path, tensors.pop(DESCRIPTION, None))
     names = {name: _key(name) for name in description["parameters"]}
@@ -111,13 +112,13 @@ def read_file(path: str, wanted: Callable[[str], bool]) -> tuple[dict[str, Store
     strings = set(description["strings"])
     values = {
         name: _text(path, name, tensors[key]) if name in strings else tensors[key]
-        for name, key in names.items() if wanted(name)
+        for name, key in names.items() if is_selected(name)
     }
     return values, RunState({name: tensors[key] for name, key in states.items()}, description["facts"])
 
 
 def _key(name: str) -> str:
-    """Return the name of a parameter's tensor: its own, unless that means something else in the file."""
+    """Return the name of a parameter's tensor: that of the parameter, unless it is reserved in the file."""
     return f"{_PARAMETER}{name}" if name.startswith("mixtrain:") or name == "__metadata__" else name
 
 
@@ -126,30 +127,31 @@ def _as_bytes(text: str) -> np.ndarray:
 
 
 def _description(path: str, tensor: Stored | None) -> dict[str, Any]:
-    """Return the description, its form checked."""
+    """Parse and check the description."""
     if not isinstance(tensor, np.ndarray) or tensor.dtype != np.uint8 or tensor.ndim != 1:
         raise not_a_checkpoint(path, "a safetensors file without mixtrain's description")
     if len(tensor) > MAX_DESCRIPTION:
         raise not_a_checkpoint(path, f"whose description has {len(tensor)} bytes, more than {MAX_DESCRIPTION}")
     try:
-        found = json.loads(tensor.tobytes(), parse_constant=_no_constant)
+        description = json.loads(tensor.tobytes(), parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
         raise not_a_checkpoint(path, f"whose description is not JSON that can be read: {error}"[:300]) from error
-    listed = ("parameters", "strings", "states")
-    if not isinstance(found, dict) or set(found) != {*listed, "facts"} or not isinstance(found["facts"], dict):
-        raise not_a_checkpoint(path, f"whose description is not an object with {', '.join(listed)} and facts")
-    for part in listed:
-        names = found[part]
+    lists = ("parameters", "strings", "states")
+    is_object = isinstance(description, dict) and set(description) == {*lists, "facts"}
+    if not is_object or not isinstance(description["facts"], dict):
+        raise not_a_checkpoint(path, f"whose description is not an object with {', '.join(lists)} and facts")
+    for part in lists:
+        names = description[part]
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise not_a_checkpoint(path, f"whose description's {part} are not a list of names")
         if len(set(names)) < len(names):
             raise not_a_checkpoint(path, f"whose description's {part} name one twice")
-    if not set(found["strings"]) <= set(found["parameters"]):
+    if not set(description["strings"]) <= set(description["parameters"]):
         raise not_a_checkpoint(path, "whose description names a string that it does not have")
-    return found
+    return description
 
 
-def _no_constant(name: str) -> float:
+def _reject_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number")
 
 
@@ -163,10 +165,10 @@ def _text(path: str, name: str, value: Stored) -> str:
 
 
 def _refuse_foreign(path: str, start: bytes) -> None:
-    """Refuse what is another program's, by its first bytes."""
+    """Raise an error for the file of another program, recognized by its first bytes."""
     if not start:
         raise not_a_checkpoint(path, "an empty file")
-    # A checkpoint begins with the length of its header, which may be any bytes.
+    # A checkpoint begins with the length of its header, in which any bytes may occur.
     if start[8:10] != b'{"':
         kinds = (kind for signature, kind in _SIGNATURES if start.startswith(signature))
         raise not_a_checkpoint(path, next(kinds, "something else"))

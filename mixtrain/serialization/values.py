@@ -1,4 +1,4 @@
-"""Between variables and what a file holds: arrays, in which bfloat16 is kept as its 16 bits."""
+"""Conversion between variables and the arrays of a file, in which bfloat16 is stored as its 16 bits."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from mixtrain import backend
 from mixtrain.dtype import DType, as_dtype, bfloat16, bool_, float32, int64
 from mixtrain.precision.master_weights import has_master, master_value
 
-_PYTHON_FORMATS = {bool: bool_, int: int64, float: float32}
+_PYTHON_DTYPES = {bool: bool_, int: int64, float: float32}
 
 
 def dtype_of(value: Any) -> DType:
-    """Return the format that a variable, tensor or array is kept in: that of a parameter's float32 copy, if any."""
+    """Return the dtype in which a value is saved: float32 for a variable with a master copy, otherwise its own."""
     if has_master(value):
         return float32
     return as_dtype(keras.backend.standardize_dtype(getattr(value, "stored_dtype", value.dtype)))
 
 
 def stored(value: Any) -> Any:
-    """Return what is written for a variable, tensor, array, number or string."""
+    """Convert a variable, tensor, array, number or string to what a file stores."""
     if isinstance(value, str):
         return value
-    if type(value) in _PYTHON_FORMATS:
-        return np.asarray(value, _PYTHON_FORMATS[type(value)])
+    if type(value) in _PYTHON_DTYPES:
+        return np.asarray(value, _PYTHON_DTYPES[type(value)])
     if isinstance(value, (np.ndarray, np.generic)):
         return np.asarray(value)
     array = backend.to_numpy(master_value(value) if has_master(value) else value)
@@ -37,7 +37,7 @@ def stored(value: Any) -> Any:
 
 
 def restored(value: Any) -> Any:
-    """Return what was read as a tensor, or a string as it is."""
+    """Convert a stored value to a tensor; a string is returned as it is."""
     if isinstance(value, str):
         return value
     if isinstance(value, tuple):

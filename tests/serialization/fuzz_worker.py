@@ -68,7 +68,7 @@ def _forked(path: str, file: Any, size: int) -> bytes:
             os.close(2)  # What the C library prints as it aborts.
             data = os.read(file.fileno(), size)
             hdf5_worker.limit(size)
-            found = memoryview(hdf5_worker.converted(data))
+            found = memoryview(hdf5_worker.convert(data))
             while found:
                 found = found[os.write(to_parent, found):]
             status = 0

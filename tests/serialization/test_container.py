@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 
 from mixtrain.errors import CheckpointError
 from mixtrain.serialization import load_checkpoint, save_checkpoint
-from mixtrain.serialization.container import MAX_HEADER, packed
+from mixtrain.serialization.container import MAX_HEADER, pack
 from mixtrain.serialization.store import MAX_DESCRIPTION
 
 VALUES = {
@@ -39,7 +39,7 @@ def test_the_digest_is_that_of_the_file_with_zeros_in_its_place(tmp_path: pathli
 
 
 def test_every_tensor_begins_at_a_multiple_of_its_numbers_size() -> None:
-    start, *values = packed({name: np.zeros(3, dtype) for name, dtype in zip("abcd", "?def", strict=True)})
+    start, *values = pack({name: np.zeros(3, dtype) for name, dtype in zip("abcd", "?def", strict=True)})
     assert len(start) % 8 == 0
     assert [len(value) for value in values] == [24, 12, 6, 3]
 
@@ -59,7 +59,7 @@ def test_safetensors_of_another_program_are_refused(tmp_path: pathlib.Path) -> N
 def test_what_could_not_be_read_again_is_not_written(tmp_path: pathlib.Path) -> None:
     number = np.zeros((), np.float32)
     with pytest.raises(ValueError, match=f"at most {MAX_HEADER} bytes"):
-        packed({"x" * 1000 + str(index): number for index in range(8500)})
+        pack({"x" * 1000 + str(index): number for index in range(8500)})
     with pytest.raises(ValueError, match=f"at most {MAX_DESCRIPTION} bytes"):
         save_checkpoint({"x" * 1000 + str(index): number for index in range(4300)}, tmp_path / "a.ckpt")
     with pytest.raises(ValueError, match="lone surrogate"):

@@ -122,7 +122,7 @@ def test_the_worker_refuses(
     monkeypatch.chdir(tmp_path)
     data = hostile_file(tmp_path, change).read_bytes()
     with pytest.raises(ValueError, match=says):
-        hdf5_worker.converted(data)
+        hdf5_worker.convert(data)
 
 
 def test_what_the_worker_refuses_is_a_checkpoint_error_that_names_the_file(tmp_path: pathlib.Path) -> None:
@@ -131,7 +131,7 @@ def test_what_the_worker_refuses_is_a_checkpoint_error_that_names_the_file(tmp_p
 
 
 # ---- the process ----------------------------------------------------------------------------------------------
-GOOD = "sys.stdout.buffer.write(hdf5_worker.converted(data))"
+GOOD = "sys.stdout.buffer.write(hdf5_worker.convert(data))"
 WORKERS: dict[str, tuple[str, str]] = {
     "crashes": (f"import os; os.abort(); {GOOD}", "an HDF5 file"),
     "opens another file": (f"open('/etc/passwd'); {GOOD}", "an HDF5 file"),
