@@ -1,4 +1,4 @@
-"""Facts of a checkpoint: what each must be, checked when a file is written and before anything of it is used."""
+"""Checks of the facts of a checkpoint, made when a file is written and before anything in it is used."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from mixtrain import checks
 from mixtrain.dtype import HALF_DTYPES
 from mixtrain.errors import CheckpointError
 
-_LARGEST: Final = 2**63 - 1
-# Each finds what is wrong: (what was expected of the part, the part), or None.
-Finding = tuple[str, Any] | None
+_MAX_INT64: Final = 2**63 - 1
+# The result of a check: None, or (what was expected, the invalid part).
+Problem = tuple[str, Any] | None
 
 
 def check_facts(where: str, path: str, facts: Mapping[str, Any]) -> None:
-    """Check the facts that mixtrain knows; others are kept as they are.
+    """Check the facts that mixtrain knows; others are accepted as they are.
 
     Args:
-        where: Who asks, for errors.
+        where: The caller, for errors.
         path: The file.
         facts: Plain values by name.
 
     Raises:
-        CheckpointError: One is not what it must be.
+        CheckpointError: A fact is invalid.
     """
     for name, value in facts.items():
-        check = _whole_number if name.startswith("keras_") else _CHECKS.get(name)
-        wrong = None if check is None else check(value)
-        if wrong is not None:
-            expected, found = wrong
+        check = _count if name.startswith("keras_") else _CHECKS.get(name)
+        problem = None if check is None else check(value)
+        if problem is not None:
+            expected, part = problem
             raise CheckpointError(
-                f"{where}: expected the fact {name!r} of {path!r} to be {expected}; got {checks.shown(found)}. "
+                f"{where}: expected the fact {name!r} of {path!r} to be {expected}; got {checks.shown(part)}. "
                 "Write a file of save_checkpoint or ModelCheckpoint, as it was written."
             )
 
 
-def _is_int(value: Any, largest: int, smallest: int = 0) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and smallest <= value <= largest
+def _is_int(value: Any, maximum: int, minimum: int = 0) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum
 
 
-def _whole_number(value: Any) -> Finding:
-    return None if _is_int(value, _LARGEST) else ("an int from 0 to 2**63 - 1", value)
+def _count(value: Any) -> Problem:
+    return None if _is_int(value, _MAX_INT64) else ("an int from 0 to 2**63 - 1", value)
 
 
-def _plan(value: Any) -> Finding:
-    """A precision plan as `run_state.plan_facts` makes it, or None."""
+def _plan(value: Any) -> Problem:
+    """Check a precision plan as returned by `run_state.plan_facts`, or None."""
     if value is None:
         return None
     if not isinstance(value, dict) or not {"level", "half", "reason", "rows"} <= set(value):
@@ -63,13 +63,13 @@ def _plan(value: Any) -> Finding:
     return None
 
 
-def _seed(value: Any) -> Finding:
-    """The state of random-number generators as `mixtrain.seed.seed_state` makes it, or None."""
+def _seed(value: Any) -> Problem:
+    """Check a state of random-number generators as returned by `mixtrain.seed.seed_state`, or None."""
     if value is None:
         return None
     if not isinstance(value, dict) or not {"seed", "generator", "drawing"} <= set(value):
         return "a state with seed, generator and drawing", value
-    if value["seed"] is not None and not _is_int(value["seed"], _LARGEST):
+    if value["seed"] is not None and not _is_int(value["seed"], _MAX_INT64):
         return "a state whose seed is an int of at least 0 or null", value["seed"]
     if not _is_generator(value["generator"]):
         return "a state whose generator is one of NumPy's PCG64", value["generator"]
@@ -82,7 +82,7 @@ def _seed(value: Any) -> Finding:
 
 
 def _is_generator(value: Any) -> bool:
-    """Whether a value is the state of a PCG64; NumPy, given another, raises errors of many kinds or cuts floats off."""
+    """Whether a value is the state of a PCG64; for others NumPy raises various errors or truncates floats."""
     if not isinstance(value, dict) or set(value) != {"bit_generator", "state", "has_uint32", "uinteger"}:
         return False
     state = value["state"]
@@ -94,14 +94,15 @@ def _is_generator(value: Any) -> bool:
     )
 
 
-def _is_stream(name: Any, seed: Any, place: Any) -> bool:
+def _is_stream(name: Any, seed: Any, position: Any) -> bool:
     return (
         isinstance(name, str)
-        and _is_int(seed, _LARGEST, -_LARGEST)
-        and isinstance(place, list) and len(place) == 2 and all(_is_int(number, 2**32 - 1) for number in place)
+        and _is_int(seed, _MAX_INT64, -_MAX_INT64)
+        and isinstance(position, list) and len(position) == 2
+        and all(_is_int(number, 2**32 - 1) for number in position)
     )
 
 
-_CHECKS: Final[Mapping[str, Callable[[Any], Finding]]] = {
-    "epoch": _whole_number, "step": _whole_number, "batch_num": _whole_number, "plan": _plan, "seed": _seed,
+_CHECKS: Final[Mapping[str, Callable[[Any], Problem]]] = {
+    "epoch": _count, "step": _count, "batch_num": _count, "plan": _plan, "seed": _seed,
 }

@@ -1,4 +1,4 @@
-"""`load_latest_checkpoint`: the newest whole checkpoint of a folder, whatever ended the process that wrote there."""
+"""`load_latest_checkpoint`: the newest intact checkpoint in a folder, however the process that wrote it ended."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _FOLDERS: Final = ("", "rank_0")
 
 
 def load_latest_checkpoint(directory: str | os.PathLike[str], net: Any = None) -> Checkpoint | None:
-    """Read the newest whole checkpoint that a run wrote into a folder.
+    """Read the newest intact checkpoint that a run wrote into a folder.
 
-    Files of `ModelCheckpoint`, `BackupAndRestore` and `OnRequestExit` (in ``rank_0``) are looked at, the newest first.
-    A damaged one is left out with a warning; files that no run wrote, and those that `ModelCheckpoint` leaves after an
-    exception, without one. What a process that was killed left half written is removed.
+    Files of `ModelCheckpoint`, `BackupAndRestore` and `OnRequestExit` (in ``rank_0``) are considered, the newest first.
+    Damaged files are skipped with a warning; files that no run wrote, and those that `ModelCheckpoint` writes after an
+    exception, are skipped without one. Temporary files of processes that were killed are removed.
 
     Args:
         directory: The folder.
-        net: A network, or ``model.train_network``, that it is loaded into; None for none.
+        net: A network, or ``model.train_network``, into which it is loaded; None for none.
 
     Returns:
-        The checkpoint; None where the folder has none, or does not exist yet.
+        The checkpoint; None if the folder has none, or does not exist.
 
     Raises:
         TypeError: `directory` is not a path.
         NotADirectoryError: It is a file.
-        RuntimeError: The checkpoint does not fit `net`.
+        RuntimeError: The checkpoint does not match `net`.
 
     Example:
         >>> import tempfile
@@ -54,7 +54,7 @@ def load_latest_checkpoint(directory: str | os.PathLike[str], net: Any = None) -
         except (CheckpointError, OSError) as error:
             warnings.warn(f"{_WHERE}: {path!r} is left out: {error}", stacklevel=2)
             continue
-        except ValueError:  # Another process has removed it meanwhile.
+        except ValueError:  # Another process has removed the file.
             continue
         if checkpoint.epoch is not None:
             if net is not None:
@@ -64,7 +64,7 @@ def load_latest_checkpoint(directory: str | os.PathLike[str], net: Any = None) -
 
 
 def _newest_first(root: str) -> list[str]:
-    found: list[tuple[int, list[int], str]] = []
+    files: list[tuple[int, list[int], str]] = []
     for folder in (os.path.join(root, name) for name in _FOLDERS):
         if not os.path.isdir(folder):
             continue
@@ -73,6 +73,6 @@ def _newest_first(root: str) -> list[str]:
             if name.endswith(".ckpt") and not name.endswith("_breakpoint.ckpt"):
                 path = os.path.join(folder, name)
                 with contextlib.suppress(OSError):
-                    # Of files written within one tick of the clock the numbers of epoch and step decide.
-                    found.append((os.stat(path).st_mtime_ns, [int(part) for part in re.findall(r"\d+", name)], path))
-    return [path for *_, path in sorted(found, reverse=True)]
+                    # Files with the same modification time are ordered by epoch and step, the numbers in their names.
+                    files.append((os.stat(path).st_mtime_ns, [int(part) for part in re.findall(r"\d+", name)], path))
+    return [path for *_, path in sorted(files, reverse=True)]

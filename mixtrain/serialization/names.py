@@ -1,4 +1,4 @@
-"""The name of every variable of a network, a train cell or an optimizer, the same in each process."""
+"""Names of the variables of a network, a train cell or an optimizer, the same in every process."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ Named = Iterator[tuple[str, Any]]
 
 
 def parameters_by_name(where: str, network: Any) -> dict[str, Any]:
-    """Return every parameter and other variable of a network by its name, each once.
+    """Return the parameters and other variables of a network by name, each once.
 
-    Names are MindSpore's: a Parameter's own, and for what Keras made the path from the network with dots, in which a
-    layer that was given no name is called after its class. A train cell gives its optimizer's variables too, and
-    ``scale_sense``.
+    Names are those of MindSpore: the name of a Parameter, and for Keras variables the path from the network with dots,
+    in which a layer without a name from the user is named after its class. For a train cell, the optimizer's variables
+    and ``scale_sense`` are included.
 
     Args:
-        where: Who asks, for errors.
+        where: The caller, for errors.
         network: A Cell (also an `Optimizer` or a train cell) or a built `keras.Layer`.
 
     Raises:
         TypeError: `network` is neither.
-        ValueError: A Keras layer has no variables yet.
+        ValueError: A Keras layer is not built.
     """
     if not isinstance(network, (Cell, keras.Layer)):
-        raise checks.fail_type(where, "it must be a Cell or a built Keras model", network, _instead_of(network))
+        raise checks.fail_type(where, "it must be a Cell or a built Keras model", network, _suggestion(network))
     if isinstance(network, keras.Layer):
-        return _each_once(_of_keras_layer(where, network, ""))
-    return _each_once(_of_cell(where, network))
+        return _unique(_of_keras_layer(where, network, ""))
+    return _unique(_of_cell(where, network))
 
 
 def states_by_name(network: Any) -> dict[str, Any]:
-    """Return the variables that are no parameters: counts of loss scaling, and states of random-number generators."""
-    return _each_once(_keras_states(network, "") if isinstance(network, keras.Layer) else _cell_states(network))
+    """Return the variables that are not parameters: loss-scale counts, and states of random-number generators."""
+    return _unique(_keras_states(network, "") if isinstance(network, keras.Layer) else _cell_states(network))
 
 
-def _instead_of(network: Any) -> str:
+def _suggestion(network: Any) -> str:
     if hasattr(network, "train_network"):
         return "model.train_network, or the network itself"
     if isinstance(network, keras.optimizers.Optimizer):
@@ -54,24 +54,24 @@ def _instead_of(network: Any) -> str:
     return "a network, or model.train_network"
 
 
-def _each_once(named: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Return each variable under a name of its own; the second of a name is called ``name#2``."""
-    found: dict[str, Any] = {}
+def _unique(named: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return each variable once, under a unique name; the second variable of a name gets ``name#2``."""
+    variables: dict[str, Any] = {}
     seen: set[int] = set()
     for name, variable in named:
         if id(variable) not in seen:
             seen.add(id(variable))
-            tries = itertools.chain([name], (f"{name}#{number}" for number in itertools.count(2)))
-            found[next(free for free in tries if free not in found)] = variable
-    return found
+            candidates = itertools.chain([name], (f"{name}#{number}" for number in itertools.count(2)))
+            variables[next(candidate for candidate in candidates if candidate not in variables)] = variable
+    return variables
 
 
 # ---- Cells ----------------------------------------------------------------------------------------------------
 def _of_cell(where: str, network: Cell) -> Named:
-    """Yield (name, variable) for a cell and all below it; the network comes before its optimizer."""
+    """Yield (name, variable) for a cell and its children; the network comes before its optimizer."""
     known: dict[int, str] = {}
     for _, cell in network.cells_and_names():
-        for name, variable in _own(where, cell, known):
+        for name, variable in _own_variables(where, cell, known):
             known.setdefault(id(variable), name)
             yield name, variable
     for _, cell in network.cells_and_names():
@@ -79,35 +79,35 @@ def _of_cell(where: str, network: Cell) -> Named:
             yield from _of_train_cell(cell, known)
 
 
-def _own(where: str, cell: Cell, known: dict[int, str]) -> Named:
+def _own_variables(where: str, cell: Cell, known: dict[int, str]) -> Named:
     if isinstance(cell, KerasCell):
         yield from _of_keras_layer(where, cell.keras_layer, cell.name_prefix)
     elif isinstance(cell, Optimizer):
-        # Its slots are called after the parameters, so they follow the names that the network gave these.
-        renamed = {
-            own: known[id(parameter)]
-            for own, parameter in zip(cell.parameters.names, cell.parameters, strict=True)
-            if known.get(id(parameter), own) != own
+        # Slots are named after the parameters, so they are renamed where the network has other names for those.
+        new_names = {
+            name: known[id(parameter)]
+            for name, parameter in zip(cell.parameters.names, cell.parameters, strict=True)
+            if known.get(id(parameter), name) != name
         }
         for attribute, variable in cell.own_parameters().items():
             name = variable.name if isinstance(variable, Parameter) else attribute
-            slots = [own for own in renamed if name.endswith(f".{own}")]
-            slot = max(slots, key=len, default=None)
-            yield (name if slot is None else f"{name.removesuffix(slot)}{renamed[slot]}"), variable
+            suffix = max((old for old in new_names if name.endswith(f".{old}")), key=len, default=None)
+            yield (name if suffix is None else f"{name.removesuffix(suffix)}{new_names[suffix]}"), variable
     else:
         for parameter in cell.own_parameters().values():
             yield parameter.name, parameter
 
 
 def _of_train_cell(cell: TrainOneStepCell, known: dict[int, str]) -> Named:
-    # An optimizer that wraps another one (of `amp.initialize`) gives it out as `inner`.
+    # An optimizer that wraps another one (as after `amp.initialize`) has it as `inner`.
     if isinstance(getattr(cell.optimizer, "inner", cell.optimizer), keras.optimizers.Optimizer):
-        trained = {weight.path.replace("/", "_"): known[id(weight)] for weight in cell.weights if id(weight) in known}
-        longest_first = sorted(trained, key=len, reverse=True)
+        # Keras names a slot after the path of its weight: "dense_kernel_momentum".
+        names = {weight.path.replace("/", "_"): known[id(weight)] for weight in cell.weights if id(weight) in known}
+        longest_first = sorted(names, key=len, reverse=True)
         for variable in cell.driver.state_variables():
             path = next((path for path in longest_first if variable.name.startswith(f"{path}_")), None)
-            slot = variable.name if path is None else f"{variable.name.removeprefix(path)[1:]}.{trained[path]}"
-            yield slot, variable
+            name = variable.name if path is None else f"{variable.name.removeprefix(path)[1:]}.{names[path]}"
+            yield name, variable
     if cell.window is not None:
         counts, rows, *sums = cell.window.variables()
         yield from (("accumulated.counts", counts), ("accumulated.rows", rows))
@@ -141,13 +141,13 @@ def _of_keras_layer(where: str, layer: keras.Layer, prefix: str) -> Named:
         raise checks.fail_value(
             where, "a Keras layer must be built, so that it has variables", layer.name, "model.build(...) before"
         )
-    return _walk_keras(layer, prefix, lambda one: one.weights, lambda cell: cell.parameters_and_names())
+    return _walk_keras(layer, prefix, lambda layer: layer.weights, lambda cell: cell.parameters_and_names())
 
 
 def _keras_states(layer: keras.Layer, prefix: str) -> Named:
-    def states(one: keras.Layer) -> list[Any]:
-        weights = {id(variable) for variable in one.weights}
-        return [variable for variable in one.variables if id(variable) not in weights]
+    def states(layer: keras.Layer) -> list[Any]:
+        weights = {id(variable) for variable in layer.weights}
+        return [variable for variable in layer.variables if id(variable) not in weights]
 
     return _walk_keras(layer, prefix, states, _cell_states)
 
@@ -155,33 +155,36 @@ def _keras_states(layer: keras.Layer, prefix: str) -> Named:
 def _walk_keras(
     layer: Any, prefix: str, of_layer: Callable[[Any], list[Any]], of_cell: Callable[[Any], Named]
 ) -> Named:
-    """Yield (name, variable) for a layer and all below it; a variable is named where it is deepest."""
+    """Yield (name, variable) for a layer and its children; a variable is named by the innermost layer that has it."""
     for cell in filter(is_cell, children_of(layer).values()):
         yield from ((f"{prefix}{path}", variable) for path, variable in of_cell(cell))
     children = _stable_children(layer)
-    below = {id(variable) for child in children.values() for variable in of_layer(child)}
+    of_children = {id(variable) for child in children.values() for variable in of_layer(child)}
     for variable in of_layer(layer):
-        if id(variable) not in below:
+        if id(variable) not in of_children:
             yield f"{prefix}{variable.name}", variable
     for name, child in children.items():
         yield from _walk_keras(child, f"{prefix}{name}.", of_layer, of_cell)
 
 
 def _stable_children(layer: Any) -> dict[str, Any]:
-    """Return the layers right below by name; one that Keras named gets its class's name, numbered from here."""
-    found: dict[str, Any] = {}
+    """Return the direct children of a layer by name; names generated by Keras are numbered again within the layer.
+
+    Keras numbers them in the order of creation in the process, which another process need not repeat.
+    """
+    children: dict[str, Any] = {}
     for child in children_of(layer).values():
         if not isinstance(child, keras.Layer):
             continue
-        made = _snake_case(type(child).__name__)
-        name = made if re.fullmatch(rf"{re.escape(made)}(_\d+)?", child.name) else child.name
-        tries = itertools.chain([name], (f"{name}_{number}" for number in itertools.count(1)))
-        found[next(free for free in tries if free not in found)] = child
-    return found
+        default = _snake_case(type(child).__name__)
+        name = default if re.fullmatch(rf"{re.escape(default)}(_\d+)?", child.name) else child.name
+        candidates = itertools.chain([name], (f"{name}_{number}" for number in itertools.count(1)))
+        children[next(candidate for candidate in candidates if candidate not in children)] = child
+    return children
 
 
 def _snake_case(name: str) -> str:
-    """Return a class's name as Keras writes it in the names of layers: ``Conv2D`` is ``conv2d``."""
+    """Return the name of a class as in names of Keras layers: ``conv2d`` for ``Conv2D``."""
     name = re.sub(r"\W+", "", name)
     name = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
     return re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()

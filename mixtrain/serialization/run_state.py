@@ -1,4 +1,4 @@
-"""What a resumed run needs beside parameters: taken from a train cell, and checked before it is put into one."""
+"""The `RunState` of a train cell, and checks before it is loaded into one."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScale
 
 
 def trains(network: Any) -> bool:
-    """Whether a network is a train cell: a cell that has an optimizer inside."""
+    """Whether a network is a train cell: a cell that contains an optimizer."""
     if not is_cell(network) or isinstance(network, Optimizer):
         return False
     return any(isinstance(cell, (TrainOneStepCell, Optimizer)) for _, cell in network.cells_and_names())
 
 
 def take_run_state(network: Any, position: Mapping[str, int]) -> RunState:
-    """Return the state of a network: random states; for a train cell also the seed, the plan and loss-scale counts.
+    """Return the state of a network: random states, and for a train cell the seed, the plan and loss-scale counts.
 
     Args:
         network: A Cell or Keras layer.
@@ -47,28 +47,28 @@ def take_run_state(network: Any, position: Mapping[str, int]) -> RunState:
 
 
 def check_loss_scale(network: Any, values: Sequence[tuple[Any, Any]], file: str) -> None:
-    """Check the loss scales and their counts among the values that are to be assigned.
+    """Check loss scales and their counts before they are assigned.
 
     Args:
-        network: The network that they are for.
-        values: Variables, each with its value to be.
-        file: Where the values are from, for errors.
+        network: The network.
+        values: (variable, new value) for each assignment.
+        file: The source of the values, for errors.
 
     Raises:
         CheckpointError: A scale is not a finite number above 0, or a count is less than 0.
     """
     if not isinstance(network, Cell):
         return
-    planned = {id(variable): value for variable, value in values}
+    new_values = {id(variable): value for variable, value in values}
     for _, cell in network.cells_and_names():
         if isinstance(cell, TrainOneStepWithLossScaleCell):
-            scale, counts = planned.get(id(cell.scale_sense)), planned.get(id(cell.state.counts))
-            for name, value, expected, fits in (
+            scale, counts = new_values.get(id(cell.scale_sense)), new_values.get(id(cell.state.counts))
+            for name, value, expected, is_valid in (
                 ("scale_sense", scale, "a finite number above 0", lambda array: np.isfinite(array) & (array > 0)),
                 ("loss_scale.counts", counts, "at least 0", lambda array: array >= 0),
             ):
                 array = None if value is None else backend.to_numpy(value)
-                if array is not None and not fits(array).all():
+                if array is not None and not is_valid(array).all():
                     raise CheckpointError(
                         f"load_param_into_net: expected {name} of {file!r} to be {expected}; got {array.tolist()}. "
                         "Write a file of save_checkpoint or ModelCheckpoint, as it was written."
@@ -76,12 +76,12 @@ def check_loss_scale(network: Any, values: Sequence[tuple[Any, Any]], file: str)
 
 
 def warn_of_another_plan(network: Any, facts: Mapping[str, Any]) -> None:
-    """Warn where the network is planned otherwise than it was when the checkpoint was written."""
-    plan, before = plan_in_force(network), facts.get("plan")
-    if plan is None or before is None or (plan.level, plan.half.name) == (before["level"], before["half"]):
+    """Warn if the network has another precision plan than when the checkpoint was written."""
+    plan, saved = plan_in_force(network), facts.get("plan")
+    if plan is None or saved is None or (plan.level, plan.half.name) == (saved["level"], saved["half"]):
         return
     warnings.warn(
-        f"load_param_into_net: the checkpoint was written at level {before['level']} (half is {before['half']}), this "
+        f"load_param_into_net: the checkpoint was written at level {saved['level']} (half is {saved['half']}), this "
         f"network trains at {plan.level} (half is {plan.half.name}). Parameters are kept in float32 at every level and "
         "are loaded; the steps to come round otherwise than those before.",
         stacklevel=3,
@@ -89,7 +89,7 @@ def warn_of_another_plan(network: Any, facts: Mapping[str, Any]) -> None:
 
 
 def plan_in_force(network: Any) -> PrecisionPlan | None:
-    """Return the precision plan that was applied to a network or to one inside it."""
+    """Return the precision plan applied to a network or to a layer in it."""
     if not isinstance(network, (Cell, keras.Layer)):
         return None
     for node in tree_of(network).walk():
@@ -104,7 +104,7 @@ def _name(dtype: DType | None) -> str:
 
 
 def plan_facts(plan: PrecisionPlan) -> dict[str, Any]:
-    """Return a plan as plain values: its level, its half format and each layer's rule and formats."""
+    """Return a plan as plain values: its level, its half dtype, and each layer's rule and dtypes."""
     rows = [
         [row.path, row.layer, row.rule, *map(_name, (row.compute_dtype, row.parameter_dtype, row.output_dtype))]
         for row in plan.rows

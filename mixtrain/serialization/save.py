@@ -1,4 +1,4 @@
-"""`save_checkpoint`: the parameters of a network, or given ones, written to a file."""
+"""`save_checkpoint`: writes the parameters of a network, or others, to a file."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ def save_checkpoint(
 ) -> None:
     """Write the parameters of a network to a file.
 
-    Of a train cell (``model.train_network``) the file holds all that a resumed run needs. The file is a
-    safetensors file that holds its own SHA-256; it appears only when it is complete.
+    For a train cell (``model.train_network``) the file holds all that a resumed run needs. It is a safetensors file
+    that holds its own SHA-256, and appears only when it is complete.
 
     Args:
         save_obj: A Cell (also an optimizer or a train cell) or built Keras model; a dict from name to parameter,
             tensor, array or string; a list of parameters, or of ``{"name": ..., "data": ...}``.
-        ckpt_file_name: The file; ``.ckpt`` is added where it does not end so.
+        ckpt_file_name: The file; ``.ckpt`` is added if it is missing.
         integrated_save: Accepted for MindSpore scripts; without effect on one device.
-        async_save: Whether a thread writes the file (True, "thread" or "process"); values are those of the call.
-        append_dict: More values by name: numbers, bools, strings, tensors.
+        async_save: Whether a thread writes the file (True, "thread" or "process"), with the values as of the call.
+        append_dict: Further values by name: numbers, bools, strings, tensors.
         enc_key: None: files are not encrypted.
         enc_mode: Accepted for MindSpore scripts.
-        choice_func: Says of a name whether its parameter is written; by default all are.
+        choice_func: Takes a name and returns whether its parameter is written; by default all are.
         **kwargs: ``crc_check`` (a SHA-256 is always written), ``format`` ("ckpt" alone), ``incremental`` and
             ``remove_redundancy`` (False alone).
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: `enc_key` is given, an argument is out of range, or there are too many names for one file.
+        ValueError: `enc_key` is not None, an argument is out of range, or there are too many names for one file.
         FileNotFoundError: The folder is missing.
         IsADirectoryError: `ckpt_file_name` is a folder.
 
@@ -85,7 +85,8 @@ def write_checkpoint(
     """Write a checkpoint as `save_checkpoint`, with the position in a run (epoch, step, batch_num); return its path."""
     path = _path_of(file_name)
     check_async_save(_WHERE, async_save)
-    values = {name: stored(value) for name, value in _chosen(_entries(save_obj), choice_func)}
+    entries = _entries(save_obj).items()
+    values = {name: stored(value) for name, value in entries if choice_func is None or choice_func(name)}
     values |= {name: stored(value) for name, value in check_append_dict(_WHERE, append_dict).items()}
     if isinstance(save_obj, (Cell, keras.Layer)):
         state = take_run_state(save_obj, position or {})
@@ -111,21 +112,17 @@ def _path_of(file_name: Any) -> str:
     return path if path.endswith("ckpt") else f"{path}.ckpt"
 
 
-def _chosen(entries: Mapping[str, Any], choice_func: Callable[[str], bool] | None) -> list[tuple[str, Any]]:
-    return [(name, value) for name, value in entries.items() if choice_func is None or choice_func(name)]
-
-
 def _entries(save_obj: Any) -> Mapping[str, Any]:
-    """Return what is to be written, by name."""
+    """Return the values to write, by name."""
     if isinstance(save_obj, dict):
         return {_checked_name(name): _checked_value(name, value) for name, value in save_obj.items()}
     if isinstance(save_obj, list):
-        return dict(map(_listed, save_obj))
+        return dict(map(_list_entry, save_obj))
     return parameters_by_name(f"{_WHERE}: save_obj", save_obj)
 
 
-def _listed(item: Any) -> tuple[str, Any]:
-    """Return (name, value) for one item of a list."""
+def _list_entry(item: Any) -> tuple[str, Any]:
+    """Return (name, value) for an item of a list."""
     if isinstance(item, keras.Variable):
         return item.name, item
     if not isinstance(item, dict) or "name" not in item or "data" not in item:
@@ -152,12 +149,12 @@ def _checked_value(name: str, value: Any) -> Any:
     return value
 
 
-# ---- checks that the callback shares -------------------------------------------------------------------------
+# ---- checks shared with other modules ---------------------------------------------------------------------------
 def check_append_dict(where: str, append_dict: Any) -> dict[str, Any]:
-    """Return the values to append, a dict from str to number, bool, string or tensor; None is no values.
+    """Return the values to append, a dict from str to number, bool, string or tensor; None means none.
 
     Raises:
-        TypeError: It is something else.
+        TypeError: A name or value has another type.
     """
     checks.instance(where, "append_dict", {} if append_dict is None else append_dict, dict, 'append_dict={"epoch": 3}')
     for name, value in (append_dict or {}).items():
@@ -170,11 +167,11 @@ def check_append_dict(where: str, append_dict: Any) -> dict[str, Any]:
 
 
 def check_async_save(where: str, async_save: Any) -> bool | str:
-    """Return whether a thread writes the file: a bool, "thread" or "process".
+    """Check `async_save`: a bool, "thread" or "process".
 
     Raises:
         TypeError: It is neither a bool nor a str.
-        ValueError: Another string.
+        ValueError: It is another string.
     """
     if isinstance(async_save, str):
         return str(checks.one_of(where, "async_save", async_save, ("thread", "process")))
@@ -182,11 +179,11 @@ def check_async_save(where: str, async_save: Any) -> bool | str:
 
 
 def check_encryption(where: str, key: Any, mode: Any, name: str = "enc_key") -> None:
-    """Refuse a key: files are not encrypted.
+    """Check that there is no key, because files are not encrypted.
 
     Raises:
-        TypeError: `mode` is no str.
-        ValueError: There is a key.
+        TypeError: `mode` is not a str.
+        ValueError: `key` is not None.
     """
     checks.instance(where, "the mode of encryption", mode, str, '"AES-GCM"')
     if key is not None:
@@ -194,11 +191,11 @@ def check_encryption(where: str, key: Any, mode: Any, name: str = "enc_key") -> 
 
 
 def check_options(where: str, options: Mapping[str, Any]) -> None:
-    """Check the options that MindSpore has for cases that do not arise here.
+    """Check MindSpore's options, which have no effect here.
 
     Raises:
-        TypeError: There is no such option.
-        ValueError: It asks for what is not offered.
+        TypeError: An option is unknown.
+        ValueError: The value of an option is not supported.
     """
     for name, value in options.items():
         if name == "format":
