@@ -1,4 +1,4 @@
-"""Training on several devices."""
+"""Training on several devices or processes."""
 
 from mixtrain.distribution.data_parallel import data_parallel
 
