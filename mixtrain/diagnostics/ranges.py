@@ -360,12 +360,8 @@ class RangeRecords(Sequence[TensorRanges]):
 
     def underflowing(self, name: str = "float16", share: float = 0.5) -> list[TensorRanges]:
         """Return the gradients of which more than a share of the nonzero values are flushed to zero in a format."""
-        rows = []
-        for row in self:
-            counts = row.counts(name)
-            if row.kind != "activation" and counts.flushed > share * max(row.size - counts.zero, 1):
-                rows.append(row)
-        return rows
+        gradients = [(row, row.counts(name)) for row in self if row.kind != "activation"]
+        return [row for row, counts in gradients if counts.flushed > share * max(row.size - counts.zero, 1)]
 
     def __str__(self) -> str:
         parts = [f"{name} {part}" for name in ("float16", "bfloat16") for part in ("flushed", "subnormal", "overflow")]

@@ -161,11 +161,11 @@ class Replay:
             dtypes.setdefault(call.path, []).extend(as_dtype(value.dtype).name for value in call.outputs)
         # Parameters are cast to half in the forward pass: a float32 gradient is a cast, or a sum, of half gradients.
         of_parameters = [
-            _Query(gradients.of_parameters[path], GradientInfo, factor, tuple(dtypes.get(path, ())))
+            _Query(gradients.of_parameters[path], GradientInfo, factor, tuple(dtypes.get(path, ())), magnitudes=True)
             for path in self.parameters
         ]
-        calls, of_outputs = _as_tuples(gradients.calls), _Query(gradients.of_outputs, GradientInfo, factor)
-        return [_Query(calls), _Query(gradients.loss), of_outputs, *of_parameters]
+        of_outputs = _Query(gradients.of_outputs, GradientInfo, factor, magnitudes=True)
+        return [_Query(_as_tuples(gradients.calls)), _Query(gradients.loss), of_outputs, *of_parameters]
 
     def _forward(self, *batch: Any) -> list[_Query]:
         with self._float32():  # type: ignore[misc]
@@ -184,7 +184,7 @@ class _Query(NamedTuple):
         info_type: The class of the info.
         factor: What values are multiplied by before they are checked to be finite.
         dtypes: If the factor is more than 1, dtypes besides their own in which the products must be finite.
-        magnitudes: Whether the largest magnitude is computed even if `info_type` does not require it.
+        magnitudes: Whether the largest magnitude is computed, as `GradientInfo` requires.
     """
 
     tensors: Any
@@ -201,11 +201,6 @@ class _Query(NamedTuple):
         if self.factor is None:
             return own
         return keras.ops.where(self.factor > 1, min([own, *others]) / self.factor, own)
-
-    @property
-    def largest(self) -> bool:
-        """Whether the largest magnitude is computed."""
-        return self.magnitudes or self.info_type is GradientInfo
 
 
 @dataclasses.dataclass(frozen=True)
@@ -267,7 +262,7 @@ class _Measured:
                 slots[key] = _Slot(len(tensors), as_dtype(value.dtype).name, query.info_type)
                 tensors.append(value)
                 limits.append(keras.ops.cast(query.limit(value), "float32"))
-                with_largest.append(query.largest)
+                with_largest.append(query.magnitudes)
             return slots[key]
 
         queries = self._function(*inputs)

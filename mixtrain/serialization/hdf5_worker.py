@@ -60,7 +60,9 @@ def convert(data: bytes) -> bytes:
         if file.attrs["format"] != "mixtrain.checkpoint" or int(file.attrs["version"]) != 1:
             raise ValueError("another format or version")
         array, kind = _value(file, "facts", remaining)
-        description["facts"] = json.loads(_text(array, kind))
+        if kind != "str":
+            raise ValueError("text expected")
+        description["facts"] = json.loads(array.tobytes().decode())
         for group, names in (("parameters", "parameters"), ("state", "states")):
             items = _group(file, group)
             for key in items:
@@ -104,12 +106,6 @@ def _value(group: Any, name: str, max_bytes: int) -> tuple[np.ndarray, str]:
     if kind not in ("", "str", "bfloat16") or (kind == "str" and array.dtype != np.uint8):
         raise ValueError("a value of another kind")
     return array, kind
-
-
-def _text(array: np.ndarray, kind: str) -> str:
-    if kind != "str":
-        raise ValueError("text expected")
-    return array.tobytes().decode()
 
 
 def main() -> None:

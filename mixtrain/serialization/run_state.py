@@ -11,7 +11,6 @@ import numpy as np
 
 from mixtrain import backend
 from mixtrain.cell.cell import Cell
-from mixtrain.dtype import DType
 from mixtrain.errors import CheckpointError
 from mixtrain.network.walk import is_cell, tree_of
 from mixtrain.optim.optimizer import Optimizer
@@ -99,14 +98,12 @@ def plan_in_force(network: Any) -> PrecisionPlan | None:
     return None
 
 
-def _name(dtype: DType | None) -> str:
-    return "" if dtype is None else dtype.name
-
-
 def plan_facts(plan: PrecisionPlan) -> dict[str, Any]:
     """Return a plan as plain values: its level, its half dtype, and each layer's rule and dtypes."""
     rows = [
-        [row.path, row.layer, row.rule, *map(_name, (row.compute_dtype, row.parameter_dtype, row.output_dtype))]
+        [row.path, row.layer, row.rule, *(
+            "" if dtype is None else dtype.name for dtype in (row.compute_dtype, row.parameter_dtype, row.output_dtype)
+        )]
         for row in plan.rows
     ]
     return {"level": plan.level, "half": plan.half.name, "reason": plan.reason, "rows": rows}

@@ -52,6 +52,7 @@ class CallbackList:
     Attributes:
         controls: Whether a callback needs control between any two steps.
         hear_of_overflows: Whether a callback overrides `on_train_overflow`.
+        look_beyond: Whether a step hook may read more than the arguments, such as the optimizer; mixtrain's do not.
 
     Raises:
         TypeError: An item is not a callback.
@@ -69,15 +70,13 @@ class CallbackList:
     def __init__(self, callbacks: Any = None, arguments: CallbackArguments | None = None) -> None:
         self._arguments = CallbackArguments() if arguments is None else arguments
         self._arguments._set(list_callback=self)
-        self._callbacks = [self._adapt(callback) for callback in _as_list(callbacks)]
+        self._callbacks: list[Callback] = [
+            KerasCallbackAdapter(item, self._arguments) if isinstance(item, keras.callbacks.Callback) else item
+            for item in _as_list(callbacks)
+        ]
         self._stack = contextlib.ExitStack()
         self._between_epochs = False
         self._find_listeners()
-
-    def _adapt(self, callback: Any) -> Callback:
-        if isinstance(callback, keras.callbacks.Callback):
-            return KerasCallbackAdapter(callback, self._arguments)
-        return callback  # type: ignore[no-any-return]
 
     def _find_listeners(self) -> None:
         self._listeners = {
@@ -87,7 +86,7 @@ class CallbackList:
         step_listeners = [listener for hook in _STEP_HOOKS for listener in self._listeners[hook]]
         step_owners = {id(listener.owner) for listener in step_listeners}
         self._step_callbacks = [callback for callback in self._callbacks if id(callback) in step_owners]
-        self._look_beyond = not all(_is_ours(listener.call) for listener in step_listeners)
+        self.look_beyond = not all(_is_ours(listener.call) for listener in step_listeners)
         # Computed once, because the loop reads it before every step.
         self.controls = any(
             type(callback).free_steps is Callback.free_steps and not declares_observing(callback)
@@ -157,11 +156,6 @@ class CallbackList:
         Predictions of several batches may differ in shape, so they are passed batch by batch.
         """
         return "predictions" in self.needs or any(callback.one_step_calls for callback in self._step_callbacks)
-
-    @property
-    def look_beyond(self) -> bool:
-        """Whether a step hook may read more than the arguments, such as the optimizer: all but mixtrain's own may."""
-        return self._look_beyond
 
     def listens(self, hook: str) -> bool:
         """Whether a callback overrides a hook, by its name (``"on_train_step_end"``)."""

@@ -94,19 +94,16 @@ class EarlyStopping(Callback):
         if self.wait >= self.patience:
             self.stopped_epoch = arguments.cur_epoch_num
             run_context.request_stop()
-            self._restore()
+            if self._best_values and self.verbose:
+                print("Restoring the values of the best epoch.", flush=True)
+            for variable, best_value in self._best_values:
+                variable.assign(best_value)
 
     def on_train_end(self, run_context: RunContext) -> None:
         """Print the last epoch if training was stopped early; release the values of the best epoch."""
         if self.stopped_epoch and self.verbose:
             print(f"Epoch {self.stopped_epoch:05d}: early stopping", flush=True)
         self._best_values = []
-
-    def _restore(self) -> None:
-        if self._best_values and self.verbose:
-            print("Restoring the values of the best epoch.", flush=True)
-        for variable, value in self._best_values:
-            variable.assign(value)
 
 
 def _snapshot(train_network: Any) -> list[tuple[Any, Any]]:

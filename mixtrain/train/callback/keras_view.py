@@ -101,10 +101,7 @@ class CellModel:
         """The trainable variables."""
         return [variable for variable in self.weights if variable.trainable]
 
-    @property
-    def trainable_weights(self) -> list[Any]:
-        """The trainable variables."""
-        return self.trainable_variables
+    trainable_weights = trainable_variables
 
     @property
     def non_trainable_weights(self) -> list[Any]:

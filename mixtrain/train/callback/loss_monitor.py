@@ -9,7 +9,7 @@ import numpy as np
 
 from mixtrain import checks
 from mixtrain.train.callback.callback import Callback
-from mixtrain.train.callback.steps import returns_tuple, steps_of
+from mixtrain.train.callback.steps import steps_of
 from mixtrain.train.run_context import CallbackArguments, RunContext
 
 
@@ -56,7 +56,7 @@ class LossMonitor(Callback):
         arguments = run_context.original_args()
         records = steps_of(arguments)
         losses, skipped = records.loss, records.overflow
-        if records.scaled or not returns_tuple(arguments):
+        if records.scaled or not isinstance(arguments.get("net_outputs"), (tuple, list)):
             _check_finite(arguments, losses, skipped)
         step = arguments.cur_step_num
         if self._per_print_times and step - self._last_print_time >= self._per_print_times:

@@ -93,8 +93,13 @@ def monitored_value(where: str, monitor: str, arguments: CallbackArguments) -> f
     """
     if "epoch_results" in arguments and not any_applied(arguments.epoch_results):
         return None
-    results = last_values(epoch_of(arguments)) | dict(arguments.get("eval_results") or {})
-    value = _last_loss(arguments) if monitor == "loss" else results.get(monitor)
+    records = epoch_of(arguments)
+    results = last_values(records) | dict(arguments.get("eval_results") or {})
+    if monitor == "loss":
+        losses = records.loss[~records.overflow]
+        value = losses[-1] if len(losses) else None
+    else:
+        value = results.get(monitor)
     if value is None:
         names = ", ".join(["loss", *(name for name in results if name != "loss")])
         warnings.warn(
@@ -106,9 +111,3 @@ def monitored_value(where: str, monitor: str, arguments: CallbackArguments) -> f
     if np.ndim(value):
         raise checks.fail_value(where, f"monitor={monitor!r} must be a scalar", value, 'monitor="eval_loss"')
     return float(value)
-
-
-def _last_loss(arguments: CallbackArguments) -> float | None:
-    records = epoch_of(arguments)
-    applied = records.loss[~records.overflow]
-    return float(applied[-1]) if len(applied) else None

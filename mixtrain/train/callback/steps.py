@@ -45,8 +45,3 @@ def any_applied(records: StepRecords) -> bool:
         False
     """
     return not records.overflow.all()
-
-
-def returns_tuple(arguments: CallbackArguments) -> bool:
-    """Whether the train network returned more than the loss."""
-    return isinstance(arguments.get("net_outputs"), (tuple, list))

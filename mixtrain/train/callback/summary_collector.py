@@ -133,7 +133,8 @@ class SummaryCollector(Callback):
                 numbers["skipped_steps"] = float(previously_skipped + records.overflow[: row + 1].sum())
             record.write_numbers(int(steps[row]), numbers)
         self._add_state(record, arguments)
-        freq = self._tensor_freq or max(self._freq, _total_steps(arguments) // _MAX_TENSORS)
+        total_steps = int(arguments.get("epoch_num", 1) * (arguments.get("batch_num", 0) or 1))
+        freq = self._tensor_freq or max(self._freq, total_steps // _MAX_TENSORS)
         tensors_due = bool(np.any((steps == 1) | (steps % freq == 0)))
         # Values of summary operations are those of the last step of a call.
         record.record(last, plugin_filter=None if tensors_due else lambda plugin: plugin != "tensor")
@@ -189,10 +190,6 @@ def learning_rates(optimizer: Any) -> dict[str, float]:
         return {"learning_rate": float(rates)}
     distinct = dict.fromkeys(float(rate) for rate in rates)
     return {f"learning_rate/{index}": rate for index, rate in enumerate(distinct)}
-
-
-def _total_steps(arguments: CallbackArguments) -> int:
-    return int(arguments.get("epoch_num", 1) * (arguments.get("batch_num", 0) or 1))
 
 
 def _collection_options(specified: Any, keep_defaults: bool) -> dict[str, Any]:
