@@ -33,8 +33,8 @@ def not_a_checkpoint(path: str, reason: str) -> CheckpointError:
     """Return the error for a file that is not a checkpoint, or is damaged."""
     return CheckpointError(
         "load_checkpoint: expected a checkpoint that mixtrain wrote (safetensors that begins with mixtrain.checkpoint "
-        f"and its SHA-256); got {path!r}, {reason}. Write a file of save_checkpoint or ModelCheckpoint; values of "
-        "other frameworks come in as save_checkpoint({name: array}, ...)."
+        f"and its SHA-256); got {path!r}, {reason}. Write a file of save_checkpoint or ModelCheckpoint; convert values "
+        "of other frameworks by save_checkpoint({name: array}, ...)."
     )
 
 

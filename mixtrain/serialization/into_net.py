@@ -199,7 +199,7 @@ def _warn(missing: list[str], converted: list[str], count: int) -> None:
         )
     if converted:
         warnings.warn(
-            f"{_WHERE}: {len(converted)} parameters were converted to the network's format: "
+            f"{_WHERE}: {len(converted)} parameters were converted to the network's dtype: "
             f"{checks.listed(converted)}.",
             stacklevel=3,
         )

@@ -82,7 +82,7 @@ def warn_of_another_plan(network: Any, facts: Mapping[str, Any]) -> None:
     warnings.warn(
         f"load_param_into_net: the checkpoint was written at level {saved['level']} (half is {saved['half']}), this "
         f"network trains at {plan.level} (half is {plan.half.name}). Parameters are kept in float32 at every level and "
-        "are loaded; the steps to come round otherwise than those before.",
+        "are loaded; later steps round differently from earlier ones.",
         stacklevel=3,
     )
 

@@ -187,7 +187,7 @@ def check_encryption(where: str, key: Any, mode: Any, name: str = "enc_key") -> 
     """
     checks.instance(where, "the mode of encryption", mode, str, '"AES-GCM"')
     if key is not None:
-        raise checks.fail_value(where, f"{name} must be None, for files are not encrypted", key, _ENCRYPTION)
+        raise checks.fail_value(where, f"{name} must be None, because files are not encrypted", key, _ENCRYPTION)
 
 
 def check_options(where: str, options: Mapping[str, Any]) -> None:

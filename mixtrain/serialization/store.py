@@ -97,7 +97,7 @@ def read_file(path: str, is_selected: Callable[[str], bool]) -> tuple[dict[str, 
             try:
                 data = file.read(size)
             except MemoryError as error:
-                raise not_a_checkpoint(path, f"of {size} bytes, more than there is memory for") from error
+                raise not_a_checkpoint(path, f"of {size} bytes, which do not fit in memory") from error
             # Only another program changes a file in place, between the check and the read: mixtrain replaces files.
             if len(data) != size or os.fstat(file.fileno()).st_mtime_ns != modified:
                 raise not_a_checkpoint(path, "which another program changed while it was read")
@@ -107,7 +107,7 @@ def read_file(path: str, is_selected: Callable[[str], bool]) -> tuple[dict[str, 
     names = {name: _key(name) for name in description["parameters"]}
     states = {name: _STATE + name for name in description["states"]}
     if {*names.values(), *states.values()} != set(tensors):
-        raise not_a_checkpoint(path, "whose description names other tensors than it has")
+        raise not_a_checkpoint(path, "whose description does not match its tensors")
     check_facts("load_checkpoint", path, description["facts"])
     strings = set(description["strings"])
     values = {
@@ -145,9 +145,9 @@ def _description(path: str, tensor: Stored | None) -> dict[str, Any]:
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise not_a_checkpoint(path, f"whose description's {part} are not a list of names")
         if len(set(names)) < len(names):
-            raise not_a_checkpoint(path, f"whose description's {part} name one twice")
+            raise not_a_checkpoint(path, f"whose description's {part} have a duplicate name")
     if not set(description["strings"]) <= set(description["parameters"]):
-        raise not_a_checkpoint(path, "whose description names a string that it does not have")
+        raise not_a_checkpoint(path, "whose description lists a string that is not among its parameters")
     return description
 
 

@@ -105,6 +105,7 @@ class CallbackList:
         with contextlib.ExitStack() as stack:
             entered = [stack.enter_context(callback) for callback in self._callbacks]
             self._stack = stack.pop_all()
+        # A callback may return another one from `__enter__`, which then takes its place.
         self._callbacks = [
             target if isinstance(target, Callback) else callback
             for target, callback in zip(entered, self._callbacks, strict=True)

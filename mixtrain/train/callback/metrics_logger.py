@@ -91,6 +91,7 @@ class MetricsLogger(Callback):
         if self._epoch_steps:
             values["epoch/ms_a_step"] = 1000 * (now - self._epoch_start) / self._epoch_steps
         self._log_finite({"epoch/number": arguments.cur_epoch_num, **values}, self._step)
+        # Until the next epoch begins, this is the time at which the last one ended.
         self._epoch_start = time.perf_counter()
         self._steps_start += self._epoch_start - now
 

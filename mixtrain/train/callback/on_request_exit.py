@@ -147,7 +147,7 @@ class OnRequestExit(Callback):
     def _install_handler(self) -> None:
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError(
-                f"{_WHERE}: expected to run in the main thread, which alone takes signals; got "
+                f"{_WHERE}: expected to run in the main thread, the only one that handles signals; got "
                 f"{threading.current_thread().name}. Write model.train in the main thread."
             )
         self.exit = self._saved = False
@@ -197,5 +197,5 @@ def _requests_exit(path: str | os.PathLike[str]) -> bool:
 def _checked_signal(sig: Any) -> int:
     number = checks.integer(_WHERE, "sig", sig, at_least=1, example=int(signal.SIGTERM))
     if number in _UNCATCHABLE or number not in signal.valid_signals():
-        raise checks.fail_value(_WHERE, "sig must be a signal that a process can take", sig, "sig=signal.SIGTERM")
+        raise checks.fail_value(_WHERE, "sig must be a signal that a process can handle", sig, "sig=signal.SIGTERM")
     return number

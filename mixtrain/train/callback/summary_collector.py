@@ -201,7 +201,7 @@ def _collection_options(specified: Any, keep_defaults: bool) -> dict[str, Any]:
         if name in _SWITCHES:
             checks.boolean(_WHERE, name, value)
         elif name == "collect_landscape" and value is not None:
-            raise checks.fail_value(_WHERE, "collect_landscape must be None, for it is not offered", value, "None")
+            raise checks.fail_value(_WHERE, "collect_landscape must be None: it is not supported", value, "None")
         elif value is not None and not isinstance(value, str):
             raise checks.fail_type(_WHERE, f"{name} must be a str", value, '"^conv1.*"')
     by_default = keep_defaults or not specified

@@ -132,8 +132,8 @@ def test_another_thread_takes_no_signals_and_says_so(tmp_path: pathlib.Path) -> 
         ({"directory": ""}, ValueError, "must not be empty"),
         ({"config_file": 3}, TypeError, "config_file must be a str"),
         ({"sig": "SIGTERM"}, TypeError, "sig must be an int"),
-        ({"sig": signal.SIGKILL}, ValueError, "sig must be a signal that a process can take"),
-        ({"sig": 1000}, ValueError, "sig must be a signal that a process can take"),
+        ({"sig": signal.SIGKILL}, ValueError, "sig must be a signal that a process can handle"),
+        ({"sig": 1000}, ValueError, "sig must be a signal that a process can handle"),
     ],
 )
 def test_wrong_arguments_are_refused(

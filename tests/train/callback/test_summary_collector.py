@@ -107,7 +107,7 @@ def test_collecting_changes_no_number(tmp_path: pathlib.Path) -> None:
         ({"max_file_size": 0}, ValueError, "max_file_size"),
         ({"collect_specified_data": {"foo": 1}}, ValueError, "collect_metric"),
         ({"collect_specified_data": {"collect_metric": 3}}, TypeError, "True or False"),
-        ({"collect_specified_data": {"collect_landscape": {}}}, ValueError, "not offered"),
+        ({"collect_specified_data": {"collect_landscape": {}}}, ValueError, "not supported"),
         ({"collect_specified_data": 3}, TypeError, "must be a dict"),
         ({"keep_default_action": 3}, TypeError, "keep_default_action"),
         ({"custom_lineage_data": {"a": [1]}}, TypeError, "custom_lineage_data"),
