@@ -94,7 +94,7 @@ class _RunningLoss:
 
 
 class KerasCallbackAdapter(Callback):
-    """Passes the hooks of a run on to a Keras callback, except those that it does not override.
+    """Calls the methods that a Keras callback overrides from the hooks of a run.
 
     As in Keras, epochs and batches are counted from 0 and logs hold Python floats. With sink feed a batch hook is
     called once per call, for its last batch, as with Keras's ``steps_per_execution``. Setting
@@ -173,7 +173,7 @@ class KerasCallbackAdapter(Callback):
     def _step_logs(self, arguments: CallbackArguments) -> dict[str, Any]:
         """Return the values of the epoch so far, as in Keras: the mean loss of applied steps, and the metrics.
 
-        Before the first applied step, the loss is the last finite loss of a skipped step: mostly only gradients
+        Before the first applied step, the loss is the last finite loss of a skipped step: usually only gradients
         overflow.
         """
         records, epoch = steps_of(arguments), arguments.get("cur_epoch_num", 1)

@@ -41,6 +41,7 @@ class ModelView:
         self._replaced = previous is not self._optimizer and (self._optimizer is not None or previous is _MISSING)
         if self._replaced:
             self.model.optimizer = self._optimizer
+        # Keras's `BackupAndRestore` stores the number of restored epochs in this attribute of `keras.Model`.
         self._previous_epoch = getattr(self.model, "_initial_epoch", None)
         self.model._initial_epoch = None
 
