@@ -35,17 +35,17 @@ def _find(network: Any, value: Any, *, loss: Any = "mae", loss_scale: float = 1.
     data = np.array([[value]], np.float32)
     batch = [backend.to_tensor(data), backend.to_tensor(label)]
     with_loss = nn.WithLossCell(network, loss)
-    found = find_non_finite(Replay(network, with_loss), batch, loss_scale)
+    finding = find_non_finite(Replay(network, with_loss), batch, loss_scale)
     compiled = functools.partial(backend.compile_function, choice=backend.JitChoice(False, "a test"))
-    assert str(find_non_finite(Replay(network, with_loss, compiled=compiled), batch, loss_scale)) == str(found)
-    replay = _Counted(network, with_loss)
-    told = _told(replay, with_loss, batch, loss_scale)
-    assert str(find_non_finite(replay, batch, loss_scale, told=told)) == str(found)
-    return found
+    assert str(find_non_finite(Replay(network, with_loss, compiled=compiled), batch, loss_scale)) == str(finding)
+    replay = _RecordingReplay(network, with_loss)
+    counts = _step_counts(replay, with_loss, batch, loss_scale)
+    assert str(find_non_finite(replay, batch, loss_scale, told=counts)) == str(finding)
+    return finding
 
 
-class _Counted(Replay):
-    """Notes the scales of its passes forward and backward."""
+class _RecordingReplay(Replay):
+    """Records the scales of its forward and backward passes."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -56,8 +56,8 @@ class _Counted(Replay):
         return super().run(batch, loss_scale, factor)
 
 
-def _told(replay: Replay, with_loss: Any, batch: Any, loss_scale: float) -> dict[str, list[int]]:
-    """Return what a step on a batch tells of the gradients of its weights."""
+def _step_counts(replay: Replay, with_loss: Any, batch: Any, loss_scale: float) -> dict[str, list[int]]:
+    """Return the counts of non-finite values in the gradients of a step on a batch."""
     weights = [weight for owned in replay.parameters.values() for weight in owned]
     if not weights:
         return {path: [] for path in replay.parameters}
@@ -73,9 +73,9 @@ def _told(replay: Replay, with_loss: Any, batch: Any, loss_scale: float) -> dict
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
 def test_an_input_that_is_not_finite_is_found_first(value: float) -> None:
-    found = _find(_chain(1.0), value)
-    assert (found.kind, found.layer) == ("input", None)
-    assert str(found) == (
+    finding = _find(_chain(1.0), value)
+    assert (finding.kind, finding.layer) == ("input", None)
+    assert str(finding) == (
         "column 0 of the batch: 1 of 1 values not finite; a smaller loss scale cannot help: look at the data"
     )
     assert _find(_chain(1.0), 1.0, label=np.full((1, 1), value, np.float32)).kind == "input"
@@ -83,9 +83,9 @@ def test_an_input_that_is_not_finite_is_found_first(value: float) -> None:
 
 @pytest.mark.parametrize(("make", "path"), [(_chain, "1"), (_keras_chain, "layer1")])
 def test_the_first_layer_whose_output_is_not_finite_is_named(make: Any, path: str) -> None:
-    found = _find(make(1.0, 1e30, 1.0), 1e10)
-    assert (found.kind, found.layer) == ("forward", path)
-    assert str(found) == (
+    finding = _find(make(1.0, 1e30, 1.0), 1e10)
+    assert (finding.kind, finding.layer) == ("forward", path)
+    assert str(finding) == (
         f"output of layer {path}: 1 of 1 values not finite; a smaller loss scale cannot help: look at its weights and "
         "its inputs"
     )
@@ -114,8 +114,8 @@ def test_a_layer_of_keras_inside_a_cell_is_named() -> None:
         def construct(self, x: Any) -> Any:
             return self.inner(x)
 
-    found = _find(Holder(), 1e10)
-    assert (found.kind, found.layer) == ("forward", "inner")
+    finding = _find(Holder(), 1e10)
+    assert (finding.kind, finding.layer) == ("forward", "inner")
 
 
 def test_the_network_itself_is_named_where_no_layer_below_it_is_to_blame() -> None:
@@ -123,15 +123,15 @@ def test_the_network_itself_is_named_where_no_layer_below_it_is_to_blame() -> No
         def construct(self, x: Any) -> Any:
             return x * 1e30
 
-    found = _find(Direct(), 1e10)
-    assert (found.kind, found.layer) == ("forward", "")
-    assert str(found).startswith("output of the network itself: 1 of 1 values not finite")
+    finding = _find(Direct(), 1e10)
+    assert (finding.kind, finding.layer) == ("forward", "")
+    assert str(finding).startswith("output of the network itself: 1 of 1 values not finite")
 
 
 def test_a_loss_that_alone_is_not_finite_is_told_apart() -> None:
-    found = _find(_chain(1.0), 1e30, loss="mse")
-    assert (found.kind, found.layer) == ("loss", None)
-    assert str(found) == (
+    finding = _find(_chain(1.0), 1e30, loss="mse")
+    assert (finding.kind, finding.layer) == ("loss", None)
+    assert str(finding) == (
         "the loss: 1 of 1 values not finite, every layer's output is finite; a smaller loss scale cannot help: look at "
         "the loss function and the labels"
     )
@@ -142,9 +142,9 @@ def test_a_gradient_of_an_output_is_found_from_the_loss_backwards(make: Any, pat
     # dL/d(output of the first layer) = scale * 2**60 * 2**60
     network = make(2.0**-120, 2.0**60, 2.0**60)
     assert _find(network, 1.0, loss_scale=2.0**7).kind == "none"
-    found = _find(network, 1.0, loss_scale=2.0**8)
-    assert (found.kind, found.layer) == ("gradient", paths[0])
-    assert str(found) == (
+    finding = _find(network, 1.0, loss_scale=2.0**8)
+    assert (finding.kind, finding.layer) == ("gradient", paths[0])
+    assert str(finding) == (
         f"gradient of layer {paths[0]}'s output: 1 of 1 values above 3.40282e+38, the largest 3.4e+38; forward finite; "
         "scale 128 would do"
     )
@@ -155,9 +155,9 @@ def test_a_gradient_of_a_parameter_alone_is_found(make: Any, path: str) -> None:
     # dL/d(first weight) = scale * 2**20 * 2**100, of its output only scale * 2**20
     network = make(2.0**-100, 2.0**20)
     assert _find(network, 2.0**100, loss_scale=2.0**7).kind == "none"
-    found = _find(network, 2.0**100, loss_scale=2.0**8)
-    assert (found.kind, found.layer) == ("parameter", path)
-    assert str(found) == (
+    finding = _find(network, 2.0**100, loss_scale=2.0**8)
+    assert (finding.kind, finding.layer) == ("parameter", path)
+    assert str(finding) == (
         f"gradient of a parameter of layer {path}: 1 of 1 values above 3.40282e+38, the largest 3.4e+38; forward "
         "finite; scale 128 would do"
     )
@@ -171,9 +171,9 @@ def test_of_a_parameter_and_the_output_before_it_the_one_nearer_to_the_loss_is_n
 ) -> None:
     network = _chain(*weights)
     amp.auto_mixed_precision(network, "O3")
-    found = _find(network, 1.0, loss_scale=2.0**9)
-    assert (found.kind, found.layer, found.forward_finite) == (kind, layer, True)
-    assert (found.largest, found.scale) == (2.0**17, 2.0**7)
+    finding = _find(network, 1.0, loss_scale=2.0**9)
+    assert (finding.kind, finding.layer, finding.forward_finite) == (kind, layer, True)
+    assert (finding.largest, finding.scale) == (2.0**17, 2.0**7)
 
 
 def test_a_parameter_that_its_holder_reads_is_found_as_well() -> None:
@@ -194,15 +194,14 @@ def test_half_gradients_overflow_in_the_format_that_the_step_computes_in() -> No
     assert _find(network, 1.0, loss_scale=2.0**24).kind == "gradient"
 
 
-def _found_by_a_step(network: Any, value: np.ndarray, loss_scale: float) -> tuple[Finding, list[float]]:
-    """Return what a step's counts and as few passes as need be tell, compared with what they tell without; the scales.
-    """
+def _find_with_counts(network: Any, value: np.ndarray, loss_scale: float) -> tuple[Finding, list[float]]:
+    """Find by the counts of a step, compare with a search without them, and return the finding and the scales used."""
     batch = [backend.to_tensor(value.astype(np.float32)), backend.to_tensor(np.zeros((len(value), 1), np.float32))]
     with_loss = nn.WithLossCell(network, "mae")
-    replay = _Counted(network, with_loss)
-    found = find_non_finite(replay, batch, loss_scale, told=_told(replay, with_loss, batch, loss_scale))
-    assert str(find_non_finite(Replay(network, with_loss), batch, loss_scale)) == str(found)
-    return found, replay.scales
+    replay = _RecordingReplay(network, with_loss)
+    finding = find_non_finite(replay, batch, loss_scale, told=_step_counts(replay, with_loss, batch, loss_scale))
+    assert str(find_non_finite(Replay(network, with_loss), batch, loss_scale)) == str(finding)
+    return finding, replay.scales
 
 
 @pytest.mark.parametrize(("weights", "kind"), [((2.0**8, 2.0**7), "parameter"), ((2.0**4, 2.0**8), "gradient")])
@@ -210,8 +209,8 @@ def test_a_step_whose_counts_are_known_needs_one_pass_at_the_next_smaller_scale(
     weights: tuple[float, float], kind: str
 ) -> None:
     network = amp.auto_mixed_precision(_chain(*weights), "O3")
-    found, scales = _found_by_a_step(network, np.ones((1, 1)), 2.0**8)
-    assert (found.kind, found.count, found.largest, found.scale) == (kind, 1, 2.0**16, 2.0**7)
+    finding, scales = _find_with_counts(network, np.ones((1, 1)), 2.0**8)
+    assert (finding.kind, finding.count, finding.largest, finding.scale) == (kind, 1, 2.0**16, 2.0**7)
     assert scales == [2.0**7]
 
 
@@ -228,8 +227,8 @@ def test_a_sum_that_overflows_on_its_way_is_known_by_the_counts_of_the_step() ->
             gain, shift = self.gain.astype(mixtrain.float16), self.shift.astype(mixtrain.float16)
             return x.astype(mixtrain.float16) * gain + shift * 0.125 * 8.0
 
-    found, scales = _found_by_a_step(Shifted(), np.ones((1, 1)), 2.0**13)
-    assert (found, found.count, found.largest) == (Finding("parameter", ""), 1, 2.0**13)
+    finding, scales = _find_with_counts(Shifted(), np.ones((1, 1)), 2.0**13)
+    assert (finding, finding.count, finding.largest) == (Finding("parameter", ""), 1, 2.0**13)
     assert scales == [2.0**12]
 
 
@@ -240,8 +239,8 @@ def test_what_overflows_on_its_way_through_a_layer_without_parameters_is_found_b
             return x.astype(mixtrain.float16) * 0.125 * 8.0
 
     dense = [nn.Dense(1, 1, weight_init=1.0, has_bias=False) for _ in range(2)]
-    found, scales = _found_by_a_step(nn.SequentialCell(dense[0], Detour(), dense[1]), np.ones((1, 1)), 2.0**13)
-    assert (found, found.count, found.largest) == (Finding("gradient", "0"), 1, 2.0**13)
+    finding, scales = _find_with_counts(nn.SequentialCell(dense[0], Detour(), dense[1]), np.ones((1, 1)), 2.0**13)
+    assert (finding, finding.count, finding.largest) == (Finding("gradient", "0"), 1, 2.0**13)
     assert scales == [2.0**12, 2.0**13]
 
 
@@ -251,10 +250,10 @@ def test_the_counts_of_a_step_change_nothing_of_what_is_found(seed: int) -> None
     draw = np.random.default_rng(seed)
     widths = [4, *draw.integers(2, 6, 3).tolist(), 1]
     mixtrain.set_seed(seed)
-    cells = [nn.Dense(one, other) for one, other in itertools.pairwise(widths)]
+    cells = [nn.Dense(inputs, outputs) for inputs, outputs in itertools.pairwise(widths)]
     network = amp.auto_mixed_precision(nn.SequentialCell(*cells), "O3")
     for power in range(12, 25, 3):
-        _found_by_a_step(network, draw.standard_normal((8, 4)) * 2.0 ** draw.integers(0, 6), 2.0**power)
+        _find_with_counts(network, draw.standard_normal((8, 4)) * 2.0 ** draw.integers(0, 6), 2.0**power)
 
 
 def test_a_layer_that_is_called_twice_is_no_obstacle() -> None:

@@ -1,7 +1,7 @@
 """Damaged and hostile checkpoints, by number: bytes changed, structure changed, meaning changed.
 
-Each is malformed by construction. What is changed in structure and meaning is sealed again with a matching SHA-256, as
-somebody would who means harm, for otherwise the digest alone would refuse it and nothing behind it would be tested.
+Each is malformed by construction. Files with changed structure or meaning get a matching SHA-256, as an attacker would
+give them; otherwise the digest alone would refuse them, and no later check would be tested.
 """
 
 from __future__ import annotations
@@ -24,65 +24,65 @@ _WRONG: Final[list[Any]] = [
 ]
 
 
-def mutant(whole: bytes, number: int) -> bytes:
+def mutant(original: bytes, number: int) -> bytes:
     """Return a malformed file, the same for each number.
 
     Args:
-        whole: A checkpoint.
+        original: A checkpoint.
         number: Which mutant of it.
     """
     draw = random.Random(number)
     kind = ("bytes", "structure", "meaning")[number % 3]
     if kind == "bytes":
-        return changed_bytes(draw, whole)
-    header, values = _split(whole)
+        return changed_bytes(draw, original)
+    header, values = _split(original)
     if kind == "structure":
         if draw.random() < 0.3:
-            return draw.choice(_LAYOUTS)(draw, whole)
+            return draw.choice(_LAYOUTS)(draw, original)
         draw.choice(_STRUCTURE)(draw, header, values)
         return sealed(header, values)
-    found = _description(header, values)
-    draw.choice(_MEANING)(draw, found)
-    return sealed(header, values, json.dumps(found).encode())
+    description = _description(header, values)
+    draw.choice(_MEANING)(draw, description)
+    return sealed(header, values, json.dumps(description).encode())
 
 
 # ---- bytes ----------------------------------------------------------------------------------------------------
-def changed_bytes(draw: random.Random, whole: bytes) -> bytes:
-    """Return a file of which some bytes were changed, cut out, put in, moved or repeated."""
-    data = bytearray(whole)
+def changed_bytes(draw: random.Random, original: bytes) -> bytes:
+    """Return a file with some bytes changed, removed, inserted or repeated, or with its end cut off."""
+    data = bytearray(original)
     for _ in range(draw.choice([1, 1, 2, 8])):
         # Half of the changes go where the parsers look.
         start = draw.randrange(len(data)) if draw.random() < 0.5 else draw.randrange(min(2000, len(data)))
         length = min(draw.choice([1, 1, 4, 64, 1000]), len(data) - start)
         end = start + length
-        how = draw.randrange(7)
-        if how == 0:
+        operation = draw.randrange(7)
+        if operation == 0:
             data[start] ^= 1 << draw.randrange(8)
-        elif how == 1:
+        elif operation == 1:
             data[start:end] = draw.randbytes(length)
-        elif how == 2:
+        elif operation == 2:
             del data[start:end]
-        elif how == 3:
+        elif operation == 3:
             data[start:start] = draw.randbytes(length)
-        elif how == 4:
+        elif operation == 4:
             data[start:end] = bytes([draw.choice([0, 255])]) * length
-        elif how == 5:
+        elif operation == 5:
             data[start:start] = data[start:end]
         else:
             del data[start:]
         if not data:
             return b""
-    return bytes(data) if data != whole else whole[:-1]
+    return bytes(data) if data != original else original[:-1]
 
 
 # ---- structure ------------------------------------------------------------------------------------------------
-def _split(whole: bytes) -> tuple[Header, bytearray]:
-    length = int.from_bytes(whole[:8], "little")
-    return json.loads(whole[8:8 + length]), bytearray(whole[8 + length:])
+def _split(original: bytes) -> tuple[Header, bytearray]:
+    length = int.from_bytes(original[:8], "little")
+    return json.loads(original[8:8 + length]), bytearray(original[8 + length:])
 
 
 def sealed(header: Header, values: bytes, description: bytes | None = None) -> bytes:
-    """Return a file with a digest that matches, its description replaced by another where one is given."""
+    """Return a file with a matching digest, and another description if one is passed."""
     header = copy.deepcopy(header)
     if description is not None:
         start, end = header["mixtrain:description"]["data_offsets"]
@@ -90,20 +90,20 @@ def sealed(header: Header, values: bytes, description: bytes | None = None) -> b
         values = values[:start] + values[end:] + description
         for entry in header.values():
             if "data_offsets" in entry and entry["data_offsets"][0] >= end:
-                entry["data_offsets"] = [place - (end - start) for place in entry["data_offsets"]]
+                entry["data_offsets"] = [position - (end - start) for position in entry["data_offsets"]]
         places = [len(values) - len(description), len(values)]
         header["mixtrain:description"] = {"dtype": "U8", "shape": [len(description)], "data_offsets": places}
     return reseal(with_header(json.dumps(header, separators=(",", ":")).encode(), values))
 
 
 def with_header(text: bytes, values: bytes, length: int | None = None) -> bytes:
-    """Return the bytes of a safetensors file, of whose header another length may be claimed."""
+    """Return the bytes of a safetensors file, which may claim another length of its header."""
     text += b" " * (-len(text) % 8)
     return (len(text) if length is None else length).to_bytes(8, "little") + text + bytes(values)
 
 
 def reseal(data: bytes) -> bytes:
-    """Return a file with the digest that it should have, where there is a place for one."""
+    """Return a file with its correct digest, if it is long enough for one."""
     start = _DIGEST
     blank = data[:start] + b"0" * 64 + data[start + 64:]
     return data[:start] + hashlib.sha256(blank).hexdigest().encode() + data[start + 64:]
@@ -170,28 +170,28 @@ _STRUCTURE: Final[list[Change]] = [
 ]
 
 
-def _claimed_length(draw: random.Random, whole: bytes) -> bytes:
-    length = draw.choice([0, 1, 7, 8, 56, len(whole), 2**20, 8 * 2**20 + 8, 100_000_001, 2**31, 2**63, 2**64 - 1])
-    return reseal(length.to_bytes(8, "little") + whole[8:])
+def _claimed_length(draw: random.Random, original: bytes) -> bytes:
+    length = draw.choice([0, 1, 7, 8, 56, len(original), 2**20, 8 * 2**20 + 8, 100_000_001, 2**31, 2**63, 2**64 - 1])
+    return reseal(length.to_bytes(8, "little") + original[8:])
 
 
-def _nested_header(draw: random.Random, whole: bytes) -> bytes:
+def _nested_header(draw: random.Random, original: bytes) -> bytes:
     deep = draw.choice([200, 5000, 100_000])
-    start = whole[8:_DIGEST + 64] + b'"},"x":'
+    start = original[8:_DIGEST + 64] + b'"},"x":'
     return reseal(with_header(start + draw.choice([b"[", b'{"a":']) * deep, b""))
 
 
-def _broken_header(draw: random.Random, whole: bytes) -> bytes:
-    length, values = int.from_bytes(whole[:8], "little"), _split(whole)[1]
-    text = bytearray(whole[8:8 + length])
-    place = draw.randrange(130, len(text))
+def _broken_header(draw: random.Random, original: bytes) -> bytes:
+    length, values = int.from_bytes(original[:8], "little"), _split(original)[1]
+    text = bytearray(original[8:8 + length])
+    position = draw.randrange(130, len(text))
     instead = draw.choice([b"\xff\xfe", b"\xed\xa0\x80", b'"', b"{", b"\\u0000", b"\\ud800", b"\0"])
-    text[place:place + 1] = b"\xff" if text[place:place + 1] == instead else instead
+    text[position:position + 1] = b"\xff" if text[position:position + 1] == instead else instead
     return reseal(with_header(bytes(text), values))
 
 
-def _sparse(draw: random.Random, whole: bytes) -> bytes:
-    return reseal(whole + bytes(draw.choice([1, 2**16, 2**20])))
+def _sparse(draw: random.Random, original: bytes) -> bytes:
+    return reseal(original + bytes(draw.choice([1, 2**16, 2**20])))
 
 
 _LAYOUTS: Final = [_claimed_length, _nested_header, _broken_header, _sparse]
@@ -203,16 +203,16 @@ def _description(header: Header, values: bytes) -> Any:
     return json.loads(bytes(values[start:end]))
 
 
-def _wrong_fact(draw: random.Random, found: Any) -> None:
+def _wrong_fact(draw: random.Random, description: Any) -> None:
     name = draw.choice(["epoch", "step", "batch_num", "keras_epoch"])
-    found["facts"][name] = draw.choice(_WRONG + [None])
+    description["facts"][name] = draw.choice(_WRONG + [None])
 
 
-def _wrong_seed(draw: random.Random, found: Any) -> None:
-    seed = found["facts"]["seed"]
+def _wrong_seed(draw: random.Random, description: Any) -> None:
+    seed = description["facts"]["seed"]
     where = draw.choice(["whole", "part", "generator", "state", "stream"])
     if where == "whole":
-        found["facts"]["seed"] = draw.choice(_WRONG)
+        description["facts"]["seed"] = draw.choice(_WRONG)
     elif where == "part":
         part = draw.choice(sorted(seed))
         seed[part] = draw.choice([wrong for wrong in _WRONG if not (part == "drawing" and wrong == [])])
@@ -228,10 +228,10 @@ def _wrong_seed(draw: random.Random, found: Any) -> None:
         ])
 
 
-def _wrong_plan(draw: random.Random, found: Any) -> None:
-    plan = found["facts"]["plan"]
+def _wrong_plan(draw: random.Random, description: Any) -> None:
+    plan = description["facts"]["plan"]
     if draw.random() < 0.3:
-        found["facts"]["plan"] = draw.choice(_WRONG)
+        description["facts"]["plan"] = draw.choice(_WRONG)
     else:
         part = draw.choice(sorted(plan))
         wrong: list[Any] = [True, 3, None, {}, [1], [[]], [["a"] * 5], [["a"] * 5 + [1]]]
@@ -240,40 +240,40 @@ def _wrong_plan(draw: random.Random, found: Any) -> None:
             del plan[part]
 
 
-def _wrong_names(draw: random.Random, found: Any) -> None:
+def _wrong_names(draw: random.Random, description: Any) -> None:
     part = draw.choice(["parameters", "states"])
-    names = found[part]
-    how = draw.randrange(5)
-    if how == 0:
-        found[part] = draw.choice([wrong for wrong in _WRONG if wrong != []])
-    elif how == 1:
+    names = description[part]
+    operation = draw.randrange(5)
+    if operation == 0:
+        description[part] = draw.choice([wrong for wrong in _WRONG if wrong != []])
+    elif operation == 1:
         names.append(draw.choice(names))
-    elif how == 2:
+    elif operation == 2:
         names.remove(draw.choice(names))
-    elif how == 3:
+    elif operation == 3:
         names[draw.randrange(len(names))] = draw.choice(["", "other", "\ud800", 3, None, ["weight"], "mixtrain:x"])
     else:
         other = "states" if part == "parameters" else "parameters"
-        found[other].append(names.pop(draw.randrange(len(names))))
+        description[other].append(names.pop(draw.randrange(len(names))))
 
 
-def _wrong_strings(draw: random.Random, found: Any) -> None:
-    found["strings"] = draw.choice([["weight"], ["flags"], ["scalar"], [3], "text", None, ["text", "text"]])
+def _wrong_strings(draw: random.Random, description: Any) -> None:
+    description["strings"] = draw.choice([["weight"], ["flags"], ["scalar"], [3], "text", None, ["text", "text"]])
 
 
-def _wrong_parts(draw: random.Random, found: Any) -> None:
+def _wrong_parts(draw: random.Random, description: Any) -> None:
     if draw.random() < 0.5:
-        del found[draw.choice(sorted(found))]
+        del description[draw.choice(sorted(description))]
     else:
-        found[draw.choice(["more", "format", ""])] = draw.choice(_WRONG)
+        description[draw.choice(["more", "format", ""])] = draw.choice(_WRONG)
 
 
-def _wrong_facts(draw: random.Random, found: Any) -> None:
-    found["facts"] = draw.choice([None, [], "epoch", 3, [["epoch", 3]]])
+def _wrong_facts(draw: random.Random, description: Any) -> None:
+    description["facts"] = draw.choice([None, [], "epoch", 3, [["epoch", 3]]])
 
 
-def _not_a_number(draw: random.Random, found: Any) -> None:
-    found["facts"]["more"] = draw.choice([float("nan"), float("inf"), -float("inf")])
+def _not_a_number(draw: random.Random, description: Any) -> None:
+    description["facts"]["more"] = draw.choice([float("nan"), float("inf"), -float("inf")])
 
 
 _MEANING: Final = [

@@ -162,7 +162,7 @@ def test_what_is_entered_may_be_another_callback() -> None:
     assert said == ["begin"]
 
 
-def test_a_callback_whose_door_fails_closes_those_before() -> None:
+def test_a_callback_that_fails_to_enter_exits_those_before() -> None:
     said: list[str] = []
 
     class Room(Callback):

@@ -51,8 +51,8 @@ BATCHES = [(DATA, DATA[:, :1]), (-DATA, DATA[:, :1])]
 
 def _classes() -> dict[str, type[Callback]]:
     """Return every callback class that the package defines, by name."""
-    for found in pkgutil.walk_packages(train.__path__, "mixtrain.train."):
-        importlib.import_module(found.name)
+    for module in pkgutil.walk_packages(train.__path__, "mixtrain.train."):
+        importlib.import_module(module.name)
     classes, left = {"Callback": Callback}, [Callback]
     while left:
         for kind in left.pop().__subclasses__():
@@ -71,13 +71,13 @@ def _run(callback: Any, folder: pathlib.Path, mode: str, sink: bool) -> tuple[An
     """Run a tiny Model; return the history (or metrics) and every weight, its optimizer's included."""
     net = nn.Dense(2, 1, weight_init="ones", bias_init="zeros")
     model = Model(net, nn.MSELoss(), nn.Momentum(net.trainable_params(), 0.125, 0.5), metrics={"mae"})
-    told = [] if callback is None else [callback]
+    callbacks = [] if callback is None else [callback]
     if mode == "train":
-        result: Any = model.train(3, BATCHES, told, dataset_sink_mode=sink, verbose=0)
+        result: Any = model.train(3, BATCHES, callbacks, dataset_sink_mode=sink, verbose=0)
     elif mode == "fit":
-        result = model.fit(3, BATCHES, BATCHES[:1], callbacks=told, dataset_sink_mode=sink, verbose=0)
+        result = model.fit(3, BATCHES, BATCHES[:1], callbacks=callbacks, dataset_sink_mode=sink, verbose=0)
     else:
-        result = model.eval(BATCHES, told, dataset_sink_mode=sink)
+        result = model.eval(BATCHES, callbacks, dataset_sink_mode=sink)
     variables = [*net.get_parameters(), *model.train_network.driver.state_variables()]
     return dict(result), [backend.to_numpy(variable).tobytes() for variable in variables]
 
@@ -106,15 +106,15 @@ def test_hooks_take_a_run_context_and_nothing_else(name: str, tmp_path: pathlib.
 
 @CALLBACKS
 def test_two_of_a_kind_share_no_state(name: str, tmp_path: pathlib.Path) -> None:
-    one, other = MAKE[name](tmp_path), MAKE[name](tmp_path)
+    first, second = MAKE[name](tmp_path), MAKE[name](tmp_path)
     mutable = (list, dict, set)
     shared = [
-        key for key, value in vars(one).items() if isinstance(value, mutable) and value is vars(other).get(key)
+        key for key, value in vars(first).items() if isinstance(value, mutable) and value is vars(second).get(key)
     ]
     assert shared == []
-    kinds = [kind for kind in type(one).__mro__ if kind.__module__.startswith("mixtrain.")]
-    held = [key for kind in kinds for key, value in vars(kind).items() if isinstance(value, mutable)]
-    assert [key for key in held if not key.startswith("__")] == []
+    kinds = [kind for kind in type(first).__mro__ if kind.__module__.startswith("mixtrain.")]
+    mutable_values = [key for kind in kinds for key, value in vars(kind).items() if isinstance(value, mutable)]
+    assert [key for key in mutable_values if not key.startswith("__")] == []
 
 
 @quick_every(5)
@@ -141,8 +141,8 @@ def test_its_docstring_names_every_argument(name: str) -> None:
     kind = _classes()[name]
     text = kind.__doc__ or ""
     assert text.strip(), name
-    told = [parameter for parameter in inspect.signature(kind).parameters if parameter not in ("args", "kwargs")]
-    assert [parameter for parameter in told if f"{parameter}" not in text] == []
+    parameters = [parameter for parameter in inspect.signature(kind).parameters if parameter not in ("args", "kwargs")]
+    assert [parameter for parameter in parameters if f"{parameter}" not in text] == []
     hooks = [vars(kind)[hook] for hook in {*HOOKS, *HOOKS.values()} if hook in vars(kind)]
     assert [hook.__name__ for hook in hooks if not hook.__doc__] == []
 

@@ -137,7 +137,7 @@ LAYERS = {
 
 def weight_of(network: Any, path: str) -> Any:
     if isinstance(network, nn.Cell):
-        return next(one for one in network.get_parameters() if one.name == f"{path}.weight")
+        return next(weight for weight in network.get_parameters() if weight.name == f"{path}.weight")
     layer: Any = network
     for name in path.split("/"):
         layer = layer.get_layer(name) if isinstance(layer, keras.Model) else getattr(layer, name)
@@ -154,7 +154,7 @@ def data(x: float = 1.0, y: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def train(network: Any, bad: Any, feed: str, *, loss: Any = "mae", scale: float = 8.0, **options: Any) -> Any:
-    """Train in float16 on good batches with one bad one among them; return what the monitor recorded."""
+    """Train in float16 on batches of which one is faulty, and return the records of the monitor."""
     monitor = OverflowMonitor(verbose=False)
     model = Model(
         network, loss, keras.optimizers.SGD(0.0), amp_level="O3", loss_scale_manager=DynamicLossScaleManager(scale),
@@ -189,8 +189,8 @@ def test_a_nan_in_the_input_is_named_with_its_column(kind: str, feed: str) -> No
     x[1, 2] = np.nan
     (record,) = train(small(NETWORKS[kind]()), (x, y), feed)
     assert (record.step, record.loss_scale, record.next_loss_scale) == (BAD_STEP, 8.0, 4.0)
-    found = record.finding
-    assert (found.kind, found.column, found.count, found.size, found.scale) == ("input", 0, 1, 16, None)
+    finding = record.finding
+    assert (finding.kind, finding.column, finding.count, finding.size, finding.scale) == ("input", 0, 1, 16, None)
     assert str(record) == (
         "step 4: scale 8 -> 4: column 0 of the batch: 1 of 16 values not finite; a smaller loss scale cannot help: "
         "look at the data"
@@ -213,13 +213,13 @@ def test_an_activation_above_65504_is_named_with_its_layer_and_its_size(fault: s
     elif fault == "nested":
         set_weight(network, named, 2.0**13)
     (record,) = train(network, data(x), feed)
-    found = record.finding
-    assert (found.kind, found.layer, found.forward_finite, found.scale) == ("forward", named, False, None)
-    assert found.count == found.size == 16
+    finding = record.finding
+    assert (finding.kind, finding.layer, finding.forward_finite, finding.scale) == ("forward", named, False, None)
+    assert finding.count == finding.size == 16
     if fault != "mask":  # Of a mask the result is NaN, which has no size.
-        assert found.largest == {"middle": 2.0**17, "residual": 2.0**16, "nested": found.largest}[fault]
-        assert found.largest > 65504
-        assert f"values above 65504, the largest {found.largest:.2g}; a smaller loss scale cannot help: keep layer " \
+        assert finding.largest == {"middle": 2.0**17, "residual": 2.0**16, "nested": finding.largest}[fault]
+        assert finding.largest > 65504
+        assert f"values above 65504, the largest {finding.largest:.2g}; a smaller loss scale cannot help: keep layer " \
             f"{named} in float32" in str(record)
 
 
@@ -282,7 +282,7 @@ def noisy(monitor: bool, feed: str) -> tuple[Any, ...]:
     assert len(model.overflows) == (sum(history["skipped_steps"]) if monitor else 0)
     steps = [record.step for record in model.overflows]
     traces = sum(stepper.traces() for stepper in model._compiled._steppers.values())
-    return dict(history), [backend.to_numpy(one).tobytes() for one in state], traces, steps
+    return dict(history), [backend.to_numpy(value).tobytes() for value in state], traces, steps
 
 
 @quick_every(3)
@@ -295,23 +295,23 @@ def test_a_run_with_the_monitor_equals_the_run_without_it(feed: str) -> None:
 
 def test_every_feed_records_the_same_steps() -> None:
     flags = "0010110000100"
-    found = []
+    records = []
     for feed in FEEDS:
         model = chain_model(DynamicLossScaleManager(16, 2, 3), explain_overflow=True)
         model.train(1, batches(flags), **feeding(feed))
-        found.append([(one.step, one.loss_scale, one.next_loss_scale, one.finding) for one in model.overflows])
-    assert [step for step, *_ in found[0]] == [place + 1 for place, flag in enumerate(flags) if flag == "1"]
-    assert found[1:] == found[:1] * 2
+        records.append([(row.step, row.loss_scale, row.next_loss_scale, row.finding) for row in model.overflows])
+    assert [step for step, *_ in records[0]] == [index + 1 for index, flag in enumerate(flags) if flag == "1"]
+    assert records[1:] == records[:1] * 2
 
 
 def test_a_call_of_sink_feed_ends_at_an_overflow_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    whole = Stepper.loop_until_overflow
+    original = Stepper.loop_until_overflow
 
     def counting(self: Any, iterator: Any, count: int) -> Any:
-        found = whole(self, iterator, count)
-        calls.append(len(found[1].records))
-        return found
+        result = original(self, iterator, count)
+        calls.append(len(result[1].records))
+        return result
 
     monkeypatch.setattr(Stepper, "loop_until_overflow", counting)
     model = chain_model(DynamicLossScaleManager(16, 2, 100), explain_overflow=True)
@@ -333,7 +333,7 @@ def test_a_manager_that_is_moved_from_python_has_moved_before_the_line_is_writte
 
     model = chain_model(Careful(), explain_overflow=True)
     model.train(1, batches("0100"), verbose=0)
-    assert [(one.loss_scale, one.next_loss_scale) for one in model.overflows] == [(64.0, 16.0)]
+    assert [(record.loss_scale, record.next_loss_scale) for record in model.overflows] == [(64.0, 16.0)]
 
 
 def test_a_fixed_scale_is_told_which_one_would_do() -> None:
@@ -373,7 +373,7 @@ def test_a_second_run_starts_with_no_records() -> None:
     model = chain_model(DynamicLossScaleManager(16), explain_overflow=True)
     for _ in range(2):
         model.train(1, batches("010"), verbose=0)
-        assert [one.step for one in model.overflows] == [2]
+        assert [record.step for record in model.overflows] == [2]
 
 
 def test_without_the_option_nothing_is_recorded() -> None:
@@ -387,7 +387,7 @@ def test_an_eager_run_is_explained() -> None:
     for sink in (False, True):
         model = chain_model(DynamicLossScaleManager(16), explain_overflow=True)
         model.train(1, batches("0110"), dataset_sink_mode=sink, verbose=0)
-        assert [one.step for one in model.overflows] == [2, 3]
+        assert [record.step for record in model.overflows] == [2, 3]
 
 
 def test_explain_overflow_must_be_true_or_false() -> None:
