@@ -238,8 +238,7 @@ class _Measured:
         largest = [value if known else None for known, value in zip(bits >= 0, magnitudes(bits).tolist(), strict=True)]
 
         def info(slot: _Slot) -> TensorInfo | GradientInfo:
-            index = slot.index
-            return slot.info_type(int(non_finite[index]), int(size[index]), slot.dtype, largest[index])
+            return slot.info_type(int(non_finite[slot.index]), int(size[slot.index]), slot.dtype, largest[slot.index])
 
         return [_map_tensors(info, part) for part in self._structure]
 

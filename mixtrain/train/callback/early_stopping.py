@@ -83,6 +83,7 @@ class EarlyStopping(Callback):
         value = monitored_value(_WHERE, self.monitor, arguments)
         if value is None:
             return
+        # Keep the values of the first epoch, in case no epoch is ever an improvement.
         if self.restore_best_weights and not self._best_values:
             self._best_values = _snapshot(arguments.train_network)
         self.wait += 1
