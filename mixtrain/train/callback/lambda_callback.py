@@ -55,8 +55,8 @@ class LambdaCallback(Callback):
         on_eval_end: Hook | None = None,
     ) -> None:
         super().__init__()
-        # The parameters have the names of the hooks.
-        hooks = {name: value for name, value in locals().items() if name in HOOKS}
+        # The parameters have the names of the hooks. A copy, because debuggers may change the dict of local names.
+        hooks = {name: value for name, value in dict(locals()).items() if name in HOOKS}
         for name, hook in hooks.items():
             if hook is None:
                 continue
