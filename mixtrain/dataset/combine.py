@@ -84,4 +84,4 @@ class Concat(Stage):
 
     def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
         for place, parent in enumerate(self.parents):
-            yield from parent.rows(pass_seed.into(place))
+            yield from parent.rows(pass_seed.fold_in(place))

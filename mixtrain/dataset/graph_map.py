@@ -1,4 +1,4 @@
-"""The stage of transforms that run compiled: consecutive ones become one, and blocks stay blocks."""
+"""The stage of compiled transforms: consecutive ones are fused, and blocks of rows stay blocks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from mixtrain.dataset.chain import Chain, Step, seed_of
+from mixtrain.dataset.chain import Chain, Step, transform_seed
 from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.source import ArraySource
 from mixtrain.dataset.stage import Row, Stage, check_column, stack_column
@@ -19,7 +19,7 @@ class GraphMap(Stage):
     """Transforms of some columns, in place.
 
     Args:
-        parent: Makes the rows. Where it is such a stage too, both run as one.
+        parent: The stage whose rows are read. A parent that is a `GraphMap` too is fused with this stage.
         step: The transforms.
         names: Names of all columns afterwards.
         workers: See `Chain`.
@@ -28,11 +28,13 @@ class GraphMap(Stage):
     row_by_row = True
 
     def __init__(self, parent: Stage, step: Step, names: Sequence[str], workers: int | None) -> None:
-        fused = isinstance(parent, GraphMap)
-        steps: tuple[Step, ...] = (*parent.chain.steps, step) if isinstance(parent, GraphMap) else (step,)
-        self.workers: int | None = workers or (parent.workers if isinstance(parent, GraphMap) else None)
+        steps: tuple[Step, ...] = (step,)
+        if isinstance(parent, GraphMap):
+            steps, workers = (*parent.chain.steps, step), workers or parent.workers
+            parent = parent.parents[0]
+        self.workers: int | None = workers or None
         self.chain: Chain = Chain(steps, self.workers)
-        super().__init__(names, parent.parents[0] if fused else parent)
+        super().__init__(names, parent)
 
     def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
         if self.reads_blocks:
@@ -40,17 +42,17 @@ class GraphMap(Stage):
                 for index in range(len(block[0])):
                     yield tuple(np.array(column[index]) for column in block)
             return
-        for row, results in self.chain.run_rows(self._items(pass_seed), seed_of(pass_seed, depth(self))):
+        for row, results in self.chain.run_rows(self._items(pass_seed), transform_seed(pass_seed, depth(self))):
             yield self._merge(row, results)
 
     def blocks(self, pass_seed: PassSeed, count: int) -> Iterator[Row]:
         if not self.reads_blocks:
             yield from self._regrouped(pass_seed, count)
             return
-        touched = self.chain.touched
+        positions = self.chain.positions
         blocks = self.parents[0].blocks(pass_seed, count)
-        items = ((block, tuple(block[place] for place in touched)) for block in blocks)
-        for block, results in self.chain.run(items, seed_of(pass_seed, depth(self))):
+        items = ((block, tuple(block[position] for position in positions)) for block in blocks)
+        for block, results in self.chain.run(items, transform_seed(pass_seed, depth(self))):
             yield self._merge(block, results)
 
     @property
@@ -59,16 +61,17 @@ class GraphMap(Stage):
         return self.chain.same_size and _reads_arrays(self.parents[0])
 
     def _items(self, pass_seed: PassSeed) -> Iterator[tuple[Row, Row]]:
-        """Yield each row of the parent with the values that the transforms take."""
-        touched = self.chain.touched
+        """Yield each row of the parent with the values that are transformed."""
+        positions = self.chain.positions
         for row in self.parents[0].rows(pass_seed):
-            yield row, tuple(row[place] for place in touched)
+            yield row, tuple(row[position] for position in positions)
 
     def _regrouped(self, pass_seed: PassSeed, count: int) -> Iterator[Row]:
-        """Yield blocks of `count` rows, put together from the groups in which the rows were run, or cut from them."""
+        """Yield blocks of `count` rows, joined or sliced from the groups in which the rows were run."""
         parts: list[tuple[list[Row], Row]] = []
         missing = count
-        for rows, results in self.chain.run_groups(self._items(pass_seed), seed_of(pass_seed, depth(self)), count):
+        seed = transform_seed(pass_seed, depth(self))
+        for rows, results in self.chain.run_groups(self._items(pass_seed), seed, count):
             start = 0
             while start < len(rows):
                 part = slice(start, start + missing)
@@ -82,20 +85,21 @@ class GraphMap(Stage):
             yield self._joined(parts)
 
     def _joined(self, parts: Sequence[tuple[list[Row], Row]]) -> Row:
-        touched = dict(zip(self.chain.touched, zip(*(results for _, results in parts), strict=True), strict=True))
+        results = dict(zip(self.chain.positions, zip(*(columns for _, columns in parts), strict=True), strict=True))
         block = []
-        for place, name in enumerate(self.columns):
-            if place not in touched:
-                block.append(stack_column([row[place] for rows, _ in parts for row in rows], name))
+        for position, name in enumerate(self.columns):
+            if position not in results:
+                block.append(stack_column([row[position] for rows, _ in parts for row in rows], name))
                 continue
-            check_column([column[0] for column in touched[place]], name)
-            block.append(touched[place][0] if len(parts) == 1 else np.concatenate(touched[place]))
+            columns = results[position]
+            check_column([column[0] for column in columns], name)
+            block.append(columns[0] if len(parts) == 1 else np.concatenate(columns))
         return tuple(block)
 
     def _merge(self, row: Row, results: Row) -> Row:
         merged = list(row)
-        for place, value in zip(self.chain.touched, results, strict=True):
-            merged[place] = value
+        for position, value in zip(self.chain.positions, results, strict=True):
+            merged[position] = value
         return tuple(merged)
 
 

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from mixtrain import backend
-from mixtrain.dataset.parallel import each_in_order
+from mixtrain.dataset.parallel import adaptive_map
 
 _FLAGS: Final = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 _CHUNK: Final = 1 << 16
@@ -40,7 +40,7 @@ class ImageFiles:
         Raises:
             UnreadableFile: The next file cannot be read or decoded.
         """
-        return each_in_order(self._read, iter(indices.tolist()), self.workers)
+        return adaptive_map(self._read, iter(indices.tolist()), self.workers)
 
     def decoded(self, contents: bytes) -> np.ndarray:
         """Return the image of the bytes of one file.

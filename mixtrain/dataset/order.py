@@ -1,4 +1,4 @@
-"""Stages that pass rows on as they are, but others, in another order or again: shuffle, repeat, take, skip, filter."""
+"""Stages that select, reorder or repeat rows without changing them: shuffle, repeat, take, skip, filter."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CHUNK = 1024
 
 
 class Shuffle(Stage):
-    """A buffer from which the next row is drawn; each pass draws anew."""
+    """Rows sampled from a buffer; every pass samples another order."""
 
     def __init__(self, parent: Stage, buffer_size: int) -> None:
         super().__init__(parent.columns, parent)
@@ -24,28 +24,28 @@ class Shuffle(Stage):
 
     def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
         generator = pass_seed.generator()
-        rows = self.parents[0].rows(pass_seed.into(0))
+        rows = self.parents[0].rows(pass_seed.fold_in(0))
         buffer = list(itertools.islice(rows, self._buffer_size))
-        for row, chance in zip(rows, _chances(generator), strict=False):
-            place = int(chance * self._buffer_size)
-            drawn, buffer[place] = buffer[place], row
-            yield drawn
-        for place in generator.permutation(len(buffer)).tolist():
-            yield buffer[place]
+        for row, number in zip(rows, _uniform_numbers(generator), strict=False):
+            index = int(number * self._buffer_size)
+            sampled, buffer[index] = buffer[index], row
+            yield sampled
+        for index in generator.permutation(len(buffer)).tolist():
+            yield buffer[index]
 
 
-def _chances(generator: np.random.Generator) -> Iterator[float]:
-    """Yield numbers from 0 to 1 without end."""
+def _uniform_numbers(generator: np.random.Generator) -> Iterator[float]:
+    """Yield random numbers from [0, 1) without end, generated in chunks."""
     while True:
         yield from generator.random(_CHUNK).tolist()
 
 
 class SyncPoint(Stage):
-    """Rows as they are, at a named place that `sync_update` finds.
+    """A named point of a pipeline that `sync_update` finds; its rows are those of the parent.
 
     Attributes:
         name: The name.
-        callback: What is called with the data of an update.
+        callback: Called with the data of an update.
     """
 
     def __init__(self, parent: Stage, name: str, callback: Callable[[Any], Any] | None) -> None:
@@ -54,11 +54,11 @@ class SyncPoint(Stage):
         self.callback = callback
 
     def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
-        return self.parents[0].rows(pass_seed.into(0))
+        return self.parents[0].rows(pass_seed.fold_in(0))
 
 
 def sync_points(stage: Stage) -> Iterator[SyncPoint]:
-    """Yield the named places of a pipeline."""
+    """Yield the named points of a pipeline."""
     if isinstance(stage, SyncPoint):
         yield stage
     for parent in stage.parents:
@@ -66,7 +66,7 @@ def sync_points(stage: Stage) -> Iterator[SyncPoint]:
 
 
 class Repeat(Stage):
-    """The rows `count` times, without end where it is None; a shuffle below draws anew each time."""
+    """The rows repeated `count` times, infinitely if it is None; a shuffle below reorders them each time."""
 
     def __init__(self, parent: Stage, count: int | None) -> None:
         super().__init__(parent.columns, parent)
@@ -87,11 +87,11 @@ class Repeat(Stage):
         return -1 if self._count is None or inner == -1 else inner * self._count
 
     def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
-        for turn in itertools.count() if self._count is None else range(self._count):
+        for repetition in itertools.count() if self._count is None else range(self._count):
             row = None
-            for row in self.parents[0].rows(pass_seed.into(turn)):
+            for row in self.parents[0].rows(pass_seed.fold_in(repetition)):
                 yield row
-            if row is None:
+            if row is None:  # An infinite repetition of no rows would never return.
                 return
 
 

@@ -11,80 +11,80 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 _MAX_ITEMS: Final = 32
-_SECONDS: Final = 0.002  # What handing a task to a thread should cost little of.
-_TRIED: Final = 8
+_TASK_SECONDS: Final = 0.002  # The duration of a task of which the overhead of a thread is a small part.
+_MEASURED_ITEMS: Final = 8
 # Threads that each hold Python's lock for so short a time spend more on passing it on than they gain.
 _QUICK_SECONDS: Final = 0.0002
 
 
-def in_order(function: Callable[[Any], Any], items: Iterator[Any], workers: int) -> Iterator[Any]:
+def ordered_map(function: Callable[[Any], Any], items: Iterator[Any], workers: int) -> Iterator[Any]:
     """Yield the results for the items, in order.
 
-    The items are read by whoever reads the results, first one, then two ahead, then four, so that the first result
-    comes at once; at most twice as many as `workers` are under way.
+    Items are read when results are: first one, then two ahead, then four, so that the first result comes at once. At
+    most twice as many as `workers` are being processed.
 
     Args:
         function: Applied to each item in a thread.
         items: The items.
-        workers: How many threads; with one, nothing is read ahead and no thread is made.
+        workers: How many threads; with one, nothing is read ahead and no thread is started.
     """
     if workers == 1:
         yield from map(function, items)
         return
-    waiting: collections.deque[concurrent.futures.Future[Any]] = collections.deque()
+    pending: collections.deque[concurrent.futures.Future[Any]] = collections.deque()
     pool = concurrent.futures.ThreadPoolExecutor(workers, thread_name_prefix="mixtrain-map")
     ahead = 1
     try:
-        more = True
-        while more or waiting:
-            while more and len(waiting) < ahead:
+        exhausted = False
+        while pending or not exhausted:
+            while not exhausted and len(pending) < ahead:
                 try:
                     item = next(items)
                 except StopIteration:
-                    more = False
+                    exhausted = True
                 except BaseException:
-                    yield from (future.result() for future in waiting)  # What came before the failure.
+                    yield from (future.result() for future in pending)  # The results before the failure.
                     raise
                 else:
-                    waiting.append(pool.submit(function, item))
-            if waiting:
-                yield waiting.popleft().result()
+                    pending.append(pool.submit(function, item))
+            if pending:
+                yield pending.popleft().result()
             ahead = min(2 * ahead, 2 * workers)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def each_in_order(function: Callable[[list[Any]], Sequence[Any]], items: Iterator[Any], workers: int) -> Iterator[Any]:
-    """Yield the results for the items, in order; see `in_order`.
+def adaptive_map(function: Callable[[list[Any]], Sequence[Any]], items: Iterator[Any], workers: int) -> Iterator[Any]:
+    """Yield the results for the items, in order; see `ordered_map`.
 
-    The first are computed here, one at a time. Where an item takes very little time the others are too, many at a time.
-    Where it takes more, threads compute them, several at a time where that is quick.
+    The first items are processed in this thread, one at a time, and timed. If an item takes very little time, the
+    others are processed here too, many at a time. Otherwise threads process them, several at a time if they are quick.
 
     Args:
-        function: From several items to as many results. Where it raises, it is called again for each item alone.
+        function: From several items to as many results. If it raises, it is called again for each item alone.
         items: The items.
-        workers: How many threads; with one, none is made.
+        workers: How many threads; with one, none is started.
     """
     quickest = math.inf
-    for item in itertools.islice(items, _TRIED):
+    for item in itertools.islice(items, _MEASURED_ITEMS):
         started = time.perf_counter()
         results = function([item])
         quickest = min(quickest, time.perf_counter() - started)
         yield from results
-    yield from _results(function, items, quickest, workers if quickest >= _QUICK_SECONDS else 1)
+    yield from _grouped_map(function, items, quickest, workers if quickest >= _QUICK_SECONDS else 1)
 
 
-def _results(
+def _grouped_map(
     function: Callable[[list[Any]], Sequence[Any]], items: Iterator[Any], seconds: float, workers: int
 ) -> Iterator[Any]:
-    """Yield the results for the items, each of which is expected to take so many seconds."""
+    """Yield the results for the items, each of which is expected to take `seconds`."""
 
     def groups() -> Iterator[list[Any]]:
         group: list[Any] = []
         try:
             for item in items:
                 group.append(item)
-                if len(group) >= min(_MAX_ITEMS, _SECONDS / seconds):
+                if len(group) >= min(_MAX_ITEMS, _TASK_SECONDS / seconds):
                     yield group
                     group = []
         except Exception:
@@ -98,23 +98,23 @@ def _results(
         nonlocal seconds
         started = time.perf_counter()
         try:
-            return before_failure(function, group)
+            return call_until_failure(function, group)
         finally:
             seconds = (time.perf_counter() - started) / len(group)
 
-    for results, error in in_order(run, groups(), workers):
+    for results, error in ordered_map(run, groups(), workers):
         yield from results
         if error is not None:
             raise error
 
 
-def before_failure(
+def call_until_failure(
     function: Callable[[list[Any]], Sequence[Any]], group: list[Any]
 ) -> tuple[Sequence[Any], Exception | None]:
-    """Return the results for several items, or for those before one that fails, and what it fails with.
+    """Return the results for several items; if an item fails, the results before it and its exception.
 
     Args:
-        function: From several items to results in order. Where it raises, it is called again for each item alone.
+        function: From several items to results in order. If it raises, it is called again for each item alone.
         group: The items.
     """
     try:

@@ -1,4 +1,4 @@
-"""Where the random order of a pass comes from: a seed and the place in the run, so that any pass can be repeated."""
+"""The seed of one pass over a dataset: the run's seed and the position in the run, so that any pass can be repeated."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from mixtrain.dataset import config
 
 @dataclasses.dataclass(frozen=True)
 class PassSeed:
-    """The source of random numbers of one pass over one stage; equal ones give equal numbers.
+    """The seed of one pass over one stage; equal seeds give equal random numbers.
 
     Attributes:
         seed: The seed of the run.
         chosen: Whether the user chose the seed.
-        path: The place in the run: the epoch, then one number per stage that passes the rows on in its own order.
-        epoch: The epoch, counted from 0.
+        path: The position in the run: the epoch, then one index for each stage that reorders rows.
+        epoch: The epoch, from 0.
     """
 
     seed: int
@@ -36,14 +36,14 @@ class PassSeed:
         """Return the seed of one epoch of the run."""
         return dataclasses.replace(self, path=(*self.path, epoch), epoch=epoch)
 
-    def into(self, place: int) -> PassSeed:
-        """Return the seed of a position inside this one."""
-        return dataclasses.replace(self, path=(*self.path, place))
+    def fold_in(self, index: int) -> PassSeed:
+        """Return another seed, derived from this one and an index."""
+        return dataclasses.replace(self, path=(*self.path, index))
 
     def generator(self) -> np.random.Generator:
-        """Return the random numbers of this place, from their beginning."""
+        """Return a new random number generator with this seed."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=self.path))
 
     def common(self) -> PassSeed:
-        """Return the seed that every process of a run has: without a chosen seed, the one of seed 0."""
+        """Return the seed that all processes of a run share: without a chosen seed, the one of seed 0."""
         return self if self.chosen else dataclasses.replace(self, seed=0)

@@ -55,7 +55,7 @@ class BuiltinSampler(abc.ABC):
         """
         below = None
         if self.child_sampler is not None:
-            below = self.child_sampler.indices(pass_seed.into(0), size, labels)
+            below = self.child_sampler.indices(pass_seed.fold_in(0), size, labels)
             size, labels = len(below), None if labels is None else labels[below]
         chosen = np.asarray(self.labelled_order(pass_seed, size, labels), dtype=np.int64)[: self.num_samples]
         wrong = chosen[(chosen < 0) | (chosen >= size)]

@@ -32,7 +32,7 @@ def split_stage(stage: Stage, size: int, sizes: Sequence[Any], randomize: bool) 
     """
     counts = _read_sizes(sizes, size)
     fixed = PassSeed.start().at_epoch(0)
-    deal = fixed.into(1).generator().permutation(size) if randomize else np.arange(size)
+    deal = fixed.fold_in(1).generator().permutation(size) if randomize else np.arange(size)
     parts = np.split(deal, np.cumsum(counts)[:-1])
     sampler = stage.sampler
     if sampler is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mixtrain.dataset.chain import Chain, Step, keys_of, seed_of
+from mixtrain.dataset.chain import Chain, Step, row_keys, transform_seed
 from mixtrain.dataset.columns import Replacement, to_array, unboxed
 from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.stage import Row, Stage
@@ -17,15 +17,15 @@ from mixtrain.dataset.transforms.picture import is_picture, to_picture
 from mixtrain.dataset.transforms.transform_chain import for_pictures, run_one
 
 Operation = Callable[..., Any]
-# What passes from one part of a map to the next: the row and its key, and the values so far.
+# Passed from one part of a map to the next: the row with its random key, and the values so far.
 Item = tuple[tuple[Row, int], tuple[Any, ...]]
 
 
 class Map(Stage):
-    """Functions applied one after the other to some columns; the last one's results replace these columns.
+    """Functions applied in sequence to some columns; the results of the last one replace these columns.
 
-    An operation takes one array per input column and returns an array, or a tuple of them for several columns.
-    Neighboring transforms that have a graph form run compiled, the others as Python, row by row.
+    An operation takes one array per input column and returns an array, or a tuple of arrays for several columns.
+    Neighboring transforms with a graph form run compiled; other operations run in Python, row by row.
     """
 
     row_by_row = True
@@ -41,8 +41,8 @@ class Map(Stage):
         self._replacement = Replacement("map", parent.columns, inputs, outputs)
         runs = [(compiled, tuple(run)) for compiled, run in itertools.groupby(operations, key=has_graph)]
         self._parts: list[_PythonPart | _GraphPart] = [
-            _GraphPart(run, inputs, workers, last=number == len(runs)) if compiled else _PythonPart(run)
-            for number, (compiled, run) in enumerate(runs, start=1)
+            _GraphPart(run, inputs, workers, last=index == len(runs)) if compiled else _PythonPart(run)
+            for index, (compiled, run) in enumerate(runs, start=1)
         ]
         super().__init__(self._replacement.columns, parent)
 
@@ -52,17 +52,17 @@ class Map(Stage):
 
     @property
     def even(self) -> bool:
-        return False  # The functions may give arrays of any length.
+        return False  # The functions may return arrays of any length.
 
     def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
         replacement = self._replacement
-        seed = seed_of(pass_seed, depth(self))
+        seed = transform_seed(pass_seed, depth(self))
         items: Iterator[Item] = (
-            ((row, int(keys_of(seed, number, 1)[0])), tuple(unboxed(row[index]) for index in replacement.inputs))
+            ((row, int(row_keys(seed, number, 1)[0])), tuple(unboxed(row[index]) for index in replacement.inputs))
             for number, row in enumerate(self.parents[0].rows(pass_seed))
         )
-        for place, part in enumerate(self._parts):
-            items = part.run(items, seed + place)
+        for index, part in enumerate(self._parts):
+            items = part.run(items, seed + index)
         for (row, _), values in items:
             replacement.check_count("map", len(values))
             arrays = [
@@ -79,20 +79,20 @@ class _PythonPart:
 
     def run(self, items: Iterator[Item], seed: int) -> Iterator[Item]:
         for (row, key), values in items:
-            for place, operation in enumerate(self._operations):
-                result = run_one(operation, values, (key, (seed + place) % 2**31))
+            for index, operation in enumerate(self._operations):
+                result = run_one(operation, values, (key, (seed + index) % 2**31))
                 values = result if isinstance(result, tuple) else (result,)
             yield (row, key), values
 
 
 class _GraphPart:
-    """Transforms that run compiled, each on all values; compiled at the first row, which tells what the values are.
+    """Transforms that run compiled, each on all values; compiled at the first row, when the values are known.
 
     Args:
         operations: The transforms.
         inputs: Names of the map's columns.
         workers: See `Chain`.
-        last: Whether arrays will do for what should be Pillow's images, since nobody looks at them.
+        last: Whether no operation follows, so that arrays are returned instead of Pillow images.
     """
 
     def __init__(
@@ -111,21 +111,19 @@ class _GraphPart:
         pictures = tuple(map(is_picture, first[1]))
         if pictures not in self._chains:
             self._chains[pictures] = self._chain(pictures)
-        chain, made = self._chains[pictures]
-        arrays = ((kept, tuple(map(_as_array, values))) for kept, values in itertools.chain([first], items))
-        for kept, values in chain.run_rows(arrays, seed):
-            yield kept, tuple(to_picture("map", value) for value in values) if made and not self._last else values
+        chain, returns_pictures = self._chains[pictures]
+        arrays = ((context, tuple(map(np.asarray, values))) for context, values in itertools.chain([first], items))
+        for context, values in chain.run_rows(arrays, seed):
+            if returns_pictures and not self._last:
+                values = tuple(to_picture("map", value) for value in values)
+            yield context, values
 
     def _chain(self, pictures: tuple[bool, ...]) -> tuple[Chain, bool]:
-        """Return the transforms compiled for what the values are, and whether pictures come out of them."""
+        """Return the transforms compiled for values that are Pillow images or not, and whether they return these."""
         known = len(pictures) == len(self._inputs)
-        names = self._inputs if known else tuple(f"value {place}" for place in range(len(pictures)))
-        chosen, made = for_pictures(self._operations, all(pictures))
-        return Chain([Step(chosen, tuple(range(len(pictures))), names)], self._workers), made
-
-
-def _as_array(value: Any) -> np.ndarray:
-    return np.asarray(value)
+        names = self._inputs if known else tuple(f"value {index}" for index in range(len(pictures)))
+        operations, returns_pictures = for_pictures(self._operations, all(pictures))
+        return Chain([Step(operations, tuple(range(len(pictures))), names)], self._workers), returns_pictures
 
 
 def has_graph(operation: Operation) -> bool:
@@ -134,7 +132,7 @@ def has_graph(operation: Operation) -> bool:
 
 
 def depth(stage: Stage) -> int:
-    """Return how many stages lie below, the stage itself included."""
+    """Return the number of stages from the source to this stage."""
     return 1 + max((depth(parent) for parent in stage.parents), default=0)
 
 
@@ -157,7 +155,7 @@ class Select(Stage):
 
     def blocks(self, pass_seed: PassSeed, count: int) -> Iterator[Row]:
         if not self.reads_blocks:
-            yield from super().blocks(pass_seed, count)  # Columns that are dropped need not fit each other.
+            yield from super().blocks(pass_seed, count)  # Rows of the dropped columns may have different shapes.
             return
         for block in self.parents[0].blocks(pass_seed, count):
             yield tuple(block[index] for index in self._positions)
