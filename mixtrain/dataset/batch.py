@@ -1,4 +1,4 @@
-"""The batch stage: consecutive rows stacked, by a fixed size or one that changes, with a function of each batch."""
+"""The batch stages: consecutive rows stacked, of a fixed or a computed size, with a function of each batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mixtrain.dataset.stage import Row, Stage, stack_column
 
 @dataclasses.dataclass(frozen=True)
 class BatchInfo:
-    """What `batch` tells the functions it calls.
+    """The batch and epoch numbers that `batch` passes to the functions it calls.
 
     Args:
         batch_num: Number of the batch in its epoch, from 0.
@@ -74,13 +74,13 @@ class Batch(Stage):
 
 
 class FunctionBatch(Stage):
-    """Batches whose size or contents a function decides.
+    """Batches whose size or contents are computed by a function.
 
     Args:
         batch_size: A number of rows, or a function from `BatchInfo` to one.
         per_batch_map: Takes one list of arrays per input column, then `BatchInfo`; returns such lists, or dicts
             for whole batches.
-        padding: Brings the rows of a batch to one shape, after `per_batch_map`.
+        padding: Pads the rows of a batch to one shape, after `per_batch_map`.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class FunctionBatch(Stage):
         outputs: Sequence[str],
         padding: Padding | None = None,
     ) -> None:
-        self._rows_of = batch_size
+        self._size = batch_size
         self._drop_remainder = drop_remainder
         self._map = per_batch_map
         self._padding = padding
@@ -102,33 +102,33 @@ class FunctionBatch(Stage):
 
     @property
     def size(self) -> int | None:
-        if callable(self._rows_of):
+        if callable(self._size):
             return None
-        return Batch(self.parents[0], self._rows_of, self._drop_remainder).size
+        return Batch(self.parents[0], self._size, self._drop_remainder).size
 
     @property
     def batch_size(self) -> int:
-        return 1 if callable(self._rows_of) else self._rows_of
+        return 1 if callable(self._size) else self._size
 
     @property
     def even(self) -> bool:
-        return False  # A function decides.
+        return False  # The functions may return batches of any length.
 
     def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
         rows = self.parents[0].rows(pass_seed)
         for number in itertools.count():
             info = BatchInfo(number, pass_seed.epoch)
-            wanted = self._rows_of(info) if callable(self._rows_of) else self._rows_of
-            block = list(itertools.islice(rows, checks.integer("batch", "batch_size", wanted, at_least=1)))
-            if not block or (self._drop_remainder and len(block) < wanted):
+            size = self._size(info) if callable(self._size) else self._size
+            block = list(itertools.islice(rows, checks.integer("batch", "batch_size", size, at_least=1)))
+            if not block or (self._drop_remainder and len(block) < size):
                 return
             lists: Sequence[Any] = [list(values) for values in zip(*block, strict=True)]
             yield stack_lists(self.columns, lists if self._map is None else self._mapped(lists, info), self._padding)
 
     def _mapped(self, lists: Sequence[Any], info: BatchInfo) -> Sequence[Any]:
         replacement = self._replacement
-        given = ([*map(unboxed, lists[index])] for index in replacement.inputs)
-        results = self._map(*given, info)  # type: ignore[misc]
+        inputs = ([*map(unboxed, lists[index])] for index in replacement.inputs)
+        results = self._map(*inputs, info)  # type: ignore[misc]
         if not isinstance(results, tuple):
             results = (results,)
         replacement.check_count("batch", len(results))
@@ -142,7 +142,7 @@ class FunctionBatch(Stage):
 
 
 def stack_lists(columns: Sequence[str], lists: Sequence[Any], padding: Padding | None = None) -> Row:
-    """Return the values of each column's rows stacked, padded before where asked."""
+    """Return the values of each column stacked, padded first if `padding` is given."""
     padded = lists if padding is None else map(padding, columns, lists)
     return tuple(_stack(name, values) for name, values in zip(columns, padded, strict=True))
 

@@ -18,11 +18,11 @@ from mixtrain.dataset.stage import Row, Stage
 
 
 def read_row(where: str, value: Any, columns: Sequence[str]) -> Row:
-    """Return what a source gave, a tuple, list or generator, or the value of the one column, as a row of arrays.
+    """Return a row of a source, a tuple, list or generator, or the value of the one column, as arrays.
 
     Raises:
-        TypeError: A value is no array of numbers or strings.
-        ValueError: The number of values is not that of the columns.
+        TypeError: A value is not an array of numbers or strings, or a dict of them.
+        ValueError: The number of values differs from the number of columns.
     """
     if isinstance(value, types.GeneratorType):
         value = tuple(value)
@@ -39,7 +39,7 @@ class IndexedSource(Stage):
     """Rows of an object with `__getitem__` and `__len__`, in a sampler's order.
 
     Attributes:
-        length: How many rows the object has.
+        length: Number of rows of the object.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class IndexedSource(Stage):
 
 
 class ArraySource(IndexedSource):
-    """Rows of equally long arrays; a block of rows is one indexing of each array."""
+    """Rows of arrays of equal length; a block of rows is read by indexing each array once."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class IteratedSource(Stage):
         self._open = _opener(where, source)
         self._num_samples = num_samples
         self._length = len(source) if hasattr(source, "__len__") else None
-        self._gave_rows = False
+        self._yielded_rows = False
 
     @property
     def size(self) -> int | None:
@@ -135,51 +135,52 @@ class IteratedSource(Stage):
     def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
         row = None
         for row in itertools.islice(self._open(), self._num_samples):
-            self._gave_rows = True
+            self._yielded_rows = True
             yield read_row(self._where, row, self.columns)
-        if row is None:
-            raise self._used_up() if self._gave_rows else _empty(self._where)
-
-    def _used_up(self) -> ValueError:
-        return ValueError(
+        if row is not None:
+            return
+        if not self._yielded_rows:
+            raise _empty(self._where)
+        raise ValueError(
             f"{self._where}: expected rows in every epoch; got none, because the source is an iterator that was used "
             "up before. Write a function that returns a new iterator, or an __iter__ that starts from the beginning."
         )
 
 
 class _Replay:
-    """An iterator that can be read only once, kept row by row so that later passes read it again."""
+    """An iterator that can be read only once, stored row by row so that later passes read it again."""
 
     def __init__(self, iterator: Iterator[Any]) -> None:
         self._iterator = iterator
-        self._kept: list[Any] = []
+        self._rows: list[Any] = []
 
     def __call__(self) -> Iterator[Any]:
-        for position in itertools.count():
-            if position == len(self._kept):
+        for index in itertools.count():
+            if index == len(self._rows):
                 try:
-                    self._kept.append(_own(next(self._iterator)))
+                    self._rows.append(_copied(next(self._iterator)))
                 except StopIteration:
                     return
-            yield self._kept[position]
+            yield self._rows[index]
 
 
-def _own(value: Any) -> Any:
-    """Return a row without the arrays that its maker may write into again."""
+def _copied(value: Any) -> Any:
+    """Return a row with copies of its arrays, which the source may overwrite."""
     if isinstance(value, (tuple, list)):
-        return tuple(_own(item) for item in value)
+        return tuple(_copied(item) for item in value)
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
 def _opener(where: str, source: Any) -> Callable[[], Iterator[Any]]:
-    """Return the function that begins a pass over an iterable or a function of one."""
+    """Return the function that starts a pass over an iterable, or over what a function returns."""
     if isinstance(source, Iterable):
-        written_in_python = isinstance(getattr(type(source), "__iter__", None), types.FunctionType)
-        if hasattr(source, "__next__") and not written_in_python:  # A generator, zip(...), iter(...).
+        # The __iter__ of a user's class may start from the beginning; a generator, zip(...) or iter(...) cannot.
+        has_own_iter = isinstance(getattr(type(source), "__iter__", None), types.FunctionType)
+        if hasattr(source, "__next__") and not has_own_iter:
             return _Replay(iter(source))
         return lambda: iter(source)
 
-    def call() -> Iterator[Any]:
+    def open_source() -> Iterator[Any]:
         rows = source()
         if not isinstance(rows, Iterable):
             raise TypeError(
@@ -188,7 +189,7 @@ def _opener(where: str, source: Any) -> Callable[[], Iterator[Any]]:
             )
         return iter(rows)
 
-    return call
+    return open_source
 
 
 def _empty(where: str) -> ValueError:

@@ -1,4 +1,4 @@
-"""What every stage of a pipeline promises: its columns, how many rows it has, and the rows of a pass."""
+"""The base class of the stages of a pipeline: its columns, its size, and the rows of a pass."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Row = tuple[np.ndarray, ...]
 
 
 class Stage(abc.ABC):
-    """One stage; immutable, and each pass starts anew from its seed.
+    """One stage of a pipeline; immutable, and every pass starts from the beginning, with its own seed.
 
     Attributes:
-        columns: Names of the columns of its rows.
-        parents: The stages whose rows it reads; a source has none.
-        row_by_row: Whether each row is made of one row of the one parent, in the same order and by the same rule, so
-            that another sampler of the source below means the same for the rows here.
+        columns: Names of the columns.
+        parents: The stages whose rows are read; a source has none.
+        row_by_row: Whether each row is computed from one row of the one parent, in the same order and by the same
+            rule, so that another sampler of the source selects the same rows here.
     """
 
     row_by_row: ClassVar[bool] = False
@@ -36,48 +36,48 @@ class Stage(abc.ABC):
 
     @abc.abstractmethod
     def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
-        """Yield the rows of one pass; the reader may write into their arrays."""
+        """Yield the rows of one pass; the caller may write into their arrays."""
 
     @property
     def size(self) -> int | None:
-        """Rows in a pass, None where only a pass can tell; a stage without end counts as one repetition."""
+        """Rows in a pass, None if unknown before a pass; an infinite stage has the size of one repetition."""
         return self.parents[0].size
 
     @property
     def infinite(self) -> bool:
-        """Whether a pass is known never to end."""
+        """Whether a pass is known to be infinite."""
         return any(parent.infinite for parent in self.parents)
 
     @property
     def batch_size(self) -> int:
-        """Rows of the source in one row here: 1 where nothing batches."""
+        """Rows of the source in one row of this stage; 1 without batches."""
         return self.parents[0].batch_size if self.parents else 1
 
     @property
     def even(self) -> bool:
-        """Whether all rows are known to be as long as the first: batches of one size, say."""
+        """Whether all rows are known to be as long as the first, such as batches of one size."""
         return bool(self.parents) and all(parent.even for parent in self.parents)
 
     @property
     def repeat_count(self) -> int:
-        """How often the last repetition repeats: 1 where nothing does, -1 where it does not end."""
+        """How often the last repetition repeats the rows: 1 without one, -1 if it is infinite."""
         return self.parents[0].repeat_count if self.parents else 1
 
     @property
     def sampler(self) -> BuiltinSampler | None:
-        """The sampler that decides which rows come; None where no single one does."""
+        """The sampler that selects the rows; None if there is no single one."""
         return self.parents[0].sampler if self.row_by_row else None
 
     @property
     def labels(self) -> np.ndarray | None:
-        """The class of each row of the source that `sampler` chooses from; None where it is not known."""
+        """The class of each row that `sampler` selects from; None if unknown."""
         return self.parents[0].labels if self.row_by_row else None
 
     def with_sampler(self, sampler: BuiltinSampler) -> Stage:
-        """Return the same stage with the rows that another sampler chooses.
+        """Return a copy of this stage whose rows another sampler selects.
 
         Raises:
-            ValueError: The rows below do not come from a source that is read by index.
+            ValueError: The rows do not come from a source that is read by index.
         """
         if self.sampler is None:
             raise ValueError(
@@ -90,25 +90,19 @@ class Stage(abc.ABC):
 
     @property
     def reads_blocks(self) -> bool:
-        """Whether `blocks` is quicker than `rows`: rows of one size, not made one by one."""
+        """Whether `blocks` is faster than `rows`: rows of one size, not computed one by one."""
         return False
 
     def blocks(self, pass_seed: PassSeed, count: int) -> Iterator[Row]:
         """Yield the rows of one pass stacked, `count` at a time; the last block may be smaller."""
         rows = self.rows(pass_seed)
         while block := list(itertools.islice(rows, count)):
-            yield stack_rows(block, self.columns)
-
-
-def stack_rows(rows: Sequence[Row], columns: Sequence[str]) -> Row:
-    """Stack each column of the rows on a new first axis."""
-    return tuple(
-        stack_column(values, name) for values, name in zip(zip(*rows, strict=True), columns, strict=True)
-    )
+            columns = zip(*block, strict=True)
+            yield tuple(stack_column(values, name) for values, name in zip(columns, self.columns, strict=True))
 
 
 def stack_column(values: Sequence[np.ndarray], name: str) -> np.ndarray:
-    """Stack the values of one column.
+    """Stack the values of one column on a new first axis.
 
     Raises:
         TypeError: Their dtypes differ.
@@ -121,7 +115,7 @@ def stack_column(values: Sequence[np.ndarray], name: str) -> np.ndarray:
 
 
 def _stacked_dicts(values: Sequence[dict[Any, Any]], name: str) -> dict[Any, Any]:
-    """Return one dict with the dicts' values stacked."""
+    """Return one dict with the values of several dicts stacked."""
     keys = values[0].keys()
     for value in values:
         if value.keys() != keys:
@@ -139,7 +133,7 @@ def _stacked_dicts(values: Sequence[dict[Any, Any]], name: str) -> dict[Any, Any
 
 
 def check_column(values: Sequence[np.ndarray], name: str) -> None:
-    """Raise where the values of one column cannot be stacked; see `stack_column`."""
+    """Raise if the values of one column cannot be stacked; see `stack_column`."""
     first = values[0]
     for value in values:
         if value.shape != first.shape:
