@@ -1,4 +1,4 @@
-"""The settings of datasets: the seed of its shuffles, and MindSpore's settings for workers."""
+"""The settings of datasets: the seed, the number of threads, and MindSpore's settings for workers."""
 
 from __future__ import annotations
 
@@ -92,10 +92,13 @@ __all__ = [
 
 @dataclasses.dataclass
 class _Settings:
-    """What was set; `under` is the process's generator at that moment, which a later `mixtrain.set_seed` replaces."""
+    """The values that were set.
+
+    `generator` is the process's generator when the seed was set; a later `mixtrain.set_seed` replaces the latter.
+    """
 
     seed: int | None = None
-    under: np.random.Generator | None = None
+    generator: np.random.Generator | None = None
     num_parallel_workers: int = 8
     prefetch_size: int = 16
 
@@ -104,10 +107,10 @@ _settings = _Settings()
 
 
 def set_seed(seed: int) -> None:
-    """Make the orders of datasets repeatable, and the numbers of `random` and `numpy.random` too.
+    """Seed the shuffles and random transforms of datasets, and also `random` and `numpy.random`.
 
     Args:
-        seed: From 0 to 2**32 - 1. It holds until another is set here or by `mixtrain.set_seed`.
+        seed: From 0 to 2**32 - 1. It is in force until another is set here or by `mixtrain.set_seed`.
 
     Raises:
         TypeError: `seed` is not an int.
@@ -124,19 +127,19 @@ def set_seed(seed: int) -> None:
     value = checks.integer("config.set_seed", "seed", seed, at_least=0)
     if value >= 2**32:
         raise checks.fail_value("config.set_seed", "seed must be less than 2**32", seed, "seed=0")
-    _settings.seed, _settings.under = value, common_seed.generator()
+    _settings.seed, _settings.generator = value, common_seed.generator()
     random.seed(value)
     np.random.seed(value)
 
 
 def get_seed() -> int | None:
-    """Return the seed of the datasets: the one set here, or the process's, whichever came last; None without one."""
-    set_last = _settings.seed is not None and _settings.under is common_seed.generator()
+    """Return the seed of datasets: the one set here or the process's, whichever was set last; None without one."""
+    set_last = _settings.seed is not None and _settings.generator is common_seed.generator()
     return _settings.seed if set_last else common_seed.get_seed()
 
 
 def set_num_parallel_workers(num: int) -> None:
-    """Set how many threads read files and run transforms where a source or `map` does not say it itself.
+    """Set how many threads read files and run transforms if `num_parallel_workers` is not passed.
 
     Args:
         num: At least 1.
@@ -145,12 +148,12 @@ def set_num_parallel_workers(num: int) -> None:
 
 
 def get_num_parallel_workers() -> int:
-    """Return the number that `set_num_parallel_workers` was given; 8 without one."""
+    """Return the value passed to `set_num_parallel_workers`; 8 by default."""
     return _settings.num_parallel_workers
 
 
 def set_prefetch_size(size: int) -> None:
-    """Accept MindSpore's queue length; the backend chooses how many batches wait ahead.
+    """Accept MindSpore's queue length; the backend chooses how many batches are prefetched.
 
     Args:
         size: At least 1.
@@ -159,5 +162,5 @@ def set_prefetch_size(size: int) -> None:
 
 
 def get_prefetch_size() -> int:
-    """Return the length that `set_prefetch_size` was given; 16 without one."""
+    """Return the value passed to `set_prefetch_size`; 16 by default."""
     return _settings.prefetch_size

@@ -1,4 +1,4 @@
-"""The dataset that users hold: each step returns a new one, and nothing is read before an iterator asks."""
+"""The public `Dataset`: every step returns a new dataset, and rows are read only when an iterator requests them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from mixtrain.dataset.stream import open_pipeline
 
 
 class Dataset(BatchSteps["Dataset"]):
-    """Rows of named columns, and the steps that make new datasets of them.
+    """Rows of named columns, and the steps that return new datasets.
 
-    A dataset comes from a source such as `MnistDataset`, `GeneratorDataset` or `NumpySlicesDataset`, or is a step of
+    A dataset comes from a source such as `MnistDataset`, `GeneratorDataset` or `NumpySlicesDataset`, or from a step of
     another dataset.
 
     Args:
-        stage: Makes the rows.
+        stage: The last stage of the pipeline, which yields the rows.
 
     Example:
         >>> from mixtrain.dataset import NumpySlicesDataset
@@ -56,20 +56,20 @@ class Dataset(BatchSteps["Dataset"]):
         """Apply transforms and functions to columns.
 
         Args:
-            operations: A transform or a function, or several applied one after the other. A function takes one NumPy
-                array per column and returns an array, or a tuple of arrays for several columns. A transform does the
-                same to each column. Neighboring transforms run compiled, several rows at a time.
-            input_columns: What the first operation takes; the first column by default.
-            output_columns: Names of the last one's results; those of the input columns by default. As many as the
-                input columns: they take their places; otherwise they come first, the other columns after them.
+            operations: A transform or a function, or several applied in sequence. A function takes one NumPy array
+                per column and returns an array, or a tuple of arrays for several columns. A transform is applied to
+                each column. Neighboring transforms run compiled, several rows at a time.
+            input_columns: The columns that the first operation takes; the first column by default.
+            output_columns: Names of the last operation's results; the input columns by default. If there are as many
+                as input columns, they replace these; otherwise they come first, the other columns after them.
             num_parallel_workers: How many threads run transforms; by default as many as there are processors, at most
                 `config.get_num_parallel_workers()`. The rows and their order do not depend on it.
             python_multiprocessing: Without effect, as are `max_rowsize` and `offload`.
-            cache: A `DatasetCache`: the results are kept in memory and made once, also where they are random.
+            cache: A `DatasetCache`: the results are computed once, even random ones, and stored in memory.
             column_order: Which columns to keep, in that order (older MindSpore); all by default.
 
         Raises:
-            TypeError: An operation cannot be called.
+            TypeError: An operation is not callable.
             ValueError: A column is unknown; on reading, the functions return another number of columns, or a
                 transform does not fit a value.
         """
@@ -82,11 +82,11 @@ class Dataset(BatchSteps["Dataset"]):
         return mapped if column_order is None else mapped.project(column_order)
 
     def zip(self, datasets: Dataset | tuple[Dataset, ...]) -> Dataset:
-        """Put the columns of other datasets beside these, row by row, until the shortest ends."""
+        """Append the columns of other datasets, row by row, until the shortest ends."""
         return zip_datasets((self, *(datasets if isinstance(datasets, tuple) else (datasets,))))
 
     def concat(self, datasets: Dataset | Sequence[Dataset]) -> Dataset:
-        """Give the rows of other datasets, of the same columns, after these."""
+        """Append the rows of other datasets with the same columns."""
         others = (datasets,) if isinstance(datasets, Dataset) else tuple(datasets)
         return Dataset(Concat([_stage_of("concat", dataset) for dataset in (self, *others)]))
 
@@ -94,45 +94,45 @@ class Dataset(BatchSteps["Dataset"]):
         return self.concat(datasets)
 
     def split(self, sizes: list[int] | list[float], randomize: bool = True) -> tuple[Dataset, ...]:
-        """Divide the rows among datasets that share none, the same rows in every epoch.
+        """Split the rows into datasets that have none in common; each has the same rows in every epoch.
 
         Args:
-            sizes: Rows of each part, which add up to all; or shares, which add up to 1.
-            randomize: Whether rows are dealt out at random; otherwise each part has rows that follow each other.
+            sizes: Number of rows of each part, all rows in total; or fractions, 1 in total.
+            randomize: Whether rows are assigned to the parts at random; otherwise each part has consecutive rows.
         """
         checks.boolean("split", "randomize", randomize)
         return tuple(Dataset(part) for part in split_stage(self._stage, self.get_dataset_size(), sizes, randomize))
 
     def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
-        """Return what a function makes of this dataset.
+        """Return the dataset that a function returns for this one.
 
         Args:
             apply_func: From a dataset to a dataset.
         """
-        made = apply_func(self)
-        checks.instance("apply", "the result of apply_func", made, Dataset, "return dataset in apply_func")
-        return made
+        result = apply_func(self)
+        checks.instance("apply", "the result of apply_func", result, Dataset, "return dataset in apply_func")
+        return result
 
     def flat_map(self, func: Callable[..., Dataset]) -> Dataset:
-        """Give the rows of the datasets that a function makes of each row, one dataset after the other.
+        """Concatenate the datasets that a function returns for the rows.
 
         Args:
-            func: Takes one array per column and returns a dataset. It is called once for each row, at once.
+            func: Takes one array per column and returns a dataset. It is called immediately, once for each row.
         """
         if not callable(func):
             raise checks.fail_type("flat_map", "func must be a function", func, "flat_map(lambda x: ...)")
-        made = [func(*row) for row in self.create_tuple_iterator(num_epochs=1, output_numpy=True)]
-        stages = [_stage_of("flat_map", dataset) for dataset in made]
+        datasets = [func(*row) for row in self.create_tuple_iterator(num_epochs=1, output_numpy=True)]
+        stages = [_stage_of("flat_map", dataset) for dataset in datasets]
         if not stages:
             raise checks.fail_value("flat_map", "the dataset must have a row", 0, "a dataset with rows")
         return Dataset(Concat(stages))
 
     def save(self, file_name: str, num_files: int = 1, file_type: str = "mindrecord") -> None:
-        """Write the rows into files that `MindDataset` reads.
+        """Write the rows to files that `MindDataset` reads.
 
         Args:
-            file_name: The file; of several, each has its number after that name.
-            num_files: How many files the rows are divided over.
+            file_name: The path; with several files, the number of the file is appended.
+            num_files: Number of files the rows are divided among.
             file_type: "mindrecord".
         """
         checks.one_of("Dataset.save", "file_type", file_type, ("mindrecord",))
@@ -140,7 +140,7 @@ class Dataset(BatchSteps["Dataset"]):
         save_rows(file_name, num_files, self.create_dict_iterator(num_epochs=1, output_numpy=True))
 
     def to_device(self, send_epoch_end: bool = True, create_data_info_queue: bool = False) -> None:
-        """Raise: rows come to the device by themselves.
+        """Raise NotImplementedError: training transfers rows to the device without a queue.
 
         Args:
             send_epoch_end: Not used, as `create_data_info_queue`.
@@ -156,9 +156,9 @@ class Dataset(BatchSteps["Dataset"]):
         """Return an iterator over rows as dicts from column name to tensor.
 
         Args:
-            num_epochs: How many epochs can be read, each with its own ``for`` loop; -1: no limit.
-            output_numpy: Whether to give NumPy arrays instead of tensors.
-            do_copy: Without effect: what is given is the reader's own.
+            num_epochs: How many epochs can be read, each by its own ``for`` loop; -1: no limit.
+            output_numpy: Whether to return NumPy arrays instead of tensors.
+            do_copy: Without effect: the returned arrays always belong to the caller.
         """
         names = self.columns
         return self._iterator(
@@ -177,12 +177,12 @@ class Dataset(BatchSteps["Dataset"]):
 
         Args:
             columns: Which columns, in that order; all by default.
-            num_epochs: How many epochs can be read, each with its own ``for`` loop; -1: no limit.
-            output_numpy: Whether to give NumPy arrays instead of tensors.
-            do_copy: Without effect: what is given is the reader's own.
+            num_epochs: How many epochs can be read, each by its own ``for`` loop; -1: no limit.
+            output_numpy: Whether to return NumPy arrays instead of tensors.
+            do_copy: Without effect: the returned arrays always belong to the caller.
         """
-        chosen = self if columns is None else self.project(columns)
-        return chosen._iterator(num_epochs, lambda row: [to_output(value, output_numpy) for value in row])
+        dataset = self if columns is None else self.project(columns)
+        return dataset._iterator(num_epochs, lambda row: [to_output(value, output_numpy) for value in row])
 
     def __iter__(self) -> DatasetIterator:
         return self.create_tuple_iterator(num_epochs=1)
@@ -194,11 +194,11 @@ class Dataset(BatchSteps["Dataset"]):
 
     @property
     def pipeline(self) -> backend.Pipeline:
-        """The rows as the backend's stream, from epoch 0 on; each pass over it is the next epoch."""
+        """The rows as the backend's pipeline, starting at epoch 0; each pass over it is the next epoch."""
         return self.pipeline_from(0)
 
     def pipeline_from(self, initial_epoch: int) -> backend.Pipeline:
-        """Return the backend's stream from an epoch on: under one seed, what an uninterrupted run reads from there.
+        """Return the backend's pipeline, starting at an epoch; with a seed, as an uninterrupted run reads that epoch.
 
         Args:
             initial_epoch: The epoch, from 0.
@@ -208,12 +208,12 @@ class Dataset(BatchSteps["Dataset"]):
 
 
 def zip_datasets(datasets: tuple[Dataset, ...]) -> Dataset:
-    """Return the rows of several datasets side by side, as many as the shortest has.
+    """Return a dataset with the columns of several datasets, row by row, until the shortest ends.
 
     Example:
         >>> from mixtrain.dataset import NumpySlicesDataset
-        >>> one, two = NumpySlicesDataset([1, 2], "a"), NumpySlicesDataset([3, 4], "b")
-        >>> zip_datasets((one, two)).get_col_names()
+        >>> first, second = NumpySlicesDataset([1, 2], "a"), NumpySlicesDataset([3, 4], "b")
+        >>> zip_datasets((first, second)).get_col_names()
         ['a', 'b']
 
     Source: MindSpore, `mindspore.dataset.zip`.

@@ -1,4 +1,4 @@
-"""MindSpore's settings of its worker processes: they can be set and asked, and here they have no effect."""
+"""MindSpore's settings of its worker processes: they can be set and read, but have no effect here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from mixtrain import checks
 
-# What each setting is until it is set.
+# The settings, with MindSpore's defaults.
 _settings: Final[dict[str, Any]] = {
     "enable_autotune": False,
     "numa_enable": False,
@@ -28,7 +28,7 @@ _settings: Final[dict[str, Any]] = {
 
 
 class ErrorSamplesMode(enum.IntEnum):
-    """What becomes of rows that cannot be made: they end the run.
+    """How rows that fail are handled; here only `RETURN`, which raises the error, is supported.
 
     Example:
         >>> ErrorSamplesMode.RETURN.value
@@ -55,18 +55,18 @@ def set_enable_autotune(enable: bool, filepath_prefix: str | None = None) -> Non
 
     Args:
         enable: True or False.
-        filepath_prefix: Where it would write what it found.
+        filepath_prefix: Where MindSpore would write the configuration it found.
     """
     _set_switch("enable_autotune", "enable", enable)
 
 
 def get_enable_autotune() -> bool:
-    """Return what `set_enable_autotune` was given; False without it."""
+    """Return the value passed to `set_enable_autotune`; False by default."""
     return bool(_settings["enable_autotune"])
 
 
 def set_sending_batches(batch_num: int) -> None:
-    """Accept how many batches MindSpore sends ahead to a device.
+    """Accept how many batches MindSpore sends to a device in advance.
 
     Args:
         batch_num: At least 0.
@@ -75,7 +75,7 @@ def set_sending_batches(batch_num: int) -> None:
 
 
 def set_numa_enable(numa_enable: bool) -> None:
-    """Accept whether workers keep to one memory node.
+    """Accept whether MindSpore binds workers to one NUMA node.
 
     Args:
         numa_enable: True or False.
@@ -84,12 +84,12 @@ def set_numa_enable(numa_enable: bool) -> None:
 
 
 def get_numa_enable() -> bool:
-    """Return what `set_numa_enable` was given; False without it."""
+    """Return the value passed to `set_numa_enable`; False by default."""
     return bool(_settings["numa_enable"])
 
 
 def set_monitor_sampling_interval(interval: int) -> None:
-    """Accept milliseconds between two looks of its monitor.
+    """Accept the sampling interval of MindSpore's monitor, in milliseconds.
 
     Args:
         interval: At least 1.
@@ -98,12 +98,12 @@ def set_monitor_sampling_interval(interval: int) -> None:
 
 
 def get_monitor_sampling_interval() -> int:
-    """Return what `set_monitor_sampling_interval` was given; 1000 without it."""
+    """Return the value passed to `set_monitor_sampling_interval`; 1000 by default."""
     return _settings["monitor_sampling_interval"]
 
 
 def set_auto_num_workers(enable: bool) -> None:
-    """Accept whether it chooses the number of workers.
+    """Accept whether MindSpore chooses the number of workers.
 
     Args:
         enable: True or False.
@@ -112,12 +112,12 @@ def set_auto_num_workers(enable: bool) -> None:
 
 
 def get_auto_num_workers() -> bool:
-    """Return what `set_auto_num_workers` was given; False without it."""
+    """Return the value passed to `set_auto_num_workers`; False by default."""
     return bool(_settings["auto_num_workers"])
 
 
 def set_callback_timeout(timeout: int) -> None:
-    """Accept seconds that a dataset callback may take.
+    """Accept the timeout of a dataset callback, in seconds.
 
     Args:
         timeout: At least 1.
@@ -126,12 +126,12 @@ def set_callback_timeout(timeout: int) -> None:
 
 
 def get_callback_timeout() -> int:
-    """Return what `set_callback_timeout` was given; 60 without it."""
+    """Return the value passed to `set_callback_timeout`; 60 by default."""
     return _settings["callback_timeout"]
 
 
 def set_autotune_interval(interval: int) -> None:
-    """Accept steps between two adjustments, 0 for one in each epoch.
+    """Accept the number of steps between two adjustments of autotune; 0: once in each epoch.
 
     Args:
         interval: At least 0.
@@ -140,12 +140,12 @@ def set_autotune_interval(interval: int) -> None:
 
 
 def get_autotune_interval() -> int:
-    """Return what `set_autotune_interval` was given; 0 without it."""
+    """Return the value passed to `set_autotune_interval`; 0 by default."""
     return _settings["autotune_interval"]
 
 
 def set_enable_shared_mem(enable: bool) -> None:
-    """Accept whether processes share memory.
+    """Accept whether MindSpore's processes share memory.
 
     Args:
         enable: True or False.
@@ -154,7 +154,7 @@ def set_enable_shared_mem(enable: bool) -> None:
 
 
 def get_enable_shared_mem() -> bool:
-    """Return what `set_enable_shared_mem` was given; True without it."""
+    """Return the value passed to `set_enable_shared_mem`; True by default."""
     return bool(_settings["enable_shared_mem"])
 
 
@@ -168,12 +168,12 @@ def set_auto_offload(offload: bool) -> None:
 
 
 def get_auto_offload() -> bool:
-    """Return what `set_auto_offload` was given; False without it."""
+    """Return the value passed to `set_auto_offload`; False by default."""
     return bool(_settings["auto_offload"])
 
 
 def set_enable_watchdog(enable: bool) -> None:
-    """Accept whether hung processes are looked for.
+    """Accept whether MindSpore watches for processes that hang.
 
     Args:
         enable: True or False.
@@ -182,12 +182,12 @@ def set_enable_watchdog(enable: bool) -> None:
 
 
 def get_enable_watchdog() -> bool:
-    """Return what `set_enable_watchdog` was given; True without it."""
+    """Return the value passed to `set_enable_watchdog`; True by default."""
     return bool(_settings["enable_watchdog"])
 
 
 def set_multiprocessing_timeout_interval(interval: int) -> None:
-    """Accept seconds between two warnings about hung processes.
+    """Accept the interval of warnings about processes that hang, in seconds.
 
     Args:
         interval: At least 1.
@@ -196,12 +196,12 @@ def set_multiprocessing_timeout_interval(interval: int) -> None:
 
 
 def get_multiprocessing_timeout_interval() -> int:
-    """Return what `set_multiprocessing_timeout_interval` was given; 300 without it."""
+    """Return the value passed to `set_multiprocessing_timeout_interval`; 300 by default."""
     return _settings["multiprocessing_timeout_interval"]
 
 
 def set_dynamic_shape(is_dynamic: bool) -> None:
-    """Accept whether shapes may change from row to row.
+    """Accept whether shapes may differ between rows.
 
     Args:
         is_dynamic: True or False.
@@ -210,12 +210,12 @@ def set_dynamic_shape(is_dynamic: bool) -> None:
 
 
 def get_dynamic_shape() -> bool:
-    """Return what `set_dynamic_shape` was given; False without it."""
+    """Return the value passed to `set_dynamic_shape`; False by default."""
     return bool(_settings["dynamic_shape"])
 
 
 def set_fast_recovery(fast_recovery: bool) -> None:
-    """Accept whether a resumed run skips rows without making them.
+    """Accept whether a resumed run skips rows without computing them.
 
     Args:
         fast_recovery: True or False.
@@ -224,16 +224,16 @@ def set_fast_recovery(fast_recovery: bool) -> None:
 
 
 def get_fast_recovery() -> bool:
-    """Return what `set_fast_recovery` was given; True without it."""
+    """Return the value passed to `set_fast_recovery`; True by default."""
     return bool(_settings["fast_recovery"])
 
 
 def set_debug_mode(debug_mode_flag: bool, debug_hook_list: list[Any] | None = None) -> None:
-    """Accept whether MindSpore runs transforms one after the other in this process, as they run here.
+    """Accept whether MindSpore runs transforms in sequence in this process, as they run here.
 
     Args:
         debug_mode_flag: True or False.
-        debug_hook_list: None: hooks between transforms are not called here.
+        debug_hook_list: Must be empty or None: hooks between transforms are not supported.
 
     Raises:
         NotImplementedError: There are hooks.
@@ -246,18 +246,18 @@ def set_debug_mode(debug_mode_flag: bool, debug_hook_list: list[Any] | None = No
 
 
 def get_debug_mode() -> bool:
-    """Return what `set_debug_mode` was given; False without it."""
+    """Return the value passed to `set_debug_mode`; False by default."""
     return bool(_settings["debug_mode"])
 
 
 def set_error_samples_mode(error_samples_mode: ErrorSamplesMode) -> None:
-    """Accept that a row which cannot be made ends the run, which is what happens here.
+    """Accept that an error in a row is raised, as it always is here.
 
     Args:
         error_samples_mode: `ErrorSamplesMode.RETURN`.
 
     Raises:
-        NotImplementedError: Rows should be replaced or skipped.
+        NotImplementedError: The mode replaces or skips rows.
     """
     if error_samples_mode is not ErrorSamplesMode.RETURN:
         raise NotImplementedError(
@@ -271,7 +271,7 @@ def get_error_samples_mode() -> ErrorSamplesMode:
 
 
 def set_multiprocessing_start_method(start_method: str) -> None:
-    """Accept how MindSpore starts its worker processes; here there are threads.
+    """Accept how MindSpore starts its worker processes; threads are used here.
 
     Args:
         start_method: "fork" or "spawn".
@@ -281,12 +281,12 @@ def set_multiprocessing_start_method(start_method: str) -> None:
 
 
 def get_multiprocessing_start_method() -> str:
-    """Return what `set_multiprocessing_start_method` was given; "fork" without it."""
+    """Return the value passed to `set_multiprocessing_start_method`; "fork" by default."""
     return str(_settings["multiprocessing_start_method"])
 
 
 def set_video_backend(backend: str) -> None:
-    """Accept what MindSpore decodes videos on; here none are read.
+    """Accept which device MindSpore decodes videos on; videos are not supported here.
 
     Args:
         backend: "CPU" or "Ascend".
@@ -295,6 +295,6 @@ def set_video_backend(backend: str) -> None:
 
 
 def get_video_backend() -> str | None:
-    """Return what `set_video_backend` was given; None without it."""
+    """Return the value passed to `set_video_backend`; None by default."""
     value: str | None = _settings["video_backend"]
     return value
