@@ -1,4 +1,4 @@
-"""A sampler: which rows of a random-access source a pass reads, and in what order."""
+"""The base classes of samplers, which select the rows of a random-access source and their order."""
 
 from __future__ import annotations
 
@@ -13,71 +13,71 @@ from mixtrain.dataset.pass_seed import PassSeed
 
 
 class BuiltinSampler(abc.ABC):
-    """The base of the samplers here.
+    """Base class of all samplers.
 
     Attributes:
-        num_samples: The most rows that a pass reads, or None for all that the sampler chooses; 0 means None.
-        child_sampler: The sampler whose choice this one chooses from, or None where it chooses from all rows.
+        num_samples: Maximum number of rows in a pass; None or 0: all that the sampler selects.
+        child_sampler: The sampler from whose rows this one selects; None: it selects from all rows.
     """
 
     def __init__(self, num_samples: int | None = None) -> None:
         where = type(self).__name__
-        given = None if num_samples is None else checks.integer(where, "num_samples", num_samples, at_least=0)
-        self.num_samples = given or None
+        limit = 0 if num_samples is None else checks.integer(where, "num_samples", num_samples, at_least=0)
+        self.num_samples = limit or None
         self.child_sampler: BuiltinSampler | None = None
 
     @abc.abstractmethod
     def order(self, pass_seed: PassSeed, size: int) -> np.ndarray:
-        """Return the indices of a pass over `size` rows, before `num_samples` cuts them."""
+        """Return the indices of a pass over `size` rows, before they are limited to `num_samples`."""
 
     def length(self, size: int) -> int | None:
-        """Return how many rows `order` chooses from `size`; None where only a pass can tell."""
+        """Return how many of `size` rows `order` selects; None if unknown before a pass."""
         return size
 
     def labelled_order(self, pass_seed: PassSeed, size: int, labels: np.ndarray | None) -> np.ndarray:
-        """Return `order(pass_seed, size)`, for a sampler that looks at `labels`, the classes of the rows, as well."""
+        """Return `order(pass_seed, size)`, which may depend on `labels`, the classes of the rows, too."""
         return self.order(pass_seed, size)
 
     def labelled_length(self, size: int, labels: np.ndarray | None) -> int | None:
-        """Return `length(size)`, for a sampler that looks at `labels`, the classes of the rows, as well."""
+        """Return `length(size)`, which may depend on `labels`, the classes of the rows, too."""
         return self.length(size)
 
     def indices(self, pass_seed: PassSeed, size: int, labels: np.ndarray | None = None) -> np.ndarray:
         """Return the indices of a pass.
 
         Args:
-            pass_seed: Where its random order comes from.
+            pass_seed: The seed of the random order.
             size: Rows of the source.
-            labels: The class of each, where it is known.
+            labels: The class of each row, if known.
 
         Raises:
-            ValueError: The sampler gave an index outside the source.
+            ValueError: The sampler returned an index outside the source.
         """
-        below = None
+        candidates = None
         if self.child_sampler is not None:
-            below = self.child_sampler.indices(pass_seed.fold_in(0), size, labels)
-            size, labels = len(below), None if labels is None else labels[below]
-        chosen = np.asarray(self.labelled_order(pass_seed, size, labels), dtype=np.int64)[: self.num_samples]
-        wrong = chosen[(chosen < 0) | (chosen >= size)]
-        if wrong.size:
+            candidates = self.child_sampler.indices(pass_seed.fold_in(0), size, labels)
+            size, labels = len(candidates), None if labels is None else labels[candidates]
+        selected = np.asarray(self.labelled_order(pass_seed, size, labels), dtype=np.int64)[: self.num_samples]
+        invalid = selected[(selected < 0) | (selected >= size)]
+        if invalid.size:
             raise ValueError(
                 f"{type(self).__name__}: expected indices from 0 to {size - 1}, the rows of the source; "
-                f"got {wrong[0]}. Write indices of rows that exist."
+                f"got {invalid[0]}. Write indices of rows that exist."
             )
-        return chosen if below is None else below[chosen]
+        return selected if candidates is None else candidates[selected]
 
     def count(self, size: int, labels: np.ndarray | None = None) -> int | None:
-        """Return how many rows a pass over `size` rows of classes `labels` reads; None where only a pass can tell."""
+        """Return the number of rows in a pass over `size` rows of classes `labels`; None if unknown before a pass."""
         if self.child_sampler is not None:
-            below = self.child_sampler.count(size, labels)
-            if below is None:
+            candidates = self.child_sampler.count(size, labels)
+            if candidates is None:
                 return None
-            size = below
+            size = candidates
         length = self.labelled_length(size, labels)
         return length if length is None or self.num_samples is None else min(length, self.num_samples)
 
     def add_child(self, sampler: BuiltinSampler) -> None:
-        """Choose from the rows that another sampler chose, instead of from all.
+        """Select from the rows of another sampler instead of from all rows.
 
         Args:
             sampler: The other sampler.
@@ -89,21 +89,20 @@ class BuiltinSampler(abc.ABC):
         self.child_sampler = sampler
 
     def get_child(self) -> BuiltinSampler | None:
-        """Return the sampler that `add_child` was given, or None."""
+        """Return the sampler that was passed to `add_child`, or None."""
         return self.child_sampler
 
     def get_num_samples(self) -> int | None:
-        """Return the most rows that a pass reads, as far as the arguments of the sampler and its children tell."""
-        below = None if self.child_sampler is None else self.child_sampler.get_num_samples()
-        known = [count for count in (self.num_samples, below) if count is not None]
-        return min(known) if known else None
+        """Return the maximum number of rows in a pass, as set in the sampler and its children; None: unknown."""
+        child_count = None if self.child_sampler is None else self.child_sampler.get_num_samples()
+        return min((count for count in (self.num_samples, child_count) if count is not None), default=None)
 
 
 class Sampler(BuiltinSampler):
-    """The base of a user's sampler: a subclass yields indices in `__iter__`.
+    """Base class of user-defined samplers: a subclass yields indices in `__iter__`.
 
     Args:
-        num_samples: The most rows that a pass reads; `__len__` where the subclass has it, else all that it yields.
+        num_samples: Maximum number of rows in a pass; by default the length of the sampler, or all that it yields.
 
     Attributes:
         dataset_size: Rows of the source, set before each pass.
@@ -137,11 +136,11 @@ class Sampler(BuiltinSampler):
 
 
 class IterSampler(BuiltinSampler):
-    """Any iterable of indices; it is iterated anew for each pass.
+    """A sampler from any iterable of indices, which is iterated once for each pass.
 
     Args:
         sampler: The iterable.
-        num_samples: The most rows that a pass reads; all by default.
+        num_samples: Maximum number of rows in a pass; all by default.
 
     Example:
         >>> IterSampler([2, 0]).indices(PassSeed.start(), 3).tolist()

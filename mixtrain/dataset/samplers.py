@@ -1,4 +1,4 @@
-"""The samplers of MindSpore's names, each a rule for the order of a pass."""
+"""MindSpore's samplers: sequential, random, by index, weighted, distributed and by class."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mixtrain.dataset.shuffle_mode import Shuffle, read_shuffle
 
 
 class SequentialSampler(BuiltinSampler):
-    """The rows in their own order.
+    """The rows in the order of the source.
 
     Args:
         start_index: The first row, 0 by default.
-        num_samples: The most rows that a pass reads.
+        num_samples: Maximum number of rows in a pass.
 
     Example:
         >>> SequentialSampler(2).indices(PassSeed.start(), 5).tolist()
@@ -42,11 +42,11 @@ class SequentialSampler(BuiltinSampler):
 
 
 class RandomSampler(BuiltinSampler):
-    """The rows in random order, another in each epoch.
+    """The rows in random order, a new one in each epoch.
 
     Args:
-        replacement: Whether each row is drawn from all, so that it may come twice.
-        num_samples: The most rows that a pass reads, never more than there are.
+        replacement: Whether rows are sampled with replacement, so that a row may be repeated.
+        num_samples: Maximum number of rows in a pass, at most the number of rows of the source.
         shuffle: `Shuffle.GLOBAL`; the other modes are for MindRecord files.
 
     Example:
@@ -71,11 +71,11 @@ class RandomSampler(BuiltinSampler):
 
 
 class SubsetSampler(BuiltinSampler):
-    """The rows of the given indices, in that order.
+    """The rows with the given indices, in that order.
 
     Args:
         indices: One index, or several.
-        num_samples: The most rows that a pass reads.
+        num_samples: Maximum number of rows in a pass.
 
     Example:
         >>> SubsetSampler([3, 1]).indices(PassSeed.start(), 5).tolist()
@@ -95,16 +95,16 @@ class SubsetSampler(BuiltinSampler):
         return len(self._indices)
 
     def get_num_samples(self) -> int | None:
-        known = super().get_num_samples()
-        return len(self._indices) if known is None else min(len(self._indices), known)
+        limit = super().get_num_samples()
+        return len(self._indices) if limit is None else min(len(self._indices), limit)
 
 
 class SubsetRandomSampler(SubsetSampler):
-    """The rows of the given indices, in random order, another in each epoch.
+    """The rows with the given indices, in random order, a new one in each epoch.
 
     Args:
         indices: One index, or several.
-        num_samples: The most rows that a pass reads.
+        num_samples: Maximum number of rows in a pass.
 
     Example:
         >>> sorted(SubsetRandomSampler([3, 1]).indices(PassSeed.start(), 5).tolist())
@@ -118,12 +118,12 @@ class SubsetRandomSampler(SubsetSampler):
 
 
 class WeightedRandomSampler(BuiltinSampler):
-    """Rows drawn at random, some more often than others.
+    """Rows sampled at random with given weights.
 
     Args:
-        weights: How often each row comes, in proportion.
-        num_samples: How many rows a pass reads, never more than there are; as many as there are by default.
-        replacement: Whether a row may come twice.
+        weights: The weight of each row; they need not sum to 1.
+        num_samples: Number of rows in a pass, at most and by default the number of rows of the source.
+        replacement: Whether a row may be repeated.
 
     Raises:
         ValueError: A weight is negative or not finite, or all are 0.
@@ -143,27 +143,27 @@ class WeightedRandomSampler(BuiltinSampler):
             raise checks.fail_value(
                 "WeightedRandomSampler", "weights must be finite, not negative and not all 0", weights, "weights=[1, 2]"
             )
-        self._chances = values / values.sum()
+        self._probabilities = values / values.sum()
 
     def order(self, pass_seed: PassSeed, size: int) -> np.ndarray:
         return pass_seed.generator().choice(
-            len(self._chances), size=self.length(size), replace=self._replacement, p=self._chances
+            len(self._probabilities), size=self.length(size), replace=self._replacement, p=self._probabilities
         )
 
     def length(self, size: int) -> int:
-        wanted = size if self.num_samples is None else min(self.num_samples, size)
-        return wanted if self._replacement else min(wanted, int(np.count_nonzero(self._chances)))
+        count = size if self.num_samples is None else min(self.num_samples, size)
+        return count if self._replacement else min(count, int(np.count_nonzero(self._probabilities)))
 
 
 class DistributedSampler(BuiltinSampler):
-    """Every `num_shards`-th row, from `shard_id` on; short shards are filled from the beginning.
+    """Every `num_shards`-th row, starting at `shard_id`; short shards are filled with the first rows.
 
     Args:
-        num_shards: Into how many shards the rows are divided.
-        shard_id: Which one to read, from 0.
-        shuffle: Whether to divide the rows in random order, another in each epoch and the same on every shard; a
-            `Shuffle` says the same.
-        num_samples: The most rows of the shard that a pass reads.
+        num_shards: Number of shards that the rows are divided into.
+        shard_id: The shard to read, from 0.
+        shuffle: Whether to divide the rows in random order, a new one in each epoch and the same on every shard; a
+            `Shuffle` means the same.
+        num_samples: Maximum number of rows of the shard in a pass.
         offset: The shard that gets the first row; then no shard is filled. By default -1: shard 0, and filled.
 
     Raises:
@@ -202,8 +202,8 @@ class DistributedSampler(BuiltinSampler):
         return self.shard_id if self.offset < 0 else (self.shard_id - self.offset) % self.num_shards
 
     def order(self, pass_seed: PassSeed, size: int) -> np.ndarray:
-        every = pass_seed.common().generator().permutation(size) if self.shuffled else np.arange(size)
-        return every[(self._first + self.num_shards * np.arange(self.length(size))) % max(size, 1)]
+        indices = pass_seed.common().generator().permutation(size) if self.shuffled else np.arange(size)
+        return indices[(self._first + self.num_shards * np.arange(self.length(size))) % max(size, 1)]
 
     def length(self, size: int) -> int:
         if self.offset >= 0:
@@ -212,14 +212,14 @@ class DistributedSampler(BuiltinSampler):
 
 
 class PKSampler(BuiltinSampler):
-    """A number of rows of each class, drawn at random, class after class.
+    """A number of random rows of each class, class by class.
 
     Args:
-        num_val: Rows of each class; each is drawn from all of the class, so that it may come twice.
+        num_val: Rows of each class, sampled with replacement, so that a row may be repeated.
         num_class: Not supported; must be None.
-        shuffle: Whether the classes come in random order, another in each epoch.
-        class_column: Without effect: it belongs to MindRecord files.
-        num_samples: The most rows that a pass reads.
+        shuffle: Whether the classes come in random order, a new one in each epoch.
+        class_column: Without effect: it is for MindRecord files.
+        num_samples: Maximum number of rows in a pass.
 
     Raises:
         ValueError: `num_val` is below 1 or `num_class` is given; on reading, the source has no labels.
@@ -257,8 +257,9 @@ class PKSampler(BuiltinSampler):
             return self.order(pass_seed, size)
         generator = pass_seed.generator()
         classes = np.unique(labels)
-        ordered = generator.permutation(classes) if self._shuffle else classes
-        return np.concatenate([generator.choice(np.flatnonzero(labels == one), self._num_val) for one in ordered])
+        if self._shuffle:
+            classes = generator.permutation(classes)
+        return np.concatenate([generator.choice(np.flatnonzero(labels == label), self._num_val) for label in classes])
 
     def labelled_length(self, size: int, labels: np.ndarray | None) -> int | None:
         return None if labels is None else len(np.unique(labels)) * self._num_val

@@ -1,4 +1,4 @@
-"""From the arguments of a source (sampler, shuffle, shards) to the one sampler that they mean."""
+"""Build the sampler of a source from its arguments: sampler, shuffle and shards."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ def choose_sampler(
     num_shards: int | None,
     shard_id: int | None,
 ) -> BuiltinSampler:
-    """Return the sampler that a source's arguments mean.
+    """Return the sampler for the arguments of a source.
 
     Raises:
         TypeError: An argument has the wrong type.
         ValueError: The arguments contradict each other.
     """
-    mixed = read_shuffle(where, shuffle) is Shuffle.GLOBAL
+    shuffled = read_shuffle(where, shuffle) is Shuffle.GLOBAL
     check_shards(where, num_shards, shard_id)
     if num_samples is not None:
         num_samples = checks.integer(where, "num_samples", num_samples, at_least=0) or None
     if sampler is not None:
-        return _given_sampler(where, sampler, None if shuffle is None else mixed, num_samples, num_shards)
+        return _read_sampler(where, sampler, None if shuffle is None else shuffled, num_samples, num_shards)
     if num_shards is not None and shard_id is not None:
-        return DistributedSampler(num_shards, shard_id, mixed, num_samples)
-    if mixed:
+        return DistributedSampler(num_shards, shard_id, shuffled, num_samples)
+    if shuffled:
         return RandomSampler(replacement=num_samples is not None, num_samples=num_samples)
     return SequentialSampler(num_samples=num_samples)
 
 
 def check_shards(where: str, num_shards: int | None, shard_id: int | None) -> None:
-    """Refuse one of `num_shards` and `shard_id` without the other, and values that name no shard."""
+    """Raise if only one of `num_shards` and `shard_id` is passed, or if they are invalid."""
     if (num_shards is None) != (shard_id is None):
         raise checks.fail_value(
             where, "num_shards and shard_id go together", (num_shards, shard_id), "num_shards=2, shard_id=0"
@@ -52,12 +52,12 @@ def check_shards(where: str, num_shards: int | None, shard_id: int | None) -> No
 
 
 def check_workers(where: str, num_parallel_workers: int | None) -> None:
-    """Refuse a number of workers that is no positive int."""
+    """Raise if a number of workers is not a positive int."""
     if num_parallel_workers is not None:
         checks.integer(where, "num_parallel_workers", num_parallel_workers, at_least=1, example=8)
 
 
-def _given_sampler(
+def _read_sampler(
     where: str, sampler: Any, shuffle: bool | None, num_samples: int | None, num_shards: int | None
 ) -> BuiltinSampler:
     if shuffle or num_shards is not None:
@@ -74,8 +74,8 @@ def _given_sampler(
         return sampler
     if isinstance(sampler, (int, list, tuple, np.ndarray)) and not isinstance(sampler, bool):
         return SubsetSampler(sampler, num_samples)  # type: ignore[arg-type]
-    by_index = hasattr(sampler, "__getitem__") and hasattr(sampler, "__len__")
-    if by_index and not isinstance(sampler, (str, Iterable)):
+    is_sequence = hasattr(sampler, "__getitem__") and hasattr(sampler, "__len__")
+    if is_sequence and not isinstance(sampler, (str, Iterable)):
         sampler = [sampler[index] for index in range(len(sampler))]
     if isinstance(sampler, Iterable) and not isinstance(sampler, str):
         return IterSampler(sampler, num_samples)

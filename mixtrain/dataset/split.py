@@ -1,4 +1,4 @@
-"""Splitting: a fixed deal of the rows of a stage among parts that share none."""
+"""Split the rows of a stage into parts that have none in common and stay the same in every epoch."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from mixtrain.dataset.stage import Stage
 def split_stage(stage: Stage, size: int, sizes: Sequence[Any], randomize: bool) -> Iterator[Stage]:
     """Yield one stage per part.
 
-    Rows of a source that is read by index are divided by index, and each part keeps the source's habit: shuffled anew
-    in each epoch or not. Any other stage is divided by the position of the row in one fixed pass.
+    A source that is read by index is split by index, and each part is shuffled in each epoch if the source is. Any
+    other stage is split by the position of the rows in one fixed pass.
 
     Raises:
         TypeError: `sizes` is not a list of numbers.
@@ -32,8 +32,8 @@ def split_stage(stage: Stage, size: int, sizes: Sequence[Any], randomize: bool) 
     """
     counts = _read_sizes(sizes, size)
     fixed = PassSeed.start().at_epoch(0)
-    deal = fixed.fold_in(1).generator().permutation(size) if randomize else np.arange(size)
-    parts = np.split(deal, np.cumsum(counts)[:-1])
+    order = fixed.fold_in(1).generator().permutation(size) if randomize else np.arange(size)
+    parts = np.split(order, np.cumsum(counts)[:-1])
     sampler = stage.sampler
     if sampler is None:
         yield from (Pick(stage, part.tolist(), fixed) for part in parts)
@@ -43,10 +43,10 @@ def split_stage(stage: Stage, size: int, sizes: Sequence[Any], randomize: bool) 
             "split", "the dataset must not be sharded before", "num_shards", "split first, then a DistributedSampler"
         )
     length = stage.with_sampler(SequentialSampler()).size or 0
-    mixed = isinstance(sampler, RandomSampler) and size == length
-    rows = np.arange(size) if mixed else sampler.indices(fixed, length, stage.labels)
-    kind = SubsetRandomSampler if mixed else SubsetSampler
-    yield from (stage.with_sampler(kind(rows[part])) for part in parts)  # type: ignore[arg-type]
+    shuffled = isinstance(sampler, RandomSampler) and size == length
+    rows = np.arange(size) if shuffled else sampler.indices(fixed, length, stage.labels)
+    sampler_class = SubsetRandomSampler if shuffled else SubsetSampler
+    yield from (stage.with_sampler(sampler_class(rows[part])) for part in parts)  # type: ignore[arg-type]
 
 
 def _read_sizes(sizes: Sequence[Any], total: int) -> list[int]:
@@ -65,7 +65,7 @@ def _read_sizes(sizes: Sequence[Any], total: int) -> list[int]:
         raise checks.fail_value(
             "split", f"every share of {total} rows must be at least one row", sizes, "larger shares"
         )
-    surplus = sum(counts) - total
-    place = next(index for index, count in enumerate(counts) if count > surplus)
-    counts[place] -= surplus
+    surplus = sum(counts) - total  # Of rounding; negative if rows are left over.
+    index = next(index for index, count in enumerate(counts) if count > surplus)
+    counts[index] -= surplus
     return counts
