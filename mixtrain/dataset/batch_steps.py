@@ -1,4 +1,4 @@
-"""The steps of a dataset that stack rows: batch, and its kin for rows of different shapes."""
+"""The steps of a dataset that stack rows: batch, and its variants for rows of different shapes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DatasetT = TypeVar("_DatasetT", bound="BatchSteps[Any]")
 
 
 class BatchSteps(OrderSteps[_DatasetT]):
-    """The steps; `Dataset` adds the rest."""
+    """Base class of `Dataset` with these steps."""
 
     def batch(
         self,
@@ -37,13 +37,13 @@ class BatchSteps(OrderSteps[_DatasetT]):
 
         Args:
             batch_size: Rows in a batch, or a function from `BatchInfo` to that number.
-            drop_remainder: Whether to drop the last batch where it is smaller.
+            drop_remainder: Whether to drop the last batch if it is smaller.
             num_parallel_workers: Without effect.
-            per_batch_map: A function of one list of arrays per input column, then `BatchInfo`, to such lists.
+            per_batch_map: A function from one list of arrays per input column, then `BatchInfo`, to such lists.
             input_columns: The columns that `per_batch_map` takes; all by default.
-            output_columns: Names of its results; those of the input columns by default.
+            output_columns: Names of its results; the input columns by default.
             python_multiprocessing: Without effect, as is `max_rowsize`.
-            pad_info: How to pad rows, see `padded_batch` (older MindSpore); not by default.
+            pad_info: How to pad rows, see `padded_batch` (older MindSpore); by default rows are not padded.
             column_order: Which columns to keep, in that order (older MindSpore); all by default.
 
         Raises:
@@ -81,14 +81,14 @@ class BatchSteps(OrderSteps[_DatasetT]):
         num_parallel_workers: int | None = None,
         pad_info: Mapping[str, Any] | None = None,
     ) -> _DatasetT:
-        """Stack consecutive rows on a new first axis, brought to one shape before.
+        """Pad consecutive rows to one shape, and stack them on a new first axis.
 
         Args:
             batch_size: Rows in a batch, or a function from `BatchInfo` to that number.
-            drop_remainder: Whether to drop the last batch where it is smaller.
+            drop_remainder: Whether to drop the last batch if it is smaller.
             num_parallel_workers: Without effect.
-            pad_info: From column name to the shape to pad to and the value to pad with; a None in a shape, or for the
-                whole of it, means the longest row of the batch, and longer rows are cut. An empty dict pads all
+            pad_info: From column name to the shape to pad to and the value to pad with. None as a size, or as the
+                whole shape, means the longest row of the batch. Longer rows are truncated. An empty dict pads all
                 columns with 0; None pads nothing.
 
         Example:
@@ -114,12 +114,12 @@ class BatchSteps(OrderSteps[_DatasetT]):
 
         Args:
             column_names: The columns that `element_length_function` takes.
-            bucket_boundaries: Increasing lengths: a row shorter than the first comes into the first bucket, and so on.
+            bucket_boundaries: Increasing lengths: a row shorter than the first is in the first bucket, and so on.
             bucket_batch_sizes: Rows in a batch of each bucket, one more than there are boundaries.
-            element_length_function: The length of a row; by default that of the first axis of the one column.
+            element_length_function: Returns the length of a row; by default that of the first axis of the one column.
             pad_info: See `padded_batch`; None pads all columns with 0.
-            pad_to_bucket_boundary: Whether a None in a shape means one less than the bucket's boundary.
-            drop_remainder: Whether to drop what a bucket holds at the end of an epoch.
+            pad_to_bucket_boundary: Whether None as a size means one less than the bucket's boundary.
+            drop_remainder: Whether to drop incomplete batches at the end of an epoch.
         """
         names = read_names("bucket_batch_by_length", "column_names", column_names)
         padding = Padding("bucket_batch_by_length", self.columns, {} if pad_info is None else pad_info)
@@ -132,7 +132,7 @@ class BatchSteps(OrderSteps[_DatasetT]):
 
 
 def check_batch_size(where: str, batch_size: Any, drop_remainder: Any) -> None:
-    """Refuse a size that is neither a positive int nor a function, and a `drop_remainder` that is no bool."""
+    """Raise if the size is neither a positive int nor a function, or `drop_remainder` is not a bool."""
     if not callable(batch_size):
         checks.integer(where, "batch_size", batch_size, at_least=1, example=32)
     checks.boolean(where, "drop_remainder", drop_remainder)

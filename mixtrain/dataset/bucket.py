@@ -1,7 +1,8 @@
-"""The stage that batches rows of similar length: each row goes into the bucket of its length."""
+"""The stage that batches rows of similar length, sorted into buckets by their length."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,14 +18,14 @@ Buckets = tuple[tuple[int | None, int], ...]
 
 
 class BucketBatch(Stage):
-    """Batches of rows of one bucket, given out when it is full; what remains comes at the end, bucket by bucket.
+    """Batches of the rows of one bucket, yielded when it is full; incomplete batches come at the end, by bucket.
 
     Args:
-        columns: What the length is found from.
-        buckets: The boundary that lengths stay below (None: any length) and the batch size of each.
+        columns: The columns that the length is computed from.
+        buckets: The exclusive upper boundary of lengths (None: any length) and the batch size of each bucket.
         length: A function of these columns; None: the length of the one column.
-        padding: Brings the rows of a batch to one shape.
-        to_boundary: Whether sizes left open in `padding` are one less than the boundary.
+        padding: Pads the rows of a batch to one shape.
+        to_boundary: Whether sizes that are None in `padding` are one less than the boundary.
     """
 
     def __init__(
@@ -59,34 +60,34 @@ class BucketBatch(Stage):
 
     @property
     def even(self) -> bool:
-        return False  # The buckets differ.
+        return False  # The batches of two buckets may have different sizes.
 
     def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
-        waiting: list[list[Row]] = [[] for _ in self._buckets]
+        pending: list[list[Row]] = [[] for _ in self._buckets]
         for row in self.parents[0].rows(pass_seed):
-            place = self._place(self._length(*(row[index] for index in self._inputs)))
-            waiting[place].append(row)
-            if len(waiting[place]) == self._buckets[place][1]:
-                yield self._stack(place, waiting[place])
-                waiting[place] = []
-        for place, rows in enumerate(waiting):
+            bucket = self._bucket_of(self._length(*(row[index] for index in self._inputs)))
+            pending[bucket].append(row)
+            if len(pending[bucket]) == self._buckets[bucket][1]:
+                yield self._stack(bucket, pending[bucket])
+                pending[bucket] = []
+        for bucket, rows in enumerate(pending):
             if rows and not self._drop_remainder:
-                yield self._stack(place, rows)
+                yield self._stack(bucket, rows)
 
-    def _place(self, length: Any) -> int:
-        wanted = checks.integer(_WHERE, "the length of a row", int(length), at_least=0)
-        return next(place for place, (limit, _) in enumerate(self._buckets) if limit is None or wanted < limit)
+    def _bucket_of(self, value: Any) -> int:
+        length = checks.integer(_WHERE, "the length of a row", int(value), at_least=0)
+        return next(index for index, (boundary, _) in enumerate(self._buckets) if boundary is None or length < boundary)
 
-    def _stack(self, place: int, rows: Sequence[Row]) -> Row:
+    def _stack(self, bucket: int, rows: Sequence[Row]) -> Row:
         padding = self._padding
         if self._to_boundary:
-            limit = self._buckets[place][0]
-            if limit is None:
+            boundary = self._buckets[bucket][0]
+            if boundary is None:
                 raise checks.fail_value(
                     _WHERE, "pad_to_bucket_boundary needs rows below the last boundary", "a longer row",
                     "a larger last boundary",
                 )
-            padding = padding.at_most(limit - 1)
+            padding = padding.with_size(boundary - 1)
         return stack_lists(self.columns, list(zip(*rows, strict=True)), padding)
 
 
@@ -94,13 +95,13 @@ def read_buckets(boundaries: Any, sizes: Any) -> Buckets:
     """Return the boundary and batch size of each bucket.
 
     Raises:
-        ValueError: The boundaries do not increase, or there is not one size more than boundaries.
+        ValueError: The boundaries do not increase, or the number of sizes is not one more than that of boundaries.
     """
     for name, values in (("bucket_boundaries", boundaries), ("bucket_batch_sizes", sizes)):
         checks.instance(_WHERE, name, values, (list, tuple), f"{name}=[10, 20]")
         for value in values:
             checks.integer(_WHERE, f"each of {name}", value, at_least=1)
-    if not boundaries or any(one >= other for one, other in zip(boundaries, boundaries[1:], strict=False)):
+    if not boundaries or any(low >= high for low, high in itertools.pairwise(boundaries)):
         raise checks.fail_value(_WHERE, "bucket_boundaries must increase", boundaries, "bucket_boundaries=[10, 20]")
     if len(sizes) != len(boundaries) + 1:
         raise checks.fail_value(

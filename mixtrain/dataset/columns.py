@@ -1,4 +1,4 @@
-"""Names of columns: reading them from arguments, finding them, and replacing some by others."""
+"""Columns of a row: reading and finding their names, replacing some, and converting their values to arrays."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ def read_names(where: str, argument: str, value: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
-def find(where: str, argument: str, columns: Sequence[str], wanted: Sequence[str]) -> tuple[int, ...]:
-    """Return the positions of the `wanted` columns.
+def find(where: str, argument: str, columns: Sequence[str], names: Sequence[str]) -> tuple[int, ...]:
+    """Return the positions of the columns with the given names.
 
     Raises:
-        ValueError: One is not among `columns`.
+        ValueError: A name is not among `columns`.
     """
-    for name in wanted:
+    for name in names:
         checks.one_of(where, argument, name, columns)
-    return tuple(columns.index(name) for name in wanted)
+    return tuple(columns.index(name) for name in names)
 
 
 class Replacement:
-    """Some columns replaced by others: in place where their number stays, else new ones first, as in MindSpore.
+    """Columns replaced by others: in place if their number is the same, else the new ones first, as in MindSpore.
 
     Attributes:
         inputs: Positions of the columns that are replaced.
-        outputs: Names of those that come instead.
+        outputs: Names of the columns that replace them.
         columns: Names of all columns afterwards.
     """
 
@@ -51,25 +51,26 @@ class Replacement:
         self.inputs = find(where, "input_columns", columns, inputs)
         self.outputs = tuple(outputs)
         self._in_place = len(inputs) == len(outputs)
-        self._kept = tuple(index for index in range(len(columns)) if index not in self.inputs)
+        self._unchanged = tuple(index for index in range(len(columns)) if index not in self.inputs)
         self.columns: tuple[str, ...] = self.merge(columns, outputs)
-        clash = [name for name in outputs if name in {columns[index] for index in self._kept}]
-        if clash:
+        duplicates = [name for name in outputs if name in {columns[index] for index in self._unchanged}]
+        if duplicates:
             raise checks.fail_value(
-                where, "output_columns must not name a column that stays", clash[0], "another name in output_columns"
+                where, "output_columns must not name a column that stays", duplicates[0],
+                "another name in output_columns",
             )
 
     def merge(self, row: Sequence[Any], results: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the row with `results` instead of the input columns."""
+        """Return the row with the input columns replaced by `results`."""
         if not self._in_place:
-            return (*results, *(row[index] for index in self._kept))
+            return (*results, *(row[index] for index in self._unchanged))
         merged = list(row)
         for index, result in zip(self.inputs, results, strict=True):
             merged[index] = result
         return tuple(merged)
 
     def check_count(self, where: str, count: int) -> None:
-        """Raise where a function returned another number of columns than `outputs` names."""
+        """Raise if a function returned another number of columns than `outputs` names."""
         if count != len(self.outputs):
             raise ValueError(
                 f"{where}: expected {len(self.outputs)} columns from the function ({checks.listed(self.outputs)}); "
@@ -78,10 +79,10 @@ class Replacement:
 
 
 def to_array(where: str, name: str, value: Any) -> np.ndarray:
-    """Return one column's value as an array of its own; a dict of values as one that holds the dict.
+    """Return a copy of one column's value as an array; a dict of values as an array that holds the dict.
 
     Raises:
-        TypeError: It is no array of numbers or strings, and no dict of such.
+        TypeError: The value is neither an array of numbers or strings nor a dict of these.
     """
     if isinstance(value, dict):
         return boxed(_leaves(where, name, value))
@@ -97,7 +98,7 @@ def to_array(where: str, name: str, value: Any) -> np.ndarray:
 
 
 def _leaves(where: str, name: str, value: Any) -> Any:
-    """Return a dict with arrays for its values; dicts and lists inside stay what they are."""
+    """Return a dict with its values as arrays; nested dicts and lists are preserved."""
     if isinstance(value, dict):
         return {key: _leaves(where, name, item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -106,19 +107,19 @@ def _leaves(where: str, name: str, value: Any) -> Any:
 
 
 def boxed(value: dict[Any, Any]) -> np.ndarray:
-    """Return an array without axes that holds a dict, which a row can have like any other array."""
-    box = np.empty((), object)
-    box[()] = value
-    return box
+    """Return a dict as an array of shape (), so that it can be a value of a row."""
+    array = np.empty((), object)
+    array[()] = value
+    return array
 
 
 def unboxed(array: np.ndarray) -> Any:
-    """Return what a column's array is to functions: itself, or the dict that it holds."""
+    """Return the value of a column as functions take it: the array, or the dict that it holds."""
     return array.item() if array.dtype.hasobject else array
 
 
 def length(column: Any) -> int:
-    """Return how many rows were stacked into a column."""
+    """Return the number of rows stacked in a column."""
     value = unboxed(column) if isinstance(column, np.ndarray) else column
     return length(next(iter(value.values()))) if isinstance(value, dict) else len(value)
 

@@ -1,4 +1,4 @@
-"""Stages with several parents: zip puts their columns side by side, concat their rows one after the other."""
+"""Stages with several parents: zip joins their columns, concat their rows."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mixtrain.dataset.stage import Row, Stage
 
 
 class Zip(Stage):
-    """The rows of all parents side by side, as many as the shortest has.
+    """The columns of all parents, row by row, until the shortest ends.
 
-    All parents read from the same pass_seed, so that sources of equal length, shuffled as a whole, stay aligned.
+    All parents use the same pass_seed, so that sources of equal length that are shuffled globally stay aligned.
     """
 
     def __init__(self, parents: Sequence[Stage]) -> None:
@@ -40,7 +40,7 @@ class Zip(Stage):
 
 
 class Concat(Stage):
-    """The rows of each parent after those of the one before."""
+    """The rows of all parents, one parent after the other."""
 
     def __init__(self, parents: Sequence[Stage]) -> None:
         super().__init__(parents[0].columns, *parents)
@@ -52,13 +52,13 @@ class Concat(Stage):
                 )
 
     def with_sampler(self, sampler: BuiltinSampler) -> Stage:
-        """Return the rows of one shard: those of all parents are dealt out among the shards, one after the other."""
+        """Return the rows of one shard; the rows of all parents are assigned to the shards in turn."""
         if not isinstance(sampler, DistributedSampler) or sampler.shuffled or sampler.get_num_samples() is not None:
             raise checks.fail_value(
                 "use_sampler", "on joined datasets the sampler must be a DistributedSampler without shuffle and "
                 "num_samples", sampler, "DistributedSampler(num_shards, shard_id, shuffle=False)",
             )
-        parts, before = [], 0
+        parts, start = [], 0
         for parent in self.parents:
             size = parent.size
             if parent.sampler is None or size is None:
@@ -66,11 +66,11 @@ class Concat(Stage):
                     "use_sampler", "each joined dataset must come from a source that is read by index", parent.columns,
                     "the sampler in the sources",
                 )
-            offset = before % sampler.num_shards
+            offset = start % sampler.num_shards
             parts.append(
                 parent.with_sampler(DistributedSampler(sampler.num_shards, sampler.shard_id, False, offset=offset))
             )
-            before += size
+            start += size
         return Concat(parts)
 
     @property
@@ -83,5 +83,5 @@ class Concat(Stage):
         return sum(known) if len(known) == len(self.parents) else None
 
     def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
-        for place, parent in enumerate(self.parents):
-            yield from parent.rows(pass_seed.fold_in(place))
+        for index, parent in enumerate(self.parents):
+            yield from parent.rows(pass_seed.fold_in(index))

@@ -1,4 +1,4 @@
-"""What a dataset can be asked: its columns, sizes, shapes and dtypes."""
+"""The properties of a dataset: its columns, sizes, shapes and dtypes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 from mixtrain.dataset.pass_seed import PassSeed
 from mixtrain.dataset.stage import Row, Stage
 
-# What a step returns: `Dataset`, which is made of these classes and which they therefore do not know.
+# The class that a step returns: `Dataset`, which inherits from these classes and cannot be imported here.
 _DatasetT = TypeVar("_DatasetT", bound="DatasetInfo[Any]")
 
 
 class DatasetInfo(abc.ABC, Generic[_DatasetT]):
-    """The questions; `Dataset` adds the steps.
+    """Base class of `Dataset` with its properties.
 
     Args:
-        stage: Makes the rows.
+        stage: The last stage of the pipeline, which yields the rows.
     """
 
     def __init__(self, stage: Stage) -> None:
@@ -30,20 +30,20 @@ class DatasetInfo(abc.ABC, Generic[_DatasetT]):
     def _with(self, stage: Stage) -> _DatasetT:
         """Return the dataset of another stage."""
 
-    def _become(self, stage: Stage) -> None:
-        """Take another stage's rows from here on."""
+    def _replace_stage(self, stage: Stage) -> None:
+        """Read the rows of another stage from now on."""
         self._stage = stage
-        for name in ("_counted", "_first"):
+        for name in ("_counted_size", "_first_row"):  # Cached properties of the previous stage.
             self.__dict__.pop(name, None)
 
     @property
     def children(self) -> list[_DatasetT]:
-        """The datasets that this one reads; a source has none."""
+        """The datasets whose rows are read; a source has none."""
         return [self._with(parent) for parent in self._stage.parents]
 
     @property
     def input_indexs(self) -> Any:
-        """What was assigned to it, () before: MindSpore's order of columns in sink mode. Here it has no effect."""
+        """MindSpore's order of columns in sink mode: the value assigned to it, () by default. Without effect here."""
         return self._input_indexs
 
     @input_indexs.setter
@@ -60,16 +60,16 @@ class DatasetInfo(abc.ABC, Generic[_DatasetT]):
         return list(self.columns)
 
     def get_dataset_size(self) -> int:
-        """Return how many rows (after `batch`: batches) an epoch has.
+        """Return the number of rows (after `batch`: batches) in an epoch.
 
-        Where only reading can tell (a generator without `__len__`, a filter), this reads one epoch, once. A dataset
-        that repeats without end has the size of one repetition.
+        If it is unknown before reading (a generator without `__len__`, a filter), one epoch is read, once. A dataset
+        that repeats infinitely has the size of one repetition.
         """
         size = self._stage.size
-        return self._counted if size is None else size
+        return self._counted_size if size is None else size
 
     @functools.cached_property
-    def _counted(self) -> int:
+    def _counted_size(self) -> int:
         return sum(1 for _ in self._stage.rows(PassSeed.start().at_epoch(0)))
 
     def __len__(self) -> int:
@@ -79,41 +79,41 @@ class DatasetInfo(abc.ABC, Generic[_DatasetT]):
         return True
 
     def get_batch_size(self) -> int:
-        """Return the rows of a batch; 1 where nothing batches."""
+        """Return the number of rows in a batch; 1 without batches."""
         return self._stage.batch_size
 
     def get_repeat_count(self) -> int:
-        """Return how often the dataset repeats: 1 where nothing does, -1 where it does without end."""
+        """Return how often the rows are repeated: 1 without `repeat`, -1 if infinitely."""
         return self._stage.repeat_count
 
     def output_shapes(self, estimate: bool = False) -> list[list[int | None]]:
         """Return the shape of each column in the first row.
 
         Args:
-            estimate: Whether to read a whole epoch and give None for each dimension that changes.
+            estimate: Whether to read a whole epoch and return None for each dimension that varies.
         """
-        shapes: list[list[int | None]] = [list(value.shape) for value in self._first]
+        shapes: list[list[int | None]] = [list(value.shape) for value in self._first_row]
         for row in self._stage.rows(PassSeed.start().at_epoch(0)) if estimate else ():
             shapes = [_common_shape(shape, value) for shape, value in zip(shapes, row, strict=True)]
         return shapes
 
     def output_types(self) -> list[Any]:
         """Return the NumPy dtype of each column in the first row; strings without their length."""
-        return [np.dtype(v.dtype.kind) if v.dtype.kind in "US" else v.dtype for v in self._first]
+        return [np.dtype(v.dtype.kind) if v.dtype.kind in "US" else v.dtype for v in self._first_row]
 
     def num_classes(self) -> int | None:
-        """Return the number of classes, which data from Python does not tell: None."""
+        """Return the number of classes; None, which is unknown for data from Python."""
         return None
 
     def get_class_indexing(self) -> dict[str, int]:
-        """Return the numbers of named classes, which data from Python does not have: an empty dict."""
+        """Return the labels of named classes; an empty dict, since data from Python has none."""
         return {}
 
     def reset(self) -> None:
         """Do nothing: every epoch starts from the beginning. Kept for MindSpore scripts."""
 
     @functools.cached_property
-    def _first(self) -> Row:
+    def _first_row(self) -> Row:
         row = next(self._stage.rows(PassSeed.start().at_epoch(0)), None)
         if row is None:
             raise ValueError(
@@ -129,4 +129,4 @@ def _common_shape(shape: list[int | None], value: np.ndarray) -> list[int | None
             f"dataset: expected {len(shape)} dimensions in every row of a column; got shape {value.shape}. "
             "Write a source whose rows all have the same rank."
         )
-    return [one if one == other else None for one, other in zip(shape, value.shape, strict=True)]
+    return [size if size == other else None for size, other in zip(shape, value.shape, strict=True)]

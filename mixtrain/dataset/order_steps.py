@@ -1,4 +1,4 @@
-"""The steps of a dataset that pass rows on in another order, again, not at all, or with other columns."""
+"""The steps of a dataset that reorder, repeat, drop or filter rows, or select columns."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ Names = str | Sequence[str]
 
 
 class OrderSteps(DatasetInfo[_DatasetT]):
-    """The steps; `Dataset` adds the rest."""
+    """Base class of `Dataset` with these steps."""
 
     def shuffle(self, buffer_size: int) -> _DatasetT:
-        """Put rows in random order, each epoch in another.
+        """Shuffle the rows, in a new order in each epoch.
 
         Args:
-            buffer_size: From how many rows the next is drawn, at least 2; as many as an epoch has mixes them fully.
+            buffer_size: Number of rows from which the next one is sampled, at least 2; the number of rows in an epoch
+                shuffles them fully.
         """
         return self._with(Shuffle(self._stage, checks.integer("shuffle", "buffer_size", buffer_size, at_least=2)))
 
     def repeat(self, count: int | None = None) -> _DatasetT:
-        """Give the rows `count` times in an epoch; without end where it is None or -1."""
+        """Repeat the rows `count` times in an epoch; infinitely if it is None or -1."""
         if count is None or count == -1:
             return self._with(Repeat(self._stage, None))
         return self._with(Repeat(self._stage, checks.integer("repeat", "count", count, at_least=1)))
@@ -36,11 +37,11 @@ class OrderSteps(DatasetInfo[_DatasetT]):
     def sync_wait(
         self, condition_name: str, num_batch: int = 1, callback: Callable[[Any], Any] | None = None
     ) -> _DatasetT:
-        """Name this place, so that `sync_update` calls a function; a row is made when it is read, so nothing waits.
+        """Name this point of the pipeline for `sync_update`; rows are computed when they are read, so nothing waits.
 
         Args:
             condition_name: The name.
-            num_batch: Without effect: how many rows MindSpore would make before it waits.
+            num_batch: Without effect: how many rows MindSpore computes before it waits.
             callback: Called with the data of each update.
         """
         checks.instance("sync_wait", "condition_name", condition_name, str, 'condition_name="policy"')
@@ -49,12 +50,12 @@ class OrderSteps(DatasetInfo[_DatasetT]):
         return self._with(SyncPoint(self._stage, condition_name, callback))
 
     def sync_update(self, condition_name: str, num_batch: int | None = None, data: Any = None) -> None:
-        """Call the function of a place that `sync_wait` named.
+        """Call the callback of a point that `sync_wait` named.
 
         Args:
             condition_name: The name.
             num_batch: Without effect.
-            data: What the function is called with.
+            data: The argument of the callback.
         """
         points = {point.name: point for point in sync_points(self._stage)}
         callback = points[checks.one_of("sync_update", "condition_name", condition_name, tuple(points))].callback
@@ -62,7 +63,7 @@ class OrderSteps(DatasetInfo[_DatasetT]):
             callback(data)
 
     def take(self, count: int = -1) -> _DatasetT:
-        """Keep the first `count` rows; all where it is -1."""
+        """Keep the first `count` rows; all if it is -1."""
         if count == -1:
             return self._with(self._stage)
         return self._with(Take(self._stage, checks.integer("take", "count", count, at_least=1)))
@@ -81,7 +82,7 @@ class OrderSteps(DatasetInfo[_DatasetT]):
 
         Args:
             predicate: Takes one array per input column and returns a bool.
-            input_columns: What it takes; all columns by default.
+            input_columns: The columns that it takes; all by default.
             num_parallel_workers: Without effect.
         """
         if not callable(predicate):
@@ -95,7 +96,7 @@ class OrderSteps(DatasetInfo[_DatasetT]):
         return self._with(Select(self._stage, find("project", "columns", self.columns, names), names))
 
     def rename(self, input_columns: Names, output_columns: Names) -> _DatasetT:
-        """Give columns other names.
+        """Rename columns.
 
         Args:
             input_columns: The columns.
@@ -108,27 +109,28 @@ class OrderSteps(DatasetInfo[_DatasetT]):
             raise checks.fail_value(
                 "rename", f"output_columns must have {len(old)} names", output_columns, "one for each"
             )
-        names = [dict(zip(old, new, strict=True)).get(name, name) for name in self.columns]
+        new_names = dict(zip(old, new, strict=True))
+        names = [new_names.get(name, name) for name in self.columns]
         read_names("rename", "the columns afterwards", names)
         return self._with(Select(self._stage, range(len(names)), names))
 
     def use_sampler(self, new_sampler: BuiltinSampler) -> None:
-        """Read the rows that another sampler chooses, in place of the source's.
+        """Replace the sampler of the source.
 
         Args:
-            new_sampler: The sampler. On joined datasets (`concat`) a `DistributedSampler` that does not shuffle: it
-                deals the rows of all of them out among the shards, one after the other.
+            new_sampler: The sampler. For concatenated datasets, a `DistributedSampler` that does not shuffle: it
+                assigns the rows of all of them to the shards in turn.
         """
         checks.instance("use_sampler", "new_sampler", new_sampler, BuiltinSampler, "SequentialSampler()")
-        self._become(self._stage.with_sampler(new_sampler))
+        self._replace_stage(self._stage.with_sampler(new_sampler))
 
     def add_sampler(self, new_sampler: BuiltinSampler) -> None:
-        """Choose with another sampler from the rows that the source's sampler chose.
+        """Select from the rows of the source's sampler by another sampler.
 
         Args:
-            new_sampler: The sampler; it becomes the parent of the source's.
+            new_sampler: The sampler; it becomes the parent of the source's sampler.
         """
         checks.instance("add_sampler", "new_sampler", new_sampler, BuiltinSampler, "SequentialSampler()")
         if self._stage.sampler is not None:
             new_sampler.add_child(self._stage.sampler)
-        self._become(self._stage.with_sampler(new_sampler))
+        self._replace_stage(self._stage.with_sampler(new_sampler))

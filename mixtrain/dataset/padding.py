@@ -1,7 +1,8 @@
-"""Padding: the rows of a batch brought to one shape by values at their ends."""
+"""Padding: the rows of a batch padded at their ends to one shape."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,13 +16,13 @@ _EXAMPLE = 'pad_info={"x": ([10], 0)}'
 
 
 class Padding:
-    """What `pad_info` says: for each column, the shape to pad to and the value to pad with.
+    """The shape and the value to pad each column with, read from `pad_info`.
 
     Args:
-        where: Who asks.
+        where: The caller, for messages.
         columns: Names of the columns.
-        pad_info: From column name to shape and value; an empty dict pads every column with 0 to its longest row. In a
-            shape, and for a whole one, None means the longest row of the batch.
+        pad_info: From column name to shape and value; an empty dict pads every column with 0 to its longest row. None
+            as a size, or as the whole shape, means the longest row of the batch.
 
     Raises:
         TypeError: `pad_info` is not a dict of such pairs.
@@ -37,7 +38,7 @@ class Padding:
         } or {name: (None, 0) for name in columns}
 
     def __call__(self, name: str, values: Sequence[Any]) -> Sequence[Any]:
-        """Return the values of a column's rows, padded; those of a column without a rule as they are."""
+        """Return the values of a column, padded; those of a column without a rule unchanged."""
         if name not in self._rules:
             return values
         shape, value = self._rules[name]
@@ -48,32 +49,31 @@ class Padding:
                 self._where, f'column "{name}" must have {len(shape or arrays[0].shape)} dimensions in every row',
                 [array.shape for array in arrays], "a shape of that rank in pad_info",
             )
-        wanted = (None,) * arrays[0].ndim if shape is None else shape
+        sizes = (None,) * arrays[0].ndim if shape is None else shape
         longest = tuple(map(max, zip(*(array.shape for array in arrays), strict=True)))
-        target = tuple(most if size is None else size for size, most in zip(wanted, longest, strict=True))
+        target = tuple(maximum if size is None else size for size, maximum in zip(sizes, longest, strict=True))
         return [_pad(array, target, value) for array in arrays]
 
-    def at_most(self, size: int) -> Padding:
-        """Return the same with `size` for each None in a shape."""
-        copied = object.__new__(Padding)
-        copied._where = self._where
+    def with_size(self, length: int) -> Padding:
+        """Return a copy with `length` for each size that is None."""
+        copied = copy.copy(self)
         copied._rules = {
-            name: (shape if shape is None else tuple(size if one is None else one for one in shape), value)
+            name: (shape if shape is None else tuple(length if size is None else size for size in shape), value)
             for name, (shape, value) in self._rules.items()
         }
         return copied
 
 
 def _pad(array: np.ndarray, shape: tuple[int, ...], value: Any) -> np.ndarray:
-    """Return the array at another shape of the same rank: longer ends are filled with `value`, shorter ones cut."""
+    """Return the array padded with `value`, or truncated, at the end of each axis to a shape of the same rank."""
     if array.shape == shape:
         return array
     if array.dtype.kind in "US":
         padded = np.full(shape, "" if value in (0, None) else value, np.result_type(array.dtype, np.array(str(value))))
     else:
         padded = np.full(shape, np.array(value or 0).astype(array.dtype), array.dtype)
-    kept = tuple(slice(min(one, other)) for one, other in zip(array.shape, shape, strict=True))
-    padded[kept] = array[kept]
+    common = tuple(map(slice, map(min, array.shape, shape)))
+    padded[common] = array[common]
     return padded
 
 
