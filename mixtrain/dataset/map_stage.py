@@ -1,8 +1,8 @@
-"""How `Dataset.map` is carried out: which of its operations run compiled, and in which stage."""
+"""Build the stage of `Dataset.map`: a compiled one if all its operations have a graph form."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from mixtrain.dataset.chain import Step
@@ -10,7 +10,7 @@ from mixtrain.dataset.columns import Replacement
 from mixtrain.dataset.graph_map import GraphMap
 from mixtrain.dataset.stage import Stage
 from mixtrain.dataset.transform import Map, has_graph
-from mixtrain.dataset.transforms.compose import Compose
+from mixtrain.dataset.transforms.compose import flattened
 from mixtrain.dataset.transforms.transform_chain import check_operation, for_pictures, read_operations
 
 
@@ -20,22 +20,22 @@ def map_stage(
     """Return the stage that applies operations to columns.
 
     Args:
-        parent: Makes the rows.
+        parent: The stage whose rows are read.
         operations: A transform or function, or a list of them.
-        inputs: Names of the columns that the first takes.
-        outputs: Names of the last one's results.
-        workers: How many rows or blocks are under way at a time, None by default.
+        inputs: Names of the columns that the first operation takes.
+        outputs: Names of the results of the last operation.
+        workers: See `Chain`.
 
     Raises:
-        TypeError: An operation cannot be called.
+        TypeError: An operation is not callable.
         ValueError: A column is unknown, or there is no operation.
     """
-    functions = _flat(_read(operations))
-    chosen, picture = for_pictures(functions) if all(map(has_graph, functions)) else ((), False)
-    if not chosen or picture or len(inputs) != len(outputs):
+    functions = flattened(_read(operations))
+    transforms, returns_picture = for_pictures(functions) if all(map(has_graph, functions)) else ((), False)
+    if not transforms or returns_picture or len(inputs) != len(outputs):
         return Map(parent, functions, inputs, outputs, workers)
     replacement = Replacement("map", parent.columns, inputs, outputs)
-    return GraphMap(parent, Step(chosen, replacement.inputs, tuple(inputs)), replacement.columns, workers)
+    return GraphMap(parent, Step(transforms, replacement.inputs, tuple(inputs)), replacement.columns, workers)
 
 
 def _read(operations: Any) -> list[Any]:
@@ -43,12 +43,3 @@ def _read(operations: Any) -> list[Any]:
         return read_operations("map", "operations", operations)
     check_operation("map", "operations", operations)
     return [operations]
-
-
-def _flat(operations: list[Callable[..., Any]]) -> list[Callable[..., Any]]:
-    """Return the operations with those inside `Compose` in its place."""
-    return [
-        inner
-        for operation in operations
-        for inner in (operation.transforms if type(operation) is Compose else [operation])
-    ]

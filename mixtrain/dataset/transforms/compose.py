@@ -1,4 +1,4 @@
-"""Compose: transforms and functions one after the other, as one."""
+"""Compose: transforms and functions applied in sequence, as one transform."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from mixtrain.dataset.transforms.transform_chain import read_operations, run_eag
 
 
 class Compound(TensorOperation):
-    """A transform made of others, which may be Python functions too; with one of these it has no graph form.
+    """Base class of transforms of other transforms and functions; with functions it has no graph form.
 
     Args:
-        transforms: The others.
+        transforms: The transforms and functions.
     """
 
     same_size: bool = False
@@ -23,22 +23,17 @@ class Compound(TensorOperation):
 
     @property
     def has_graph(self) -> bool:
-        """Whether every part has a graph form, for arrays and for Pillow's images alike."""
+        """Whether every part has a graph form, the same for arrays and for Pillow images."""
         return super().has_graph and all(
             isinstance(operation, TensorOperation)
             and operation.has_graph
             and operation.pictures != "makes"
             and operation.for_pictures() is operation
-            for operation in self.parts
+            for operation in self.transforms
         )
 
-    @property
-    def parts(self) -> list[Any]:
-        """The transforms of which it is made."""
-        return self.transforms
-
     def run(self, values: tuple[Any, ...], seed: tuple[int, int]) -> Any:
-        """Return the results for values under a seed; a tuple where they are several."""
+        """Return the result for one value under a seed, or a tuple of results for several."""
         results = self.run_parts(values, seed)
         return results if len(results) > 1 else results[0]
 
@@ -48,10 +43,10 @@ class Compound(TensorOperation):
 
 
 class Compose(Compound):
-    """Transforms and Python functions applied one after the other.
+    """Transforms and Python functions applied in sequence.
 
     Args:
-        transforms: A list of them. A `Compose` among them counts as what it holds.
+        transforms: A list of transforms and functions. A `Compose` in it is replaced by its own list.
 
     Raises:
         TypeError: `transforms` is not a list of functions.
@@ -68,11 +63,7 @@ class Compose(Compound):
 
     def __init__(self, transforms: list[Any]) -> None:
         super().__init__(transforms)
-        self.transforms = [
-            inner
-            for operation in self.transforms
-            for inner in (operation.transforms if type(operation) is Compose else [operation])
-        ]
+        self.transforms = flattened(self.transforms)
 
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
@@ -81,3 +72,12 @@ class Compose(Compound):
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
         """Return the results for values under a seed."""
         return run_eagerly(self.transforms, values, seed)
+
+
+def flattened(operations: list[Any]) -> list[Any]:
+    """Return the operations with each `Compose` replaced by its transforms."""
+    return [
+        inner
+        for operation in operations
+        for inner in (operation.transforms if type(operation) is Compose else [operation])
+    ]
