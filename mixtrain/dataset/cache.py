@@ -1,4 +1,4 @@
-"""DatasetCache: rows of a source or of a map, kept in memory after the first epoch made them."""
+"""DatasetCache: the rows of a source or of a map, stored in memory in the first epoch."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _MEGABYTE = 1 << 20
 
 @dataclasses.dataclass
 class CacheStatistics:
-    """What a cache holds.
+    """Size of a cache.
 
     Args:
-        avg_cache_sz: Mean bytes of a row.
+        avg_cache_sz: Mean number of bytes of a row.
         num_mem_cached: Rows in memory.
         num_disk_cached: Rows on disk: always 0.
     """
@@ -32,13 +32,13 @@ class CacheStatistics:
 
 
 class DatasetCache:
-    """A place in memory for rows, given as `cache` to a source or to `map`.
+    """A cache in memory, passed as `cache` to a source or to `map`.
 
-    There is no server: each source or map that is given the cache keeps its own rows in this process.
+    There is no server: each source or map with the cache stores its own rows in this process.
 
     Args:
         session_id: Any positive number.
-        size: Megabytes that one source or map may fill; rows that need more are made anew in each epoch. 0: no limit.
+        size: Maximum megabytes of one source or map; rows that need more are recomputed in each epoch. 0: no limit.
         spilling: Without effect: nothing is written to disk.
         hostname: Without effect, as `port`, `num_connections` and `prefetch_size`.
 
@@ -69,19 +69,19 @@ class DatasetCache:
         self._statistics = CacheStatistics()
 
     def get_stat(self) -> CacheStatistics:
-        """Return how many rows the last source or map that filled the cache holds, and their mean size."""
+        """Return the number of rows of the last source or map that filled the cache, and their mean size."""
         return self._statistics
 
     def note(self, rows: int, size: int) -> None:
-        """Take down that `rows` rows of `size` bytes in all are held."""
+        """Record that `rows` rows of `size` bytes in total are stored."""
         self._statistics = CacheStatistics(size // max(rows, 1), rows)
 
 
 class Cached(Stage):
-    """The rows of the parent, made once.
+    """The rows of the parent, computed once.
 
-    Where a sampler below decides the order, the rows are made in the order of the source and later read in the
-    sampler's; otherwise they are read in the order in which they came in one pass.
+    If the parent has a sampler, the rows are stored in the order of the source and read in the sampler's order;
+    otherwise they are stored and read in the order of one pass.
     """
 
     row_by_row = True
@@ -89,25 +89,26 @@ class Cached(Stage):
     def __init__(self, parent: Stage, cache: DatasetCache) -> None:
         super().__init__(parent.columns, parent)
         self._cache = cache
-        self._kept: dict[str, list[Row] | None] = {}
+        # A dict, because copies of this stage with other samplers share the rows; None if the rows are too large.
+        self._stored: dict[str, list[Row] | None] = {}
 
     def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
         sampler = self.sampler
-        kept = self._all(sampler)
-        if kept is None:
+        stored = self._all(sampler)
+        if stored is None:
             yield from self.parents[0].rows(pass_seed)
             return
-        order = range(len(kept)) if sampler is None else sampler.indices(pass_seed, len(kept), self.labels).tolist()
+        order = range(len(stored)) if sampler is None else sampler.indices(pass_seed, len(stored), self.labels).tolist()
         for index in order:
-            yield tuple(value.copy() for value in kept[index])
+            yield tuple(value.copy() for value in stored[index])
 
     def _all(self, sampler: BuiltinSampler | None) -> list[Row] | None:
-        """Return every row in the order of the source; None where they need too much memory."""
-        if "rows" not in self._kept:
+        """Return every row in the order of the source; None if they need too much memory."""
+        if "rows" not in self._stored:
             parent = self.parents[0]
             ordered = parent if sampler is None else parent.with_sampler(SequentialSampler())
-            self._kept["rows"] = self._read(ordered)
-        return self._kept["rows"]
+            self._stored["rows"] = self._read(ordered)
+        return self._stored["rows"]
 
     def _read(self, stage: Stage) -> list[Row] | None:
         rows: list[Row] = []
@@ -127,12 +128,12 @@ class Cached(Stage):
 
 
 def check_cache(where: str, cache: Any) -> None:
-    """Refuse a `cache` that is neither None nor a `DatasetCache`."""
+    """Raise if `cache` is neither None nor a `DatasetCache`."""
     if cache is not None:
         checks.instance(where, "cache", cache, DatasetCache, "cache=DatasetCache(session_id=1)")
 
 
 def cached(where: str, stage: Stage, cache: DatasetCache | None) -> Stage:
-    """Return the stage with its rows kept in `cache`, or as it is where that is None."""
+    """Return the stage with its rows stored in `cache`; the stage itself if that is None."""
     check_cache(where, cache)
     return stage if cache is None else Cached(stage, cache)

@@ -1,4 +1,4 @@
-"""A stage that checks the dtypes of rows against those that were promised."""
+"""The stage that checks the dtypes of rows against `column_types`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mixtrain.dtype import as_dtype
 
 
 class DtypeCheck(Stage):
-    """The rows of the parent, all of whose columns must have the given dtypes."""
+    """The rows of the parent, whose columns must have the given dtypes."""
 
     row_by_row = True
 

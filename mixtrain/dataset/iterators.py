@@ -1,4 +1,4 @@
-"""The iterators that a dataset gives out: epoch after epoch, as tensors or NumPy arrays."""
+"""The iterator of a dataset: one epoch after another, as tensors or NumPy arrays."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from mixtrain.dataset.stage import Row, Stage
 
 
 class DatasetIterator:
-    """Rows of one run: each ``for`` loop over it reads one epoch.
+    """The rows of one run; each ``for`` loop reads one epoch.
 
     Args:
-        stage: Makes the rows.
-        build: From a row to what the iterator gives.
-        num_epochs: How many epochs it has, -1 without end.
+        stage: The stage whose rows are read.
+        build: From a row to the value that the iterator yields.
+        num_epochs: Maximum number of epochs; -1: no limit.
     """
 
     def __init__(self, stage: Stage, build: Callable[[Row], Any], num_epochs: int) -> None:
@@ -46,19 +46,19 @@ class DatasetIterator:
         return self._build(row)
 
     def stop(self) -> None:
-        """End the iterator: it gives no more rows."""
+        """Stop the iterator: it yields no more rows."""
         self._rows = None
         self._num_epochs = self._epoch
 
     def release(self) -> None:
-        """End the iterator, as `stop`."""
+        """Stop the iterator, like `stop`."""
         self.stop()
 
 
 def to_output(value: Any, output_numpy: bool) -> Any:
-    """Return what iterators give of a column: a tensor, or the array itself where asked or where it has strings.
+    """Return the value of a column as a tensor, or as the array itself if requested or if it contains strings.
 
-    Of a column of dicts: a dict of them.
+    Dicts and lists are converted value by value.
     """
     if isinstance(value, dict):
         return {key: to_output(item, output_numpy) for key, item in value.items()}

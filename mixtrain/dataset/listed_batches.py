@@ -1,4 +1,4 @@
-"""The source whose rows are read in batches that a list, or a sampler of lists, says."""
+"""The source of batches whose rows are listed by a batch sampler."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class ListedBatches(Stage):
     """Batches of a random-access source.
 
     Args:
-        where: Who reads.
-        source: Has `__getitem__` and `__len__`.
+        where: The caller, for messages.
+        source: An object with `__getitem__` and `__len__`.
         columns: Names of the columns.
-        dtypes: The dtype that each column of a row must have; not checked where None.
+        dtypes: The dtype that each column of a row must have; None: not checked.
         batches: An iterable of lists of indices.
-        collate: From one list of arrays per column to a tuple of batches; None: stacked.
+        collate: From one list of arrays per column to a tuple of batches; None: the arrays are stacked.
     """
 
     def __init__(

@@ -20,8 +20,8 @@ class SchemaColumn:
 
     Attributes:
         name: Its name.
-        dtype: The name of its number format, or "string".
-        shape: Its shape, -1 for a size that changes; None: one dimension of any size.
+        dtype: The name of its dtype, or "string".
+        shape: Its shape, -1 for a dynamic size; None: one dimension of any size.
     """
 
     name: str
@@ -38,10 +38,10 @@ class Schema:
     """The columns of a file, in order.
 
     Args:
-        schema_file: A JSON file with them; none at first by default.
+        schema_file: A JSON file that describes them; by default there are no columns yet.
 
     Raises:
-        ValueError: The file is missing or no schema.
+        ValueError: The file is missing or not a schema.
 
     Example:
         >>> schema = Schema()
@@ -65,8 +65,8 @@ class Schema:
 
         Args:
             name: Its name.
-            de_type: A number format such as `mixtrain.int32`, or "string".
-            shape: Its shape, -1 for a size that changes; one dimension of any size by default.
+            de_type: A dtype such as `mixtrain.int32`, or "string".
+            shape: Its shape, -1 for a dynamic size; one dimension of any size by default.
         """
         checks.instance("Schema.add_column", "name", name, str, 'add_column("label", "int32")')
         dtype = "string" if de_type in _TEXT else as_dtype(de_type).name
@@ -78,17 +78,15 @@ class Schema:
         self.columns = [other for other in self.columns if other.name != name] + [column]
 
     def parse_columns(self, columns: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
-        """Add columns described as in JSON.
+        """Add columns from their description in JSON.
 
         Args:
-            columns: A list of dicts with name, type and perhaps shape; or a dict from name to the rest.
+            columns: A list of dicts with name, type and optionally shape; or a dict from name to the rest.
         """
         checks.instance("Schema.parse_columns", "columns", columns, (dict, list, tuple), '[{"name": ..., "type": ...}]')
-        described = (
-            [{"name": name, **rest} for name, rest in sorted(columns.items())]
-            if isinstance(columns, Mapping) else columns
-        )
-        for column in described:
+        if isinstance(columns, Mapping):
+            columns = [{"name": name, **rest} for name, rest in sorted(columns.items())]
+        for column in columns:
             for key in ("name", "type"):
                 if key not in column:
                     raise checks.fail_value(
@@ -97,10 +95,10 @@ class Schema:
             self.add_column(column["name"], column["type"], column.get("shape"))
 
     def from_json(self, json_obj: Mapping[str, Any]) -> None:
-        """Take over a schema described as in JSON.
+        """Replace the columns by a schema in JSON.
 
         Args:
-            json_obj: A dict with columns, and perhaps datasetType and numRows.
+            json_obj: A dict with columns, and optionally datasetType and numRows.
         """
         checks.instance("Schema.from_json", "json_obj", json_obj, Mapping, '{"columns": {...}}')
         unknown = sorted(json_obj.keys() - {"columns", "datasetType", "numRows"})
@@ -116,19 +114,19 @@ class Schema:
 
     def to_json(self) -> str:
         """Return the schema as JSON."""
-        found: dict[str, Any] = {"columns": [column.as_dict() for column in self.columns]}
+        schema: dict[str, Any] = {"columns": [column.as_dict() for column in self.columns]}
         if self.dataset_type is not None:
-            found["datasetType"] = self.dataset_type
+            schema["datasetType"] = self.dataset_type
         if self.num_rows:
-            found["numRows"] = self.num_rows
-        return json.dumps(found, indent=2)
+            schema["numRows"] = self.num_rows
+        return json.dumps(schema, indent=2)
 
     def __str__(self) -> str:
         return self.to_json()
 
     @staticmethod
     def get_num_rows(schema: Schema | str) -> int:
-        """Return how many rows a schema says that there are, 0 where it does not say.
+        """Return the number of rows in a schema; 0 if it has none.
 
         Args:
             schema: A schema, or the path of its file.
@@ -137,7 +135,7 @@ class Schema:
 
 
 def read_schema(where: str, schema: Any) -> Schema:
-    """Return a schema, or the one in the file that a path names."""
+    """Return a schema, or the schema in a file."""
     checks.instance(where, "schema", schema, (Schema, str, pathlib.Path), "schema=Schema()")
     return schema if isinstance(schema, Schema) else Schema(str(schema))
 

@@ -1,4 +1,4 @@
-"""Shuffle: how far the rows of files are mixed."""
+"""Shuffle: the modes in which rows and files are shuffled."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from mixtrain import checks
 
 
 class Shuffle(str, enum.Enum):
-    """How far rows are mixed: not at all, by files, or all of them.
+    """What is shuffled: nothing, the order of files, or all rows.
 
-    `ADAPTIVE`, `PARTIAL` and `INFILE`, which only MindRecord files know, are here so that they can be named.
+    `ADAPTIVE`, `PARTIAL` and `INFILE` are for MindRecord files and not supported.
 
     Example:
         >>> Shuffle("files") is Shuffle.FILES
@@ -29,19 +29,19 @@ class Shuffle(str, enum.Enum):
 
 
 def read_shuffle(where: str, value: Any, *, files: bool = False) -> Shuffle:
-    """Return the mode that an argument means; None and True mean GLOBAL.
+    """Return the mode for an argument; None and True mean GLOBAL.
 
     Args:
-        where: Who asks.
+        where: The caller, for messages.
         value: None, a bool or a `Shuffle`.
-        files: Whether FILES is possible.
+        files: Whether FILES is allowed.
     """
     if value is None or isinstance(value, bool):
         return Shuffle.FALSE if value is False else Shuffle.GLOBAL
     if not isinstance(value, Shuffle):
         raise checks.fail_type(where, "shuffle must be True or False, or a Shuffle", value, "shuffle=True")
-    possible = (Shuffle.FALSE, Shuffle.GLOBAL, *((Shuffle.FILES,) if files else ()))
-    if value not in possible:
-        names = ", ".join(str(mode) for mode in possible)
+    allowed = (Shuffle.FALSE, Shuffle.GLOBAL, *((Shuffle.FILES,) if files else ()))
+    if value not in allowed:
+        names = ", ".join(str(mode) for mode in allowed)
         raise checks.fail_value(where, f"shuffle must be one of {names}", str(value), "shuffle=Shuffle.GLOBAL")
     return value

@@ -1,4 +1,4 @@
-"""From a stage to the backend's stream, each pass of which is the next epoch of one run."""
+"""Turn a stage into the backend's pipeline, each pass over which is the next epoch of one run."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from mixtrain.dataset.stage import Row, Stage
 
 
 def open_pipeline(stage: Stage, *, initial_epoch: int = 0) -> backend.Pipeline:
-    """Return the rows of a stage as a stream.
+    """Return the rows of a stage as a pipeline.
 
-    The first row is read here, to learn dtypes and ranks; the first pass begins with it, so that no row is made twice.
+    The first row is read here to find dtypes and ranks; the first pass starts with it, and computes no row twice.
 
     Args:
-        stage: Makes the rows.
-        initial_epoch: Which epoch the first pass is; under one seed it has the order that this epoch always has.
+        stage: The stage whose rows are read.
+        initial_epoch: The epoch of the first pass; with a seed, an epoch always has the same order.
 
     Raises:
         ValueError: There is no row.
     """
     pass_seed = PassSeed.start()
     epochs = itertools.count(initial_epoch)
-    opened = stage.rows(pass_seed.at_epoch(next(epochs)))
-    example = next(opened, None)
+    rows = stage.rows(pass_seed.at_epoch(next(epochs)))
+    example = next(rows, None)
     if example is None:
         raise ValueError(
             "dataset: expected at least one row in an epoch; got none. Write a smaller skip or batch_size, "
             "or drop_remainder=False."
         )
-    waiting = [itertools.chain([example], opened)]
+    opened = [itertools.chain([example], rows)]
 
-    def begin_pass() -> Iterator[Row]:
-        return waiting.pop() if waiting else stage.rows(pass_seed.at_epoch(next(epochs)))
+    def start_pass() -> Iterator[Row]:
+        return opened.pop() if opened else stage.rows(pass_seed.at_epoch(next(epochs)))
 
     size = math.inf if stage.infinite else stage.size
-    pipeline = backend.pipeline_from_rows(begin_pass, example, size=size, columns=stage.columns)
+    pipeline = backend.pipeline_from_rows(start_pass, example, size=size, columns=stage.columns)
     return dataclasses.replace(pipeline, even=stage.even)
