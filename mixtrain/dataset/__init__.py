@@ -1,4 +1,4 @@
-"""Data for training, with MindSpore's names: sources, the steps between them and the model, and samplers."""
+"""Data pipelines with MindSpore's names: sources, samplers, and the steps from a source to the model."""
 
 from mixtrain.dataset import config, text, transforms, vision
 from mixtrain.dataset.batch import BatchInfo

@@ -1,4 +1,4 @@
-"""The base of the data sets of labelled images that lie in a few binary files, read once into arrays."""
+"""The base class of datasets of labelled images in a few binary files, which are read into memory."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Usage = Literal["train", "test", "all"]
 
 
 class ArrayFilesDataset(Dataset, abc.ABC):
-    """Images and their labels from the files of a folder; a subclass names its columns and reads its files.
+    """Images and labels from the files of a folder; a subclass defines `_COLUMNS` and `_read`.
 
     Args:
         dataset_dir: The folder.
         usage: "train", "test" or "all"; None means "all".
-        num_samples: The most rows of an epoch.
-        num_parallel_workers: Without effect: the files are read at once into memory.
-        shuffle: Whether rows come in random order, another in each epoch; None means True.
+        num_samples: Maximum number of rows in an epoch.
+        num_parallel_workers: Without effect: the files are read into memory at once.
+        shuffle: Whether to shuffle the rows, in a new order in each epoch; None means True.
         sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
-        num_shards: Into how many shards the rows are divided; needs `shard_id`.
+        num_shards: Number of shards that the rows are divided into; needs `shard_id`.
         shard_id: Which shard to read, from 0.
         cache: Without effect: the rows are in memory.
     """
@@ -52,11 +52,11 @@ class ArrayFilesDataset(Dataset, abc.ABC):
         part: Usage = "all" if usage is None else checks.one_of(where, "usage", usage, ("train", "test", "all"))
         check_workers(where, num_parallel_workers)
         check_cache(where, cache)
-        chosen = choose_sampler(
+        sampler = choose_sampler(
             where, sampler=sampler, shuffle=shuffle, num_samples=num_samples, num_shards=num_shards, shard_id=shard_id
         )
         arrays = self._read(where, find_folder(where, dataset_dir), part)
-        super().__init__(ArraySource(where, arrays, self._COLUMNS, chosen, labels=arrays[1]))
+        super().__init__(ArraySource(where, arrays, self._COLUMNS, sampler, labels=arrays[1]))
 
     @staticmethod
     @abc.abstractmethod
@@ -65,5 +65,5 @@ class ArrayFilesDataset(Dataset, abc.ABC):
 
 
 def join(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Return arrays one after the other; a single one as it is."""
+    """Return the arrays concatenated; a single array itself, without a copy."""
     return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""Cifar10Dataset and Cifar100Dataset: small color pictures in binary files of rows of equal length."""
+"""Cifar10Dataset and Cifar100Dataset: small color images in binary files."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ _PIXELS = 3 * 32 * 32
 
 
 class Cifar10Dataset(ArrayFilesDataset):
-    """The pictures of CIFAR-10, from the files of its binary version.
+    """The images of CIFAR-10, from the files of its binary version.
 
-    The columns are image, uint8 (32, 32, 3), and label, uint32. "all" gives the rows for training, then those of the
-    test; where only one of the two parts is in the folder, that one.
+    The columns are image, uint8 (32, 32, 3), and label, uint32. "all" means the training rows, then the test rows; if
+    the folder has only one of the two parts, that one.
 
     Args:
-        dataset_dir: The folder that holds data_batch_1.bin to data_batch_5.bin and test_batch.bin, or those of the
-            part that `usage` names.
+        dataset_dir: The folder of data_batch_1.bin to data_batch_5.bin and test_batch.bin, or of the part that `usage`
+            names.
         usage: "train", "test" or "all"; None means "all".
-        num_samples: The most rows of an epoch. With `shuffle` they are drawn independently, so a row may come twice.
-        num_parallel_workers: Without effect: the files are read at once into memory.
-        shuffle: Whether rows come in random order, another in each epoch; None means True.
+        num_samples: Maximum number of rows in an epoch. With `shuffle` rows are sampled with replacement.
+        num_parallel_workers: Without effect: the files are read into memory at once.
+        shuffle: Whether to shuffle the rows, in a new order in each epoch; None means True.
         sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
-        num_shards: Into how many shards the rows are divided; needs `shard_id`.
+        num_shards: Number of shards that the rows are divided into; needs `shard_id`.
         shard_id: Which shard to read, from 0.
         cache: Without effect: the rows are in memory.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: The folder or one of its files is missing, a file is cut off or of another kind, or an argument
-            has the wrong value.
+        ValueError: The folder or one of its files is missing, a file is truncated or has another format, or an
+            argument has the wrong value.
 
     Example:
         >>> Cifar10Dataset("no/such/folder")
@@ -64,26 +64,26 @@ class Cifar10Dataset(ArrayFilesDataset):
 
 
 class Cifar100Dataset(ArrayFilesDataset):
-    """The pictures of CIFAR-100, from the files of its binary version.
+    """The images of CIFAR-100, from the files of its binary version.
 
-    The columns are image, uint8 (32, 32, 3), coarse_label and fine_label, uint32. "all" gives the rows of the test,
-    then those for training; where only one of the two parts is in the folder, that one.
+    The columns are image, uint8 (32, 32, 3), coarse_label and fine_label, uint32. "all" means the test rows, then the
+    training rows; if the folder has only one of the two parts, that one.
 
     Args:
-        dataset_dir: The folder that holds train.bin and test.bin, or the one that `usage` names.
+        dataset_dir: The folder of train.bin and test.bin, or of the one that `usage` names.
         usage: "train", "test" or "all"; None means "all".
-        num_samples: The most rows of an epoch. With `shuffle` they are drawn independently, so a row may come twice.
-        num_parallel_workers: Without effect: the files are read at once into memory.
-        shuffle: Whether rows come in random order, another in each epoch; None means True.
+        num_samples: Maximum number of rows in an epoch. With `shuffle` rows are sampled with replacement.
+        num_parallel_workers: Without effect: the files are read into memory at once.
+        shuffle: Whether to shuffle the rows, in a new order in each epoch; None means True.
         sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
-        num_shards: Into how many shards the rows are divided; needs `shard_id`.
+        num_shards: Number of shards that the rows are divided into; needs `shard_id`.
         shard_id: Which shard to read, from 0.
         cache: Without effect: the rows are in memory.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: The folder or one of its files is missing, a file is cut off or of another kind, or an argument
-            has the wrong value.
+        ValueError: The folder or one of its files is missing, a file is truncated or has another format, or an
+            argument has the wrong value.
 
     Example:
         >>> Cifar100Dataset("no/such/folder")
@@ -107,9 +107,9 @@ class Cifar100Dataset(ArrayFilesDataset):
 
 
 def _batches(where: str, folder: pathlib.Path) -> list[pathlib.Path]:
-    """Return the files data_batch_1.bin, data_batch_2.bin, ... of the folder; a number left out is an error."""
+    """Return the files data_batch_1.bin, data_batch_2.bin, ... of the folder; a missing number is an error."""
     numbers = sorted(
-        int(found[1]) for entry in folder.iterdir() if (found := re.fullmatch(r"data_batch_(\d+)\.bin", entry.name))
+        int(match[1]) for entry in folder.iterdir() if (match := re.fullmatch(r"data_batch_(\d+)\.bin", entry.name))
     )
     for expected, number in enumerate(numbers, start=1):
         if number != expected:
@@ -118,7 +118,7 @@ def _batches(where: str, folder: pathlib.Path) -> list[pathlib.Path]:
 
 
 def _read_rows(where: str, files: Sequence[pathlib.Path], *, labels: int) -> Sequence[np.ndarray]:
-    """Return the images of the files, channels last, then one array for each of the `labels` bytes of a row."""
+    """Return the images of the files, channels-last, then one array for each of the `labels` bytes of a row."""
     blocks = []
     length = labels + _PIXELS
     for path in files:

@@ -1,4 +1,4 @@
-"""GeneratorDataset: rows from a user's own object or function."""
+"""GeneratorDataset: rows from a user-defined object or function."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ _WHERE = "GeneratorDataset"
 
 
 class GeneratorDataset(Dataset):
-    """Rows from Python.
+    """Rows from a Python object or function.
 
     Args:
         source: An object with `__getitem__` and `__len__`; an iterable; or a function that returns an iterable, called
-            anew for each epoch. A row is a tuple with one value per column, or the value of the one column; dtypes are
-            kept, a Python int is int64 and a float float64.
+            once for each epoch. A row is a tuple with one value per column, or the value of the one column. Dtypes are
+            preserved; a Python int is int64 and a float float64.
         column_names: A name, or one for each value of a row.
-        column_types: The dtype that each column must have, to check the rows by; not checked by default.
+        column_types: The dtype that each column must have, checked for every row; not checked by default.
         schema: A `Schema` or the path of its file, instead of `column_names` and `column_types`.
-        num_samples: The most rows of an epoch. With `shuffle` they are drawn independently, so a row may come twice.
+        num_samples: Maximum number of rows in an epoch. With `shuffle` rows are sampled with replacement.
         num_parallel_workers: Without effect: rows are read in order, ahead of the training step.
-        shuffle: Whether rows come in random order, another in each epoch. By default True for a source with
-            `__getitem__`; other sources keep their own order.
+        shuffle: Whether to shuffle the rows, in a new order in each epoch. By default True for a source with
+            `__getitem__`; other sources are read in their own order.
         sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
-        num_shards: Into how many shards the rows are divided; needs `shard_id`.
+        num_shards: Number of shards that the rows are divided into; needs `shard_id`.
         shard_id: Which shard to read, from 0.
         python_multiprocessing: Without effect, as `max_rowsize`.
-        batch_sampler: A sampler or an iterable of lists of indices, each of which becomes one batch; instead of
-            `num_samples`, `shuffle`, `sampler` and the shards. Needs a source with `__getitem__`.
-        collate_fn: Makes a batch, in place of stacking: takes one list of arrays per column and returns a tuple of
+        batch_sampler: A sampler or an iterable of lists of indices, one for each batch; instead of `num_samples`,
+            `shuffle`, `sampler` and the shards. Needs a source with `__getitem__`.
+        collate_fn: Builds a batch instead of stacking: takes one list of arrays per column and returns a tuple of
             batches. Needs `batch_sampler`.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: An argument has the wrong value; on reading, the source is empty or used up, or a row has another
-            number of values than there are names.
+        ValueError: An argument has the wrong value; on reading, the source is empty or used up, or the number of values
+            of a row differs from the number of names.
 
     Example:
         >>> rows = [(1.5, 0), (2.5, 1)]
@@ -87,11 +87,11 @@ class GeneratorDataset(Dataset):
             )
             super().__init__(ListedBatches(_WHERE, source, names, column_types, batch_sampler, collate_fn))
             return
-        chosen = choose_sampler(
+        row_sampler = choose_sampler(
             _WHERE, sampler=sampler, shuffle=shuffle, num_samples=num_samples, num_shards=num_shards, shard_id=shard_id
         )
         if hasattr(source, "__getitem__") and hasattr(source, "__len__"):
-            stage: Stage = IndexedSource(_WHERE, source, names, chosen)
+            stage: Stage = IndexedSource(_WHERE, source, names, row_sampler)
         elif callable(source) or isinstance(source, Iterable):
             _check_iterated(shuffle, sampler, num_shards)
             stage = IteratedSource(_WHERE, source, names, num_samples or None)
@@ -104,7 +104,7 @@ class GeneratorDataset(Dataset):
 
 
 def _check_iterated(shuffle: bool | None, sampler: Any, num_shards: int | None) -> None:
-    """Refuse or warn of what only a source with `__getitem__` can do."""
+    """Raise or warn if an argument needs a source with `__getitem__`."""
     for name, value in (("sampler", sampler), ("num_shards", num_shards)):
         if value is not None:
             raise checks.fail_value(

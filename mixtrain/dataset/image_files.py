@@ -1,4 +1,4 @@
-"""Image files read, and decoded where asked, by several threads at once and in order."""
+"""Image files, read and optionally decoded by several threads, in order."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from mixtrain import backend
 from mixtrain.dataset.parallel import adaptive_map
 
 _FLAGS: Final = os.O_RDONLY | getattr(os, "O_BINARY", 0)
-_CHUNK: Final = 1 << 16
+_CHUNK_BYTES: Final = 1 << 16
 
 
 class UnreadableFile(ValueError):
-    """A file that could not be read or decoded."""
+    """Raised for a file that cannot be read or decoded."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ImageFiles:
-    """Files of images, of which a pass reads some, in any order.
+    """Image files that are read by index.
 
     Attributes:
-        paths: Where the files are.
-        decode: Whether to give pixels, uint8 (height, width, 3), instead of the bytes of the file.
+        paths: The paths of the files.
+        decode: Whether to return pixels, uint8 (height, width, 3), instead of the bytes of a file.
         workers: How many files are read at a time.
     """
 
@@ -35,7 +35,7 @@ class ImageFiles:
     workers: int
 
     def read(self, indices: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield the images of the files `indices`, in that order.
+        """Yield the images of the files with the given indices, in that order.
 
         Raises:
             UnreadableFile: The next file cannot be read or decoded.
@@ -43,10 +43,10 @@ class ImageFiles:
         return adaptive_map(self._read, iter(indices.tolist()), self.workers)
 
     def decoded(self, contents: bytes) -> np.ndarray:
-        """Return the image of the bytes of one file.
+        """Return the image in the bytes of one file.
 
         Raises:
-            UnreadableFile: They cannot be decoded.
+            UnreadableFile: The bytes cannot be decoded.
         """
         (image,) = self._decoded([contents])
         return image
@@ -65,14 +65,14 @@ class ImageFiles:
 
 
 def _contents(path: str) -> bytes:
-    """Return the bytes of a file, at half of what `open` costs for a small one."""
+    """Return the bytes of a file; for small files this takes half as long as `open`."""
     try:
         descriptor = os.open(path, _FLAGS)
         try:
-            parts = [os.read(descriptor, _CHUNK)]
-            while parts[-1]:
-                parts.append(os.read(descriptor, _CHUNK))
-            return b"".join(parts)
+            chunks = [os.read(descriptor, _CHUNK_BYTES)]
+            while chunks[-1]:
+                chunks.append(os.read(descriptor, _CHUNK_BYTES))
+            return b"".join(chunks)
         finally:
             os.close(descriptor)
     except OSError as error:

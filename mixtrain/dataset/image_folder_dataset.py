@@ -25,26 +25,25 @@ _COLUMNS = ("image", "label")
 
 
 class ImageFolderDataset(Dataset):
-    """Images from a folder that has one folder per class.
+    """Images from a folder with one subfolder per class.
 
     The columns are image, uint8 of one dimension (the bytes of the file) or with `decode` (height, width, 3), and
-    label, int32. Rows come class by class, both in the order of their names.
+    label, int32. Classes, and the files of each class, are in the order of their names.
 
     Args:
         dataset_dir: The folder of the class folders.
-        num_samples: The most rows of an epoch. With `shuffle` they are drawn independently, so a row may come twice.
-        num_parallel_workers: How many files are read at a time; by default `config.set_num_parallel_workers`'s
-            number, or where that is not set as many as the machine can.
-        shuffle: Whether rows come in random order, another in each epoch; None means True.
+        num_samples: Maximum number of rows in an epoch. With `shuffle` rows are sampled with replacement.
+        num_parallel_workers: How many files are read at a time; by default `config.get_num_parallel_workers()`.
+        shuffle: Whether to shuffle the rows, in a new order in each epoch; None means True.
         sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
-        extensions: The endings of the files to read, such as [".png"], as they are written; all files by default.
-        class_indexing: The labels of the folders to read, from name to int; by default all, numbered in the order of
+        extensions: The case-sensitive extensions of the files to read, such as [".png"]; all files by default.
+        class_indexing: The folders to read and their labels, from name to int; by default all, numbered in the order of
             their names.
-        decode: Whether to give pixels instead of the bytes of the file.
-        num_shards: Into how many shards the rows are divided; needs `shard_id`.
+        decode: Whether to return pixels instead of the bytes of the file.
+        num_shards: Number of shards that the rows are divided into; needs `shard_id`.
         shard_id: Which shard to read, from 0.
-        cache: Keeps the rows in memory after the first epoch.
-        decrypt: A function from the path of a file to the bytes to read instead of the file's.
+        cache: Stores the rows in memory after the first epoch.
+        decrypt: A function from the path of a file to the bytes to use instead of its contents.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -75,14 +74,14 @@ class ImageFolderDataset(Dataset):
         cache: DatasetCache | None = None,
         decrypt: Callable[[str], bytes] | None = None,
     ) -> None:
-        chosen = choose_sampler(
+        sampler = choose_sampler(
             _WHERE, sampler=sampler, shuffle=shuffle, num_samples=num_samples, num_shards=num_shards, shard_id=shard_id
         )
         check_workers(_WHERE, num_parallel_workers)
-        endings = _read_extensions(extensions)
+        suffixes = _read_extensions(extensions)
         folder = find_folder(_WHERE, dataset_dir)
         self._classes = _read_classes(folder, class_indexing)
-        paths, labels = _find_files(folder, self._classes, endings)
+        paths, labels = _find_files(folder, self._classes, suffixes)
         if decrypt is not None and not callable(decrypt):
             raise checks.fail_type(_WHERE, "decrypt must be a function", decrypt, "decrypt=None")
         files = ImageFiles(
@@ -90,7 +89,7 @@ class ImageFolderDataset(Dataset):
             decode=checks.boolean(_WHERE, "decode", decode),
             workers=num_parallel_workers or config.get_num_parallel_workers(),
         )
-        super().__init__(cached(_WHERE, _FileSource(files, labels, chosen, decrypt), cache))
+        super().__init__(cached(_WHERE, _FileSource(files, labels, sampler, decrypt), cache))
 
     def get_class_indexing(self) -> dict[str, int]:
         """Return the label of each class folder."""
@@ -134,8 +133,8 @@ def _read_extensions(extensions: list[str] | None) -> tuple[str, ...]:
     if extensions is None:
         return ()
     checks.instance(_WHERE, "extensions", extensions, (list, tuple), 'extensions=[".png"]')
-    for ending in extensions:
-        checks.instance(_WHERE, "each of extensions", ending, str, 'extensions=[".png"]')
+    for extension in extensions:
+        checks.instance(_WHERE, "each of extensions", extension, str, 'extensions=[".png"]')
     return tuple(extensions)
 
 
@@ -144,23 +143,23 @@ def _read_classes(folder: pathlib.Path, class_indexing: Mapping[str, int] | None
     if not class_indexing:
         if not names:
             raise missing_file(_WHERE, folder, "one folder per class")
-        return {name: number for number, name in enumerate(names)}
+        return {name: label for label, name in enumerate(names)}
     checks.instance(_WHERE, "class_indexing", class_indexing, Mapping, 'class_indexing={"cat": 0, "dog": 1}')
-    for name, number in class_indexing.items():
+    for name, label in class_indexing.items():
         checks.one_of(_WHERE, "a name in class_indexing", name, names)
-        if isinstance(number, bool) or not isinstance(number, int):
-            raise checks.fail_type(_WHERE, "labels in class_indexing must be ints", number, 'class_indexing={"cat": 0}')
+        if isinstance(label, bool) or not isinstance(label, int):
+            raise checks.fail_type(_WHERE, "labels in class_indexing must be ints", label, 'class_indexing={"cat": 0}')
     return dict(class_indexing)
 
 
 def _find_files(
-    folder: pathlib.Path, classes: Mapping[str, int], endings: tuple[str, ...]
+    folder: pathlib.Path, classes: Mapping[str, int], suffixes: tuple[str, ...]
 ) -> tuple[Sequence[str], Sequence[int]]:
     paths: list[str] = []
     labels: list[int] = []
     for name in sorted(classes):
         for entry in sorted((folder / name).iterdir()):
-            if endings and entry.suffix not in endings:
+            if suffixes and entry.suffix not in suffixes:
                 continue
             if entry.is_dir():
                 raise ValueError(
@@ -170,6 +169,6 @@ def _find_files(
             paths.append(str(entry))
             labels.append(classes[name])
     if not paths:
-        kind = f"files that end in {' or '.join(endings)}" if endings else "image files"
-        raise missing_file(_WHERE, folder, f"{kind} in the class folders")
+        expected = f"files that end in {' or '.join(suffixes)}" if suffixes else "image files"
+        raise missing_file(_WHERE, folder, f"{expected} in the class folders")
     return paths, labels

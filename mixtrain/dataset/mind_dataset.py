@@ -1,4 +1,4 @@
-"""MindDataset: rows from the files that `mixtrain.mindrecord.FileWriter` or `Dataset.save` wrote."""
+"""MindDataset: rows from files written by `mixtrain.mindrecord.FileWriter` or `Dataset.save`."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ _WHERE = "MindDataset"
 
 
 class MindDataset(Dataset):
-    """Rows from files that `FileWriter` or `Dataset.save` wrote; MindSpore's own MindRecord files are not read.
+    """Rows from files written by `FileWriter` or `Dataset.save`; MindSpore's own MindRecord files are not supported.
 
     A column of bytes is uint8, of one dimension.
 
     Args:
-        dataset_files: The name of the first file, which names the others; or a list of files.
+        dataset_files: The first of the files that were written together, which lists the others; or a list of files.
         columns_list: Which columns to read, in that order; all by default, in the order of their names.
         num_parallel_workers: Without effect.
-        shuffle: Whether rows come in random order, another in each epoch; None means True.
-        num_shards: Into how many shards the rows are divided; needs `shard_id`.
+        shuffle: Whether to shuffle the rows, in a new order in each epoch; None means True.
+        num_shards: Number of shards that the rows are divided into; needs `shard_id`.
         shard_id: Which shard to read, from 0.
         sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
-        padded_sample: A row that is added `num_padded` times, so that shards come out equal.
-        num_padded: How often.
-        num_samples: The most rows of an epoch.
-        cache: Keeps the rows in memory after the first epoch.
+        padded_sample: A row that is added `num_padded` times, so that shards have equal size.
+        num_padded: Number of added rows.
+        num_samples: Maximum number of rows in an epoch.
+        cache: Stores the rows in memory after the first epoch.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: A file is missing, of another format or cut off; a column is unknown.
+        ValueError: A file is missing, truncated or of another format; a column is unknown.
 
     Example:
         >>> MindDataset("no/such/file")
@@ -68,20 +68,21 @@ class MindDataset(Dataset):
         cache: DatasetCache | None = None,
     ) -> None:
         check_workers(_WHERE, num_parallel_workers)
-        files = _opened(dataset_files)
+        files = _open_files(dataset_files)
         columns = tuple(sorted(files[0].schema))
         if columns_list is not None:
             find(_WHERE, "columns_list", columns, columns_list)
             columns = tuple(columns_list)
-        chosen = choose_sampler(
+        sampler = choose_sampler(
             _WHERE, sampler=sampler, shuffle=shuffle, num_samples=num_samples, num_shards=num_shards, shard_id=shard_id
         )
         padding = [padded_sample] * (num_padded or 0) if padded_sample is not None else []
-        super().__init__(cached(_WHERE, IndexedSource(_WHERE, _Rows(files, columns, padding), columns, chosen), cache))
+        source = IndexedSource(_WHERE, _Rows(files, columns, padding), columns, sampler)
+        super().__init__(cached(_WHERE, source, cache))
 
 
 class _Rows:
-    """The rows of several files and those that fill them up, by position."""
+    """The rows of several files and the padding rows after them, by index."""
 
     def __init__(
         self, files: Sequence[RowFile], columns: Sequence[str], padding: Sequence[Mapping[str, Any]]
@@ -99,8 +100,8 @@ class _Rows:
         return tuple(row[name] for name in self._columns)
 
 
-def _opened(dataset_files: Any) -> list[RowFile]:
-    """Return the files of a list, or the one that is named and those that were written with it."""
+def _open_files(dataset_files: Any) -> list[RowFile]:
+    """Return the files of a list, or a file and those that were written with it."""
     write = 'dataset_files="rows.mindrecord"'
     if isinstance(dataset_files, (list, tuple)):
         if not dataset_files:

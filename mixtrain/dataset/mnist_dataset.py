@@ -1,4 +1,4 @@
-"""MnistDataset and its relatives: small grey pictures in IDX files."""
+"""MnistDataset and FashionMnistDataset: small gray images in IDX files."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ import numpy as np
 from mixtrain.dataset.array_files_dataset import ArrayFilesDataset, Usage, join
 from mixtrain.dataset.source_files import first_existing, foreign_file, missing_file, read_idx
 
-# In the order in which the rows of "all" come.
+# In the order of the rows of "all".
 _PARTS = {"test": "t10k", "train": "train"}
 
 
 class MnistDataset(ArrayFilesDataset):
     """The handwritten digits of MNIST, from the four IDX files, plain or as .gz.
 
-    The columns are image, uint8 (28, 28, 1), and label, uint32. "all" gives the test rows, then those for training;
-    where only one of the two parts is in the folder, that one.
+    The columns are image, uint8 (28, 28, 1), and label, uint32. "all" means the test rows, then the training rows; if
+    the folder has only one of the two parts, that one.
 
     Args:
-        dataset_dir: The folder that holds train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte
-            and t10k-labels-idx1-ubyte, or those of the part that `usage` names.
+        dataset_dir: The folder of train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and
+            t10k-labels-idx1-ubyte, or of the part that `usage` names.
         usage: "train", "test" or "all"; None means "all".
-        num_samples: The most rows of an epoch. With `shuffle` they are drawn independently, so a row may come twice.
-        num_parallel_workers: Without effect: the files are read at once into memory.
-        shuffle: Whether rows come in random order, another in each epoch; None means True.
+        num_samples: Maximum number of rows in an epoch. With `shuffle` rows are sampled with replacement.
+        num_parallel_workers: Without effect: the files are read into memory at once.
+        shuffle: Whether to shuffle the rows, in a new order in each epoch; None means True.
         sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
-        num_shards: Into how many shards the rows are divided; needs `shard_id`.
+        num_shards: Number of shards that the rows are divided into; needs `shard_id`.
         shard_id: Which shard to read, from 0.
         cache: Without effect: the rows are in memory.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: The folder or one of its files is missing, a file is no IDX file or cut off, or an argument has
-            the wrong value.
+        ValueError: The folder or one of its files is missing, a file is truncated or not an IDX file, or an argument
+            has the wrong value.
 
     Example:
         >>> MnistDataset("no/such/folder")
@@ -51,32 +51,31 @@ class MnistDataset(ArrayFilesDataset):
 
     @staticmethod
     def _read(where: str, folder: pathlib.Path, usage: Usage) -> Sequence[np.ndarray]:
-        wanted: list[str] = list(_PARTS) if usage == "all" else [usage]
-        present = [part for part in wanted if first_existing(folder, _all_names(_PARTS[part]))]
-        if not present or usage != "all":
-            present = wanted[-1:]
-        images, labels = zip(*(_read_part(where, folder, _PARTS[part]) for part in present), strict=True)
+        parts: list[str] = [usage]
+        if usage == "all":
+            parts = [part for part in _PARTS if first_existing(folder, _all_names(_PARTS[part]))] or ["train"]
+        images, labels = zip(*(_read_part(where, folder, _PARTS[part]) for part in parts), strict=True)
         return join(images), join(labels)
 
 
 class FashionMnistDataset(MnistDataset):
-    """The articles of clothing of Fashion-MNIST, from files named and made like those of MNIST.
+    """The articles of clothing of Fashion-MNIST, from files with the names and the format of MNIST's.
 
     The columns are image, uint8 (28, 28, 1), and label, uint32.
 
     Args:
-        dataset_dir: The folder that holds the files; see `MnistDataset`, also for all other arguments.
+        dataset_dir: The folder of the files; see `MnistDataset`, also for all other arguments.
         usage: "train", "test" or "all"; None means "all".
-        num_samples: The most rows of an epoch.
+        num_samples: Maximum number of rows in an epoch.
         num_parallel_workers: Without effect.
-        shuffle: Whether rows come in random order; None means True.
+        shuffle: Whether to shuffle the rows; None means True.
         sampler: A sampler or an iterable of indices.
-        num_shards: Into how many shards the rows are divided; needs `shard_id`.
+        num_shards: Number of shards that the rows are divided into; needs `shard_id`.
         shard_id: Which shard to read, from 0.
         cache: Without effect: the rows are in memory.
 
     Raises:
-        ValueError: The folder or one of its files is missing, or a file is no IDX file or cut off.
+        ValueError: The folder or one of its files is missing, or a file is truncated or not an IDX file.
 
     Example:
         >>> FashionMnistDataset.__mro__[1] is MnistDataset

@@ -1,4 +1,4 @@
-"""NumpySlicesDataset: the rows of arrays and lists that are in memory."""
+"""NumpySlicesDataset: the rows of arrays and lists in memory."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class NumpySlicesDataset(Dataset):
     """Rows along the first axis of arrays or lists.
 
     Args:
-        data: An array or a list, for one column; a tuple of them, or a dict from column name to them, for several.
+        data: An array or list for one column; a tuple of them, or a dict from column name to them, for several.
         column_names: Names of the columns; by default the keys of the dict, or column_0, column_1, ...
-        num_samples: The most rows of an epoch. With `shuffle` they are drawn independently, so a row may come twice.
+        num_samples: Maximum number of rows in an epoch. With `shuffle` rows are sampled with replacement.
         num_parallel_workers: Without effect.
-        shuffle: Whether rows come in random order, another in each epoch; None means True.
+        shuffle: Whether to shuffle the rows, in a new order in each epoch; None means True.
         sampler: A sampler or an iterable of indices, instead of `shuffle` and the shards.
-        num_shards: Into how many shards the rows are divided; needs `shard_id`.
+        num_shards: Number of shards that the rows are divided into; needs `shard_id`.
         shard_id: Which shard to read, from 0.
 
     Raises:
@@ -54,14 +54,13 @@ class NumpySlicesDataset(Dataset):
         check_workers(_WHERE, num_parallel_workers)
         names, values = _read_columns(data)
         if column_names is not None:
-            given = read_names(_WHERE, "column_names", column_names)
-            if len(given) != len(values):
+            names = read_names(_WHERE, "column_names", column_names)
+            if len(names) != len(values):
                 raise checks.fail_value(
                     _WHERE, f"column_names must have {len(values)} names, one for each column", column_names,
                     "one for each",
                 )
-            names = given
-        chosen = choose_sampler(
+        sampler = choose_sampler(
             _WHERE, sampler=sampler, shuffle=shuffle, num_samples=num_samples, num_shards=num_shards, shard_id=shard_id
         )
         columns = [_to_column(name, value) for name, value in zip(names, values, strict=True)]
@@ -72,9 +71,9 @@ class NumpySlicesDataset(Dataset):
             )
         arrays = [column for column in columns if isinstance(column, np.ndarray)]
         if len(arrays) == len(columns):
-            super().__init__(ArraySource(_WHERE, arrays, names, chosen))
+            super().__init__(ArraySource(_WHERE, arrays, names, sampler))
         else:
-            super().__init__(IndexedSource(_WHERE, list(zip(*columns, strict=True)), names, chosen))
+            super().__init__(IndexedSource(_WHERE, list(zip(*columns, strict=True)), names, sampler))
 
 
 def _read_columns(data: Any) -> tuple[tuple[str, ...], tuple[Any, ...]]:
@@ -87,7 +86,7 @@ def _read_columns(data: Any) -> tuple[tuple[str, ...], tuple[Any, ...]]:
 
 
 def _to_column(name: str, value: Any) -> np.ndarray | list[Any]:
-    """Return a column as one array, or as a list where its rows have different shapes."""
+    """Return a column as one array, or as a list if its rows have different shapes."""
     if not hasattr(value, "__len__") or isinstance(value, (str, bytes)):
         raise checks.fail_type(
             _WHERE, f'column "{name}" must be an array or a list', value, "NumpySlicesDataset([1, 2, 3])"

@@ -1,4 +1,4 @@
-"""PaddedDataset: rows that fill up another dataset, so that shards come out equal."""
+"""PaddedDataset: rows that pad another dataset, so that its shards have equal size."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _WHERE = "PaddedDataset"
 
 
 class PaddedDataset(Dataset):
-    """The given rows, in their order.
+    """The given rows, in order.
 
     Args:
-        padded_samples: One dict per row, from column name to value; all have the same names.
+        padded_samples: One dict per row, from column name to value; all with the same names.
 
     Raises:
         TypeError: `padded_samples` is not a list of dicts.
-        ValueError: It is empty, or a row has other names.
+        ValueError: `padded_samples` is empty, or a row has other names.
 
     Example:
         >>> import numpy as np
@@ -44,10 +44,8 @@ class PaddedDataset(Dataset):
         for row in padded_samples:
             checks.instance(_WHERE, "each of padded_samples", row, dict, write)
             if row.keys() != padded_samples[0].keys():
-                raise checks.fail_value(
-                    _WHERE, f"each row must have the columns {checks.listed(padded_samples[0])}",
-                    checks.listed(row), write,
-                )
+                columns = checks.listed(padded_samples[0])
+                raise checks.fail_value(_WHERE, f"each row must have the columns {columns}", checks.listed(row), write)
         names = read_names(_WHERE, "the keys of padded_samples", list(padded_samples[0]))
         rows = [tuple(row[name] for name in names) for row in padded_samples]
         super().__init__(IndexedSource(_WHERE, rows, names, SequentialSampler()))

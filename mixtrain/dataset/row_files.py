@@ -1,4 +1,4 @@
-"""Files of rows: a header with the columns, then each row as safetensors; beside each file where its rows begin."""
+"""Files of rows: a header with the columns, then each row as safetensors; an index file lists where rows start."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ import safetensors.numpy
 from mixtrain import checks
 from mixtrain.dataset.source_files import foreign_file
 
-# From a column's name to its description: {"type": "int32", "shape": [-1]}, say.
+# From a column's name to its description, such as {"type": "int32", "shape": [-1]}.
 RowSchema = Mapping[str, Mapping[str, Any]]
 
 _MAGIC: Final = b"mixtrain rows 1\n"
 _EXPECTED: Final = "rows that mixtrain.mindrecord.FileWriter or Dataset.save wrote"
 _LENGTH: Final = struct.Struct("<Q")
-_ROWS_AT_ONCE: Final = 256
+_CHUNK_ROWS: Final = 256
 
 
 def index_path(path: str | pathlib.Path) -> pathlib.Path:
-    """Return the path of the file that says where the rows of another begin."""
+    """Return the path of the index of a file of rows."""
     return pathlib.Path(f"{path}.db")
 
 
 class RowFile:
-    """One file of rows, read by position.
+    """One file of rows, read by index.
 
     Args:
-        where: Who reads it.
+        where: The caller, for messages.
         path: The file.
 
     Attributes:
         schema: Its columns.
-        files: The names of all files that the rows were divided over.
+        files: The names of all files that the rows were divided among.
 
     Raises:
         ValueError: The file or its index is missing, of another format, or cut off.
@@ -48,15 +48,15 @@ class RowFile:
 
     def __init__(self, where: str, path: str | pathlib.Path) -> None:
         path = pathlib.Path(path)
-        for each in (path, index_path(path)):
-            if not each.is_file():
+        for required in (path, index_path(path)):
+            if not required.is_file():
                 raise checks.fail_value(
-                    where, "dataset_files must name files that exist", str(each), 'dataset_files="rows.mindrecord"'
+                    where, "dataset_files must name files that exist", str(required), 'dataset_files="rows.mindrecord"'
                 )
         with path.open("rb") as file:
-            start = file.read(len(_MAGIC))
-            if start != _MAGIC:
-                got = f"a file that begins with {start[:8]!r}; MindRecord files of MindSpore are not read"
+            magic = file.read(len(_MAGIC))
+            if magic != _MAGIC:
+                got = f"a file that begins with {magic[:8]!r}; MindRecord files of MindSpore are not read"
                 raise foreign_file(where, path, _EXPECTED, got)
             self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._starts = array.array("Q", index_path(path).read_bytes())
@@ -71,27 +71,27 @@ class RowFile:
         return len(self._starts)
 
     def __getitem__(self, index: int) -> dict[str, np.ndarray]:
-        stored = safetensors.numpy.load(self._record(self._starts[index]))
+        arrays = safetensors.numpy.load(self._record(self._starts[index]))
         return {
-            name: np.array(stored[name].tobytes().decode()) if column["type"] == "string" else stored[name]
+            name: np.array(arrays[name].tobytes().decode()) if column["type"] == "string" else arrays[name]
             for name, column in self.schema.items()
         }
 
     def _end(self, start: int) -> int:
-        head = self._data[start : start + _LENGTH.size]
-        return start + _LENGTH.size + (_LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else 0)
+        length = self._data[start : start + _LENGTH.size]
+        return start + _LENGTH.size + (_LENGTH.unpack(length)[0] if len(length) == _LENGTH.size else 0)
 
     def _record(self, start: int) -> bytes:
         return self._data[start + _LENGTH.size : self._end(start)]
 
 
 def write_header(path: pathlib.Path, schema: RowSchema, files: Sequence[str]) -> None:
-    """Begin a file of rows and its index.
+    """Create a file of rows and its index, both without rows.
 
     Args:
         path: The file.
         schema: Its columns.
-        files: The names of all files that the rows are divided over.
+        files: The names of all files that the rows are divided among.
     """
     header = json.dumps({"schema": schema, "files": list(files)}).encode()
     path.write_bytes(_MAGIC + _LENGTH.pack(len(header)) + header)
@@ -99,13 +99,13 @@ def write_header(path: pathlib.Path, schema: RowSchema, files: Sequence[str]) ->
 
 
 def append_rows(path: pathlib.Path, schema: RowSchema, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows at the end of a file, and where they begin at the end of its index."""
+    """Append rows to a file, and their positions to its index."""
     starts = array.array("Q")
     with path.open("ab") as file:
         for row in rows:
             starts.append(file.tell())
             record = safetensors.numpy.save({
-                name: _stored(row[name], column["type"]) for name, column in schema.items()
+                name: _to_array(row[name], column["type"]) for name, column in schema.items()
             })
             file.write(_LENGTH.pack(len(record)) + record)
     with index_path(path).open("ab") as file:
@@ -113,7 +113,7 @@ def append_rows(path: pathlib.Path, schema: RowSchema, rows: Sequence[Mapping[st
 
 
 def file_names(file_name: str, count: int) -> list[str]:
-    """Return the names of the files that rows are divided over: one as it is, several numbered from 0."""
+    """Return the names of the files that rows are divided among: the name itself, or several numbered from 0."""
     if count == 1:
         return [file_name]
     digits = len(str(count - 1))
@@ -121,17 +121,18 @@ def file_names(file_name: str, count: int) -> list[str]:
 
 
 def save_rows(file_name: str, count: int, rows: Iterable[Mapping[str, np.ndarray]]) -> None:
-    """Write rows, all with the columns of the first, into one file or several in turn."""
+    """Write rows, all with the columns of the first, to one file or in turn to several."""
     paths = [pathlib.Path(name) for name in file_names(file_name, count)]
     schema: RowSchema = {}
-    remaining = (row for row in rows)  # A dataset's iterator begins anew where it is read past its end.
-    while some := list(itertools.islice(remaining, _ROWS_AT_ONCE * count)):
+    remaining = (row for row in rows)  # A dataset's iterator starts the next epoch if it is read past its end.
+    while chunk := list(itertools.islice(remaining, _CHUNK_ROWS * count)):
         if not schema:
-            schema = {name: {"type": _type_of(value.dtype)} for name, value in some[0].items()}
+            schema = {name: {"type": _type_of(value.dtype)} for name, value in chunk[0].items()}
+            names = [path.name for path in paths]
             for path in paths:
-                write_header(path, schema, [each.name for each in paths])
-        for number, path in enumerate(paths):
-            append_rows(path, schema, some[number::count])
+                write_header(path, schema, names)
+        for index, path in enumerate(paths):
+            append_rows(path, schema, chunk[index::count])
 
 
 def _type_of(dtype: np.dtype) -> str:
@@ -141,9 +142,9 @@ def _type_of(dtype: np.dtype) -> str:
     return small if np.can_cast(dtype, small) else large
 
 
-def _stored(value: Any, kind: str) -> np.ndarray:
-    if kind == "string":
+def _to_array(value: Any, type_name: str) -> np.ndarray:
+    if type_name == "string":
         return np.frombuffer(str(value).encode(), np.uint8)
-    if kind == "bytes":
+    if type_name == "bytes":
         return np.frombuffer(value, np.uint8) if isinstance(value, bytes) else np.asarray(value, np.uint8)
-    return np.array(value, kind, order="C")
+    return np.array(value, type_name, order="C")

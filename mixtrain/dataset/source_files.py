@@ -1,4 +1,4 @@
-"""Finding the files of a source, and saying in one sentence which one is missing or wrong."""
+"""Find the files of a source, and build the errors about missing or malformed files."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def find_folder(where: str, path: Any) -> pathlib.Path:
     """Return the folder `path`.
 
     Raises:
-        TypeError: `path` is no path.
-        ValueError: There is no such folder.
+        TypeError: `path` is not a path.
+        ValueError: The folder does not exist.
     """
     checks.instance(where, "dataset_dir", path, (str, pathlib.Path), 'dataset_dir="folder"')
     folder = pathlib.Path(path)
@@ -31,12 +31,12 @@ def find_folder(where: str, path: Any) -> pathlib.Path:
 
 
 def foreign_file(where: str, path: pathlib.Path | str, expected: str, got: str) -> ValueError:
-    """Build the error about a file that is not what it should be."""
+    """Return the error about a file with another content than expected."""
     return ValueError(f"{where}: expected {expected} in {path}; got {got}. Write the path of the original file.")
 
 
 def missing_file(where: str, folder: pathlib.Path, expected: str) -> ValueError:
-    """Build the error about a file that is not in its folder."""
+    """Return the error about a file that is not in its folder."""
     names = sorted(entry.name for entry in folder.iterdir())
     got = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "") if names else "an empty folder"
     return ValueError(
@@ -45,7 +45,7 @@ def missing_file(where: str, folder: pathlib.Path, expected: str) -> ValueError:
 
 
 def first_existing(folder: pathlib.Path, names: Iterable[str]) -> pathlib.Path | None:
-    """Return the first of the named files that is in the folder, or None."""
+    """Return the first of the named files that exists in the folder, or None."""
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
@@ -53,12 +53,12 @@ def read_idx(where: str, path: pathlib.Path, rank: int) -> np.ndarray:
     """Return the unsigned bytes of an IDX file, plain or compressed by gzip.
 
     Args:
-        where: Who reads.
-        path: The file; compressed where its name ends in .gz.
-        rank: How many dimensions it must have.
+        where: The caller, for messages.
+        path: The file; compressed if its name ends in .gz.
+        rank: The number of dimensions it must have.
 
     Raises:
-        ValueError: The file is no IDX file of that rank, or it ends early.
+        ValueError: The file is not an IDX file of that rank, or it is truncated.
     """
     expected = f"an IDX file of unsigned bytes with {rank} dimensions"
     try:
@@ -69,9 +69,9 @@ def read_idx(where: str, path: pathlib.Path, rank: int) -> np.ndarray:
     if len(data) < start or data[:2] != b"\0\0" or data[2] != _IDX_BYTES or data[3] != rank:
         raise foreign_file(where, path, expected, f"{len(data)} bytes that begin with {data[:4]!r}")
     shape = tuple(np.frombuffer(data, ">u4", count=rank, offset=4).astype(int).tolist())
-    wanted = int(np.prod(shape))
-    if len(data) != start + wanted:
+    end = start + int(np.prod(shape))
+    if len(data) != end:
         raise foreign_file(
-            where, path, f"{start + wanted} bytes, {shape} after its header,", f"{len(data)} bytes: the file is cut off"
+            where, path, f"{end} bytes, {shape} after its header,", f"{len(data)} bytes: the file is cut off"
         )
     return np.frombuffer(data, np.uint8, offset=start).reshape(shape)

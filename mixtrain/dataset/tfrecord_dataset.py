@@ -20,12 +20,12 @@ from mixtrain.dataset.source_files import foreign_file
 from mixtrain.dataset.stage import Row, Stage
 
 _WHERE = "TFRecordDataset"
-_BUFFER = 10_000
+_BUFFER_SIZE = 10_000
 _DTYPES = {"bytes": "uint8", "float": "float32", "int": "int64"}
 
 
 class TFRecordDataset(Dataset):
-    """Rows from TFRecord files, one file after the other in the order of their names.
+    """Rows from TFRecord files, which are read in the order of their names.
 
     Args:
         dataset_files: A path or glob pattern, or a list of them.
@@ -33,20 +33,20 @@ class TFRecordDataset(Dataset):
             of the first record is a column, in the order of their names: bytes as uint8, floats as float32, ints as
             int64, of one dimension.
         columns_list: Which columns to read, in that order; all by default.
-        num_samples: The most rows of an epoch, of each shard; by default the schema's numRows, or all.
+        num_samples: Maximum number of rows of each shard in an epoch; by default the schema's numRows, or all.
         num_parallel_workers: How many records are parsed at a time; by default `config.get_num_parallel_workers()`.
-        shuffle: True or `Shuffle.GLOBAL`: files in random order and rows drawn from a buffer of 10000;
+        shuffle: True or `Shuffle.GLOBAL`: files in random order and rows sampled from a buffer of 10000;
             `Shuffle.FILES`: files in random order; False: neither.
-        num_shards: Into how many shards the files are divided; needs `shard_id`.
+        num_shards: Number of shards that the files are divided into; needs `shard_id`.
         shard_id: Which shard to read, from 0.
-        shard_equal_rows: Whether rows are divided instead of files, as many for each shard.
-        cache: Keeps the rows in memory after the first epoch.
-        compression_type: "GZIP" or "ZLIB" where the files are compressed.
+        shard_equal_rows: Whether rows are divided instead of files, the same number for each shard.
+        cache: Stores the rows in memory after the first epoch.
+        compression_type: "GZIP" or "ZLIB" if the files are compressed.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: A file is missing, no TFRecord file or cut off; a column is unknown; on reading, a record does not
-            fit the schema.
+        ValueError: A file is missing, truncated or not a TFRecord file; a column is unknown; on reading, a record does
+            not fit the schema.
 
     Example:
         >>> TFRecordDataset("no/such/file")
@@ -79,37 +79,37 @@ class TFRecordDataset(Dataset):
         compression: Compression = checks.one_of(
             _WHERE, "compression_type", compression_type or "", ("", "GZIP", "ZLIB")
         )
-        given = None if schema is None else read_schema(_WHERE, schema)
+        schema = None if schema is None else read_schema(_WHERE, schema)
         rows = 0 if num_samples is None else checks.integer(_WHERE, "num_samples", num_samples, at_least=0)
         files = find_files(dataset_files)
         for path in files:
             check_start(path, compression)
         source = RecordSource(
             files,
-            _read_columns(files[0], compression, given, columns_list),
+            _read_columns(files[0], compression, schema, columns_list),
             compression,
             workers=num_parallel_workers or config.get_num_parallel_workers(),
-            most=rows or (given.num_rows if given else 0),
+            max_rows=rows or (schema.num_rows if schema else 0),
             shards=(num_shards or 1, shard_id or 0),
             equal_rows=shard_equal_rows,
-            mix_files=mode is not Shuffle.FALSE and cache is None,
+            shuffle_files=mode is not Shuffle.FALSE and cache is None,
         )
         stage = cached(_WHERE, source, cache)
-        super().__init__(ShuffleStage(stage, _BUFFER) if mode is Shuffle.GLOBAL else stage)
+        super().__init__(ShuffleStage(stage, _BUFFER_SIZE) if mode is Shuffle.GLOBAL else stage)
 
 
 class RecordSource(Stage):
-    """The rows of one shard of some files.
+    """The rows of one shard of TFRecord files.
 
     Args:
         files: All files.
-        columns: What to read.
-        compression: How they are compressed.
+        columns: The columns to read.
+        compression: The compression of the files.
         workers: How many records are parsed at a time.
-        most: The most rows of a pass; 0: all.
-        shards: How many shards there are, and which one this is.
-        equal_rows: Whether shards divide rows instead of files.
-        mix_files: Whether the files come in random order, another in each pass.
+        max_rows: Maximum number of rows in a pass; 0: all.
+        shards: The number of shards, and the index of this one.
+        equal_rows: Whether rows are divided among shards instead of files.
+        shuffle_files: Whether the files are read in random order, a new one in each pass.
     """
 
     def __init__(
@@ -119,10 +119,10 @@ class RecordSource(Stage):
         compression: Compression,
         *,
         workers: int,
-        most: int,
+        max_rows: int,
         shards: tuple[int, int],
         equal_rows: bool,
-        mix_files: bool,
+        shuffle_files: bool,
     ) -> None:
         super().__init__([column.name for column in columns])
         count, shard = shards
@@ -134,9 +134,9 @@ class RecordSource(Stage):
         self._files = list(files) if equal_rows else list(files)[shard::count]
         self._examples = backend.Examples(columns, compression, workers)
         self._compression = compression
-        self._most = most
+        self._max_rows = max_rows
         self._shards = shards if equal_rows else (1, 0)
-        self._mix_files = mix_files
+        self._shuffle_files = shuffle_files
 
     @functools.cached_property
     def _total(self) -> int:
@@ -145,11 +145,11 @@ class RecordSource(Stage):
     @property
     def size(self) -> int:
         rows = -(-self._total // self._shards[0])
-        return min(rows, self._most) if self._most else rows
+        return min(rows, self._max_rows) if self._max_rows else rows
 
     def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
         count = len(self._files)
-        order = pass_seed.common().generator().permutation(count) if self._mix_files else range(count)
+        order = pass_seed.common().generator().permutation(count) if self._shuffle_files else range(count)
         files = [self._files[index] for index in order]
         start = -(-self._total // self._shards[0]) * self._shards[1]
         try:
@@ -165,23 +165,24 @@ def _read_columns(
         kinds = backend.first_example(path, compression)
     except backend.UnreadableRecord as error:
         raise foreign_file(_WHERE, path, "tf.train.Example records", str(error)) from error
-    wanted = [SchemaColumn(name, _DTYPES[kind]) for name, kind in kinds.items()] if schema is None else schema.columns
-    known = {column.name: column for column in wanted}
-    names = tuple(known) if not columns_list else read_names(_WHERE, "columns_list", columns_list)
+    listed = [SchemaColumn(name, _DTYPES[kind]) for name, kind in kinds.items()] if schema is None else schema.columns
+    columns = {column.name: column for column in listed}
+    names = tuple(columns) if not columns_list else read_names(_WHERE, "columns_list", columns_list)
     for name in names:
-        checks.one_of(_WHERE, "a name in columns_list", name, known)
+        checks.one_of(_WHERE, "a name in columns_list", name, columns)
         checks.one_of(_WHERE, "a column of schema", name, kinds)
-        text = known[name].dtype in ("string", "uint8")
-        if (kinds[name] == "bytes") != text and (kinds[name] == "bytes" or known[name].dtype == "string"):
+        dtype = columns[name].dtype
+        fits = dtype in ("string", "uint8") if kinds[name] == "bytes" else dtype != "string"
+        if not fits:
             raise checks.fail_value(
                 _WHERE, f'column "{name}" holds {kinds[name]} in {path} and must have a dtype for it in schema',
-                known[name].dtype, '"uint8" or "string" for bytes, and a number format for numbers',
+                dtype, '"uint8" or "string" for bytes, and a dtype of numbers for numbers',
             )
-    return [backend.ExampleColumn(name, kinds[name], known[name].dtype, known[name].shape) for name in names]
+    return [backend.ExampleColumn(name, kinds[name], columns[name].dtype, columns[name].shape) for name in names]
 
 
 def _damaged(files: Sequence[str], reason: str) -> ValueError:
     names = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
-    if "; got" in reason:  # A sentence about a column.
+    if "; got" in reason:  # The backend's message about one column.
         return ValueError(f"{_WHERE}: expected {reason}. Write a schema that fits every record of {names}.")
     return foreign_file(_WHERE, names, "whole records of the features that the first one has", reason)
