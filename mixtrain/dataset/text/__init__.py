@@ -1,4 +1,4 @@
-"""Transforms of columns of text, with MindSpore's names: tokenizers, vocabularies and what comes before and after."""
+"""Transforms of columns of text, with MindSpore's names: tokenizers, vocabularies and conversions."""
 
 from mixtrain.dataset.text.convert import (
     CaseFold,

@@ -1,4 +1,4 @@
-"""Transforms of strings: case, Unicode normalization, replacement, numbers, and the length of lists of tokens."""
+"""Transforms of strings: case, Unicode normalization, replacement, numbers, and windows and truncation of tokens."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from mixtrain import checks
-from mixtrain.dataset.text.strings import each, read_pattern, read_strings
+from mixtrain.dataset.text.strings import map_strings, read_pattern, read_strings
 from mixtrain.dtype import as_dtype, is_float
 
 
 class NormalizeForm(enum.IntEnum):
-    """How characters of Unicode are normalized.
+    """Unicode normalization forms.
 
     Example:
         >>> NormalizeForm.NFKC.name
@@ -31,20 +31,20 @@ class NormalizeForm(enum.IntEnum):
 
 
 def normalized(text: str, form: NormalizeForm) -> str:
-    """Return a text in one of Unicode's forms."""
+    """Return a text in a Unicode normalization form."""
     return text if form is NormalizeForm.NONE else unicodedata.normalize(form.name, text)  # type: ignore[arg-type]
 
 
 def case_folded(text: str) -> str:
-    """Return a text for comparison without case, as Unicode's NFKC_Casefold has it."""
+    """Return a text for caseless comparison, as Unicode's NFKC_Casefold."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
 class CaseFold:
-    """Strings in lower case, more thoroughly than `str.lower`: "ß" becomes "ss", and wide letters become plain ones.
+    """Strings with their case folded, which is more than `str.lower`: "ß" becomes "ss", fullwidth letters plain ones.
 
     Raises:
-        TypeError: On use, the value has no strings.
+        TypeError: On use, the value contains no strings.
 
     Example:
         >>> str(CaseFold()("Welcome To"))
@@ -54,18 +54,18 @@ class CaseFold:
     """
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the strings in lower case."""
-        return each(case_folded, read_strings("CaseFold", value))
+        """Return the case-folded strings."""
+        return map_strings(case_folded, read_strings("CaseFold", value))
 
 
 class NormalizeUTF8:
-    """Strings in one of Unicode's forms.
+    """Strings in a Unicode normalization form.
 
     Args:
         normalize_form: The form.
 
     Raises:
-        TypeError: `normalize_form` is not a `NormalizeForm`; on use, the value has no strings.
+        TypeError: `normalize_form` is not a `NormalizeForm`; on use, the value contains no strings.
 
     Example:
         >>> str(NormalizeUTF8(NormalizeForm.NFKC)("Ａ"))
@@ -80,21 +80,21 @@ class NormalizeUTF8:
         )
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the strings in the form."""
-        return each(lambda text: normalized(text, self.normalize_form), read_strings("NormalizeUTF8", value))
+        """Return the normalized strings."""
+        return map_strings(lambda text: normalized(text, self.normalize_form), read_strings("NormalizeUTF8", value))
 
 
 class RegexReplace:
-    r"""Strings with what a regular expression, in the syntax of Python's `re`, matches replaced.
+    r"""Strings with the matches of a regular expression, in the syntax of Python's `re`, replaced.
 
     Args:
         pattern: The regular expression.
-        replace: What comes instead.
-        replace_all: Whether to replace all matches, or the first of each string.
+        replace: The replacement.
+        replace_all: Whether to replace all matches, or the first in each string.
 
     Raises:
-        TypeError: An argument has the wrong type; on use, the value has no strings.
-        ValueError: `pattern` is no regular expression of Python's.
+        TypeError: An argument has the wrong type; on use, the value contains no strings.
+        ValueError: `pattern` is not a valid regular expression.
 
     Example:
         >>> str(RegexReplace(r"\s+", "_")("one  two"))
@@ -111,17 +111,17 @@ class RegexReplace:
     def __call__(self, value: Any) -> np.ndarray:
         """Return the strings with the matches replaced."""
         texts = read_strings("RegexReplace", value)
-        return each(lambda text: self._pattern.sub(self._replace, text, count=self._count), texts)
+        return map_strings(lambda text: self._pattern.sub(self._replace, text, count=self._count), texts)
 
 
 class ToNumber:
-    """Strings as numbers; for integers, what comes after a point is dropped.
+    """Strings as numbers; for integer dtypes, decimals are dropped.
 
     Args:
-        data_type: Which numbers, for example ``mixtrain.int32``.
+        data_type: The dtype, for example ``mixtrain.int32``.
 
     Raises:
-        TypeError: `data_type` is not a dtype of numbers; on use, the value has no strings.
+        TypeError: `data_type` is not a dtype of numbers; on use, the value contains no strings.
         ValueError: On use, a string is not a number or does not fit.
 
     Example:
@@ -161,18 +161,18 @@ class ToNumber:
 
 
 class SlidingWindow:
-    """Every `width` neighbors along an axis, as rows of one more axis.
+    """Sliding windows over the values of an array with one axis.
 
     Args:
-        width: How many values are in a window.
-        axis: The axis; the value has one.
+        width: Number of values in a window.
+        axis: The axis, 0 or -1.
 
     Returns:
-        Shape (n - width + 1, width), empty where the value is shorter.
+        Shape (n - width + 1, width); empty if the array is shorter than a window.
 
     Raises:
         TypeError: An argument is not an int.
-        ValueError: `width` is below 1, or `axis` another than the first; on use, the value has not one axis.
+        ValueError: `width` is below 1, or `axis` is neither 0 nor -1; on use, the value does not have one axis.
 
     Example:
         >>> SlidingWindow(2)(["a", "b", "c"]).tolist()
@@ -196,14 +196,14 @@ class SlidingWindow:
 
 
 class Truncate:
-    """A list of tokens cut to a length, or each row of a table of them.
+    """A list of tokens, or each row of a table of them, truncated to a length.
 
     Args:
-        max_seq_len: The most tokens that stay.
+        max_seq_len: Maximum number of tokens.
 
     Raises:
         TypeError: `max_seq_len` is not an int.
-        ValueError: It is negative; on use, the value has neither one axis nor two.
+        ValueError: `max_seq_len` is negative; on use, the value has neither one axis nor two.
 
     Example:
         >>> Truncate(2)(["a", "b", "c"]).tolist()
@@ -216,7 +216,7 @@ class Truncate:
         self.max_seq_len = checks.integer("Truncate", "max_seq_len", max_seq_len, at_least=0, example=128)
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the tokens that stay."""
+        """Return the truncated tokens."""
         array = np.asarray(value)
         if array.ndim not in (1, 2):
             raise checks.fail_value("Truncate", "the value must have one axis or two", array.shape, "a list of tokens")
@@ -224,14 +224,14 @@ class Truncate:
 
 
 class TruncateSequencePair:
-    """Two lists of tokens cut, the longer one first, to a length of both together.
+    """Two lists of tokens, truncated to a total length; tokens are removed from the longer list.
 
     Args:
-        max_length: The most tokens of both.
+        max_length: Maximum number of tokens of both lists together.
 
     Raises:
         TypeError: `max_length` is not an int.
-        ValueError: It is negative.
+        ValueError: `max_length` is negative.
 
     Example:
         >>> [part.tolist() for part in TruncateSequencePair(4)(["a", "b", "c"], ["d", "e"])]
@@ -244,7 +244,7 @@ class TruncateSequencePair:
         self.max_length = checks.integer("TruncateSequencePair", "max_length", max_length, at_least=0, example=128)
 
     def __call__(self, first: Any, second: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return both lists, the lists `first` and `second` cut."""
+        """Return the lists `first` and `second`, truncated."""
         first, second = np.asarray(first), np.asarray(second)
         while len(first) + len(second) > self.max_length:
             if len(first) > len(second):
@@ -255,14 +255,14 @@ class TruncateSequencePair:
 
 
 def to_bytes(array: Any, encoding: str = "utf8") -> np.ndarray:
-    """Return an array of strings as one of bytes.
+    """Encode an array of strings as bytes.
 
     Args:
         array: The strings.
-        encoding: How characters are written.
+        encoding: The encoding.
 
     Raises:
-        TypeError: `array` has no strings.
+        TypeError: `array` contains no strings.
 
     Example:
         >>> to_bytes(["a", "é"]).tolist()
@@ -274,14 +274,14 @@ def to_bytes(array: Any, encoding: str = "utf8") -> np.ndarray:
 
 
 def to_str(array: Any, encoding: str = "utf8") -> np.ndarray:
-    """Return an array of bytes as one of strings.
+    """Decode an array of bytes as strings.
 
     Args:
         array: The bytes.
-        encoding: How characters are written.
+        encoding: The encoding.
 
     Raises:
-        TypeError: `array` has no bytes.
+        TypeError: `array` contains no bytes.
 
     Example:
         >>> to_str([b"a", b"b"]).tolist()

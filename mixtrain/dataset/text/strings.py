@@ -1,4 +1,4 @@
-"""What transforms of text take: one string, or an array of them."""
+"""The arguments of transforms of text: strings, arrays of strings and regular expressions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def read_strings(where: str, value: Any) -> np.ndarray:
     """Return a string, a list or an array of strings as an array; bytes are read as UTF-8.
 
     Raises:
-        TypeError: It has something else than strings.
+        TypeError: The value contains something else than strings.
     """
     array = np.asarray(value)
     if array.dtype.kind == "S":
@@ -29,8 +29,8 @@ def read_string(where: str, value: Any) -> str:
     """Return one string.
 
     Raises:
-        TypeError: It is something else.
-        ValueError: There are several.
+        TypeError: The value is not a string.
+        ValueError: The value is an array of strings.
     """
     array = read_strings(where, value)
     if array.ndim:
@@ -38,8 +38,8 @@ def read_string(where: str, value: Any) -> str:
     return str(array)
 
 
-def each(function: Callable[[str], str], texts: np.ndarray) -> np.ndarray:
-    """Return what a function makes of each string of an array."""
+def map_strings(function: Callable[[str], str], texts: np.ndarray) -> np.ndarray:
+    """Apply a function to each string of an array."""
     return np.array([function(text) for text in texts.ravel().tolist()], np.str_).reshape(texts.shape)
 
 
@@ -47,8 +47,8 @@ def read_pattern(where: str, argument: str, value: Any) -> re.Pattern[str]:
     r"""Return a regular expression, in Python's syntax.
 
     Raises:
-        TypeError: It is not a str.
-        ValueError: It is none in Python's syntax, which lacks ``\p{...}``.
+        TypeError: The value is not a str.
+        ValueError: The value is not valid in Python's syntax, which lacks ``\p{...}``.
     """
     try:
         return re.compile(checks.instance(where, argument, value, str, r'r"\s+"'))

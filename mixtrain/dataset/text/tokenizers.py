@@ -1,4 +1,4 @@
-"""Tokenizers: a text as an array of its parts, and where each begins and ends."""
+"""Tokenizers: the tokens of a text as an array, optionally with their offsets."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from mixtrain import checks
 from mixtrain.dataset.text.convert import NormalizeForm, case_folded, normalized
 from mixtrain.dataset.text.strings import read_pattern, read_string
 
-# A part of a text: from which character to which.
+# The first and the last character of a part of a text, the latter exclusive.
 Span = tuple[int, int]
 
 _CHINESE: Final = (
     "\u4e00-\u9fff\u3400-\u4dbf\U00020000-\U0002a6df\U0002a700-\U0002b73f\U0002b740-\U0002b81f\U0002b820-\U0002ceaf"
     "\uf900-\ufaff\U0002f800-\U0002fa1f"
 )
-_KEPT_WORDS: Final = re.compile(r"\[(?:CLS|SEP|UNK|PAD|MASK|unused\d+)\]")
+_SPECIAL_TOKENS: Final = re.compile(r"\[(?:CLS|SEP|UNK|PAD|MASK|unused\d+)\]")
 
 
 class _Tokenizer:
-    """The base: a subclass says which spans of a text are its tokens."""
+    """Base class of tokenizers: a subclass defines `spans`."""
 
     def __init__(self, with_offsets: bool = False) -> None:
         self.with_offsets = checks.boolean(type(self).__name__, "with_offsets", with_offsets)
 
     def prepare(self, text: str) -> str:
-        """Return the text that is cut into tokens."""
+        """Return the text that is split into tokens."""
         return text
 
     def spans(self, text: str) -> Iterable[Span]:
-        """Return where the tokens of a text are."""
+        """Return the spans of the tokens of a text."""
         raise NotImplementedError
 
     def __call__(self, value: Any) -> Any:
-        """Return the tokens of one text; with offsets, a tuple of tokens, begins and ends, in bytes of UTF-8."""
+        """Return the tokens of one text; with offsets, a tuple of tokens, starts and ends, in bytes of UTF-8."""
         text = self.prepare(read_string(type(self).__name__, value))
         spans = [span for span in self.spans(text) if span[0] < span[1]] or [(0, 0)]
         tokens = np.array([text[start:end] for start, end in spans], np.str_)
         if not self.with_offsets:
             return tokens
-        sizes = np.cumsum([0, *(len(letter.encode()) for letter in text)]).astype(np.uint32)
+        offsets = np.cumsum([0, *(len(letter.encode()) for letter in text)]).astype(np.uint32)
         starts, ends = np.array(spans).T
-        return tokens, sizes[starts], sizes[ends]
+        return tokens, offsets[starts], offsets[ends]
 
 
 class WhitespaceTokenizer(_Tokenizer):
-    """The parts of a text between white space.
+    """The parts of a text between whitespace.
 
     Args:
-        with_offsets: Whether to return the tokens' begins and ends as well, in bytes.
+        with_offsets: Whether to return the start and end of each token too, in bytes.
 
     Returns:
         An array of strings; with offsets, a tuple of it and two uint32 arrays. An empty text has one empty token.
@@ -69,7 +69,7 @@ class WhitespaceTokenizer(_Tokenizer):
     """
 
     def spans(self, text: str) -> Iterable[Span]:
-        """Return where the tokens of a text are."""
+        """Return the spans of the tokens of a text."""
         return (match.span() for match in re.finditer(r"\S+", text))
 
 
@@ -77,7 +77,7 @@ class UnicodeCharTokenizer(_Tokenizer):
     """The characters of a text.
 
     Args:
-        with_offsets: Whether to return the tokens' begins and ends as well, in bytes.
+        with_offsets: Whether to return the start and end of each token too, in bytes.
 
     Returns:
         An array of strings; with offsets, a tuple of it and two uint32 arrays.
@@ -93,24 +93,24 @@ class UnicodeCharTokenizer(_Tokenizer):
     """
 
     def spans(self, text: str) -> Iterable[Span]:
-        """Return where the tokens of a text are."""
-        return ((place, place + 1) for place in range(len(text)))
+        """Return the spans of the tokens of a text."""
+        return ((index, index + 1) for index in range(len(text)))
 
 
 class RegexTokenizer(_Tokenizer):
     r"""The parts of a text between the matches of a regular expression, in the syntax of Python's `re`.
 
     Args:
-        delim_pattern: What parts the tokens.
-        keep_delim_pattern: Of these matches, which are tokens themselves; none where it is empty.
-        with_offsets: Whether to return the tokens' begins and ends as well, in bytes.
+        delim_pattern: The regular expression between tokens.
+        keep_delim_pattern: Matches of it that are tokens themselves; none if it is empty.
+        with_offsets: Whether to return the start and end of each token too, in bytes.
 
     Returns:
         An array of strings; with offsets, a tuple of it and two uint32 arrays.
 
     Raises:
         TypeError: A pattern is not a str, `with_offsets` not a bool; on use, the value is not a str.
-        ValueError: A pattern is no regular expression of Python's.
+        ValueError: A pattern is not a valid regular expression.
 
     Example:
         >>> RegexTokenizer(r"\s+|,", keep_delim_pattern=",")("one, two").tolist()
@@ -125,7 +125,7 @@ class RegexTokenizer(_Tokenizer):
         self._keep = read_pattern("RegexTokenizer", "keep_delim_pattern", keep_delim_pattern)
 
     def spans(self, text: str) -> Iterable[Span]:
-        """Return where the tokens of a text are."""
+        """Return the spans of the tokens of a text."""
         end = 0
         for match in self._delimiter.finditer(text):
             yield end, match.start()
@@ -136,14 +136,14 @@ class RegexTokenizer(_Tokenizer):
 
 
 class BasicTokenizer(_Tokenizer):
-    """Words, marks of punctuation and Chinese characters, each a token; what BERT's tokenizer does first.
+    """Words, punctuation marks and Chinese characters, each a token; the first step of BERT's tokenizer.
 
     Args:
-        lower_case: Whether to fold case and to leave out accents.
-        keep_whitespace: Whether white space is a token too.
-        normalization_form: How characters are normalized before, where `lower_case` is False.
-        preserve_unused_token: Whether words such as "[CLS]" and "[UNK]" stay as they are.
-        with_offsets: Whether to return the tokens' begins and ends as well, in bytes of the text as it is cut.
+        lower_case: Whether to fold case and to strip accents.
+        keep_whitespace: Whether whitespace is a token too.
+        normalization_form: The Unicode normalization form, used if `lower_case` is False.
+        preserve_unused_token: Whether special tokens such as "[CLS]" and "[UNK]" are preserved.
+        with_offsets: Whether to return the start and end of each token too, in bytes of the normalized text.
 
     Returns:
         An array of strings; with offsets, a tuple of it and two uint32 arrays.
@@ -175,16 +175,16 @@ class BasicTokenizer(_Tokenizer):
         self.preserve_unused_token = checks.boolean("BasicTokenizer", "preserve_unused_token", preserve_unused_token)
 
     def prepare(self, text: str) -> str:
-        """Return the text that is cut into tokens."""
+        """Return the normalized text that is split into tokens."""
         if not self.preserve_unused_token:
-            return self._cleaned(text)
+            return self._normalized(text)
         parts, end = [], 0
-        for match in _KEPT_WORDS.finditer(text):
-            parts += [self._cleaned(text[end : match.start()]), match.group()]
+        for match in _SPECIAL_TOKENS.finditer(text):
+            parts += [self._normalized(text[end : match.start()]), match.group()]
             end = match.end()
-        return "".join([*parts, self._cleaned(text[end:])])
+        return "".join([*parts, self._normalized(text[end:])])
 
-    def _cleaned(self, text: str) -> str:
+    def _normalized(self, text: str) -> str:
         if self.lower_case:
             letters = unicodedata.normalize("NFD", case_folded(text))
             text = "".join(letter for letter in letters if unicodedata.category(letter) != "Mn")
@@ -193,41 +193,40 @@ class BasicTokenizer(_Tokenizer):
         return "".join(" " if unicodedata.category(letter) in ("Cc", "Cf") else letter for letter in text)
 
     def spans(self, text: str) -> Iterable[Span]:
-        """Return where the tokens of a text are."""
+        """Return the spans of the tokens of a text."""
         end = 0
-        for match in _KEPT_WORDS.finditer(text) if self.preserve_unused_token else ():
+        for match in _SPECIAL_TOKENS.finditer(text) if self.preserve_unused_token else ():
             yield from self._words(text, end, match.start())
             yield match.span()
             end = match.end()
         yield from self._words(text, end, len(text))
 
-    def _words(self, text: str, begin: int, end: int) -> Iterable[Span]:
-        start = begin
+    def _words(self, text: str, start: int, end: int) -> Iterable[Span]:
         while start < end:
-            stop, kind = start + 1, _kind(text[start])
-            while kind != "mark" and stop < end and _kind(text[stop]) == kind:
+            stop, kind = start + 1, _character_kind(text[start])
+            while kind != "mark" and stop < end and _character_kind(text[stop]) == kind:
                 stop += 1
             if kind != "space" or self.keep_whitespace:
                 yield start, stop
             start = stop
 
 
-def _kind(letter: str) -> str:
-    """Return whether a character is white space, stands alone or belongs to a word."""
+def _character_kind(letter: str) -> str:
+    """Return "space" for whitespace, "mark" for a character that is a token by itself, else "word"."""
     if letter.isspace():
         return "space"
-    alone = (letter.isascii() and letter.isprintable() and not letter.isalnum()) or re.match(f"[{_CHINESE}]", letter)
-    return "mark" if alone or unicodedata.category(letter).startswith("P") else "word"
+    is_mark = (letter.isascii() and letter.isprintable() and not letter.isalnum()) or re.match(f"[{_CHINESE}]", letter)
+    return "mark" if is_mark or unicodedata.category(letter).startswith("P") else "word"
 
 
 class PythonTokenizer:
-    """A tokenizer that is a function of yours.
+    """A tokenizer from a function.
 
     Args:
-        tokenizer: Takes a str, returns a list of str.
+        tokenizer: A function from a str to a list of str.
 
     Raises:
-        TypeError: `tokenizer` cannot be called; on use, the value is not a str.
+        TypeError: `tokenizer` is not callable; on use, the value is not a str.
 
     Example:
         >>> PythonTokenizer(str.split)("Welcome to Beijing").tolist()

@@ -1,4 +1,4 @@
-"""Vocabularies: a number for each word, made from lists, files or datasets, and the transform that looks words up."""
+"""Vocabularies, which map words to ids, from lists, files or datasets; and the transform that looks words up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mixtrain.dtype import as_dtype, int32
 
 
 class Vocab:
-    """A number for each word; made by `from_list`, `from_dict`, `from_file` and `from_dataset`.
+    """A mapping from words to ids; created by `from_list`, `from_dict`, `from_file` and `from_dataset`.
 
     Example:
         >>> vocab = Vocab.from_list(["deep", "learning"], special_tokens=["<unk>"])
@@ -33,16 +33,16 @@ class Vocab:
     def from_list(
         cls, word_list: Sequence[str], special_tokens: Sequence[str] | None = None, special_first: bool = True
     ) -> Vocab:
-        """Return the vocabulary of words, numbered in their order.
+        """Return the vocabulary of words, numbered in order.
 
         Args:
-            word_list: The words, each once.
-            special_tokens: Words such as "<pad>" and "<unk>", which are none of `word_list`.
-            special_first: Whether these have the first numbers, or the last.
+            word_list: The words, without duplicates.
+            special_tokens: Words such as "<pad>" and "<unk>", which must not be in `word_list`.
+            special_first: Whether the special tokens have the first ids, or the last.
 
         Raises:
             TypeError: A word is not a str.
-            ValueError: A word comes twice.
+            ValueError: A word is repeated.
         """
         words, special = list(word_list), list(special_tokens or ())
         words = [*special, *words] if special_first else [*words, *special]
@@ -50,23 +50,23 @@ class Vocab:
             checks.instance("Vocab", "each word", word, str, '["deep", "learning"]')
             if count > 1:
                 raise checks.fail_value("Vocab", "each word must come once", word, "the list without it")
-        return cls._numbered(zip(words, itertools.count(), strict=False))
+        return cls._from_pairs(zip(words, itertools.count(), strict=False))
 
     @classmethod
     def from_dict(cls, word_dict: Mapping[str, int]) -> Vocab:
-        """Return the vocabulary of a dict from words to numbers.
+        """Return the vocabulary of a dict from words to ids.
 
         Args:
-            word_dict: The number of each word, 0 or more.
+            word_dict: The id of each word, 0 or more.
 
         Raises:
-            TypeError: A word is not a str, or a number not an int.
-            ValueError: A number is negative.
+            TypeError: A word is not a str, or an id is not an int.
+            ValueError: An id is negative.
         """
         for word, number in word_dict.items():
             checks.instance("Vocab.from_dict", "each word", word, str, '{"deep": 0}')
             checks.integer("Vocab.from_dict", f"the number of {word!r}", number, at_least=0, example=1)
-        return cls._numbered(word_dict.items())
+        return cls._from_pairs(word_dict.items())
 
     @classmethod
     def from_file(
@@ -81,14 +81,14 @@ class Vocab:
 
         Args:
             file_path: The file, in UTF-8.
-            delimiter: Where a word ends, if not at the end of the line.
-            vocab_size: How many lines to read; all by default.
+            delimiter: The string after a word; by default a word is a whole line.
+            vocab_size: Maximum number of lines to read; all by default.
             special_tokens: See `from_list`.
             special_first: See `from_list`.
 
         Raises:
             OSError: The file cannot be read.
-            ValueError: A word comes twice.
+            ValueError: A word is repeated.
         """
         if vocab_size is not None:
             checks.integer("Vocab.from_file", "vocab_size", vocab_size, at_least=1, example=1000)
@@ -107,83 +107,82 @@ class Vocab:
         special_tokens: Sequence[str] | None = None,
         special_first: bool = True,
     ) -> Vocab:
-        """Return the vocabulary of a dataset's words, the most frequent first, equally frequent ones in order.
+        """Return the vocabulary of a dataset's words, by descending frequency, then alphabetically.
 
         Args:
-            dataset: One epoch of it is read.
-            columns: The columns whose strings are the words; all by default.
-            freq_range: How often a word comes at least and at most, to be counted; None for no limit.
-            top_k: How many of the words to take; all by default.
+            dataset: The dataset, of which one epoch is read.
+            columns: The columns of words; all by default.
+            freq_range: Minimum and maximum frequency of a word; None for no limit.
+            top_k: Maximum number of words; all by default.
             special_tokens: See `from_list`.
             special_first: See `from_list`.
 
         Raises:
-            TypeError: A column has no strings.
+            TypeError: A column contains no strings.
             ValueError: A column is unknown, or a limit out of range.
         """
         names = dataset.get_col_names() if columns is None else [columns] if isinstance(columns, str) else columns
-        least, most = freq_range or (None, None)
+        minimum, maximum = freq_range or (None, None)
         if top_k is not None:
             checks.integer("Vocab.from_dataset", "top_k", top_k, at_least=1, example=1000)
         counts: collections.Counter[str] = collections.Counter()
         for row in dataset.project(list(names)).create_tuple_iterator(num_epochs=1, output_numpy=True):
             for value in row:
                 counts.update(read_strings("Vocab.from_dataset", value).ravel().tolist())
-        found = [
+        words = [
             word for word, count in counts.items()
-            if (least is None or count >= least) and (most is None or count <= most)
+            if (minimum is None or count >= minimum) and (maximum is None or count <= maximum)
         ]
-        return cls.from_list(
-            sorted(found, key=lambda word: (-counts[word], word))[:top_k], special_tokens, special_first
-        )
+        words.sort(key=lambda word: (-counts[word], word))
+        return cls.from_list(words[:top_k], special_tokens, special_first)
 
     @classmethod
-    def _numbered(cls, pairs: Iterable[tuple[str, int]]) -> Vocab:
+    def _from_pairs(cls, pairs: Iterable[tuple[str, int]]) -> Vocab:
         vocab = cls()
         vocab._ids = dict(pairs)
         return vocab
 
     def vocab(self) -> dict[str, int]:
-        """Return the number of each word."""
+        """Return the dict from words to ids."""
         return dict(self._ids)
 
     def tokens_to_ids(self, tokens: str | Sequence[str] | np.ndarray) -> int | list[int]:
-        """Return the number of a word, or a list of several; -1 for a word that is not there.
+        """Return the id of a word, or a list for several; -1 for a word that is not in the vocabulary.
 
         Args:
             tokens: The word or words.
         """
-        found = [self._ids.get(word, -1) for word in read_strings("Vocab.tokens_to_ids", tokens).ravel().tolist()]
-        return found[0] if len(found) == 1 else found
+        ids = [self._ids.get(word, -1) for word in read_strings("Vocab.tokens_to_ids", tokens).ravel().tolist()]
+        return ids[0] if len(ids) == 1 else ids
 
     def ids_to_tokens(self, ids: int | Sequence[int] | np.ndarray) -> str | list[str]:
-        """Return the word of a number, or a list of several; an empty one for a number that is not there.
+        """Return the word with an id, or a list for several; an empty string for an id that is not in the vocabulary.
 
         Args:
-            ids: The number or numbers, 0 or more.
+            ids: The id or ids, 0 or more.
 
         Raises:
-            TypeError: One is not an int.
-            ValueError: One is negative.
+            TypeError: An id is not an int.
+            ValueError: An id is negative.
         """
         words = {number: word for word, number in self._ids.items()}
         numbers = np.asarray(ids).ravel().tolist()
         for number in numbers:
             checks.integer("Vocab.ids_to_tokens", "each number", number, at_least=0, example=1)
-        found = [words.get(number, "") for number in numbers]
-        return found[0] if len(found) == 1 else found
+        tokens = [words.get(number, "") for number in numbers]
+        return tokens[0] if len(tokens) == 1 else tokens
 
 
 class Lookup:
-    """Words as their numbers in a vocabulary.
+    """The ids of words in a vocabulary.
 
     Args:
         vocab: The vocabulary.
-        unknown_token: The word of the vocabulary whose number others get; None: others are an error.
-        data_type: The dtype of the numbers.
+        unknown_token: The word whose id is used for unknown words; None: an unknown word is an error.
+        data_type: The dtype of the ids.
 
     Raises:
-        TypeError: `vocab` is not a Vocab; on use, the value has no strings.
+        TypeError: `vocab` is not a Vocab; on use, the value contains no strings.
         ValueError: `unknown_token` is not in the vocabulary; on use, a word is not.
 
     Example:
@@ -206,12 +205,12 @@ class Lookup:
         self.data_type = as_dtype(data_type)
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the numbers, in the shape of the words."""
+        """Return the ids, in the shape of the words."""
         words = read_strings("Lookup", value)
-        numbers = [self._ids.get(word, self._unknown) for word in words.ravel().tolist()]
-        if None in numbers:
+        ids = [self._ids.get(word, self._unknown) for word in words.ravel().tolist()]
+        if None in ids:
             raise checks.fail_value(
-                "Lookup", "each word must be in the vocabulary", words.ravel().tolist()[numbers.index(None)],
+                "Lookup", "each word must be in the vocabulary", words.ravel().tolist()[ids.index(None)],
                 'Lookup(vocab, unknown_token="<unk>")',
             )
-        return np.array(numbers, np.dtype(self.data_type)).reshape(words.shape)
+        return np.array(ids, np.dtype(self.data_type)).reshape(words.shape)
