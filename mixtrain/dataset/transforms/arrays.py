@@ -62,11 +62,11 @@ class Fill:
 
 
 class PadEnd:
-    """An array brought to a shape: filled up at its ends where it is shorter, cut where it is longer.
+    """An array padded or truncated to a shape, at the end of each axis.
 
     Args:
-        pad_shape: The shape; None for an axis that stays.
-        pad_value: What it is filled with: 0, or the empty string, by default.
+        pad_shape: The shape; None for an axis that keeps its size.
+        pad_value: The value to pad with; 0, or the empty string, by default.
 
     Raises:
         TypeError: `pad_shape` is not a list.
@@ -95,22 +95,22 @@ class PadEnd:
                 "PadEnd", f"pad_shape must have {array.ndim} numbers, as the value", self.pad_shape, "one for each axis"
             )
         shape = [old if new is None else new for old, new in zip(array.shape, self.pad_shape, strict=True)]
-        blank = "" if array.dtype.kind == "U" else b"" if array.dtype.kind == "S" else 0
-        filling = np.asarray(blank if self.pad_value is None else self.pad_value)
-        dtype = np.result_type(array, filling) if array.dtype.kind in "US" else array.dtype
-        result = np.full(shape, filling, dtype)
-        inside = tuple(slice(0, min(old, new)) for old, new in zip(array.shape, shape, strict=True))
-        result[inside] = array[inside]
+        default = "" if array.dtype.kind == "U" else b"" if array.dtype.kind == "S" else 0
+        pad_value = np.asarray(default if self.pad_value is None else self.pad_value)
+        dtype = np.result_type(array, pad_value) if array.dtype.kind in "US" else array.dtype
+        result = np.full(shape, pad_value, dtype)
+        common = tuple(map(slice, map(min, array.shape, shape)))
+        result[common] = array[common]
         return result
 
 
 class Concatenate:
-    """A vector with others before and after it.
+    """Vectors concatenated with others before and after them.
 
     Args:
-        axis: 0, or -1.
-        prepend: What comes before.
-        append: What comes after.
+        axis: 0 or -1.
+        prepend: The vector before them.
+        append: The vector after them.
 
     Example:
         >>> import numpy as np
@@ -128,17 +128,17 @@ class Concatenate:
         self.prepend, self.append = prepend, append
 
     def __call__(self, *values: Any) -> np.ndarray:
-        """Return the values joined."""
+        """Return the concatenated vectors."""
         parts = [np.asarray(part) for part in (self.prepend, *values, self.append) if part is not None]
         return np.concatenate(parts, axis=self.axis)
 
 
 class Mask:
-    """Where values compare in a way with a constant.
+    """Each value compared with a constant.
 
     Args:
-        operator: How, a member of `Relational`.
-        constant: With what.
+        operator: The comparison, a member of `Relational`.
+        constant: The constant.
         dtype: The dtype of the result.
 
     Example:
@@ -155,12 +155,12 @@ class Mask:
         self.dtype = as_dtype(dtype)
 
     def __call__(self, value: Any) -> np.ndarray:
-        """Return the comparison's results."""
+        """Return the results of the comparison."""
         return np.asarray(_COMPARISONS[self.operator](np.asarray(value), self.constant)).astype(self.dtype)
 
 
 class Duplicate:
-    """A value twice, for two columns. Example: ``Duplicate()(np.array([1]))``.
+    """A value and its copy, for two columns. Example: ``Duplicate()(np.array([1]))``.
 
     Source: MindSpore, `mindspore.dataset.transforms.Duplicate`.
     """
@@ -171,7 +171,7 @@ class Duplicate:
 
 
 class Unique:
-    """The different elements in the order in which they come, where each one is among them, and how often each comes.
+    """The unique elements in order of first occurrence, the index of each element among them, and their counts.
 
     Example:
         >>> import numpy as np
@@ -183,19 +183,19 @@ class Unique:
 
     def __call__(self, value: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the elements, the indices and the counts."""
-        found, first, inverse, counts = np.unique(
+        elements, first, inverse, counts = np.unique(
             np.asarray(value).ravel(), return_index=True, return_inverse=True, return_counts=True
         )
         order = np.argsort(first)
         rank = np.argsort(order)
-        return found[order], rank[inverse].astype(np.int32), counts[order].astype(np.int32)
+        return elements[order], rank[inverse].astype(np.int32), counts[order].astype(np.int32)
 
 
 class Slice:
     """A part of an array.
 
     Args:
-        slices: For each axis an int, a list of ints, a slice, None or Ellipsis for all.
+        slices: For each axis an int, a list of ints or a slice; None: the whole axis; Ellipsis: all other axes.
 
     Example:
         >>> import numpy as np

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from mixtrain.dataset.transforms.operation import PictureHabit, Seed, TensorOperation
+from mixtrain.dataset.transforms.operation import PictureMode, Seed, TensorOperation
 from mixtrain.dataset.transforms.transform_chain import read_operations, run_eagerly, run_graph
 
 
@@ -16,7 +16,7 @@ class Compound(TensorOperation):
     """
 
     same_size: bool = False
-    pictures: ClassVar[PictureHabit] = "keeps"
+    pictures: ClassVar[PictureMode] = "keeps"
 
     def __init__(self, transforms: list[Any]) -> None:
         self.transforms = read_operations(type(self).__name__, "transforms", transforms)

@@ -1,4 +1,4 @@
-"""OneHot: labels as vectors."""
+"""OneHot: labels as one-hot vectors."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import Seed, TensorOperation
+from mixtrain.dataset.transforms.operation import BlockOperation
 
 
-class OneHot(TensorOperation):
-    """A label, or several, as vectors that are 1 at the label and 0 elsewhere.
+class OneHot(BlockOperation):
+    """One or several labels as vectors that are 1 at the label and 0 elsewhere.
 
     Args:
-        num_classes: The length of a vector; labels are from 0 to below it.
-        smoothing_rate: Which share of the 1 is spread evenly over all classes.
+        num_classes: The length of a vector; labels are from 0 to `num_classes` - 1.
+        smoothing_rate: The fraction of the 1 that is distributed evenly over all classes.
 
     Returns:
         Shape (num_classes,), or (n, num_classes) for n labels, in the labels' dtype; float64 with smoothing.
@@ -32,22 +32,13 @@ class OneHot(TensorOperation):
     Source: MindSpore, `mindspore.dataset.transforms.OneHot`.
     """
 
-    by_block = True
-
     def __init__(self, num_classes: int, smoothing_rate: float = 0.0) -> None:
         self.num_classes = checks.integer("OneHot", "num_classes", num_classes, at_least=1, example=10)
         self.smoothing_rate = checks.number("OneHot", "smoothing_rate", smoothing_rate, at_least=0.0, at_most=1.0)
 
-    def graph(self, value: Any, seed: Seed) -> Any:
-        """Return the result for a tensor."""
-        return self._vectors(value, len(value.shape))
-
-    def block(self, values: Any) -> Any:
-        """Return the results for a block of rows."""
-        return self._vectors(values, len(values.shape) - 1)
-
-    def _vectors(self, labels: Any, rank: int) -> Any:
-        dtype = keras.backend.standardize_dtype(labels.dtype)
+    def apply(self, value: Any, rank: int) -> Any:
+        """Return the vectors of a tensor of labels."""
+        labels, dtype = value, keras.backend.standardize_dtype(value.dtype)
         backend.require(
             "int" in dtype,
             f"OneHot: expected labels of an integer dtype; got {dtype}. Write TypeCast(mixtrain.int32) before it.",
@@ -59,9 +50,9 @@ class OneHot(TensorOperation):
             "OneHot: expected one label or a vector of labels; got {} dimensions. Write a map that makes them one.",
             rank,
         )
-        inside = keras.ops.all(keras.ops.logical_and(labels >= 0, keras.ops.cast(labels, "int64") < self.num_classes))
+        valid = keras.ops.all(keras.ops.logical_and(labels >= 0, keras.ops.cast(labels, "int64") < self.num_classes))
         backend.require(
-            inside,
+            valid,
             "OneHot: expected labels from 0 to below {}, its num_classes; got some from {} to {}. Write a larger "
             "num_classes.",
             self.num_classes, keras.ops.min(labels), keras.ops.max(labels),

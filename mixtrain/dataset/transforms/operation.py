@@ -1,4 +1,4 @@
-"""What a transform is: a function of one value that is called on arrays, and has a graph form for pipelines."""
+"""The base classes of transforms: functions of one value, with a graph form for pipelines."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from mixtrain import backend, checks
 from mixtrain.dataset.transforms.picture import is_picture, to_picture
 
 Seed = Any
-PictureHabit = Literal["keeps", "makes", "ends"]
+PictureMode = Literal["keeps", "makes", "ends"]
 
 
 class TensorOperation:
-    """The base of transforms.
+    """Base class of transforms.
 
-    A transform defines `graph`, in tensors; the call on a NumPy array, a tensor or a Pillow image comes with it, and so
-    does its place in the compiled part of `Dataset.map`. Called on several values, it does the same to each.
+    A transform defines `graph`, a function of tensors. It can then be called on a NumPy array, a tensor or a Pillow
+    image, and runs compiled in `Dataset.map`. Called on several values, it transforms each in the same way.
 
     Attributes:
-        same_size: Whether values of one size come out with one size, so that rows can be worked on together.
-        opens: Whether it reads the contents of a file, of which hardly two have one size: `graph` then takes an array
-            too, and a pipeline calls `open` where it comes first, so that rows of one size may be put together.
-        by_block: Whether `block` does for rows along a first axis what `graph` does for each, at less cost.
-        pictures: What becomes of Pillow's images: one goes in and one comes out, one comes out anyway, or none does.
+        same_size: Whether values of one size have results of one size, so that rows can be processed in blocks.
+        opens: Whether it decodes the contents of files, which rarely have the same size. Then `graph` accepts an array
+            too, and a pipeline that starts with it calls `open`, so that decoded rows of one size can form a block.
+        by_block: Whether `block` returns for rows along a first axis what `graph` returns for each, at lower cost.
+        pictures: Whether the result is a Pillow image: if the value is one ("keeps"), always ("makes"), never ("ends").
 
     Example:
         >>> import numpy as np
@@ -41,14 +41,14 @@ class TensorOperation:
     same_size: bool = True
     opens: ClassVar[bool] = False
     by_block: bool = False
-    pictures: ClassVar[PictureHabit] = "ends"
+    pictures: ClassVar[PictureMode] = "ends"
 
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor.
 
         Args:
-            value: The tensor; its sizes may be unknown.
-            seed: Two numbers that all random numbers come from; see `backend.row_random`.
+            value: The tensor; its dimensions may be unknown.
+            seed: Two integers that seed all random numbers; see `backend.row_random`.
         """
         raise NotImplementedError(
             f"{type(self).__name__}: expected a method graph(value, seed), or a __call__ of its own; got neither. "
@@ -56,22 +56,22 @@ class TensorOperation:
         )
 
     def block(self, values: Any) -> Any:
-        """Return the results for rows along the first axis of a tensor; only where `by_block` says so."""
+        """Return the results for rows along the first axis of a tensor; only called if `by_block`."""
         raise NotImplementedError(f"{type(self).__name__}: expected a method block; got none. Write by_block = False.")
 
     def open(self, contents: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
-        """Return the results for the contents of several files; only where `opens` says so."""
+        """Return the results for the contents of several files; only called if `opens`."""
         return [self.graph(value, None) for value in contents]
 
     def for_pictures(self) -> TensorOperation:
-        """Return the transform to use on what are Pillow's images: another where Pillow's meaning is another."""
+        """Return the transform to use on Pillow images, which may follow Pillow's conventions."""
         return self
 
     @property
     def has_graph(self) -> bool:
-        """Whether the graph form is all of it, so that it may run compiled."""
-        kind = type(self)
-        return kind.__call__ is TensorOperation.__call__ and kind.graph is not TensorOperation.graph
+        """Whether it is defined by `graph` alone, so that it can run compiled."""
+        cls = type(self)
+        return cls.__call__ is TensorOperation.__call__ and cls.graph is not TensorOperation.graph
 
     def __call__(self, *values: Any) -> Any:
         """Return the result for an array, tensor or Pillow image, or a tuple of results for several.
@@ -81,7 +81,7 @@ class TensorOperation:
         return self.run(values, (int(np.random.randint(2**31 - 1)), 0))
 
     def run(self, values: tuple[Any, ...], seed: tuple[int, int]) -> Any:
-        """Return the results for values under a seed; a tuple where they are several."""
+        """Return the result for one value under a seed, or a tuple of results for several."""
         if not values:
             raise checks.fail_type(type(self).__name__, "a value is needed", None, f"{type(self).__name__}(...)(image)")
         results = tuple(self._run_one(value, seed) for value in values)
@@ -97,8 +97,26 @@ class TensorOperation:
         return result
 
 
+class BlockOperation(TensorOperation):
+    """Base class of transforms that process blocks of rows like single rows: a subclass defines `apply`."""
+
+    by_block = True
+
+    def apply(self, value: Any, rank: int) -> Any:
+        """Return the result for a tensor, one row of the given rank or a block of such rows."""
+        raise NotImplementedError(f"{type(self).__name__}: expected a method apply(value, rank); got none. Write it.")
+
+    def graph(self, value: Any, seed: Seed) -> Any:
+        """Return the result for a tensor."""
+        return self.apply(value, len(value.shape))
+
+    def block(self, values: Any) -> Any:
+        """Return the results for a block of rows."""
+        return self.apply(values, len(values.shape) - 1)
+
+
 class PyTensorOperation:
-    """The base of users' transforms in Python: a subclass defines `__call__`, or `_execute_py` of one value.
+    """Base class of user-defined transforms in Python: a subclass defines `__call__`, or `_execute_py` of one value.
 
     Example:
         >>> class Twice(PyTensorOperation):
@@ -115,7 +133,7 @@ class PyTensorOperation:
         self.output_type: Any = None
 
     def __call__(self, img: Any) -> Any:
-        """Return what `_execute_py` makes of the value `img`."""
+        """Return the result of `_execute_py` for the value `img`."""
         return self._execute_py(img)
 
     def _execute_py(self, img: Any) -> Any:
@@ -128,7 +146,7 @@ def read_value(where: str, value: Any) -> np.ndarray:
     """Return an array, a tensor or a number as an array.
 
     Raises:
-        TypeError: It is something else, or has no numbers.
+        TypeError: The value is something else or non-numeric.
     """
     if not isinstance(value, np.ndarray):
         if not (backend.is_tensor(value) or isinstance(value, (bool, int, float, list, tuple, np.generic))):

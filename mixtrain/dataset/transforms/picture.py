@@ -1,4 +1,4 @@
-"""Pillow's images: told from arrays, and made from them; Pillow is needed only where one is made."""
+"""Pillow images: recognize them, and create them from arrays; Pillow is needed only to create one."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import numpy as np
 
 
 def is_picture(value: Any) -> bool:
-    """Whether `value` is one of Pillow's images."""
-    return any(kind.__module__ == "PIL.Image" and kind.__name__ == "Image" for kind in type(value).__mro__)
+    """Whether `value` is a Pillow image."""
+    return any(cls.__module__ == "PIL.Image" and cls.__name__ == "Image" for cls in type(value).__mro__)
 
 
 def to_picture(where: str, array: np.ndarray) -> Any:
-    """Return an array (H, W), (H, W, 1), (H, W, 3) or (H, W, 4) as one of Pillow's images.
+    """Return an array (H, W), (H, W, 1), (H, W, 3) or (H, W, 4) as a Pillow image.
 
     Raises:
         ImportError: Pillow is not installed.
-        TypeError: Pillow has no such image.
-        ValueError: The array has another shape.
+        TypeError: Pillow does not support the dtype or the number of channels.
+        ValueError: The array does not have two or three dimensions.
     """
     try:
         from PIL import Image

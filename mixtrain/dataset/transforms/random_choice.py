@@ -1,23 +1,22 @@
-"""Which of several transforms are applied, by chance: RandomApply, RandomChoice and RandomOrder."""
+"""Transforms applied at random: RandomApply, RandomChoice and RandomOrder."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any
-
-import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.dataset.transforms.compose import Compound
 from mixtrain.dataset.transforms.operation import Seed
-from mixtrain.dataset.transforms.transform_chain import run_eagerly, run_graph
+from mixtrain.dataset.transforms.transform_chain import numpy_generator, run_eagerly, run_graph, run_part
 
 
 class RandomApply(Compound):
-    """All of several transforms one after the other, or none of them.
+    """Several transforms in sequence, applied with a probability.
 
     Args:
-        transforms: A list of transforms and functions, whose results have the dtype and rank of what goes in.
-        prob: With which probability they are applied.
+        transforms: A list of transforms and functions that preserve dtype and rank.
+        prob: The probability.
 
     Raises:
         TypeError: `transforms` is not a list of functions.
@@ -45,11 +44,11 @@ class RandomApply(Compound):
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
         """Return the results for values under a seed."""
-        return run_eagerly(self.transforms, values, seed) if _generator(seed).random() < self.prob else values
+        return run_eagerly(self.transforms, values, seed) if numpy_generator(seed).random() < self.prob else values
 
 
 class RandomChoice(Compound):
-    """One of several transforms.
+    """One of several transforms, chosen at random.
 
     Args:
         transforms: A list of transforms and functions, whose results have the same dtype and rank.
@@ -69,20 +68,21 @@ class RandomChoice(Compound):
         """Return the result for a tensor."""
         row_random = backend.row_random
         index = row_random.integer(row_random.fold(seed, 0), len(self.transforms))
-        own = row_random.fold(seed, 1)
-        return row_random.one_of(index, [lambda one=one: one.graph(value, own) for one in self.transforms])
+        branch_seed = row_random.fold(seed, 1)
+        branches = [functools.partial(transform.graph, value, branch_seed) for transform in self.transforms]
+        return row_random.one_of(index, branches)
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
         """Return the results for values under a seed."""
-        index = int(_generator(seed).integers(len(self.transforms)))
-        return run_eagerly([self.transforms[index]], values, seed)
+        index = int(numpy_generator(seed).integers(len(self.transforms)))
+        return run_part(self.transforms[index], values, seed, 0)
 
 
 class RandomOrder(Compound):
     """All of several transforms, in random order.
 
     Args:
-        transforms: A list of transforms and functions, each of which takes what any other gives.
+        transforms: A list of transforms and functions, each of which accepts the results of all others.
 
     Raises:
         TypeError: `transforms` is not a list of functions.
@@ -99,20 +99,18 @@ class RandomOrder(Compound):
         """Return the result for a tensor."""
         row_random = backend.row_random
         order = row_random.permutation(row_random.fold(seed, 0), len(self.transforms))
-        own = row_random.fold(seed, 1)
-        for turn in range(len(self.transforms)):
+        parent_seed = row_random.fold(seed, 1)
+        for position in range(len(self.transforms)):
             branches = [
-                lambda one=one, now=value, number=number: one.graph(now, row_random.fold(own, number))
-                for number, one in enumerate(self.transforms)
+                lambda transform=transform, value=value, index=index: transform.graph(
+                    value, row_random.fold(parent_seed, index)
+                )
+                for index, transform in enumerate(self.transforms)
             ]
-            value = row_random.one_of(order[turn], branches)
+            value = row_random.one_of(order[position], branches)
         return value
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
         """Return the results for values under a seed."""
-        order = _generator(seed).permutation(len(self.transforms))
-        return run_eagerly([self.transforms[place] for place in order], values, seed)
-
-
-def _generator(seed: tuple[int, int]) -> np.random.Generator:
-    return np.random.default_rng([abs(part) for part in seed])
+        order = numpy_generator(seed).permutation(len(self.transforms))
+        return run_eagerly([self.transforms[index] for index in order], values, seed)

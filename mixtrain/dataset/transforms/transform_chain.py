@@ -1,57 +1,72 @@
-"""Several transforms after each other: as one tensor function, and with Pillow's images followed through them."""
+"""Several transforms in sequence: in a graph, eagerly, and for Pillow images."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import TensorOperation
 
 
-def for_pictures(
-    operations: Iterable[Any], picture: bool = False
-) -> tuple[tuple[TensorOperation, ...], bool]:
-    """Return the transforms to use where a value that may be a picture passes through them, and what it is at last.
+def for_pictures(operations: Iterable[Any], picture: bool = False) -> tuple[tuple[TensorOperation, ...], bool]:
+    """Return the transforms to apply to a value that may be a Pillow image, and whether the result is one.
 
     Args:
-        operations: In order.
-        picture: Whether the value is one of Pillow's images at first.
+        operations: The transforms, in order.
+        picture: Whether the value is a Pillow image.
     """
-    chosen = []
+    transforms = []
     for operation in operations:
-        chosen.append(operation.for_pictures() if picture else operation)
+        transforms.append(operation.for_pictures() if picture else operation)
         picture = operation.pictures == "makes" or (picture and operation.pictures == "keeps")
-    return tuple(chosen), picture
+    return tuple(transforms), picture
 
 
 def run_graph(operations: Sequence[TensorOperation], value: Any, seed: Any) -> Any:
-    """Return the tensor that the transforms make of a tensor, each with random numbers of its own."""
-    for number, operation in enumerate(operations):
-        value = operation.graph(value, backend.row_random.fold(seed, number))
+    """Apply transforms in sequence to a tensor, each with its own random numbers."""
+    for index, operation in enumerate(operations):
+        value = operation.graph(value, backend.row_random.fold(seed, index))
     return value
 
 
 def run_eagerly(operations: Sequence[Any], values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
-    """Return what transforms and Python functions make of values, one after the other."""
-    for number, operation in enumerate(operations):
-        result = run_one(operation, values, (seed[0], seed[1] * 256 + number + 1))
-        values = result if isinstance(result, tuple) else (result,)
+    """Apply transforms and Python functions in sequence to values, each with its own random numbers."""
+    for index, operation in enumerate(operations):
+        values = run_part(operation, values, seed, index)
     return values
 
 
+def run_part(operation: Any, values: tuple[Any, ...], seed: tuple[int, int], index: int) -> tuple[Any, ...]:
+    """Apply the part `index` of a compound transform with this seed to values."""
+    result = run_one(operation, values, part_seed(seed, index))
+    return result if isinstance(result, tuple) else (result,)
+
+
 def run_one(operation: Any, values: tuple[Any, ...], seed: tuple[int, int]) -> Any:
-    """Return what one transform, under a seed, or a Python function makes of values."""
+    """Apply one transform, with a seed, or one Python function to values."""
     if isinstance(operation, TensorOperation) and type(operation).__call__ is TensorOperation.__call__:
         return operation.run(values, seed)
     return operation(*values)
+
+
+def part_seed(seed: tuple[int, int], index: int) -> tuple[int, int]:
+    """Return the seed of a part of a compound transform; distinct up to 255 parts at each level of nesting."""
+    return seed[0], seed[1] * 256 + index + 1
+
+
+def numpy_generator(seed: tuple[int, int]) -> np.random.Generator:
+    """Return NumPy's generator for the random numbers of one row."""
+    return np.random.default_rng([abs(part) for part in seed])
 
 
 def read_operations(where: str, argument: str, operations: Any) -> list[Any]:
     """Return a list of transforms and functions.
 
     Raises:
-        TypeError: It is not a list, or one of them cannot be called or is a class.
+        TypeError: It is not a list, or an item is not callable or is a class of transforms.
         ValueError: It is empty.
     """
     write = f"{argument}=[vision.HWC2CHW()]"
@@ -64,7 +79,7 @@ def read_operations(where: str, argument: str, operations: Any) -> list[Any]:
 
 
 def check_operation(where: str, argument: str, operation: Any) -> None:
-    """Raise where a value is neither a transform nor a function."""
+    """Raise if a value is neither a transform nor a function."""
     if isinstance(operation, type) and issubclass(operation, TensorOperation):
         raise TypeError(
             f"{where}: expected transforms in {argument}; got the class {operation.__name__}. "

@@ -1,4 +1,4 @@
-"""TypeCast: the same values in another dtype."""
+"""TypeCast: values cast to another dtype."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 import keras
 
 from mixtrain import checks
-from mixtrain.dataset.transforms.operation import Seed, TensorOperation
+from mixtrain.dataset.transforms.operation import BlockOperation
 from mixtrain.dtype import as_dtype
 
 
-class TypeCast(TensorOperation):
-    """The values in another dtype, as NumPy's `astype` converts them.
+class TypeCast(BlockOperation):
+    """The values cast to another dtype, as by NumPy's `astype`.
 
     Args:
         data_type: A mixtrain or NumPy dtype, or its name.
-        output_type: The same under another name that MindSpore has had for it.
+        output_type: The same, by MindSpore's earlier name for it.
 
     Raises:
-        TypeError: It is no dtype, or both are given, or none.
+        TypeError: The value is not a dtype, or both arguments are passed, or neither.
 
     Example:
         >>> import numpy as np
@@ -30,8 +30,6 @@ class TypeCast(TensorOperation):
     Source: MindSpore, `mindspore.dataset.transforms.TypeCast`.
     """
 
-    by_block = True
-
     def __init__(self, data_type: Any = None, *, output_type: Any = None) -> None:
         if (data_type is None) == (output_type is None):
             raise checks.fail_type(
@@ -39,10 +37,6 @@ class TypeCast(TensorOperation):
             )
         self.data_type = as_dtype(output_type if data_type is None else data_type)
 
-    def graph(self, value: Any, seed: Seed) -> Any:
-        """Return the result for a tensor."""
+    def apply(self, value: Any, rank: int) -> Any:
+        """Return a tensor cast to the dtype."""
         return keras.ops.cast(value, self.data_type)
-
-    def block(self, values: Any) -> Any:
-        """Return the results for a block of rows."""
-        return keras.ops.cast(values, self.data_type)

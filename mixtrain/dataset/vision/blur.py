@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureHabit, Seed
+from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision.arguments import limits, pair, probability
 from mixtrain.dataset.vision.operation import ImageOperation
 
@@ -31,7 +31,7 @@ class GaussianBlur(ImageOperation):
     Source: MindSpore, `mindspore.dataset.vision.GaussianBlur`.
     """
 
-    pictures: ClassVar[PictureHabit] = "ends"
+    pictures: ClassVar[PictureMode] = "ends"
 
     def __init__(self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] | None = None) -> None:
         sizes = pair("GaussianBlur", "kernel_size", kernel_size)
@@ -72,7 +72,7 @@ class AdjustSharpness(ImageOperation):
     Source: MindSpore, `mindspore.dataset.vision.AdjustSharpness`.
     """
 
-    pictures: ClassVar[PictureHabit] = "ends"
+    pictures: ClassVar[PictureMode] = "ends"
 
     def __init__(self, sharpness_factor: float) -> None:
         self.factor = checks.number("AdjustSharpness", "sharpness_factor", sharpness_factor, at_least=0.0)
@@ -127,7 +127,7 @@ class RandomAdjustSharpness(ImageOperation):
     """
 
     random = True
-    pictures: ClassVar[PictureHabit] = "ends"
+    pictures: ClassVar[PictureMode] = "ends"
 
     def __init__(self, degree: float, prob: float = 0.5) -> None:
         self.degree = checks.number("RandomAdjustSharpness", "degree", degree, at_least=0.0)

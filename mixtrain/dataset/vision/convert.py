@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureHabit, Seed, TensorOperation
+from mixtrain.dataset.transforms.operation import PictureMode, Seed, TensorOperation
 from mixtrain.dataset.vision.arguments import probability, word
 from mixtrain.dataset.vision.enums import ConvertMode
 from mixtrain.dataset.vision.operation import ImageOperation, check_channels
@@ -169,4 +169,4 @@ class RgbToHsv(HsvToRgb):
     """
 
     _to_rgb = False
-    pictures: ClassVar[PictureHabit] = "ends"
+    pictures: ClassVar[PictureMode] = "ends"

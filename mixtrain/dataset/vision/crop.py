@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureHabit, Seed
+from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision.arguments import border, color, margins, pair
 from mixtrain.dataset.vision.enums import Border
 from mixtrain.dataset.vision.operation import ImageOperation, TwofoldOperation
@@ -98,7 +98,7 @@ class Crop(ImageOperation):
     Source: MindSpore, `mindspore.dataset.vision.Crop`.
     """
 
-    pictures: ClassVar[PictureHabit] = "ends"
+    pictures: ClassVar[PictureMode] = "ends"
 
     def __init__(self, coordinates: Sequence[int], size: int | Sequence[int]) -> None:
         checks.instance("Crop", "coordinates", coordinates, (list, tuple), "coordinates=(0, 0)")

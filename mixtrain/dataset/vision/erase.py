@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureHabit, Seed, TensorOperation
+from mixtrain.dataset.transforms.operation import PictureMode, Seed, TensorOperation
 from mixtrain.dataset.vision.arguments import limits, probability
 from mixtrain.dataset.vision.operation import ImageOperation
 
@@ -147,7 +147,7 @@ class Erase(ImageOperation):
     Source: MindSpore, `mindspore.dataset.vision.Erase`.
     """
 
-    pictures: ClassVar[PictureHabit] = "ends"
+    pictures: ClassVar[PictureMode] = "ends"
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 from mixtrain import backend
-from mixtrain.dataset.transforms.operation import PictureHabit, Seed
+from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision.arguments import probability
 from mixtrain.dataset.vision.operation import ImageOperation
 
@@ -23,7 +23,7 @@ class HorizontalFlip(ImageOperation):
 
     batched = True
     axis: ClassVar[Literal["horizontal", "vertical"]] = "horizontal"
-    pictures: ClassVar[PictureHabit] = "ends"
+    pictures: ClassVar[PictureMode] = "ends"
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (..., H, W, C)."""

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureHabit, Seed, TensorOperation
+from mixtrain.dataset.transforms.operation import PictureMode, Seed, TensorOperation
 from mixtrain.dataset.transforms.type_cast import TypeCast
 from mixtrain.dtype import as_dtype
 
@@ -93,7 +93,7 @@ class ToPIL(TensorOperation):
     """
 
     by_block = True
-    pictures: ClassVar[PictureHabit] = "makes"
+    pictures: ClassVar[PictureMode] = "makes"
 
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor: itself."""
@@ -166,7 +166,7 @@ class Decode(TensorOperation):
 
     def __init__(self, to_pil: bool = False) -> None:
         self.to_pil = checks.boolean("Decode", "to_pil", to_pil)
-        self.pictures: PictureHabit = "makes" if to_pil else "ends"  # type: ignore[misc]
+        self.pictures: PictureMode = "makes" if to_pil else "ends"  # type: ignore[misc]
 
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor of bytes."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import keras
 
 from mixtrain import backend
-from mixtrain.dataset.transforms.operation import PictureHabit, Seed, TensorOperation
+from mixtrain.dataset.transforms.operation import PictureMode, Seed, TensorOperation
 
 
 class ImageOperation(TensorOperation):
@@ -25,7 +25,7 @@ class ImageOperation(TensorOperation):
     random: ClassVar[bool] = False
     colors: ClassVar[bool] = False
     whole: ClassVar[bool] = False
-    pictures: ClassVar[PictureHabit] = "keeps"
+    pictures: ClassVar[PictureMode] = "keeps"
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""

@@ -1,21 +1,20 @@
-"""Which transforms an image gets, by chance: RandomSelectSubpolicy and UniformAugment."""
+"""Augmentation policies, which apply transforms at random: RandomSelectSubpolicy and UniformAugment."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.dataset.transforms.compose import Compound
 from mixtrain.dataset.transforms.operation import Seed
-from mixtrain.dataset.transforms.transform_chain import check_operation, run_one
+from mixtrain.dataset.transforms.transform_chain import check_operation, numpy_generator, run_part
 from mixtrain.dataset.vision.arguments import probability
 
 
 class RandomSelectSubpolicy(Compound):
-    """One of several lists of transforms, each of which is applied with its own probability.
+    """One of several lists of transforms, chosen at random; each transform is applied with its own probability.
 
     Args:
         policy: The lists, of pairs (transform, probability).
@@ -51,37 +50,37 @@ class RandomSelectSubpolicy(Compound):
         """Return the result for a tensor."""
         row_random = backend.row_random
 
-        def follow(rules: list[tuple[Any, float]]) -> Any:
+        def apply(rules: list[tuple[Any, float]]) -> Any:
             result = value
-            for number, (operation, prob) in enumerate(rules, start=1):
-                own, image = row_random.fold(seed, number), result
+            for index, (operation, prob) in enumerate(rules, start=1):
+                rule_seed, image = row_random.fold(seed, index), result
+                # Both functions are called before the loop goes on.
                 result = row_random.either(
-                    row_random.happens(row_random.fold(own, 0), prob),
-                    lambda: operation.graph(image, row_random.fold(own, 1)),  # noqa: B023  Called before the next turn.
+                    row_random.happens(row_random.fold(rule_seed, 0), prob),
+                    lambda: operation.graph(image, row_random.fold(rule_seed, 1)),  # noqa: B023
                     lambda: image,  # noqa: B023
                 )
             return result
 
         index = row_random.integer(row_random.fold(seed, 0), len(self.policy))
-        return row_random.one_of(index, [lambda rules=rules: follow(rules) for rules in self.policy])
+        return row_random.one_of(index, [functools.partial(apply, rules) for rules in self.policy])
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
         """Return the results for values under a seed."""
-        generator = np.random.default_rng([abs(part) for part in seed])
+        generator = numpy_generator(seed)
         rules = self.policy[int(generator.integers(len(self.policy)))]
-        for number, (operation, prob) in enumerate(rules):
+        for index, (operation, prob) in enumerate(rules):
             if generator.random() < prob:
-                result = run_one(operation, values, (seed[0], seed[1] * 256 + number + 1))
-                values = result if isinstance(result, tuple) else (result,)
+                values = run_part(operation, values, seed, index)
         return values
 
 
 class UniformAugment(Compound):
-    """Some transforms picked from a list, each of them applied with a probability of one half.
+    """Some transforms chosen at random from a list, each of them applied with probability 0.5.
 
     Args:
-        transforms: The list; results have the dtype and rank of what goes in.
-        num_ops: How many are picked; one may be picked twice.
+        transforms: The list of transforms, which preserve dtype and rank.
+        num_ops: How many are chosen, with replacement.
 
     Raises:
         TypeError: `transforms` is not a list of functions.
@@ -103,22 +102,22 @@ class UniformAugment(Compound):
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
         row_random = backend.row_random
-        for number in range(self.num_ops):
-            own, image = row_random.fold(seed, number), value
+        for turn in range(self.num_ops):
+            turn_seed, image = row_random.fold(seed, turn), value
+            # All functions are called before the loop goes on.
             branches = [
-                lambda one=one: one.graph(image, row_random.fold(own, 1))  # noqa: B023  Called before the next turn.
-                for one in self.transforms
+                lambda transform=transform: transform.graph(image, row_random.fold(turn_seed, 1))  # noqa: B023
+                for transform in self.transforms
             ]
-            index = row_random.integer(row_random.fold(own, 0), 2 * len(branches))
+            index = row_random.integer(row_random.fold(turn_seed, 0), 2 * len(branches))
             value = row_random.one_of(index, [*branches, *[lambda: image] * len(branches)])  # noqa: B023
         return value
 
     def run_parts(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
         """Return the results for values under a seed."""
-        generator = np.random.default_rng([abs(part) for part in seed])
-        for number in range(self.num_ops):
+        generator = numpy_generator(seed)
+        for index in range(self.num_ops):
             operation = self.transforms[int(generator.integers(len(self.transforms)))]
             if generator.random() < 0.5:
-                result = run_one(operation, values, (seed[0], seed[1] * 256 + number + 1))
-                values = result if isinstance(result, tuple) else (result,)
+                values = run_part(operation, values, seed, index)
         return values

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureHabit, Seed
+from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision.arguments import interpolation as read_interpolation
 from mixtrain.dataset.vision.arguments import limits, pair
 from mixtrain.dataset.vision.enums import Inter
@@ -110,7 +110,7 @@ class RandomCropDecodeResize(RandomResizedCrop):
     """
 
     batched = False
-    pictures: ClassVar[PictureHabit] = "ends"
+    pictures: ClassVar[PictureMode] = "ends"
 
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor of bytes."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import keras
 
 from mixtrain import backend
-from mixtrain.dataset.transforms.operation import PictureHabit, Seed
+from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision.arguments import interpolation as read_interpolation
 from mixtrain.dataset.vision.arguments import pair
 from mixtrain.dataset.vision.crop import check_inside
@@ -83,7 +83,7 @@ class RandomResize(Resizing):
     """
 
     random = True
-    pictures: ClassVar[PictureHabit] = "ends"
+    pictures: ClassVar[PictureMode] = "ends"
 
     def __init__(self, size: int | Sequence[int]) -> None:
         self._choices = [
@@ -119,7 +119,7 @@ class ResizedCrop(Resizing):
     """
 
     batched = True
-    pictures: ClassVar[PictureHabit] = "ends"
+    pictures: ClassVar[PictureMode] = "ends"
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import keras
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureHabit, Seed
+from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision import affine_map
 from mixtrain.dataset.vision.arguments import color, degrees_range, limits, word
 from mixtrain.dataset.vision.enums import Inter
@@ -82,7 +82,7 @@ class Rotate(_Turn):
     Source: MindSpore, `mindspore.dataset.vision.Rotate`.
     """
 
-    pictures: ClassVar[PictureHabit] = "ends"
+    pictures: ClassVar[PictureMode] = "ends"
 
     def __init__(
         self,
@@ -216,7 +216,7 @@ class Affine(ImageOperation):
     Source: MindSpore, `mindspore.dataset.vision.Affine`.
     """
 
-    pictures: ClassVar[PictureHabit] = "ends"
+    pictures: ClassVar[PictureMode] = "ends"
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureHabit, Seed
+from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision.arguments import limits, pair, probability
 from mixtrain.dataset.vision.operation import ImageOperation, TwofoldOperation
 
@@ -47,7 +47,7 @@ class AdjustGamma(ImageOperation):
     """
 
     batched = True
-    pictures: ClassVar[PictureHabit] = "keeps"
+    pictures: ClassVar[PictureMode] = "keeps"
 
     def __init__(self, gamma: float, gain: float = 1.0) -> None:
         self.gamma = checks.number("AdjustGamma", "gamma", gamma, at_least=0.0, example=1.0)
@@ -120,7 +120,7 @@ class Solarize(ImageOperation):
     """
 
     batched = True
-    pictures: ClassVar[PictureHabit] = "ends"
+    pictures: ClassVar[PictureMode] = "ends"
 
     def __init__(self, threshold: float | Sequence[float]) -> None:
         both = threshold if isinstance(threshold, (list, tuple)) else (threshold, threshold)
@@ -181,7 +181,7 @@ class Posterize(ImageOperation):
 
     batched = True
     whole = True
-    pictures: ClassVar[PictureHabit] = "ends"
+    pictures: ClassVar[PictureMode] = "ends"
 
     def __init__(self, bits: int) -> None:
         self.bits = checks.integer("Posterize", "bits", bits, at_least=0, example=4)
@@ -223,7 +223,7 @@ class _Perhaps(ImageOperation):
     """The base of the three that follow: another transform, by chance."""
 
     random = True
-    pictures: ClassVar[PictureHabit] = "ends"
+    pictures: ClassVar[PictureMode] = "ends"
 
     def __init__(self, transform: ImageOperation, prob: float) -> None:
         self._transform = transform
