@@ -13,15 +13,15 @@ from mixtrain.dataset.vision.operation import ImageOperation
 
 
 class GaussianBlur(ImageOperation):
-    """The image averaged with the weights of a bell curve.
+    """The image convolved with a Gaussian kernel.
 
     Args:
-        kernel_size: Over how many pixels: an odd int, or (width, height).
-        sigma: The curve's standard deviation, or (width, height); by default ``((size - 1) / 2 - 1) * 0.3 + 0.8``.
+        kernel_size: The size of the kernel, an odd int, or (width, height).
+        sigma: The standard deviation, or (width, height); by default ``((size - 1) / 2 - 1) * 0.3 + 0.8``.
 
     Raises:
         TypeError: An argument has the wrong type.
-        ValueError: A size is even or below 1, or a deviation is not above 0.
+        ValueError: A size is even or below 1, or a standard deviation is not above 0.
 
     Example:
         >>> import numpy as np
@@ -37,32 +37,32 @@ class GaussianBlur(ImageOperation):
         sizes = pair("GaussianBlur", "kernel_size", kernel_size)
         if not all(size % 2 for size in sizes):
             raise checks.fail_value("GaussianBlur", "kernel_size must be odd", kernel_size, "kernel_size=3")
-        given: Sequence[Any] = sigma if isinstance(sigma, (list, tuple)) else (sigma,) * 2
-        if len(given) == 1:
-            given = (given[0], given[0])
+        sigmas: Sequence[Any] = sigma if isinstance(sigma, (list, tuple)) else (sigma,)
+        if len(sigmas) == 1:
+            sigmas = (sigmas[0], sigmas[0])
         deviations = [
             ((size - 1) * 0.5 - 1) * 0.3 + 0.8
             if value is None
             else checks.number("GaussianBlur", "sigma", value, above=0.0)
-            for value, size in zip(given, sizes, strict=True)
+            for value, size in zip(sigmas, sizes, strict=True)
         ]
-        self.weights = [_bell(size, deviation) for size, deviation in zip(sizes, deviations, strict=True)]
+        self.weights = [_gaussian(size, deviation) for size, deviation in zip(sizes, deviations, strict=True)]
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
         return backend.colors.blur(image, *self.weights)
 
 
-def _bell(size: int, deviation: float) -> list[float]:
-    raw = [math.exp(-0.5 * ((place - (size - 1) / 2) / deviation) ** 2) for place in range(size)]
-    return [value / sum(raw) for value in raw]
+def _gaussian(size: int, deviation: float) -> list[float]:
+    weights = [math.exp(-0.5 * ((index - (size - 1) / 2) / deviation) ** 2) for index in range(size)]
+    return [weight / sum(weights) for weight in weights]
 
 
 class AdjustSharpness(ImageOperation):
-    """The image sharper or more blurred.
+    """The image sharpened or blurred.
 
     Args:
-        sharpness_factor: 0 gives the image blurred, 1 the image, 2 twice as sharp.
+        sharpness_factor: 0 gives the blurred image, 1 the image, 2 an image twice as sharp.
 
     Example:
         >>> import numpy as np
@@ -83,12 +83,12 @@ class AdjustSharpness(ImageOperation):
 
 
 def sharpen(image: Any, factor: Any) -> Any:
-    """Return the image beyond its blurred self by a factor."""
+    """Return the image blended with its smoothed version: 0 gives the latter, 1 the image, more extrapolates."""
     return backend.colors.blend(image, backend.colors.smooth(image), factor)
 
 
 class RandomSharpness(ImageOperation):
-    """The image sharper or more blurred by a random factor.
+    """The image sharpened or blurred by a random factor.
 
     Args:
         degrees: The range (min, max) of the factor; see `AdjustSharpness`.
@@ -112,11 +112,11 @@ class RandomSharpness(ImageOperation):
 
 
 class RandomAdjustSharpness(ImageOperation):
-    """The image sharper or more blurred by a given factor, by chance.
+    """The image sharpened or blurred by a factor, with a probability.
 
     Args:
         degree: The factor; see `AdjustSharpness`.
-        prob: With which probability.
+        prob: The probability.
 
     Example:
         >>> import numpy as np

@@ -1,4 +1,4 @@
-"""What MindSpore's older module `c_transforms` has otherwise than `vision`: the argument of `Decode`."""
+"""The transform of MindSpore's older module `c_transforms` that differs from `vision`: `Decode`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from mixtrain.dataset.vision import layout
 
 
 class Decode(layout.Decode):
-    """The image of a file's contents; see `vision.Decode`.
+    """The image in the contents of a file; see `vision.Decode`.
 
     Args:
-        rgb: True: the channels are red, green and blue.
+        rgb: Must be True: the channels are red, green and blue.
 
     Raises:
-        ValueError: `rgb` is False, which MindSpore does not have either.
+        ValueError: `rgb` is False, which MindSpore does not support either.
 
     Example:
         >>> Decode(rgb=True).to_pil

@@ -1,4 +1,4 @@
-"""Parts of images blotted out: CutOut, RandomErasing and Erase."""
+"""Parts of images replaced by other values: CutOut, RandomErasing and Erase."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from mixtrain.dataset.vision.operation import ImageOperation
 
 
 class CutOut(TensorOperation):
-    """The image with squares at random places set to 0; a square may reach beyond the image.
+    """The image with squares at random positions set to 0; a square may extend beyond the image.
 
     Args:
         length: The side of a square.
-        num_patches: How many squares.
+        num_patches: Number of squares.
         is_hwc: Whether images are (H, W, C); otherwise (C, H, W).
 
     Raises:
-        TypeError: A number is not an int.
-        ValueError: It is below 1; on use, the value has not three dimensions.
+        TypeError: `length` or `num_patches` is not an int.
+        ValueError: One of them is below 1; on use, the value does not have three dimensions.
 
     Example:
         >>> import numpy as np
@@ -47,24 +47,24 @@ class CutOut(TensorOperation):
         )
         image = value if self.is_hwc else keras.ops.transpose(value, (1, 2, 0))
         rows, columns = backend.images.size_of(image)
-        for number in range(self.num_patches):
-            own = backend.row_random.fold(seed, number)
-            top = backend.row_random.integer(backend.row_random.fold(own, 0), rows) - self.length // 2
-            left = backend.row_random.integer(backend.row_random.fold(own, 1), columns) - self.length // 2
+        for index in range(self.num_patches):
+            patch_seed = backend.row_random.fold(seed, index)
+            top = backend.row_random.integer(backend.row_random.fold(patch_seed, 0), rows) - self.length // 2
+            left = backend.row_random.integer(backend.row_random.fold(patch_seed, 1), columns) - self.length // 2
             image = backend.colors.fill_box(image, top, left, top + self.length, left + self.length, 0)
         return image if self.is_hwc else keras.ops.transpose(image, (2, 0, 1))
 
 
 class RandomErasing(TensorOperation):
-    """An image (C, H, W) with a random part replaced, by chance.
+    """An image (C, H, W) with a random part replaced, with a probability.
 
     Args:
-        prob: With which probability.
-        scale: The smallest and largest share of the image's area that the part has.
-        ratio: The smallest and largest width divided by height of the part; its logarithm is drawn evenly.
-        value: What comes instead: one number, one per channel, or "random" for normally distributed numbers.
-        inplace: Without effect: the given image stays as it is.
-        max_attempts: How often a part is drawn that may not fit; then the image stays.
+        prob: The probability.
+        scale: The range (min, max) of the area of the part, as a fraction of the image.
+        ratio: The range (min, max) of height divided by width of the part; its logarithm is sampled uniformly.
+        value: The replacement: one number, one per channel, or "random" for normally distributed numbers.
+        inplace: Without effect: the given image is never modified.
+        max_attempts: How many parts are sampled until one fits in the image; after that, the image is unchanged.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -107,8 +107,8 @@ class RandomErasing(TensorOperation):
         rows, columns = backend.images.size_of(image)
         area = row_random.uniform(row_random.fold(seed, 1), *self.scale, shape=(self.max_attempts,))
         area = area * ops.cast(rows * columns, "float32")
-        logs = (math.log(self.ratio[0]), math.log(self.ratio[1]))
-        ratio = ops.exp(row_random.uniform(row_random.fold(seed, 2), *logs, shape=(self.max_attempts,)))
+        bounds = (math.log(self.ratio[0]), math.log(self.ratio[1]))
+        ratio = ops.exp(row_random.uniform(row_random.fold(seed, 2), *bounds, shape=(self.max_attempts,)))
         height = ops.cast(ops.round(ops.sqrt(area * ratio)), "int32")
         width = ops.cast(ops.round(ops.sqrt(area / ratio)), "int32")
         fits = (height < rows) & (width < columns)
@@ -117,12 +117,12 @@ class RandomErasing(TensorOperation):
         top = row_random.integer(row_random.fold(seed, 3), rows - height + 1)
         left = row_random.integer(row_random.fold(seed, 4), columns - width + 1)
         erased = backend.colors.fill_box(
-            image, top, left, top + height, left + width, self._filling(image, row_random.fold(seed, 5))
+            image, top, left, top + height, left + width, self._replacement(image, row_random.fold(seed, 5))
         )
-        done = row_random.happens(row_random.fold(seed, 0), self.prob) & ops.any(fits)
-        return ops.where(done, ops.transpose(erased, (2, 0, 1)), value)
+        applied = row_random.happens(row_random.fold(seed, 0), self.prob) & ops.any(fits)
+        return ops.where(applied, ops.transpose(erased, (2, 0, 1)), value)
 
-    def _filling(self, image: Any, seed: Seed) -> Any:
+    def _replacement(self, image: Any, seed: Seed) -> Any:
         if self.value == "random":
             return backend.row_random.normal(seed, 1.0, keras.ops.shape(image))
         return self.value
@@ -136,8 +136,8 @@ class Erase(ImageOperation):
         left: Its first column.
         height: Its height.
         width: Its width.
-        value: What comes instead: one number from 0 to 255, or one per channel.
-        inplace: Without effect: the given image stays as it is.
+        value: The replacement: one number from 0 to 255, or one per channel.
+        inplace: Without effect: the given image is never modified.
 
     Example:
         >>> import numpy as np

@@ -1,4 +1,4 @@
-"""Images mirrored, always or by chance."""
+"""Flips of images, always or at random."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mixtrain.dataset.vision.operation import ImageOperation
 
 
 class HorizontalFlip(ImageOperation):
-    """The image with left and right exchanged.
+    """The image flipped horizontally.
 
     Example:
         >>> import numpy as np
@@ -31,7 +31,7 @@ class HorizontalFlip(ImageOperation):
 
 
 class VerticalFlip(HorizontalFlip):
-    """The image with top and bottom exchanged. Example: ``VerticalFlip()(image)``.
+    """The image flipped vertically. Example: ``VerticalFlip()(image)``.
 
     Source: MindSpore, `mindspore.dataset.vision.VerticalFlip`.
     """
@@ -40,14 +40,14 @@ class VerticalFlip(HorizontalFlip):
 
 
 class RandomHorizontalFlip(ImageOperation):
-    """The image with left and right exchanged, by chance.
+    """The image flipped horizontally with a probability.
 
     Args:
-        prob: With which probability.
+        prob: The probability.
 
     Raises:
         TypeError: `prob` is not a number.
-        ValueError: It is not from 0 to 1.
+        ValueError: `prob` is not from 0 to 1.
 
     Example:
         >>> import numpy as np
@@ -66,15 +66,15 @@ class RandomHorizontalFlip(ImageOperation):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (..., H, W, C)."""
-        turned = backend.row_random.happens(seed, self.prob)
-        return backend.row_random.either(turned, lambda: backend.images.flip(image, self.axis), lambda: image)
+        flipped = backend.row_random.happens(seed, self.prob)
+        return backend.row_random.either(flipped, lambda: backend.images.flip(image, self.axis), lambda: image)
 
 
 class RandomVerticalFlip(RandomHorizontalFlip):
-    """The image with top and bottom exchanged, by chance.
+    """The image flipped vertically with a probability.
 
     Args:
-        prob: With which probability.
+        prob: The probability.
 
     Example:
         >>> import numpy as np

@@ -1,4 +1,4 @@
-"""From images to what networks take, and back: axes, tensors, Pillow's images and files."""
+"""Conversions of images between layouts, arrays, tensors, Pillow images and files."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import PictureMode, Seed, TensorOperation
+from mixtrain.dataset.transforms.operation import BlockOperation, PictureMode, Seed, TensorOperation
 from mixtrain.dataset.transforms.type_cast import TypeCast
 from mixtrain.dtype import as_dtype
 
 
 def _channels_first(name: str, value: Any, rank: int) -> Any:
-    """Return images whose last axes, `rank` of them, are (H, W) or (H, W, C), with channels first."""
+    """Return images whose last `rank` axes are (H, W) or (H, W, C) in channels-first layout."""
     backend.require(
         rank in (2, 3),
         f"{name}: expected an image (H, W) or (H, W, C); got a value of {{}} dimensions. Write one image a row.",
@@ -24,8 +24,8 @@ def _channels_first(name: str, value: Any, rank: int) -> Any:
     return value if rank == 2 else keras.ops.moveaxis(value, -1, -3)
 
 
-class HWC2CHW(TensorOperation):
-    """Images (H, W, C) as (C, H, W); (H, W) stays.
+class HWC2CHW(BlockOperation):
+    """Images (H, W, C) as (C, H, W); (H, W) is unchanged.
 
     Example:
         >>> import numpy as np
@@ -35,19 +35,13 @@ class HWC2CHW(TensorOperation):
     Source: MindSpore, `mindspore.dataset.vision.HWC2CHW`.
     """
 
-    by_block = True
-
-    def graph(self, value: Any, seed: Seed) -> Any:
-        """Return the result for a tensor."""
-        return _channels_first("HWC2CHW", value, len(value.shape))
-
-    def block(self, values: Any) -> Any:
-        """Return the results for a block of rows."""
-        return _channels_first("HWC2CHW", values, len(values.shape) - 1)
+    def apply(self, value: Any, rank: int) -> Any:
+        """Return the images of a tensor in channels-first layout."""
+        return _channels_first("HWC2CHW", value, rank)
 
 
-class ToTensor(TensorOperation):
-    """Images (H, W) or (H, W, C), arrays or Pillow's, as (C, H, W), with 0 to 255 brought to 0 to 1.
+class ToTensor(BlockOperation):
+    """Images (H, W) or (H, W, C), arrays or Pillow images, as (C, H, W), with values scaled from [0, 255] to [0, 1].
 
     Args:
         output_type: The dtype of the result, a mixtrain or NumPy one.
@@ -60,29 +54,20 @@ class ToTensor(TensorOperation):
     Source: MindSpore, `mindspore.dataset.vision.ToTensor`.
     """
 
-    by_block = True
-
     def __init__(self, output_type: Any = np.float32) -> None:
         self.output_type = as_dtype(output_type)
 
-    def graph(self, value: Any, seed: Seed) -> Any:
-        """Return the result for a tensor."""
-        return self._made(value, len(value.shape))
-
-    def block(self, values: Any) -> Any:
-        """Return the results for a block of rows."""
-        return self._made(values, len(values.shape) - 1)
-
-    def _made(self, value: Any, rank: int) -> Any:
-        first = _channels_first("ToTensor", value, rank)
-        first = keras.ops.expand_dims(first, -3) if rank == 2 else first
-        return keras.ops.cast(keras.ops.cast(first, "float32") / 255.0, self.output_type)
+    def apply(self, value: Any, rank: int) -> Any:
+        """Return the images of a tensor in channels-first layout, scaled."""
+        image = _channels_first("ToTensor", value, rank)
+        image = keras.ops.expand_dims(image, -3) if rank == 2 else image
+        return keras.ops.cast(keras.ops.cast(image, "float32") / 255.0, self.output_type)
 
 
-class ToPIL(TensorOperation):
-    """An array (H, W) or (H, W, C) of uint8 as one of Pillow's images; needs Pillow.
+class ToPIL(BlockOperation):
+    """A uint8 array (H, W) or (H, W, C) as a Pillow image; needs Pillow.
 
-    Between transforms no image is made: it says that the next ones have Pillow's meaning.
+    Between transforms no image is created; the following transforms use Pillow's conventions.
 
     Example:
         >>> import numpy as np
@@ -92,20 +77,15 @@ class ToPIL(TensorOperation):
     Source: MindSpore, `mindspore.dataset.vision.ToPIL`.
     """
 
-    by_block = True
     pictures: ClassVar[PictureMode] = "makes"
 
-    def graph(self, value: Any, seed: Seed) -> Any:
-        """Return the result for a tensor: itself."""
+    def apply(self, value: Any, rank: int) -> Any:
+        """Return the tensor itself."""
         return value
 
-    def block(self, values: Any) -> Any:
-        """Return the results for a block of rows: itself."""
-        return values
 
-
-class ToNumpy(TensorOperation):
-    """One of Pillow's images as an array.
+class ToNumpy(BlockOperation):
+    """A Pillow image as an array.
 
     Example:
         >>> import numpy as np
@@ -115,23 +95,17 @@ class ToNumpy(TensorOperation):
     Source: MindSpore, `mindspore.dataset.vision.ToNumpy`.
     """
 
-    by_block = True
-
-    def graph(self, value: Any, seed: Seed) -> Any:
-        """Return the result for a tensor: itself."""
+    def apply(self, value: Any, rank: int) -> Any:
+        """Return the tensor itself."""
         return value
-
-    def block(self, values: Any) -> Any:
-        """Return the results for a block of rows: itself."""
-        return values
 
 
 class ToType(TypeCast):
-    """The image in another dtype; see `transforms.TypeCast`.
+    """The image cast to another dtype; see `transforms.TypeCast`.
 
     Args:
         data_type: A mixtrain or NumPy dtype.
-        output_type: The same under another name.
+        output_type: The same, by MindSpore's earlier name for it.
 
     Example:
         >>> import numpy as np
@@ -143,14 +117,14 @@ class ToType(TypeCast):
 
 
 class Decode(TensorOperation):
-    """The image (H, W, 3), uint8, of a file's contents: JPEG, PNG, BMP or GIF, of which the first picture counts.
+    """The image (H, W, 3), uint8, in the contents of a JPEG, PNG, BMP or GIF file; of a GIF, the first frame.
 
     Args:
-        to_pil: Whether to give one of Pillow's images, on which later transforms have Pillow's meaning.
+        to_pil: Whether to return a Pillow image, for which the following transforms use Pillow's conventions.
 
     Raises:
-        TypeError: `to_pil` is no bool.
-        ValueError: On use: the value is no vector of bytes, or no such file.
+        TypeError: `to_pil` is not a bool.
+        ValueError: On use, the value is not a vector of bytes, or not such a file.
 
     Example:
         >>> import numpy as np
@@ -174,16 +148,16 @@ class Decode(TensorOperation):
         return backend.images.decode(value)
 
     def open(self, contents: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
-        """Return the results for several files' bytes."""
+        """Return the images in the contents of several files."""
         for value in contents:
             check_contents("Decode", value)
         return backend.images.decode_files(contents)
 
 
 def check_contents(name: str, value: Any) -> None:
-    """Raise where a tensor is no vector of bytes."""
+    """Raise if a tensor is not a vector of bytes."""
     if value.dtype == "uint8" and len(value.shape) == 1:
-        return  # At once, for this is asked of each row.
+        return  # A fast path, since this is called for each row.
     dtype = keras.backend.standardize_dtype(value.dtype)
     backend.require(
         False,

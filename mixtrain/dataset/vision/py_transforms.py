@@ -1,13 +1,14 @@
-"""What MindSpore's older module `py_transforms` has otherwise than `vision`: images are Pillow's, arrays (C, H, W)."""
+"""The transforms of MindSpore's older module `py_transforms` that differ from `vision`: arrays are (C, H, W)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
 from mixtrain.dataset.vision import erase, layout, scale
 
 
 class Decode(layout.Decode):
-    """One of Pillow's images from a file's contents. Example: ``Decode()``.
+    """The Pillow image in the contents of a file. Example: ``Decode()``.
 
     Source: MindSpore, `mindspore.dataset.vision.py_transforms.Decode`.
     """
@@ -17,7 +18,7 @@ class Decode(layout.Decode):
 
 
 class Normalize(scale.Normalize):
-    """``(value - mean) / std`` of each channel of an image (C, H, W), which `ToTensor` makes.
+    """``(value - mean) / std`` of each channel of an image (C, H, W), such as the result of `ToTensor`.
 
     Args:
         mean: One number per channel, or one for all.
@@ -35,11 +36,11 @@ class Normalize(scale.Normalize):
 
 
 class Cutout(erase.CutOut):
-    """An image (C, H, W) with squares at random places set to 0.
+    """An image (C, H, W) with squares at random positions set to 0.
 
     Args:
         length: The side of a square.
-        num_patches: How many squares.
+        num_patches: Number of squares.
 
     Example:
         >>> Cutout(8).is_hwc

@@ -1,4 +1,4 @@
-"""Values of images brought to another range: Rescale, Normalize and NormalizePad."""
+"""Affine and linear maps of the values of images: Rescale, Normalize, NormalizePad and LinearTransformation."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.dataset.transforms.operation import Seed, TensorOperation, read_value
+from mixtrain.dataset.transforms.operation import BlockOperation, TensorOperation, read_value
 from mixtrain.dataset.vision.operation import check_channels
 from mixtrain.dtype import as_dtype
 
 
-class Rescale(TensorOperation):
+class Rescale(BlockOperation):
     """``value * rescale + shift``, in float32.
 
     Args:
         rescale: The factor.
-        shift: What is added.
+        shift: The offset.
 
     Raises:
         TypeError: An argument is not a number.
@@ -32,22 +32,16 @@ class Rescale(TensorOperation):
     Source: MindSpore, `mindspore.dataset.vision.Rescale`.
     """
 
-    by_block = True
-
     def __init__(self, rescale: float, shift: float) -> None:
         self.rescale = checks.number("Rescale", "rescale", rescale)
         self.shift = checks.number("Rescale", "shift", shift, example=0.0)
 
-    def graph(self, value: Any, seed: Seed) -> Any:
-        """Return the result for a tensor."""
+    def apply(self, value: Any, rank: int) -> Any:
+        """Return a tensor rescaled."""
         return backend.colors.scale_values(value, self.rescale, self.shift)
 
-    def block(self, values: Any) -> Any:
-        """Return the results for a block of rows."""
-        return backend.colors.scale_values(values, self.rescale, self.shift)
 
-
-class Normalize(TensorOperation):
+class Normalize(BlockOperation):
     """``(value - mean) / std`` of each channel, in float32.
 
     Args:
@@ -57,7 +51,8 @@ class Normalize(TensorOperation):
 
     Raises:
         TypeError: `mean` or `std` is not a list of numbers.
-        ValueError: They differ in length or are out of range; on use, images have another number of channels.
+        ValueError: `mean` and `std` differ in length or are out of range; on use, images have another number of
+            channels.
 
     Example:
         >>> import numpy as np
@@ -67,21 +62,12 @@ class Normalize(TensorOperation):
     Source: MindSpore, `mindspore.dataset.vision.Normalize`.
     """
 
-    by_block = True
-
     def __init__(self, mean: Sequence[float], std: Sequence[float], is_hwc: bool = True) -> None:
         self.mean, self.std = _read_moments(type(self).__name__, mean, std)
         self.is_hwc = checks.boolean(type(self).__name__, "is_hwc", is_hwc)
 
-    def graph(self, value: Any, seed: Seed) -> Any:
-        """Return the result for a tensor."""
-        return self._moved(value, len(value.shape))
-
-    def block(self, values: Any) -> Any:
-        """Return the results for a block of rows."""
-        return self._moved(values, len(values.shape) - 1)
-
-    def _moved(self, value: Any, rank: int) -> Any:
+    def apply(self, value: Any, rank: int) -> Any:
+        """Return the normalized tensor."""
         name = type(self).__name__
         backend.require(
             rank >= 2, f"{name}: expected an image (H, W), (H, W, C) or (C, H, W); got {{}} dimensions. "
@@ -93,21 +79,21 @@ class Normalize(TensorOperation):
         if len(self.mean) != 1:
             check_channels(name, image, len(self.mean), axis)
         shape = (-1,) if channels_last else (-1, 1, 1)
-        mean, std = (np.reshape(np.array(one, np.float32), shape) for one in (self.mean, self.std))
+        mean, std = (np.reshape(np.array(moments, np.float32), shape) for moments in (self.mean, self.std))
         result = backend.colors.normalize(image, mean, std)
         return result[..., 0] if rank == 2 else result
 
 
 class LinearTransformation(TensorOperation):
-    """The image as one vector: less a mean, times a square matrix, and in its shape again; whitening, for one.
+    """``(image - mean) @ matrix`` of the flattened image, such as whitening; the result has the image's shape.
 
     Args:
-        transformation_matrix: A NumPy array (D, D), D being the number of the image's values.
+        transformation_matrix: A NumPy array (D, D), where D is the number of values of an image.
         mean_vector: A NumPy array (D,).
 
     Raises:
         TypeError: An argument is not a NumPy array.
-        ValueError: The shapes do not fit each other; on use, the image has not D values.
+        ValueError: The shapes do not match; on use, the image does not have D values.
 
     Example:
         >>> import numpy as np
@@ -136,7 +122,7 @@ class LinearTransformation(TensorOperation):
 
 
 class NormalizePad(Normalize):
-    """What `Normalize` gives, with one more channel of zeros.
+    """`Normalize`, followed by one more channel of zeros.
 
     Args:
         mean: One number per channel, or one for all; from 0 to 255.
@@ -162,8 +148,9 @@ class NormalizePad(Normalize):
         super().__init__(mean, std, is_hwc)
         self.dtype = as_dtype(checks.one_of("NormalizePad", "dtype", dtype, ("float32", "float16")))
 
-    def _moved(self, value: Any, rank: int) -> Any:
-        result = super()._moved(value, rank)
+    def apply(self, value: Any, rank: int) -> Any:
+        """Return the normalized tensor with a channel of zeros."""
+        result = super().apply(value, rank)
         result = result[..., None] if rank == 2 else result
         axis = -1 if self.is_hwc or rank == 2 else -3
         widths = [(0, 0)] * len(result.shape)
