@@ -1,4 +1,4 @@
-"""Affine maps, from a place in the result to one in the image: rotation, shear, scale and shift."""
+"""Affine maps from a point of the result to a point of the image: rotation, shear, scale and translation."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ _RADIANS: Final = 3.141592653589793 / 180.0
 
 
 def rotation(degrees: Any, center: tuple[Any, Any], shift: tuple[Any, Any] = (0.0, 0.0)) -> Any:
-    """Return the map of a turn against the clock.
+    """Return the map of a counterclockwise rotation.
 
     Args:
         degrees: The angle.
-        center: x and y of what stays; `shift` moves it afterwards.
-        shift: By how much the result is moved.
+        center: x and y of the center of rotation, which `shift` moves afterwards.
+        shift: x and y of the translation.
     """
     xp, (angle,) = warp.floats(degrees)
     cosine, sine = xp.cos(angle * _RADIANS), xp.sin(angle * _RADIANS)
-    return _around(center, shift, cosine, -sine, sine, cosine)
+    return _about_center(center, shift, cosine, -sine, sine, cosine)
 
 
 def affine(degrees: Any, center: tuple[Any, Any], shift: tuple[Any, Any], scale: Any, shear: tuple[Any, Any]) -> Any:
-    """Return the map of shear, scale, a turn with the clock and a shift."""
+    """Return the map of a shear, a scale, a clockwise rotation and a translation."""
     xp, angles = warp.floats(degrees, *shear)
-    angle, across, down = (value * _RADIANS for value in angles)
-    a = xp.cos(angle - down) / xp.cos(down)
-    b = -xp.cos(angle - down) * xp.tan(across) / xp.cos(down) - xp.sin(angle)
-    c = xp.sin(angle - down) / xp.cos(down)
-    d = -xp.sin(angle - down) * xp.tan(across) / xp.cos(down) + xp.cos(angle)
-    # Of determinant 1, so that its inverse needs no division but by the scale.
-    return _around(center, shift, d / scale, -b / scale, -c / scale, a / scale)
+    angle, shear_x, shear_y = (value * _RADIANS for value in angles)
+    a = xp.cos(angle - shear_y) / xp.cos(shear_y)
+    b = -xp.cos(angle - shear_y) * xp.tan(shear_x) / xp.cos(shear_y) - xp.sin(angle)
+    c = xp.sin(angle - shear_y) / xp.cos(shear_y)
+    d = -xp.sin(angle - shear_y) * xp.tan(shear_x) / xp.cos(shear_y) + xp.cos(angle)
+    # The determinant of the matrix is 1, so that its inverse needs no division except by the scale.
+    return _about_center(center, shift, d / scale, -b / scale, -c / scale, a / scale)
 
 
-def _around(center: tuple[Any, Any], shift: tuple[Any, Any], *matrix: Any) -> Any:
-    xp, (x, y, to_x, to_y, a, b, c, d) = warp.floats(*center, *shift, *matrix)
-    to_x, to_y = x + to_x, y + to_y
-    return xp.stack([a, b, x - a * to_x - b * to_y, c, d, y - c * to_x - d * to_y])
+def _about_center(center: tuple[Any, Any], shift: tuple[Any, Any], *matrix: Any) -> Any:
+    """Return the six coefficients of a map from the result, whose center is shifted, to the image."""
+    xp, (x, y, shift_x, shift_y, a, b, c, d) = warp.floats(*center, *shift, *matrix)
+    new_x, new_y = x + shift_x, y + shift_y
+    return xp.stack([a, b, x - a * new_x - b * new_y, c, d, y - c * new_x - d * new_y])

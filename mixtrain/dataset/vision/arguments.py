@@ -1,24 +1,25 @@
-"""Arguments that many image transforms share: sizes, ranges, paddings, colors and words."""
+"""Checks of arguments that image transforms share: sizes, ranges, paddings, colors and enumerations."""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from mixtrain import checks
 from mixtrain.dataset.vision.enums import Border, Inter
 
-Word = TypeVar("Word")
+EnumT = TypeVar("EnumT", bound=enum.Enum)
 
 
-def word(where: str, name: str, value: Any, kind: type[Word]) -> Word:
+def enum_member(where: str, name: str, value: Any, enumeration: type[EnumT]) -> EnumT:
     """Return `value` if it is a member of an enumeration.
 
     Raises:
         TypeError: It is not.
     """
-    if not isinstance(value, kind):
-        members = ", ".join(f"{kind.__name__}.{member}" for member in kind.__members__)  # type: ignore[attr-defined]
+    if not isinstance(value, enumeration):
+        members = ", ".join(f"{enumeration.__name__}.{member}" for member in enumeration.__members__)
         raise checks.fail_type(
             where, f"{name} must be one of {members}", value, f"{name}=vision.{members.split(', ')[0]}"
         )
@@ -27,20 +28,20 @@ def word(where: str, name: str, value: Any, kind: type[Word]) -> Word:
 
 def interpolation(where: str, value: Any, name: str = "interpolation") -> Inter:
     """Return `value` if it is an interpolation."""
-    return word(where, name, value, Inter)
+    return enum_member(where, name, value, Inter)
 
 
 def border(where: str, value: Any) -> Border:
     """Return `value` if it is a border."""
-    return word(where, "padding_mode", value, Border)
+    return enum_member(where, "padding_mode", value, Border)
 
 
 def pair(where: str, name: str, value: Any, *, at_least: int = 1) -> tuple[int, int]:
     """Return an int twice, or a pair of ints."""
-    both = value if isinstance(value, (list, tuple)) else (value, value)
-    if len(both) != 2:
+    values = value if isinstance(value, (list, tuple)) else (value, value)
+    if len(values) != 2:
         raise checks.fail_value(where, f"{name} must be an int or two ints", value, f"{name}=(224, 224)")
-    first, second = (checks.integer(where, name, item, at_least=at_least, example=224) for item in both)
+    first, second = (checks.integer(where, name, item, at_least=at_least, example=224) for item in values)
     return first, second
 
 
@@ -70,11 +71,11 @@ def limits(
 
 
 def degrees_range(where: str, value: Any) -> tuple[float, float]:
-    """Return a range of angles: (min, max), or a number for minus that to that."""
+    """Return a range of angles: (min, max), or a number d for (-d, d)."""
     if isinstance(value, (list, tuple)):
         return limits(where, "degrees", value, example="(-30, 30)")
-    most = checks.number(where, "degrees", value, at_least=0.0, example=30)
-    return -most, most
+    maximum = checks.number(where, "degrees", value, at_least=0.0, example=30)
+    return -maximum, maximum
 
 
 def color(where: str, value: Any) -> tuple[int, ...]:
@@ -89,10 +90,10 @@ def color(where: str, value: Any) -> tuple[int, ...]:
 
 
 def margins(where: str, value: Any) -> tuple[int, int, int, int]:
-    """Return left, top, right and bottom of one number, of two (sides, ends) or of these four."""
+    """Return left, top, right and bottom of one int, two (left and right, top and bottom) or these four."""
     values = value if isinstance(value, (list, tuple)) else (value,)
     if len(values) not in (1, 2, 4):
         raise checks.fail_value(where, "padding must be one, two or four ints", value, "padding=4")
-    read = [checks.integer(where, "padding", item, at_least=0) for item in values]
-    left, top, right, bottom = read * (4 // len(read))
+    widths = [checks.integer(where, "padding", item, at_least=0) for item in values]
+    left, top, right, bottom = widths * (4 // len(widths))
     return left, top, right, bottom

@@ -1,4 +1,4 @@
-"""Brightness, contrast, saturation, hue: changed by a given amount, or by chance."""
+"""Adjustments of brightness, contrast, saturation and hue, by given or random amounts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,18 @@ from mixtrain.dataset.vision.operation import ImageOperation
 
 
 class _Adjust(ImageOperation):
-    """The base of the four that follow: one number, one function of an image and that number."""
+    """Base class of adjustments by one amount.
 
-    colors: ClassVar[bool] = True
+    Attributes:
+        argument: The name of the amount.
+        bounds: Minimum and maximum of the amount.
+        change: From an image and the amount to an image.
+    """
+
+    rgb_only = True
     argument: ClassVar[str]
     bounds: ClassVar[tuple[float | None, float | None]] = (0.0, None)
-    change: ClassVar[Any]  # A function of an image and the number.
+    change: ClassVar[Any]
 
     def _set(self, value: float) -> None:
         low, high = self.bounds
@@ -30,7 +36,7 @@ class _Adjust(ImageOperation):
 
 
 class AdjustBrightness(_Adjust):
-    """The image with all values times a factor.
+    """The image with all values multiplied by a factor.
 
     Args:
         brightness_factor: The factor; 0 gives black.
@@ -51,10 +57,10 @@ class AdjustBrightness(_Adjust):
 
 
 class AdjustContrast(_Adjust):
-    """The image farther from, or nearer to, the mean of its brightness.
+    """The image with its contrast changed by a factor.
 
     Args:
-        contrast_factor: The factor; 0 gives one grey.
+        contrast_factor: The factor; 0 gives a uniform gray, the mean brightness.
 
     Example:
         >>> import numpy as np
@@ -72,10 +78,10 @@ class AdjustContrast(_Adjust):
 
 
 class AdjustSaturation(_Adjust):
-    """The image with stronger or weaker colors.
+    """The image with its saturation changed by a factor.
 
     Args:
-        saturation_factor: The factor; 0 gives greys.
+        saturation_factor: The factor; 0 gives a grayscale image.
 
     Example:
         >>> import numpy as np
@@ -93,10 +99,10 @@ class AdjustSaturation(_Adjust):
 
 
 class AdjustHue(_Adjust):
-    """The image with its hues turned.
+    """The image with its hues rotated.
 
     Args:
-        hue_factor: By which share of the circle, from -0.5 to 0.5.
+        hue_factor: The angle as a fraction of the color circle, from -0.5 to 0.5.
 
     Example:
         >>> import numpy as np
@@ -118,14 +124,14 @@ class RandomColorAdjust(ImageOperation):
     """Brightness, contrast, saturation and hue changed by random amounts, in random order.
 
     Args:
-        brightness: A range (min, max) for the factor; or a number b, for a range of b around 1.
+        brightness: A range (min, max) of the factor; or a number b for (max(0, 1 - b), 1 + b).
         contrast: Likewise.
         saturation: Likewise.
-        hue: A range for the share of the circle, from -0.5 to 0.5; or a number h, for (-h, h).
+        hue: A range of the fraction of the color circle, from -0.5 to 0.5; or a number h for (-h, h).
 
     Raises:
         TypeError: An argument is not a number or pair.
-        ValueError: An argument is out of range; on use, images have not three channels.
+        ValueError: An argument is out of range; on use, images do not have three channels.
 
     Example:
         >>> import numpy as np
@@ -135,7 +141,7 @@ class RandomColorAdjust(ImageOperation):
     Source: MindSpore, `mindspore.dataset.vision.RandomColorAdjust`.
     """
 
-    colors: ClassVar[bool] = True
+    rgb_only = True
     random = True
 
     def __init__(
@@ -148,7 +154,7 @@ class RandomColorAdjust(ImageOperation):
         self.brightness = self._factors("brightness", brightness)
         self.contrast = self._factors("contrast", contrast)
         self.saturation = self._factors("saturation", saturation)
-        self.hue = self._turns(hue)
+        self.hue = self._hue_range(hue)
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, 3)."""
@@ -160,13 +166,13 @@ class RandomColorAdjust(ImageOperation):
             (colors.hue, self.hue, 0.0),
         )
         row_random, active = backend.row_random, []
-        for number, (change, (low, high), nothing) in enumerate(changes):
-            if (low, high) != (nothing, nothing):
-                active.append((change, row_random.uniform(row_random.fold(seed, number), low, high)))
+        for index, (change, (low, high), identity) in enumerate(changes):
+            if (low, high) != (identity, identity):
+                active.append((change, row_random.uniform(row_random.fold(seed, index), low, high)))
         order = row_random.permutation(row_random.fold(seed, len(changes)), len(active))
-        for turn in range(len(active)):
+        for position in range(len(active)):
             branches = [functools.partial(change, image, amount) for change, amount in active]
-            image = row_random.one_of(order[turn], branches)
+            image = row_random.one_of(order[position], branches)
         return image
 
     def _factors(self, name: str, value: Any) -> tuple[float, float]:
@@ -175,7 +181,7 @@ class RandomColorAdjust(ImageOperation):
         spread = checks.number(self.name, name, value, at_least=0.0, example=0.4)
         return max(0.0, 1.0 - spread), 1.0 + spread
 
-    def _turns(self, value: Any) -> tuple[float, float]:
+    def _hue_range(self, value: Any) -> tuple[float, float]:
         if isinstance(value, (list, tuple)):
             return limits(self.name, "hue", value, at_least=-0.5, at_most=0.5, example="(-0.1, 0.1)")
         spread = checks.number(self.name, "hue", value, at_least=0.0, at_most=0.5, example=0.1)
@@ -183,10 +189,10 @@ class RandomColorAdjust(ImageOperation):
 
 
 class RandomColor(ImageOperation):
-    """Colors stronger or weaker by a random factor.
+    """The image with its saturation changed by a random factor.
 
     Args:
-        degrees: The range (min, max) of the factor; 0 gives greys, 1 the image.
+        degrees: The range (min, max) of the factor; 0 gives a grayscale image, 1 the image.
 
     Example:
         >>> import numpy as np
@@ -196,7 +202,7 @@ class RandomColor(ImageOperation):
     Source: MindSpore, `mindspore.dataset.vision.RandomColor`.
     """
 
-    colors: ClassVar[bool] = True
+    rgb_only = True
     random = True
 
     def __init__(self, degrees: Sequence[float] = (0.1, 1.9)) -> None:
@@ -208,7 +214,7 @@ class RandomColor(ImageOperation):
 
 
 class RandomLighting(ImageOperation):
-    """Random amounts of the colors in which photographs differ most, added.
+    """The image plus random amounts of the principal components of the colors of ImageNet.
 
     Args:
         alpha: The standard deviation of the amounts.
@@ -221,7 +227,7 @@ class RandomLighting(ImageOperation):
     Source: MindSpore, `mindspore.dataset.vision.RandomLighting`.
     """
 
-    colors: ClassVar[bool] = True
+    rgb_only = True
     random = True
     pictures: ClassVar[PictureMode] = "keeps"
 

@@ -1,4 +1,4 @@
-"""Colors in other terms: channels exchanged, greys, hue and saturation."""
+"""Conversions of colors: reordered channels, grayscale, and HSV."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import keras
 
 from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import PictureMode, Seed, TensorOperation
-from mixtrain.dataset.vision.arguments import probability, word
+from mixtrain.dataset.vision.arguments import enum_member, probability
 from mixtrain.dataset.vision.enums import ConvertMode
 from mixtrain.dataset.vision.operation import ImageOperation, check_channels
 
-# The channels that come in, and which of them go out; -1 is an opaque fourth one, None the brightness, blue first.
+# The number of channels of the image, and the channels of the result; -1: an opaque alpha channel, None: grayscale.
 _CHANNELS: dict[ConvertMode, tuple[int, tuple[int, ...] | None]] = {
     ConvertMode.COLOR_BGR2BGRA: (3, (0, 1, 2, -1)),
     ConvertMode.COLOR_BGRA2BGR: (4, (0, 1, 2)),
@@ -34,11 +34,11 @@ class ConvertColor(TensorOperation):
     """The image with other channels.
 
     Args:
-        convert_mode: Which channels it has, and which it is to have; a grey image comes out as (H, W).
+        convert_mode: The channels of the image and of the result; a grayscale result has shape (H, W).
 
     Raises:
-        TypeError: `convert_mode` is no member of `ConvertMode`.
-        ValueError: On use: the image has other channels.
+        TypeError: `convert_mode` is not a member of `ConvertMode`.
+        ValueError: On use, the image has another number of channels.
 
     Example:
         >>> import numpy as np
@@ -50,28 +50,28 @@ class ConvertColor(TensorOperation):
     """
 
     def __init__(self, convert_mode: ConvertMode) -> None:
-        self.convert_mode = word("ConvertColor", "convert_mode", convert_mode, ConvertMode)
+        self.convert_mode = enum_member("ConvertColor", "convert_mode", convert_mode, ConvertMode)
 
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
-        count, chosen = _CHANNELS[self.convert_mode]
+        count, channels = _CHANNELS[self.convert_mode]
         image = value[..., None] if count == 1 and len(value.shape) == 2 else value
         backend.require(
             len(image.shape) == 3, "ConvertColor: expected an image (H, W, C); got {} dimensions. Write Decode() "
                                    "before it.", len(image.shape),
         )
         check_channels("ConvertColor", image, count)
-        if chosen is None:
+        if channels is None:
             return backend.colors.grey(image[..., 2::-1] if self.convert_mode in _BLUE_FIRST else image)[..., 0]
         opaque = keras.ops.full_like(image[..., :1], 255 if "int" in str(image.dtype.name) else 1)
-        return keras.ops.concatenate([opaque if one < 0 else image[..., one : one + 1] for one in chosen], axis=-1)
+        return keras.ops.concatenate([opaque if i < 0 else image[..., i : i + 1] for i in channels], axis=-1)
 
 
 class Grayscale(ImageOperation):
-    """The brightness of an image, on arrays as on Pillow's images.
+    """The brightness of an image, the same for arrays and Pillow images.
 
     Args:
-        num_output_channels: 1, for (H, W), or 3, for three equal channels.
+        num_output_channels: 1 for (H, W), or 3 for three equal channels.
 
     Raises:
         ValueError: `num_output_channels` is neither 1 nor 3.
@@ -84,22 +84,22 @@ class Grayscale(ImageOperation):
     Source: MindSpore, `mindspore.dataset.vision.Grayscale`.
     """
 
-    colors: ClassVar[bool] = True
+    rgb_only = True
 
     def __init__(self, num_output_channels: int = 1) -> None:
         self.num_output_channels = checks.one_of("Grayscale", "num_output_channels", num_output_channels, (1, 3))
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, 3)."""
-        grey = backend.colors.grey(image)
-        return grey[..., 0] if self.num_output_channels == 1 else keras.ops.repeat(grey, 3, axis=-1)
+        gray = backend.colors.grey(image)
+        return gray[..., 0] if self.num_output_channels == 1 else keras.ops.repeat(gray, 3, axis=-1)
 
 
 class RandomGrayscale(ImageOperation):
-    """The image in three equal channels of its brightness, by chance.
+    """The image converted with a probability to three equal channels of its brightness.
 
     Args:
-        prob: With which probability.
+        prob: The probability.
 
     Example:
         >>> import numpy as np
@@ -109,24 +109,24 @@ class RandomGrayscale(ImageOperation):
     Source: MindSpore, `mindspore.dataset.vision.RandomGrayscale`.
     """
 
-    colors: ClassVar[bool] = True
+    rgb_only = True
     random = True
 
     def __init__(self, prob: float = 0.1) -> None:
         self.prob = probability("RandomGrayscale", prob)
-        self._grey = Grayscale(3)
+        self._grayscale = Grayscale(3)
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, 3)."""
-        turned = backend.row_random.happens(seed, self.prob)
-        return backend.row_random.either(turned, lambda: self._grey.image(image, seed), lambda: image)
+        applied = backend.row_random.happens(seed, self.prob)
+        return backend.row_random.either(applied, lambda: self._grayscale.image(image, seed), lambda: image)
 
 
 class HsvToRgb(TensorOperation):
-    """Red, green and blue of hue, saturation and value, all from 0 to 1, in float64.
+    """An HSV image converted to RGB, both from 0 to 1, in float64.
 
     Args:
-        is_hwc: Whether images are (H, W, C) or (N, H, W, C); otherwise channels come before height.
+        is_hwc: Whether images are (H, W, C) or (N, H, W, C); otherwise they are channels-first.
 
     Example:
         >>> import numpy as np
@@ -149,16 +149,16 @@ class HsvToRgb(TensorOperation):
         )
         image = value if self.is_hwc else keras.ops.moveaxis(value, -3, -1)
         check_channels(type(self).__name__, image, 3)
-        turn = backend.colors.hsv_to_rgb if self._to_rgb else backend.colors.rgb_to_hsv
-        result = turn(keras.ops.cast(image, "float64"))
+        convert = backend.colors.hsv_to_rgb if self._to_rgb else backend.colors.rgb_to_hsv
+        result = convert(keras.ops.cast(image, "float64"))
         return result if self.is_hwc else keras.ops.moveaxis(result, -1, -3)
 
 
 class RgbToHsv(HsvToRgb):
-    """Hue, saturation and value of red, green and blue, all from 0 to 1, in float64.
+    """An RGB image converted to HSV, both from 0 to 1, in float64.
 
     Args:
-        is_hwc: Whether images are (H, W, C) or (N, H, W, C); otherwise channels come before height.
+        is_hwc: Whether images are (H, W, C) or (N, H, W, C); otherwise they are channels-first.
 
     Example:
         >>> import numpy as np

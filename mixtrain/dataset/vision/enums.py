@@ -1,4 +1,4 @@
-"""The words that image transforms take: interpolations, borders and conversions, with MindSpore's values."""
+"""Enumerations for the arguments of image transforms: interpolations, borders, conversions, with MindSpore's values."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from mixtrain import backend
 
 
 class Inter(enum.IntEnum):
-    """How pixels between pixels are made.
+    """Interpolations.
 
-    On arrays `BILINEAR` and `BICUBIC` mean what OpenCV means by them, on Pillow's images what Pillow does: it averages
-    where it shrinks. `PILCUBIC` and `ANTIALIAS` mean Pillow's bicubic and Lanczos on both.
+    `BILINEAR` and `BICUBIC` are those of OpenCV for arrays, and those of Pillow for Pillow images, which average pixels
+    when they shrink. `PILCUBIC` and `ANTIALIAS` are Pillow's bicubic and Lanczos for both.
 
     Example:
         >>> Inter.LINEAR is Inter.BILINEAR
@@ -29,7 +29,7 @@ class Inter(enum.IntEnum):
 
 
 class Border(str, enum.Enum):
-    """What a border is filled with: one value, the edge's, or the image mirrored without or with its edge.
+    """How a border is filled: with one value, with the edge, or with the image reflected without or with its edge.
 
     Example:
         >>> Border("edge")
@@ -45,7 +45,7 @@ class Border(str, enum.Enum):
 
 
 class ConvertMode(enum.IntEnum):
-    """Which channels an image has, and which it is to have.
+    """The channels of an image, and those that it is converted to.
 
     Example:
         >>> ConvertMode.COLOR_RGB2BGR is ConvertMode.COLOR_BGR2RGB
@@ -69,7 +69,7 @@ class ConvertMode(enum.IntEnum):
 
 
 class SliceMode(enum.IntEnum):
-    """Whether `SlicePatches` fills up an image that does not divide evenly, or drops what is over.
+    """Whether `SlicePatches` pads an image that does not divide evenly, or drops the remainder.
 
     Example:
         >>> SliceMode.DROP.value
@@ -83,7 +83,7 @@ class SliceMode(enum.IntEnum):
 
 
 class ImageReadMode(enum.IntEnum):
-    """Whether `read_image` makes a gray image, one in three colors, or leaves it as it is.
+    """Whether `read_image` converts an image to grayscale or to three colors.
 
     Example:
         >>> ImageReadMode.COLOR.value
@@ -98,7 +98,7 @@ class ImageReadMode(enum.IntEnum):
 
 
 class ImageBatchFormat(enum.IntEnum):
-    """Where the channels of a batch of images are.
+    """The layout of a batch of images.
 
     Example:
         >>> ImageBatchFormat.NCHW.value
@@ -111,7 +111,7 @@ class ImageBatchFormat(enum.IntEnum):
     NCHW = 1
 
 
-# For arrays, and for what are Pillow's images.
+# The backend's method for arrays, and for Pillow images.
 METHODS: dict[Inter, tuple[backend.images.Method, backend.images.Method]] = {
     Inter.NEAREST: ("nearest", "pil_nearest"),
     Inter.ANTIALIAS: ("pil_lanczos", "pil_lanczos"),

@@ -1,4 +1,4 @@
-"""Image files and their contents: read, written, encoded; and what an image is."""
+"""Functions that read, write and encode image files, and return the size of an image."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from mixtrain import checks
 from mixtrain.dataset.transforms.operation import read_value
 from mixtrain.dataset.transforms.picture import is_picture, to_picture
-from mixtrain.dataset.vision.arguments import word
+from mixtrain.dataset.vision.arguments import enum_member
 from mixtrain.dataset.vision.enums import ImageReadMode
 
 
@@ -34,11 +34,11 @@ def read_file(filename: str) -> np.ndarray:
 
 
 def write_file(filename: str, data: Any) -> None:
-    """Write uint8 numbers into a file.
+    """Write a uint8 vector to a file.
 
     Args:
         filename: Its path.
-        data: A vector.
+        data: The vector.
 
     Raises:
         ValueError: `data` is not a vector of uint8.
@@ -57,7 +57,7 @@ def write_file(filename: str, data: Any) -> None:
 
 
 def encode_jpeg(image: Any, quality: int = 75) -> np.ndarray:
-    """Return a JPEG file's contents as uint8; Pillow writes them.
+    """Encode an image as JPEG, and return the bytes as uint8; needs Pillow.
 
     Args:
         image: uint8, (H, W), (H, W, 1) or (H, W, 3).
@@ -79,11 +79,11 @@ def encode_jpeg(image: Any, quality: int = 75) -> np.ndarray:
 
 
 def encode_png(image: Any, compression_level: int = 6) -> np.ndarray:
-    """Return a PNG file's contents as uint8; Pillow writes them.
+    """Encode an image as PNG, and return the bytes as uint8; needs Pillow.
 
     Args:
         image: uint8, (H, W), (H, W, 1) or (H, W, 3).
-        compression_level: From 0 to 9, the smallest file.
+        compression_level: From 0 to 9, which gives the smallest file.
 
     Raises:
         ValueError: The image has another dtype or shape, or `compression_level` is out of range.
@@ -102,7 +102,7 @@ def encode_png(image: Any, compression_level: int = 6) -> np.ndarray:
 
 
 def write_jpeg(filename: str, image: Any, quality: int = 75) -> None:
-    """Write an image into a JPEG file.
+    """Write an image to a JPEG file.
 
     Args:
         filename: Its path.
@@ -118,12 +118,12 @@ def write_jpeg(filename: str, image: Any, quality: int = 75) -> None:
 
 
 def write_png(filename: str, image: Any, compression_level: int = 6) -> None:
-    """Write an image into a PNG file.
+    """Write an image to a PNG file.
 
     Args:
         filename: Its path.
         image: uint8, (H, W), (H, W, 1) or (H, W, 3).
-        compression_level: From 0 to 9, the smallest file.
+        compression_level: From 0 to 9, which gives the smallest file.
 
     Example:
         >>> write_png(os.devnull, np.zeros((4, 5, 3), np.uint8))
@@ -134,15 +134,15 @@ def write_png(filename: str, image: Any, compression_level: int = 6) -> None:
 
 
 def read_image(filename: str, mode: ImageReadMode = ImageReadMode.UNCHANGED) -> np.ndarray:
-    """Return the image in a file as uint8 (H, W, C); Pillow reads it.
+    """Return the image in a file as uint8 (H, W, C); needs Pillow.
 
     Args:
         filename: Its path.
-        mode: Whether it is to be gray, in three colors, or as it is.
+        mode: Whether to convert it to grayscale or to three colors.
 
     Raises:
         ImportError: Pillow is not installed.
-        OSError: The file cannot be read, or holds no image.
+        OSError: The file cannot be read, or is not an image.
 
     Example:
         >>> import tempfile
@@ -154,16 +154,16 @@ def read_image(filename: str, mode: ImageReadMode = ImageReadMode.UNCHANGED) -> 
     Source: MindSpore, `mindspore.dataset.vision.read_image`.
     """
     checks.instance("read_image", "filename", filename, str, 'filename="a.png"')
-    word("read_image", "mode", mode, ImageReadMode)
+    enum_member("read_image", "mode", mode, ImageReadMode)
     try:
         from PIL import Image
     except ImportError as error:
         raise ImportError("read_image: expected Pillow; got no package PIL. Write: pip install pillow.") from error
     with Image.open(os.fspath(filename)) as picture:
-        wanted = {ImageReadMode.GRAYSCALE: "L", ImageReadMode.COLOR: "RGB"}.get(mode)
-        if wanted is None and picture.mode not in ("L", "RGB", "RGBA"):
-            wanted = "RGB"
-        array = np.array(picture.convert(wanted) if wanted else picture)
+        new_mode = {ImageReadMode.GRAYSCALE: "L", ImageReadMode.COLOR: "RGB"}.get(mode)
+        if new_mode is None and picture.mode not in ("L", "RGB", "RGBA"):
+            new_mode = "RGB"
+        array = np.array(picture.convert(new_mode) if new_mode else picture)
     return array if array.ndim == 3 else array[..., None]
 
 
@@ -171,10 +171,10 @@ def get_image_size(image: Any) -> list[int]:
     """Return [height, width] of an image.
 
     Args:
-        image: (..., H, W, C) or (H, W), or one of Pillow's.
+        image: (..., H, W, C) or (H, W), or a Pillow image.
 
     Raises:
-        ValueError: It has fewer than two axes.
+        ValueError: The image has fewer than two axes.
 
     Example:
         >>> get_image_size(np.zeros((4, 5, 3)))
@@ -191,13 +191,13 @@ def get_image_size(image: Any) -> list[int]:
 
 
 def get_image_num_channels(image: Any) -> int:
-    """Return how many channels an image has.
+    """Return the number of channels of an image.
 
     Args:
-        image: (..., H, W, C) or (H, W), or one of Pillow's.
+        image: (..., H, W, C) or (H, W), or a Pillow image.
 
     Raises:
-        ValueError: It has fewer than two axes.
+        ValueError: The image has fewer than two axes.
 
     Example:
         >>> get_image_num_channels(np.zeros((4, 5, 3))), get_image_num_channels(np.zeros((4, 5)))
@@ -213,11 +213,11 @@ def get_image_num_channels(image: Any) -> int:
     return 1 if len(shape) == 2 else int(shape[-1])
 
 
-def _encoded(where: str, image: Any, kind: str, **settings: int) -> np.ndarray:
+def _encoded(where: str, image: Any, file_format: str, **options: int) -> np.ndarray:
     array = read_value(where, image)
     if array.dtype != np.uint8 or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3)):
         raise checks.fail_value(where, "image must be uint8, (H, W), (H, W, 1) or (H, W, 3)",
                                 (array.dtype, array.shape), "image.astype(np.uint8)")
     stream = io.BytesIO()
-    to_picture(where, array).save(stream, kind, **settings)
+    to_picture(where, array).save(stream, file_format, **options)
     return np.frombuffer(stream.getvalue(), np.uint8)

@@ -1,4 +1,4 @@
-"""Images of a batch mixed with each other, and their one-hot labels with them: MixUp and CutMix."""
+"""Images of a batch mixed with each other, together with their one-hot labels: MixUp and CutMix."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from mixtrain import checks
 from mixtrain.dataset.transforms.operation import TensorOperation, read_value
-from mixtrain.dataset.vision.arguments import probability, word
-from mixtrain.dataset.vision.boxes import generator
+from mixtrain.dataset.transforms.transform_chain import numpy_generator
+from mixtrain.dataset.vision.arguments import enum_member, probability
 from mixtrain.dataset.vision.enums import ImageBatchFormat
 
 Pair = tuple[np.ndarray, np.ndarray]
@@ -33,19 +33,19 @@ def _read_batch(where: str, values: tuple[Any, ...]) -> Pair:
     return images, labels.astype(np.float32)
 
 
-def _mean(first: np.ndarray, second: np.ndarray, share: Any) -> np.ndarray:
-    """Return a weighted mean, in the first array's dtype."""
-    return (share * first + (1 - share) * second).astype(first.dtype)
+def _mean(first: np.ndarray, second: np.ndarray, weight: Any) -> np.ndarray:
+    """Return the weighted mean of two arrays, in the dtype of the first."""
+    return (weight * first + (1 - weight) * second).astype(first.dtype)
 
 
 class MixUpBatch(TensorOperation):
-    """Each image of a batch as a weighted mean of itself and another, labels likewise; one weight for the batch.
+    """Weighted means of the images of a batch and other ones, and of their labels; with one weight for the batch.
 
     Args:
-        alpha: The weight is drawn from a Beta distribution with this for both parameters.
+        alpha: Both parameters of the Beta distribution of the weight.
 
     Raises:
-        ValueError: On use: there is no batch of images with one-hot labels.
+        ValueError: On use, the values are not a batch of images with one-hot labels.
 
     Example:
         >>> import numpy as np
@@ -61,21 +61,21 @@ class MixUpBatch(TensorOperation):
     def run(self, values: tuple[Any, ...], seed: tuple[int, int]) -> Pair:
         """Return the mixed images, in their dtype, and the mixed labels, in float32."""
         images, labels = _read_batch("MixUpBatch", values)
-        chance = generator(seed)
-        share, other = chance.beta(self.alpha, self.alpha), chance.permutation(len(images))
-        return _mean(images, images[other], share), _mean(labels, labels[other], share)
+        generator = numpy_generator(seed)
+        weight, order = generator.beta(self.alpha, self.alpha), generator.permutation(len(images))
+        return _mean(images, images[order], weight), _mean(labels, labels[order], weight)
 
 
 class CutMixBatch(TensorOperation):
-    """Images of a batch with a rectangle of another image in them; labels are mixed by the areas.
+    """Images of a batch with a rectangle replaced by that of another image; labels are mixed by the areas.
 
     Args:
-        image_batch_format: Where the channels are.
-        alpha: The area is drawn from a Beta distribution with this for both parameters.
-        prob: The probability that an image gets a rectangle.
+        image_batch_format: The position of the channel axis.
+        alpha: Both parameters of the Beta distribution of the area.
+        prob: The probability for each image.
 
     Raises:
-        ValueError: On use: there is no batch of images with one-hot labels.
+        ValueError: On use, the values are not a batch of images with one-hot labels.
 
     Example:
         >>> import numpy as np
@@ -87,39 +87,40 @@ class CutMixBatch(TensorOperation):
     """
 
     def __init__(self, image_batch_format: ImageBatchFormat, alpha: float = 1.0, prob: float = 1.0) -> None:
-        self.layout = word("CutMixBatch", "image_batch_format", image_batch_format, ImageBatchFormat)
+        self.layout = enum_member("CutMixBatch", "image_batch_format", image_batch_format, ImageBatchFormat)
         self.alpha = checks.number("CutMixBatch", "alpha", alpha, above=0.0, example=1.0)
         self.prob = probability("CutMixBatch", prob)
 
     def run(self, values: tuple[Any, ...], seed: tuple[int, int]) -> Pair:
         """Return the images, in their dtype, and the mixed labels, in float32."""
         images, labels = _read_batch("CutMixBatch", values)
-        chance = generator(seed)
-        share, other = chance.beta(self.alpha, self.alpha), chance.permutation(len(images))
+        generator = numpy_generator(seed)
+        weight, order = generator.beta(self.alpha, self.alpha), generator.permutation(len(images))
         mixed, mixed_labels = images.copy(), labels.copy()
-        first = 2 if self.layout is ImageBatchFormat.NCHW else 1
-        sizes = images.shape[first : first + 2]
-        for number in np.flatnonzero(chance.random(len(images)) < self.prob):
-            half = [size * np.sqrt(1.0 - share) / 2 for size in sizes]
-            middle = [chance.integers(size) for size in sizes]
-            start = [max(int(place - side), 0) for place, side in zip(middle, half, strict=True)]
-            end = [min(int(place + side), size) for place, side, size in zip(middle, half, sizes, strict=True)]
-            part = (..., slice(start[0], end[0]), slice(start[1], end[1]))
-            where = part if first == 2 else (*part[1:], slice(None))
-            mixed[number][where] = images[other[number]][where]
-            kept = 1.0 - (end[0] - start[0]) * (end[1] - start[1]) / (sizes[0] * sizes[1])
-            mixed_labels[number] = _mean(labels[number], labels[other[number]], kept)
+        channels_first = self.layout is ImageBatchFormat.NCHW
+        height, width = images.shape[2:4] if channels_first else images.shape[1:3]
+        half_height, half_width = (size * np.sqrt(1.0 - weight) / 2 for size in (height, width))
+        for index in np.flatnonzero(generator.random(len(images)) < self.prob):
+            row, column = generator.integers(height), generator.integers(width)
+            top, bottom = max(int(row - half_height), 0), min(int(row + half_height), height)
+            left, right = max(int(column - half_width), 0), min(int(column + half_width), width)
+            rectangle: tuple[Any, ...] = (slice(top, bottom), slice(left, right))
+            if channels_first:
+                rectangle = (slice(None), *rectangle)
+            mixed[index][rectangle] = images[order[index]][rectangle]
+            remaining = 1.0 - (bottom - top) * (right - left) / (height * width)
+            mixed_labels[index] = _mean(labels[index], labels[order[index]], remaining)
         return mixed, mixed_labels
 
 
 class MixUp(TensorOperation):
-    """Images of a batch as weighted means, in float64: of neighbors, or of the batch and the one before.
+    """Weighted means of the images of a batch and their neighbors, or those of the previous batch, in float64.
 
     Args:
-        batch_size: How many images there are; a single image, or label, counts as so many.
-        alpha: The weights are drawn from a Beta distribution with this for both parameters.
-        is_single: Whether images are mixed with their neighbors in the batch; otherwise with those at their places in
-            the previous batch, and the first batch stays as it is.
+        batch_size: Number of images in a batch; a single image, or label, is repeated as often.
+        alpha: Both parameters of the Beta distribution of the weights.
+        is_single: Whether images are mixed with their neighbors in the batch; otherwise with those at the same index
+            in the previous batch, and the first batch is unchanged.
 
     Example:
         >>> import numpy as np
@@ -143,10 +144,10 @@ class MixUp(TensorOperation):
         if len(labels) == 1:
             labels = np.repeat(labels, len(images), axis=0)
         others = (np.roll(images, -1, axis=0), np.roll(labels, -1, axis=0)) if self.is_single else self._previous
-        share = generator(seed).beta(self.alpha, self.alpha, len(images))
+        weights = numpy_generator(seed).beta(self.alpha, self.alpha, len(images))
         if not self.is_single:
             self._previous = images, labels
         if others is None or others[0].shape != images.shape:
             return images, labels
-        weights = [share.reshape(-1, *[1] * (value.ndim - 1)) for value in (images, labels)]
-        return _mean(images, others[0], weights[0]), _mean(labels, others[1], weights[1])
+        image_weights, label_weights = (weights.reshape(-1, *[1] * (value.ndim - 1)) for value in (images, labels))
+        return _mean(images, others[0], image_weights), _mean(labels, others[1], label_weights)

@@ -1,4 +1,4 @@
-"""What image transforms have in common: which shapes they take, and grey images without an axis for channels."""
+"""The base classes of image transforms: checks of shape and dtype, and grayscale images without a channel axis."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from mixtrain.dataset.transforms.operation import PictureMode, Seed, TensorOpera
 
 
 class ImageOperation(TensorOperation):
-    """The base: a subclass defines `image`, a function of a tensor (H, W, C).
+    """Base class of image transforms: a subclass defines `image`, a function of a tensor (H, W, C).
 
     Attributes:
-        batched: Whether axes before these are fine too.
-        random: Whether it draws random numbers, so that each row needs its own.
-        colors: Whether there must be three channels.
-        whole: Whether values must be uint8.
+        batched: Whether leading batch axes are supported too.
+        random: Whether the transform is random, so that rows differ.
+        rgb_only: Whether images must have three channels.
+        uint8_only: Whether the dtype of images must be uint8.
     """
 
     batched: ClassVar[bool] = False
     random: ClassVar[bool] = False
-    colors: ClassVar[bool] = False
-    whole: ClassVar[bool] = False
+    rgb_only: ClassVar[bool] = False
+    uint8_only: ClassVar[bool] = False
     pictures: ClassVar[PictureMode] = "keeps"
 
     def image(self, image: Any, seed: Seed) -> Any:
@@ -33,60 +33,60 @@ class ImageOperation(TensorOperation):
 
     @property
     def name(self) -> str:
-        """The class's name, for messages."""
+        """The name of the class, for messages."""
         return type(self).__name__
 
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor."""
-        return self._checked(value, len(value.shape), seed)
+        return self._apply(value, len(value.shape), seed)
 
     @property
     def by_block(self) -> bool:  # type: ignore[override]
-        """Whether it takes blocks of rows: where axes before the image are fine, and rows are treated alike."""
+        """Whether blocks of rows can be passed: batch axes are supported, and all rows are transformed alike."""
         return self.batched and not self.random
 
     def block(self, values: Any) -> Any:
         """Return the results for a block of rows."""
-        return self._checked(values, len(values.shape) - 1, None)
+        return self._apply(values, len(values.shape) - 1, None)
 
-    def _checked(self, value: Any, rank: int, seed: Seed) -> Any:
+    def _apply(self, value: Any, rank: int, seed: Seed) -> Any:
         backend.require(
             rank in (2, 3) or (self.batched and rank > 3),
             f"{self.name}: expected an image (H, W) or (H, W, C); got a value of {{}} dimensions. "
             "Write a map that makes images, such as Decode(), before it.",
             rank,
         )
-        if self.whole:
+        if self.uint8_only:
             dtype = keras.backend.standardize_dtype(value.dtype)
             backend.require(
                 dtype == "uint8",
                 f"{self.name}: expected an image of dtype uint8; got {dtype}. Write it before Rescale and Normalize.",
             )
         image = value if rank > 2 else value[..., None]
-        if self.colors:
+        if self.rgb_only:
             check_channels(self.name, image, 3)
         result = self.image(image, seed)
         return result[..., 0] if rank == 2 else result
 
 
 class TwofoldOperation(ImageOperation):
-    """The base of those that mean something else on Pillow's images.
+    """Base class of image transforms that follow Pillow's conventions on Pillow images.
 
     Attributes:
-        on_pictures: Whether it is the transform for these.
+        on_pictures: Whether this is the transform for Pillow images.
     """
 
     on_pictures: bool = False
 
     def for_pictures(self) -> TensorOperation:
-        """Return the transform with Pillow's meaning."""
+        """Return the transform with Pillow's conventions."""
         copied = copy.copy(self)
         copied.on_pictures = True
         return copied
 
 
 def check_channels(name: str, image: Any, count: int, axis: int = -1) -> None:
-    """Raise, now or when the graph runs, where an image has not `count` channels."""
+    """Raise, now or when the graph runs, if an image does not have `count` channels."""
     channels = image.shape[axis]
     if channels is None:
         channels = keras.ops.shape(image)[axis]

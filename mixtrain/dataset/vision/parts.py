@@ -1,4 +1,4 @@
-"""An image as several: its corners and middle, these and their mirror images, a grid of patches."""
+"""Several parts of an image: corners and center, optionally flipped, or a grid of patches."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 from mixtrain import checks
 from mixtrain.dataset.transforms.operation import TensorOperation, read_value
 from mixtrain.dataset.transforms.picture import is_picture, to_picture
-from mixtrain.dataset.vision.arguments import color, pair, word
+from mixtrain.dataset.vision.arguments import color, enum_member, pair
 from mixtrain.dataset.vision.enums import SliceMode
 
 
 class FiveCrop(TensorOperation):
-    """The four corners of the image and its middle: top left, top right, bottom left, bottom right, middle.
+    """The four corners and the center of the image: top left, top right, bottom left, bottom right, center.
 
     Args:
-        size: (height, width) of each, or one int for both.
+        size: (height, width) of each part, or one int for both.
 
     Raises:
-        ValueError: On use: the image is smaller.
+        ValueError: On use, the image is smaller than `size`.
 
     Example:
         >>> import numpy as np
@@ -37,7 +37,7 @@ class FiveCrop(TensorOperation):
         self.size = pair(type(self).__name__, "size", size)
 
     def run(self, values: tuple[Any, ...], seed: tuple[int, int]) -> tuple[Any, ...]:
-        """Return the parts of one image, pictures of Pillow's where it is one."""
+        """Return the parts of one image, as Pillow images for a Pillow image."""
         where = type(self).__name__
         if len(values) != 1:
             raise checks.fail_type(where, "one image is needed", len(values), f"{where}(...)(image)")
@@ -53,21 +53,21 @@ class FiveCrop(TensorOperation):
 
     def _parts(self, image: np.ndarray) -> list[np.ndarray]:
         height, width = self.size
-        down, right = image.shape[0] - height, image.shape[1] - width
-        middle = round(down / 2), round(right / 2)
-        corners = [(0, 0), (0, right), (down, 0), (down, right), middle]
+        bottom, right = image.shape[0] - height, image.shape[1] - width
+        center = round(bottom / 2), round(right / 2)
+        corners = [(0, 0), (0, right), (bottom, 0), (bottom, right), center]
         return [image[top : top + height, left : left + width] for top, left in corners]
 
 
 class TenCrop(FiveCrop):
-    """What `FiveCrop` makes of the image, and then what it makes of its mirror image.
+    """The parts of `FiveCrop`, followed by those of the flipped image.
 
     Args:
-        size: (height, width) of each, or one int for both.
-        use_vertical_flip: Whether the mirror exchanges top and bottom; otherwise left and right.
+        size: (height, width) of each part, or one int for both.
+        use_vertical_flip: Whether to flip vertically; otherwise horizontally.
 
     Raises:
-        ValueError: On use: the image is smaller.
+        ValueError: On use, the image is smaller than `size`.
 
     Example:
         >>> import numpy as np
@@ -82,18 +82,18 @@ class TenCrop(FiveCrop):
         self.use_vertical_flip = checks.boolean("TenCrop", "use_vertical_flip", use_vertical_flip)
 
     def _parts(self, image: np.ndarray) -> list[np.ndarray]:
-        mirrored = image[::-1] if self.use_vertical_flip else image[:, ::-1]
-        return [*super()._parts(image), *super()._parts(mirrored)]
+        flipped = image[::-1] if self.use_vertical_flip else image[:, ::-1]
+        return [*super()._parts(image), *super()._parts(flipped)]
 
 
 class SlicePatches(TensorOperation):
-    """The image cut into a grid of equal patches, row by row.
+    """The image split into a grid of equal patches, row by row.
 
     Args:
-        num_height: How many patches there are from top to bottom.
-        num_width: How many there are from left to right.
-        slice_mode: Whether an image that does not divide evenly gets a border at its right and bottom, or loses one.
-        fill_value: What the border has, from 0 to 255.
+        num_height: Number of patches from top to bottom.
+        num_width: Number of patches from left to right.
+        slice_mode: Whether an image that does not divide evenly is padded, or cropped, at its right and bottom.
+        fill_value: The value of the padding, from 0 to 255.
 
     Example:
         >>> import numpy as np
@@ -112,11 +112,11 @@ class SlicePatches(TensorOperation):
             checks.integer("SlicePatches", name, value, at_least=1)
             for name, value in (("num_height", num_height), ("num_width", num_width))
         )
-        self.slice_mode = word("SlicePatches", "slice_mode", slice_mode, SliceMode)
+        self.slice_mode = enum_member("SlicePatches", "slice_mode", slice_mode, SliceMode)
         (self.fill_value,) = color("SlicePatches", (fill_value,))
 
     def run(self, values: tuple[Any, ...], seed: tuple[int, int]) -> Any:
-        """Return the patches of one image; the image itself where there is one patch."""
+        """Return the patches of one image; a grid of one patch gives an array instead of a tuple."""
         image = read_value("SlicePatches", values[0])
         if len(values) != 1 or image.ndim not in (2, 3):
             raise checks.fail_value("SlicePatches", "the value must be one image (H, W) or (H, W, C)", image.shape,
@@ -130,9 +130,9 @@ class SlicePatches(TensorOperation):
             for length, count in zip(image.shape, self.grid, strict=False)
         ]
         if padded:
-            ends = [(0, size * count - length) for size, count, length in zip(
+            widths = [(0, size * count - length) for size, count, length in zip(
                 sizes, self.grid, image.shape, strict=False)]
-            image = np.pad(image, [*ends, (0, 0)][: image.ndim], constant_values=self.fill_value)
+            image = np.pad(image, [*widths, (0, 0)][: image.ndim], constant_values=self.fill_value)
         height, width = sizes
         patches = tuple(
             np.ascontiguousarray(image[row * height : (row + 1) * height, column * width : (column + 1) * width])

@@ -1,36 +1,39 @@
-"""Images turned, shifted, scaled and sheared: by given amounts, or by chance."""
+"""Rotation, translation, scaling and shear of images, by given or random amounts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import keras
 
 from mixtrain import backend, checks
 from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision import affine_map
-from mixtrain.dataset.vision.arguments import color, degrees_range, limits, word
+from mixtrain.dataset.vision.arguments import color, degrees_range, enum_member, limits
 from mixtrain.dataset.vision.enums import Inter
 from mixtrain.dataset.vision.operation import ImageOperation
 
 
-def sampling(where: str, value: Any) -> backend.warp.Sampling:
-    """Return an interpolation as the backend's word; only nearest and bilinear are there."""
-    kind = word(where, "resample", value, Inter)
-    if kind not in (Inter.NEAREST, Inter.BILINEAR):
+_SAMPLINGS: Final[dict[Inter, backend.warp.Sampling]] = {Inter.NEAREST: "nearest", Inter.BILINEAR: "linear"}
+
+
+def _read_sampling(where: str, value: Any) -> backend.warp.Sampling:
+    """Return the backend's name of an interpolation."""
+    resample = enum_member(where, "resample", value, Inter)
+    if resample not in _SAMPLINGS:
         raise checks.fail_value(
-            where, "resample must be Inter.NEAREST or Inter.BILINEAR", kind.name, "resample=vision.Inter.BILINEAR"
+            where, "resample must be Inter.NEAREST or Inter.BILINEAR", resample.name, "resample=vision.Inter.BILINEAR"
         )
-    return "nearest" if kind is Inter.NEAREST else "linear"
+    return _SAMPLINGS[resample]
 
 
-class _Turn(ImageOperation):
-    """The base of `Rotate` and `RandomRotation`."""
+class _Rotation(ImageOperation):
+    """Base class of `Rotate` and `RandomRotation`."""
 
     def _set(self, resample: Any, expand: Any, center: Any, fill_value: Any) -> None:
-        self.sampling = sampling(self.name, resample)
+        self.sampling = _read_sampling(self.name, resample)
         self.expand = checks.boolean(self.name, "expand", expand)
         self.center = center
         if center is not None:
@@ -39,36 +42,38 @@ class _Turn(ImageOperation):
                 raise checks.fail_value(self.name, "center must be (x, y)", center, "center=(16, 16)")
         self.fill_value = color(self.name, fill_value)
 
-    def _turned(self, image: Any, degrees: Any) -> Any:
+    def _rotated(self, image: Any, degrees: Any) -> Any:
         rows, columns = backend.images.size_of(image)
-        middle = _middle(image)
+        center = _center(image)
         if not self.expand:
-            places = affine_map.rotation(degrees, self.center or middle)
-            return backend.warp.warp(image, places, self.sampling, self.fill_value)
+            matrix = affine_map.rotation(degrees, self.center or center)
+            return backend.warp.warp(image, matrix, self.sampling, self.fill_value)
+        # The size of the bounding box of the rotated image.
         angle = keras.ops.cast(degrees, "float32") * (math.pi / 180.0)
-        across, down = keras.ops.abs(keras.ops.cos(angle)), keras.ops.abs(keras.ops.sin(angle))
+        cosine, sine = keras.ops.abs(keras.ops.cos(angle)), keras.ops.abs(keras.ops.sin(angle))
         height, width = keras.ops.cast(rows, "float32"), keras.ops.cast(columns, "float32")
-        wide, high = height * down + width * across, height * across + width * down
-        places = affine_map.rotation(degrees, middle, ((wide - width) / 2.0, (high - height) / 2.0))
-        size = keras.ops.cast(keras.ops.round(high), "int32"), keras.ops.cast(keras.ops.round(wide), "int32")
-        return backend.warp.warp(image, places, self.sampling, self.fill_value, size)
+        new_width, new_height = height * sine + width * cosine, height * cosine + width * sine
+        shift = (new_width - width) / 2.0, (new_height - height) / 2.0
+        matrix = affine_map.rotation(degrees, center, shift)
+        size = tuple(keras.ops.cast(keras.ops.round(value), "int32") for value in (new_height, new_width))
+        return backend.warp.warp(image, matrix, self.sampling, self.fill_value, size)
 
 
-def _middle(image: Any) -> tuple[Any, Any]:
+def _center(image: Any) -> tuple[Any, Any]:
     """Return x and y of the image's center."""
     rows, columns = (keras.ops.cast(size, "float32") for size in backend.images.size_of(image))
     return (columns - 1.0) / 2.0, (rows - 1.0) / 2.0
 
 
-class Rotate(_Turn):
-    """The image turned against the clock.
+class Rotate(_Rotation):
+    """The image rotated counterclockwise.
 
     Args:
         degrees: The angle.
         resample: `Inter.NEAREST` or `Inter.BILINEAR`.
-        expand: Whether the result is as large as the turned image; otherwise as the image.
-        center: (x, y) of what stays; the middle by default, and always with `expand`.
-        fill_value: What is outside the image: one int from 0 to 255, or one per channel.
+        expand: Whether the result has the size of the rotated image; otherwise that of the image.
+        center: (x, y) of the center of rotation; by default, and always with `expand`, the center of the image.
+        fill_value: The value outside the image: one int from 0 to 255, or one per channel.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -97,18 +102,18 @@ class Rotate(_Turn):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
-        return self._turned(image, self.degrees)
+        return self._rotated(image, self.degrees)
 
 
-class RandomRotation(_Turn):
-    """The image turned by a random angle, against the clock where it is positive.
+class RandomRotation(_Rotation):
+    """The image rotated by a random angle, counterclockwise if it is positive.
 
     Args:
-        degrees: The range (min, max) of the angle; or a number d, for (-d, d).
+        degrees: The range (min, max) of the angle; or a number d for (-d, d).
         resample: `Inter.NEAREST` or `Inter.BILINEAR`.
-        expand: Whether the result is as large as the turned image; otherwise as the image.
-        center: (x, y) of what stays; the middle by default, and always with `expand`.
-        fill_value: What is outside the image: one int from 0 to 255, or one per channel.
+        expand: Whether the result has the size of the rotated image; otherwise that of the image.
+        center: (x, y) of the center of rotation; by default, and always with `expand`, the center of the image.
+        fill_value: The value outside the image: one int from 0 to 255, or one per channel.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -138,20 +143,20 @@ class RandomRotation(_Turn):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
-        return self._turned(image, backend.row_random.uniform(seed, *self.degrees))
+        return self._rotated(image, backend.row_random.uniform(seed, *self.degrees))
 
 
 class RandomAffine(ImageOperation):
-    """The image turned, shifted, scaled and sheared by random amounts.
+    """The image rotated, translated, scaled and sheared by random amounts.
 
     Args:
-        degrees: The range (min, max) of the angle, with the clock; or a number d, for (-d, d).
-        translate: Ranges (min, max) of the shift to the right as a share of the width, and, after it, of the shift
-            down as a share of the height; none by default.
+        degrees: The range (min, max) of the clockwise angle; or a number d for (-d, d).
+        translate: The range (min, max) of the translation to the right as a fraction of the width, optionally followed
+            by that of the translation down as a fraction of the height; none by default.
         scale: The range of the scale; 1 by default.
-        shear: The range of the shear along x, in degrees, and, after it, of that along y; a number s means (-s, s).
+        shear: The range of the shear along x in degrees, optionally followed by that along y; a number s means (-s, s).
         resample: `Inter.NEAREST` or `Inter.BILINEAR`.
-        fill_value: What is outside the image: one int from 0 to 255, or one per channel.
+        fill_value: The value outside the image: one int from 0 to 255, or one per channel.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -181,32 +186,32 @@ class RandomAffine(ImageOperation):
         self.translate = _two_ranges(where, "translate", translate, (-1.0, 1.0))
         self.scale = (1.0, 1.0) if scale is None else limits(where, "scale", scale, at_least=1e-6, example="(0.9, 1.1)")
         if shear is not None and not isinstance(shear, (list, tuple)):
-            most = checks.number(where, "shear", shear, at_least=0.0, at_most=180.0, example=10)
-            shear = (-most, most)
+            maximum = checks.number(where, "shear", shear, at_least=0.0, at_most=180.0, example=10)
+            shear = (-maximum, maximum)
         self.shear = _two_ranges(where, "shear", shear, (-180.0, 180.0))
-        self.sampling = sampling(where, resample)
+        self.sampling = _read_sampling(where, resample)
         self.fill_value = color(where, fill_value)
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
         ranges = (self.degrees, self.scale, *self.translate, *self.shear)
-        degrees, scale, right, down, across, along = (
-            backend.row_random.uniform(backend.row_random.fold(seed, number), *bounds)
-            for number, bounds in enumerate(ranges)
+        degrees, scale, right, down, shear_x, shear_y = (
+            backend.row_random.uniform(backend.row_random.fold(seed, index), *bounds)
+            for index, bounds in enumerate(ranges)
         )
-        return _warped(image, degrees, (right, down), scale, (across, along), self.sampling, self.fill_value)
+        return _warped(image, degrees, (right, down), scale, (shear_x, shear_y), self.sampling, self.fill_value)
 
 
 class Affine(ImageOperation):
-    """The image turned, shifted, scaled and sheared.
+    """The image rotated, translated, scaled and sheared.
 
     Args:
-        degrees: The angle, with the clock.
-        translate: The shifts to the right and down, as shares of width and height.
+        degrees: The clockwise angle.
+        translate: The translations to the right and down, as fractions of width and height.
         scale: The scale.
         shear: The shear along x in degrees, or along x and y.
         resample: `Inter.NEAREST` or `Inter.BILINEAR`.
-        fill_value: What is outside the image: one int from 0 to 255, or one per channel.
+        fill_value: The value outside the image: one int from 0 to 255, or one per channel.
 
     Example:
         >>> import numpy as np
@@ -233,36 +238,33 @@ class Affine(ImageOperation):
             checks.number("Affine", "translate", value, at_least=-1.0, at_most=1.0) for value in (right, down)
         )
         self.scale = checks.number("Affine", "scale", scale, above=0.0)
-        both = shear if isinstance(shear, (list, tuple)) else (shear, 0.0)
-        self.shear = tuple(checks.number("Affine", "shear", value, at_least=-180.0, at_most=180.0) for value in both)
-        self.sampling = sampling("Affine", resample)
+        shears = shear if isinstance(shear, (list, tuple)) else (shear, 0.0)
+        self.shear = tuple(checks.number("Affine", "shear", value, at_least=-180.0, at_most=180.0) for value in shears)
+        self.sampling = _read_sampling("Affine", resample)
         self.fill_value = color("Affine", fill_value)
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
-        return _warped(
-            image, self.degrees, self.translate, self.scale, self.shear, self.sampling, self.fill_value
-        )
+        return _warped(image, self.degrees, self.translate, self.scale, self.shear, self.sampling, self.fill_value)
 
 
 def _warped(
-    image: Any, degrees: Any, translate: Any, scale: Any, shear: Any, how: backend.warp.Sampling, fill: tuple[int, ...]
+    image: Any, degrees: Any, translate: Any, scale: Any, shear: Any, sampling: backend.warp.Sampling,
+    fill_value: tuple[int, ...],
 ) -> Any:
     rows, columns = (keras.ops.cast(size, "float32") for size in backend.images.size_of(image))
-    places = affine_map.affine(
-        degrees, _middle(image), (translate[0] * columns, translate[1] * rows), scale, shear
-    )
-    return backend.warp.warp(image, places, how, fill)
+    matrix = affine_map.affine(degrees, _center(image), (translate[0] * columns, translate[1] * rows), scale, shear)
+    return backend.warp.warp(image, matrix, sampling, fill_value)
 
 
 def _two_ranges(where: str, name: str, value: Any, bounds: tuple[float, float]) -> list[tuple[float, float]]:
-    """Return the ranges for x and y from None, one range or two ranges in one list."""
+    """Return the ranges for x and y, from None, one range, or two ranges in one list."""
     write = f"{name}=({bounds[0] / 10:g}, {bounds[1] / 10:g})"
     numbers = [0.0, 0.0] if value is None else checks.instance(where, name, value, (list, tuple), write)
     if len(numbers) not in (2, 4):
         raise checks.fail_value(where, f"{name} must be (min, max), or two such ranges in one", value, write)
     numbers = [*numbers, 0.0, 0.0][:4]
     return [
-        limits(where, name, tuple(numbers[place : place + 2]), at_least=bounds[0], at_most=bounds[1], example=write)
-        for place in (0, 2)
+        limits(where, name, tuple(numbers[start : start + 2]), at_least=bounds[0], at_most=bounds[1], example=write)
+        for start in (0, 2)
     ]

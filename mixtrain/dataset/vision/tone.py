@@ -1,4 +1,4 @@
-"""Tone curves: inverted, solarized, posterized, equalized, stretched; always or by chance."""
+"""Tone curves of images: inverted, solarized, posterized, equalized or stretched, always or at random."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Invert(ImageOperation):
 
 
 class AdjustGamma(ImageOperation):
-    """A uint8 image, 255 as 1, to the power of `gamma` and times `gain`; or floats times `gain`, and to the power.
+    """Gamma correction: ``gain * image ** gamma`` with uint8 scaled to [0, 1], ``(gain * image) ** gamma`` for floats.
 
     Args:
         gamma: The exponent; above 1 makes shadows darker.
@@ -62,12 +62,12 @@ class AdjustGamma(ImageOperation):
 
 
 class Equalize(TwofoldOperation):
-    """A uint8 image each channel of which uses all values about equally often. Example: ``Equalize()(image)``.
+    """A uint8 image with the histogram of each channel equalized. Example: ``Equalize()(image)``.
 
     Source: MindSpore, `mindspore.dataset.vision.Equalize`.
     """
 
-    whole = True
+    uint8_only = True
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
@@ -75,11 +75,11 @@ class Equalize(TwofoldOperation):
 
 
 class AutoContrast(ImageOperation):
-    """A uint8 image each channel of which is stretched to 0 to 255.
+    """A uint8 image with the range of each channel stretched to 0 to 255.
 
     Args:
-        cutoff: How many per cent of the darkest and of the lightest pixels do not count; from 0 to below 50.
-        ignore: A value, or several, that do not count.
+        cutoff: Percentage of the darkest and of the lightest pixels that are ignored; from 0 to 50.
+        ignore: A value, or several, to ignore.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -93,7 +93,7 @@ class AutoContrast(ImageOperation):
     Source: MindSpore, `mindspore.dataset.vision.AutoContrast`.
     """
 
-    whole = True
+    uint8_only = True
 
     def __init__(self, cutoff: float = 0.0, ignore: int | Sequence[int] | None = None) -> None:
         self.cutoff = checks.number(self.name, "cutoff", cutoff, at_least=0.0, at_most=50.0, example=0.0)
@@ -109,7 +109,7 @@ class Solarize(ImageOperation):
     """The image with the values in a range inverted.
 
     Args:
-        threshold: (min, max), or one number for all values from it on; from 0 to 255.
+        threshold: (min, max), or a number for (number, 255); from 0 to 255.
 
     Example:
         >>> import numpy as np
@@ -123,8 +123,8 @@ class Solarize(ImageOperation):
     pictures: ClassVar[PictureMode] = "ends"
 
     def __init__(self, threshold: float | Sequence[float]) -> None:
-        both = threshold if isinstance(threshold, (list, tuple)) else (threshold, threshold)
-        low, high = limits("Solarize", "threshold", both, at_least=0.0, at_most=255.0, example="(0, 255)")
+        bounds = threshold if isinstance(threshold, (list, tuple)) else (threshold, threshold)
+        low, high = limits("Solarize", "threshold", bounds, at_least=0.0, at_most=255.0, example="(0, 255)")
         self.threshold = (low, 255.0 if low == high else high)
 
     def image(self, image: Any, seed: Seed) -> Any:
@@ -136,7 +136,7 @@ class RandomSolarize(ImageOperation):
     """The image with the values in a random range inverted.
 
     Args:
-        threshold: (min, max), in which the range is drawn; where they are equal, all values from it on.
+        threshold: (min, max) of the random range; if they are equal, the range is from there to 255.
 
     Example:
         >>> import numpy as np
@@ -158,10 +158,10 @@ class RandomSolarize(ImageOperation):
         low, high = self.threshold
         if low == high:
             return backend.colors.solarize(image, low, 255)
-        one, other = (
-            low + backend.row_random.integer(backend.row_random.fold(seed, number), high - low + 1) for number in (0, 1)
+        first, second = (
+            low + backend.row_random.integer(backend.row_random.fold(seed, index), high - low + 1) for index in (0, 1)
         )
-        start, end = keras.ops.minimum(one, other), keras.ops.maximum(one, other)
+        start, end = keras.ops.minimum(first, second), keras.ops.maximum(first, second)
         return backend.colors.solarize(image, start, keras.ops.where(start == end, 255, end))
 
 
@@ -169,7 +169,7 @@ class Posterize(ImageOperation):
     """A uint8 image with only the highest bits of each value kept.
 
     Args:
-        bits: How many, from 0 to 8.
+        bits: Number of bits, from 0 to 8.
 
     Example:
         >>> import numpy as np
@@ -180,7 +180,7 @@ class Posterize(ImageOperation):
     """
 
     batched = True
-    whole = True
+    uint8_only = True
     pictures: ClassVar[PictureMode] = "ends"
 
     def __init__(self, bits: int) -> None:
@@ -206,7 +206,7 @@ class RandomPosterize(ImageOperation):
     Source: MindSpore, `mindspore.dataset.vision.RandomPosterize`.
     """
 
-    whole = True
+    uint8_only = True
     random = True
 
     def __init__(self, bits: int | Sequence[int] = (8, 8)) -> None:
@@ -219,8 +219,8 @@ class RandomPosterize(ImageOperation):
         return backend.colors.posterize(image, low + backend.row_random.integer(seed, high - low + 1))
 
 
-class _Perhaps(ImageOperation):
-    """The base of the three that follow: another transform, by chance."""
+class _RandomlyApplied(ImageOperation):
+    """Base class of transforms that apply another one with a probability."""
 
     random = True
     pictures: ClassVar[PictureMode] = "ends"
@@ -236,11 +236,11 @@ class _Perhaps(ImageOperation):
         )
 
 
-class RandomInvert(_Perhaps):
-    """255 minus the image, by chance.
+class RandomInvert(_RandomlyApplied):
+    """255 minus the image, with a probability.
 
     Args:
-        prob: With which probability.
+        prob: The probability.
 
     Example:
         >>> import numpy as np
@@ -254,11 +254,11 @@ class RandomInvert(_Perhaps):
         super().__init__(Invert(), prob)
 
 
-class RandomEqualize(_Perhaps):
-    """What `Equalize` makes of the image, by chance.
+class RandomEqualize(_RandomlyApplied):
+    """`Equalize`, applied with a probability.
 
     Args:
-        prob: With which probability.
+        prob: The probability.
 
     Example:
         >>> import numpy as np
@@ -272,13 +272,13 @@ class RandomEqualize(_Perhaps):
         super().__init__(Equalize(), prob)
 
 
-class RandomAutoContrast(_Perhaps):
-    """What `AutoContrast` makes of the image, by chance.
+class RandomAutoContrast(_RandomlyApplied):
+    """`AutoContrast`, applied with a probability.
 
     Args:
-        cutoff: See `AutoContrast`, as for `ignore`.
-        ignore: Values that do not count.
-        prob: With which probability.
+        cutoff: See `AutoContrast`.
+        ignore: A value, or several, to ignore.
+        prob: The probability.
 
     Example:
         >>> import numpy as np
