@@ -1,4 +1,4 @@
-"""Images with the boxes around what they show: both are flipped, resized and cropped together."""
+"""Transforms of images with bounding boxes: both are flipped, resized and cropped together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from mixtrain import checks
 from mixtrain.dataset.transforms.operation import TensorOperation, read_value
-from mixtrain.dataset.transforms.transform_chain import check_operation, run_one
+from mixtrain.dataset.transforms.transform_chain import check_operation, numpy_generator, part_seed, run_one
 from mixtrain.dataset.vision.arguments import probability
 from mixtrain.dataset.vision.crop import RandomCrop
 from mixtrain.dataset.vision.enums import Border, Inter
@@ -20,23 +20,23 @@ Pair = tuple[np.ndarray, np.ndarray]
 
 
 class BoxOperation(TensorOperation):
-    """The base: a subclass defines `both`, a function of an image and of its boxes.
+    """Base class of transforms of an image and its boxes: a subclass defines `apply`.
 
-    A box is a row of floats: x and y of its first corner, its width and height, and what else belongs to it.
+    A box is a row of floats: x and y of its top left corner, its width and height, and any further values.
     """
 
     same_size = False
 
-    def both(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
+    def apply(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
         """Return the new image and boxes; the boxes are a copy that may be written."""
-        raise NotImplementedError(f"{type(self).__name__}: expected a method both(image, boxes, seed); got none.")
+        raise NotImplementedError(f"{type(self).__name__}: expected a method apply(image, boxes, seed); got none.")
 
     def run(self, values: tuple[Any, ...], seed: tuple[int, int]) -> Pair:
         """Return the results for an image and its boxes under a seed.
 
         Raises:
             TypeError: There are not two values.
-            ValueError: The boxes have no four numbers each, or are not inside the image.
+            ValueError: The boxes do not have at least four floats each, or are not inside the image.
         """
         where = type(self).__name__
         if len(values) != 2:
@@ -54,11 +54,11 @@ class BoxOperation(TensorOperation):
                 f"{where}: expected boxes inside an image of height {image.shape[0]} and width {image.shape[1]}; got "
                 f"{boxes[:, :4].tolist()}. Write x, y, width and height in pixels of this image."
             )
-        return self.both(image, boxes.copy(), seed)
+        return self.apply(image, boxes.copy(), seed)
 
 
 class RandomHorizontalFlipWithBBox(BoxOperation):
-    """The image and its boxes, left and right exchanged by chance.
+    """The image and its boxes, randomly flipped horizontally.
 
     Args:
         prob: The probability.
@@ -75,16 +75,16 @@ class RandomHorizontalFlipWithBBox(BoxOperation):
     def __init__(self, prob: float = 0.5) -> None:
         self.prob = probability(type(self).__name__, prob)
 
-    def both(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
+    def apply(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
         """Return the new image and boxes."""
-        if generator(seed).random() >= self.prob:
+        if numpy_generator(seed).random() >= self.prob:
             return image, boxes
         boxes[:, 0] = image.shape[1] - boxes[:, 0] - boxes[:, 2]
         return np.ascontiguousarray(image[:, ::-1]), boxes
 
 
 class RandomVerticalFlipWithBBox(RandomHorizontalFlipWithBBox):
-    """The image and its boxes, top and bottom exchanged by chance.
+    """The image and its boxes, randomly flipped vertically.
 
     Args:
         prob: The probability.
@@ -98,20 +98,20 @@ class RandomVerticalFlipWithBBox(RandomHorizontalFlipWithBBox):
     Source: MindSpore, `mindspore.dataset.vision.RandomVerticalFlipWithBBox`.
     """
 
-    def both(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
+    def apply(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
         """Return the new image and boxes."""
-        if generator(seed).random() >= self.prob:
+        if numpy_generator(seed).random() >= self.prob:
             return image, boxes
         boxes[:, 1] = image.shape[0] - boxes[:, 1] - boxes[:, 3]
         return np.ascontiguousarray(image[::-1]), boxes
 
 
 class ResizeWithBBox(BoxOperation):
-    """The image and its boxes at another size.
+    """The image and its boxes, resized.
 
     Args:
         size: The new (height, width); or an int for the shorter edge, the longer in proportion.
-        interpolation: How pixels are made.
+        interpolation: The interpolation.
 
     Example:
         >>> import numpy as np
@@ -124,14 +124,14 @@ class ResizeWithBBox(BoxOperation):
     def __init__(self, size: int | Sequence[int], interpolation: Inter = Inter.LINEAR) -> None:
         self.resize: TensorOperation = Resize(size, interpolation)
 
-    def both(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
+    def apply(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
         """Return the new image and boxes."""
         resized = self.resize.run((image,), seed)
-        return resized, scaled(boxes, image, resized)
+        return resized, _scaled(boxes, image, resized)
 
 
 class RandomResizeWithBBox(ResizeWithBBox):
-    """The image and its boxes at another size, by an interpolation that chance picks.
+    """The image and its boxes, resized with a random interpolation.
 
     Args:
         size: The new (height, width); or an int for the shorter edge, the longer in proportion.
@@ -149,14 +149,14 @@ class RandomResizeWithBBox(ResizeWithBBox):
 
 
 class RandomCropWithBBox(BoxOperation):
-    """A part of the image at a random place, and what is left of its boxes; those outside are dropped.
+    """A part of the image at a random position, and the boxes clipped to it; boxes outside are dropped.
 
     Args:
         size: (height, width), or one int for both.
-        padding: A border put around first: one int, (sides, ends), or (left, top, right, bottom).
-        pad_if_needed: Whether to put a border around images that are smaller than `size`.
-        fill_value: What a constant border has: one int from 0 to 255, or one per channel.
-        padding_mode: What a border has.
+        padding: A border that is added first: one int, (left and right, top and bottom), or (left, top, right, bottom).
+        pad_if_needed: Whether to pad images that are smaller than `size`.
+        fill_value: The value of a constant border: one int from 0 to 255, or one per channel.
+        padding_mode: How a border is filled.
 
     Example:
         >>> import numpy as np
@@ -177,13 +177,13 @@ class RandomCropWithBBox(BoxOperation):
     ) -> None:
         self.crop = RandomCrop(size, padding, pad_if_needed, fill_value, padding_mode)
 
-    def both(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
+    def apply(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
         """Return the new image and boxes."""
         height, width = self.crop.size
         left, top, right, bottom = self.crop.padding
         if self.crop.pad_if_needed:
-            ends, sides = (max(wanted - there, 0) for wanted, there in zip(
-                self.crop.size, (image.shape[0] + top + bottom, image.shape[1] + left + right), strict=True))
+            ends = max(height - image.shape[0] - top - bottom, 0)
+            sides = max(width - image.shape[1] - left - right, 0)
             left, top, right, bottom = left + sides, top + ends, right + sides, bottom + ends
         rows, columns = image.shape[0] + top + bottom, image.shape[1] + left + right
         if height > rows or width > columns:
@@ -194,23 +194,23 @@ class RandomCropWithBBox(BoxOperation):
         border = ((top, bottom), (left, right), (0, 0))[: image.ndim]
         mode = self.crop.padding_mode.value
         if any(map(any, border)):
-            image = filled(image, border, self.crop.fill_value) if mode == "constant" else np.pad(
+            image = _filled(image, border, self.crop.fill_value) if mode == "constant" else np.pad(
                 image, border, mode)  # type: ignore[call-overload]
         boxes[:, :2] += (left, top)
-        chance = generator(seed)
-        first = int(chance.integers(rows - height + 1)), int(chance.integers(columns - width + 1))
-        return cut(image, boxes, *first, height, width)
+        generator = numpy_generator(seed)
+        corner = int(generator.integers(rows - height + 1)), int(generator.integers(columns - width + 1))
+        return _cropped(image, boxes, *corner, height, width)
 
 
 class RandomResizedCropWithBBox(BoxOperation):
-    """A part of the image of random area, shape and place, brought to one size, and what is left of its boxes.
+    """A part of the image of random area, aspect ratio and position, resized; the boxes are clipped to it.
 
     Args:
         size: (height, width), or one int for both.
-        scale: The smallest and largest share of the image's area that a part has.
-        ratio: The smallest and largest width divided by height of a part; its logarithm is drawn evenly.
-        interpolation: How pixels are made.
-        max_attempts: How often a part is drawn that may not fit into the image; then the middle is taken.
+        scale: The range (min, max) of the area of the part, as a fraction of the image.
+        ratio: The range (min, max) of width divided by height of the part; its logarithm is sampled uniformly.
+        interpolation: The interpolation.
+        max_attempts: How many parts are sampled until one fits in the image; after that, the center is used.
 
     Example:
         >>> import numpy as np
@@ -231,20 +231,20 @@ class RandomResizedCropWithBBox(BoxOperation):
     ) -> None:
         self.crop = RandomResizedCrop(size, scale, ratio, interpolation, max_attempts)
 
-    def both(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
+    def apply(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
         """Return the new image and boxes."""
-        top, left, height, width = (int(n) for n in self.crop.choose(image.shape[0], image.shape[1], seed))
-        part, boxes = cut(image, boxes, top, left, height, width)
+        top, left, height, width = (int(n) for n in self.crop.sample(image.shape[0], image.shape[1], seed))
+        part, boxes = _cropped(image, boxes, top, left, height, width)
         resized = Resize(self.crop.size, self.crop.interpolation).run((part,), seed)
-        return resized, scaled(boxes, part, resized)
+        return resized, _scaled(boxes, part, resized)
 
 
 class BoundingBoxAugment(BoxOperation):
-    """The image with a transform applied inside some of its boxes, which stay as they are.
+    """The image with a transform applied inside some of its boxes, which are unchanged.
 
     Args:
-        transform: The transform; what it makes of a part has the part's size.
-        ratio: The share of the boxes it is applied in.
+        transform: The transform, which preserves the size.
+        ratio: The fraction of the boxes in which it is applied.
 
     Example:
         >>> import numpy as np
@@ -261,47 +261,42 @@ class BoundingBoxAugment(BoxOperation):
         self.transform = transform
         self.ratio = checks.number("BoundingBoxAugment", "ratio", ratio, at_least=0.0, at_most=1.0, example=0.3)
 
-    def both(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
+    def apply(self, image: np.ndarray, boxes: np.ndarray, seed: tuple[int, int]) -> Pair:
         """Return the new image and boxes."""
         image = image.copy()
-        chosen = generator(seed).permutation(len(boxes))[: int(np.ceil(self.ratio * len(boxes)))]
-        for number in chosen:
-            left, top, width, height = (int(value) for value in boxes[number, :4])
+        count = int(np.ceil(self.ratio * len(boxes)))
+        for index in numpy_generator(seed).permutation(len(boxes))[:count].tolist():
+            left, top, width, height = (int(value) for value in boxes[index, :4])
             part = image[top : top + height, left : left + width]
-            changed = np.asarray(run_one(self.transform, (part,), (seed[0], seed[1] * 256 + int(number) + 1)))
-            if changed.shape != part.shape:
+            result = np.asarray(run_one(self.transform, (part,), part_seed(seed, index)))
+            if result.shape != part.shape:
                 raise ValueError(
-                    f"BoundingBoxAugment: expected a transform that keeps the size of a part; got {changed.shape} from "
+                    f"BoundingBoxAugment: expected a transform that keeps the size of a part; got {result.shape} from "
                     f"{part.shape}. Write a transform such as vision.RandomRotation(10) or vision.Invert()."
                 )
-            image[top : top + height, left : left + width] = changed
+            image[top : top + height, left : left + width] = result
         return image, boxes
 
 
-def generator(seed: tuple[int, int]) -> np.random.Generator:
-    """Return NumPy's generator for the random numbers of one row."""
-    return np.random.default_rng([abs(part) for part in seed])
-
-
-def scaled(boxes: np.ndarray, before: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """Return boxes in pixels of an image that was resized."""
-    across, down = after.shape[1] / before.shape[1], after.shape[0] / before.shape[0]
-    boxes[:, :4] *= (across, down, across, down)
+def _scaled(boxes: np.ndarray, image: np.ndarray, resized: np.ndarray) -> np.ndarray:
+    """Return the boxes of an image in pixels of the resized image."""
+    scale_x, scale_y = resized.shape[1] / image.shape[1], resized.shape[0] / image.shape[0]
+    boxes[:, :4] *= (scale_x, scale_y, scale_x, scale_y)
     return boxes
 
 
-def cut(image: np.ndarray, boxes: np.ndarray, top: int, left: int, height: int, width: int) -> Pair:
-    """Return a part of an image and of its boxes; a box that does not even touch the part is dropped."""
+def _cropped(image: np.ndarray, boxes: np.ndarray, top: int, left: int, height: int, width: int) -> Pair:
+    """Return a part of an image, and the boxes that intersect or touch it, clipped to it."""
     first = np.maximum(boxes[:, :2], (left, top))
     last = np.minimum(boxes[:, :2] + boxes[:, 2:4], (left + width, top + height))
     boxes[:, :2], boxes[:, 2:4] = first - (left, top), last - first
-    kept = np.all(last >= first, axis=1)
-    return np.ascontiguousarray(image[top : top + height, left : left + width]), boxes[kept]
+    visible = np.all(last >= first, axis=1)
+    return np.ascontiguousarray(image[top : top + height, left : left + width]), boxes[visible]
 
 
-def filled(image: np.ndarray, border: Sequence[tuple[int, int]], color: tuple[int, ...]) -> np.ndarray:
-    """Return an image with a border of one color around it."""
-    size = [sum(sides) + length for sides, length in zip(border, image.shape, strict=True)]
+def _filled(image: np.ndarray, border: Sequence[tuple[int, int]], color: tuple[int, ...]) -> np.ndarray:
+    """Return an image with a border of one color."""
+    size = [sum(widths) + length for widths, length in zip(border, image.shape, strict=True)]
     result = np.empty(size, image.dtype)
     result[...] = color if image.ndim == 3 else color[0]
     (top, _), (left, _) = border[:2]

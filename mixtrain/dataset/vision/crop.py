@@ -1,4 +1,4 @@
-"""Parts of images: at the center, at a place, at random places."""
+"""Crops of images: at the center, at a given position, at random positions."""
 
 from __future__ import annotations
 
@@ -15,43 +15,48 @@ from mixtrain.dataset.vision.operation import ImageOperation, TwofoldOperation
 
 
 def check_inside(name: str, image: Any, top: Any, left: Any, height: Any, width: Any) -> None:
-    """Raise, now or when the graph runs, where a part is not inside the image."""
+    """Raise, now or when the graph runs, if a part is not inside the image."""
     rows, columns = backend.images.size_of(image)
     backend.require(
-        both(top + height <= rows, left + width <= columns),
+        logical_and(top + height <= rows, left + width <= columns),
         f"{name}: expected a part inside the image, of height {{}} and width {{}}; got one of height {{}} and width "
         f"{{}} from row {{}} and column {{}} on. Write a smaller size for {name}, or Resize or Pad before it.",
         rows, columns, height, width, top, left,
     )
 
 
-def both(first: Any, second: Any) -> Any:
-    """Return whether both hold, bools or tensors."""
+def logical_and(first: Any, second: Any) -> Any:
+    """Return whether two bools or tensors are both true."""
     if isinstance(first, bool) and isinstance(second, bool):
         return first and second
     return keras.ops.logical_and(first, second)
 
 
-def _larger(first: Any, second: Any) -> Any:
+def _maximum(first: Any, second: Any) -> Any:
     if isinstance(first, int) and isinstance(second, int):
         return max(first, second)
     return keras.ops.maximum(first, second)
 
 
+def _missing(rows: Any, columns: Any, size: tuple[int, int]) -> tuple[Any, Any]:
+    """Return how many rows and columns an image lacks to have a size."""
+    return _maximum(size[0] - rows, 0), _maximum(size[1] - columns, 0)
+
+
 def _half_to_even(value: Any) -> Any:
-    """Return half of a number, rounded to an even one in between, which is Pillow's users' way."""
+    """Return half of an int, rounded half to even as by `round` of Python, which crops of Pillow images use."""
     return value // 2 + (value % 2) * (value // 2 % 2)
 
 
 class CenterCrop(TwofoldOperation):
-    """The middle of the image, with black around it where the image is smaller.
+    """The center of the image, padded with black if the image is smaller.
 
     Args:
         size: (height, width), or one int for both.
 
     Raises:
         TypeError: `size` is not an int or pair.
-        ValueError: It is below 1.
+        ValueError: `size` is below 1.
 
     Example:
         >>> import numpy as np
@@ -70,12 +75,12 @@ class CenterCrop(TwofoldOperation):
         """Return the result for a tensor (..., H, W, C)."""
         height, width = self.size
         rows, columns = backend.images.size_of(image)
-        missing = (_larger(height - rows, 0), _larger(width - columns, 0))
+        missing = _missing(rows, columns, self.size)
         if not all(isinstance(value, int) and value == 0 for value in missing):
             top, left = ((value + 1) // 2 for value in missing)
             image = backend.images.pad(image, left, top, missing[1] - left, missing[0] - top, "constant")
-        spare = _larger(rows, height) - height, _larger(columns, width) - width
-        top, left = (_half_to_even(value) if self.on_pictures else value // 2 for value in spare)
+        surplus = _maximum(rows, height) - height, _maximum(columns, width) - width
+        top, left = (_half_to_even(value) if self.on_pictures else value // 2 for value in surplus)
         return backend.images.crop(image, top, left, height, width)
 
 
@@ -83,7 +88,7 @@ class Crop(ImageOperation):
     """A given part of the image.
 
     Args:
-        coordinates: Its first (row, column).
+        coordinates: The first (row, column) of the part.
         size: (height, width), or one int for both.
 
     Raises:
@@ -112,14 +117,14 @@ class Crop(ImageOperation):
 
 
 class RandomCrop(ImageOperation):
-    """A part of the image at a random place, all places being equally likely.
+    """A part of the image at a random position, sampled uniformly.
 
     Args:
         size: (height, width), or one int for both.
-        padding: A border put around first: one int, (sides, ends), or (left, top, right, bottom).
-        pad_if_needed: Whether to put a border around images that are smaller than `size`.
-        fill_value: What a constant border has: one int from 0 to 255, or one per channel.
-        padding_mode: What a border has.
+        padding: A border that is added first: one int, (left and right, top and bottom), or (left, top, right, bottom).
+        pad_if_needed: Whether to pad images that are smaller than `size`.
+        fill_value: The value of a constant border: one int from 0 to 255, or one per channel.
+        padding_mode: How a border is filled.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -155,8 +160,7 @@ class RandomCrop(ImageOperation):
         if any(self.padding):
             image = self._padded(image, *self.padding)
         if self.pad_if_needed:
-            rows, columns = backend.images.size_of(image)
-            ends, sides = _larger(self.size[0] - rows, 0), _larger(self.size[1] - columns, 0)
+            ends, sides = _missing(*backend.images.size_of(image), self.size)
             image = self._padded(image, sides, ends, sides, ends)
         check_inside(self.name, image, 0, 0, *self.size)
         rows, columns = backend.images.size_of(image)

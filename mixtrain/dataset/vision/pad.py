@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from mixtrain import backend
 from mixtrain.dataset.transforms.operation import PictureMode, Seed
 from mixtrain.dataset.vision.arguments import border, color, margins, pair
-from mixtrain.dataset.vision.crop import both
+from mixtrain.dataset.vision.crop import logical_and
 from mixtrain.dataset.vision.enums import Border
 from mixtrain.dataset.vision.operation import ImageOperation
 
@@ -17,9 +17,9 @@ class Pad(ImageOperation):
     """The image with a border.
 
     Args:
-        padding: One width, (sides, ends), or (left, top, right, bottom).
-        fill_value: What a constant border has: one int from 0 to 255, or one per channel.
-        padding_mode: What the border has.
+        padding: One width, (left and right, top and bottom), or (left, top, right, bottom).
+        fill_value: The value of a constant border: one int from 0 to 255, or one per channel.
+        padding_mode: How the border is filled.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -51,13 +51,13 @@ class Pad(ImageOperation):
 
 
 class PadToSize(ImageOperation):
-    """The image with a border that brings it to a size.
+    """The image padded to a size.
 
     Args:
         size: (height, width), or one int for both.
-        offset: How much of the border is at the top and at the left; half of it where it is None.
-        fill_value: What a constant border has: one int from 0 to 255, or one per channel.
-        padding_mode: What the border has.
+        offset: Width of the border at the top and at the left; None: half of the whole border.
+        fill_value: The value of a constant border: one int from 0 to 255, or one per channel.
+        padding_mode: How the border is filled.
 
     Raises:
         ValueError: On use: the image is larger than `size`.
@@ -88,13 +88,13 @@ class PadToSize(ImageOperation):
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (..., H, W, C)."""
         rows, columns = backend.images.size_of(image)
-        spare = self.size[0] - rows, self.size[1] - columns
-        top, left = (spare[0] // 2, spare[1] // 2) if self.offset is None else self.offset
+        vertical, horizontal = self.size[0] - rows, self.size[1] - columns  # Total width of the border.
+        top, left = (vertical // 2, horizontal // 2) if self.offset is None else self.offset
         backend.require(
-            both(rows + top <= self.size[0], columns + left <= self.size[1]),
+            logical_and(rows + top <= self.size[0], columns + left <= self.size[1]),
             "PadToSize: expected images of height and width up to {} and {}, with their offset; got {} and {}. "
             "Write a larger size.", *self.size, rows, columns,
         )
         return backend.images.pad(
-            image, left, top, spare[1] - left, spare[0] - top, self.padding_mode.value, self.fill_value
+            image, left, top, horizontal - left, vertical - top, self.padding_mode.value, self.fill_value
         )

@@ -1,4 +1,4 @@
-"""Random parts of images brought to one size: the crops that image classifiers are trained on."""
+"""Random crops resized to one size, as for training image classifiers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from mixtrain.dataset.vision.resize import Resizing
 
 
 class RandomResizedCrop(Resizing):
-    """A part of the image of random area, shape and place, brought to one size.
+    """A part of the image of random area, aspect ratio and position, resized.
 
     Args:
         size: (height, width), or one int for both.
-        scale: The smallest and largest share of the image's area that a part has.
-        ratio: The smallest and largest width divided by height of a part; its logarithm is drawn evenly.
-        interpolation: How pixels are made.
-        max_attempts: How often a part is drawn that may not fit into the image; then the middle is taken.
+        scale: The range (min, max) of the area of the part, as a fraction of the image.
+        ratio: The range (min, max) of width divided by height of the part; its logarithm is sampled uniformly.
+        interpolation: The interpolation.
+        max_attempts: How many parts are sampled until one fits in the image; after that, the center is used.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -60,47 +60,47 @@ class RandomResizedCrop(Resizing):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (..., H, W, C)."""
-        part = backend.images.crop(image, *self.choose(*backend.images.size_of(image), seed))
+        part = backend.images.crop(image, *self.sample(*backend.images.size_of(image), seed))
         return self.resized(part, self.size, self.interpolation)
 
-    def choose(self, rows: Any, columns: Any, seed: Seed) -> tuple[Any, Any, Any, Any]:
-        """Return top, left, height and width of a random part of an image of a size."""
-        height, width, drawn = self._part(rows, columns, seed)
+    def sample(self, rows: Any, columns: Any, seed: Seed) -> tuple[Any, Any, Any, Any]:
+        """Return top, left, height and width of a random part of an image with the given size."""
+        height, width, found = self._sample_size(rows, columns, seed)
         top = backend.row_random.integer(backend.row_random.fold(seed, 2), rows - height + 1)
         left = backend.row_random.integer(backend.row_random.fold(seed, 3), columns - width + 1)
-        top = keras.ops.where(drawn, top, (rows - height) // 2)
-        left = keras.ops.where(drawn, left, (columns - width) // 2)
+        top = keras.ops.where(found, top, (rows - height) // 2)
+        left = keras.ops.where(found, left, (columns - width) // 2)
         return top, left, height, width
 
-    def _part(self, rows: Any, columns: Any, seed: Seed) -> tuple[Any, Any, Any]:
-        """Return height and width of the first drawn part that fits, or of the middle, and whether one was drawn."""
-        ops, draws = keras.ops, (self.max_attempts,)
+    def _sample_size(self, rows: Any, columns: Any, seed: Seed) -> tuple[Any, Any, Any]:
+        """Return height and width of the first sample that fits, or of a center crop, and whether a sample fits."""
+        ops, shape = keras.ops, (self.max_attempts,)
         rows, columns = ops.cast(rows, "float32"), ops.cast(columns, "float32")
-        area = rows * columns * backend.row_random.uniform(backend.row_random.fold(seed, 0), *self.scale, shape=draws)
+        area = rows * columns * backend.row_random.uniform(backend.row_random.fold(seed, 0), *self.scale, shape=shape)
         bounds = (math.log(self.ratio[0]), math.log(self.ratio[1]))
-        ratio = ops.exp(backend.row_random.uniform(backend.row_random.fold(seed, 1), *bounds, shape=draws))
+        ratio = ops.exp(backend.row_random.uniform(backend.row_random.fold(seed, 1), *bounds, shape=shape))
         width, height = ops.round(ops.sqrt(area * ratio)), ops.round(ops.sqrt(area / ratio))
         fits = (width <= columns) & (height <= rows) & (width >= 1.0) & (height >= 1.0)
-        first, drawn = ops.argmax(fits), ops.any(fits)
-        middle_width = ops.minimum(columns, ops.round(rows * self.ratio[1]))
-        middle_height = ops.minimum(rows, ops.round(columns / self.ratio[0]))
-        height = ops.where(drawn, height[first], ops.maximum(middle_height, 1.0))
-        width = ops.where(drawn, width[first], ops.maximum(middle_width, 1.0))
-        return ops.cast(height, "int32"), ops.cast(width, "int32"), drawn
+        first, found = ops.argmax(fits), ops.any(fits)
+        center_width = ops.minimum(columns, ops.round(rows * self.ratio[1]))
+        center_height = ops.minimum(rows, ops.round(columns / self.ratio[0]))
+        height = ops.where(found, height[first], ops.maximum(center_height, 1.0))
+        width = ops.where(found, width[first], ops.maximum(center_width, 1.0))
+        return ops.cast(height, "int32"), ops.cast(width, "int32"), found
 
 
 class RandomCropDecodeResize(RandomResizedCrop):
-    """What `RandomResizedCrop` makes of the image in a file's contents; see `Decode`.
+    """`RandomResizedCrop` of the image in the contents of a file; see `Decode`.
 
     Args:
         size: (height, width), or one int for both.
-        scale: The smallest and largest share of the image's area that a part has.
-        ratio: The smallest and largest width divided by height of a part.
-        interpolation: How pixels are made.
-        max_attempts: How often a part is drawn that may not fit into the image; then the middle is taken.
+        scale: The range (min, max) of the area of the part, as a fraction of the image.
+        ratio: The range (min, max) of width divided by height of the part.
+        interpolation: The interpolation.
+        max_attempts: How many parts are sampled until one fits in the image; after that, the center is used.
 
     Raises:
-        ValueError: On use: the value is not a file of a known kind.
+        ValueError: On use, the value is not the contents of an image file.
 
     Example:
         >>> RandomCropDecodeResize(224).size
@@ -115,5 +115,5 @@ class RandomCropDecodeResize(RandomResizedCrop):
     def graph(self, value: Any, seed: Seed) -> Any:
         """Return the result for a tensor of bytes."""
         check_contents(self.name, value)
-        part = backend.images.decode_part(value, lambda rows, columns: self.choose(rows, columns, seed))
+        part = backend.images.decode_part(value, lambda rows, columns: self.sample(rows, columns, seed))
         return self.resized(part, self.size, self.interpolation)

@@ -1,7 +1,8 @@
-"""Images at another size: Resize, RandomResize and ResizedCrop."""
+"""Resizing of images: Resize, RandomResize and ResizedCrop."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -17,22 +18,22 @@ from mixtrain.dataset.vision.operation import TwofoldOperation
 
 
 class Resizing(TwofoldOperation):
-    """The base of transforms that resize: on Pillow's images they do it as Pillow does."""
+    """Base class of transforms that resize; Pillow images are resized as by Pillow."""
 
     def resized(self, image: Any, size: tuple[Any, Any], interpolation: Inter) -> Any:
-        """Return a tensor (..., H, W, C) at another size."""
+        """Return a tensor (..., H, W, C), resized."""
         return backend.images.resize(image, *size, METHODS[interpolation][self.on_pictures])
 
 
 class Resize(Resizing):
-    """The image at another size, in the same dtype.
+    """The image resized, in the same dtype.
 
     Args:
-        size: The new (height, width); or an int, to which the shorter edge is brought, the other in proportion.
-        interpolation: How pixels are made.
+        size: The new (height, width); or an int for the shorter edge, the longer in proportion.
+        interpolation: The interpolation.
 
     Raises:
-        TypeError: `size` is not an int or pair, or `interpolation` no member of `Inter`.
+        TypeError: `size` is not an int or pair, or `interpolation` is not a member of `Inter`.
         ValueError: `size` is below 1.
 
     Example:
@@ -52,24 +53,20 @@ class Resize(Resizing):
 
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (..., H, W, C)."""
-        return self.resized(image, self._new_size(image), self.interpolation)
-
-    def _new_size(self, image: Any) -> tuple[Any, Any]:
-        return shorter_to(image, self.size[0]) if self._by_shorter_edge else self.size
+        size = _scaled_size(image, self.size[0]) if self._by_shorter_edge else self.size
+        return self.resized(image, size, self.interpolation)
 
 
-def shorter_to(image: Any, edge: int) -> tuple[Any, Any]:
-    """Return height and width at which the shorter edge has a length, and the longer is in proportion."""
+def _scaled_size(image: Any, edge: int) -> tuple[Any, Any]:
+    """Return the height and width of an image scaled so that its shorter edge is `edge`."""
     height, width = backend.images.size_of(image)
-    if isinstance(height, int) and isinstance(width, int):
-        short = min(height, width)
-        return height * edge // short, width * edge // short
-    short = keras.ops.minimum(height, width)
-    return height * edge // short, width * edge // short
+    known = isinstance(height, int) and isinstance(width, int)
+    shorter = min(height, width) if known else keras.ops.minimum(height, width)
+    return height * edge // shorter, width * edge // shorter
 
 
 class RandomResize(Resizing):
-    """The image at another size, by an interpolation that chance picks.
+    """The image resized with a random interpolation.
 
     Args:
         size: The new (height, width); or an int for the shorter edge.
@@ -93,19 +90,19 @@ class RandomResize(Resizing):
     def image(self, image: Any, seed: Seed) -> Any:
         """Return the result for a tensor (H, W, C)."""
         index = backend.row_random.integer(seed, len(self._choices))
-        return backend.row_random.one_of(index, [lambda one=one: one.image(image, seed) for one in self._choices])
+        return backend.row_random.one_of(index, [functools.partial(each.image, image, seed) for each in self._choices])
 
 
 class ResizedCrop(Resizing):
-    """A given part of the image, at another size.
+    """A given part of the image, resized.
 
     Args:
         top: The first row of the part.
         left: Its first column.
         height: Its height.
         width: Its width.
-        size: The size it gets: (height, width), or one int for both.
-        interpolation: How pixels are made.
+        size: The new (height, width), or one int for both.
+        interpolation: The interpolation.
 
     Raises:
         ValueError: A number is out of range; on use, the part is not inside the image.
