@@ -117,7 +117,7 @@ class Cached(Stage):
             total += sum(value.nbytes for value in row)
             if self._cache.size and total > self._cache.size * _MEGABYTE:
                 warnings.warn(
-                    f"DatasetCache: the rows need more than size={self._cache.size} megabytes and are made anew in "
+                    f"DatasetCache: the rows need more than size={self._cache.size} megabytes and are recomputed in "
                     "each epoch. Write a larger size, or size=0.",
                     stacklevel=2,
                 )

@@ -43,7 +43,7 @@ class RowFile:
         files: The names of all files that the rows were divided among.
 
     Raises:
-        ValueError: The file or its index is missing, of another format, or cut off.
+        ValueError: The file or its index is missing, truncated, or of another format.
     """
 
     def __init__(self, where: str, path: str | pathlib.Path) -> None:

@@ -33,8 +33,8 @@ def cifar10(folder: pathlib.Path, *, rows: int = 3, batches: int = 5) -> None:
     """Write the binary batches of CIFAR-10 with few rows each."""
     folder.mkdir(parents=True, exist_ok=True)
     names = [f"data_batch_{index + 1}.bin" for index in range(batches)] + ["test_batch.bin"]
-    for place, name in enumerate(names):
-        (folder / name).write_bytes(_cifar_rows(place, rows, labels=1).tobytes())
+    for index, name in enumerate(names):
+        (folder / name).write_bytes(_cifar_rows(index, rows, labels=1).tobytes())
 
 
 def cifar100(folder: pathlib.Path, *, train: int = 5, test: int = 3) -> None:
@@ -44,9 +44,9 @@ def cifar100(folder: pathlib.Path, *, train: int = 5, test: int = 3) -> None:
     (folder / "test.bin").write_bytes(_cifar_rows(1, test, labels=2).tobytes())
 
 
-def _cifar_rows(place: int, rows: int, *, labels: int) -> np.ndarray:
-    numbers = np.arange(rows * 3072).reshape(rows, 3072) * 5 + 11 * place
-    classes = [(np.arange(rows) * (7 + column) + place) % 10 + 10 * column for column in range(labels)]
+def _cifar_rows(index: int, rows: int, *, labels: int) -> np.ndarray:
+    numbers = np.arange(rows * 3072).reshape(rows, 3072) * 5 + 11 * index
+    classes = [(np.arange(rows) * (7 + column) + index) % 10 + 10 * column for column in range(labels)]
     return np.concatenate([np.stack(classes, axis=1), numbers], axis=1).astype(np.uint8)
 
 

@@ -37,8 +37,8 @@ def test_compressed_files_are_read_as_plain_ones_are(tmp_path):
         MnistDataset(tmp_path / name, shuffle=False).batch(20).create_tuple_iterator(num_epochs=1, output_numpy=True)
         for name in ("plain", "compressed")
     )
-    for one, other in zip(next(plain), next(compressed), strict=True):
-        assert one.dtype == other.dtype and np.array_equal(one, other)
+    for first, second in zip(next(plain), next(compressed), strict=True):
+        assert first.dtype == second.dtype and np.array_equal(first, second)
 
 
 def test_the_name_with_a_dot_is_known(mnist):
@@ -76,9 +76,9 @@ def test_rows_are_the_readers_own(mnist):
 
 
 def test_split_divides_the_rows_by_index(cifar10):
-    one, other = Cifar10Dataset(cifar10, "train", shuffle=False).split([0.4, 0.6], randomize=False)
-    assert labels(one) + labels(other) == labels(Cifar10Dataset(cifar10, "train", shuffle=False))
-    assert len(one) == 6
+    first, second = Cifar10Dataset(cifar10, "train", shuffle=False).split([0.4, 0.6], randomize=False)
+    assert labels(first) + labels(second) == labels(Cifar10Dataset(cifar10, "train", shuffle=False))
+    assert len(first) == 6
 
 
 def test_a_cache_is_accepted_and_only_a_cache(mnist):

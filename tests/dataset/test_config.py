@@ -16,15 +16,15 @@ SETTERS = sorted(
 
 
 @pytest.fixture(autouse=True)
-def kept(monkeypatch):
+def restored_settings(monkeypatch):
     monkeypatch.setattr(worker_settings, "_settings", dict(worker_settings._settings))
 
 
 @pytest.mark.parametrize("name", SETTERS)
 def test_what_was_set_can_be_asked_for(name):
     setter, getter = getattr(config, name), getattr(config, f"g{name[1:]}")
-    before = getter()
-    value = not before if isinstance(before, bool) else 7
+    default = getter()
+    value = not default if isinstance(default, bool) else 7
     setter(value)
     assert getter() == value
     argument = next(iter(inspect.signature(setter).parameters))

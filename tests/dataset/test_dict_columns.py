@@ -22,9 +22,9 @@ def values(dataset: Dataset, name: str = "d") -> list[Any]:
 
 
 def test_a_dict_of_numbers_is_one_of_arrays() -> None:
-    found = values(GeneratorDataset(squares, ["d", "n"]))
-    assert [row["number"].tolist() for row in found] == [0, 1, 2]
-    assert [row["inner"]["powers"].tolist() for row in found] == [[0, 0], [1, 1], [2, 4]]
+    rows = values(GeneratorDataset(squares, ["d", "n"]))
+    assert [row["number"].tolist() for row in rows] == [0, 1, 2]
+    assert [row["inner"]["powers"].tolist() for row in rows] == [[0, 0], [1, 1], [2, 4]]
 
 
 def test_iterators_give_tensors_in_it() -> None:

@@ -62,9 +62,9 @@ def test_classes_can_be_asked_for(folder):
 
 
 def test_split_keeps_shuffling_and_shares_no_row(folder):
-    one, other = ImageFolderDataset(folder, decode=True).split([2, 3])
-    assert sorted(numbers(one) + numbers(other)) == [0, 1, 2, 3, 4]
-    first, again = numbers(other), numbers(other)
+    small, large = ImageFolderDataset(folder, decode=True).split([2, 3])
+    assert sorted(numbers(small) + numbers(large)) == [0, 1, 2, 3, 4]
+    first, again = numbers(large), numbers(large)
     assert sorted(first) == sorted(again)
 
 

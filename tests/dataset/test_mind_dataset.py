@@ -126,11 +126,11 @@ class _Runs:
         return os.system, ("true",)
 
 
-def _write_cifar10(folder: pathlib.Path, **more: Any) -> np.ndarray:
+def _write_cifar10(folder: pathlib.Path, **entries: Any) -> np.ndarray:
     """Write CIFAR-10's files for Python with two pictures each; return the pictures of the first."""
     pictures = np.random.default_rng(0).integers(0, 256, (2, 3072), dtype=np.uint8)
     for name in (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"):
-        batch = {b"data": pictures, b"labels": [3, 7], **{key.encode(): value for key, value in more.items()}}
+        batch = {b"data": pictures, b"labels": [3, 7], **{key.encode(): value for key, value in entries.items()}}
         (folder / name).write_bytes(pickle.dumps(batch, protocol=2))
     return pictures
 
@@ -145,6 +145,6 @@ def test_pictures_of_cifar10_become_rows(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_file_of_cifar10_that_names_a_function_is_refused_and_not_run(tmp_path: pathlib.Path) -> None:
-    _write_cifar10(tmp_path, more=_Runs())
+    _write_cifar10(tmp_path, extra=_Runs())
     with pytest.raises(ValueError, match="must hold arrays and numbers alone; got 'it names"):
         Cifar10ToMR(str(tmp_path), str(tmp_path / "cifar10.mindrecord")).transform()

@@ -77,8 +77,8 @@ def test_a_shuffle_buffer_gives_every_row_once_in_an_order_that_the_seed_repeats
     first, second = epochs(dataset, 2)
     assert sorted(first) == sorted(second) == list(range(7))
     assert epochs(dataset, 2) == [first, second]
-    for place, label in enumerate(first):
-        assert label < place + buffer_size
+    for index, label in enumerate(first):
+        assert label < index + buffer_size
 
 
 def test_a_full_shuffle_buffer_mixes_evenly():

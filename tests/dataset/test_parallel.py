@@ -64,9 +64,9 @@ def test_what_takes_very_little_time_is_computed_where_it_is_read_and_what_takes
         return quick(group)
 
     for function, here in ((quick, True), (slow, False)):
-        found = list(adaptive_map(function, iter(range(40)), 4))
-        assert [item for item, _ in found] == list(range(40))
-        assert all(thread == threading.get_ident() for _, thread in found[8:]) == here
+        results = list(adaptive_map(function, iter(range(40)), 4))
+        assert [item for item, _ in results] == list(range(40))
+        assert all(thread == threading.get_ident() for _, thread in results[8:]) == here
 
 
 def test_what_takes_very_little_time_is_computed_for_many_items_at_once():

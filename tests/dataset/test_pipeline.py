@@ -39,16 +39,16 @@ def test_a_pipeline_can_begin_at_any_epoch_of_the_run(seven, epochs):
 
 
 def test_no_row_is_made_twice_and_none_is_lost():
-    made = []
+    computed = []
 
     def rows():
         for i in range(4):
-            made.append(i)
+            computed.append(i)
             yield i
 
     dataset = GeneratorDataset(rows, "x").batch(2)
     assert labels(dataset.pipeline) == [[0, 1], [2, 3]]
-    assert made == [0, 1, 2, 3]
+    assert computed == [0, 1, 2, 3]
 
 
 def test_an_exception_of_user_code_arrives_as_itself(seven):
@@ -87,21 +87,21 @@ def test_a_dataset_without_rows_is_named(seven):
 def test_the_last_seed_set_is_the_one_in_force(epochs):
     dataset = NumpySlicesDataset(np.arange(30), "x")
     set_seed(1)
-    one = epochs(dataset, 1)
+    first = epochs(dataset, 1)
     config.set_seed(2)
-    two = epochs(dataset, 1)
-    assert (config.get_seed(), one == two) == (2, False)
-    assert epochs(dataset, 1) == two
+    second = epochs(dataset, 1)
+    assert (config.get_seed(), first == second) == (2, False)
+    assert epochs(dataset, 1) == second
     set_seed(1)
     assert config.get_seed() == 1
-    assert epochs(dataset, 1) == one
+    assert epochs(dataset, 1) == first
 
 
 def test_the_seed_of_datasets_seeds_numpy_too():
     config.set_seed(7)
-    one = np.random.random()
+    first = np.random.random()
     config.set_seed(7)
-    assert np.random.random() == one
+    assert np.random.random() == first
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,10 @@ def test_sizes_of_the_parts(sizes, expected, seven):
 def test_parts_share_no_row_and_keep_theirs_in_every_epoch_even_without_a_seed(
     shuffle, step, randomize, seven, epochs
 ):
-    one, two = step(seven(shuffle=shuffle)).split([4, 3], randomize)
-    first, again = epochs(one, 2)
+    first_part, second_part = step(seven(shuffle=shuffle)).split([4, 3], randomize)
+    first, again = epochs(first_part, 2)
     assert sorted(first) == sorted(again)
-    assert sorted(first + epochs(two, 1)[0]) == list(range(7))
+    assert sorted(first + epochs(second_part, 1)[0]) == list(range(7))
 
 
 def test_a_part_of_a_shuffled_source_is_shuffled_anew_in_each_epoch(epochs):
@@ -46,8 +46,8 @@ def test_a_seed_repeats_the_deal(seven, values):
 
 
 def test_batches_can_be_split(seven, values):
-    one, two = seven().batch(2).split([2, 2], randomize=False)
-    assert values(one) + values(two) == [[0, 1], [2, 3], [4, 5], [6]]
+    first, second = seven().batch(2).split([2, 2], randomize=False)
+    assert values(first) + values(second) == [[0, 1], [2, 3], [4, 5], [6]]
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def test_records_that_are_no_examples_are_named(folder):
 
 
 @pytest.mark.parametrize(
-    ("compression", "given", "message"),
+    ("compression", "argument", "message"),
     [
         ("GZIP", None, 'it looks compressed: compression_type="GZIP"'),
         ("", "GZIP", "expected a file compressed by GZIP"),
@@ -138,10 +138,10 @@ def test_records_that_are_no_examples_are_named(folder):
         ("GZIP", "ZLIB", "expected a file compressed by ZLIB"),
     ],
 )
-def test_another_compression_than_was_said_is_named(compression, given, message, tmp_path):
+def test_another_compression_than_was_said_is_named(compression, argument, message, tmp_path):
     samples.tfrecord(tmp_path / "file", [{"i": [1]}], compression=compression)
     with pytest.raises(ValueError, match=message):
-        TFRecordDataset(str(tmp_path / "file"), compression_type=given)
+        TFRecordDataset(str(tmp_path / "file"), compression_type=argument)
 
 
 @pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
@@ -154,9 +154,9 @@ def test_a_cut_off_compressed_file_is_named(compression, tmp_path):
 
 
 def schema(dtype, name="i"):
-    made = Schema()
-    made.add_column(name, dtype)
-    return made
+    result = Schema()
+    result.add_column(name, dtype)
+    return result
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,8 @@ TOKENS: list[tuple[Any, str, list[str]]] = [
 
 @pytest.mark.parametrize(("tokenizer", "value", "tokens"), TOKENS)
 def test_tokenizers(tokenizer: Callable[[Any], np.ndarray], value: str, tokens: list[str]) -> None:
-    found = tokenizer(value)
-    assert found.tolist() == tokens and found.dtype.kind == "U"
+    result = tokenizer(value)
+    assert result.tolist() == tokens and result.dtype.kind == "U"
     assert tokenizer(np.array(value)).tolist() == tokens
 
 

@@ -28,8 +28,8 @@ CIFAR = [
 def read(dataset, epochs=1):
     """Return the columns of each epoch, stacked."""
     iterator = dataset.create_tuple_iterator(num_epochs=epochs, output_numpy=True)
-    found = [list(zip(*iterator, strict=True)) for _ in range(epochs)]
-    return [[np.concatenate([np.atleast_1d(value) for value in column]) for column in epoch] for epoch in found]
+    columns = [list(zip(*iterator, strict=True)) for _ in range(epochs)]
+    return [[np.concatenate([np.atleast_1d(value) for value in column]) for column in epoch] for epoch in columns]
 
 
 def rows_of(images=IMAGES):
@@ -57,10 +57,10 @@ def test_random_transforms_do_not_depend_on_workers_or_blocks(source):
         set_seed(3)
         return read(source().map(CIFAR, "image", num_parallel_workers=workers).batch(size), epochs=2)
 
-    one, four = run(1, 8), run(4, 40)
-    for first, second in zip(one, four, strict=True):
+    sequential, parallel = run(1, 8), run(4, 40)
+    for first, second in zip(sequential, parallel, strict=True):
         np.testing.assert_array_equal(first[0], second[0])
-    assert not np.array_equal(one[0][0], one[1][0])  # Another draw in each epoch.
+    assert not np.array_equal(sequential[0][0], sequential[1][0])  # Other random numbers in each epoch.
 
 
 def test_arrays_and_rows_draw_the_same_numbers():
@@ -74,9 +74,9 @@ def test_arrays_and_rows_draw_the_same_numbers():
 def test_a_later_epoch_can_be_reached_at_once():
     set_seed(3)
     dataset = slices(shuffle=True).map(CIFAR, "image").shuffle(10).batch(8)
-    whole = dataset.pipeline
-    list(whole.iterate())
-    second = [np.asarray(batch[0]) for batch in whole.iterate()]
+    pipeline = dataset.pipeline
+    list(pipeline.iterate())
+    second = [np.asarray(batch[0]) for batch in pipeline.iterate()]
     resumed = [np.asarray(batch[0]) for batch in dataset.pipeline_from(1).iterate()]
     np.testing.assert_array_equal(np.concatenate(second), np.concatenate(resumed))
 
@@ -89,7 +89,7 @@ def test_two_maps_apart_draw_different_numbers():
     ((once,),) = read(dataset.map(flip))
     ((twice,),) = read(dataset.map(flip).map(lambda x: x).map(flip))
     assert once.tolist() != twice.tolist()
-    assert {tuple(pair) for pair in twice.tolist()} == {(0, 1), (1, 0)}  # Not all turned back.
+    assert {tuple(pair) for pair in twice.tolist()} == {(0, 1), (1, 0)}  # Not every row is flipped back.
 
 
 def test_images_of_different_sizes_pass_in_order():
@@ -99,8 +99,8 @@ def test_images_of_different_sizes_pass_in_order():
     ((resized,),) = read(dataset.map([vision.Resize((6, 6)), vision.HWC2CHW()], num_parallel_workers=4).batch(5))
     assert resized.shape == (20, 3, 6, 6)
     assert resized[:, 0, 0, 0].tolist() == list(range(20))
-    kept = list(dataset.map(vision.HorizontalFlip()).create_tuple_iterator(num_epochs=1, output_numpy=True))
-    assert [row[0].shape[:2] for row in kept] == sizes
+    flipped = list(dataset.map(vision.HorizontalFlip()).create_tuple_iterator(num_epochs=1, output_numpy=True))
+    assert [row[0].shape[:2] for row in flipped] == sizes
 
 
 def test_functions_and_transforms_mix_in_one_list():
@@ -172,9 +172,9 @@ def test_files_decoded_together_are_what_each_is_alone():
         image.fromarray(pixels).save(stream, ("PNG", "JPEG", "BMP")[number // 7 % 3])
         files.append((np.frombuffer(stream.getvalue(), np.uint8), number))
     rows = GeneratorDataset(files, ["image", "number"], shuffle=False).map(vision.Decode(), "image")
-    for number, (found, label) in enumerate(rows.create_tuple_iterator(num_epochs=1, output_numpy=True)):
+    for number, (decoded, label) in enumerate(rows.create_tuple_iterator(num_epochs=1, output_numpy=True)):
         assert label == number
-        np.testing.assert_array_equal(found, vision.Decode()(files[number][0]))
+        np.testing.assert_array_equal(decoded, vision.Decode()(files[number][0]))
 
 
 @pytest.mark.parametrize("bad", [0, 5, 13, 39])
@@ -183,8 +183,8 @@ def test_rows_before_a_file_that_cannot_be_decoded_are_given(bad):
              for number, image in enumerate(IMAGES)]
     dataset = GeneratorDataset(files, ["image"], shuffle=False).map([vision.Decode(), vision.Invert()], "image")
     rows = dataset.create_tuple_iterator(num_epochs=1, output_numpy=True)
-    for (found,), image in zip(itertools.islice(rows, bad), IMAGES, strict=False):
-        np.testing.assert_array_equal(found, 255 - image)
+    for (inverted,), image in zip(itertools.islice(rows, bad), IMAGES, strict=False):
+        np.testing.assert_array_equal(inverted, 255 - image)
     with pytest.raises(ValueError, match="Unknown image file format"):
         next(rows)
 

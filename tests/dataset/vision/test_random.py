@@ -35,8 +35,8 @@ def test_a_probability_is_kept(make, always):
     assert all((make(0.0)(IMAGE) == IMAGE).all() for _ in range(5))
     assert all((make(1.0)(IMAGE) == always).all() for _ in range(5))
     set_seed(0)
-    turned = (draws(make(0.25)) == always).all(axis=(1, 2, 3))
-    assert 70 <= turned.sum() <= 130  # Expected 100, standard deviation 8.7.
+    applied = (draws(make(0.25)) == always).all(axis=(1, 2, 3))
+    assert 70 <= applied.sum() <= 130  # Expected 100, standard deviation 8.7.
 
 
 def test_a_seed_repeats_what_single_calls_draw():
@@ -49,9 +49,9 @@ def test_a_seed_repeats_what_single_calls_draw():
 
 
 def test_crops_are_parts_and_every_place_comes():
-    places = np.arange(12, dtype=np.uint8).reshape(3, 4, 1)
+    positions = np.arange(12, dtype=np.uint8).reshape(3, 4, 1)
     set_seed(1)
-    crops = draws(vision.RandomCrop((2, 2)), 300, places)
+    crops = draws(vision.RandomCrop((2, 2)), 300, positions)
     corners = crops[:, 0, 0, 0]
     assert set(corners) == {0, 1, 2, 4, 5, 6}
     assert np.bincount(corners)[[0, 1, 2, 4, 5, 6]].min() > 25  # Expected 50, standard deviation 6.5.
@@ -124,15 +124,15 @@ def test_erasing_replaces_a_part_of_the_wanted_area():
 )
 def test_results_vary_and_keep_dtype_and_size(transform, changed):
     set_seed(0)
-    made = draws(transform, 12)
-    assert (made.dtype, made.shape) == (np.uint8, (12, 10, 12, 3))
-    assert (len({image.tobytes() for image in made}) > 1) is changed
+    results = draws(transform, 12)
+    assert (results.dtype, results.shape) == (np.uint8, (12, 10, 12, 3))
+    assert (len({image.tobytes() for image in results}) > 1) is changed
 
 
 def test_random_resize_uses_several_interpolations():
-    made = draws(vision.RandomResize((7, 9)), 40)
-    assert made.shape == (40, 7, 9, 3)
-    assert 3 <= len({image.tobytes() for image in made}) <= 4
+    results = draws(vision.RandomResize((7, 9)), 40)
+    assert results.shape == (40, 7, 9, 3)
+    assert 3 <= len({image.tobytes() for image in results}) <= 4
 
 
 def test_expanded_rotations_hold_the_whole_image():
@@ -141,9 +141,9 @@ def test_expanded_rotations_hold_the_whole_image():
 
 
 def test_python_functions_are_chosen_repeatably_too():
-    choice = transforms.RandomChoice([lambda x: x + np.uint8(1), lambda x: x + np.uint8(2)])
+    transform = transforms.RandomChoice([lambda x: x + np.uint8(1), lambda x: x + np.uint8(2)])
     set_seed(2)
-    first = draws(choice, 50)
+    first = draws(transform, 50)
     set_seed(2)
-    np.testing.assert_array_equal(first, draws(choice, 50))
+    np.testing.assert_array_equal(first, draws(transform, 50))
     assert {int(part) for part in np.unique(first[:, 0, 0, 0] - IMAGE[0, 0, 0])} == {1, 2}

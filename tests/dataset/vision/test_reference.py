@@ -16,10 +16,10 @@ _FIXED_POINT = (
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - set(WRONG_THERE)))
 def test_a_transform_gives_the_numbers_of_mindspore(name):
-    given, expected = REFERENCE[name]
+    value, expected = REFERENCE[name]
     if name.startswith("pil_"):
-        given = pytest.importorskip("PIL.Image").fromarray(given)
-    result = np.asarray(CASES[name](given))
+        value = pytest.importorskip("PIL.Image").fromarray(value)
+    result = np.asarray(CASES[name](value))
     assert result.dtype == expected.dtype
     assert result.shape == expected.shape
     level = 1.0 if expected.dtype == np.uint8 and name.startswith(_FIXED_POINT) else 1e-5
@@ -33,11 +33,11 @@ def test_every_case_of_the_reference_is_compared():
 
 
 def test_where_the_reference_is_wrong_the_meaning_holds():
-    given, there = REFERENCE["NormalizePad"]
-    result = CASES["NormalizePad"](given)
+    value, reference = REFERENCE["NormalizePad"]
+    result = CASES["NormalizePad"](value)
     np.testing.assert_allclose(result[..., :3], REFERENCE["Normalize"][1], rtol=1e-6)
     assert not result[..., 3].any()
-    assert there[..., 3].any()
-    given, there = REFERENCE["OneHot_smooth"]
-    np.testing.assert_allclose(CASES["OneHot_smooth"](given), np.eye(4)[given] * 0.9 + 0.025, rtol=1e-12)
-    assert there[0].max() == 0.025
+    assert reference[..., 3].any()
+    value, reference = REFERENCE["OneHot_smooth"]
+    np.testing.assert_allclose(CASES["OneHot_smooth"](value), np.eye(4)[value] * 0.9 + 0.025, rtol=1e-12)
+    assert reference[0].max() == 0.025
