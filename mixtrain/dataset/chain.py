@@ -61,7 +61,7 @@ class Chain:
         opened = {position for transform in self._openers for position in transform.step.positions}
         files = [index for index, position in enumerate(self.positions) if position in opened]
         self._compiled = backend.RowFunction(self._parts(others), parallel=max(2, self._workers), files=files)
-        self._row_bytes = _MAX_BYTES  # Size of the last row whose files were opened.
+        self._row_bytes = _MAX_BYTES  # The largest row of the last group whose files were opened.
 
     def run(self, items: Iterator[tuple[Any, Row]], seed: int) -> Iterator[tuple[Any, Row]]:
         """Yield the results for blocks of the columns `positions`, each with the context it was passed with."""
@@ -103,6 +103,7 @@ class Chain:
         results = self._compiled.call_files(keys, columns)
         if results is not None:
             return [(contexts, results)], None
+        # The files must be decoded first; see `RowFunction.call_files`.
         rows = zip(*columns, strict=True)
         return call_until_failure(self._open_and_call, list(zip(contexts, keys, rows, strict=True)))
 
@@ -238,7 +239,7 @@ def _grouped(
             if group and (len(group) >= size or signature != group_signature):
                 yield group
                 remaining = remaining - len(group) or period
-                limit = min(2 * limit, _MAX_ROWS)
+                limit = min(2 * limit, _MAX_ROWS)  # No reader waits for the later groups.
                 group = []
             if not group:
                 group_signature = signature

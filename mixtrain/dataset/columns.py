@@ -88,7 +88,7 @@ def to_array(where: str, name: str, value: Any) -> np.ndarray:
         return boxed(_leaves(where, name, value))
     try:
         array = np.array(value)
-    except ValueError as error:  # Lists of unequal lengths.
+    except ValueError as error:  # Nested lists of unequal lengths.
         raise _not_an_array(where, name, value) from error
     if array.dtype.hasobject:
         if array.ndim == 0 and isinstance(array.item(), dict):

@@ -66,7 +66,7 @@ class Concat(Stage):
                     "use_sampler", "each joined dataset must come from a source that is read by index", parent.columns,
                     "the sampler in the sources",
                 )
-            offset = start % sampler.num_shards
+            offset = start % sampler.num_shards  # The shard that gets the first row of this parent.
             parts.append(
                 parent.with_sampler(DistributedSampler(sampler.num_shards, sampler.shard_id, False, offset=offset))
             )

@@ -25,6 +25,7 @@ class Shuffle(Stage):
     def rows(self, pass_seed: PassSeed) -> Iterator[Row]:
         generator = pass_seed.generator()
         rows = self.parents[0].rows(pass_seed.fold_in(0))
+        # Each further row replaces a random row of the buffer, which is yielded; the rest is yielded in random order.
         buffer = list(itertools.islice(rows, self._buffer_size))
         for row, number in zip(rows, _uniform_numbers(generator), strict=False):
             index = int(number * self._buffer_size)

@@ -199,10 +199,12 @@ class DistributedSampler(BuiltinSampler):
 
     @property
     def _first(self) -> int:
+        """The index of the first row of the shard."""
         return self.shard_id if self.offset < 0 else (self.shard_id - self.offset) % self.num_shards
 
     def order(self, pass_seed: PassSeed, size: int) -> np.ndarray:
         indices = pass_seed.common().generator().permutation(size) if self.shuffled else np.arange(size)
+        # The modulo fills a short shard with the first rows.
         return indices[(self._first + self.num_shards * np.arange(self.length(size))) % max(size, 1)]
 
     def length(self, size: int) -> int:

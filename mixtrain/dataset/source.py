@@ -137,14 +137,14 @@ class IteratedSource(Stage):
         for row in itertools.islice(self._open(), self._num_samples):
             self._yielded_rows = True
             yield read_row(self._where, row, self.columns)
-        if row is not None:
-            return
-        if not self._yielded_rows:
+        if row is None and not self._yielded_rows:
             raise _empty(self._where)
-        raise ValueError(
-            f"{self._where}: expected rows in every epoch; got none, because the source is an iterator that was used "
-            "up before. Write a function that returns a new iterator, or an __iter__ that starts from the beginning."
-        )
+        if row is None:
+            raise ValueError(
+                f"{self._where}: expected rows in every epoch; got none, because the source is an iterator that was "
+                "used up before. Write a function that returns a new iterator, or an __iter__ that starts from the "
+                "beginning."
+            )
 
 
 class _Replay:

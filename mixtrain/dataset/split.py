@@ -65,7 +65,7 @@ def _read_sizes(sizes: Sequence[Any], total: int) -> list[int]:
         raise checks.fail_value(
             "split", f"every share of {total} rows must be at least one row", sizes, "larger shares"
         )
-    surplus = sum(counts) - total  # Of rounding; negative if rows are left over.
+    surplus = sum(counts) - total  # Because of rounding; negative if rows are left over.
     index = next(index for index, count in enumerate(counts) if count > surplus)
     counts[index] -= surplus
     return counts

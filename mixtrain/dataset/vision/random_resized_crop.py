@@ -74,6 +74,7 @@ class RandomResizedCrop(Resizing):
 
     def _sample_size(self, rows: Any, columns: Any, seed: Seed) -> tuple[Any, Any, Any]:
         """Return height and width of the first sample that fits, or of a center crop, and whether a sample fits."""
+        # All attempts are sampled at once, without a loop, and the first that fits is used.
         ops, shape = keras.ops, (self.max_attempts,)
         rows, columns = ops.cast(rows, "float32"), ops.cast(columns, "float32")
         area = rows * columns * backend.row_random.uniform(backend.row_random.fold(seed, 0), *self.scale, shape=shape)
