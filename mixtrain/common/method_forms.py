@@ -1,4 +1,4 @@
-"""Tensor methods whose arguments differ from those of the function with the same name."""
+"""Tensor methods whose arguments differ from those of the function of the same name."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ _MISSING: Any = object()
 
 
 def _first(*values: Any, default: Any) -> Any:
-    """Return the value that was given, whichever of its spellings was used."""
+    """Return the value that was passed, whichever of its aliases was used."""
     return next((value for value in values if value is not _MISSING), default)
 
 
-def spelled(function: Callable[..., Any], **words: str) -> Callable[..., Any]:
-    """Return a function whose keywords may also be spelled otherwise.
+def with_aliases(function: Callable[..., Any], **aliases: str) -> Callable[..., Any]:
+    """Return a function whose keyword arguments have aliases.
 
     Args:
         function: The function.
-        words: Another spelling of a keyword, and the keyword.
+        aliases: Keyword arguments by their aliases.
 
     Example:
-        >>> spelled(lambda x, axis: (x, axis), dim="axis")(1, dim=2)
+        >>> with_aliases(lambda x, axis: (x, axis), dim="axis")(1, dim=2)
         (1, 2)
     """
 
     @functools.wraps(function)
-    def call(*args: Any, **named: Any) -> Any:
-        return function(*args, **{words.get(name, name): value for name, value in named.items()})
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **{aliases.get(name, name): value for name, value in kwargs.items()})
 
     return call
 
@@ -61,18 +61,18 @@ def mean(
     self: Any, axis: Any = None, keep_dims: bool = False, *, dim: Any = _MISSING, keepdim: Any = _MISSING,
     keepdims: Any = _MISSING, dtype: Any = None,
 ) -> Any:
-    """`ops.mean`; the axis is also called dim, and keep_dims also keepdim or keepdims."""
+    """`ops.mean`; `dim` is an alias of `axis`, `keepdim` and `keepdims` of `keep_dims`."""
     x = tensor("Tensor.mean", self)
     x = x if dtype is None else keras.ops.cast(x, dtype)
-    found = reduction.mean(x, _first(dim, default=axis), _first(keepdim, keepdims, default=keep_dims))
-    return found if is_float(x.dtype) else keras.ops.cast(found, x.dtype)
+    result = reduction.mean(x, _first(dim, default=axis), _first(keepdim, keepdims, default=keep_dims))
+    return result if is_float(x.dtype) else keras.ops.cast(result, x.dtype)
 
 
 def sum(
     self: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, initial: Any = None, *, dim: Any = _MISSING,
     keepdim: Any = _MISSING,
 ) -> Any:
-    """`ops.sum`; a bool in the place of dtype is keepdim."""
+    """`ops.sum`; a bool passed as `dtype` is `keepdims`."""
     if isinstance(dtype, bool):
         dtype, keepdims = None, dtype
     total = reduction.sum(self, _first(dim, default=axis), _first(keepdim, default=keepdims), dtype=dtype)
@@ -83,21 +83,21 @@ def prod(
     self: Any, axis: Any = None, keep_dims: bool = False, dtype: Any = None, *, dim: Any = _MISSING,
     keepdim: Any = _MISSING,
 ) -> Any:
-    """`ops.prod`; the axis is also called dim, and keep_dims also keepdim."""
+    """`ops.prod`; `dim` is an alias of `axis`, `keepdim` of `keep_dims`."""
     return reduction.prod(self, _first(dim, default=axis), _first(keepdim, default=keep_dims), dtype)
 
 
 def all(
     self: Any, axis: Any = None, keep_dims: bool = False, *, dim: Any = _MISSING, keepdim: Any = _MISSING
 ) -> Any:
-    """`ops.all`; the axis is also called dim, and keep_dims also keepdim."""
+    """`ops.all`; `dim` is an alias of `axis`, `keepdim` of `keep_dims`."""
     return reduction.all(self, _first(dim, default=axis), _first(keepdim, default=keep_dims))
 
 
 def any(
     self: Any, axis: Any = None, keep_dims: bool = False, *, dim: Any = _MISSING, keepdim: Any = _MISSING
 ) -> Any:
-    """`ops.any`; the axis is also called dim, and keep_dims also keepdim."""
+    """`ops.any`; `dim` is an alias of `axis`, `keepdim` of `keep_dims`."""
     return reduction.any(self, _first(dim, default=axis), _first(keepdim, default=keep_dims))
 
 
@@ -105,7 +105,7 @@ def var(
     self: Any, axis: Any = None, ddof: int | bool = 0, keepdims: bool = False, *, dim: Any = _MISSING,
     correction: Any = _MISSING, keepdim: Any = _MISSING,
 ) -> Any:
-    """`ops.var`; with the spellings dim, correction and keepdim too (dim alone means correction 1)."""
+    """`ops.var`; `dim`, `correction` and `keepdim` are aliases (`dim` alone means correction 1)."""
     ddof = _first(correction, default=ddof if dim is _MISSING else 1)
     return reduction.var(self, _first(dim, default=axis), ddof, _first(keepdim, default=keepdims))
 
@@ -116,44 +116,44 @@ def std(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _extreme(name: str, self: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Return values alone for ``max()`` and ``max(axis=1)``; with their places for ``max(1)`` and ``max(dim=1)``."""
+    """Return values for ``max()`` and ``max(axis=1)``, values and indices for ``max(1)`` and ``max(dim=1)``."""
     if args and isinstance(args[0], (tuple, list)):
         args, options = args[1:], {"axis": args[0], **options}
     if 0 in tuple(tensor(f"Tensor.{name}", self).shape) and not args and options.get("axis") is None:
         raise checks.fail_value(f"Tensor.{name}", "the tensor must have elements", tuple(self.shape), "x.size > 0")
-    both = bool(args) and args[0] is not None or "dim" in options or options.pop("return_indices", False)
+    with_indices = bool(args) and args[0] is not None or "dim" in options or options.pop("return_indices", False)
     options.pop("return_indices", None)
-    for spelling, word in (("dim", "axis"), ("keepdim", "keepdims")):
-        if spelling in options:
-            options[word] = options.pop(spelling)
+    for alias, option in (("dim", "axis"), ("keepdim", "keepdims")):
+        if alias in options:
+            options[option] = options.pop(alias)
     if options.get("where") is True:
         options.pop("where")
     if not args and options.get("axis") is None:
         options.pop("keepdims", None)  # As in MindSpore, where there is no axis to keep.
-    if both:
+    if with_indices:
         return getattr(extremes, name)(self, *args, **options)
     return getattr(extremes, "amax" if name == "max" else "amin")(self, *args, **options)
 
 
 def max(self: Any, *args: Any, **options: Any) -> Any:
-    """`ops.amax` for ``max()`` and ``max(axis=1)``; values and places for ``max(1)`` and ``max(dim=1)``."""
+    """`ops.amax` for ``max()`` and ``max(axis=1)``; values and indices for ``max(1)`` and ``max(dim=1)``."""
     return _extreme("max", self, args, options)
 
 
 def min(self: Any, *args: Any, **options: Any) -> Any:
-    """`ops.amin` for ``min()`` and ``min(axis=1)``; values and places for ``min(1)`` and ``min(dim=1)``."""
+    """`ops.amin` for ``min()`` and ``min(axis=1)``; values and indices for ``min(1)`` and ``min(dim=1)``."""
     return _extreme("min", self, args, options)
 
 
 def argmax(
     self: Any, axis: Any = None, keepdims: bool = False, *, dim: Any = _MISSING, keepdim: Any = _MISSING
 ) -> Any:
-    """`ops.argmax`; the axis is also called dim, and keepdims also keepdim."""
+    """`ops.argmax`; `dim` is an alias of `axis`, `keepdim` of `keepdims`."""
     return extremes.argmax(self, _first(dim, default=axis), _first(keepdim, default=keepdims))
 
 
 def cumsum(self: Any, axis: Any = None, dtype: Any = None, *, dim: Any = _MISSING) -> Any:
-    """`ops.cumsum`; of the flat tensor without an axis."""
+    """`ops.cumsum`, of the flattened tensor by default; `dim` is an alias of `axis`."""
     axis = _first(dim, default=axis)
     if dtype is None and format_of(tensor("Tensor.cumsum", self)) == bool_:
         dtype = int32
@@ -169,18 +169,18 @@ def clip(self: Any, min: Any = None, max: Any = None) -> Any:
 
 
 def sort(self: Any, axis: int = -1, descending: bool = False, *, dim: Any = _MISSING, stable: bool = False) -> Any:
-    """`ops.sort`; the axis is also called dim."""
+    """`ops.sort`; `dim` is an alias of `axis`."""
     return ordering.sort(self, _first(dim, default=axis), descending)
 
 
 def diag(self: Any) -> Any:
-    """A vector on the diagonal of a matrix; any other tensor on that of one with all its axes twice."""
+    """A matrix with a vector on its diagonal; for other tensors, a tensor with each axis twice."""
     x = tensor("Tensor.diag", self)
     return keras.ops.reshape(keras.ops.diagflat(x), (*x.shape, *x.shape))
 
 
 def flatten(self: Any, *args: Any, order: str = "C", start_dim: int = 0, end_dim: int = -1) -> Any:
-    """`ops.flatten` from the first axis on: ``flatten()``, ``flatten("F")``, ``flatten(1)``, ``flatten(1, 2)``."""
+    """`ops.flatten`, by default from the first axis: ``flatten("F")``, ``flatten(1)``, ``flatten(1, 2)``."""
     if args and isinstance(args[0], str):
         order, args = args[0], args[1:]
     if args:
@@ -191,7 +191,7 @@ def flatten(self: Any, *args: Any, order: str = "C", start_dim: int = 0, end_dim
 
 
 def transpose(self: Any, *axes: Any) -> Any:
-    """All axes reversed; two of them exchanged, for two ints; or the order of all, as a tuple or one by one."""
+    """Reverse the axes; swap two of them, given as ints; or permute all, given as a tuple or one by one."""
     if len(axes) == 2 and is_number(axes[0]):
         return array.swapaxes(self, *axes)
     x = tensor("Tensor.transpose", self)
@@ -200,31 +200,30 @@ def transpose(self: Any, *axes: Any) -> Any:
 
 def squeeze(self: Any, *axis: Any, dim: Any = _MISSING, **named: Any) -> Any:
     """`ops.squeeze`: ``squeeze()``, ``squeeze(0)``, ``squeeze((0, 2))``, ``squeeze(0, 2)``."""
-    given = _first(dim, default=named.get("axis", spread(axis) if axis else None))
-    if given is None:
+    axis = _first(dim, default=named.get("axis", spread(axis) if axis else None))
+    if axis is None:
         return array.squeeze(self)
     x = tensor("Tensor.squeeze", self)
-    axes = axes_of("Tensor.squeeze", given, rank_of(x))
-    # Axes that are longer stay, unlike in the function.
-    return array.squeeze(x, kept) if (kept := tuple(one for one in axes if x.shape[one] in (1, None))) else x
+    # Unlike the function, the method ignores axes that are longer than 1.
+    axes = tuple(n for n in axes_of("Tensor.squeeze", axis, rank_of(x)) if x.shape[n] in (1, None))
+    return array.squeeze(x, axes) if axes else x
 
 
 def split(self: Any, split_size_or_sections: Any = None, axis: int = 0, **named: Any) -> tuple[Any, ...]:
-    """`ops.split`; the arguments are also called split_size and dim."""
+    """`ops.split`; `split_size` and `dim` are aliases."""
     sections = named.get("split_size", split_size_or_sections)
     return joining.split(self, sections, named.get("dim", axis))
 
 
 def repeat(self: Any, *repeats: Any, axis: Any = _MISSING) -> Any:
-    """Copies of the whole along each axis; with `axis`, each element's copies stand next to it."""
+    """Tile the tensor along each axis; with `axis`, repeat each element next to itself."""
     if axis is not _MISSING:
         return repetition.repeat_interleave(self, spread(repeats), axis)
-    counts = spread(repeats)
-    return repetition.tile(self, counts)
+    return repetition.tile(self, spread(repeats))
 
 
 def gather(self: Any, *args: Any, batch_dims: int = 0, **named: Any) -> Any:
-    """``gather(indices, axis)`` takes slices, ``gather(dim, index)`` single elements."""
+    """Gather slices with ``gather(indices, axis)``, single elements with ``gather(dim, index)``."""
     if "dim" in named or "index" in named or (args and is_number(args[0])):
         dim, index = (*args, *(named[key] for key in ("dim", "index") if key in named))
         return selection.gather_elements(self, dim, index)
@@ -233,7 +232,7 @@ def gather(self: Any, *args: Any, batch_dims: int = 0, **named: Any) -> Any:
 
 
 def select(self: Any, *args: Any, **named: Any) -> Any:
-    """``select(condition, y)`` chooses element by element, ``select(dim, index)`` takes one slice."""
+    """Choose elementwise with ``select(condition, y)``, take one slice with ``select(dim, index)``."""
     names = ("condition", "y") if "condition" in named or "y" in named else ("dim", "axis", "index")
     first, second = (*args, *(named[key] for key in names if key in named))
     if not is_number(first):
@@ -248,21 +247,21 @@ def where(self: Any, condition: Any, y: Any) -> Any:
 
 
 def take(self: Any, indices: Any, axis: Any = None, mode: str = "clip") -> Any:
-    """The elements at places in the flat tensor, or the slices along an axis; places beyond the end mean the last."""
+    """Take elements of the flattened tensor, or slices along an axis; by default indices are clipped to the range."""
     checks.one_of("Tensor.take", "mode", mode, ("clip", "wrap", "raise"))
     x = array.ravel(self) if axis is None else tensor("Tensor.take", self)
-    number = 0 if axis is None else axis_of("Tensor.take", axis, rank_of(x))
-    places = tensor("Tensor.take", indices)
-    size = keras.ops.shape(x)[number]
+    axis = 0 if axis is None else axis_of("Tensor.take", axis, rank_of(x))
+    indices = tensor("Tensor.take", indices)
+    size = keras.ops.shape(x)[axis]
     if mode == "wrap":
-        places = keras.ops.mod(places, size)
+        indices = keras.ops.mod(indices, size)
     elif mode == "clip":
-        places = keras.ops.clip(places, 0, size - 1)
-    return keras.ops.take(x, places, axis=number)
+        indices = keras.ops.clip(indices, 0, size - 1)
+    return keras.ops.take(x, indices, axis=axis)
 
 
 def view(self: Any, *shape: Any) -> Any:
-    """The elements in another shape; or, for a dtype, their bytes read as numbers of it."""
+    """Reshape the tensor; or, for a dtype, reinterpret its bytes."""
     if len(shape) == 1 and isinstance(shape[0], DType):
         x = tensor("Tensor.view", self)
         return backend.to_tensor(backend.to_numpy(x).view(np.dtype(shape[0])))
@@ -270,13 +269,13 @@ def view(self: Any, *shape: Any) -> Any:
 
 
 def resize(self: Any, *shape: Any) -> Any:
-    """The elements in their order, cut off or filled up with zeros to another shape."""
+    """The elements in order, truncated or padded with zeros to another shape."""
     flat = array.ravel(self)
     sizes = sizes_of("Tensor.resize", spread(shape))
-    wanted, size = math.prod(sizes), joining.known_size("Tensor.resize", flat, 0)
-    if wanted > size:
-        flat = keras.ops.pad(flat, [(0, wanted - size)])
-    return keras.ops.reshape(flat[:wanted], sizes)
+    new_size, size = math.prod(sizes), joining.known_size("Tensor.resize", flat, 0)
+    if new_size > size:
+        flat = keras.ops.pad(flat, [(0, new_size - size)])
+    return keras.ops.reshape(flat[:new_size], sizes)
 
 
 def softmax(self: Any, axis: int = -1, dtype: Any = None) -> Any:

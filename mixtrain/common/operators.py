@@ -1,4 +1,4 @@
-"""Python's operators between tensors: MindSpore's promotion, and a short way for operands that need none."""
+"""Python's operators of tensors: MindSpore's type promotion, and a fast path for operands that need none."""
 
 from __future__ import annotations
 
@@ -18,86 +18,86 @@ from mixtrain.ops import products
 from mixtrain.ops.inputs import dtype_of, format_of, is_number, tensor
 
 _Operator = Callable[[Any, Any], Any]
-# What a backend's own operator serves: integers, floats and Python numbers; no integers; two tensors of floats alone.
-_Serves = Literal["numbers", "floats", "float tensors"]
+# Operands that a backend's own operator supports: integers, floats and Python numbers; floats and Python numbers; or
+# two float tensors.
+_Supported = Literal["numbers", "floats", "float tensors"]
 _OPERANDS = (TensorLike, *backend.TENSOR_TYPES, np.ndarray, np.generic, numbers.Number, keras.Variable, list, tuple)
-# A list equals no tensor.
-_COMPARED = _OPERANDS[:-2]
+# No tensor equals a list.
+_COMPARABLE = _OPERANDS[:-2]
 
 
 @functools.cache
 def is_numeric(dtype: Any) -> bool:
-    """Whether a backend's dtype is one that `DType` has; strings are not."""
+    """Whether a backend dtype has a `DType`; a dtype of strings has none."""
     return (dtype if isinstance(dtype, str) else dtype.name) in DTYPES
 
 
 @functools.cache
-def _numbers_kept(dtype: Any, of: _Serves) -> tuple[type, ...]:
-    """Return the Python numbers beside which a tensor of a backend's dtype keeps it."""
+def _scalar_types(dtype: Any, supports: _Supported) -> tuple[type, ...]:
+    """Return the types of Python numbers that leave the dtype of a tensor unchanged."""
     name = dtype_of(dtype)
     if "float" in name:
-        return () if of == "float tensors" else (float, int)
-    return (int,) if of == "numbers" and name in ("int32", "int64") else ()
+        return () if supports == "float tensors" else (float, int)
+    return (int,) if supports == "numbers" and name in ("int32", "int64") else ()
 
 
 @functools.cache
-def _stays(dtype: Any, of: _Serves) -> bool:
-    """Whether two tensors of a backend's dtype give that dtype, or bools."""
-    return "float" in dtype_of(dtype) or of == "numbers" and dtype_of(dtype) != "bool"
+def _keeps_dtype(dtype: Any, supports: _Supported) -> bool:
+    """Whether two tensors of a backend dtype give that dtype, or bools."""
+    return "float" in dtype_of(dtype) or supports == "numbers" and dtype_of(dtype) != "bool"
 
 
 def operators(
     name: str,
     direct: _Operator | None,
     function: _Operator,
-    of: _Serves = "numbers",
+    supports: _Supported = "numbers",
     reflected_function: _Operator | None = None,
 ) -> tuple[_Operator, _Operator]:
     """Return an operator and its reflected form.
 
     Args:
         name: Its name, without underscores.
-        direct: The backend's own operator, used where it means what MindSpore's does: for operands of one dtype, and
-            beside Python numbers that change no dtype. None where it never does.
-        function: The operator of `mixtrain.ops`, which promotes.
-        of: What `direct` serves.
-        reflected_function: The operator of `mixtrain.ops` for the reflected form, where it is another.
+        direct: The backend's own operator, used where it gives what MindSpore's gives: for operands of one dtype, and
+            for Python numbers that do not change the dtype. None where it never does.
+        function: The operator of `mixtrain.ops`, which promotes its operands.
+        supports: The operands that `direct` supports.
+        reflected_function: The operator of `mixtrain.ops` for the reflected form; `function` by default.
     """
-    operands = _COMPARED if name in ("eq", "ne") else _OPERANDS
+    operand_types = _COMPARABLE if name in ("eq", "ne") else _OPERANDS
 
     def compute(x: Any, y: Any, function: _Operator = function) -> Any:
-        # Whoever calls it, an operator of Tensors gives a Tensor.
+        # An operator of Tensors gives a Tensor, in library code too.
         with running("tensors"):
             return function(x, y)
 
     def forward(self: Any, other: Any) -> Any:
         if direct is not None and autocast_in_force() is None:
-            mine = self.held
+            x, y = self.held, None
             kind = type(other)
-            theirs = None
             if kind is type(self):
-                found = other.held
-                plain = not isinstance(found, backend.TensorBase) and not isinstance(mine, backend.TensorBase)
-                if plain and (found.dtype is mine.dtype or found.dtype == mine.dtype) and _stays(mine.dtype, of):
-                    theirs = found
-            elif kind in _numbers_kept(mine.dtype, of):
-                theirs = other
-            if theirs is not None:
+                held = other.held
+                plain = not isinstance(held, backend.TensorBase) and not isinstance(x, backend.TensorBase)
+                if plain and (held.dtype is x.dtype or held.dtype == x.dtype) and _keeps_dtype(x.dtype, supports):
+                    y = held
+            elif kind in _scalar_types(x.dtype, supports):
+                y = other
+            if y is not None:
                 try:
-                    return wrapped(direct(mine, theirs))
+                    return wrapped(direct(x, y))
                 except Exception:
-                    return compute(self, other)  # It says what is wrong.
-        if not isinstance(other, operands):
+                    return compute(self, other)  # Its error message says what is wrong.
+        if not isinstance(other, operand_types):
             return NotImplemented
         return compute(self, other)
 
     def reflected(self: Any, other: Any) -> Any:
-        if not isinstance(other, operands):
+        if not isinstance(other, operand_types):
             return NotImplemented
         if direct is not None and autocast_in_force() is None:
-            mine = self.held
-            if type(other) in _numbers_kept(mine.dtype, of):
-                return wrapped(direct(other, mine))
+            x = self.held
+            if type(other) in _scalar_types(x.dtype, supports):
+                return wrapped(direct(other, x))
         return compute(other, self, reflected_function or function)
 
     forward.__name__ = forward.__qualname__ = f"__{name}__"
@@ -105,8 +105,8 @@ def operators(
     return forward, reflected
 
 
-def alike(direct: _Operator) -> _Operator:
-    """Return a comparison that fails for tensors of two shapes, which TensorFlow's own would call unequal."""
+def same_shapes(direct: _Operator) -> _Operator:
+    """Return a comparison that raises for tensors of two shapes, which TensorFlow's own calls unequal."""
 
     def compare(x: Any, y: Any) -> Any:
         if getattr(y, "shape", None) not in (None, x.shape):
@@ -117,37 +117,37 @@ def alike(direct: _Operator) -> _Operator:
 
 
 def with_scalars(function: _Operator) -> _Operator:
-    """Return an operator for which a tensor without axes is as a number to one with axes of the same kind.
+    """Return an operator that treats a tensor of rank 0 as a Python number beside one with axes of the same kind.
 
-    MindSpore's * and / keep the dtype of the tensor with axes there; other operators promote both as any tensors.
+    MindSpore's * and / keep the dtype of the tensor with axes there; other operators promote both.
     """
 
     def compute(x: Any, y: Any) -> Any:
         both = isinstance(x, TensorLike) and isinstance(y, TensorLike)
         if both and x.dtype != y.dtype and bool(len(x.shape)) != bool(len(y.shape)):
-            kept = (x if len(x.shape) else y).dtype
+            dtype = (x if len(x.shape) else y).dtype
             if is_float(x.dtype) == is_float(y.dtype) and "bool" not in (x.dtype, y.dtype):
-                x, y = x.astype(kept), y.astype(kept)
+                x, y = x.astype(dtype), y.astype(dtype)
         return function(x, y)
 
     return compute
 
 
 def matmul(x: Any, y: Any) -> Any:
-    """Return ``x @ y`` of tensors of one dtype, which it keeps; an autocast in force decides for other ones.
+    """Return ``x @ y`` in the dtype of both tensors; under an autocast the dtypes may differ.
 
     Raises:
         TypeError: One is a number, or the dtypes differ.
     """
     if is_number(x) or is_number(y):
         raise TypeError("Tensor: expected tensors on both sides of @; got a number. Write x * y.")
-    one, other = (format_of(tensor("Tensor", value)) for value in (x, y))
+    left, right = (format_of(tensor("Tensor", value)) for value in (x, y))
     if autocast_in_force() is not None:
         return products.matmul(x, y)
-    if one != other:
+    if left != right:
         raise TypeError(
-            f"Tensor: expected tensors of one dtype on both sides of @; got {one.name} and {other.name}. "
-            f"Write x.astype({promoted(one, other)!r})."
+            f"Tensor: expected tensors of one dtype on both sides of @; got {left.name} and {right.name}. "
+            f"Write x.astype({promoted(left, right)!r})."
         )
     product = products.matmul(x, y)
-    return product.astype(one) if one.startswith(("int", "uint")) else product
+    return product.astype(left) if left.startswith(("int", "uint")) else product

@@ -12,21 +12,20 @@ import numpy as np
 from mixtrain import backend, boundary, checks
 from mixtrain.autocast.casting import parameter_read_dtype
 from mixtrain.common import parts, uncompiled
-from mixtrain.ops import indexing
 from mixtrain.common.initializer import initializer
 from mixtrain.common.tensor import Tensor
 from mixtrain.common.tensor_methods import TensorMethods
 from mixtrain.dtype import DType, as_dtype, float32, is_float
+from mixtrain.ops import indexing
 
-
-# Who reads `Parameter.value` as Keras means it.
+# Callers in these packages read `Parameter.value` as Keras means it.
 _LIBRARIES: Final = frozenset(("jax", "keras", "mixtrain", "tensorflow"))
 
 
 class _Value(Tensor):
-    """The value of a Parameter as scripts read it: with parentheses, as in MindSpore, or without, as in Keras.
+    """The value of a Parameter for scripts: called as a method, as in MindSpore, or read as a property, as in Keras.
 
-    What a Tensor lacks it has of the Parameter: TensorFlow's tape knows a variable by its handle.
+    Attributes that a Tensor lacks are the Parameter's: TensorFlow's tape identifies a variable by its handle.
     """
 
     def __init__(self, parameter: Parameter) -> None:
@@ -38,18 +37,18 @@ class _Value(Tensor):
         return Tensor(self)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_parameter":  # Not yet set, as in a copy that is being made.
+        if name == "_parameter":  # Not set yet, as in a copy under construction.
             raise AttributeError(name)
         return getattr(self._parameter, name)
 
 
 class Parameter(TensorMethods, keras.Variable):
-    """A named value that a network keeps and, where it requires a gradient, an optimizer changes.
+    """A named variable of a network, which optimizers update where it requires a gradient.
 
     Args:
         default_input: Initial value: a tensor (as `initializer(...)` returns), NumPy array, list or number.
-        name: Its name; a cell that it is assigned to puts its own path before it (``conv1.weight``).
-        requires_grad: Whether optimizers change it.
+        name: Its name; a cell that it is assigned to prefixes its own path (``conv1.weight``).
+        requires_grad: Whether optimizers update it.
         layerwise_parallel: Accepted for MindSpore scripts; without effect on one device.
         parallel_optimizer: Accepted for MindSpore scripts; without effect on one device.
 
@@ -99,37 +98,37 @@ class Parameter(TensorMethods, keras.Variable):
 
     @property
     def named(self) -> bool:
-        """Whether the parameter has been given a name."""
+        """Whether the parameter has a name."""
         return self._given_name is not None
 
     @property
     def value(self) -> Any:  # type: ignore[override]
-        """The value, in the dtype of the cell that is running where that casts its parameters.
+        """The value, in the dtype that the running cell casts its parameters to, if it does.
 
-        Libraries that read variables get the backend's; a script, in which MindSpore's `value` is a method, gets a
-        Tensor that may also be called.
+        Libraries get the backend tensor. Scripts, in which MindSpore's `value` is a method, get a Tensor that can also
+        be called.
         """
         if sys._getframe(1).f_globals.get("__name__", "").partition(".")[0] not in _LIBRARIES:
             return _Value(self)
-        # `TensorMethods` comes first and has a method of this name.
+        # Not `super()`: `TensorMethods` comes first and has a method of this name.
         value = keras.Variable.value.fget(self)  # type: ignore[attr-defined]
         return value if self.dtype == self.stored_dtype else keras.ops.cast(value, self.dtype)
 
     @property
     def dtype(self) -> DType:
-        """The number format that the value is read in: the stored one, except inside a cell that casts."""
+        """The dtype that the value is read in: the stored one, except inside a cell that casts."""
         stored = self.stored_dtype
-        wanted = parameter_read_dtype()
-        return wanted if wanted is not None and is_float(stored) else stored
+        read = parameter_read_dtype()
+        return read if read is not None and is_float(stored) else stored
 
     @property
     def stored_dtype(self) -> DType:
-        """The number format that the value is kept in."""
+        """The dtype that the value is stored in."""
         return as_dtype(super().dtype)
 
     @property
     def requires_grad(self) -> bool:
-        """Whether optimizers change the parameter."""
+        """Whether optimizers update the parameter."""
         return bool(self.trainable)
 
     @requires_grad.setter
@@ -138,7 +137,7 @@ class Parameter(TensorMethods, keras.Variable):
 
     @property
     def inited_param(self) -> None:
-        """None: values exist from the start, and no parameter takes this one's place."""
+        """Always None: the value exists from the start, and no parameter replaces this one."""
         return None
 
     @property
@@ -163,22 +162,22 @@ class Parameter(TensorMethods, keras.Variable):
 
     @property
     def held(self) -> Any:
-        """The value, as operators read it."""
+        """The backend tensor of the value, as operators read it."""
         return backend.to_tensor(self)
 
     def __getitem__(self, index: Any) -> Any:
-        part = indexing.read(self.held, index)
-        return part if boundary.mode() == "backend" else parts.remember_index(boundary.wrapped(part), self, index)
+        view = indexing.read(self.held, index)
+        return view if boundary.mode() == "backend" else parts.record_index(boundary.wrapped(view), self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self.store(indexing.written(self.held, index, value))
 
     def store(self, value: Any) -> None:
-        """Hold another backend tensor."""
+        """Set the value to a backend tensor, cast to the stored dtype."""
         self.assign(keras.ops.cast(value, self.stored_dtype))
 
     def asnumpy(self) -> np.ndarray:
-        """Return the value as a NumPy array (bfloat16 comes as float32)."""
+        """Return the value as a NumPy array (bfloat16 as float32)."""
         return backend.to_numpy(self)
 
     def set_data(self, data: Any, slice_shape: bool = False) -> Parameter:
@@ -186,7 +185,7 @@ class Parameter(TensorMethods, keras.Variable):
 
         Args:
             data: A tensor, array or number of this parameter's shape; cast to its dtype.
-            slice_shape: Accepted for MindSpore scripts; a changed shape is refused all the same.
+            slice_shape: Accepted for MindSpore scripts; another shape is refused either way.
 
         Returns:
             The parameter.
@@ -213,11 +212,11 @@ class Parameter(TensorMethods, keras.Variable):
         return self
 
     def assign_value(self, value: Any) -> Parameter:
-        """Do what `set_data` does."""
+        """Alias of `set_data`."""
         return self.set_data(value)
 
     def init_data(self, *args: Any, **kwargs: Any) -> Parameter:
-        """Return the parameter; its value exists from the start, unlike in MindSpore."""
+        """Return the parameter; unlike in MindSpore, its value exists from the start."""
         return self
 
     def clone(self, init: Any = "same") -> Parameter:
@@ -239,7 +238,7 @@ class Parameter(TensorMethods, keras.Variable):
 
 
 class ParameterTuple(tuple[Parameter, ...]):
-    """A tuple of parameters, which a Cell keeps as one attribute.
+    """A tuple of parameters, which can be one attribute of a Cell.
 
     Example:
         >>> import mixtrain
@@ -253,13 +252,13 @@ class ParameterTuple(tuple[Parameter, ...]):
     def __new__(cls, parameters: Iterable[Any] = ()) -> ParameterTuple:
         items = tuple(parameters)
         if items and all(map(backend.is_tensor, items)):
-            return items  # type: ignore[return-value]  # A compiled call rebuilds its results: of values, a tuple.
+            return items  # type: ignore[return-value]  # Results of a compiled call are rebuilt from values.
         for item in items:
             checks.instance("ParameterTuple", "each item", item, keras.Variable, "a list of Parameter")
         return super().__new__(cls, items)
 
     def clone(self, prefix: str, init: Any = "same") -> ParameterTuple:
-        """Return clones whose names start with ``prefix.``; optimizers make their slots this way."""
+        """Return clones whose names start with ``prefix.``; optimizers create their slots this way."""
         clones = []
         for parameter in self:
             clone = parameter.clone(init) if isinstance(parameter, Parameter) else Parameter(

@@ -1,7 +1,7 @@
-"""Parts of tensors: what is assigned to a part shows in the tensors that it was taken from.
+"""Views of tensors: what is assigned to a view is written to the tensors that it was taken from, too.
 
-Backend tensors do not share memory, so a part remembers weakly where it came from, and a write to it is repeated there.
-A part does not see what is written to the whole after it was taken.
+Backend tensors do not share memory, so a view holds weak references to its base tensors and the operations that lead
+from each base to it. A view does not see later writes to its base.
 """
 
 from __future__ import annotations
@@ -17,46 +17,49 @@ from mixtrain import backend
 from mixtrain.boundary import TensorLike, settled
 from mixtrain.ops import indexing
 
-_Step = Callable[[Any], Any]
+_Operation = Callable[[Any], Any]
 
 
-def remember(part: Any, whole: Any, step: _Step) -> Any:
-    """Note that a part was taken from a whole by a step, a function of backend tensors; return the part."""
-    before = getattr(whole, "origin", ())
-    earlier = tuple((found, (*steps, step)) for found, steps in before if found() is not None) if before else ()
-    part.origin = ((weakref.ref(whole), (step,)), *earlier)
-    return part
+def record(view: Any, base: Any, operation: _Operation) -> Any:
+    """Record that an operation on backend tensors made a view of a base tensor; return the view."""
+    origin = getattr(base, "origin", ())
+    inherited = tuple(
+        (reference, (*operations, operation)) for reference, operations in origin if reference() is not None
+    ) if origin else ()
+    view.origin = ((weakref.ref(base), (operation,)), *inherited)
+    return view
 
 
-def remember_index(part: Any, whole: Any, index: Any) -> Any:
-    """Note that a part is ``whole[index]``; return the part."""
-    return remember(part, whole, lambda x: indexing.read(x, settled(index)))
+def record_index(view: Any, base: Any, index: Any) -> Any:
+    """Record that a view is ``base[index]``; return the view."""
+    return record(view, base, lambda x: indexing.read(x, settled(index)))
 
 
-def write_back(part: Any) -> None:
-    """Write a part's values into the tensors that it was taken from."""
-    for found, steps in getattr(part, "origin", ()):
-        whole = found()
-        if whole is None:
+def write_back(view: Any) -> None:
+    """Write the values of a view to its base tensors."""
+    for reference, operations in getattr(view, "origin", ()):
+        base = reference()
+        if base is None:
             continue
-        value = backend.backend_value(whole.held)
-        places = indexing.places(value)
-        for step in steps:
-            places = step(places)
-        whole.store(indexing.scattered(value, places, part.backend_tensor()))
+        value = backend.backend_value(base.held)
+        # The operations, applied to the positions of the base's elements, tell which of them the view shows.
+        positions = indexing.places(value)
+        for operation in operations:
+            positions = operation(positions)
+        base.store(indexing.scattered(value, positions, view.backend_tensor()))
 
 
-def viewing(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method whose result, or whose results in a tuple, are parts of its tensor."""
+def as_view(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method whose result, or each result of a tuple, is recorded as a view of its tensor."""
 
     @functools.wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = method(self, *args, **kwargs)
         if isinstance(result, tuple):
             for number, item in enumerate(result):
-                _remember(item, self, functools.partial(_nth, number, method, args, kwargs))
+                _record_result(item, self, functools.partial(_nth, number, method, args, kwargs))
         else:
-            _remember(result, self, lambda x: method(x, *args, **kwargs))
+            _record_result(result, self, lambda x: method(x, *args, **kwargs))
         return result
 
     return call
@@ -66,7 +69,7 @@ def _nth(number: int, method: Callable[..., Any], args: Any, kwargs: Any, x: Any
     return method(x, *args, **kwargs)[number]
 
 
-def _remember(part: Any, whole: Any, step: _Step) -> None:
-    # Parts are Tensors of their own; a method that changes nothing gives the tensor itself.
-    if part is not whole and isinstance(part, TensorLike) and not isinstance(part, keras.Variable):
-        remember(part, whole, step)
+def _record_result(result: Any, base: Any, operation: _Operation) -> None:
+    # A method that changes nothing returns the tensor itself, and in library code results are backend tensors.
+    if result is not base and isinstance(result, TensorLike) and not isinstance(result, keras.Variable):
+        record(result, base, operation)

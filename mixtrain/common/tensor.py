@@ -21,28 +21,28 @@ from mixtrain.ops.inputs import dtype_of, tensor as as_tensor
 
 
 class _TensorType(type):
-    """Makes ``isinstance(x, Tensor)`` hold for Parameters too, which are Keras variables."""
+    """Make ``isinstance(x, Tensor)`` true for Parameters, which are Keras variables."""
 
     def __instancecheck__(cls, value: Any) -> bool:
         return type.__instancecheck__(cls, value) or (cls is Tensor and isinstance(value, TensorMethods))
 
 
 class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
-    """An array of numbers with MindSpore's methods, operators, indexing and printing, on every backend.
+    """A tensor with MindSpore's methods, operators, indexing and printing, on every backend.
 
-    It goes as it is into `keras.ops`, Keras layers, losses and metrics, TensorFlow, JAX and NumPy.
+    `keras.ops`, Keras layers, losses and metrics, TensorFlow, JAX and NumPy accept it as it is.
 
     Args:
         input_data: A number, list, NumPy array, backend tensor or Tensor.
         dtype: Its dtype; without it, that of `input_data` (Python floats give float32).
-        shape: Shape, where `init` makes the values.
-        init: An `Initializer` that makes the values.
+        shape: Shape of the values that `init` creates.
+        init: An `Initializer` that creates the values.
         internal: Accepted for MindSpore scripts.
         const_arg: Accepted for MindSpore scripts.
 
     Raises:
-        TypeError: `dtype` is not a dtype, `init` not an Initializer, `input_data` cannot become a tensor, or neither
-            of the two was passed.
+        TypeError: `dtype` is not a dtype, `init` is not an Initializer, `input_data` cannot become a tensor, or
+            neither of the two was passed.
         ValueError: `init` was passed without `shape`.
 
     Example:
@@ -57,9 +57,9 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
 
     __slots__ = ("__dict__", "__weakref__", "held", "origin")
 
-    # What this tensor holds: a backend tensor, or a channels-last view of one.
+    # The backend tensor, or a channels-last view of one.
     held: Any
-    # The tensors that this one is a part of, weakly, and how it was taken from each.
+    # The tensors that this one is a view of: weak references, and the operations that lead from each to it.
     origin: tuple[Any, ...]
 
     def __init__(
@@ -71,10 +71,10 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         internal: bool = False,
         const_arg: bool = False,
     ) -> None:
-        self.held = _made(input_data, None if dtype is None else as_dtype(dtype), shape, init)
+        self.held = _initial_value(input_data, None if dtype is None else as_dtype(dtype), shape, init)
         if isinstance(input_data, Tensor) and input_data.dtype == self.dtype:
             # In MindSpore both share the memory.
-            parts.remember(self, input_data, lambda x: x)
+            parts.record(self, input_data, lambda x: x)
 
     def backend_tensor(self) -> Any:
         """Return the backend tensor."""
@@ -83,7 +83,7 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
 
     @property
     def nhwc(self) -> Any:
-        """The channels-last backend tensor that this one is a view of; None where there is none."""
+        """The channels-last backend tensor that this one is a view of, or None."""
         return backend.nhwc_of(self.held)
 
     @staticmethod
@@ -94,7 +94,7 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
 
     @staticmethod
     def convert_bytes_to_tensor(bytes_data: bytes, shape: Any, dtype: Any) -> Tensor:
-        """Return the Tensor of a shape and dtype whose bytes are given, as `get_bytes` returns them."""
+        """Return a Tensor of a shape and dtype from the bytes that `get_bytes` returns."""
         return Tensor(np.frombuffer(bytes_data, np.dtype(as_dtype(dtype))).reshape(shape))
 
     @property
@@ -104,7 +104,7 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The shape; None for a size that is not known while compiling."""
+        """The shape; None for a dimension that is unknown while compiling."""
         return tuple(self.held.shape)
 
     @property
@@ -114,43 +114,43 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """How many bytes apart neighbors along each axis are."""
-        return tuple(self.itemsize * steps for steps in self.stride())
+        """The number of bytes between neighboring elements along each axis."""
+        return tuple(self.itemsize * stride for stride in self.stride())
 
     @property
     def has_init(self) -> bool:
-        """False: values exist from the start."""
+        """Always False: the values exist from the start."""
         return False
 
     @property
     def data(self) -> Tensor:
-        """A tensor with the same values; what is written to it shows in this one."""
+        """A view of this tensor: writes to it change this tensor, too."""
         return Tensor(self)
 
     @property
     def init(self) -> None:
-        """None: values exist from the start."""
+        """Always None: the values exist from the start."""
         return None
 
     @property
     def device(self) -> str:
-        """Where the values are."""
+        """The device of the values."""
         return "CPU"
 
     def copy(self) -> Tensor:
-        """Return a tensor of its own with the same values."""
-        return _make(self.held)  # type: ignore[no-any-return]
+        """Return a new tensor with the same values."""
+        return _wrap(self.held)  # type: ignore[no-any-return]
 
     def clone(self) -> Tensor:
-        """Do what `copy` does."""
+        """Alias of `copy`."""
         return self.copy()
 
     def numpy(self) -> np.ndarray:
-        """Do what `asnumpy` does."""
+        """Alias of `asnumpy`."""
         return self.asnumpy()  # type: ignore[no-any-return]
 
     def assign_value(self, value: Any) -> Tensor:
-        """Take the values of another tensor; return this one."""
+        """Set the values to those of another tensor; return this tensor."""
         self.store(boundary.unwrapped(value) if isinstance(value, Tensor) else Tensor(value).held)
         return self
 
@@ -160,32 +160,32 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         return self.dtype
 
     def set_data(self, data: Any, slice_shape: bool = False) -> Tensor:
-        """Take the values of another tensor; return this one."""
+        """Set the values to those of another tensor; return this tensor."""
         return self.assign_value(data)
 
     def item(self, index: Any = None) -> Any:
         """Return the element at an index, or the only one, as a Python number."""
-        chosen = self if index is None else self.reshape(-1)[index] if isinstance(index, int) else self[index]
-        return TensorMethods.item(chosen)
+        element = self if index is None else self.reshape(-1)[index] if isinstance(index, int) else self[index]
+        return TensorMethods.item(element)
 
     def itemset(self, *args: Any) -> Tensor:
-        """Return a tensor with another value at an index, or as its only element."""
-        changed = self.copy()
-        *where, value = args
-        place = where[0] if where else ...
-        if isinstance(place, int):
-            place = tuple(int(one) for one in np.unravel_index(place, self.shape))
-        changed[place] = value
-        return changed
+        """Return a copy with the element at an index, or the only element, replaced."""
+        result = self.copy()
+        *rest, value = args
+        index = rest[0] if rest else ...
+        if isinstance(index, int):
+            index = tuple(int(position) for position in np.unravel_index(index, self.shape))
+        result[index] = value
+        return result
 
     def register_hook(self, hook_fn: Any) -> Any:
-        """Call a function with the gradient of this tensor, for what is computed from here on.
+        """Call a function with the gradient of this tensor in the computations that follow.
 
         Args:
-            hook_fn: Takes the gradient; what it returns replaces the gradient, unless it is None.
+            hook_fn: Called with the gradient; a result other than None replaces the gradient.
 
         Returns:
-            A handle whose `remove` takes the hook away.
+            A handle whose `remove` removes the hook.
 
         Raises:
             TypeError: `hook_fn` cannot be called.
@@ -199,15 +199,15 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         return self.gradient_hooks.add(hook_fn)
 
     def __getitem__(self, index: Any) -> Any:
-        part = boundary.wrapped(indexing.read(self.backend_tensor(), index))
-        return parts.remember_index(part, self, index)
+        view = boundary.wrapped(indexing.read(self.backend_tensor(), index))
+        return parts.record_index(view, self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self.store(indexing.written(self.backend_tensor(), index, value))
         parts.write_back(self)
 
     def store(self, value: Any) -> None:
-        """Hold another backend tensor."""
+        """Replace the backend tensor."""
         self.held = value
 
     def __iter__(self) -> Iterator[Tensor]:
@@ -245,15 +245,15 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         return int(self)
 
     def __str__(self) -> str:
-        return self._symbol() if self._has_no_value() else printing.text_of(self.asnumpy(), self.dtype)
+        return self._symbolic_text() if self._has_no_value() else printing.str_of(self.asnumpy(), self.dtype)
 
     def __repr__(self) -> str:
-        return self._symbol() if self._has_no_value() else printing.described(self.asnumpy(), self.dtype)
+        return self._symbolic_text() if self._has_no_value() else printing.repr_of(self.asnumpy(), self.dtype)
 
     def _has_no_value(self) -> bool:
         return backend.is_symbolic(self) and backend.known_value(self) is None
 
-    def _symbol(self) -> str:
+    def _symbolic_text(self) -> str:
         return f"Tensor(shape={list(self.shape)}, dtype={self.dtype}, in a function that is being compiled)"
 
     def __format__(self, form: str) -> str:
@@ -266,30 +266,31 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         return self.copy()
 
     def __reduce__(self) -> Any:
-        return _unpickled, (self.asnumpy(), self.dtype.name)
+        return _unpickle, (self.asnumpy(), self.dtype.name)
 
 
-def _unpickled(array: np.ndarray, dtype: str) -> Tensor:
+def _unpickle(array: np.ndarray, dtype: str) -> Tensor:
     return Tensor(array, dtype)
 
 
-def _make(value: Any) -> Any:
-    """Return a Tensor that holds a backend tensor or a view, as it is; what is not of numbers stays the backend's."""
-    return _holding(value) if is_numeric(value.dtype) else value
+def _wrap(value: Any) -> Any:
+    """Return a Tensor over a backend tensor or a view; tensors of strings and the like are returned unchanged."""
+    return _from_backend(value) if is_numeric(value.dtype) else value
 
 
-def _holding(value: Any) -> Tensor:
-    made = Tensor.__new__(Tensor)
-    made.held = value
-    return made
+def _from_backend(value: Any) -> Tensor:
+    # Without `__init__`, which converts and copies.
+    result = Tensor.__new__(Tensor)
+    result.held = value
+    return result
 
 
-backend.wrap_with(_make)
-backend.register_tensor(Tensor, _holding)
+backend.wrap_with(_wrap)
+backend.register_tensor(Tensor, _from_backend)
 
 
-def _made(input_data: Any, dtype: DType | None, shape: Any, init: Initializer | None) -> Any:
-    """Return the backend tensor of the arguments of `Tensor`."""
+def _initial_value(input_data: Any, dtype: DType | None, shape: Any, init: Initializer | None) -> Any:
+    """Return the backend tensor for the arguments of `Tensor`."""
     if init is not None:
         checks.instance("Tensor", "init", init, Initializer, "init=mixtrain.common.initializer.Zero()")
         if shape is None:
@@ -302,20 +303,20 @@ def _made(input_data: Any, dtype: DType | None, shape: Any, init: Initializer | 
     if dtype is not None and not is_complex(dtype) and not backend.is_tensor(value) and np.iscomplexobj(value):
         value = np.real(value)
     if isinstance(value, np.ndarray):
-        value = np.array(value)  # A backend may share the memory of an array that it is handed.
+        value = np.array(value)  # A backend may share the memory of an array.
     if isinstance(value, (np.ndarray, np.generic)) or backend.is_tensor(value) or isinstance(value, keras.Variable):
         return backend.to_tensor(value, dtype)
     return backend.to_tensor(as_tensor("Tensor", value), dtype)
 
 
 def tensor(input_data: Any = None, dtype: Any = None, shape: Any = None, init: Initializer | None = None) -> Tensor:
-    """Make a `Tensor`.
+    """Create a `Tensor`.
 
     Args:
         input_data: A number, list, NumPy array, backend tensor or Tensor.
         dtype: Its dtype; without it, that of `input_data`.
-        shape: Shape, where `init` makes the values.
-        init: An `Initializer` that makes the values.
+        shape: Shape of the values that `init` creates.
+        init: An `Initializer` that creates the values.
 
     Returns:
         A `Tensor`.

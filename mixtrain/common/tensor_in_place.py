@@ -1,4 +1,4 @@
-"""`InPlaceMethods`: methods that change their tensor and return it, whose names end in an underscore."""
+"""`InPlaceMethods`: in-place methods of tensors, whose names end in an underscore."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from mixtrain.ops.operator import operator
 _Method = Callable[..., Any]
 
 
-def assigned(self: Any, value: Any) -> Any:
-    """Take the values of a tensor, in this one's dtype and spread to its shape; return this one."""
+def assign(self: Any, value: Any) -> Any:
+    """Set a tensor's values to another's, cast to its dtype and broadcast to its shape; return the tensor."""
     new = backend.to_tensor(backend.backend_value(tensor("Tensor", value)), tensor_info.dtype(self))
     self.store(keras.ops.broadcast_to(new, tuple(self.shape)))
     write_back(self)
@@ -28,35 +28,36 @@ def assigned(self: Any, value: Any) -> Any:
 
 
 def in_place(name: str, method: _Method | None = None) -> _Method:
-    """Return a method that gives its tensor what a method computes.
+    """Return the in-place form of a method.
 
     Args:
         name: The name, without the underscore.
-        method: The method; that of the tensor's class by that name, where it is not given.
+        method: The method; by default the one of this name of the tensor's class.
     """
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         with running("tensors"):
             compute = method or getattr(type(self), name)
-            return assigned(self, compute(self, *args, **kwargs))
+            return assign(self, compute(self, *args, **kwargs))
 
     call.__name__ = call.__qualname__ = f"{name}_"
-    call.__doc__ = f"Do what `{name}` does in place; return the tensor."
+    call.__doc__ = f"In-place form of `{name}`; return the tensor."
     return call
 
 
-def _drawn(draw: Callable[..., Any]) -> _Method:
-    return lambda self, *args, **kwargs: draw(tensor_info.shape(self), *args, **kwargs)
+def _sampled(sample: Callable[..., Any]) -> _Method:
+    """Return a method that samples values of the shape of its tensor."""
+    return lambda self, *args, **kwargs: sample(tensor_info.shape(self), *args, **kwargs)
 
 
 def _unit(shape: Any, generator: Generator | None) -> Any:
-    """Numbers from [0, 1): of the operation's stream, or of a generator."""
+    """Sample uniformly from [0, 1), from the operation's random stream or from a generator."""
     return keras.random.uniform(shape, seed=generator.next_seed()) if generator else random.rand(*shape, dtype=float32)
 
 
 def _normal(shape: Any, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Any:
-    drawn = keras.random.normal(shape, seed=generator.next_seed()) if generator else random.standard_normal(shape)
-    return drawn * std + mean
+    sample = keras.random.normal(shape, seed=generator.next_seed()) if generator else random.standard_normal(shape)
+    return sample * std + mean
 
 
 def _uniform(shape: Any, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None) -> Any:
@@ -76,6 +77,7 @@ def _cauchy(shape: Any, median: float = 0.0, sigma: float = 1.0) -> Any:
 
 
 def _random(self: Any, from_: int = 0, to: int | None = None, *, generator: Generator | None = None) -> Any:
+    # Every int up to 2**24 is exact in float32.
     low, high = (0, from_) if to is None and from_ else (from_, 2**24 if to is None else to)
     if generator:
         return keras.random.randint(tensor_info.shape(self), low, high, seed=generator.next_seed())
@@ -87,7 +89,7 @@ def _put(self: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 
 
 class InPlaceMethods(TensorLike):
-    """Methods that change their tensor."""
+    """Methods that change their tensor in place."""
 
     __slots__ = ()
 
@@ -99,7 +101,7 @@ class InPlaceMethods(TensorLike):
     div_ = in_place("div")
     erfinv_ = in_place("erfinv")
     exp_ = in_place("exp")
-    exponential_ = in_place("exponential", _drawn(_exponential))
+    exponential_ = in_place("exponential", _sampled(_exponential))
     fill_ = in_place("fill")
     fill_diagonal_ = in_place("fill_diagonal")
     floor_ = in_place("floor")
@@ -112,7 +114,7 @@ class InPlaceMethods(TensorLike):
     masked_fill_ = in_place("masked_fill", selection.masked_fill)
     masked_scatter_ = in_place("masked_scatter")
     mul_ = in_place("mul")
-    normal_ = in_place("normal", _drawn(_normal))
+    normal_ = in_place("normal", _sampled(_normal))
     put_ = in_place("put", _put)
     random_ = in_place("random", _random)
     remainder_ = in_place("remainder")
@@ -123,7 +125,7 @@ class InPlaceMethods(TensorLike):
     set_ = in_place("set", lambda self, source: source)
     sub_ = in_place("sub")
     tanh_ = in_place("tanh")
-    uniform_ = in_place("uniform", _drawn(_uniform))
+    uniform_ = in_place("uniform", _sampled(_uniform))
     zero_ = in_place("zero", creation.zeros_like)
-    cauchy = operator("cauchy", _drawn(_cauchy))
-    log_normal = operator("log_normal", _drawn(_log_normal))
+    cauchy = operator("cauchy", _sampled(_cauchy))
+    log_normal = operator("log_normal", _sampled(_log_normal))

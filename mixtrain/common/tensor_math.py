@@ -1,4 +1,4 @@
-"""`MathMethods`: methods of tensors for numbers, element by element and along axes, that no function of ops has."""
+"""`MathMethods`: mathematical methods of tensors, elementwise and along axes."""
 
 from __future__ import annotations
 
@@ -13,27 +13,10 @@ from mixtrain.ops import (
     activation, arithmetic, comparison, complex_numbers, extremes, linear_algebra, numeric, ordering, special,
     statistics, unary,
 )
-from mixtrain.ops.elementwise import binary, unary as each
 from mixtrain.ops.inputs import as_floats, format_of, rank_of, tensor
 from mixtrain.ops.operator import operator
 
 _Method = Callable[..., Any]
-
-
-def _one(name: str, compute: Callable[[Any], Any], floats: bool = True) -> _Method:
-    """Return a method that computes every element; with `floats`, integers become float32 before."""
-    return operator(name, lambda self: each(f"Tensor.{name}", compute, self, floats=floats))
-
-
-def _two(name: str, compute: Callable[[Any, Any], Any], floats: bool = False) -> _Method:
-    """Return a method that computes every pair of elements."""
-    return operator(
-        name, lambda self, other: binary(f"Tensor.{name}", compute, self, other, floats=floats, tensors=True)
-    )
-
-
-def _same(self: Any) -> Any:
-    return tensor("Tensor", self)
 
 
 def _allclose(
@@ -42,7 +25,7 @@ def _allclose(
     return bool(backend.to_numpy(keras.ops.all(comparison.isclose(self, other, rtol, atol, equal_nan))))
 
 
-def _with_place(largest: bool) -> _Method:
+def _with_index(largest: bool) -> _Method:
     def compute(self: Any, axis: int = 0, keep_dims: bool = False) -> tuple[Any, Any]:
         values = (extremes.max if largest else extremes.min)(self, axis, keep_dims)
         return values[0], keras.ops.cast(values[1], backend.held_format("int64"))
@@ -61,31 +44,31 @@ def _searchsorted(
     checks.one_of("Tensor.searchsorted", "side", side, ("left", "right"))
     x = tensor("Tensor.searchsorted", self)
     x = x if sorter is None else keras.ops.take(x, tensor("Tensor.searchsorted", sorter), axis=-1)
-    sought = keras.ops.cast(tensor("Tensor.searchsorted", v), x.dtype)
-    found = keras.ops.searchsorted(x, sought, side="right" if right else side)
-    return keras.ops.cast(found, "int32")
+    values = keras.ops.cast(tensor("Tensor.searchsorted", v), x.dtype)
+    indices = keras.ops.searchsorted(x, values, side="right" if right else side)
+    return keras.ops.cast(indices, "int32")
 
 
 def _sum_to_size(self: Any, *size: Any) -> Any:
     x = tensor("Tensor.sum_to_size", self)
-    wanted = tuple(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
-    ahead = rank_of(x) - len(wanted)
-    axes = [*range(ahead), *(n + ahead for n, width in enumerate(wanted) if width == 1 != x.shape[n + ahead])]
+    shape = tuple(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+    leading = rank_of(x) - len(shape)
+    axes = [*range(leading), *(n + leading for n, dim in enumerate(shape) if dim == 1 != x.shape[n + leading])]
     total = keras.ops.sum(x, axis=tuple(axes)) if axes else x
-    return keras.ops.reshape(total, wanted)
+    return keras.ops.reshape(total, shape)
 
 
 def _qr(self: Any, some: bool = True) -> tuple[Any, Any]:
     return tuple(keras.ops.qr(as_floats("Tensor.qr", self), mode="reduced" if some else "complete"))  # type: ignore
 
 
-def _has_sign(self: Any) -> bool:
+def _is_signed(self: Any) -> bool:
     dtype: DType = format_of(tensor("Tensor", self))
     return is_float(dtype) or dtype.startswith("int")
 
 
 class MathMethods:
-    """Methods for numbers."""
+    """Mathematical methods."""
 
     __slots__ = ()
 
@@ -135,8 +118,8 @@ class MathMethods:
     mH = property(linear_algebra.adjoint)
     allclose = operator("allclose", _allclose)
     aminmax = statistics.aminmax
-    argmax_with_value = operator("argmax_with_value", _with_place(True))
-    argmin_with_value = operator("argmin_with_value", _with_place(False))
+    argmax_with_value = operator("argmax_with_value", _with_index(True))
+    argmin_with_value = operator("argmin_with_value", _with_index(False))
     argwhere = statistics.argwhere
     bincount = statistics.bincount
     cov = statistics.cov
@@ -148,7 +131,7 @@ class MathMethods:
     inner = linear_algebra.inner
     is_complex = complex_numbers.is_complex
     is_floating_point = complex_numbers.is_floating_point
-    is_signed = operator("is_signed", _has_sign)
+    is_signed = operator("is_signed", _is_signed)
     msort = statistics.msort
     nanmean = statistics.nanmean
     nansum = statistics.nansum

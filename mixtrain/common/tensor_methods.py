@@ -1,4 +1,4 @@
-"""`TensorMethods`: MindSpore's methods of tensors and its operators, which Tensor and Parameter share."""
+"""`TensorMethods`: MindSpore's tensor methods and operators, shared by Tensor and Parameter."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from mixtrain import backend, checks
 from mixtrain.common import method_forms, uncompiled
-from mixtrain.common.method_forms import spelled
-from mixtrain.common.operators import alike, matmul as matmul_operator, operators, with_scalars
-from mixtrain.common.parts import viewing
+from mixtrain.common.method_forms import with_aliases
+from mixtrain.common.operators import matmul as matmul_operator, operators, same_shapes, with_scalars
+from mixtrain.common.parts import as_view
 from mixtrain.common.tensor_in_place import InPlaceMethods
 from mixtrain.common.tensor_math import MathMethods
 from mixtrain.common.tensor_places import PlaceMethods
@@ -24,7 +24,7 @@ from mixtrain.ops import (
 from mixtrain.ops.inputs import rank_of, spread, tensor
 from mixtrain.ops.operator import operator
 
-# What Python and NumPy mean by these in astype; elsewhere float is float32.
+# The dtypes that Python and NumPy mean by these names in `astype`; elsewhere float is float32.
 _NUMPY_NAMES = {float: "float64", "float": "float64", "int": "int64", "bool_": "bool"}
 _DEVICES = ("CPU", "GPU", "Ascend")
 
@@ -36,7 +36,7 @@ def _astype(self: Any, dtype: Any, copy: bool = True) -> Any:
 
 
 def _to(self: Any, *args: Any, dtype: Any = None, device: Any = None, **_: Any) -> Any:
-    """Return the tensor in the format among the arguments; a device's name changes nothing on one device."""
+    """Cast to the dtype among the arguments; a device name has no effect."""
     for value in (*args, dtype):
         if backend.is_tensor(value):
             return tensor_info.cast(self, value.dtype)
@@ -58,19 +58,19 @@ def _concrete(self: Any, method: str) -> Any:
     """Return the values as a NumPy array.
 
     Raises:
-        TypeError: The tensor is part of a function that is being compiled, and has no values yet.
+        TypeError: The tensor belongs to a function that is being compiled, and has no values yet.
     """
     x = tensor(f"Tensor.{method}", self)
     if not backend.is_symbolic(x):
         return backend.to_numpy(x)
-    known = backend.known_value(x)
-    if known is None:
+    value = backend.known_value(x)
+    if value is None:
         uncompiled.note(uncompiled.READS_VALUES)
         raise TypeError(
             f"Tensor.{method}: expected a tensor with values; got one of a function that is being compiled. "
             "Write it outside construct, or use set_context(mode=PYNATIVE_MODE)."
         )
-    return known.astype(np.float32) if known.dtype.name == "bfloat16" else known
+    return value.astype(np.float32) if value.dtype.name == "bfloat16" else value
 
 
 def _item(self: Any) -> Any:
@@ -81,7 +81,7 @@ def _item(self: Any) -> Any:
 
 
 def _reshape(self: Any, *shape: Any, order: str = "C") -> Any:
-    if order != "C":  # JAX 0.8 hands what NumPy calls the order of the elements on.
+    if order != "C":  # `jnp.reshape` of JAX 0.8 passes NumPy's argument `order` on to this method.
         raise ValueError(f'Tensor.reshape: order must be "C"; got {order!r}. Write x.T.reshape(the sizes backwards).T.')
     return array.reshape(self, spread(shape))
 
@@ -98,7 +98,7 @@ def _tanh(self: Any) -> Any:
     return unary.unary("Tensor.tanh", keras.ops.tanh, self, floats=True)
 
 
-def _itself(self: Any) -> Any:
+def _unchanged(self: Any) -> Any:
     return tensor("Tensor.copy", self)
 
 
@@ -106,17 +106,17 @@ def _cast_to(dtype: str) -> _Method:
     return lambda self: tensor_info.cast(self, dtype)
 
 
-def _moved(self: Any, to: str, blocking: bool = True) -> Any:
+def _move_to(self: Any, to: str, blocking: bool = True) -> Any:
     checks.one_of("Tensor.move_to", "to", to, _DEVICES)
     return tensor("Tensor.move_to", self)
 
 
-def _turned(self: Any) -> Any:
+def _reverse_axes(self: Any) -> Any:
     x = tensor("Tensor.T", self)
     return keras.ops.transpose(x, tuple(reversed(range(rank_of(x)))))
 
 
-def _identity(self: Any) -> int:
+def _hash(self: Any) -> int:
     return id(self)
 
 
@@ -180,7 +180,7 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     mul = arithmetic.mul
     multiply = arithmetic.multiply
     pow = arithmetic.pow
-    remainder = spelled(arithmetic.remainder, divisor="other")
+    remainder = with_aliases(arithmetic.remainder, divisor="other")
     subtract = arithmetic.subtract
     true_divide = arithmetic.true_divide
     clamp = limits.clamp
@@ -207,9 +207,9 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     norm = reduction.norm
     amax = extremes.amax
     amin = extremes.amin
-    argmin = spelled(extremes.argmin, dim="axis", keepdim="keepdims")
+    argmin = with_aliases(extremes.argmin, dim="axis", keepdim="keepdims")
     cumprod = extremes.cumprod
-    median = spelled(extremes.median, dim="axis", keepdim="keepdims")
+    median = with_aliases(extremes.median, dim="axis", keepdim="keepdims")
     addmm = products.addmm
     baddbmm = products.baddbmm
     bmm = products.bmm
@@ -218,19 +218,19 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     mm = products.mm
     mv = products.mv
     outer = products.outer
-    expand_dims = viewing(array.expand_dims)
+    expand_dims = as_view(array.expand_dims)
     flip = array.flip
-    moveaxis = viewing(array.moveaxis)
-    movedim = viewing(array.movedim)
-    ravel = viewing(array.ravel)
+    moveaxis = as_view(array.moveaxis)
+    movedim = as_view(array.movedim)
+    ravel = as_view(array.ravel)
     roll = array.roll
-    swapaxes = viewing(array.swapaxes)
-    swapdims = viewing(array.swapdims)
-    t = viewing(array.t)
-    unsqueeze = viewing(array.unsqueeze)
+    swapaxes = as_view(array.swapaxes)
+    swapdims = as_view(array.swapdims)
+    t = as_view(array.t)
+    unsqueeze = as_view(array.unsqueeze)
     repeat_interleave = repetition.repeat_interleave
-    chunk = viewing(spelled(joining.chunk, dim="axis"))
-    unbind = viewing(joining.unbind)
+    chunk = as_view(with_aliases(joining.chunk, dim="axis"))
+    unbind = as_view(joining.unbind)
     argsort = ordering.argsort
     topk = ordering.topk
     tril = ordering.tril
@@ -250,7 +250,7 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     clip = operator("clip", method_forms.clip)
     diag = operator("diag", method_forms.diag)
     cumsum = operator("cumsum", method_forms.cumsum)
-    flatten = viewing(operator("flatten", method_forms.flatten))
+    flatten = as_view(operator("flatten", method_forms.flatten))
     gather = operator("gather", method_forms.gather)
     max = operator("max", method_forms.max)
     mean = operator("mean", method_forms.mean)
@@ -259,36 +259,36 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     repeat = operator("repeat", method_forms.repeat)
     resize = operator("resize", method_forms.resize)
     round = operator("round", method_forms.round)
-    select = viewing(operator("select", method_forms.select))
+    select = as_view(operator("select", method_forms.select))
     softmax = operator("softmax", method_forms.softmax)
     sort = operator("sort", method_forms.sort)
-    split = viewing(operator("split", method_forms.split))
-    squeeze = viewing(operator("squeeze", method_forms.squeeze))
+    split = as_view(operator("split", method_forms.split))
+    squeeze = as_view(operator("squeeze", method_forms.squeeze))
     std = operator("std", method_forms.std)
     sub = operator("sub", method_forms.sub)
     sum = operator("sum", method_forms.sum)
     take = operator("take", method_forms.take)
-    transpose = viewing(operator("transpose", method_forms.transpose))
+    transpose = as_view(operator("transpose", method_forms.transpose))
     var = operator("var", method_forms.var)
     where = operator("where", method_forms.where)
     asnumpy = operator("asnumpy", lambda self: _concrete(self, "asnumpy"))
     astype = operator("astype", _astype)
     bfloat16 = operator("bfloat16", _cast_to("bfloat16"))
     bool = operator("bool", _cast_to("bool"))
-    broadcast_to = viewing(operator("broadcast_to", lambda self, *shape: repetition.broadcast_to(self, spread(shape))))
-    clone = operator("clone", _itself)
-    contiguous = operator("contiguous", _itself)
-    copy = operator("copy", _itself)
+    broadcast_to = as_view(operator("broadcast_to", lambda self, *shape: repetition.broadcast_to(self, spread(shape))))
+    clone = operator("clone", _unchanged)
+    contiguous = operator("contiguous", _unchanged)
+    copy = operator("copy", _unchanged)
     dim = operator("dim", tensor_info.rank)
     double = operator("double", _cast_to("float64"))
-    expand = viewing(operator("expand", lambda self, *size: repetition.broadcast_to(self, spread(size))))
-    expand_as = viewing(operator("expand_as", spelled(
+    expand = as_view(operator("expand", lambda self, *size: repetition.broadcast_to(self, spread(size))))
+    expand_as = as_view(operator("expand_as", with_aliases(
         lambda self, other: repetition.broadcast_to(self, tensor_info.shape(other)), x="other"
     )))
     fill = operator("fill", lambda self, value: creation.full_like(self, value))
     float = operator("float", _cast_to("float32"))
     half = operator("half", _cast_to("float16"))
-    init_data = operator("init_data", lambda self, *_, **__: _itself(self))
+    init_data = operator("init_data", lambda self, *_, **__: _unchanged(self))
     int = operator("int", _cast_to("int32"))
     hooks = operator("hooks", lambda self: [])
     is_init = operator("is_init", lambda self: False)
@@ -298,7 +298,7 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     is_shared = operator("is_shared", lambda self: False)
     flush_from_cache = operator("flush_from_cache", lambda self: None)
     get_bytes = operator("get_bytes", lambda self: _concrete(self, "get_bytes").tobytes())
-    move_to = operator("move_to", _moved)
+    move_to = operator("move_to", _move_to)
     set_const_arg = operator("set_const_arg", lambda self, const_arg=True: None)
     set_init_flag = operator("set_init_flag", lambda self, data=False: None)
     item = operator("item", _item)
@@ -311,10 +311,10 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     new_zeros = operator(
         "new_zeros", lambda self, size, dtype=None: creation.zeros(size, dtype or tensor_info.dtype(self))
     )
-    permute = viewing(operator("permute", lambda self, *axis: array.transpose(self, spread(axis))))
+    permute = as_view(operator("permute", lambda self, *axis: array.transpose(self, spread(axis))))
     relu = operator("relu", _relu)
-    reshape = viewing(operator("reshape", _reshape))
-    reshape_as = viewing(operator("reshape_as", lambda self, other: array.reshape(self, tensor_info.shape(other))))
+    reshape = as_view(operator("reshape", _reshape))
+    reshape_as = as_view(operator("reshape_as", lambda self, other: array.reshape(self, tensor_info.shape(other))))
     sigmoid = operator("sigmoid", _sigmoid)
     tanh = operator("tanh", _tanh)
     tile = operator("tile", lambda self, *dims: repetition.tile(self, spread(dims)))
@@ -324,12 +324,12 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     tolist = operator("tolist", lambda self: _concrete(self, "tolist").tolist())
     type = operator("type", _type)
     type_as = operator("type_as", lambda self, other: tensor_info.cast(self, other.dtype))
-    value = operator("value", _itself)
-    view = viewing(operator("view", method_forms.view))
-    view_as = viewing(operator("view_as", lambda self, other: array.reshape(self, tensor_info.shape(other))))
+    value = operator("value", _unchanged)
+    view = as_view(operator("view", method_forms.view))
+    view_as = as_view(operator("view_as", lambda self, other: array.reshape(self, tensor_info.shape(other))))
 
-    T = property(viewing(operator("transpose", _turned)))
-    mT = property(viewing(operator("transpose", lambda self: keras.ops.swapaxes(self, -1, -2))))
+    T = property(as_view(operator("transpose", _reverse_axes)))
+    mT = property(as_view(operator("transpose", lambda self: keras.ops.swapaxes(self, -1, -2))))
     H = T
     size = property(tensor_info.size)
     itemsize = property(lambda self: backend.bytes_of(self.dtype))
@@ -339,26 +339,26 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
     __sub__, __rsub__ = operators("sub", lambda x, y: x - y, arithmetic.sub)
     __mul__, __rmul__ = operators("mul", lambda x, y: x * y, with_scalars(arithmetic.mul))
     __truediv__, __rtruediv__ = operators(
-        "truediv", lambda x, y: x / y, with_scalars(arithmetic.div), of="floats",
+        "truediv", lambda x, y: x / y, with_scalars(arithmetic.div), supports="floats",
         reflected_function=operator("reciprocal", with_scalars(arithmetic.div)),
     )
     __floordiv__, __rfloordiv__ = operators("floordiv", None, arithmetic.floor_divide)
     __mod__, __rmod__ = operators("mod", None, arithmetic.floor_mod)
     __pow__, __rpow__ = operators("pow", None, arithmetic.pow)
-    __matmul__, __rmatmul__ = operators("matmul", products.plain_matmul, matmul_operator, of="float tensors")
+    __matmul__, __rmatmul__ = operators("matmul", products.plain_matmul, matmul_operator, supports="float tensors")
     __lt__, _ = operators("lt", lambda x, y: x < y, comparison.less)
     __le__, _ = operators("le", lambda x, y: x <= y, comparison.less_equal)
     __gt__, _ = operators("gt", lambda x, y: x > y, comparison.greater)
     __ge__, _ = operators("ge", lambda x, y: x >= y, comparison.greater_equal)
-    __eq__, _ = operators("eq", alike(lambda x, y: x == y), comparison.equal)
-    __ne__, _ = operators("ne", alike(lambda x, y: x != y), comparison.not_equal)
+    __eq__, _ = operators("eq", same_shapes(lambda x, y: x == y), comparison.equal)
+    __ne__, _ = operators("ne", same_shapes(lambda x, y: x != y), comparison.not_equal)
     __and__, __rand__ = operators("and", None, comparison.bitwise_and)
     __or__, __ror__ = operators("or", None, comparison.bitwise_or)
     __xor__, __rxor__ = operators("xor", None, comparison.bitwise_xor)
     __neg__ = unary.neg
-    __pos__ = operator("positive", _itself)
+    __pos__ = operator("positive", _unchanged)
     __abs__ = unary.abs
     __round__ = round
     __invert__ = unary.logical_not
-    __hash__ = _identity
+    __hash__ = _hash
     del _

@@ -1,7 +1,8 @@
-"""`PlaceMethods`: methods that cut tensors up, turn them, and change some of their elements."""
+"""`PlaceMethods`: methods that slice, split, rearrange and partially update tensors."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,12 +10,11 @@ import keras
 import numpy as np
 
 from mixtrain import backend, checks
-from mixtrain.ops import places
-from mixtrain.ops.indexing import places as places_of, read, scattered, written
-from mixtrain.common.method_forms import spelled
-from mixtrain.common.parts import viewing
+from mixtrain.common.method_forms import with_aliases
+from mixtrain.common.parts import as_view
 from mixtrain.dtype import float32
-from mixtrain.ops import array, creation, joining, random, selection, tensor_info
+from mixtrain.ops import array, creation, joining, places, random, selection, tensor_info
+from mixtrain.ops.indexing import places as positions_of, read, scattered, written
 from mixtrain.ops.inputs import as_floats, axis_of, is_number, rank_of, tensor
 from mixtrain.ops.operator import operator
 
@@ -23,18 +23,18 @@ _Method = Callable[..., Any]
 
 def _fill_diagonal(self: Any, fill_value: Any, wrap: bool = False) -> Any:
     x = tensor("Tensor.fill_diagonal", self)
-    chosen = keras.ops.diagonal(places_of(x)) if not wrap else keras.ops.reshape(places_of(x), (-1,))[
+    positions = keras.ops.diagonal(positions_of(x)) if not wrap else keras.ops.reshape(positions_of(x), (-1,))[
         :: x.shape[-1] + 1
     ]
-    return scattered(x, chosen, keras.ops.full(chosen.shape, fill_value, dtype=x.dtype))
+    return scattered(x, positions, keras.ops.full(positions.shape, fill_value, dtype=x.dtype))
 
 
 def _choose(self: Any, choices: Any, mode: str = "clip") -> Any:
     checks.one_of("Tensor.choose", "mode", mode, ("clip", "wrap", "raise"))
     x = keras.ops.cast(tensor("Tensor.choose", self), "int32")
-    stacked = keras.ops.stack([keras.ops.broadcast_to(tensor("", one), x.shape) for one in choices])
-    place = keras.ops.mod(x, len(choices)) if mode == "wrap" else keras.ops.clip(x, 0, len(choices) - 1)
-    return keras.ops.take_along_axis(stacked, place[None], axis=0)[0]
+    stacked = keras.ops.stack([keras.ops.broadcast_to(tensor("", choice), x.shape) for choice in choices])
+    index = keras.ops.mod(x, len(choices)) if mode == "wrap" else keras.ops.clip(x, 0, len(choices) - 1)
+    return keras.ops.take_along_axis(stacked, index[None], axis=0)[0]
 
 
 def _index_add(self: Any, *args: Any, alpha: Any = 1, **named: Any) -> Any:
@@ -48,28 +48,29 @@ def _add_at(self: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> 
     x = tensor("Tensor.index_add", self)
     axis = axis_of("Tensor.index_add", dim, rank_of(x), name="dim")
     rows = keras.ops.moveaxis(x, axis, 0)
-    more = keras.ops.moveaxis(keras.ops.cast(tensor("Tensor.index_add", source), x.dtype), axis, 0) * alpha
+    updates = keras.ops.moveaxis(keras.ops.cast(tensor("Tensor.index_add", source), x.dtype), axis, 0) * alpha
     index = keras.ops.cast(tensor("Tensor.index_add", index), "int32")
-    return keras.ops.moveaxis(rows + keras.ops.segment_sum(more, index, num_segments=rows.shape[0]), 0, axis)
+    return keras.ops.moveaxis(rows + keras.ops.segment_sum(updates, index, num_segments=rows.shape[0]), 0, axis)
 
 
 def _index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     x = tensor("Tensor.index_put", self)
     if not accumulate:
         return written(x, tuple(indices), values)
-    chosen = read(places_of(x), tuple(indices))
-    return places.combined(x, chosen, keras.ops.broadcast_to(tensor("Tensor.index_put", values), chosen.shape), "add")
+    positions = read(positions_of(x), tuple(indices))
+    updates = keras.ops.broadcast_to(tensor("Tensor.index_put", values), positions.shape)
+    return places.combined(x, positions, updates, "add")
 
 
-def _scatter_how(how: str) -> _Method:
-    """Return ``scatter_<how>(indices, updates)``, where each row of the indices is that of one slice."""
+def _scatter(reduction: str) -> _Method:
+    """Return ``scatter_<reduction>(indices, updates)``, where each row of the indices selects one slice."""
 
     def compute(self: Any, indices: Any, updates: Any) -> Any:
-        x = tensor(f"Tensor.scatter_{how}", self)
-        rows = keras.ops.moveaxis(tensor(f"Tensor.scatter_{how}", indices), -1, 0)
-        chosen = read(places_of(x), tuple(keras.ops.unstack(rows)))
-        updates = tensor(f"Tensor.scatter_{how}", updates)
-        return places.combined(x, chosen, keras.ops.broadcast_to(updates, chosen.shape), how)
+        x = tensor(f"Tensor.scatter_{reduction}", self)
+        rows = keras.ops.moveaxis(tensor(f"Tensor.scatter_{reduction}", indices), -1, 0)
+        positions = read(positions_of(x), tuple(keras.ops.unstack(rows)))
+        updates = tensor(f"Tensor.scatter_{reduction}", updates)
+        return places.combined(x, positions, keras.ops.broadcast_to(updates, positions.shape), reduction)
 
     return compute
 
@@ -79,22 +80,20 @@ def _scatter_add(self: Any, *args: Any, **named: Any) -> Any:
     if len(args) + len(named) == 3:
         dim, index, src = (*args, *(named[key] for key in ("dim", "index", "src") if key in named))
         return places.scatter_along(self, dim, index, src, "add")
-    return _scatter_how("add")(self, *args, **named)
+    return _scatter("add")(self, *args, **named)
 
 
 def _masked_scatter(self: Any, mask: Any, tensor_: Any) -> Any:
     x = tensor("Tensor.masked_scatter", self)
-    chosen = selection.masked_select(places_of(x), mask)
+    positions = selection.masked_select(positions_of(x), mask)
     values = keras.ops.cast(keras.ops.reshape(tensor("", tensor_), (-1,)), x.dtype)
-    return scattered(x, chosen, values[: keras.ops.shape(chosen)[0]])
+    return scattered(x, positions, values[: keras.ops.shape(positions)[0]])
 
 
 def _stride(self: Any, dim: int | None = None) -> Any:
-    sizes, found = tuple(self.shape), [1]
-    for size in reversed(sizes[1:]):
-        found.insert(0, found[0] * size)
-    found = found if sizes else []
-    return found if dim is None else found[dim]
+    shape = tuple(self.shape)
+    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    return strides if dim is None else strides[dim]
 
 
 def _unfold(self: Any, dimension: int, size: int, step: int) -> Any:
@@ -109,31 +108,32 @@ def _new_full(self: Any, size: Any, fill_value: Any, *, dtype: Any = None) -> An
     return creation.full(size, fill_value, dtype=dtype or tensor_info.dtype(self))
 
 
-def _drawn(name: str, dtype: str) -> _Method:
-    """Return a method that draws columns of each row: of weights for `multinomial`, else of logits."""
+def _categorical(name: str, dtype: str) -> _Method:
+    """Return a method that samples columns of each row, which has weights for `multinomial`, else logits."""
 
     def compute(self: Any, num_samples: int, *_: Any, **__: Any) -> Any:
         x = as_floats(f"Tensor.{name}", self)
         logits = keras.ops.log(x) if name == "multinomial" else x
-        chance = keras.ops.cast(random.rand(num_samples, *x.shape), x.dtype)
-        chosen = keras.ops.argmax(logits - keras.ops.log(-keras.ops.log(chance)), axis=-1)
-        return keras.ops.cast(keras.ops.moveaxis(chosen, 0, -1), backend.held_format(dtype))
+        # The Gumbel-max trick: the argmax of logits plus Gumbel noise has the distribution of their softmax.
+        uniform = keras.ops.cast(random.rand(num_samples, *x.shape), x.dtype)
+        samples = keras.ops.argmax(logits - keras.ops.log(-keras.ops.log(uniform)), axis=-1)
+        return keras.ops.cast(keras.ops.moveaxis(samples, 0, -1), backend.held_format(dtype))
 
     return compute
 
 
 def _uniform(self: Any, from_: float = 0.0, to: float = 1.0, generator: Any = None) -> Any:
-    drawn = random.uniform(tensor_info.shape(self), keras.ops.cast(from_, float32), keras.ops.cast(to, float32))
-    return keras.ops.cast(drawn, tensor_info.dtype(self))
+    sample = random.uniform(tensor_info.shape(self), keras.ops.cast(from_, float32), keras.ops.cast(to, float32))
+    return keras.ops.cast(sample, tensor_info.dtype(self))
 
 
 class PlaceMethods:
-    """Methods that cut up, turn and change places."""
+    """Methods that slice, rearrange and update elements."""
 
     __slots__ = ()
 
-    narrow = viewing(places.narrow)
-    diagonal = viewing(places.diagonal)
+    narrow = as_view(places.narrow)
+    diagonal = as_view(places.diagonal)
     diagonal_scatter = places.diagonal_scatter
     diagflat = places.diagflat
     diff = places.diff
@@ -144,21 +144,21 @@ class PlaceMethods:
     rot90 = places.rot90
     reverse = operator("reverse", array.reverse)
     reverse_sequence = places.reverse_sequence
-    tensor_split = viewing(places.tensor_split)
-    vsplit = viewing(places.vsplit)
-    hsplit = viewing(places.hsplit)
-    dsplit = viewing(places.dsplit)
+    tensor_split = as_view(places.tensor_split)
+    vsplit = as_view(places.vsplit)
+    hsplit = as_view(places.hsplit)
+    dsplit = as_view(places.dsplit)
     choose = operator("choose", _choose)
     index_add = operator("index_add", _index_add)
     index_fill = places.index_fill
     index_put = operator("index_put", _index_put)
-    scatter = spelled(places.scatter, dim="axis")
+    scatter = with_aliases(places.scatter, dim="axis")
     scatter_add = operator("scatter_add", _scatter_add)
-    scatter_sub = operator("scatter_sub", _scatter_how("sub"))
-    scatter_mul = operator("scatter_mul", _scatter_how("mul"))
-    scatter_div = operator("scatter_div", _scatter_how("div"))
-    scatter_max = operator("scatter_max", _scatter_how("max"))
-    scatter_min = operator("scatter_min", _scatter_how("min"))
+    scatter_sub = operator("scatter_sub", _scatter("sub"))
+    scatter_mul = operator("scatter_mul", _scatter("mul"))
+    scatter_div = operator("scatter_div", _scatter("div"))
+    scatter_max = operator("scatter_max", _scatter("max"))
+    scatter_min = operator("scatter_min", _scatter("min"))
     select_scatter = places.select_scatter
     slice_scatter = places.slice_scatter
     masked_scatter = operator("masked_scatter", _masked_scatter)
@@ -173,8 +173,8 @@ class PlaceMethods:
     ))
     uniform = operator("uniform", _uniform)
     bernoulli = operator("bernoulli", lambda self, p=None: random.bernoulli(self, self if p is None else p))
-    multinomial = operator("multinomial", _drawn("multinomial", "int32"))
-    random_categorical = operator("random_categorical", _drawn("random_categorical", "int64"))
+    multinomial = operator("multinomial", _categorical("multinomial", "int32"))
+    random_categorical = operator("random_categorical", _categorical("random_categorical", "int64"))
     unique_with_pad = places.unique_with_pad
     byte = operator("byte", lambda self: tensor_info.cast(self, "uint8"))
     short = operator("short", lambda self: tensor_info.cast(self, "int16"))
