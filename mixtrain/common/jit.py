@@ -1,4 +1,4 @@
-"""`jit`: functions, methods and Cells become compiled calls, in GRAPH and in PYNATIVE mode."""
+"""`jit`: compile functions, methods and Cells, in GRAPH and in PYNATIVE mode."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _PLAIN: Final = (bool, int, float, complex, str, bytes, type(None), np.generic)
 
 
 class _Slot:
-    """The place of a tensor in the arguments or results of a compiled call."""
+    """Placeholder for a tensor in the arguments or results of a compiled call."""
 
     def __init__(self, index: int) -> None:
         self.index = index
 
 
 class _Trace:
-    """One compiled call: for arguments of one structure, with the same constants and tensors of the same shapes.
+    """A compiled call for arguments of one structure, with the same constants and tensors of the same shapes.
 
     Args:
         function: The function.
         arguments: Its arguments, with slots for tensors.
         jit: Whether XLA compiles it; None for the backend's choice.
-        settings: What it is traced under, besides its layers.
+        settings: The settings that it is traced under.
         layers: The layers that it refers to.
     """
 
@@ -52,30 +52,28 @@ class _Trace:
         self.uncompilable: list[Reason] = []
         self.state = TraceState(layers, modes=True)
 
-    def serves(self, settings: Hashable) -> bool:
-        """Whether a trace made now, under these settings, would be the same."""
+    def matches(self, settings: Hashable) -> bool:
+        """Whether tracing again under these settings would give the same."""
         return self._settings == settings and self.state.holds()
 
     def __call__(self, tensors: list[Any]) -> Any:
-        return _filled(self._results_of(self._compiled(*tensors)))
+        outputs = self._compiled(*tensors)  # The first call traces, which sets `_results`.
+        return _combine(self._results, outputs)
 
     def _run(self, *tensors: Any) -> tuple[Any, ...]:
-        args, kwargs = boundary.wrapped(_filled((self._arguments, tensors)))
+        args, kwargs = boundary.wrapped(_combine(self._arguments, tensors))
         token = reasons.set(self.uncompilable)
         try:
             with boundary.running("tensors"), self.state.tracing():
                 results = boundary.settled(self._function(*args, **kwargs))
         finally:
             reasons.reset(token)
-        self._results, found = _slotted(results, _as_result)
-        return tuple(found)
-
-    def _results_of(self, tensors: Any) -> tuple[Any, Any]:
-        return self._results, tensors
+        self._results, outputs = _partition(results, _as_result)
+        return tuple(outputs)
 
 
 class Jitted:
-    """A function that runs compiled; made by `jit`.
+    """A compiled function, as `jit` returns it.
 
     Args:
         function: A function, method or Cell.
@@ -101,95 +99,95 @@ class Jitted:
         return f"jit({self._function!r})"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        wants = boundary.wants_tensors(args, kwargs)
+        returns_tensors = boundary.wants_tensors(args, kwargs)
         if backend.is_tracing():
             return boundary.run_users(self._rewritten, args, kwargs)
         if self._uncompilable:
             return boundary.run_users(self._function, args, kwargs)
         try:
-            results = self._called(*boundary.settled((args, kwargs)))
+            results = self._call_compiled(*boundary.settled((args, kwargs)))
         except Exception:
             if not self._uncompilable:
                 raise
-            return self._uncompiled(args, kwargs)
-        return boundary.wrapped(results) if wants else results
+            return self._call_uncompiled(args, kwargs)
+        return boundary.wrapped(results) if returns_tensors else results
 
-    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _call_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         leaves = keras.tree.flatten((args, kwargs))
         if any(isinstance(leaf, keras.KerasTensor) for leaf in leaves):
             return self._rewritten(*args, **kwargs)
-        arguments, tensors = _slotted((args, kwargs), _as_argument)
+        arguments, tensors = _partition((args, kwargs), _as_argument)
         constants = [leaf for leaf in keras.tree.flatten(arguments) if not isinstance(leaf, _Slot)]
         key = (
-            _structure((args, kwargs)),
-            tuple(map(_identity, constants)),
+            _structure_key((args, kwargs)),
+            tuple(map(_constant_key, constants)),
             tuple((tuple(value.shape), value.dtype) for value in tensors),
         )
         settings = autocast_in_force(), parameter_read_dtype(), context.get_context("jit_level")
         traces = self._traces.get(key, [])
-        trace = next((trace for trace in traces if trace.serves(settings)), None)
+        trace = next((trace for trace in traces if trace.matches(settings)), None)
         if trace is None:
             layers = referenced_layers([self._function, *constants])
             trace = _Trace(self._rewritten, arguments, self._xla, settings, layers)
-            # A layer's mode and plan come back, and the traces with them; other changes do not.
+            # Changes of a layer's mode or plan may be undone, so that a trace matches again; other changes are final.
             self._traces[key] = [*(other for other in traces if other.state.may_hold_again()), trace]
         try:
             return trace(tensors)
         finally:
             self._uncompilable = trace.uncompilable
 
-    def _uncompiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call a function that was seen to do at each call what a compiled one cannot."""
-        does, write = self._uncompilable[0]
+    def _call_uncompiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function uncompiled and warn why."""
+        problem, advice = self._uncompilable[0]
         name = getattr(self._function, "__name__", "the function")
-        warnings.warn(f"jit: {name} {does}, so it runs uncompiled. {write}", stacklevel=3)
+        warnings.warn(f"jit: {name} {problem}, so it runs uncompiled. {advice}", stacklevel=3)
         return boundary.run_users(self._function, args, kwargs)
 
 
 def _as_argument(value: Any) -> Any:
-    """Return an argument that is traced as a tensor; None for a constant."""
+    """Return the tensor that an argument is traced as; None for a constant."""
     if isinstance(value, np.ndarray):
         return backend.to_tensor(value)
     return value if backend.is_tensor(value) or backend.is_sparse(value) else None
 
 
 def _as_result(value: Any) -> Any:
-    """Return a result that is computed as a tensor; None for a constant."""
-    chosen = isinstance(value, (bool, int, float)) and backend.tensor_decided()  # It may be another in another branch.
-    return backend.to_tensor(value) if chosen or isinstance(value, keras.Variable) else _as_argument(value)
+    """Return the tensor that a result is returned as; None for a constant."""
+    # A number may differ between the branches of a condition on tensors.
+    varies = isinstance(value, (bool, int, float)) and backend.tensor_decided()
+    return backend.to_tensor(value) if varies or isinstance(value, keras.Variable) else _as_argument(value)
 
 
-def _slotted(values: Any, tensor_of: Callable[[Any], Any]) -> tuple[Any, list[Any]]:
-    """Return a structure with its tensors taken out, and the tensors."""
+def _partition(values: Any, tensor_of: Callable[[Any], Any]) -> tuple[Any, list[Any]]:
+    """Split a structure into itself with a slot for each tensor, and the tensors."""
     tensors: list[Any] = []
 
-    def take(value: Any) -> Any:
+    def to_slot(value: Any) -> Any:
         tensor = tensor_of(value)
         if tensor is None:
             return value
         tensors.append(tensor)
         return _Slot(len(tensors) - 1)
 
-    return keras.tree.map_structure(take, values), tensors
+    return keras.tree.map_structure(to_slot, values), tensors
 
 
-def _filled(slotted_and_tensors: tuple[Any, Any]) -> Any:
-    """Put tensors back into their structure."""
-    slotted, tensors = slotted_and_tensors
-    return keras.tree.map_structure(lambda leaf: tensors[leaf.index] if isinstance(leaf, _Slot) else leaf, slotted)
+def _combine(structure: Any, tensors: Any) -> Any:
+    """Fill the slots of a structure with tensors."""
+    return keras.tree.map_structure(lambda leaf: tensors[leaf.index] if isinstance(leaf, _Slot) else leaf, structure)
 
 
-def _structure(value: Any) -> Any:
-    """Return how tuples, lists and dicts are nested, as something to look up by."""
+def _structure_key(value: Any) -> Any:
+    """Return a hashable description of nested tuples, lists and dicts."""
     if isinstance(value, dict):
-        return type(value), tuple((key, _structure(item)) for key, item in sorted(value.items(), key=repr))
+        return type(value), tuple((key, _structure_key(item)) for key, item in sorted(value.items(), key=repr))
     if isinstance(value, (tuple, list)):
-        return type(value), tuple(map(_structure, value))
+        return type(value), tuple(map(_structure_key, value))
     return None
 
 
-def _identity(value: Any) -> Any:
-    """Return what tells one constant from another; its type too, as 1, 1.0 and True are equal."""
+def _constant_key(value: Any) -> Any:
+    """Return a hashable key of a constant. It has the type, as 1, 1.0 and True are equal."""
     return (type(value), value) if isinstance(value, _PLAIN) else (type(value), id(value))
 
 
@@ -203,12 +201,12 @@ def jit(
     backend: str = "",
     **options: Any,
 ) -> Any:
-    """Compile a function, method or Cell; as a decorator (with or without arguments) or by a call.
+    """Compile a function, method or Cell; usable as a decorator, with or without arguments.
 
-    Tensors and NumPy arrays among the arguments are traced: new values run what is compiled, new shapes and number
-    formats compile anew. Everything else is a constant, and another constant compiles anew. ``if``, ``while`` and
-    ``for`` of the function itself may depend on tensors. Parameters may be written. What Python does beside (appending
-    to a list, printing) happens at compilation only.
+    Tensors and NumPy arrays among the arguments are traced: new shapes and dtypes recompile, new values do not. Every
+    other argument is a constant, and another constant recompiles. ``if``, ``while`` and ``for`` of the function itself
+    may depend on tensors. Parameters may be assigned. Other side effects (appending to a list, printing) happen at
+    compilation only.
 
     Args:
         function: A function, a method or a Cell.
@@ -223,7 +221,7 @@ def jit(
         The compiled function; without `function`, a decorator.
 
     Raises:
-        TypeError: `function` is no function, method or Cell, or an option has the wrong type.
+        TypeError: `function` is not a function, method or Cell, or an option has the wrong type.
         ValueError: An option has an unknown value.
 
     Example:
@@ -261,11 +259,11 @@ def _jitted(function: Any, xla: bool | None) -> Jitted:
 def ms_function(
     fn: Callable[..., Any] | None = None, input_signature: Any = None, hash_args: Any = None, jit_config: Any = None
 ) -> Any:
-    """Do what `jit` does, under the name that MindSpore 1 had for it.
+    """Alias of `jit`, from MindSpore 1.
 
     Args:
         fn: A function, a method or a Cell.
-        input_signature: Accepted for MindSpore scripts; each shape that comes is compiled.
+        input_signature: Accepted for MindSpore scripts; each new shape is compiled.
         hash_args: Accepted for MindSpore scripts.
         jit_config: Accepted for MindSpore scripts.
 

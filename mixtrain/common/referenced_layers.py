@@ -1,7 +1,8 @@
-"""Which layers and variables a function or network refers to, through children, closures, globals and attributes."""
+"""Layers and variables that a function or network refers to: by children, closures, globals and attributes."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import types
 from collections.abc import Iterable, Iterator
@@ -13,15 +14,15 @@ import numpy as np
 from mixtrain import backend
 from mixtrain.network.walk import children_of
 
-# What their objects refer to is their own affair; a user's functions and layers are not found there.
+# Objects of these libraries are not searched: they hold no functions and layers of the user.
 _LIBRARIES: Final = ("keras", "tensorflow", "jax", "jaxlib", "numpy", "builtins")
 _LEAVES: Final = (
     type, types.CodeType, str, bytes, int, float, complex, np.ndarray, np.generic, keras.Variable,
     *backend.TENSOR_TYPES,
 )
-# Notes of mixtrain's on a layer, which lead to other networks that share it.
-_NOTES: Final = "_mixtrain_"
-# How many objects that are not layers are looked into.
+# Prefix of mixtrain's own attributes of a layer, which lead to other networks that share it.
+_OWN_PREFIX: Final = "_mixtrain_"
+# Maximum number of objects searched that are not layers.
 _MAX_OBJECTS: Final = 10_000
 
 
@@ -51,24 +52,24 @@ def referenced_variables(roots: Iterable[Any]) -> list[keras.Variable]:
         >>> [tuple(variable.shape) for variable in referenced_variables([noise, {"seen": keras.Variable([1.0])}])]
         [(2,), (1,)]
     """
-    found: dict[int, keras.Variable] = {}
+    result: dict[int, keras.Variable] = {}
     for value in _referenced(roots):
-        held = [value] if isinstance(value, keras.Variable) else []
+        variables = [value] if isinstance(value, keras.Variable) else []
         if isinstance(value, keras.random.SeedGenerator):
-            held = [value.state]
+            variables = [value.state]
         elif isinstance(value, (keras.Layer, keras.Metric)):
-            held = value.variables
-        found |= {id(variable): variable for variable in held}
-    return list(found.values())
+            variables = value.variables
+        result |= {id(variable): variable for variable in variables}
+    return list(result.values())
 
 
 def _referenced(roots: Iterable[Any]) -> Iterator[Any]:
-    """Yield what roots refer to, each once, themselves first."""
-    waiting: list[Any] = list(roots)[::-1]
+    """Yield the roots and all that they refer to, each once, depth first."""
+    stack: list[Any] = list(roots)[::-1]
     seen: set[int] = set()
-    others = 0
-    while waiting:
-        value = waiting.pop()
+    objects = 0
+    while stack:
+        value = stack.pop()
         if id(value) in seen or value is None:
             continue
         if isinstance(value, keras.Variable):
@@ -79,10 +80,10 @@ def _referenced(roots: Iterable[Any]) -> Iterator[Any]:
         seen.add(id(value))
         yield value
         if _is_layer(value):
-            waiting.extend(_references_of_layer(value)[::-1])
-        elif others < _MAX_OBJECTS:
-            others += 1
-            waiting.extend(_references(value)[::-1])
+            stack.extend(_references_of_layer(value)[::-1])
+        elif objects < _MAX_OBJECTS:
+            objects += 1
+            stack.extend(_references(value)[::-1])
 
 
 def _is_layer(value: Any) -> bool:
@@ -95,9 +96,9 @@ def _references_of_layer(layer: Any) -> list[Any]:
 
 
 def _references(value: Any) -> list[Any]:
-    """Return what a value that is not a layer refers to."""
+    """Return the objects that a value other than a layer refers to."""
     if isinstance(value, types.FunctionType):
-        return [*_closed_over(value), *(value.__defaults__ or ()), *_globals_of(value)]
+        return [*_closure_of(value), *(value.__defaults__ or ()), *_globals_of(value)]
     if isinstance(value, types.MethodType):
         return [value.__self__, value.__func__]
     if isinstance(value, functools.partial):
@@ -106,29 +107,27 @@ def _references(value: Any) -> list[Any]:
         return list(value)
     if isinstance(value, dict):
         return list(value.values())
-    if isinstance(value, types.ModuleType) or _of(_LIBRARIES, type(value).__module__):
+    if isinstance(value, types.ModuleType) or _belongs_to(_LIBRARIES, type(value).__module__):
         return [value.__wrapped__] if "__wrapped__" in getattr(value, "__dict__", {}) else []
     return _attributes(value)
 
 
 def _attributes(value: Any) -> list[Any]:
     attributes = getattr(value, "__dict__", {})
-    return [held for name, held in list(attributes.items()) if not str(name).startswith(_NOTES)]
+    return [item for name, item in list(attributes.items()) if not str(name).startswith(_OWN_PREFIX)]
 
 
-def _closed_over(function: types.FunctionType) -> list[Any]:
-    found = []
+def _closure_of(function: types.FunctionType) -> list[Any]:
+    values = []
     for cell in function.__closure__ or ():
-        try:
-            found.append(cell.cell_contents)
-        except ValueError:  # Not assigned yet.
-            continue
-    return found
+        with contextlib.suppress(ValueError):  # Not assigned yet.
+            values.append(cell.cell_contents)
+    return values
 
 
 def _globals_of(function: types.FunctionType) -> list[Any]:
-    """Return the global values that a user's function names, and so do the functions inside it."""
-    if _of((*_LIBRARIES, "mixtrain"), function.__module__):
+    """Return the global values that a user's function and the functions inside it name."""
+    if _belongs_to((*_LIBRARIES, "mixtrain"), function.__module__):
         return []
     names: list[str] = []
     codes = [function.__code__]
@@ -137,12 +136,12 @@ def _globals_of(function: types.FunctionType) -> list[Any]:
         names.extend(code.co_names)
         codes.extend(constant for constant in code.co_consts if isinstance(constant, types.CodeType))
     names = list(dict.fromkeys(names))
-    found = [function.__globals__[name] for name in names if name in function.__globals__]
-    modules = [value for value in found if isinstance(value, types.ModuleType)]
-    users = [module for module in modules if not _of((*_LIBRARIES, "mixtrain"), module.__name__)]
-    # module.net: both names are in the code, and not which belongs to which.
-    return [*found, *(vars(module)[name] for module in users for name in names if name in vars(module))]
+    values = [function.__globals__[name] for name in names if name in function.__globals__]
+    modules = [value for value in values if isinstance(value, types.ModuleType)]
+    modules = [module for module in modules if not _belongs_to((*_LIBRARIES, "mixtrain"), module.__name__)]
+    # module.net: the code has both names, but not which belongs to which.
+    return [*values, *(vars(module)[name] for module in modules for name in names if name in vars(module))]
 
 
-def _of(libraries: Iterable[str], module: str | None) -> bool:
+def _belongs_to(libraries: Iterable[str], module: str | None) -> bool:
     return (module or "").partition(".")[0] in libraries

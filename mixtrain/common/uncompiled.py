@@ -1,4 +1,4 @@
-"""Why a function cannot be compiled: noted while `jit` traces it, which then runs it uncompiled."""
+"""Reasons why a function cannot be compiled, noted while `jit` traces it, which then runs it uncompiled."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ READS_VALUES: Final = ("reads a Tensor's values", "Write asnumpy and the like ou
 
 Reason = tuple[str, str]
 
-# While `jit` traces a function: a list of what it does that has no place in a compiled one, and what to write instead.
+# While `jit` traces a function: what it does that a compiled function cannot, and what to write instead.
 reasons: contextvars.ContextVar[list[Reason] | None] = contextvars.ContextVar("reasons", default=None)
 
 
 def note(reason: Reason) -> bool:
-    """Note a reason where `jit` traces; return whether it does."""
-    noted = reasons.get()
-    if noted is not None:
-        noted.append(reason)
-    return noted is not None
+    """Note a reason if `jit` is tracing; return whether it is."""
+    current = reasons.get()
+    if current is not None:
+        current.append(reason)
+    return current is not None
