@@ -1,4 +1,4 @@
-"""Words of MindSpore's compiler that scripts use and that change nothing here."""
+"""Functions and options of MindSpore's compiler that have no effect here."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any, Final
 from mixtrain import checks
 from mixtrain.context import set_context
 
-# How much of Python's syntax a compiled function may use; here it is always as much as there is.
+# How much of Python's syntax a compiled function may use; there is no difference here.
 STRICT: Final = 0
 COMPATIBLE: Final = 1
 LAX: Final = 2
 
 
 def set_deterministic(deterministic: bool) -> None:
-    """Accept whether the same numbers come again: ``set_context(deterministic="ON")``.
+    """Set ``set_context(deterministic=...)``, which has no effect.
 
     Args:
-        deterministic: True or False. Steps on a CPU give the same numbers either way.
+        deterministic: True or False. Steps on a CPU are deterministic either way.
 
     Example:
         >>> import mixtrain
@@ -33,15 +33,14 @@ def set_deterministic(deterministic: bool) -> None:
 
 
 def set_recursion_limit(recursion_limit: int = 10000) -> None:
-    """Set how deep calls may nest: Python's own limit, which is what holds here.
+    """Set the maximum depth of nested calls, which is Python's own recursion limit.
 
     Args:
         recursion_limit: The number of calls, at least 1.
 
     Example:
         >>> import mixtrain, sys
-        >>> before = sys.getrecursionlimit()
-        >>> mixtrain.set_recursion_limit(before)
+        >>> mixtrain.set_recursion_limit(sys.getrecursionlimit())
 
     Source: MindSpore, `mindspore.set_recursion_limit`.
     """
@@ -51,7 +50,7 @@ def set_recursion_limit(recursion_limit: int = 10000) -> None:
 
 
 def jit_class(cls: type) -> type:
-    """Return the class: compiled functions may use any class here.
+    """Return the class unchanged: compiled functions may use any class.
 
     Args:
         cls: A class.
@@ -76,7 +75,7 @@ ms_class = jit_class
 
 
 def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
-    """Return `input_data`: tensors among arguments are never constants here.
+    """Return `input_data` unchanged: tensors among arguments are never constants here.
 
     Args:
         input_data: Tensors, or tuples, lists and dicts of them.
@@ -87,24 +86,24 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
     return input_data
 
 
-def _unchanged(name: str, words: str) -> Callable[..., Any]:
+def _identity_decorator(name: str, reason: str) -> Callable[..., Any]:
     def decorator(fn: Any = None, **options: Any) -> Any:
         return (lambda function: function) if fn is None else fn
 
     decorator.__name__ = decorator.__qualname__ = name
     decorator.__doc__ = (
-        f"Return `fn` as it is: {words}; `options` are accepted. Example: ``@mixtrain.{name}``. "
+        f"Return `fn` unchanged: {reason}; `options` are accepted. Example: ``@mixtrain.{name}``. "
         f"Source: MindSpore, `mindspore.{name}`."
     )
     return decorator
 
 
-no_inline: Final = _unchanged("no_inline", "the backend decides what is inlined")
-lazy_inline: Final = _unchanged("lazy_inline", "the backend decides what is inlined")
+no_inline: Final = _identity_decorator("no_inline", "the backend decides what is inlined")
+lazy_inline: Final = _identity_decorator("lazy_inline", "the backend decides what is inlined")
 
 
 def recompute(block: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return ``block(*args, **kwargs)``: what it computes is kept for the gradients, as always here.
+    """Return ``block(*args, **kwargs)``; activations are kept for the gradients, not recomputed.
 
     Args:
         block: A Cell or a function.
@@ -117,7 +116,7 @@ def recompute(block: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 class JitConfig:
-    """Options of MindSpore's compiler, kept and shown; they change nothing here.
+    """Options of MindSpore's compiler; they have no effect here.
 
     Args:
         jit_level: "O0", "O1" or "O2".
@@ -135,7 +134,7 @@ class JitConfig:
 
 
 def launch_blocking() -> None:
-    """Do nothing: operations that are run one by one raise where they are called.
+    """Do nothing: eager operations raise where they are called.
 
     Example: ``mixtrain.runtime.launch_blocking()``. Source: MindSpore, `mindspore.runtime.launch_blocking`.
     """

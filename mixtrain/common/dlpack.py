@@ -1,4 +1,4 @@
-"""Tensors handed to other libraries, and taken from them, by the protocol DLPack; and from bytes."""
+"""Exchange tensors with other libraries through DLPack, and read them from bytes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from mixtrain.dtype import DType, as_dtype, float32
 
 
 def to_dlpack(tensor: Any) -> Any:
-    """Return an object with DLPack's protocol (`__dlpack__`) that has the values of a Tensor on the CPU.
+    """Return an object with `__dlpack__` that holds a copy of a Tensor on the CPU.
 
     Args:
-        tensor: The Tensor, of a dtype that NumPy has.
+        tensor: A Tensor of a dtype that NumPy has.
 
     Example:
         >>> import numpy as np
@@ -30,7 +30,7 @@ def to_dlpack(tensor: Any) -> Any:
 
 
 def from_dlpack(dlpack: Any) -> Tensor:
-    """Return a Tensor with the values of another library's tensor on the CPU, by DLPack.
+    """Return a Tensor with the values of another library's tensor on the CPU.
 
     Args:
         dlpack: What `to_dlpack` returns, or any object with the method `__dlpack__`.
@@ -51,13 +51,13 @@ def from_dlpack(dlpack: Any) -> Tensor:
 
 
 def frombuffer(buffer: Any, dtype: DType = float32, count: int = -1, offset: int = 0) -> Tensor:
-    """Return a 1-D Tensor with the numbers that lie in a buffer.
+    """Return a 1-D Tensor of the values in a buffer.
 
     Args:
         buffer: bytes, a bytearray or another object with a buffer.
-        dtype: Their number format.
-        count: How many there are; -1 for all.
-        offset: At which byte they begin.
+        dtype: The dtype of the values.
+        count: Number of values to read; -1 for all.
+        offset: Offset of the first value, in bytes.
 
     Raises:
         ValueError: The buffer is too short.

@@ -1,4 +1,4 @@
-"""`Generator`: a stream of random numbers that a script holds, and the functions of the process's own."""
+"""`Generator`: a stream of random numbers of a script's own, and functions of the process's stream."""
 
 from __future__ import annotations
 
@@ -24,48 +24,48 @@ class Generator:
     """
 
     def __init__(self) -> None:
-        self._first = 0
-        self._drawing = np.random.default_rng(0)
+        self._initial_seed = 0
+        self._rng = np.random.default_rng(0)
 
     def manual_seed(self, seed: int) -> Generator:
-        """Start anew from a seed, an int of at least 0; return the generator."""
-        self._first = checks.integer("Generator.manual_seed", "seed", seed, at_least=0)
-        self._drawing = np.random.default_rng(self._first)
+        """Restart from a seed, an int of at least 0; return the generator."""
+        self._initial_seed = checks.integer("Generator.manual_seed", "seed", seed, at_least=0)
+        self._rng = np.random.default_rng(self._initial_seed)
         return self
 
     def seed(self) -> int:
-        """Start anew from a seed of the system's; return it."""
+        """Restart from a seed of the operating system; return the seed."""
         return self.manual_seed(int(np.random.default_rng().integers(2**32))).initial_seed()
 
     def initial_seed(self) -> int:
-        """Return the seed that it started from."""
-        return self._first
+        """Return the seed that the generator started from."""
+        return self._initial_seed
 
     def next_seed(self) -> int:
-        """Return the seed of one operation's numbers, another each time."""
-        return int(self._drawing.integers(2**31 - 1))
+        """Return a seed for one operation, a new one each time."""
+        return int(self._rng.integers(2**31 - 1))
 
     def get_state(self) -> Any:
-        """Return where it stands, as a uint8 Tensor for `set_state`."""
-        return _packed({"first": self._first, "drawing": self._drawing.bit_generator.state})
+        """Return the state as a uint8 Tensor, for `set_state`."""
+        return _pack({"first": self._initial_seed, "drawing": self._rng.bit_generator.state})
 
     def set_state(self, state: Any) -> None:
-        """Go on from where `get_state` was taken."""
-        found = _unpacked(state)
-        self._first = found["first"]
-        self._drawing.bit_generator.state = found["drawing"]
+        """Restore the state that `get_state` returned."""
+        values = _unpack(state)
+        self._initial_seed = values["first"]
+        self._rng.bit_generator.state = values["drawing"]
 
 
-def _packed(state: dict[str, Any]) -> Any:
+def _pack(state: dict[str, Any]) -> Any:
     return backend.public_tensor(backend.to_tensor(np.frombuffer(json.dumps(state).encode(), np.uint8)))
 
 
-def _unpacked(state: Any) -> Any:
+def _unpack(state: Any) -> Any:
     return json.loads(backend.to_numpy(state).astype(np.uint8).tobytes())
 
 
 def manual_seed(seed: int) -> None:
-    """Do what `set_seed` does. Source: MindSpore, `mindspore.manual_seed`."""
+    """Alias of `set_seed`. Source: MindSpore, `mindspore.manual_seed`."""
     set_seed(seed)
 
 
@@ -75,16 +75,16 @@ def initial_seed() -> int | None:
 
 
 def get_rng_state() -> Any:
-    """Return where the process's random numbers stand, for `set_rng_state`, as a uint8 Tensor.
+    """Return the state of the process's random numbers as a uint8 Tensor, for `set_rng_state`.
 
     Example: ``state = mixtrain.get_rng_state()``. Source: MindSpore, `mindspore.get_rng_state`.
     """
-    return _packed(seed_state())
+    return _pack(seed_state())
 
 
 def set_rng_state(state: Any) -> None:
-    """Go on drawing from where `get_rng_state` was called.
+    """Restore the state that `get_rng_state` returned.
 
     Example: ``mixtrain.set_rng_state(state)``. Source: MindSpore, `mindspore.set_rng_state`.
     """
-    restore_seed_state(_unpacked(state))
+    restore_seed_state(_unpack(state))

@@ -1,4 +1,4 @@
-"""Hooks of a tensor: functions that see, and may replace, its gradient; and the handle that takes a hook away."""
+"""Hooks of a tensor, which read and may replace its gradient, and the handle that removes a hook."""
 
 from __future__ import annotations
 
@@ -6,43 +6,43 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-_numbers = itertools.count()
+_ids = itertools.count()
 
 
 class HookHandle:
-    """What registering a hook returns; `remove` takes the hook away.
+    """The handle of a registered hook; `remove` removes the hook.
 
     Args:
-        hooks: Where the hook is kept.
-        number: Its key there.
-        removed: Called when it was taken away.
+        hooks: The dict that holds the hook.
+        hook_id: Its key.
+        on_remove: Called after the hook was removed.
     """
 
-    def __init__(self, hooks: dict[int, Any], number: int, removed: Callable[[], None] = lambda: None) -> None:
-        self._hooks, self._number, self._removed = hooks, number, removed
+    def __init__(self, hooks: dict[int, Any], hook_id: int, on_remove: Callable[[], None] = lambda: None) -> None:
+        self._hooks, self._id, self._on_remove = hooks, hook_id, on_remove
 
     def remove(self) -> None:
-        """Take the hook away; a second call does nothing."""
-        if self._hooks.pop(self._number, None) is not None:
-            self._removed()
+        """Remove the hook; a second call does nothing."""
+        if self._hooks.pop(self._id, None) is not None:
+            self._on_remove()
 
 
 class GradientHooks:
-    """The hooks of one tensor, called in the order in which they were added."""
+    """The hooks of one tensor, called in the order of registration."""
 
     def __init__(self) -> None:
         self._functions: dict[int, Callable[[Any], Any]] = {}
 
     def add(self, function: Callable[[Any], Any]) -> HookHandle:
         """Add a function of the gradient; return its handle."""
-        number = next(_numbers)
-        self._functions[number] = function
-        return HookHandle(self._functions, number)
+        hook_id = next(_ids)
+        self._functions[hook_id] = function
+        return HookHandle(self._functions, hook_id)
 
     def __call__(self, gradients: tuple[Any, ...]) -> Any:
-        """Return the gradient, the only one of a tuple, as the hooks leave it."""
+        """Return the gradient, the only one of a tuple, after all hooks."""
         (gradient,) = gradients
         for function in list(self._functions.values()):
-            changed = function(gradient)
-            gradient = gradient if changed is None else changed
+            replacement = function(gradient)
+            gradient = gradient if replacement is None else replacement
         return gradient

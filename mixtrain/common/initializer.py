@@ -1,4 +1,4 @@
-"""Initial values: MindSpore's distributions, drawn from the process's own generator."""
+"""MindSpore's initializers, which sample from the generator of the process."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ FanMode = Literal["fan_in", "fan_out"]
 
 
 class Initializer:
-    """The base of initializers; a subclass fills an array in `_initialize`.
+    """Base class of initializers; a subclass fills an array in `_initialize`.
 
     Args:
-        **kwargs: Kept for the representation.
+        **kwargs: Shown by `repr`.
 
     Example:
         >>> class Ramp(Initializer):
@@ -48,7 +48,7 @@ class Initializer:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._kwargs.items())})"
 
     def make(self, shape: Sequence[int]) -> np.ndarray:
-        """Return a new float32 array of `shape`, filled."""
+        """Return a new float32 array of `shape` with initial values."""
         array = np.zeros(tuple(shape), np.float32)
         self(array)
         return array
@@ -64,11 +64,11 @@ def fans(shape: Sequence[int]) -> tuple[int, int]:
         raise checks.fail_value(
             "initializer", "fans need a weight of at least 2 axes", tuple(shape), 'init="zeros" or "normal"'
         )
-    field = math.prod(shape[2:])
-    return shape[1] * field, shape[0] * field
+    receptive_field = math.prod(shape[2:])
+    return shape[1] * receptive_field, shape[0] * receptive_field
 
 
-_calculate_fan_in_and_fan_out = fans  # The name by which scripts import it for initial values of their own.
+_calculate_fan_in_and_fan_out = fans  # The name that scripts with initializers of their own import.
 
 
 class Zero(Initializer):
@@ -108,7 +108,7 @@ class Uniform(Initializer):
 
 
 class Normal(Initializer):
-    """Normal of standard deviation `sigma`. Example: ``Normal(0.02)``. Source: MindSpore, `initializer.Normal`."""
+    """Normal with standard deviation `sigma`. Example: ``Normal(0.02)``. Source: MindSpore, `initializer.Normal`."""
 
     def __init__(self, sigma: float = 0.01, mean: float = 0.0) -> None:
         super().__init__(sigma=sigma, mean=mean)
@@ -119,7 +119,7 @@ class Normal(Initializer):
 
 
 class TruncatedNormal(Initializer):
-    """Normal, drawn again where a value falls outside [a, b].
+    """Normal, resampled where a value is outside [a, b].
 
     Example: ``TruncatedNormal(0.02)``. Source: MindSpore, `initializer.TruncatedNormal`.
     """
@@ -131,10 +131,10 @@ class TruncatedNormal(Initializer):
         self.sigma, self.mean, self.a, self.b = sigma, mean, a, b
 
     def _initialize(self, arr: np.ndarray) -> None:
-        drawn = generator().normal(self.mean, self.sigma, arr.shape)
-        while (outside := (drawn < self.a) | (drawn > self.b)).any():
-            drawn[outside] = generator().normal(self.mean, self.sigma, int(outside.sum()))
-        arr[...] = drawn
+        values = generator().normal(self.mean, self.sigma, arr.shape)
+        while (outside := (values < self.a) | (values > self.b)).any():
+            values[outside] = generator().normal(self.mean, self.sigma, int(outside.sum()))
+        arr[...] = values
 
 
 class XavierUniform(Initializer):
@@ -170,7 +170,7 @@ _GAINS: Final[dict[str, Callable[[float], float]]] = {
 
 
 class _He(Initializer):
-    """What HeUniform and HeNormal share: the deviation gain / sqrt(fan)."""
+    """Base of HeUniform and HeNormal: the standard deviation gain / sqrt(fan)."""
 
     def __init__(self, negative_slope: float = 0, mode: FanMode = "fan_in", nonlinearity: str = "leaky_relu") -> None:
         super().__init__(negative_slope=negative_slope, mode=mode, nonlinearity=nonlinearity)
@@ -192,7 +192,7 @@ class HeUniform(_He):
 
 
 class HeNormal(_He):
-    """Normal of deviation gain / sqrt(fan). Example: ``HeNormal()``. Source: He et al., 2015."""
+    """Normal with deviation gain / sqrt(fan). Example: ``HeNormal()``. Source: He et al., 2015."""
 
     def _initialize(self, arr: np.ndarray) -> None:
         arr[...] = generator().normal(0.0, self._deviation(arr.shape), arr.shape)
@@ -208,7 +208,7 @@ class Identity(Initializer):
 
 
 class Dirac(Initializer):
-    """Convolution weights that pass the input on, in each of `groups`. Example: ``Dirac(groups=2)``.
+    """Convolution weights that preserve the input, in each of `groups`. Example: ``Dirac(groups=2)``.
 
     Source: MindSpore, `initializer.Dirac`.
     """
@@ -224,15 +224,15 @@ class Dirac(Initializer):
                 "shape=(6, 4, 3, 3)",
             )
         arr.fill(0)
-        own = arr.shape[0] // self.groups
-        middle = tuple(size // 2 for size in arr.shape[2:])
+        group_size = arr.shape[0] // self.groups
+        center = tuple(size // 2 for size in arr.shape[2:])
         for group in range(self.groups):
-            for channel in range(min(own, arr.shape[1])):
-                arr[(group * own + channel, channel, *middle)] = 1
+            for channel in range(min(group_size, arr.shape[1])):
+                arr[(group * group_size + channel, channel, *center)] = 1
 
 
 class Orthogonal(Initializer):
-    """Rows or columns of length `gain` at right angles. Example: ``Orthogonal(2.0)``. Source: Saxe et al., 2013."""
+    """Orthogonal rows or columns of length `gain`. Example: ``Orthogonal(2.0)``. Source: Saxe et al., 2013."""
 
     def __init__(self, gain: float = 1.0) -> None:
         super().__init__(gain=gain)
@@ -241,15 +241,16 @@ class Orthogonal(Initializer):
     def _initialize(self, arr: np.ndarray) -> None:
         if arr.ndim < 2:
             raise checks.fail_value("Orthogonal", "the shape must have at least 2 axes", arr.shape, "shape=(4, 3)")
-        drawn = generator().normal(0.0, 1.0, (arr.shape[0], arr.size // arr.shape[0]))
-        wide = drawn.shape[0] < drawn.shape[1]
-        q, r = np.linalg.qr(drawn.T if wide else drawn)
+        values = generator().normal(0.0, 1.0, (arr.shape[0], arr.size // arr.shape[0]))
+        wide = values.shape[0] < values.shape[1]
+        q, r = np.linalg.qr(values.T if wide else values)
+        # A positive diagonal of R makes the decomposition unique, and Q uniform over the orthogonal matrices.
         q = q * np.sign(np.diag(r))
         arr[...] = self.gain * np.reshape(q.T if wide else q, arr.shape)
 
 
 class Sparse(Initializer):
-    """A normal matrix of deviation `sigma` with a share `sparsity` of zeros in each column. Example: ``Sparse(0.1)``.
+    """A normal matrix of deviation `sigma`, a fraction `sparsity` of each column zero. Example: ``Sparse(0.1)``.
 
     Source: MindSpore, `initializer.Sparse`.
     """
@@ -267,7 +268,7 @@ class Sparse(Initializer):
 
 
 class VarianceScaling(Initializer):
-    """Numbers of variance `scale` / n, where n is the fan of the `mode`.
+    """Values of variance `scale` / n, where n is the fan of `mode`.
 
     Args:
         scale: More than 0.
@@ -288,8 +289,8 @@ class VarianceScaling(Initializer):
         )
 
     def _initialize(self, arr: np.ndarray) -> None:
-        inward, outward = fans(arr.shape)
-        fan = {"fan_in": inward, "fan_out": outward, "fan_avg": (inward + outward) / 2}[self.mode]
+        fan_in, fan_out = fans(arr.shape)
+        fan = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}[self.mode]
         deviation = math.sqrt(self.scale / max(1.0, fan))
         if self.distribution == "uniform":
             bound = math.sqrt(3.0) * deviation
@@ -297,9 +298,9 @@ class VarianceScaling(Initializer):
         elif self.distribution == "untruncated_normal":
             arr[...] = generator().normal(0.0, deviation, arr.shape)
         else:
-            # The deviation of a normal cut off at 2 is 0.8796 of the whole one's.
-            drawn = TruncatedNormal(1.0).make(arr.shape)
-            arr[...] = drawn * (deviation / 0.87962566103423978)
+            # Truncation at two standard deviations reduces the standard deviation to 0.8796.
+            values = TruncatedNormal(1.0).make(arr.shape)
+            arr[...] = values * (deviation / 0.87962566103423978)
 
 
 _BY_NAME: Final[dict[str, type[Initializer]]] = {
@@ -311,13 +312,13 @@ _BY_NAME: Final[dict[str, type[Initializer]]] = {
 
 
 def initializer(init: Any, shape: Any = None, dtype: Any = float32) -> Any:
-    """Make a tensor of initial values.
+    """Create a tensor of initial values.
 
     Args:
         init: An `Initializer`, a name ("zeros", "ones", "normal", "uniform", "xavier_uniform", "XavierUniform",
             "he_normal", ...; case and underscores do not matter), a number, or a tensor, which is returned.
         shape: An int or a sequence of ints; needed unless `init` is a tensor.
-        dtype: The number format.
+        dtype: The dtype.
 
     Returns:
         A tensor of `shape` and `dtype`.

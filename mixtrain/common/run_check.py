@@ -1,4 +1,4 @@
-"""A look whether the installation computes."""
+"""`run_check`: check that the installation works."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mixtrain.version import __version__
 
 
 def run_check() -> None:
-    """Print the version, and whether a compiled product has the right numbers.
+    """Print the version, and check the result of a compiled matrix product.
 
     Raises:
-        RuntimeError: It has not.
+        RuntimeError: The product is wrong.
 
     Example:
         >>> run_check()  # doctest: +ELLIPSIS
@@ -24,11 +24,11 @@ def run_check() -> None:
     Source: MindSpore, `mindspore.run_check`.
     """
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
-    found = jit(lambda left, right: left @ right)(Tensor(x), Tensor(x.T)).asnumpy()
+    product = jit(lambda left, right: left @ right)(Tensor(x), Tensor(x.T)).asnumpy()
     print(f"mixtrain version: {__version__}")
-    if not np.allclose(found, x @ x.T):
+    if not np.allclose(product, x @ x.T):
         raise RuntimeError(
-            f"run_check: expected the product {(x @ x.T).tolist()}; got {found.tolist()}. Write: pip install "
+            f"run_check: expected the product {(x @ x.T).tolist()}; got {product.tolist()}. Write: pip install "
             "--force-reinstall of the backend's package."
         )
     print(
