@@ -1,4 +1,4 @@
-"""Where a network's outputs come from: the layers that give them, and for each of those what it is given."""
+"""The layers that compute a network's outputs, and for each of these the layers that compute its inputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mixtrain.network.walk import children_of, is_cell
 
 _layers = keras.layers
 _LIBRARY: Final = "mixtrain."
-# They give what the layer inside them gives.
+# Layers that return the output of the layer inside them.
 _WRAPPERS: Final = (_layers.TimeDistributed, _layers.SpectralNormalization)
 
 
@@ -26,8 +26,8 @@ class Place:
 
     Attributes:
         layer: The Cell, Keras layer, or operation of a functional model.
-        key: Tells this call of the layer from its other calls.
-        sources: Returns the calls whose outputs it is given; none where it is given the network's inputs.
+        key: Distinguishes this call of the layer from its other calls.
+        sources: Returns the calls whose outputs are its inputs; none for the network's own inputs.
     """
 
     layer: Any
@@ -36,10 +36,10 @@ class Place:
 
 
 def ends_of(layer: Any) -> Sequence[Place]:
-    """Return the calls inside a layer whose outputs are the layer's own; none for a layer that computes by itself.
+    """Return the calls inside a layer whose outputs are the layer's own; none for a layer without children.
 
-    A functional model is followed along its graph, a `call` or `construct` of the user's by its source. Where that
-    cannot be read the last layer is taken for the end.
+    A functional model is read from its graph, a `call` or `construct` of the user's from its source. Where the source
+    cannot be read, the last layer is assumed to be the end.
 
     Args:
         layer: A Cell, Keras layer or operation.
@@ -56,24 +56,24 @@ def ends_of(layer: Any) -> Sequence[Place]:
     if not children:
         return []
     method = inspect.unwrap(type(layer).construct if is_cell(layer) else type(layer).call)
-    # Keras's `call` and mixtrain's `construct` run layers in order.
-    own = not keras_owns(method) and not str(getattr(method, "__module__", "")).startswith(_LIBRARY)
-    origins = returned_by(method.__code__) if own and hasattr(method, "__code__") else None
+    # `call` of Keras and `construct` of mixtrain run layers in order.
+    is_users = not keras_owns(method) and not str(getattr(method, "__module__", "")).startswith(_LIBRARY)
+    origins = returned_by(method.__code__) if is_users and hasattr(method, "__code__") else None
     return [_in_order(children)] if origins is None else _in_code(layer, origins)
 
 
 def _in_code(network: Any, origins: Sequence[Origin]) -> list[Place]:
-    """Return the calls of layers among those that a method's source shows."""
-    found = []
+    """Return the calls of layers among the origins that a method's source shows."""
+    calls = []
     for origin in origins:
         layer = getattr(network, origin.attribute, None) if origin.attribute else None
         if isinstance(layer, (list, tuple)) and layer:
             layer = layer[-1]
         layer = getattr(layer, "keras_layer", layer)
         if isinstance(layer, keras.Layer) or is_cell(layer):
-            sources = functools.partial(_in_code, network, origin.given)
-            found.append(Place(layer, (id(layer), id(origin)), sources))
-    return found
+            sources = functools.partial(_in_code, network, origin.inputs)
+            calls.append(Place(layer, (id(layer), id(origin)), sources))
+    return calls
 
 
 def _in_order(layers: Sequence[Any]) -> Place:
@@ -81,8 +81,8 @@ def _in_order(layers: Sequence[Any]) -> Place:
 
 
 def _in_graph(tensor: Any) -> Place:
-    # Keras tells in public only where an operation's first call comes from, and not which operation made a tensor;
-    # tests/network/test_ends.py fails if these names move.
+    # Keras has no public attribute for the operation that made a tensor, nor for the inputs of an operation's calls but
+    # the first; tests/network/test_ends.py fails if these private names change.
     operation, node, _ = tensor._keras_history
     inputs = operation._inbound_nodes[node].input_tensors
-    return Place(operation, (id(operation), node), lambda: [_in_graph(given) for given in inputs])
+    return Place(operation, (id(operation), node), lambda: [_in_graph(source) for source in inputs])

@@ -1,4 +1,4 @@
-"""Standing between a layer and its computation: replace its forward function, and put it back."""
+"""Replace the forward function of a layer, and restore it."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ def interpose(layer: Any, wrap: Callable[[Forward], Forward], *, method: str | N
 
     Args:
         layer: A Cell (whose `construct` is replaced), Keras layer or operation (whose `call` is).
-        wrap: Takes the present forward function and returns the one to use.
-        method: The method to replace instead, by its name.
+        wrap: Takes the current forward function and returns the one to use.
+        method: Name of another method to replace.
 
     Returns:
-        A function that puts back what was there; call it in the reverse order of several interpositions.
+        A function that restores what was replaced; restore several interpositions in reverse order.
     """
     name = method or ("construct" if is_cell(layer) else "call")
-    before = vars(layer).get(name)
-    # Past the layer's own attribute tracking: a function is no part of its state.
+    previous = vars(layer).get(name)
+    # Bypass the layer's attribute tracking: a function is not part of its state.
     object.__setattr__(layer, name, wrap(getattr(layer, name)))
 
     def restore() -> None:
-        if before is None:
+        if previous is None:
             object.__delattr__(layer, name)
         else:
-            object.__setattr__(layer, name, before)
+            object.__setattr__(layer, name, previous)
 
     return restore

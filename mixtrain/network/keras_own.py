@@ -1,4 +1,4 @@
-"""Which classes and functions are Keras's own: told by the name that users import, not by modules inside of Keras."""
+"""Whether classes and functions are Keras's own, by the top-level package of their module."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import keras
 
 
 def keras_owns(thing: Any) -> bool:
-    """Whether a class or function is Keras's own, neither a user's nor of another library.
+    """Whether a class or function is Keras's own, not a user's or another library's.
 
     Args:
-        thing: A class or function; of anything else the answer is no.
+        thing: A class or function; False for anything else.
 
     Example:
         >>> class Mine(keras.layers.Dense):

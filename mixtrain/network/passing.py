@@ -1,4 +1,4 @@
-"""Layers and functions that pass numbers on: those that only move, drop, choose or average them."""
+"""Layers and functions that preserve values: those that only move, drop, select or average them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import keras
 
-# Names of classes (Cells, Keras's layers and operations) and functions, in lower case and without "_". A loss takes an
-# output and nothing else; what a Lambda does is not known, and most move numbers.
+# Normalized names of classes (Cells, Keras layers and operations) and functions. A loss takes
+# an output and nothing else. What a Lambda does is unknown; most only rearrange.
 _NAMES: Final = frozenset({
     "activityregularization", "alphadropout", "average", "concat", "concatenate", "cropping1d", "cropping2d",
     "cropping3d", "dropout", "dropout1d", "dropout2d", "dropout3d", "expanddims", "flatten", "gaussiandropout",
@@ -21,29 +21,29 @@ _NAMES: Final = frozenset({
 
 
 def passes_on(layer: Any) -> bool:
-    """Whether what a layer gives is, number by number, what it is given, save for order, choice and averages."""
+    """Whether the outputs of a layer are its inputs, except for order, selection and averages."""
     if isinstance(layer, keras.layers.Activation):
         return name_of(layer.activation) in ("linear", "identity")
     return not _NAMES.isdisjoint(names_of(layer.__class__))
 
 
 def name_passes_on(name: str) -> bool:
-    """Whether a function of this name passes numbers on so."""
+    """Whether a function of this name passes its values on, as `passes_on` means it."""
     return plain(name) in _NAMES
 
 
 def name_of(function: Any) -> str:
-    """Return the plain name of a function, also of one with settings (`functools.partial`)."""
+    """Return the normalized name of a function, also of a `functools.partial`."""
     function = getattr(function, "func", function)
     return plain(getattr(function, "__name__", ""))
 
 
 @functools.lru_cache(maxsize=1024)
 def names_of(kind: type) -> tuple[str, ...]:
-    """Return the plain names of a class and of those that it is made of."""
+    """Return the normalized names of a class and its base classes."""
     return tuple(plain(base.__name__) for base in kind.__mro__)
 
 
 def plain(name: str) -> str:
-    """Return a name in lower case and without "_"."""
+    """Normalize a name: lower case, without "_"."""
     return name.replace("_", "").lower()

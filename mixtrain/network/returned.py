@@ -1,4 +1,4 @@
-"""What a network's `call` or `construct` returns, read from its source: the layers whose outputs it gives."""
+"""The layers whose outputs a network's `call` or `construct` returns, read from its source."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Origin:
     """One call of an attribute of the network: ``self.head(x)``.
 
     Attributes:
-        attribute: Its name; "" for what is computed in another way.
-        given: Where the arguments of the call come from; none for the network's own inputs.
+        attribute: Its name; "" for a value computed in another way.
+        inputs: The origins of the arguments of the call; none for the network's own inputs.
     """
 
     attribute: str
-    given: tuple[Origin, ...] = ()
+    inputs: tuple[Origin, ...] = ()
 
 
 _ELSEWHERE = Origin("")
@@ -33,74 +33,77 @@ _Names = dict[str, tuple[Origin, ...]]
 
 @functools.lru_cache(maxsize=512)
 def returned_by(code: types.CodeType) -> tuple[Origin, ...] | None:
-    """Return where the outputs of a method come from; None where its source cannot be read.
+    """Return the origins of the outputs of a method; None if its source cannot be read.
 
     Args:
         code: The code of a class's `call` or `construct`.
     """
     try:
-        found = ast.parse(textwrap.dedent(inspect.getsource(code))).body[0]
+        function = ast.parse(textwrap.dedent(inspect.getsource(code))).body[0]
     except (OSError, TypeError, SyntaxError, IndexError):
         return None
-    if not isinstance(found, ast.FunctionDef) or not found.args.args:
+    if not isinstance(function, ast.FunctionDef) or not function.args.args:
         return None
-    reader = _Reader(found.args.args[0].arg)
-    arguments = [*found.args.posonlyargs, *found.args.args[1:], *found.args.kwonlyargs]
-    reader.read(found.body, {argument.arg: () for argument in arguments})
+    reader = _Reader(function.args.args[0].arg)
+    arguments = [*function.args.posonlyargs, *function.args.args[1:], *function.args.kwonlyargs]
+    reader.read(function.body, {argument.arg: () for argument in arguments})
     return tuple(reader.returned)
 
 
 class _Reader:
-    """Follows the names of one method from line to line.
+    """Tracks the origins of the names of one method, statement by statement.
 
     Args:
-        me: What the method calls its object.
+        self_name: The name of the method's first parameter.
     """
 
-    def __init__(self, me: str) -> None:
-        self._me = me
+    def __init__(self, self_name: str) -> None:
+        self._self_name = self_name
         self.returned: list[Origin] = []
 
-    def read(self, lines: Iterable[ast.stmt], names: _Names) -> None:
-        """Follow lines; `names` tells where the values of names come from, and is moved on."""
-        for line in lines:
-            if isinstance(line, ast.Return) and line.value is not None:
-                self.returned += self._from(line.value, names)
-            elif isinstance(line, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and line.value is not None:
-                whole = (_ELSEWHERE,) if isinstance(line, ast.AugAssign) else self._from(line.value, names)
-                for target in line.targets if isinstance(line, ast.Assign) else [line.target]:
-                    self._assign(target, line.value, whole, names)
-            elif isinstance(line, (ast.For, ast.While, ast.If, ast.With, ast.Try)):
-                self._branch(line, names)
+    def read(self, statements: Iterable[ast.stmt], names: _Names) -> None:
+        """Read statements, and update `names`, the origins of the values of names."""
+        for statement in statements:
+            if isinstance(statement, ast.Return) and statement.value is not None:
+                self.returned += self._origins(statement.value, names)
+            elif isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and statement.value is not None:
+                augmented = isinstance(statement, ast.AugAssign)
+                origins = (_ELSEWHERE,) if augmented else self._origins(statement.value, names)
+                for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
+                    self._assign(target, statement.value, origins, names)
+            elif isinstance(statement, (ast.For, ast.While, ast.If, ast.With, ast.Try)):
+                self._branch(statement, names)
 
-    def _assign(self, target: ast.expr, value: ast.expr, whole: tuple[Origin, ...], names: _Names) -> None:
+    def _assign(self, target: ast.expr, value: ast.expr, origins: tuple[Origin, ...], names: _Names) -> None:
         if isinstance(target, (ast.Tuple, ast.List)):
             pairs = isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts)
-            for index, part in enumerate(target.elts):
+            for index, element in enumerate(target.elts):
                 inner = value.elts[index] if pairs and isinstance(value, (ast.Tuple, ast.List)) else value
-                self._assign(part, inner, self._from(inner, names) if pairs else whole, names)
+                self._assign(element, inner, self._origins(inner, names) if pairs else origins, names)
         elif isinstance(target, ast.Name):
-            names[target.id] = whole
+            names[target.id] = origins
 
-    def _branch(self, line: Any, names: _Names) -> None:
-        """Follow each block of a compound statement, and take together what it may leave in the names."""
+    def _branch(self, statement: Any, names: _Names) -> None:
+        """Read each block of a compound statement, and merge the names after all of them."""
         before = dict(names)
-        if isinstance(line, ast.For) and isinstance(line.target, ast.Name):
-            # for layer in self.layers: what is called in the loop is one of these.
-            names[line.target.id] = self._from(line.iter, names)
-        blocks = [getattr(line, part, []) for part in ("body", "orelse", "finalbody")]
-        blocks += [handler.body for handler in getattr(line, "handlers", [])]
-        kept = [before] if not isinstance(line, ast.With) and not (isinstance(line, ast.If) and line.orelse) else []
+        if isinstance(statement, ast.For) and isinstance(statement.target, ast.Name):
+            # for layer in self.layers: a layer called in the loop is one of these.
+            names[statement.target.id] = self._origins(statement.iter, names)
+        blocks = [getattr(statement, field, []) for field in ("body", "orelse", "finalbody")]
+        blocks += [handler.body for handler in getattr(statement, "handlers", [])]
+        # Only `with`, and `if` with an `else`, run at least one of their blocks.
+        runs_a_block = isinstance(statement, ast.With) or isinstance(statement, ast.If) and statement.orelse
+        branches = [] if runs_a_block else [before]
         for block in blocks:
             if block:
-                kept.append(dict(names))
-                self.read(block, kept[-1])
-        for name in {name for one in kept for name in one}:
-            origins = [origin for one in kept for origin in one.get(name, ())]
+                branches.append(dict(names))
+                self.read(block, branches[-1])
+        for name in {name for branch in branches for name in branch}:
+            origins = [origin for branch in branches for origin in branch.get(name, ())]
             names[name] = tuple({id(origin): origin for origin in origins}.values())
 
-    def _from(self, value: ast.expr | None, names: _Names) -> tuple[Origin, ...]:
-        """Return where the value of an expression comes from."""
+    def _origins(self, value: ast.expr | None, names: _Names) -> tuple[Origin, ...]:
+        """Return the origins of the value of an expression."""
         if isinstance(value, ast.Constant):
             return ()
         if isinstance(value, ast.Name):
@@ -112,8 +115,8 @@ class _Reader:
         if isinstance(value, ast.IfExp):
             return self._all([value.body, value.orelse], names)
         if isinstance(value, (ast.Subscript, ast.Starred, ast.NamedExpr)):
-            return self._from(value.value, names)
-        if isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name) and value.value.id == self._me:
+            return self._origins(value.value, names)
+        if isinstance(value, ast.Attribute) and _is_name(value.value, self._self_name):
             return (Origin(value.attr),)
         if isinstance(value, ast.Call):
             return self._call(value, names)
@@ -121,19 +124,19 @@ class _Reader:
 
     def _call(self, call: ast.Call, names: _Names) -> tuple[Origin, ...]:
         function = call.func
-        given = self._all(call.args, names) if call.args else ()
-        if isinstance(function, ast.Attribute) and not _is_name(function.value, self._me):
+        inputs = self._all(call.args, names)
+        if isinstance(function, ast.Attribute) and not _is_name(function.value, self._self_name):
             if name_passes_on(function.attr):  # ops.reshape(x, ...), x.squeeze()
-                receiver = self._from(function.value, names)
+                receiver = self._origins(function.value, names)
                 return self._all(call.args[:1], names) if _ELSEWHERE in receiver else receiver
             return (_ELSEWHERE,)
         if isinstance(function, ast.Name) and function.id not in names:
             return self._all(call.args[:1], names) if name_passes_on(function.id) else (_ELSEWHERE,)
-        called = self._from(function, names)  # self.head(x), self.blocks[-1](x), a layer of a loop
-        return tuple(Origin(origin.attribute, given) for origin in called)
+        called = self._origins(function, names)  # self.head(x), self.blocks[-1](x), a layer of a loop
+        return tuple(Origin(origin.attribute, inputs) for origin in called)
 
     def _all(self, values: Sequence[ast.expr | None], names: _Names) -> tuple[Origin, ...]:
-        return tuple(origin for value in values for origin in self._from(value, names))
+        return tuple(origin for value in values for origin in self._origins(value, names))
 
 
 def _is_name(value: ast.expr, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""A network as a tree: its layers with their paths, each once, Cells and Keras layers alike."""
+"""The tree of a network's layers with their paths, Cells and Keras layers alike."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Node:
     Attributes:
         path: Names from the root down, joined by dots (Cells) or slashes (Keras); "" for the root.
         layer: The Cell, Keras layer, or Keras operation of a functional model.
-        children: The nodes below, in order; a layer shared between places hangs below the first of them only.
+        children: The nodes below, in order; a shared layer is a child of its first parent only.
     """
 
     path: str
@@ -31,8 +31,8 @@ class Node:
 
 
 def is_cell(layer: Any) -> bool:
-    """Whether `layer` is a Cell (rather than a Keras layer): what has direct children, and computes outputs."""
-    # By what it offers: this package lies below that of Cells.
+    """Whether `layer` is a Cell rather than a Keras layer."""
+    # By its methods: this package is below the one that defines Cells.
     return not isinstance(layer, keras.Operation) and hasattr(layer, "child_layers") and hasattr(layer, "construct")
 
 
@@ -47,32 +47,32 @@ def _keras_children(layer: keras.Operation) -> dict[str, Any]:
     wrapped = getattr(layer, "mixtrain_cell", None)
     if wrapped is not None:
         return {wrapped.cls_name: wrapped}
-    found: list[Any] = []
+    layers: list[Any] = []
     if isinstance(layer, keras.Layer):
-        found = list(sublayers(layer))
+        layers = list(sublayers(layer))
     if isinstance(layer, keras.Model):
         operations = getattr(layer, "operations", ())
-        found += [operation for operation in operations if not isinstance(operation, keras.Layer)]
+        layers += [operation for operation in operations if not isinstance(operation, keras.Layer)]
     children: dict[str, Any] = {}
-    for child in {id(child): child for child in found}.values():
+    for child in {id(child): child for child in layers}.values():
         if isinstance(child, keras.layers.InputLayer):
             continue
         name, number = child.name, 2
         while name in children:
             name, number = f"{child.name}#{number}", number + 1
         children[name] = child
-    # A Sequential model keeps a functional copy of itself, whose layers are its own.
-    return {name: child for name, child in children.items() if not _is_twin(layer, child)}
+    # A Sequential model keeps a functional copy of itself, which shares its layers.
+    return {name: child for name, child in children.items() if not _is_functional_copy(layer, child)}
 
 
 def sublayers(layer: keras.Layer) -> list[keras.Layer]:
-    """Return the list in which a Keras layer keeps the layers directly below it; not to be changed."""
+    """Return Keras's own list of the layers directly below a Keras layer; do not modify it."""
     # Keras has no public list of the layers inside a layer that is not a Model (attention, RNN, wrappers);
-    # tests/network/test_walk.py fails if this name moves.
+    # tests/network/test_walk.py fails if this private name changes.
     return layer._layers  # type: ignore[no-any-return]
 
 
-def _is_twin(layer: Any, child: Any) -> bool:
+def _is_functional_copy(layer: Any, child: Any) -> bool:
     if not isinstance(layer, keras.Sequential) or not isinstance(child, keras.Model):
         return False
     return all(child is not listed for listed in layer.layers)
