@@ -1,4 +1,4 @@
-"""A Cell called under an autocast: which rule wins, and what holds for the operators inside it."""
+"""Cells under an autocast: the cast rule of a cell, and the autocast of the operators inside it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNCHANGED: Final = CastRule()
 
 
 def listed_name(kind: type, state: Autocast, owns: Callable[[type], bool]) -> str | None:
-    """Return the name of the first class of a library's, from a class upwards, that has a row; None for no row."""
+    """Return the name of the first base class of a library that is in the autocast lists; None if none is."""
     for base in kind.__mro__:
         if owns(base) and state.listed(base.__name__) is not None:
             return base.__name__
@@ -26,7 +26,7 @@ def listed_name(kind: type, state: Autocast, owns: Callable[[type], bool]) -> st
 
 
 def rule_of_class(cell: Any, state: Autocast) -> CastRule:
-    """Return what is cast when a cell that no rule of a plan or a user covers is called with float32 or half."""
+    """Return the cast rule of a cell without a rule of a plan or user, for float32 or half inputs."""
     if state.covering:
         return CastRule(inputs=state.dtype, parameters=state.dtype)
     name = listed_name(type(cell), state, _owns)
@@ -39,14 +39,14 @@ def rule_of_class(cell: Any, state: Autocast) -> CastRule:
 def under_autocast(
     cell: Any, state: Autocast, rule: CastRule, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[CastRule, contextlib.AbstractContextManager[None]]:
-    """Return the rule that a cell runs under, and what puts in force what holds for the operators inside.
+    """Return the cast rule of a cell under an autocast, and a context for the operators inside it.
 
     Args:
         cell: The cell.
         state: The autocast in force.
-        rule: The cell's present rule.
-        args: What the cell is called with.
-        kwargs: Likewise, by keyword.
+        rule: The cell's current rule.
+        args: Positional arguments of the call.
+        kwargs: Keyword arguments of the call.
     """
     planned = planned_rule(cell)
     if planned is not None or request_of(cell) is not None:
@@ -55,20 +55,20 @@ def under_autocast(
     name = listed_name(type(cell), state, _owns)
     if name is None and not _is_leaf(cell):
         return rule, contextlib.nullcontext()
-    formats = float_formats((args, kwargs), numpy_as_float32=True)
-    if float64 in formats or (name is not None and _has_float64(cell)):
+    dtypes = float_formats((args, kwargs), numpy_as_float32=True)
+    if float64 in dtypes or (name is not None and _has_float64(cell)):
         return _UNCHANGED, autocasting(None)
     if rule.inputs is not None:
         if state.covering or rule.inputs == float32 or name is None:
             return rule, autocasting(state if state.covering else None)
-        covers = state.is_recurrent(name)
-        inside = autocasting(dataclasses.replace(state, covering=True)) if covers else contextlib.nullcontext()
-        return rule, inside
-    return CastRule(outputs=widest(formats)) if formats else _UNCHANGED, autocasting(None)
+        if state.is_recurrent(name):
+            return rule, autocasting(dataclasses.replace(state, covering=True))
+        return rule, contextlib.nullcontext()
+    return CastRule(outputs=widest(dtypes)) if dtypes else _UNCHANGED, autocasting(None)
 
 
 def _is_leaf(cell: Any) -> bool:
-    """Whether a cell is one of mixtrain's own that holds no other: its operators are its own affair."""
+    """Whether a cell is one of `mixtrain.nn` without children, whose operators are not autocast one by one."""
     return _owns(type(cell)) and not cell.child_layers()
 
 

@@ -1,4 +1,4 @@
-"""A Cell's buffers: Tensors that belong to its state and that no optimizer trains."""
+"""A Cell's buffers: Tensors that belong to its state and are not trained."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mixtrain.common.tensor import Tensor
 class CellBuffers(CellTree):
     """The part of a Cell that knows which of its Tensor attributes are buffers."""
 
-    # By attribute name: whether `state_dict` has it. The Tensor itself is the attribute.
+    # Whether `state_dict` contains the buffer, by attribute name; the Tensor itself is the attribute.
     _buffers: dict[str, bool]
 
     def __init__(self) -> None:
@@ -21,16 +21,16 @@ class CellBuffers(CellTree):
         object.__setattr__(self, "_buffers", {})
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
-        """Make a Tensor an attribute that is part of the cell's state and is not trained.
+        """Add a Tensor as an attribute that is part of the cell's state and not trained.
 
         Args:
             name: The attribute's name.
-            tensor: The Tensor, or None for a buffer that is not there yet.
-            persistent: Whether `state_dict` has it.
+            tensor: The Tensor, or None for a buffer without a value yet.
+            persistent: Whether `state_dict` contains it.
 
         Raises:
-            TypeError: `name` is not a str, or `tensor` neither a Tensor nor None.
-            KeyError: The name is empty, holds a dot, or is that of something else.
+            TypeError: `name` is not a str, or `tensor` is neither a Tensor nor None.
+            KeyError: The name is empty, contains a dot, or is taken.
 
         Source: MindSpore, `mindspore.nn.Cell.register_buffer`.
         """

@@ -1,4 +1,4 @@
-"""`Cell`: what MindSpore users subclass; `construct` is its forward pass, run under its cast rule."""
+"""`Cell`: MindSpore's base class of layers and networks; `construct` is its forward pass."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def _as_tensor(array: np.ndarray) -> Any:
 
 
 @functools.cache
-def _of_library(kind: type) -> bool:
+def _is_library_class(cls: type) -> bool:
     """Whether a class's `construct` is mixtrain's own, which computes on backend tensors."""
-    return kind.construct.__module__.startswith(_LIBRARY)  # type: ignore[attr-defined]
+    return cls.construct.__module__.startswith(_LIBRARY)  # type: ignore[attr-defined]
 
 
 class Cell(CellState, CellHooks, CellSetup):
@@ -50,7 +50,7 @@ class Cell(CellState, CellHooks, CellSetup):
 
     Args:
         auto_prefix: Whether the names of parameters below start with their cells' attribute names.
-        flags: Attributes to set, as `add_flags` does.
+        flags: Attributes to set with `add_flags`.
 
     Example:
         >>> import mixtrain.nn as nn
@@ -67,7 +67,7 @@ class Cell(CellState, CellHooks, CellSetup):
     """
 
     precision_family: ClassVar[Family] = "other"
-    # A cell whose call from outside any other is one compiled step (a train step).
+    # Whether a call from outside any other cell is one compiled step (a train step).
     compiles_itself: ClassVar[bool] = False
 
     def __init__(self, auto_prefix: bool = True, flags: dict[str, Any] | None = None) -> None:
@@ -82,21 +82,21 @@ class Cell(CellState, CellHooks, CellSetup):
             self.add_flags(**flags)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Cell:
-        # A generator holds a module, which cannot be copied; and two layers of one seed would drop the same elements.
+        # A SeedGenerator holds a module, which cannot be copied; with its seed the copy would drop the same elements.
         for value in vars(self).values():
             if isinstance(value, keras.random.SeedGenerator):
                 memo[id(value)] = keras.random.SeedGenerator(seed=next_seed())
-        copied = type(self).__new__(type(self))
-        memo[id(self)] = copied
-        vars(copied).update(copy.deepcopy(vars(self), memo))
-        return copied
+        result = type(self).__new__(type(self))
+        memo[id(self)] = result
+        vars(result).update(copy.deepcopy(vars(self), memo))
+        return result
 
     # ---- computation ------------------------------------------------------------------------------------------
     def construct(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the outputs; a subclass defines it.
 
         Raises:
-            NotImplementedError: It does not.
+            NotImplementedError: The subclass does not.
         """
         raise NotImplementedError(
             f"{type(self).__name__}: a Cell must define its forward pass. Write def construct(self, x): ..."
@@ -110,7 +110,7 @@ class Cell(CellState, CellHooks, CellSetup):
             )
         if any(isinstance(value, keras.KerasTensor) for value in keras.tree.flatten((args, kwargs))):
             return self.as_keras_layer()(*args, **kwargs)
-        run = run_library if _of_library(type(self)) else run_users  # type: ignore[arg-type]
+        run = run_library if _is_library_class(type(self)) else run_users  # type: ignore[arg-type]
         return run(self._call, args, kwargs)
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
@@ -128,7 +128,7 @@ class Cell(CellState, CellHooks, CellSetup):
 
     @property
     def cast_rule(self) -> CastRule:
-        """What is cast when the cell is called: by the plan in force, else the user's `to_float`, else autocast."""
+        """The casts of a call of the cell: by the plan in force, else the user's `to_float`, else autocast."""
         if self._planned_cast is not None:
             return self._planned_cast  # type: ignore[no-any-return]
         request = request_of(self)
@@ -138,7 +138,7 @@ class Cell(CellState, CellHooks, CellSetup):
         return _UNCHANGED if state is None else rule_of_class(self, state)
 
     def to_float(self: _CellT, dst_type: Any) -> _CellT:
-        """Make this cell and all below it compute in `dst_type`, whatever the level says.
+        """Make this cell and all below it compute in `dst_type`, at every level.
 
         Args:
             dst_type: float16, bfloat16 or float32.
@@ -147,12 +147,12 @@ class Cell(CellState, CellHooks, CellSetup):
             The cell.
 
         Raises:
-            ValueError: Another format.
+            ValueError: Another dtype.
         """
         return to_float(self, dst_type)
 
     def as_keras_layer(self) -> CellLayer:
-        """Return the Keras layer that runs this cell, always the same one; a Keras model can hold it."""
+        """Return the Keras layer that runs this cell, for use in a Keras model; always the same one."""
         if self._as_keras_layer is None:
             object.__setattr__(self, "_as_keras_layer", CellLayer(self))
         return self._as_keras_layer  # type: ignore[no-any-return]
@@ -172,25 +172,25 @@ class Cell(CellState, CellHooks, CellSetup):
 
     @phase.setter
     def phase(self, value: str) -> None:
-        # In MindSpore it picks a compiled graph; here the mode does.
+        # MindSpore selects a compiled graph by its phase; here the mode does.
         checks.instance(f"{type(self).__name__}.phase", "phase", value, str, 'phase="train"')
 
     def set_grad(self: _CellT, requires_grad: bool = True) -> _CellT:
-        """Say that gradients will be taken of this cell; kept for MindSpore scripts. Return the cell."""
+        """Set `requires_grad`, which has no effect here; return the cell."""
         object.__setattr__(
             self, "requires_grad", checks.boolean(f"{type(self).__name__}.set_grad", "requires_grad", requires_grad)
         )
         return self
 
     def add_flags(self: _CellT, **flags: Any) -> _CellT:
-        """Set attributes and remember them as flags; return the cell."""
+        """Set attributes and record them as flags; return the cell."""
         object.__setattr__(self, "_flags", {**self.get_flags(), **flags})
         for name, value in flags.items():
             setattr(self, name, value)
         return self
 
     def add_flags_recursive(self: _CellT, **flags: Any) -> _CellT:
-        """Do `add_flags` on this cell and all below it; return the cell."""
+        """Call `add_flags` on this cell and all below it; return the cell."""
         for _, cell in self.cells_and_names():
             cell.add_flags(**flags)
         return self
@@ -202,11 +202,11 @@ class Cell(CellState, CellHooks, CellSetup):
     # ---- representation ---------------------------------------------------------------------------------------
     @property
     def cls_name(self) -> str:
-        """The class's name."""
+        """The name of the class."""
         return type(self).__name__
 
     def extend_repr(self) -> str:
-        """Return what a subclass wants shown between the parentheses of its representation."""
+        """Return the text between the parentheses of the representation."""
         return ""
 
     def __repr__(self) -> str:
@@ -218,9 +218,9 @@ class Cell(CellState, CellHooks, CellSetup):
 
 
 class KerasCell(Cell):
-    """A Keras layer as a cell: made when a Keras layer is assigned to a Cell's attribute.
+    """A Keras layer as a cell, created when a Keras layer is assigned to a Cell's attribute.
 
-    Attributes that a Cell does not have are the layer's (``cell.dense.kernel``).
+    Attributes that a Cell lacks are the layer's (``cell.dense.kernel``).
 
     Args:
         layer: Any `keras.Layer`; its variables are the cell's parameters once it is built.
@@ -236,7 +236,7 @@ class KerasCell(Cell):
         object.__setattr__(self, "keras_layer", layer)
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the layer in this cell's mode."""
+        """Call the layer in the mode of this cell."""
         return self.keras_layer(*settled(args), training=self.training, **settled(kwargs))
 
     def child_layers(self) -> dict[str, Any]:

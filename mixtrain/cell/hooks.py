@@ -1,4 +1,4 @@
-"""Functions of the user's that run before and after a Cell's forward pass, and on its way back."""
+"""Forward and backward hooks of a Cell."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from mixtrain.common.gradient_hooks import HookHandle
 from mixtrain.ops.hook_backward import hook_gradients
 from mixtrain.trace_version import layer_changed
 
-_Place = Literal["before", "after", "backward", "backward_pre"]
-_numbers = itertools.count()
+_HookKind = Literal["before", "after", "backward", "backward_pre"]
+_ids = itertools.count()
 
 
 class CellHooks(CellTree):
@@ -27,12 +27,12 @@ class CellHooks(CellTree):
         """Call a function before each forward pass.
 
         Args:
-            hook_fn: Takes the cell and the tuple of its inputs; what it returns replaces them, unless it is None.
-            prepend: Whether it runs before the hooks that are there.
+            hook_fn: Called with the cell and the tuple of its inputs; a result other than None replaces them.
+            prepend: Whether it runs before the hooks registered so far.
             with_kwargs: Whether it also takes the keyword inputs, and returns (inputs, keyword inputs) or None.
 
         Returns:
-            A handle whose `remove` takes the hook away.
+            A handle whose `remove` removes the hook.
 
         Raises:
             TypeError: `hook_fn` cannot be called.
@@ -45,13 +45,13 @@ class CellHooks(CellTree):
         """Call a function after each forward pass.
 
         Args:
-            hook_fn: Takes the cell, the tuple of its inputs and its output; what it returns replaces the output,
-                unless it is None.
-            prepend: Whether it runs before the hooks that are there.
+            hook_fn: Called with the cell, the tuple of its inputs and its output; a result other than None replaces
+                the output.
+            prepend: Whether it runs before the hooks registered so far.
             with_kwargs: Whether it also takes the keyword inputs, before the output.
 
         Returns:
-            A handle whose `remove` takes the hook away.
+            A handle whose `remove` removes the hook.
 
         Raises:
             TypeError: `hook_fn` cannot be called.
@@ -61,16 +61,16 @@ class CellHooks(CellTree):
     def register_backward_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
         """Call a function with the gradients of the cell's inputs.
 
-        It is not called where nobody asks for these, as of a network's first layer in training; a function of
+        It is not called where these are not computed, as for a network's first layer in training; a hook of
         `register_backward_pre_hook` is.
 
         Args:
-            hook_fn: Takes the cell, the tuple of its inputs' gradients and the tuple of its outputs' gradients; what
-                it returns replaces the inputs' gradients, unless it is None. In PyNative mode the gradients have
-                values; in a compiled call the function is traced once.
+            hook_fn: Called with the cell, the tuple of its inputs' gradients and the tuple of its outputs' gradients;
+                a result other than None replaces the inputs' gradients. In PyNative mode the gradients have values;
+                in a compiled call the function is traced once.
 
         Returns:
-            A handle whose `remove` takes the hook away.
+            A handle whose `remove` removes the hook.
 
         Raises:
             TypeError: `hook_fn` cannot be called.
@@ -78,14 +78,14 @@ class CellHooks(CellTree):
         return self._add_hook("backward", "register_backward_hook", hook_fn, False, False)
 
     def register_backward_pre_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
-        """Call a function with the gradients of the cell's outputs, before they go through the cell.
+        """Call a function with the gradients of the cell's outputs, before they pass through the cell.
 
         Args:
-            hook_fn: Takes the cell and the tuple of its outputs' gradients; what it returns replaces them, unless it
-                is None.
+            hook_fn: Called with the cell and the tuple of its outputs' gradients; a result other than None replaces
+                them.
 
         Returns:
-            A handle whose `remove` takes the hook away.
+            A handle whose `remove` removes the hook.
 
         Raises:
             TypeError: `hook_fn` cannot be called.
@@ -93,63 +93,66 @@ class CellHooks(CellTree):
         return self._add_hook("backward_pre", "register_backward_pre_hook", hook_fn, False, False)
 
     def _add_hook(
-        self, place: _Place, where: str, hook_fn: Callable[..., Any], prepend: bool, with_kwargs: bool
+        self, kind: _HookKind, where: str, hook_fn: Callable[..., Any], prepend: bool, with_kwargs: bool
     ) -> HookHandle:
         if not callable(hook_fn):
             raise checks.fail_type(where, "hook_fn must be a function", hook_fn, "hook_fn=def_of_yours")
-        hooks = self.__dict__.setdefault("_hooks", {place: {} for place in get_args(_Place)})[place]
-        number = next(_numbers)
-        entries = [(number, (hook_fn, with_kwargs)), *hooks.items()] if prepend else [
-            *hooks.items(), (number, (hook_fn, with_kwargs))
-        ]
-        hooks.clear()
-        hooks.update(entries)
+        hooks = self.__dict__.setdefault("_hooks", {name: {} for name in get_args(_HookKind)})[kind]
+        hook_id = next(_ids)
+        existing = dict(hooks)
+        if prepend:
+            hooks.clear()
+        hooks[hook_id] = (hook_fn, with_kwargs)
+        hooks.update(existing)
         layer_changed(self)
-        return HookHandle(hooks, number, partial(layer_changed, self))
+        return HookHandle(hooks, hook_id, partial(layer_changed, self))
 
     def _call_hooked(self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return ``forward(*args, **kwargs)`` with the hooks before and after it."""
+        """Return ``forward(args, kwargs)`` with the hooks before and after it."""
         hooks = self.__dict__.get("_hooks")
         if hooks is None:
             return forward(args, kwargs)
         for hook, with_kwargs in list(hooks["before"].values()):
-            changed = run_users(hook, (self, args, kwargs) if with_kwargs else (self, args), {})
-            if changed is not None and with_kwargs:
-                args, kwargs = changed
-            elif changed is not None:
-                args = changed if isinstance(changed, tuple) else (changed,)
-        received: list[tuple[Any, ...]] = []
+            replacement = run_users(hook, (self, args, kwargs) if with_kwargs else (self, args), {})
+            if replacement is not None and with_kwargs:
+                args, kwargs = replacement
+            elif replacement is not None:
+                args = replacement if isinstance(replacement, tuple) else (replacement,)
+        output_gradients: list[tuple[Any, ...]] = []
         if hooks["backward"]:
-            args = self._before_backward_hooks(args, received)
+            args = self._with_backward_hooks(args, output_gradients)
         output = forward(args, kwargs)
         for hook, with_kwargs in list(hooks["after"].values()):
-            changed = run_users(hook, (self, args, kwargs, output) if with_kwargs else (self, args, output), {})
-            output = output if changed is None else changed
+            replacement = run_users(hook, (self, args, kwargs, output) if with_kwargs else (self, args, output), {})
+            output = output if replacement is None else replacement
         if hooks["backward"]:
-            output = self._hooked_output("register_backward_hook", output, received.append)
+            output = self._hooked_output("register_backward_hook", output, output_gradients.append)
         for hook, _ in reversed(list(hooks["backward_pre"].values())):
             output = self._hooked_output("register_backward_pre_hook", output, partial(hook, self))
         return output
 
-    def _before_backward_hooks(self, args: tuple[Any, ...], received: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Return the inputs with the backward hooks in the way of their gradients.
+    def _with_backward_hooks(
+        self, args: tuple[Any, ...], output_gradients: list[tuple[Any, ...]]
+    ) -> tuple[Any, ...]:
+        """Return the inputs with the backward hooks on their gradients.
 
         Args:
             args: The inputs.
-            received: Where the outputs' gradients will be by then.
+            output_gradients: Holds the outputs' gradients when the hooks are called.
         """
-        # On the way back the last one comes first.
+        # Gradients pass the last of them first.
         for hook, _ in reversed(list(self.__dict__["_hooks"]["backward"].values())):
-            args = hook_gradients("register_backward_hook", args, partial(self._call_backward_hook, hook, received))
+            call_hook = partial(self._call_backward_hook, hook, output_gradients)
+            args = hook_gradients("register_backward_hook", args, call_hook)
         return args
 
     def _call_backward_hook(
-        self, hook: Callable[..., Any], received: list[tuple[Any, ...]], of_inputs: tuple[Any, ...]
+        self, hook: Callable[..., Any], output_gradients: list[tuple[Any, ...]], input_gradients: tuple[Any, ...]
     ) -> Any:
-        return hook(self, of_inputs, received[-1])
+        return hook(self, input_gradients, output_gradients[-1])
 
     def _hooked_output(self, where: str, output: Any, hook: Callable[[tuple[Any, ...]], Any]) -> Any:
-        """Return the output, one tensor or several, with a function in the way of its gradients."""
+        """Return the output, one tensor or several, with a hook on its gradients."""
         several = isinstance(output, (tuple, list))
-        passed = hook_gradients(where, output if several else (output,), hook)
-        return passed if several else passed[0]
+        outputs = hook_gradients(where, output if several else (output,), hook)
+        return outputs if several else outputs[0]

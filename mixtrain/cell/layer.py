@@ -25,7 +25,7 @@ class CellLayer(keras.Layer):
 
     def __init__(self, cell: Any, **options: Any) -> None:
         super().__init__(**options)
-        # The cell casts by its own rule, so Keras must not cast before it.
+        # The cell casts by its own rule, so Keras must not cast its inputs first.
         self.autocast = False
         object.__setattr__(self, "mixtrain_cell", cell)
         self.cell_parameters = list(cell.get_parameters())

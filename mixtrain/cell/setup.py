@@ -1,4 +1,4 @@
-"""What MindSpore scripts say to a Cell about graphs and several devices: accepted, and mostly without effect."""
+"""Settings of a Cell for MindSpore's compiler and several devices, accepted and mostly without effect."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _RECOMPUTE: Final = (
 
 
 class CellSetup(CellTree):
-    """The part of a Cell that is told about compilation and distribution."""
+    """The part of a Cell with settings of compilation and distribution."""
 
     def set_inputs(self, *inputs: Any, **kwargs: Any) -> None:
-        """Remember example inputs; shapes may vary all the same.
+        """Keep example inputs; inputs of other shapes are accepted either way.
 
         Args:
-            *inputs: By position, or
-            **kwargs: by name.
+            *inputs: Example inputs by position.
+            **kwargs: Example inputs by name.
 
         Raises:
-            ValueError: Both are given.
+            ValueError: Both are passed.
         """
         if inputs and kwargs:
             raise checks.fail_value(
@@ -36,24 +36,24 @@ class CellSetup(CellTree):
         object.__setattr__(self, "_example_inputs", inputs or tuple(kwargs.values()))
 
     def get_inputs(self) -> tuple[Any, ...] | None:
-        """Return what `set_inputs` was given; None before."""
+        """Return the inputs of `set_inputs`; None before it is called."""
         return self.__dict__.get("_example_inputs")
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Do nothing: what is compiled is the step that calls the cell, when it first runs."""
+        """Do nothing: the step that calls the cell is compiled when it first runs."""
 
     def shard(self: _CellT, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> _CellT:
-        """Return the cell: on one device there is nothing to share out.
+        """Return the cell unchanged: there is one device.
 
         Args:
-            in_strategy: How devices would share the inputs.
-            out_strategy: How they would share the outputs.
-            parameter_plan: How they would share the parameters.
+            in_strategy: How the inputs would be split over devices.
+            out_strategy: How the outputs would be split.
+            parameter_plan: How the parameters would be split.
         """
         return self
 
     def set_jit_config(self, jit_config: Any) -> None:
-        """Keep options of MindSpore's compiler, which change nothing here.
+        """Keep options of MindSpore's compiler, which have no effect here.
 
         Args:
             jit_config: A `JitConfig`.
@@ -64,11 +64,11 @@ class CellSetup(CellTree):
         """Do nothing: there is one device."""
 
     def set_comm_fusion(self: _CellT, fusion_type: int, recurse: bool = True) -> _CellT:
-        """Return the cell: on one device no gradients are sent.
+        """Return the cell unchanged: on one device no gradients are sent.
 
         Args:
             fusion_type: At least 0; which gradients would be sent together.
-            recurse: Whether cells below are meant too.
+            recurse: Whether this includes the cells below.
         """
         checks.integer(f"{type(self).__name__}.set_comm_fusion", "fusion_type", fusion_type, at_least=0)
         return self

@@ -1,4 +1,4 @@
-"""A Cell's parameters as one mapping, out and in, and its parts by their paths."""
+"""`state_dict` and `load_state_dict` of a Cell, and its prefixes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mixtrain.common.gradient_hooks import HookHandle
 
 
 class KeysLeft(NamedTuple):
-    """What `load_state_dict` could not match.
+    """The keys that `load_state_dict` could not match.
 
     Attributes:
         missing_keys: Parameters of the cell that the mapping lacks.
@@ -26,7 +26,7 @@ class KeysLeft(NamedTuple):
 
 
 class CellState(CellBuffers):
-    """The part of a Cell that gives its parameters out and takes them in."""
+    """The part of a Cell that saves and loads its parameters."""
 
     _state_dict_hooks: dict[int, Callable[..., Any]]
 
@@ -38,7 +38,7 @@ class CellState(CellBuffers):
         """Call ``hook(cell, prefix, keep_vars)`` before `state_dict` of this cell reads anything.
 
         Returns:
-            A handle whose `remove` takes the hook away.
+            A handle whose `remove` removes the hook.
 
         Source: MindSpore, `mindspore.nn.Cell.register_state_dict_pre_hook`.
         """
@@ -47,57 +47,59 @@ class CellState(CellBuffers):
         return HookHandle(self._state_dict_hooks, number)
 
     def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
-        """Return the parameters and buffers by their paths, those of shared cells under each of their paths.
+        """Return the parameters and buffers by path, those of shared cells under each of their paths.
 
         Args:
             destination: A dict to add to; None for a new one.
-            prefix: Put before each path.
+            prefix: Prepended to each path.
             keep_vars: Accepted for MindSpore scripts; the values are the parameters themselves either way.
 
         Raises:
-            TypeError: `destination` is not a dict, or `prefix` no str.
+            TypeError: `destination` is not a dict, or `prefix` is not a str.
         """
         where = f"{type(self).__name__}.state_dict"
         if destination is not None:
             checks.instance(where, "destination", destination, dict, "a dict")
-        found = OrderedDict() if destination is None else destination
+        result = OrderedDict() if destination is None else destination
         checks.instance(where, "prefix", prefix, str, 'prefix="net."')
         for hook in tuple(self._state_dict_hooks.values()):
             hook(self, prefix, keep_vars)
         for name, value in {**self.own_parameters(), **self.own_buffers(persistent_only=True)}.items():
-            found[prefix + name] = value
+            result[prefix + name] = value
         for name, cell in self._cells.items():
             if cell is not None:
-                cell.state_dict(destination=found, prefix=f"{prefix}{name}.")
-        return found  # type: ignore[no-any-return]
+                cell.state_dict(destination=result, prefix=f"{prefix}{name}.")
+        return result  # type: ignore[no-any-return]
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> KeysLeft:
-        """Set the parameters from a mapping such as `state_dict` returns; where that fails, none is changed.
+        """Set the parameters from a mapping such as `state_dict` returns; on an error, none is changed.
 
         Args:
             state_dict: Values by path: Parameters, tensors or arrays.
-            strict: Whether both must have the same paths.
+            strict: Whether the cell and the mapping must have the same paths.
 
         Returns:
             The paths that were not matched.
 
         Raises:
-            TypeError: `state_dict` is no mapping.
+            TypeError: `state_dict` is not a mapping.
             RuntimeError: A shape differs; or, where `strict`, a path is missing or unexpected.
         """
         where = f"{type(self).__name__}.load_state_dict"
         checks.instance(where, "state_dict", state_dict, Mapping, "the result of state_dict()")
         own = self.state_dict()
-        left = KeysLeft([key for key in own if key not in state_dict], [key for key in state_dict if key not in own])
+        unmatched = KeysLeft(
+            [key for key in own if key not in state_dict], [key for key in state_dict if key not in own]
+        )
         values = {key: backend.to_tensor(state_dict[key]) for key in own if key in state_dict}
         errors = [
             f"{key} has shape {tuple(own[key].shape)} here and {tuple(value.shape)} in the mapping"
             for key, value in values.items() if tuple(value.shape) != tuple(own[key].shape)
         ]
-        if strict and left.missing_keys:
-            errors.append(f"missing: {checks.listed(left.missing_keys)}")
-        if strict and left.unexpected_keys:
-            errors.append(f"unexpected: {checks.listed(left.unexpected_keys)}")
+        if strict and unmatched.missing_keys:
+            errors.append(f"missing: {checks.listed(unmatched.missing_keys)}")
+        if strict and unmatched.unexpected_keys:
+            errors.append(f"unexpected: {checks.listed(unmatched.unexpected_keys)}")
         if errors:
             raise RuntimeError(
                 f"{where}: expected the cell's own paths and shapes; got {'; '.join(errors[:4])}. "
@@ -105,10 +107,10 @@ class CellState(CellBuffers):
             )
         for key, value in values.items():
             own[key].assign(value) if isinstance(own[key], keras.Variable) else own[key].assign_value(value)
-        return left
+        return unmatched
 
     def check_names(self) -> None:
-        """Raise a ValueError where two parameters have one name."""
+        """Raise a ValueError if two parameters have the same name."""
         seen: set[str] = set()
         for path, parameter in self.parameters_and_names():
             if parameter.name in seen:
@@ -119,7 +121,7 @@ class CellState(CellBuffers):
             seen.add(parameter.name)
 
     def parameters_broadcast_dict(self, recurse: bool = True) -> dict[str, Any] | None:
-        """Return the parameters that all devices would share, by name; None where there are none."""
+        """Return the parameters that all devices would share, by name; None if there are none."""
         shared = {
             name: parameter for name, parameter in self.parameters_dict(recurse).items()
             if not getattr(parameter, "layerwise_parallel", False)
@@ -127,10 +129,10 @@ class CellState(CellBuffers):
         return shared or None
 
     def update_cell_prefix(self) -> None:
-        """Take the paths of the cells below, as seen from here, for their prefixes."""
+        """Set the prefix of each cell below to its path from this cell."""
         for path, cell in self.cells_and_names():
             object.__setattr__(cell, "name_prefix", f"{path}." if path else "")
 
     def update_cell_type(self, cell_type: str) -> None:
-        """Note what kind of network this is, in `cell_type`."""
+        """Set `cell_type`, the kind of network."""
         object.__setattr__(self, "cell_type", cell_type)

@@ -1,4 +1,4 @@
-"""What a Cell holds: parameters and child cells by attribute name, and every way to list them."""
+"""Parameters and child cells of a Cell, by attribute name, and the methods that list them."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class CellTree:
         if isinstance(value, keras.Layer):
             value = type(self).wrap_keras_layer(value)
         if isinstance(value, (Parameter, CellTree)):
-            self._own(name)
+            self._prepare_name(name)
             if isinstance(value, Parameter):
                 self._add_parameter(name, value)
             else:
                 self._add_cell(name, value)
         elif isinstance(value, ParameterTuple):
-            self._own(name)
+            self._prepare_name(name)
             for index, parameter in enumerate(value):
                 if isinstance(parameter, Parameter) and not parameter.named:
                     parameter.name = f"{name}.{index}"
@@ -63,8 +63,8 @@ class CellTree:
     def _where(self, name: str) -> str:
         return f"{type(self).__name__}.{name}"
 
-    def _own(self, name: str) -> None:
-        """Make room for a parameter or cell called `name`."""
+    def _prepare_name(self, name: str) -> None:
+        """Check that the Cell is initialized, and remove a plain attribute called `name`."""
         if "_params" not in self.__dict__:
             raise AttributeError(
                 f"{type(self).__name__}: a Cell must be initialized before it is given cells or parameters. "
@@ -114,8 +114,8 @@ class CellTree:
             check_name_contain_dot: Whether a dot in the name is refused.
 
         Raises:
-            KeyError: The name is empty, taken or holds a dot.
-            TypeError: `param` is no Parameter.
+            KeyError: The name is empty, taken or contains a dot.
+            TypeError: `param` is not a Parameter.
         """
         self._check_new_name("insert_param_to_cell", param_name, check_name_contain_dot)
         if param is not None:
@@ -128,7 +128,7 @@ class CellTree:
         """Add a child cell under a name that may come from data.
 
         Raises:
-            KeyError: The name is empty, taken or holds a dot.
+            KeyError: The name is empty, taken or contains a dot.
             TypeError: `child_cell` is neither a Cell nor a Keras layer.
         """
         self._check_new_name("insert_child_to_cell", child_name, True)
@@ -147,16 +147,16 @@ class CellTree:
 
     # ---- children ---------------------------------------------------------------------------------------------
     def child_layers(self) -> dict[str, Any]:
-        """Return the direct children by name; a Keras layer held by a cell counts as itself."""
+        """Return the direct children by name; a `KerasCell` is represented by its Keras layer."""
         return {name: getattr(cell, "keras_layer", cell) for name, cell in self._cells.items() if cell is not None}
 
     def name_cells(self) -> dict[str, Any]:
         """Return the direct child cells by name, each once."""
-        found: dict[str, Any] = OrderedDict()
+        result: dict[str, Any] = OrderedDict()
         for name, cell in self._cells.items():
-            if cell is not None and not any(cell is other for other in found.values()):
-                found[name] = cell
-        return found
+            if cell is not None and not any(cell is other for other in result.values()):
+                result[name] = cell
+        return result
 
     def cells(self) -> Iterable[Any]:
         """Return the direct child cells, each once."""
@@ -205,15 +205,15 @@ class CellTree:
         return [parameter for parameter in self.get_parameters(expand=recurse) if parameter.trainable]
 
     def untrainable_params(self, recurse: bool = True) -> list[Any]:
-        """Return the parameters that require no gradient (moving statistics, frozen weights)."""
+        """Return the parameters that do not require a gradient (moving statistics, frozen weights)."""
         return [parameter for parameter in self.get_parameters(expand=recurse) if not parameter.trainable]
 
     def parameters_dict(self, recurse: bool = True) -> dict[str, Any]:
-        """Return the parameters by their names."""
+        """Return the parameters by name."""
         return OrderedDict((parameter.name, parameter) for parameter in self.get_parameters(expand=recurse))
 
     def update_parameters_name(self, prefix: str = "", recurse: bool = True) -> None:
-        """Name every parameter `prefix` plus its path from this cell."""
+        """Set the name of every parameter to `prefix` plus its path from this cell."""
         if not isinstance(prefix, str):
             raise checks.fail_type("update_parameters_name", "prefix must be a str", prefix, 'prefix="net."')
         for path, cell in self.cells_and_names():
