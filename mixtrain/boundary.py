@@ -1,7 +1,7 @@
-"""Where mixtrain's Tensors become backend tensors and back: the one place that unwraps and wraps.
+"""Conversion of mixtrain's Tensors to backend tensors and back, at the boundary of user code and library code.
 
-Library code computes on backend tensors; people who write MindSpore code see `mixtrain.Tensor`. Each thread is in one
-of three modes: outside of any network, in code of a user's network (`tensors`), or in library code (`backend`).
+Library code computes on backend tensors; users see `mixtrain.Tensor`. Each thread is in one of three modes: outside of
+any network, in code of a user's network (`tensors`), or in library code (`backend`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _state = _State()
 
 
 class TensorLike:
-    """What users see as a tensor: `mixtrain.Tensor` and `mixtrain.Parameter`."""
+    """Base of the tensors that users see: `mixtrain.Tensor` and `mixtrain.Parameter`."""
 
     __slots__ = ()
 
@@ -42,35 +42,35 @@ def is_any_tensor(value: Any) -> bool:
 
 
 def mode() -> Mode:
-    """Return whose code runs in this thread."""
+    """Return the mode of this thread."""
     return _state.mode
 
 
 @contextlib.contextmanager
 def running(mode: Mode) -> Iterator[None]:
-    """Run what is inside as code of a user's network, or as library code."""
-    before, _state.mode = _state.mode, mode
+    """Run a block in a mode."""
+    previous, _state.mode = _state.mode, mode
     try:
         yield
     finally:
-        _state.mode = before
+        _state.mode = previous
 
 
 def wants_tensors(*values: Any) -> bool:
-    """Whether results are Tensors: always in a user's network, never in library code; else as the arguments are.
+    """Whether results are Tensors: always in a user's network, never in library code; else by the arguments.
 
-    Outside of both, a Tensor or a Parameter among the arguments asks for Tensors, a backend tensor for the backend's;
-    numbers and NumPy arrays alone are a MindSpore user's.
+    Outside of both, a Tensor or Parameter among the arguments gives Tensors, else a backend tensor gives backend
+    tensors; numbers and NumPy arrays alone give Tensors, as in MindSpore.
     """
     if _state.mode != "outside":
         return _state.mode == "tensors"
-    found = _first_tensor(values)
-    return found is None or isinstance(found, TensorLike)
+    tensor = _first_tensor(values)
+    return tensor is None or isinstance(tensor, TensorLike)
 
 
 def _first_tensor(values: Any) -> Any:
     """Return the first Tensor in a structure; if there is none, the first backend tensor, or None."""
-    found = None
+    backend_tensor = None
     for value in values.values() if isinstance(values, dict) else values:
         if isinstance(value, TensorLike):
             return value
@@ -78,13 +78,13 @@ def _first_tensor(values: Any) -> Any:
             value = _first_tensor(value)
             if isinstance(value, TensorLike):
                 return value
-        if found is None and isinstance(value, backend.TENSOR_TYPES):
-            found = value
-    return found
+        if backend_tensor is None and isinstance(value, backend.TENSOR_TYPES):
+            backend_tensor = value
+    return backend_tensor
 
 
 def unwrapped(values: Any) -> Any:
-    """Return a structure with what its Tensors hold; channels-last views stay views."""
+    """Return a structure with the contents of its Tensors: backend tensors and channels-last views."""
     if isinstance(values, backend.TensorBase):
         return values.held if isinstance(values, TensorLike) else values
     if isinstance(values, (tuple, list, dict)):
@@ -111,22 +111,23 @@ def wrapped(values: Any) -> Any:
 
 
 def _mapped(function: Callable[[Any], Any], values: Any) -> Any:
-    """Apply a function to the items of a tuple, list or dict; the same object comes back where none changes."""
+    """Apply a function to the items of a tuple, list or dict; return the same object if none changes."""
     if isinstance(values, dict):
         items = {key: function(value) for key, value in values.items()}
         if all(items[key] is value for key, value in values.items()):
             return values
         return items if type(values) is dict else type(values)(items)
-    found = [function(value) for value in values]
-    if not any(map(operator.is_not, found, values)):
+    results = [function(value) for value in values]
+    if not any(map(operator.is_not, results, values)):
         return values
     if isinstance(values, list):
-        return found
-    return type(values)(*found) if hasattr(values, "_fields") else tuple(found)
+        return results
+    # A named tuple takes its fields as arguments.
+    return type(values)(*results) if hasattr(values, "_fields") else tuple(results)
 
 
 def library(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of the library as users call it: it computes on backend tensors and gives what they want.
+    """Decorate a library function for users: it computes on backend tensors and returns what `wants_tensors` says.
 
     Example:
         >>> import keras
@@ -144,32 +145,32 @@ def library(function: Callable[..., Any]) -> Callable[..., Any]:
 def run_library(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return ``function(*args, **kwargs)``, computed on backend tensors; Tensors where the caller wants them."""
     state = _state
-    before = state.mode
-    # In eager code every microsecond counts, and most calls have one argument or two.
-    held = [*map(unwrapped, args)]
-    if before == "backend":
-        return function(*held, **(unwrapped(kwargs) if kwargs else kwargs))
+    previous = state.mode
+    # Every eager operator passes here: each extra call shows. Most have one argument or two.
+    inputs = [*map(unwrapped, args)]
+    if previous == "backend":
+        return function(*inputs, **(unwrapped(kwargs) if kwargs else kwargs))
     takes_tensor = bool(args) and isinstance(args[0], TensorLike)
-    wants = takes_tensor or before == "tensors" or wants_tensors(args, kwargs)
+    returns_tensors = takes_tensor or previous == "tensors" or wants_tensors(args, kwargs)
     state.mode = "backend"
     try:
-        result = function(*held, **unwrapped(kwargs)) if kwargs else function(*held)
+        result = function(*inputs, **unwrapped(kwargs)) if kwargs else function(*inputs)
     finally:
-        state.mode = before
-    if not wants:
+        state.mode = previous
+    if not returns_tensors:
         return result
-    # What comes back as it was given is the very Tensor that was given.
-    return args[0] if takes_tensor and result is held[0] else wrapped(result)
+    # A function that returns its argument unchanged returns the same Tensor object.
+    return args[0] if takes_tensor and result is inputs[0] else wrapped(result)
 
 
 def run_users(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return ``function(*args, **kwargs)`` of a user's network: it gets Tensors, library code gets the backend's."""
-    before = _state.mode
-    wants = before == "tensors" or wants_tensors(args, kwargs)
+    """Return ``function(*args, **kwargs)`` of a user's network, which gets Tensors."""
+    previous = _state.mode
+    returns_tensors = previous == "tensors" or wants_tensors(args, kwargs)
     args, kwargs = wrapped(args), wrapped(kwargs)
     _state.mode = "tensors"
     try:
         result = function(*args, **kwargs)
     finally:
-        _state.mode = before
-    return wrapped(result) if wants else unwrapped(result)
+        _state.mode = previous
+    return wrapped(result) if returns_tensors else unwrapped(result)

@@ -1,4 +1,4 @@
-"""Argument checks whose errors say where, what was expected, what came, and what to write instead."""
+"""Argument checks; their errors say where, what was expected, what was passed, and what to write instead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-# What an error shows of one value.
+# Limits of the text of one value in an error.
 _MAX_CHARACTERS: Final = 100
 _MAX_NAMES: Final = 8
 _CONTAINERS: Final = (list, tuple, set, frozenset, Mapping)
@@ -29,7 +29,7 @@ def fail_type(where: str, expected: str, got: Any, write: str) -> TypeError:
 
 
 def shown(value: Any) -> str:
-    """Return a value as errors show it: a short plain one as it is, others by type, shape, dtype or length.
+    """Return the text of a value for an error: short plain values in full, others by type, shape, dtype or length.
 
     Example:
         >>> shown(("valid", 3)), shown(np.zeros((2, 3))), shown([0.5] * 1000)
@@ -51,21 +51,21 @@ def shown(value: Any) -> str:
 
 
 def listed(names: Iterable[Any]) -> str:
-    """Return names for an error, the first few of many.
+    """Return the text of names for an error; of many, the first few.
 
     Example:
         >>> listed(["image", "label"]), listed(range(1000))
         ('image, label', '0, 1, 2, 3, 4, 5, 6, 7, ... (1000 in all)')
     """
-    found = [str(name) for name in names]
-    text = ", ".join(found)
+    texts = [str(name) for name in names]
+    text = ", ".join(texts)
     if len(text) <= 3 * _MAX_CHARACTERS:
         return text
-    return f"{', '.join(found[:_MAX_NAMES])[: 2 * _MAX_CHARACTERS]}, ... ({len(found)} in all)"
+    return f"{', '.join(texts[:_MAX_NAMES])[: 2 * _MAX_CHARACTERS]}, ... ({len(texts)} in all)"
 
 
 def _shown_container(value: Any) -> str:
-    """Return a short container of plain values as it is; of another one its length and what comes first."""
+    """Return a short container of plain values in full, another one by its length and first entries."""
     entries = list(value.values()) if isinstance(value, Mapping) else value
     if len(entries) <= _MAX_NAMES and all(map(_is_plain, entries)):
         text = repr(value)
@@ -74,7 +74,7 @@ def _shown_container(value: Any) -> str:
     kind = f"{type(value).__name__} of {len(value)}"
     if isinstance(value, Mapping):
         return f"{kind} with keys {', '.join(map(shown, list(value)[:3]))}{', ...' if len(value) > 3 else ''}"
-    # An entry that is a container is shown by its length alone: lists may be as deep as they are long.
+    # Of a nested container only the length is shown, as nesting may be arbitrarily deep.
     first = next(iter(value), None)
     nested = f"a {type(first).__name__} of {len(first)}" if isinstance(first, _CONTAINERS) else shown(first)
     return f"{kind}, the first {nested}" if len(value) else kind
@@ -87,11 +87,11 @@ def _is_plain(value: Any) -> bool:
 
 
 def _shown_object(value: Any) -> str:
-    """Return a number or object whose own text is short and of one line; others by type, and length or name."""
+    """Return the `repr` of a number or object if it is short; else its type, with its length or name."""
     kind = type(value).__name__
     try:
         text = repr(value)
-    except Exception:  # A class of the user's own may fail here, and the error to show is another.
+    except Exception:  # A user's class may raise here, which must not hide the error being built.
         text = ""
     if 0 < len(text) <= _MAX_CHARACTERS and "\n" not in text and " at 0x" not in text:
         return text
@@ -101,7 +101,7 @@ def _shown_object(value: Any) -> str:
         return f"{kind} named {value.name[:_MAX_CHARACTERS]!r}"
     try:
         return f"{kind} of length {len(value)}"
-    except Exception:  # Most have no length.
+    except Exception:  # Most objects have no length.
         return f"{kind} object"
 
 
@@ -113,38 +113,37 @@ def one_of(where: str, name: str, value: Any, allowed: Collection[Any]) -> Any:
     """
     try:
         hash(value)
-    except TypeError:  # An array or list is none of them, and would compare its entries.
-        known = False
+    except TypeError:  # An array or list, for which `in` would compare elementwise.
+        pass
     else:
-        known = value in allowed
-    if known:
-        return value
+        if value in allowed:
+            return value
     choices = [str(choice) for choice in allowed]
     text = value[:_MAX_CHARACTERS] if isinstance(value, str) else shown(value)
-    near = nearest(text, choices) or choices
-    raise fail_value(where, f"{name} must be one of {listed(choices)}", value, f'{name}="{near[0]}"')
+    suggestion = (nearest(text, choices) or choices)[0]
+    raise fail_value(where, f"{name} must be one of {listed(choices)}", value, f'{name}="{suggestion}"')
 
 
 def nearest(name: str, known: Iterable[str], *, count: int = 1, cutoff: float = 0.0) -> list[str]:
-    """Return the names that are most like `name`, the best first.
+    """Return the names most similar to `name`, the best match first.
 
     Args:
-        name: The name that was written.
-        known: The names that there are.
+        name: The name to look up.
+        known: The existing names.
         count: Maximum number of names to return.
-        cutoff: Minimum likeness, from 0 (nothing in common) to 1 (equal but for case).
+        cutoff: Minimum similarity, from 0 (nothing in common) to 1 (equal except for case).
 
     Example:
         >>> nearest("adam", ["SGD", "Adam", "AdamW"])
         ['Adam']
     """
     folded: dict[str, list[str]] = {}
-    for one in known:
-        folded.setdefault(one.lower(), []).append(one)
+    for candidate in known:
+        folded.setdefault(candidate.lower(), []).append(candidate)
     matches = difflib.get_close_matches(name.lower(), folded, n=count, cutoff=cutoff)
 
-    def equal_letters(one: str) -> int:  # Case decides only between names that are equal but for it.
-        return sum(a == b for a, b in zip(one, name, strict=False))
+    def equal_letters(candidate: str) -> int:  # Case decides only between names that differ in nothing else.
+        return sum(a == b for a, b in zip(candidate, name, strict=False))
 
     return [max(folded[match], key=equal_letters) for match in matches]
 
@@ -170,7 +169,7 @@ def number(
     below: float | None = None,
     example: float | None = None,
 ) -> float:
-    """Return `value` as a finite float inside the given bounds; a bool is not a number."""
+    """Return `value` as a finite float within the bounds; a bool is not a number."""
     write = f"{name}={example if example is not None else at_least if at_least is not None else 1.0}"
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise fail_type(where, f"{name} must be a number", value, write)

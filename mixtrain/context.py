@@ -1,4 +1,4 @@
-"""The run-time settings of this process: execution mode, device target, and how steps are compiled."""
+"""Run-time settings of the process: execution mode, device target and compilation of steps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warnings
 from typing import Any, Final, Literal
 
 from mixtrain import checks
-from mixtrain.auto_parallel import (  # noqa: F401  MindSpore has these names here.
+from mixtrain.auto_parallel import (  # noqa: F401  MindSpore has these names in `context`, too.
     ParallelMode,
     get_auto_parallel_context,
     get_ps_context,
@@ -23,7 +23,7 @@ PYNATIVE_MODE: Final = 1
 DeviceTarget = Literal["CPU", "GPU", "Ascend"]
 JitLevel = Literal["auto", "O0", "O1", "O2"]
 
-# Settings of the reference that one device and this backend do not need; accepted so that scripts run.
+# MindSpore settings without a meaning here, accepted so that scripts run.
 _WITHOUT_EFFECT: Final = frozenset({
     "device_id", "save_graphs", "save_graphs_path", "enable_graph_kernel", "graph_kernel_flags",
     "enable_auto_mixed_precision", "mempool_block_size", "max_call_depth", "max_device_memory",
@@ -51,7 +51,7 @@ def set_context(**settings: Any) -> None:
     Args:
         **settings: ``mode``: `GRAPH_MODE` (0, the default: steps are compiled) or `PYNATIVE_MODE` (1: steps run
             eagerly, to debug them). ``device_target``: "CPU", "GPU" or "Ascend" (or "Davinci", its first name);
-            where the machine has no such device, a warning names the one in use. ``jit_level``: "auto" (the backend
+            if the machine has no such device, a warning names the one in use. ``jit_level``: "auto" (the backend
             decides by device and dtype), "O0" (plain graph) or "O1"/"O2" (XLA). Other settings of MindSpore's
             `set_context` are accepted without effect.
 
@@ -73,7 +73,7 @@ def set_context(**settings: Any) -> None:
                 )
             _settings.mode = value
         elif name == "device_target":
-            value = "Ascend" if value == "Davinci" else value  # Its name in the first versions.
+            value = "Ascend" if value == "Davinci" else value  # Its name in the first versions of MindSpore.
             _settings.device_target = checks.one_of("set_context", name, value, ("CPU", "GPU", "Ascend"))
         elif name == "jit_level":
             _settings.jit_level = checks.one_of("set_context", name, value, ("auto", "O0", "O1", "O2"))
@@ -91,7 +91,7 @@ def get_context(name: str) -> Any:
         name: The setting: "mode", "device_target", "jit_level", or one that is accepted without effect.
 
     Returns:
-        Its value.
+        The value.
 
     Raises:
         ValueError: There is no such setting.
@@ -110,7 +110,7 @@ def get_context(name: str) -> Any:
 
 
 def set_device(device_target: str, device_id: int | None = None) -> None:
-    """Choose the device; as ``set_context(device_target=..., device_id=...)``.
+    """Choose the device, as ``set_context(device_target=..., device_id=...)`` does.
 
     Args:
         device_target: "CPU", "GPU" or "Ascend".
@@ -137,7 +137,7 @@ def graph_mode() -> bool:
 
 
 def warn_missing_device(used: str) -> None:
-    """Warn, once, that the device a script asked for is not the one in use, and name that."""
+    """Warn once if the requested device is not the one in use."""
     target = _settings.device_target
     if target is not None and target != used:
         _settings.device_target = None

@@ -1,6 +1,6 @@
-"""What a compiled call was traced under: a version of each layer that it runs, and what else its trace depends on.
+"""Versions of layers, and the conditions under which the trace of a compiled call is valid.
 
-A change belongs to the layer that changed. It retraces the compiled calls that run this layer, and no others.
+A change of a layer retraces the compiled calls that run this layer, and no others.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _numbers = itertools.count(1)
 
 
 class Version(NamedTuple):
-    """How a layer computes.
+    """Version of a layer's computation.
 
     Attributes:
-        stamp: Another number after each change that cannot be taken back: a hook, `to_float`, a child cell.
-        effect: What the plan in force makes of the layer; None where it is as its user left it.
+        stamp: A new number after each change that cannot be undone: a hook, `to_float`, a child cell.
+        effect: The effect of the plan in force on the layer; None without one.
     """
 
     stamp: int = 0
@@ -38,25 +38,25 @@ def version_of(layer: Any) -> Version:
 
 
 def layer_changed(layer: Any) -> None:
-    """Note that a layer computes in another way from now on, so that what runs it is retraced."""
+    """Record that the computation of a layer changed, so that compiled calls which run it are retraced."""
     _set(layer, version_of(layer)._replace(stamp=next(_numbers)))
 
 
 def network_changed(network: Any) -> None:
-    """Note that a network computes in another way from now on, and so does every layer of it."""
+    """Record that the computation of every layer of a network changed."""
     for node in tree_of(network).walk():
         layer_changed(node.layer)
 
 
 def effect_changed(layer: Any, effect: Hashable) -> None:
-    """Note what the plan in force makes of a layer; with an earlier effect the layer has an earlier version again."""
+    """Record the effect of the plan in force on a layer; an earlier effect restores the earlier version."""
     _set(layer, version_of(layer)._replace(effect=effect))
 
 
 class _Latest:
-    """The number of the latest change of any layer: where it is the same nothing has changed, and nothing is compared.
+    """The number of the latest change of any layer.
 
-    It decides no more than that; what is retraced is decided by the versions.
+    While it is the same, no versions need to be compared. What is retraced is decided by the versions alone.
     """
 
     number = 0
@@ -66,18 +66,18 @@ def _set(layer: Any, version: Version) -> None:
     if version == _UNCHANGED:
         vars(layer).pop(_ATTRIBUTE, None)
     else:
-        # Past the attribute tracking of Cells and Keras layers.
+        # Bypass the attribute tracking of Cells and Keras layers.
         object.__setattr__(layer, _ATTRIBUTE, version)
-    # Last: another thread that sees the number sees the version.
+    # Last, so that another thread that sees the number sees the version, too.
     _Latest.number = next(_numbers)
 
 
 class Versions:
-    """The versions of layers as they are now, to be compared with those of a later time.
+    """Snapshot of the versions of layers, to compare with later ones.
 
     Args:
         layers: Cells, Keras layers and operations.
-        plans: Whether what plans make of the layers is compared, too.
+        plans: Whether the effects of plans are compared, too.
     """
 
     def __init__(self, layers: Iterable[Any], *, plans: bool = True) -> None:
@@ -86,21 +86,23 @@ class Versions:
         self._versions = [(layer, version_of(layer)) for layer in layers]
 
     def hold(self) -> bool:
-        """Whether every layer is as it was."""
+        """Whether no layer has changed since."""
         latest = _Latest.number
         if latest != self._latest:
-            if not self.may_hold_again() or self._plans and any(version_of(one) != was for one, was in self._versions):
+            if not self.may_hold_again():
+                return False
+            if self._plans and any(version_of(layer) != version for layer, version in self._versions):
                 return False
             self._latest = latest
         return True
 
     def may_hold_again(self) -> bool:
-        """Whether every layer is as it was, or will be once plans are put in force or undone."""
+        """Whether no layer has changed since, except for effects of plans, which may be undone."""
         return all(version_of(layer).stamp == version.stamp for layer, version in self._versions)
 
 
 class _Tracing(threading.local):
-    """The states of the functions that are being traced in this thread, the outermost first."""
+    """The states of the functions being traced in this thread, the outermost first."""
 
     def __init__(self) -> None:
         self.states: list[TraceState] = []
@@ -110,23 +112,23 @@ _tracing = _Tracing()
 
 
 class TraceState:
-    """What a function is traced under: the versions of its layers, and what else is noted while it is traced.
+    """The versions and conditions that the trace of a function depends on.
 
     Args:
         layers: The layers that the function is known to run.
-        modes: Whether the trace depends on which of these are in training, too.
+        modes: Whether the trace depends on the training modes of these layers, too.
     """
 
     def __init__(self, layers: Iterable[Any], *, modes: bool = False) -> None:
         self._layers = {id(layer): layer for layer in layers}
         self._conditions: dict[Callable[[], Hashable], Hashable] = {}
         self._versions = Versions(self._layers.values())
-        # As they are before the function runs, which may switch them. (Keras layers are told by an argument.)
+        # Read before the function runs, which may switch modes. (Keras layers get theirs as an argument.)
         trained = [layer for layer in self._layers.values() if "training" in vars(layer)] if modes else []
         self._trained = [(layer, bool(layer.training)) for layer in trained]
 
     def holds(self) -> bool:
-        """Whether all is as it was when the function was traced."""
+        """Whether the trace is still valid."""
         if not self._versions.hold():
             return False
         for layer, training in self._trained:
@@ -138,12 +140,12 @@ class TraceState:
         return True
 
     def may_hold_again(self) -> bool:
-        """Whether all that has changed since can be taken back."""
+        """Whether the trace may become valid again: no change since is final."""
         return self._versions.may_hold_again()
 
     @contextlib.contextmanager
     def tracing(self) -> Iterator[None]:
-        """Note the cells and conditions that a function depends on while it is traced."""
+        """Collect the layers and conditions that a function depends on while it is traced."""
         _tracing.states.append(self)
         try:
             yield
@@ -152,7 +154,7 @@ class TraceState:
             self._versions = Versions(self._layers.values())
 
     def note(self) -> None:
-        """Note for the functions that are being traced that they run what this state is of."""
+        """Add the layers and conditions of this state to those of the functions being traced."""
         for state in _tracing.states:
             if state is not self:
                 state._layers.update(self._layers)
@@ -160,12 +162,12 @@ class TraceState:
 
 
 def note_layer(layer: Any) -> None:
-    """Note that the functions that are being traced run a layer."""
+    """Record that the functions being traced run a layer."""
     for state in _tracing.states:
         state._layers[id(layer)] = layer
 
 
 def note_condition(condition: Callable[[], Hashable]) -> None:
-    """Note that the functions that are being traced depend on what `condition` returns now."""
+    """Record that the functions being traced depend on the current value of `condition`."""
     for state in _tracing.states:
         state._conditions[condition] = condition()
