@@ -1,4 +1,4 @@
-"""The words for number formats: one `DType` per format, spelled as Keras and NumPy spell them; formats bit by bit."""
+"""`DType`: dtypes named as in Keras and NumPy; `FloatFormat`: floating-point formats bit by bit."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from mixtrain import checks
 
 
 class DType(str):
-    """A number format; a string such as ``"float32"``, so Keras, NumPy and TensorFlow accept it as it is.
+    """A dtype, a string such as ``"float32"`` that Keras, NumPy and TensorFlow accept as it is.
 
-    It prints as MindSpore's: `str` gives ``Float32``, `name` gives ``float32``.
+    It prints as in MindSpore: `str` gives ``Float32``, `name` gives ``float32``.
 
     Example:
         >>> import mixtrain
@@ -28,14 +28,14 @@ class DType(str):
 
     @property
     def name(self) -> str:
-        """The name that NumPy, Keras and TensorFlow spell it by."""
+        """The name in NumPy, Keras and TensorFlow."""
         return str.__str__(self)
 
     def __str__(self) -> str:
         name = self.name
-        for plain, spelled in (("uint", "UInt"), ("bfloat", "BFloat")):
-            if name.startswith(plain):
-                return spelled + name.removeprefix(plain)
+        for prefix, printed in (("uint", "UInt"), ("bfloat", "BFloat")):
+            if name.startswith(prefix):
+                return printed + name.removeprefix(prefix)
         return name.capitalize()
 
     def __format__(self, form: str) -> str:
@@ -60,7 +60,7 @@ float32: Final = DType("float32")
 float64: Final = DType("float64")
 complex64: Final = DType("complex64")
 complex128: Final = DType("complex128")
-# Other names of the reference for the same formats.
+# MindSpore's aliases.
 half: Final = float16
 single: Final = float32
 double: Final = float64
@@ -76,7 +76,7 @@ _NO_NUMPY: Final = {bfloat16: float32}
 
 
 def as_dtype(value: Any) -> DType:
-    """Return the `DType` that `value` means.
+    """Convert to a `DType`.
 
     Args:
         value: A `DType`, a name such as ``"float16"``, a NumPy or TensorFlow dtype, or ``bool``, ``int``, ``float``
@@ -86,7 +86,7 @@ def as_dtype(value: Any) -> DType:
         The `DType`.
 
     Raises:
-        TypeError: `value` names no number format.
+        TypeError: `value` is not a dtype.
 
     Example:
         >>> import numpy as np
@@ -114,39 +114,39 @@ def as_dtype(value: Any) -> DType:
 
 @functools.cache
 def _numpy_name(dtype: np.dtype[Any]) -> str:
-    # NumPy makes it anew each time, which costs as much as a small product.
+    # NumPy builds the name at each access, which costs as much as a small product.
     return dtype.name
 
 
 def is_float(dtype: Any) -> bool:
-    """Whether `dtype` is a floating-point format (half, float32 or float64)."""
+    """Whether `dtype` is a floating-point dtype (half, float32 or float64)."""
     return "float" in as_dtype(dtype)
 
 
 def is_complex(dtype: Any) -> bool:
-    """Whether `dtype` is one of the two complex formats."""
+    """Whether `dtype` is complex64 or complex128."""
     return "complex" in as_dtype(dtype)
 
 
 def is_half(dtype: Any) -> bool:
-    """Whether `dtype` is one of the two half formats, float16 and bfloat16."""
+    """Whether `dtype` is a half-precision dtype, float16 or bfloat16."""
     return as_dtype(dtype) in HALF_DTYPES
 
 
 def wider(first: Any, second: Any) -> DType:
-    """Return the wider of two floating-point formats; float16 with bfloat16 gives float32.
+    """Return the wider of two floating-point dtypes; float16 with bfloat16 gives float32.
 
     Example:
         >>> wider("float16", "float32")
         mixtrain.float32
     """
-    one, other = as_dtype(first), as_dtype(second)
-    if one == other:
-        return one
-    if one in HALF_DTYPES and other in HALF_DTYPES:
+    first, second = as_dtype(first), as_dtype(second)
+    if first == second:
+        return first
+    if first in HALF_DTYPES and second in HALF_DTYPES:
         return float32
     order = (*HALF_DTYPES, float32, float64)
-    return max(one, other, key=order.index)
+    return max(first, second, key=order.index)
 
 
 def _kind(dtype: DType) -> int:
@@ -159,32 +159,32 @@ def _bits(dtype: DType) -> int:
 
 
 def promoted(first: Any, second: Any) -> DType:
-    """Return the format that two tensors meet in: a float beats an integer, an integer beats bool, the wider wins.
+    """Promote two dtypes: floats win over integers, integers over bool, and wider dtypes over narrower ones.
 
-    A signed and an unsigned integer meet in the smallest signed one that holds both.
+    A signed and an unsigned integer dtype give the smallest signed one that holds both.
 
     Example:
         >>> promoted("int64", "float16"), promoted("int8", "uint8"), promoted("bool", "int32")
         (mixtrain.float16, mixtrain.int16, mixtrain.int32)
     """
-    one, other = sorted((as_dtype(first), as_dtype(second)), key=_kind)
-    if is_complex(other):
-        return complex128 if float64 in (one, other) or complex128 in (one, other) else complex64
-    if one == other or _kind(one) < _kind(other):
-        return other
-    if _kind(one) == 2:
-        return wider(one, other)
-    signed, unsigned = sorted((one, other), key=lambda dtype: dtype.startswith("u"))
-    if signed.startswith("u") or not unsigned.startswith("u"):
-        return max(one, other, key=_bits)
+    lower, higher = sorted((as_dtype(first), as_dtype(second)), key=_kind)
+    if is_complex(higher):
+        return complex128 if float64 in (lower, higher) or complex128 in (lower, higher) else complex64
+    if lower == higher or _kind(lower) < _kind(higher):
+        return higher
+    if _kind(lower) == 2:
+        return wider(lower, higher)
+    signed, unsigned = sorted((lower, higher), key=lambda dtype: dtype.startswith("u"))
+    if signed.startswith("u") or not unsigned.startswith("u"):  # Both are of one signedness.
+        return max(lower, higher, key=_bits)
     return as_dtype(f"int{min(64, max(_bits(signed), 2 * _bits(unsigned)))}")
 
 
 def dtype_to_pytype(type_: Any) -> type:
-    """Return the Python type of numbers of a format: bool, int, float or complex.
+    """Return the Python type of a dtype: bool, int, float or complex.
 
     Args:
-        type_: What `as_dtype` accepts.
+        type_: A value that `as_dtype` accepts.
 
     Example:
         >>> dtype_to_pytype(float16)
@@ -197,13 +197,13 @@ def dtype_to_pytype(type_: Any) -> type:
 
 
 def dtype_to_nptype(type_: Any) -> type[np.generic]:
-    """Return NumPy's type of a number format; bfloat16, which NumPy lacks, gives float32.
+    """Return the NumPy type of a dtype; bfloat16, which NumPy lacks, gives float32.
 
     Args:
-        type_: What `as_dtype` takes.
+        type_: A value that `as_dtype` accepts.
 
     Raises:
-        TypeError: It names no number format.
+        TypeError: It is not a dtype.
 
     Example:
         >>> dtype_to_nptype(float16)
@@ -216,7 +216,7 @@ def dtype_to_nptype(type_: Any) -> type[np.generic]:
 
 
 def pytype_to_dtype(obj: Any) -> DType:
-    """Return the number format of a Python or NumPy type.
+    """Return the dtype of a Python or NumPy type.
 
     Args:
         obj: ``bool``, ``int``, ``float``, a NumPy type or dtype.
@@ -234,7 +234,7 @@ def pytype_to_dtype(obj: Any) -> DType:
 
 
 def get_py_obj_dtype(obj: Any) -> DType:
-    """Return the number format that a Python number has as a Tensor.
+    """Return the dtype that a Python number has as a Tensor.
 
     Args:
         obj: A bool, an int or a float, or the type of one.
@@ -254,12 +254,12 @@ def get_py_obj_dtype(obj: Any) -> DType:
 # ---- floating-point formats, bit by bit -----------------------------------------------------------------------------
 @dataclasses.dataclass(frozen=True)
 class Decomposed:
-    """A number as a floating-point format stores it: ``(-1)**sign * significand * 2**exponent``.
+    """A number as stored in a floating-point format: ``(-1)**sign * significand * 2**exponent``.
 
     Attributes:
         sign: 0 or 1.
-        exponent: The power of two, without its bias; a subnormal number has that of the smallest normal one.
-        significand: From 1 up to, but not including, 2; under 1 for a subnormal number and 0 for zero.
+        exponent: The exponent without its bias; for a subnormal number, that of the smallest normal number.
+        significand: In [1, 2); less than 1 for a subnormal number, and 0 for zero.
         bits: The stored bits, as ``"0 01111 0000000000"``: sign, biased exponent, fraction.
         kind: "zero", "subnormal", "normal", "infinite" or "nan".
     """
@@ -273,18 +273,18 @@ class Decomposed:
 
 @dataclasses.dataclass(frozen=True)
 class FloatFormat:
-    """A binary floating-point format: what it can hold, and what becomes of a number in it. Made by `float_format`.
+    """A binary floating-point format: its range, precision and rounding. `float_format` returns one.
 
     Attributes:
-        name: The name that Keras and NumPy spell it by.
-        bits: How many bits a number takes: one for the sign, and those of exponent and fraction.
+        name: The name in Keras and NumPy.
+        bits: Bits of a number: one for the sign, and those of exponent and fraction.
         exponent_bits: Bits of the exponent.
-        fraction_bits: Bits of the fraction, which follow a leading 1 that is not stored.
+        fraction_bits: Bits of the fraction, after a leading 1 that is not stored.
         max: The largest finite number; the smallest is ``-max``.
         smallest_normal: The smallest positive number with all its bits of precision.
         smallest_subnormal: The smallest positive number.
         epsilon: The distance from 1 to the next larger number.
-        has_infinity: Whether it has infinities; one without them holds NaN where a number is too large.
+        has_infinity: Whether it has infinities; without them, numbers that are too large become NaN.
     """
 
     name: str
@@ -299,11 +299,11 @@ class FloatFormat:
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
-        """The dtype of arrays in this format; of those that NumPy lacks, ml_dtypes's."""
+        """The dtype of arrays in this format, from ml_dtypes where NumPy has none."""
         return _numpy_dtype(self.name)
 
     def round(self, values: Any) -> Any:
-        """Round numbers to the nearest that the format holds, ties to the even fraction.
+        """Round to the nearest number of the format, ties to the even fraction.
 
         Args:
             values: A number or an array of numbers.
@@ -315,41 +315,40 @@ class FloatFormat:
             >>> float_format("float16").round(0.1), float_format("float16").round(65520.0)
             (0.0999755859375, inf)
         """
-        found = np.asarray(values, np.float64)
+        rounded = np.asarray(values, np.float64)
         if self.name != "float64":
-            # In one rounding: ml_dtypes goes by way of float32, where a number may become a tie.
-            lowest = math.frexp(self.smallest_normal)[1]
-            quantum = np.ldexp(1.0, np.maximum(np.frexp(found)[1], lowest) - 1 - self.fraction_bits)
+            # In one rounding: ml_dtypes rounds to float32 first, which may turn a number into a tie.
+            min_exponent = math.frexp(self.smallest_normal)[1]
+            quantum = np.ldexp(1.0, np.maximum(np.frexp(rounded)[1], min_exponent) - 1 - self.fraction_bits)
             with np.errstate(invalid="ignore"):
-                found = np.rint(found / quantum) * quantum
-            beyond = np.copysign(math.inf if self.has_infinity else math.nan, found)
-            found = np.where(np.abs(found) > self.max, beyond, found)
-        return float(found) if found.ndim == 0 else found
+                rounded = np.rint(rounded / quantum) * quantum
+            overflow = np.copysign(math.inf if self.has_infinity else math.nan, rounded)
+            rounded = np.where(np.abs(rounded) > self.max, overflow, rounded)
+        return float(rounded) if rounded.ndim == 0 else rounded
 
     def decompose(self, value: float) -> Decomposed:
-        """Return the sign, exponent and significand of a number, rounded to the format first.
+        """Return the sign, exponent and significand of a number after rounding to the format.
 
         Example:
             >>> float_format("float16").decompose(-6.5)
             Decomposed(sign=1, exponent=2, significand=1.625, bits='1 10001 1010000000', kind='normal')
         """
         number = self.round(value)
-        stored = self._stored(number)
-        text = f"{stored:0{self.bits}b}"
-        cut = 1 + self.exponent_bits
-        shown = f"{text[0]} {text[1:cut]} {text[cut:]}"
+        text = f"{self._to_bits(number):0{self.bits}b}"
+        fraction_start = 1 + self.exponent_bits
+        bits = f"{text[0]} {text[1:fraction_start]} {text[fraction_start:]}"
         sign = int(text[0])
         if not math.isfinite(number):
-            return Decomposed(sign, 0, abs(number), shown, "nan" if math.isnan(number) else "infinite")
+            return Decomposed(sign, 0, abs(number), bits, "nan" if math.isnan(number) else "infinite")
         if number == 0:
-            return Decomposed(sign, 0, 0.0, shown, "zero")
-        lowest = math.frexp(self.smallest_normal)[1] - 1
-        exponent = max(math.frexp(number)[1] - 1, lowest)
+            return Decomposed(sign, 0, 0.0, bits, "zero")
+        min_exponent = math.frexp(self.smallest_normal)[1] - 1
+        exponent = max(math.frexp(number)[1] - 1, min_exponent)
         kind: Literal["normal", "subnormal"] = "normal" if abs(number) >= self.smallest_normal else "subnormal"
-        return Decomposed(sign, exponent, abs(number) / 2.0**exponent, shown, kind)
+        return Decomposed(sign, exponent, abs(number) / 2.0**exponent, bits, kind)
 
     def neighbors(self, value: float) -> tuple[float, float]:
-        """Return the next smaller and the next larger number of the format, of a number rounded to it first.
+        """Return the numbers of the format next below and above a number, which is rounded first.
 
         Example:
             >>> float_format("float16").neighbors(1.0)
@@ -358,9 +357,9 @@ class FloatFormat:
         number = self.round(value)
         if math.isnan(number):
             return number, number
-        return -self._above(-number), self._above(number)
+        return -self._next_above(-number), self._next_above(number)
 
-    def _above(self, number: float) -> float:
+    def _next_above(self, number: float) -> float:
         """Return the next larger number."""
         if number == math.inf or number == self.max:
             return math.inf if self.has_infinity or number == math.inf else self.max
@@ -369,15 +368,14 @@ class FloatFormat:
         if number == 0:
             return self.smallest_subnormal
         step = 1 if number > 0 else -1
-        unsigned = np.dtype(f"uint{self.bits}")
-        stored = np.array(self._stored(number) + step, unsigned)
-        return float(stored.view(self.numpy_dtype).astype(np.float64))
+        bits = np.array(self._to_bits(number) + step, f"uint{self.bits}")
+        return float(bits.view(self.numpy_dtype).astype(np.float64))
 
-    def _stored(self, number: float) -> int:
-        """Return the bits of a number of the format, as an integer."""
+    def _to_bits(self, number: float) -> int:
+        """Return the bits of a number of the format as an integer."""
         with np.errstate(invalid="ignore"):
-            stored = np.array(number, np.float64).astype(self.numpy_dtype)
-        return int(stored.view(np.dtype(f"uint{self.bits}")))
+            array = np.array(number, np.float64).astype(self.numpy_dtype)
+        return int(array.view(f"uint{self.bits}"))
 
 
 _FLOAT_FORMATS: Final = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2")
@@ -385,7 +383,7 @@ _FLOAT_FORMATS: Final = ("float16", "bfloat16", "float32", "float64", "float8_e4
 
 @functools.cache
 def float_format(name: str) -> FloatFormat:
-    """Return a floating-point format by its name, to look at what half precision does to numbers.
+    """Return a floating-point format by name, to see the effect of half precision on numbers.
 
     Args:
         name: "float16", "bfloat16", "float32", "float64", "float8_e4m3fn" or "float8_e5m2".
@@ -401,12 +399,12 @@ def float_format(name: str) -> FloatFormat:
         >>> half.max, half.smallest_normal, half.smallest_subnormal, half.epsilon
         (65504.0, 6.103515625e-05, 5.960464477539063e-08, 0.0009765625)
     """
-    known = checks.one_of("float_format", "name", str.__str__(name) if isinstance(name, str) else name, _FLOAT_FORMATS)
-    info = ml_dtypes.finfo(_numpy_dtype(known))
+    name = checks.one_of("float_format", "name", str.__str__(name) if isinstance(name, str) else name, _FLOAT_FORMATS)
+    info = ml_dtypes.finfo(_numpy_dtype(name))
     with np.errstate(over="ignore", invalid="ignore"):
-        infinite = np.array(math.inf).astype(_numpy_dtype(known)).astype(np.float64)
+        infinite = np.array(math.inf).astype(_numpy_dtype(name)).astype(np.float64)
     return FloatFormat(
-        known, int(info.bits), int(info.bits - 1 - info.nmant), int(info.nmant), float(info.max),
+        name, int(info.bits), int(info.bits - 1 - info.nmant), int(info.nmant), float(info.max),
         float(info.smallest_normal), float(info.smallest_subnormal), float(info.eps), bool(np.isinf(infinite)),
     )
 
