@@ -2,21 +2,21 @@
 
 import gc
 
-# First of all: it reports a Keras backend that is not supported.
+# First, as it raises for a Keras backend that is not supported.
 from mixtrain import backend as _backend  # noqa: F401  isort: skip
 
-# What an import makes stays, so there is no garbage to find. Where TensorFlow was imported, a full collection looks
-# through its 400,000 objects and takes longer than all of mixtrain's files.
-_collects = gc.isenabled()
+# Imports create no garbage. After TensorFlow's import a full collection traverses 400,000 objects, which takes longer
+# than importing all of mixtrain.
+_gc_enabled = gc.isenabled()
 gc.disable()
 try:
     from mixtrain import (
         amp, common, communication, context, dataset, distribution, dtype, log, nn, ops, serialization, train,
     )
-    # Not among the names of `from mixtrain import *`, where they would take the place of Keras and NumPy themselves.
+    # Not in `__all__`: `from mixtrain import *` would replace Keras and NumPy themselves.
     from mixtrain import experimental, keras, mindrecord, numpy  # noqa: F401
 finally:
-    if _collects:
+    if _gc_enabled:
         gc.enable()
 
 from mixtrain.common.accepted import (
@@ -147,7 +147,7 @@ from mixtrain.train.suggestion import suggest_rules
 from mixtrain.train.tuning import tune
 from mixtrain.version import __version__
 
-# MindSpore's name for it; not among those of `from mixtrain import *`, where it would take the place of Python's.
+# MindSpore's name for it; not in `__all__`, as `from mixtrain import *` would replace Python's.
 bool = bool_
 
 install_homes()

@@ -32,15 +32,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit status.
 
     Args:
-        arguments: Those of the command line; None for `sys.argv`.
+        arguments: Command-line arguments; None for `sys.argv`.
     """
-    given = _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     try:
-        data, text = given.run(given)
+        data, text = options.run(options)
     except (MixtrainError, TypeError, ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-    print(json.dumps(data, indent=2) if given.json else text)
+    print(json.dumps(data, indent=2) if options.json else text)
     return 0
 
 
@@ -71,81 +71,81 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _plan(given: argparse.Namespace) -> tuple[Any, str]:
-    plan = plan_precision(_network(given.network), given.amp_level, cast_model_type=given.cast_model_type)
+def _plan(options: argparse.Namespace) -> tuple[Any, str]:
+    plan = plan_precision(_network(options.network), options.amp_level, cast_model_type=options.cast_model_type)
     facts = plan_facts(plan)
     names = ("path", "layer", "rule", "compute_dtype", "parameter_dtype", "output_dtype")
     return facts | {"rows": [dict(zip(names, row, strict=True)) for row in facts["rows"]]}, str(plan)
 
 
 def _network(name: str) -> Any:
-    """Return the network that ``module:name`` means; what is callable and no network makes it."""
+    """Return the network ``module:name``; another callable is called to create it."""
     where, example = "mixtrain plan", "python -m mixtrain plan my_networks:LeNet5"
     module_name, _, path = name.partition(":")
     if not module_name or not path:
         raise checks.fail_value(where, "the network must be given as module:name", name, example)
     try:
-        found: Any = importlib.import_module(module_name)
-        for part in path.split("."):
-            found = getattr(found, part)
+        network: Any = importlib.import_module(module_name)
+        for attribute in path.split("."):
+            network = getattr(network, attribute)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"{where}: cannot find {name!r}: {error}. Write {example}.") from error
-    if isinstance(found, type) or not _is_network(found) and callable(found):
-        found = found()
-    if not _is_network(found):
-        raise checks.fail_type(where, f"{name} must be a Cell or a Keras layer, or make one", found, example)
-    return found
+    if isinstance(network, type) or not _is_network(network) and callable(network):
+        network = network()
+    if not _is_network(network):
+        raise checks.fail_type(where, f"{name} must be a Cell or a Keras layer, or make one", network, example)
+    return network
 
 
 def _is_network(value: Any) -> bool:
     return isinstance(value, keras.Layer) or is_cell(value)
 
 
-def _formats(given: argparse.Namespace) -> tuple[Any, str]:
-    del given
+def _formats(options: argparse.Namespace) -> tuple[Any, str]:
+    del options
     rows = {name: {key: getattr(float_format(name), key) for key in _NUMBERS} for name in _FORMATS}
-    cells = [["format", *(key.replace("_", " ") for key in _NUMBERS)]]
-    cells += [[name, *(f"{value:.6g}" for value in row.values())] for name, row in rows.items()]
-    return rows, "\n".join(aligned(cells))
+    table = [["format", *(key.replace("_", " ") for key in _NUMBERS)]]
+    table += [[name, *(f"{value:.6g}" for value in row.values())] for name, row in rows.items()]
+    return rows, "\n".join(aligned(table))
 
 
-def _inspect(given: argparse.Namespace) -> tuple[Any, str]:
-    checkpoint = read_checkpoint(given.file)
-    values = {name: _described(value) for name, value in checkpoint.items()}
-    facts = _facts(checkpoint)
+def _inspect(options: argparse.Namespace) -> tuple[Any, str]:
+    checkpoint = read_checkpoint(options.file)
+    values = {name: _tensor_info(value) for name, value in checkpoint.items()}
+    run_info = _run_info(checkpoint)
     total = sum(value.get("size", 0) for value in values.values())
-    cells = [["name", "dtype", "shape"]]
-    cells += [[name, value["dtype"], str(tuple(value.get("shape", ())))] for name, value in values.items()]
-    lines = [f"{given.file}: {len(values)} values, {total:,} numbers"]
-    lines += [f"{name}: {value}" for name, value in facts.items()]
-    return {"file": given.file, "values": values, "run": facts}, "\n".join([*lines, *aligned(cells)])
+    table = [["name", "dtype", "shape"]]
+    table += [[name, value["dtype"], str(tuple(value.get("shape", ())))] for name, value in values.items()]
+    lines = [f"{options.file}: {len(values)} values, {total:,} numbers"]
+    lines += [f"{name}: {value}" for name, value in run_info.items()]
+    return {"file": options.file, "values": values, "run": run_info}, "\n".join([*lines, *aligned(table)])
 
 
-def _report(given: argparse.Namespace) -> tuple[Any, str]:
-    with open(given.file, encoding="utf-8") as file:
+def _report(options: argparse.Namespace) -> tuple[Any, str]:
+    with open(options.file, encoding="utf-8") as file:
         data = json.load(file)
     if not isinstance(data, dict):
         raise checks.fail_type("mixtrain report", "the file must hold a run", data, 'model.report("run.json")')
-    output = given.output or os.path.splitext(given.file)[0] + ".html"
+    output = options.output or os.path.splitext(options.file)[0] + ".html"
     page = report_html(data)
     with open(output, "w", encoding="utf-8") as file:
         file.write(page)
     return {"output": output}, f"wrote {output}"
 
 
-def _described(value: Any) -> dict[str, Any]:
+def _tensor_info(value: Any) -> dict[str, Any]:
     if isinstance(value, str):
         return {"dtype": "text"}
     shape = [int(size) for size in value.shape]
     return {"dtype": as_dtype(value.dtype).name, "shape": shape, "size": int(value.size)}
 
 
-def _facts(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Return what a checkpoint tells of its run: where it was, and under which level."""
+def _run_info(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Return the position and level of the run that wrote a checkpoint."""
     facts = checkpoint.run_state.facts
-    found = {name: facts[name] for name in ("epoch", "step", "batch_num") if name in facts}
+    position = {name: facts[name] for name in ("epoch", "step", "batch_num") if name in facts}
     plan = facts.get("plan")
-    return found | ({"level": plan["level"], "half": plan["half"]} if plan else {})
+    return position | ({"level": plan["level"], "half": plan["half"]} if plan else {})
 
 
 if __name__ == "__main__":

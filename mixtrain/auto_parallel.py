@@ -1,4 +1,4 @@
-"""The settings of parallel training: each process by itself, or all on one another's data."""
+"""Settings of parallel training."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mixtrain import checks, process_group
 
 
 class ParallelMode:
-    """The names of the ways to train in parallel; one process trains the same under all of them.
+    """Names of the parallel modes, which make no difference to a single process.
 
     Example:
         >>> ParallelMode.DATA_PARALLEL
@@ -48,22 +48,22 @@ _PS_DEFAULTS: Final[Mapping[str, Any]] = types.MappingProxyType({
 _settings: dict[str, Any] = {}
 
 
-def _known() -> dict[str, int]:
-    """Return the settings that have one value each, which the group of processes decides."""
+def _fixed_settings() -> dict[str, int]:
+    """Return the settings with a single valid value, which the group of processes determines."""
     group = process_group.current()
     return {"device_num": group.size, "global_rank": group.rank, "pipeline_stages": 1}
 
 
 def set_auto_parallel_context(**settings: Any) -> None:
-    """Set how training is spread over the processes that `communication.init` has joined.
+    """Set how training is distributed over the processes that `communication.init` has joined.
 
-    With ``parallel_mode=ParallelMode.DATA_PARALLEL``, train cells and Models that are made afterwards train on the
-    batches of all processes: they start from the weights of rank 0, and each step reduces the gradients over all. A
-    process that is alone keeps the settings, and they change nothing.
+    With ``parallel_mode=ParallelMode.DATA_PARALLEL``, train cells and Models created afterwards train on the batches of
+    all processes: they start from the weights of rank 0, and each step reduces the gradients over all processes. With
+    one process the settings are kept without effect.
 
     Args:
         **settings: MindSpore's settings, such as ``parallel_mode``, ``gradients_mean`` (whether gradients are
-            averaged over processes; False, the default, adds them up), ``device_num`` (how many processes there are).
+            averaged over processes; False, the default, sums them), ``device_num`` (the number of processes).
             Settings of other modes are accepted without effect.
 
     Raises:
@@ -78,15 +78,17 @@ def set_auto_parallel_context(**settings: Any) -> None:
     Source: MindSpore, `mindspore.set_auto_parallel_context`.
     """
     where = "set_auto_parallel_context"
-    for name, value in settings.items():  # All are looked at before one is kept.
+    for name, value in settings.items():  # All are checked before any is kept.
         checks.one_of(where, "setting", name, tuple(_DEFAULTS))
         if name == "parallel_mode":
             checks.one_of(where, name, value, ParallelMode.MODE_LIST)
-        only = _known().get(name, value)
-        if value != only:
-            alone = "training runs in one process" if process_group.current().size == 1 else "the group says so"
-            write = f"{name}={only}" if process_group.has_joined() else f"communication.init() before, or {name}={only}"
-            raise checks.fail_value(where, f"{name} must be {only}: {alone}", value, write)
+        expected = _fixed_settings().get(name, value)
+        if value != expected:
+            reason = "training runs in one process" if process_group.current().size == 1 else "the group says so"
+            write = f"{name}={expected}"
+            if not process_group.has_joined():
+                write = f"communication.init() before, or {write}"
+            raise checks.fail_value(where, f"{name} must be {expected}: {reason}", value, write)
     _settings.update(settings)
 
 
@@ -97,7 +99,7 @@ def get_auto_parallel_context(attr_key: str) -> Any:
         attr_key: Name of the setting.
 
     Returns:
-        What was set, or the default.
+        The value that was set, or the default.
 
     Raises:
         ValueError: There is no such setting.
@@ -109,11 +111,11 @@ def get_auto_parallel_context(attr_key: str) -> Any:
     Source: MindSpore, `mindspore.get_auto_parallel_context`.
     """
     checks.one_of("get_auto_parallel_context", "attr_key", attr_key, tuple(_DEFAULTS))
-    return _settings.get(attr_key, _known().get(attr_key, _DEFAULTS[attr_key]))
+    return _settings.get(attr_key, _fixed_settings().get(attr_key, _DEFAULTS[attr_key]))
 
 
 def reset_auto_parallel_context() -> None:
-    """Give every setting its default. Source: MindSpore, `mindspore.reset_auto_parallel_context`."""
+    """Reset every setting to its default. Source: MindSpore, `mindspore.reset_auto_parallel_context`."""
     _settings.clear()
 
 
@@ -158,4 +160,4 @@ def get_ps_context(attr_key: str) -> Any:
 
 
 def reset_ps_context() -> None:
-    """Give every setting of `set_ps_context` its default, which it has. Source: `mindspore.reset_ps_context`."""
+    """Do nothing: every setting of `set_ps_context` has its default. Source: `mindspore.reset_ps_context`."""

@@ -1,4 +1,4 @@
-"""Communication between processes: how they join, and which of them this is."""
+"""Join and leave a group of processes that train together, and get the rank and size of the group."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ __all__ = [
     "release",
 ]
 
-_SIZES: Final = ("RANK_SIZE", "OMPI_COMM_WORLD_SIZE", "WORLD_SIZE")
+# Environment variables of launchers with the number of processes.
+_SIZE_VARIABLES: Final = ("RANK_SIZE", "OMPI_COMM_WORLD_SIZE", "WORLD_SIZE")
 
 
 class GlobalComm:
@@ -47,20 +48,20 @@ class GlobalComm:
 
 
 def init(backend_name: str | None = None) -> None:
-    """Join the processes that train together: the same script runs in each of them.
+    """Join the processes that train together, each of which runs the same script.
 
-    It comes right after the imports, for the backend must not have started. On TensorFlow ``TF_CONFIG`` in the
+    Call it right after the imports, as the backend must not have started. On TensorFlow ``TF_CONFIG`` in the
     environment names the processes; on JAX ``JAX_COORDINATOR_ADDRESS``, ``JAX_NUM_PROCESSES`` and ``JAX_PROCESS_ID``,
-    or SLURM or Open MPI, or a call of ``jax.distributed.initialize`` before. A process of which nobody says that there
-    are others is a group of one.
+    or SLURM or Open MPI, or an earlier call of ``jax.distributed.initialize``. Without any of these the process is a
+    group of one.
 
     Args:
         backend_name: "hccl", "nccl", "mccl", or None; the backend chooses by device.
 
     Raises:
-        RuntimeError: The backend has started; or another variable says that there are several processes, and none says
-            where they are.
-        ValueError: Another backend name, or an environment that says too little.
+        RuntimeError: The backend has started; or a launcher's variable says that there are several processes, but no
+            variable names them.
+        ValueError: Another backend name, or an incomplete environment.
 
     Example:
         >>> init("nccl")
@@ -75,26 +76,26 @@ def init(backend_name: str | None = None) -> None:
         return
     rank, size = backend.join_processes()
     if size > 1:
-        process_group.join(_with_neighbors(process_group.ProcessGroup(rank, size)))
+        process_group.join(_with_local_rank(process_group.ProcessGroup(rank, size)))
         return
-    for name in _SIZES:
-        told = os.environ.get(name, "1")
-        if told != "1":
+    for name in _SIZE_VARIABLES:
+        count = os.environ.get(name, "1")
+        if count != "1":
             raise RuntimeError(
-                f"init: the environment must say where the processes are; got {name}={told} alone, and each process "
+                f"init: the environment must say where the processes are; got {name}={count} alone, and each process "
                 "would train alone. Write TF_CONFIG on TensorFlow; JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and "
                 f"JAX_PROCESS_ID on JAX; or {name}=1."
             )
     process_group.join(process_group.ProcessGroup())
 
 
-def _with_neighbors(group: process_group.ProcessGroup) -> process_group.ProcessGroup:
-    """Return a group with the place of this process on its machine: the processes tell each other their machines."""
+def _with_local_rank(group: process_group.ProcessGroup) -> process_group.ProcessGroup:
+    """Return a group with the local rank and size, from the host names of all processes."""
     process_group.join(group)
-    machine = np.array([zlib.crc32(socket.gethostname().encode()) >> 1], np.int32)
-    machines = backend.to_numpy(backend.all_gather(backend.to_tensor(machine)))
-    near = np.flatnonzero(machines == machine[0]).tolist()
-    return dataclasses.replace(group, local_rank=near.index(group.rank), local_size=len(near))
+    host = np.array([zlib.crc32(socket.gethostname().encode()) >> 1], np.int32)
+    hosts = backend.to_numpy(backend.all_gather(backend.to_tensor(host)))
+    local_ranks = np.flatnonzero(hosts == host[0]).tolist()
+    return dataclasses.replace(group, local_rank=local_ranks.index(group.rank), local_size=len(local_ranks))
 
 
 def release() -> None:
@@ -105,7 +106,7 @@ def release() -> None:
 
 
 def get_rank(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
-    """Return this process's number among those of a group; 0 where it is alone.
+    """Return the rank of this process in a group; 0 without other processes.
 
     Args:
         group: Name of the group.
@@ -120,7 +121,7 @@ def get_rank(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
 
 
 def get_group_size(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
-    """Return how many processes are in a group; 1 where this one is alone.
+    """Return the number of processes in a group; 1 without other processes.
 
     Args:
         group: Name of the group.
@@ -135,7 +136,7 @@ def get_group_size(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
 
 
 def get_local_rank(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
-    """Return this process's number among those of its machine.
+    """Return the rank of this process on its machine.
 
     Args:
         group: Name of the group.
@@ -150,7 +151,7 @@ def get_local_rank(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
 
 
 def get_local_rank_size(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
-    """Return how many processes of a group are on this machine.
+    """Return the number of processes of a group on this machine.
 
     Args:
         group: Name of the group.
@@ -165,7 +166,7 @@ def get_local_rank_size(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
 
 
 def _group(where: str, name: str) -> process_group.ProcessGroup:
-    """Return the group of a name; of several processes there is the one of all."""
+    """Return the group of a name; of several processes there is only the group of all."""
     checks.instance(where, "group", name, str, "no group")
     group = process_group.current()
     if group.size > 1:

@@ -1,10 +1,10 @@
-"""The errors that mixtrain raises beside Python's own ValueError and TypeError."""
+"""mixtrain's exceptions, besides ValueError and TypeError."""
 
 from __future__ import annotations
 
 
 class MixtrainError(Exception):
-    """The base of mixtrain's own errors, to catch them together.
+    """Base class of mixtrain's exceptions.
 
     Example:
         >>> issubclass(LossScaleExhausted, MixtrainError)
@@ -17,8 +17,8 @@ class LossScaleExhausted(MixtrainError, RuntimeError):
 
     Attributes:
         step: The number of the step that stopped the run, counted from 1.
-        loss_scale: The loss scale that step used.
-        layer: Path of the first layer whose output or gradient was not finite, or None where none was found.
+        loss_scale: The loss scale of that step.
+        layer: Path of the first layer whose output or gradient was not finite, or None.
     """
 
     def __init__(self, message: str, *, step: int, loss_scale: float, layer: str | None) -> None:
@@ -37,4 +37,4 @@ class UnsupportedBackendError(MixtrainError, ImportError):
 
 
 class CheckpointError(MixtrainError, ValueError):
-    """A file is not a checkpoint of mixtrain's, is damaged, or is malformed; the message names it."""
+    """A file is not a mixtrain checkpoint, or is damaged or malformed; the message names it."""

@@ -15,7 +15,7 @@ critical: Final = _LOGGER.critical
 
 
 def get_level() -> str:
-    """Return MindSpore's number of the level from which the log writes: "0" for debug to "4" for critical.
+    """Return MindSpore's number of the log level, from "0" for debug to "4" for critical.
 
     Example:
         >>> get_level()
@@ -23,11 +23,11 @@ def get_level() -> str:
 
     Source: MindSpore, `mindspore.get_level`.
     """
-    return str(min(_LOGGER.getEffectiveLevel() // 10 - 1, 4) if _LOGGER.getEffectiveLevel() >= 10 else 0)
+    return str(min(max(_LOGGER.getEffectiveLevel() // 10 - 1, 0), 4))
 
 
 def get_log_config() -> dict[str, str]:
-    """Return the log's settings under MindSpore's names: its level, and that it writes to the standard error.
+    """Return the log's settings under MindSpore's names: its level, and that it writes to standard error.
 
     Example:
         >>> get_log_config()

@@ -1,6 +1,6 @@
 """MindSpore's `mindrecord`: `FileWriter` writes files of rows, which `mixtrain.dataset.MindDataset` reads.
 
-The names and the order of calls are MindSpore's, the files are this library's own: neither reads those of the other.
+The API is MindSpore's, the file format is this library's own: neither reads the files of the other.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from mixtrain.dataset.row_files import RowFile, RowSchema, append_rows, file_nam
 
 __all__ = ["Cifar10ToMR", "FileWriter"]
 
-# What a pickled array is made of.
+# The classes and functions in a pickled array.
 _ARRAY_CLASSES: Final = {("numpy", "_reconstruct"), ("numpy", "ndarray"), ("numpy", "dtype"), ("_codecs", "encode")}
 _TYPES: Final = ("int32", "int64", "float32", "float64", "string", "bytes")
 
 
 class FileWriter:
-    """Writes rows into one file or several.
+    """Writes rows to one file or several.
 
     Args:
-        file_name: The file; of several, each has its number after that name.
-        shard_num: How many files the rows are divided over.
-        overwrite: Whether files that exist are replaced.
+        file_name: The file; of several, each name ends in the number of the file.
+        shard_num: Number of files that the rows are divided among.
+        overwrite: Whether existing files are replaced.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -56,7 +56,7 @@ class FileWriter:
         checks.boolean("FileWriter", "overwrite", overwrite)
         self._paths = [pathlib.Path(name) for name in file_names(os.fspath(file_name), shard_num)]
         self._schema: RowSchema = {}
-        self._begun = False
+        self._header_written = False
         for path in self._paths:
             if path.exists() and not overwrite:
                 raise checks.fail_value(
@@ -65,7 +65,7 @@ class FileWriter:
 
     @classmethod
     def open_for_append(cls, file_name: str) -> FileWriter:
-        """Return a writer of further rows at the end of files that were written before.
+        """Return a writer that appends rows to existing files.
 
         Args:
             file_name: The first of the files.
@@ -73,16 +73,16 @@ class FileWriter:
         first = RowFile("FileWriter.open_for_append", file_name)
         writer = cls(file_name, overwrite=True)
         writer._paths = [pathlib.Path(file_name).parent / name for name in first.files]
-        writer._schema, writer._begun = first.schema, True
+        writer._schema, writer._header_written = first.schema, True
         return writer
 
     def add_schema(self, content: RowSchema, desc: str | None = None) -> None:
-        """Say which columns the rows have.
+        """Set the columns of the rows.
 
         Args:
-            content: From each column's name to its description, ``{"type": "int32", "shape": [-1]}``; the types are
-                int32, int64, float32, float64, string and bytes. Shapes are those that the rows have.
-            desc: What the rows are; not kept.
+            content: Descriptions of the columns by name, ``{"type": "int32", "shape": [-1]}``; the types are int32,
+                int64, float32, float64, string and bytes. Shapes are those of the rows.
+            desc: Description of the rows; not kept.
 
         Raises:
             ValueError: A type is unknown.
@@ -93,24 +93,24 @@ class FileWriter:
         self._schema = content
 
     def add_index(self, index_fields: Sequence[str]) -> None:
-        """Accept the names of columns to find rows by; rows are found by their positions.
+        """Accept index columns, which have no effect: rows are found by position.
 
         Args:
-            index_fields: The names.
+            index_fields: The names of the columns.
         """
 
     def set_header_size(self, header_size: int) -> None:
-        """Accept the size of MindSpore's headers; these are as long as they need to be.
+        """Accept the header size of MindSpore's files, which has no effect.
 
         Args:
-            header_size: In bytes.
+            header_size: Size in bytes.
         """
 
     def set_page_size(self, page_size: int) -> None:
-        """Accept the size of MindSpore's pages, which these files do not have.
+        """Accept the page size of MindSpore's files, which has no effect.
 
         Args:
-            page_size: In bytes.
+            page_size: Size in bytes.
         """
 
     def write_raw_data(self, raw_data: Sequence[Mapping[str, Any]], parallel_writer: bool = False) -> None:
@@ -129,11 +129,11 @@ class FileWriter:
                 checks.one_of("FileWriter.write_raw_data", "the schema's columns", name, tuple(row))
         self.commit()
         rows, count = len(raw_data), len(self._paths)
-        for number, path in enumerate(self._paths):
-            append_rows(path, self._schema, raw_data[number * rows // count : (number + 1) * rows // count])
+        for shard, path in enumerate(self._paths):
+            append_rows(path, self._schema, raw_data[shard * rows // count : (shard + 1) * rows // count])
 
     def commit(self) -> None:
-        """Make sure that the files are there; rows are written when they come.
+        """Create the files if they do not exist; rows are written at once.
 
         Raises:
             ValueError: There is no schema.
@@ -143,18 +143,18 @@ class FileWriter:
                 "FileWriter", "add_schema must come before rows", "no schema",
                 'writer.add_schema({"label": {"type": "int32"}})',
             )
-        if not self._begun:
+        if not self._header_written:
             for path in self._paths:
-                write_header(path, self._schema, [each.name for each in self._paths])
-            self._begun = True
+                write_header(path, self._schema, [other.name for other in self._paths])
+            self._header_written = True
 
 
 class Cifar10ToMR:
-    """Writes CIFAR-10 as rows of id, label and data, an encoded picture.
+    """Writes CIFAR-10 as rows of id, label and data, a JPEG image.
 
     Args:
         source: The folder of the Python version's files, ``data_batch_1`` to ``data_batch_5`` and ``test_batch``.
-        destination: The file of the training rows; that of the test rows is called ``<destination>_test``.
+        destination: The file of the training rows; the test rows are written to ``<destination>_test``.
 
     Example:
         >>> Cifar10ToMR("no/such/folder", "cifar10.mindrecord").transform()
@@ -173,7 +173,7 @@ class Cifar10ToMR:
         """Write both files.
 
         Args:
-            fields: Columns to find rows by; accepted for MindSpore scripts.
+            fields: Index columns; accepted for MindSpore scripts.
         """
         self._write(self._destination, [f"data_batch_{number}" for number in range(1, 6)])
         self._write(f"{self._destination}_test", ["test_batch"])
@@ -191,7 +191,7 @@ class Cifar10ToMR:
 
 
 class _ArrayUnpickler(pickle.Unpickler):
-    """Reads arrays, numbers, strings and what holds them; a file that names any other class is refused, not run."""
+    """Reads arrays, numbers, strings and containers, and refuses any other class: unpickling can run code."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module.split(".")[0], name) not in _ARRAY_CLASSES:
@@ -200,10 +200,10 @@ class _ArrayUnpickler(pickle.Unpickler):
 
 
 def _read_pickle(path: pathlib.Path) -> Any:
-    """Return what a file of CIFAR-10's Python version holds.
+    """Return the contents of a file of CIFAR-10's Python version.
 
     Raises:
-        ValueError: It is not such a file.
+        ValueError: The file contains other classes.
     """
     try:
         with path.open("rb") as file:

@@ -1,23 +1,23 @@
-"""The processes that train together, as this one knows them: it is alone until `communication.init` has joined them."""
+"""The group of processes that train together: this process alone until `communication.init`."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Final
 
-# MindSpore's names of the group of all processes, by the library that connects them there.
+# MindSpore's names of the group of all processes, one per communication library.
 WORLD_NAMES: Final = ("hccl_world_group", "nccl_world_group", "mccl_world_group")
 
 
 @dataclasses.dataclass(frozen=True)
 class ProcessGroup:
-    """The place of this process among those that train together.
+    """The position of this process among those that train together.
 
     Attributes:
-        rank: Its number.
-        size: How many there are.
-        local_rank: Its number among those of its machine.
-        local_size: How many are on its machine.
+        rank: Index of this process.
+        size: Number of processes.
+        local_rank: Index among the processes of this machine.
+        local_size: Number of processes on this machine.
     """
 
     rank: int = 0
@@ -31,7 +31,7 @@ class _Joined:
 
 
 def current() -> ProcessGroup:
-    """Return the group that this process has joined; one of its own where it has joined none."""
+    """Return the group that this process has joined; without one, a group of this process alone."""
     return _Joined.group or ProcessGroup()
 
 
@@ -41,5 +41,5 @@ def has_joined() -> bool:
 
 
 def join(group: ProcessGroup | None) -> None:
-    """Let this process be one of a group from here on; None lets it be alone."""
+    """Make this process a member of a group; None makes it a group of one."""
     _Joined.group = group

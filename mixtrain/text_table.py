@@ -1,4 +1,4 @@
-"""Rows of text as lines of aligned columns."""
+"""Text tables with aligned columns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a line for each row, every column as wide as its longest cell.
+    """Return a line for each row, each column as wide as its longest cell.
 
     Example:
         >>> aligned([("level", "half"), ("O2", "float16")])
