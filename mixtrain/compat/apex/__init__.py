@@ -1,1 +1,1 @@
-"""apex's words: `initialize`, `scale_loss` and the optimizer between them."""
+"""apex's API: `initialize`, `scale_loss` and the optimizer that they share."""

@@ -20,20 +20,20 @@ ScaledBy = Literal["amp.scale_loss", "a train step"]
 
 
 class AmpOptimizer(Optimizer):
-    """An optimizer together with the scaler of its loss; it updates float32 copies of parameters kept in half.
+    """An optimizer with a loss scaler, which updates float32 copies of parameters stored in half.
 
-    In a loop of your own the gradients of the loss that `amp.scale_loss` gives go to `apply_gradients` or `step`, which
-    divide them, skip the update where they are not finite, and move the scale. A `Model` does the same by itself.
-    Other attributes are those of the optimizer inside.
+    In a custom loop, pass the gradients of the loss from `amp.scale_loss` to `apply_gradients` or `step`, which unscale
+    them, skip the update if they are not finite, and update the scale. A `Model` does the same by itself. Other
+    attributes are those of the inner optimizer.
 
     Args:
         inner: A mixtrain or Keras optimizer.
         parameters: The variables that it trains.
-        scaler: How its loss is scaled; None for not at all.
+        scaler: The scaler of its loss; None for no scaling.
 
     Attributes:
-        inner: The optimizer inside.
-        scaler: Its `amp.GradScaler`, or None.
+        inner: The inner optimizer.
+        scaler: The `amp.GradScaler`, or None.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -65,13 +65,13 @@ class AmpOptimizer(Optimizer):
 
     # ---- a step ---------------------------------------------------------------------------------------------------
     def __call__(self, gradients: Any, *args: Any, **kwargs: Any) -> Any:
-        """Update the parameters by gradients that are divided already, as a train step does.
+        """Update the parameters with gradients that are already unscaled, as a train step does.
 
         Args:
             gradients: One for each of `parameters`, or None.
 
         Raises:
-            RuntimeError: `amp.scale_loss` is in use, so that gradients are not divided yet.
+            RuntimeError: `amp.scale_loss` is in use, so that gradients are still scaled.
         """
         if self._scaled_by == "amp.scale_loss" and not self._stepping:
             raise RuntimeError(
@@ -81,16 +81,16 @@ class AmpOptimizer(Optimizer):
         return Cell.__call__(self, gradients)
 
     def construct(self, gradients: Any) -> Any:
-        """Let the optimizer inside update the float32 copies, and cast them."""
+        """Update the float32 copies with the inner optimizer, and cast them."""
         with updating_masters(self.parameters):
             apply(self.driver, list(gradients), list(self.parameters))
         return (True,) * len(self.parameters)
 
     def step(self, gradients: Sequence[Any], variables: Sequence[Any] | None = None) -> Any:
-        """Divide gradients by the loss scale, update where they are finite, and move the scale.
+        """Unscale gradients, update the parameters if they are finite, and update the scale.
 
         Args:
-            gradients: Those of the loss that `amp.scale_loss` gave, or those that ``scaler.unscale_`` returned.
+            gradients: The gradients of the loss from `amp.scale_loss`, or the result of ``scaler.unscale_``.
             variables: The variables that they belong to; None for `parameters`.
 
         Returns:
@@ -113,7 +113,7 @@ class AmpOptimizer(Optimizer):
         return applied
 
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Any]]) -> Any:
-        """Do `step` in Keras's words.
+        """Call `step` with Keras's pairs of gradients and variables.
 
         Args:
             grads_and_vars: Pairs of gradient and variable.
@@ -125,10 +125,10 @@ class AmpOptimizer(Optimizer):
         return self.step([gradient for gradient, _ in pairs], [variable for _, variable in pairs])
 
     def claim(self, by: ScaledBy) -> None:
-        """Note who scales the loss; a second one is refused, so that it is never scaled twice.
+        """Record what scales the loss; a second one is refused, so that the loss is never scaled twice.
 
         Raises:
-            ValueError: Someone else does.
+            ValueError: Something else scales it.
         """
         if self._scaled_by not in (None, by):
             raise ValueError(
@@ -137,10 +137,10 @@ class AmpOptimizer(Optimizer):
             )
         object.__setattr__(self, "_scaled_by", by)
 
-    # ---- what it holds --------------------------------------------------------------------------------------------
+    # ---- state ----------------------------------------------------------------------------------------------------
     @property
     def global_step(self) -> Any:  # type: ignore[override]
-        """Updates applied so far."""
+        """The number of updates applied so far."""
         return self.driver.iterations
 
     @property
@@ -149,15 +149,15 @@ class AmpOptimizer(Optimizer):
         return self.driver.counter
 
     def _own_lr(self) -> Any:
-        """Return the learning rate of the coming update of parameters whose group has none of its own."""
+        """Return the learning rate of the next update, for parameters whose group has none of its own."""
         return self.driver.learning_rate
 
     def state_variables(self) -> list[Any]:
-        """Return every variable of the optimizer inside."""
+        """Return every variable of the inner optimizer."""
         return self.driver.state_variables()
 
     def own_parameters(self) -> dict[str, Any]:
-        """Return none: the optimizer inside has them."""
+        """Return none: they belong to the inner optimizer."""
         return {}
 
     def __getattr__(self, name: str) -> Any:
@@ -177,11 +177,11 @@ class AmpOptimizer(Optimizer):
 
 
 def checked_driver(inner: Any) -> OptimizerDriver:
-    """Return the driver of an optimizer that an `AmpOptimizer` can hold.
+    """Return the driver of an optimizer that an `AmpOptimizer` can wrap.
 
     Raises:
-        TypeError: It is no optimizer.
-        ValueError: It divides by a loss scale of its own, averages the weights, or is an `AmpOptimizer` itself.
+        TypeError: It is not an optimizer.
+        ValueError: It divides by a loss scale of its own, averages the weights, or is an `AmpOptimizer`.
     """
     if isinstance(inner, AmpOptimizer):
         raise checks.fail_value("amp.initialize", "an optimizer is initialized once", inner, "a new optimizer")
@@ -199,7 +199,7 @@ def checked_driver(inner: Any) -> OptimizerDriver:
 
 
 def trained_by(optimizer: Any, network: Any) -> list[Any]:
-    """Return the variables that an optimizer trains: its own, or for a Keras one the network's."""
+    """Return the variables that an optimizer trains: its own, or the network's for a Keras optimizer."""
     if isinstance(optimizer, Optimizer):
         return list(optimizer.parameters)
     return list(network.trainable_weights if isinstance(network, keras.Layer) else network.trainable_params())

@@ -1,4 +1,4 @@
-"""apex's words: `initialize` makes a network and its optimizer train by a level, `scale_loss` scales their loss."""
+"""`initialize` and `scale_loss` of apex: train a network and its optimizer at an optimization level."""
 
 from __future__ import annotations
 
@@ -45,32 +45,32 @@ def initialize(
     min_loss_scale: float | None = None,
     max_loss_scale: float = 2.0**24,
 ) -> Any:
-    """Make a network and its optimizer train as one of apex's levels says; call it once, after loading weights.
+    """Prepare a network and its optimizer for one of apex's levels; call it once, after loading weights.
 
-    O0 trains in float32. O1 runs the network's calls under `autocast`. O2 keeps parameters in half, computes all but
-    normalization in half, and updates float32 copies of the parameters. O3 keeps no copies. Outputs are float32.
+    O0 trains in float32. O1 runs the network under `autocast`. O2 stores parameters in half, computes all but
+    normalization in half, and updates float32 copies of the parameters. O3 has no copies. Outputs are float32.
 
     Args:
         models: A Cell or built Keras model, or a list of them.
         optimizers: A mixtrain or Keras optimizer, or a list of them; None for none.
-        enabled: False to leave the network as it is; a loop's lines stay the same.
+        enabled: False to leave the network unchanged, with the same training loop.
         opt_level: "O0", "O1", "O2" or "O3".
-        cast_model_type: The half format, float16 or bfloat16; None for float16.
+        cast_model_type: The half dtype, float16 or bfloat16; None for float16.
         patch_torch_functions: Whether operators are cast one by one; it follows from the level.
         keep_batchnorm_fp32: At O2 and O3, whether normalization keeps float32 inputs and outputs.
         master_weights: At O2 and O3, whether float32 copies of the parameters are updated.
         loss_scale: "dynamic", or a number for a constant loss scale; None for the level's: dynamic at O1 and O2.
-        cast_model_outputs: float32, which outputs are in any case.
-        num_losses: 1; several losses of one optimizer are summed, or scaled with `amp.GradScaler`.
-        verbosity: 0 prints nothing; above, the options in force.
-        min_loss_scale: What a dynamic scale does not fall below; None for a number next to 0.
-        max_loss_scale: What a dynamic scale does not rise above.
+        cast_model_outputs: float32, the dtype of outputs in any case.
+        num_losses: 1; sum several losses of one optimizer, or scale them with `amp.GradScaler`.
+        verbosity: 0 prints nothing; a larger value prints the options.
+        min_loss_scale: Minimum of a dynamic scale; None for the smallest normal number.
+        max_loss_scale: Maximum of a dynamic scale.
 
     Returns:
-        The network and an `AmpOptimizer`, each in a list where a list was given; without `optimizers` the network.
+        The network and an `AmpOptimizer`, each in a list if a list was passed; without `optimizers`, the network.
 
     Raises:
-        TypeError: An argument of the wrong kind.
+        TypeError: An argument has the wrong type.
         ValueError: An unknown level, options that contradict it, or a network that was initialized before.
 
     Example:
@@ -92,47 +92,48 @@ def initialize(
         opt_level, cast_model_type=cast_model_type, patch_torch_functions=patch_torch_functions,
         keep_batchnorm_fp32=keep_batchnorm_fp32, master_weights=master_weights, loss_scale=loss_scale,
     )
-    _check_rest(enabled, cast_model_outputs, num_losses, verbosity)
-    networks, listed = _listed(models), _listed([] if optimizers is None else optimizers)
+    _check_settings(enabled, cast_model_outputs, num_losses, verbosity)
+    networks, inner_optimizers = _as_list(models), _as_list([] if optimizers is None else optimizers)
     for network in networks:
         _check_network(network)
-    for optimizer in listed:
+    for optimizer in inner_optimizers:
         checked_driver(optimizer)
-    if len(listed) not in (0, len(networks)) and not all(isinstance(one, Optimizer) for one in listed):
+    count = len(inner_optimizers)
+    if count not in (0, len(networks)) and not all(isinstance(item, Optimizer) for item in inner_optimizers):
         raise checks.fail_value(
-            _WHERE, "there must be one Keras optimizer for each network", f"{len(listed)} for {len(networks)}",
+            _WHERE, "there must be one Keras optimizer for each network", f"{count} for {len(networks)}",
             "as many optimizers as networks, in the same order",
         )
-    scalers = [_scaler(options, min_loss_scale, max_loss_scale) if enabled else None for _ in listed]
-    # What can be checked was checked; only now a network is changed.
+    scalers = [_scaler(options, min_loss_scale, max_loss_scale) if enabled else None for _ in inner_optimizers]
+    # Every check is above, so that an error leaves all networks unchanged.
     if enabled:
         if verbosity:
             print(options_table(options))
         for network in networks:
-            _put_in_force(network, options)
-    paired = networks if len(networks) == len(listed) else [None] * len(listed)
-    made = [
+            _apply_options(network, options)
+    paired = networks if len(networks) == count else [None] * count
+    amp_optimizers = [
         AmpOptimizer(optimizer, trained_by(optimizer, network), scaler)
-        for optimizer, network, scaler in zip(listed, paired, scalers, strict=True)
+        for optimizer, network, scaler in zip(inner_optimizers, paired, scalers, strict=True)
     ]
-    kept = networks if isinstance(models, (list, tuple)) else networks[0]
+    result = networks if isinstance(models, (list, tuple)) else networks[0]
     if optimizers is None:
-        return kept
-    return kept, made if isinstance(optimizers, (list, tuple)) else made[0]
+        return result
+    return result, amp_optimizers if isinstance(optimizers, (list, tuple)) else amp_optimizers[0]
 
 
 @contextlib.contextmanager
 def scale_loss(loss: Any, optimizers: Any) -> Iterator[Any]:
-    """Give the scaled loss, whose gradients the optimizer's `step` or `apply_gradients` takes.
+    """Scale the loss; pass its gradients to the optimizer's `step` or `apply_gradients`.
 
-    Open it where the loss is computed: inside a function that is differentiated, or under a gradient tape.
+    Enter it where the loss is computed: inside a differentiated function, or under a gradient tape.
 
     Args:
         loss: A float scalar.
         optimizers: The optimizer that `initialize` returned.
 
     Returns:
-        What ``with`` gives: the loss, float32, times the scale.
+        A context manager for the loss times the scale, in float32.
 
     Raises:
         TypeError: `optimizers` is no `AmpOptimizer`.
@@ -155,13 +156,13 @@ def scale_loss(loss: Any, optimizers: Any) -> Iterator[Any]:
 
     Source: NVIDIA apex, `apex.amp.scale_loss`.
     """
-    listed = _listed(optimizers)
-    if len(listed) != 1 or not isinstance(listed[0], AmpOptimizer):
+    items = _as_list(optimizers)
+    if len(items) != 1 or not isinstance(items[0], AmpOptimizer):
         raise checks.fail_type(
             "amp.scale_loss", "optimizers must be one that amp.initialize returned", optimizers,
             "a loss for each optimizer, or amp.GradScaler for a loss that several share",
         )
-    optimizer = listed[0]
+    optimizer = items[0]
     if optimizer.scaler is None:
         yield loss
         return
@@ -170,10 +171,10 @@ def scale_loss(loss: Any, optimizers: Any) -> Iterator[Any]:
 
 
 def master_params(optimizer: AmpOptimizer) -> Iterator[Any]:
-    """Yield the value of each parameter that an optimizer updates, a float32 tensor where the network keeps half.
+    """Yield the value of each parameter that an optimizer updates, in float32 where the network stores half.
 
     Args:
-        optimizer: What `initialize` returned.
+        optimizer: The optimizer that `initialize` returned.
 
     Raises:
         TypeError: It is something else.
@@ -188,15 +189,15 @@ def master_params(optimizer: AmpOptimizer) -> Iterator[Any]:
 
 
 def initialized_plan(network: Any) -> PrecisionPlan | None:
-    """Return the plan that `initialize` put in force on a network; None for another network."""
+    """Return the plan that `initialize` applied to a network, or None."""
     return vars(network).get(_ATTRIBUTE)
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _check_rest(enabled: Any, cast_model_outputs: Any, num_losses: Any, verbosity: Any) -> None:
+def _check_settings(enabled: Any, cast_model_outputs: Any, num_losses: Any, verbosity: Any) -> None:
     checks.boolean(_WHERE, "enabled", enabled)
     checks.integer(_WHERE, "verbosity", verbosity, at_least=0, example=1)
     if cast_model_outputs is not None and as_dtype(cast_model_outputs) != float32:
@@ -223,8 +224,8 @@ def _check_network(network: Any) -> None:
         )
 
 
-def _put_in_force(network: Any, options: Options) -> None:
-    """Let a network compute, and keep its parameters, as the options say."""
+def _apply_options(network: Any, options: Options) -> None:
+    """Apply the options to the computation and the parameters of a network."""
     if options.casts_layers:
         plan = plan_precision(
             network, options.opt_level, cast_model_type=options.cast_model_type,  # type: ignore[arg-type]
@@ -250,11 +251,11 @@ def _under_autocast(forward: Forward, half: DType) -> Forward:
     return call
 
 
-def _scaler(options: Options, smallest: float | None, largest: float) -> GradScaler | None:
-    """Return a new scaler; None where the loss is not scaled."""
+def _scaler(options: Options, minimum: float | None, maximum: float) -> GradScaler | None:
+    """Return a new scaler; None if the loss is not scaled."""
     if options.loss_scale == 1.0:
         return None
     scaler = GradScaler()
-    fixed = None if options.loss_scale == DYNAMIC else float(options.loss_scale)
-    scaler.state = scale_in_range(_WHERE, fixed, smallest, largest)
+    constant = None if options.loss_scale == DYNAMIC else float(options.loss_scale)
+    scaler.state = scale_in_range(_WHERE, constant, minimum, maximum)
     return scaler

@@ -1,4 +1,4 @@
-"""apex's levels O0 to O3 as rows, and a call's options checked against them; contradictory ones are refused."""
+"""apex's levels O0 to O3 as a table, and the check of a call's options against them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ DYNAMIC: Final = "dynamic"
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How a network and its optimizer train.
+    """Precision options of a network and its optimizer.
 
     Attributes:
         opt_level: "O0" to "O3".
-        cast_model_type: The half format of layers or operators; float32 at O0.
+        cast_model_type: The half dtype of layers or operators; float32 at O0.
         patch_torch_functions: Whether operators are cast one by one (autocast).
-        keep_batchnorm_fp32: Whether normalization is kept in float32; None where no layer is cast.
-        master_weights: Whether parameters are kept in half with float32 copies.
+        keep_batchnorm_fp32: Whether normalization is kept in float32; None if no layer is cast.
+        master_weights: Whether parameters are stored in half with float32 copies.
         loss_scale: "dynamic" or a number; 1.0 for none.
     """
 
@@ -37,7 +37,7 @@ class Options:
 
     @property
     def casts_layers(self) -> bool:
-        """Whether parameters are kept in half, and layers compute in it."""
+        """Whether parameters are stored in half, and layers compute in it."""
         return self.opt_level in ("O2", "O3")
 
 
@@ -50,7 +50,7 @@ LEVELS: Final = {
         Options("O3", float16, False, False, False, 1.0),
     )
 }
-# An option that a level has no place for, and why.
+# Options that contradict a level, and why.
 _CONTRADICTIONS: Final = {
     ("O0", "cast_model_type"): "nothing is cast",
     ("O0", "keep_batchnorm_fp32"): "everything is in float32",
@@ -60,16 +60,16 @@ _CONTRADICTIONS: Final = {
 }
 
 
-def resolve_options(opt_level: str, **given: Any) -> Options:
-    """Return the options of a level with what the caller said in place of its defaults.
+def resolve_options(opt_level: str, **overrides: Any) -> Options:
+    """Return the options of a level, with the caller's overrides.
 
     Args:
         opt_level: "O0" to "O3".
-        **given: The other fields of `Options`; None for the level's own.
+        **overrides: The other fields of `Options`; None for the level's default.
 
     Raises:
-        TypeError: An option of the wrong type.
-        ValueError: One out of range, or one that contradicts the level.
+        TypeError: An option has the wrong type.
+        ValueError: An option is out of range, or contradicts the level.
     """
     if opt_level in ("o0", "o1", "o2", "o3", 0, 1, 2, 3):
         raise checks.fail_value(
@@ -78,26 +78,26 @@ def resolve_options(opt_level: str, **given: Any) -> Options:
         )
     checks.one_of(_WHERE, "opt_level", opt_level, tuple(LEVELS))
     level = LEVELS[opt_level]
-    said = {name: _CHECKS[name](value) for name, value in given.items() if value is not None}
-    for name, value in said.items():
-        why = _CONTRADICTIONS.get((opt_level, name))
+    values = {name: _CHECKS[name](value) for name, value in overrides.items() if value is not None}
+    for name, value in values.items():
+        conflict = _CONTRADICTIONS.get((opt_level, name))
         if name == "patch_torch_functions" and value and not level.patch_torch_functions:
-            why = "layers are cast or nothing is, and operators only at O1"
+            conflict = "layers are cast or nothing is, and operators only at O1"
         elif name == "patch_torch_functions" and not value and level.patch_torch_functions:
-            why = "its operators are cast"
+            conflict = "its operators are cast"
         elif name == "cast_model_type" and opt_level != "O0" and value == float32:
-            why = f"{'layers' if level.casts_layers else 'operators'} compute in half"
-        if why is not None:
+            conflict = f"{'layers' if level.casts_layers else 'operators'} compute in half"
+        if conflict is not None:
             raise ValueError(
                 f"{_WHERE}: expected options that go together; got "
-                f'opt_level="{opt_level}" with {name}={checks.shown(given[name])}, '
-                f"but at {opt_level} {why}. Write it without {name}, or {_other_level(name, value)}."
+                f'opt_level="{opt_level}" with {name}={checks.shown(overrides[name])}, '
+                f"but at {opt_level} {conflict}. Write it without {name}, or {_other_level(name, value)}."
             )
-    return dataclasses.replace(level, **said)
+    return dataclasses.replace(level, **values)
 
 
 def _other_level(name: str, value: Any) -> str:
-    """Return the level that an option and its value belong to."""
+    """Return the level at which an option may have a value."""
     if name == "cast_model_type" and value == float32:
         return 'opt_level="O0"'
     return 'opt_level="O1"' if name == "patch_torch_functions" else 'opt_level="O2"'
@@ -113,7 +113,7 @@ def _half(value: Any) -> DType:
 
 
 def _boolean(name: str) -> Any:
-    """Return the check of a bool, which apex's command lines also write as a str."""
+    """Return the check of a bool, which command lines of apex's scripts pass as a str."""
 
     def check(value: Any) -> bool:
         return checks.boolean(_WHERE, name, {"True": True, "False": False}.get(value, value))
@@ -144,15 +144,15 @@ _CHECKS: Final = {
 
 
 def options_table(options: Options) -> str:
-    """Return the options in force as a table: each with its value, and the level's where the caller said otherwise."""
+    """Return a table of the options, with the level's default where the caller overrides it."""
     level = LEVELS[options.opt_level]
     lines = []
     for field in dataclasses.fields(options):
         value, default = getattr(options, field.name), getattr(level, field.name)
-        told = "" if value == default else f"  (given; {options.opt_level} has {_shown(default)})"
-        lines.append(f"{field.name:<22}: {_shown(value)}{told}")
+        note = "" if value == default else f"  (given; {options.opt_level} has {_text(default)})"
+        lines.append(f"{field.name:<22}: {_text(value)}{note}")
     return "\n".join(lines)
 
 
-def _shown(value: Any) -> Any:
+def _text(value: Any) -> Any:
     return "-" if value is None else value.name if isinstance(value, DType) else value

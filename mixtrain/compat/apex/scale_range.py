@@ -1,4 +1,4 @@
-"""The loss scale of apex's scaler: between `min_loss_scale` and `max_loss_scale`, or a constant one."""
+"""The loss scale of apex's scaler: constant, or between `min_loss_scale` and `max_loss_scale`."""
 
 from __future__ import annotations
 
@@ -8,24 +8,23 @@ from mixtrain.loss_scale.rule import LARGEST_SCALE, SMALLEST_NORMAL, LossScaleRu
 _START = 2.0**16
 
 
-def scale_in_range(where: str, fixed: float | None, smallest: float | None, largest: float) -> LossScaleState:
-    """Return the state of a dynamic scale, from 2**16 by factor 2 and window 2000; or of a constant loss scale.
+def scale_in_range(where: str, constant: float | None, minimum: float | None, maximum: float) -> LossScaleState:
+    """Return the state of a dynamic loss scale, initially 2**16 with factor 2 and window 2000, or of a constant one.
 
     Args:
-        where: Who asks, for errors.
-        fixed: The constant scale; None for a dynamic one.
-        smallest: What a dynamic scale does not fall below; None for a number next to 0.
-        largest: What it does not rise above.
+        where: Name of the caller, for errors.
+        constant: The constant scale; None for a dynamic one.
+        minimum: Minimum of a dynamic scale; None for the smallest normal number.
+        maximum: Maximum of a dynamic scale.
 
     Raises:
         TypeError: A bound is not a number.
         ValueError: A bound is out of range, or they cross.
     """
-    minimum = SMALLEST_NORMAL
-    if smallest is not None:
-        minimum = checks.number(where, "min_loss_scale", smallest, at_least=SMALLEST_NORMAL, example=1.0)
-    maximum = checks.number(where, "max_loss_scale", largest, at_least=minimum, at_most=LARGEST_SCALE, example=2.0**24)
-    if fixed is not None:
-        return LossScaleState(fixed, LossScaleRule(1.0, 2000, backoff=1.0, minimum=SMALLEST_NORMAL), changeable=True)
+    minimum = SMALLEST_NORMAL if minimum is None else minimum
+    minimum = checks.number(where, "min_loss_scale", minimum, at_least=SMALLEST_NORMAL, example=1.0)
+    maximum = checks.number(where, "max_loss_scale", maximum, at_least=minimum, at_most=LARGEST_SCALE, example=2.0**24)
+    if constant is not None:
+        return LossScaleState(constant, LossScaleRule(1.0, 2000, backoff=1.0, minimum=SMALLEST_NORMAL), changeable=True)
     rule = LossScaleRule(2.0, 2000, backoff=0.5, minimum=minimum, maximum=maximum)
     return LossScaleState(min(max(_START, minimum), maximum), rule, changeable=True)

@@ -1,1 +1,1 @@
-"""MindSpore's old module paths, and cells that have no meaning here."""
+"""MindSpore's old module paths, and names that are not available here."""

@@ -1,4 +1,4 @@
-"""`GradientAccumulation` of MindSpore's `boost`, for train cells that scripts write with it."""
+"""`GradientAccumulation` of MindSpore's `boost`, for train cells of scripts."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def _clear(total: Any) -> Any:
 
 
 class GradientAccumulation(Cell):
-    """Adds up the gradients of several steps, and updates with their mean.
+    """Accumulates the gradients of several steps, and updates with their mean.
 
-    In a script of one's own, `Model(..., accumulate_steps=n)` does the same.
+    In new scripts use `Model(..., accumulate_steps=n)`.
 
     Args:
-        max_accumulation_step: After how many steps the weights are updated.
-        optimizer: Updates them.
+        max_accumulation_step: Number of steps per update.
+        optimizer: The optimizer of the weights.
 
     Example:
         >>> import mixtrain, numpy as np
@@ -60,7 +60,7 @@ class GradientAccumulation(Cell):
         self._accumulation_step = Parameter(Tensor(0, int32), name="accumulation_step", requires_grad=False)
 
     def construct(self, loss: Any, grads: Any) -> Any:
-        """Add gradients, update where their number is reached, and return the loss."""
+        """Add gradients, update after `max_accumulation_step` of them, and return the loss."""
         self.hyper_map(
             ops.partial(gradient_accumulation_op, self._max_accumulation_step), self._grad_accumulation, grads
         )

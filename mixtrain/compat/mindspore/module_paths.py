@@ -1,4 +1,4 @@
-"""The modules that MindSpore scripts import from, and the nearest name where a module lacks one."""
+"""MindSpore's module paths for imports, and errors that suggest the nearest name for a missing one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Final
 from mixtrain import checks
 from mixtrain.compat.mindspore.refused_names import REFUSED, stub
 
-# Modules that MindSpore has, or had, and where their names are here. Where the module exists here too, it keeps its
-# own names and also gives those.
+# Modules that MindSpore has, or had, and where their names are here. A module that exists here, too, keeps its own
+# names and adds these.
 HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
     "mixtrain.boost": ("mixtrain.compat.mindspore.grad_accumulation",),
     "mixtrain.boost.grad_accumulation": ("mixtrain.compat.mindspore.grad_accumulation",),
@@ -100,15 +100,15 @@ HOMES: Final[Mapping[str, tuple[str, ...]]] = types.MappingProxyType({
 
 
 def install_homes() -> None:
-    """Make the modules of `HOMES` importable, and let every public module name the nearest to a name it lacks."""
+    """Make the modules of `HOMES` importable, and suggest the nearest name for one that a public module lacks."""
     for path in sorted({*HOMES, *REFUSED, *(home for homes in HOMES.values() for home in homes)}):
         module = sys.modules.get(path)
         if module is None:
-            says = f"The names of {' and '.join(HOMES[path])}, where MindSpore has them." if path in HOMES else (
-                "Names of MindSpore that cannot be had here; using one says what to write instead."
+            doc = f"The names of {' and '.join(HOMES[path])}, where MindSpore has them." if path in HOMES else (
+                "MindSpore names that are not available here; using one says what to write instead."
             )
-            module = types.ModuleType(path, says)
-            module.__path__ = []  # A package, so that modules below it can be imported.
+            module = types.ModuleType(path, doc)
+            module.__path__ = []  # Makes it a package, so that modules below it can be imported.
             sys.modules[path] = module
             parent, _, name = path.rpartition(".")
             if name not in vars(sys.modules[parent]):
@@ -121,26 +121,26 @@ def install_homes() -> None:
 
 
 def public_names(module: types.ModuleType) -> list[str]:
-    """Return the names that a module is meant to give."""
+    """Return the public names of a module."""
     names: Iterable[str] = vars(module).get("__all__") or (name for name in vars(module) if not name.startswith("_"))
     return list(names)
 
 
 def _finder(module: types.ModuleType, homes: list[types.ModuleType]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a module: names of its other homes, else an error with the nearest name."""
+    """Return the `__getattr__` of a module: names of its homes, else an error with the nearest name."""
 
     def find(name: str) -> Any:
         if not name.startswith("__"):
             for home in homes:
                 if name in vars(home):
                     return vars(home)[name]
-            for place in (module, *homes):
-                refused = stub(place.__name__, name)
+            for home in (module, *homes):
+                refused = stub(home.__name__, name)
                 if refused is not None:
                     return refused
-        names = (other for place in (module, *homes) for other in public_names(place))
-        near = [] if name.startswith("_") else checks.nearest(name, sorted(set(names)), cutoff=0.6)
-        advice = f"Write {module.__name__}.{near[0]}" if near else "docs/from_mindspore.md lists what there is"
+        names = {other for home in (module, *homes) for other in public_names(home)}
+        matches = [] if name.startswith("_") else checks.nearest(name, sorted(names), cutoff=0.6)
+        advice = f"Write {module.__name__}.{matches[0]}" if matches else "docs/from_mindspore.md lists what there is"
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}. {advice}.", name=name, obj=module)
 
     return find

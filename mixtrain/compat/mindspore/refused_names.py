@@ -1,6 +1,6 @@
-"""MindSpore's names that cannot be had here: one table, with what each was for and what to write instead.
+"""MindSpore names that are not available here: a table with what to write instead.
 
-Such a name can be imported, so that a script that never uses it runs. Using it raises the sentence of the table.
+Such a name can be imported, so that a script that never uses it runs. Using it raises an error with the table's text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PROCESSES: Final = "what several processes do together are primitives. Write op
 _IN_PLACE: Final = "random numbers are not drawn in place. Write x = ops.uniform(...) or ops.randint(...)"
 _PROFILE: Final = "MindSpore's profiler does not see these backends. Write TensorFlow's or JAX's own profiler"
 
-# By module, then by name; "*" is for every other public name of a module that is here for its refusals alone.
+# By module, then by name; "*" stands for every other public name of a module without available names.
 REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
     "mixtrain": {
         "RowTensorInner": _SPARSE,
@@ -155,8 +155,8 @@ class _Refusing(type):
 
 
 def sentence(stub: type) -> str:
-    """Return what a stub says, a class made of one too."""
-    stub = next(kind for kind in reversed(stub.__mro__) if isinstance(kind, _Refusing))
+    """Return the error text of a stub, or of a subclass of one."""
+    stub = next(cls for cls in reversed(stub.__mro__) if isinstance(cls, _Refusing))
     return f"{stub.__module__}.{stub.__name__}: {vars(stub)['__doc__']}."
 
 
@@ -164,20 +164,20 @@ def stub(module: str, name: str) -> type | None:
     """Return the stub of a refused name, or None where the table has no such name.
 
     Args:
-        module: Where it was looked for.
+        module: The module that it was looked up in.
         name: The name.
     """
     table = REFUSED.get(module, {})
-    why = table.get(name, None if name.startswith("_") else table.get("*"))
-    if why is None:
+    text = table.get(name, None if name.startswith("_") else table.get("*"))
+    if text is None:
         return None
 
     def refuse(self: Any, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(sentence(type(self)))
 
-    return _Refusing(name, (), {"__init__": refuse, "__doc__": why, "__module__": module})
+    return _Refusing(name, (), {"__init__": refuse, "__doc__": text, "__module__": module})
 
 
 def is_refused(value: Any) -> bool:
-    """Whether a value is a stub of this table."""
+    """Whether a value is a stub of a refused name."""
     return isinstance(value, _Refusing)

@@ -1,4 +1,4 @@
-"""MindSpore's cells that have no meaning here, each with an error that says what to use instead."""
+"""MindSpore cells that are not available here, each with an error that says what to use instead."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from mixtrain.cell.cell import Cell
 
 
 class _Unsupported(Cell):
-    """A cell that cannot be made."""
+    """A cell that cannot be created."""
 
-    _why: ClassVar[str]
+    _reason: ClassVar[str]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError(f"{type(self).__name__}: {self._why}")
+        raise NotImplementedError(f"{type(self).__name__}: {self._reason}")
 
 
 class GraphCell(_Unsupported):
@@ -22,7 +22,7 @@ class GraphCell(_Unsupported):
     Source: MindSpore, `mindspore.nn.GraphCell`.
     """
 
-    _why = (
+    _reason = (
         "a MINDIR graph holds MindSpore's own operations, which cannot be run here. Write the network as a Cell and "
         "load its parameters with mixtrain.load_checkpoint and mixtrain.load_param_into_net."
     )
@@ -34,7 +34,7 @@ class PipelineCell(_Unsupported):
     Source: MindSpore, `mindspore.nn.PipelineCell`.
     """
 
-    _why = "a pipeline needs several devices, and there is one. Write the network itself, and a smaller batch."
+    _reason = "a pipeline needs several devices, and there is one. Write the network itself, and a smaller batch."
 
 
 class MicroBatchInterleaved(_Unsupported):
@@ -43,4 +43,4 @@ class MicroBatchInterleaved(_Unsupported):
     Source: MindSpore, `mindspore.nn.MicroBatchInterleaved`.
     """
 
-    _why = "micro-batches hide communication between devices, and there is one. Write the network itself."
+    _reason = "micro-batches hide communication between devices, and there is one. Write the network itself."

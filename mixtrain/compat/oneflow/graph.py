@@ -1,4 +1,4 @@
-"""`Graph`: a network's step written as OneFlow's users write it; calling the object runs it compiled."""
+"""`Graph`: OneFlow's `nn.Graph`, a compiled step of training or evaluation."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Graph(Cell):
     """One step of training or evaluation: a subclass assigns networks in ``__init__`` and defines `build`.
 
     With an optimizer a call trains: the networks are in training mode, `build` calls ``self.backward(loss)``, and the
-    gradients are taken, checked and applied after it. Without one, a call evaluates in inference mode. The networks
-    keep their own mode and precision outside the graph.
+    gradients are computed, checked and applied after it. Without one, a call evaluates in inference mode. Outside the
+    graph, the networks keep their own mode and precision.
 
     Attributes:
-        config: How the graph computes; ``self.config.enable_amp(True)`` for mixed precision.
+        config: The settings of the graph; ``self.config.enable_amp(True)`` for mixed precision.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -67,15 +67,15 @@ class Graph(Cell):
         self._compiled: CompiledCall | None = None
         self._rollback = backend.Rollback(self._state)
 
-    # ---- what a subclass writes and calls -----------------------------------------------------------------------
+    # ---- methods for subclasses --------------------------------------------------------------------------------
     def build(self, *inputs: Any) -> Any:
         """Compute the outputs of a step; a subclass defines it.
 
         Args:
-            *inputs: What the graph is called with.
+            *inputs: The inputs of the call.
 
         Raises:
-            NotImplementedError: It does not.
+            NotImplementedError: The subclass does not.
         """
         raise NotImplementedError(
             f"{self.cls_name}: a Graph must define its step. Write def build(self, x, y): ..., with "
@@ -83,16 +83,16 @@ class Graph(Cell):
         )
 
     def add_optimizer(self, optim: Any, *, lr_sch: Any = None, parameters: Any = None) -> None:
-        """Let calls of the graph train.
+        """Add an optimizer, so that calls of the graph train.
 
         Args:
             optim: A mixtrain or Keras optimizer.
-            lr_sch: The learning rate of each step: a mixtrain or Keras schedule, or a list; None for the optimizer's.
-            parameters: The variables that a Keras optimizer trains; None for all that the graph trains.
+            lr_sch: The learning rate by step: a mixtrain or Keras schedule, or a list; None for the optimizer's own.
+            parameters: The variables that a Keras optimizer trains; None for all of the graph.
 
         Raises:
-            TypeError: `optim` is no optimizer.
-            ValueError: It divides by a loss scale of its own; or the graph was called already.
+            TypeError: `optim` is not an optimizer.
+            ValueError: It divides by a loss scale of its own, or the graph was called already.
         """
         self.config.check_open("add_optimizer")
         self._optimizers.add(optim, lr_sch, parameters)
@@ -102,13 +102,13 @@ class Graph(Cell):
                 setattr(self, f"{kind}_{len(self._optimizers.parts) - 1}", cell)
 
     def set_grad_scaler(self, grad_scaler: GradScaler | None = None) -> None:
-        """Let the loss be scaled, and steps whose gradients are not finite be skipped.
+        """Scale the loss, and skip steps whose gradients are not finite.
 
         Args:
-            grad_scaler: How the scale moves; None for no scaling.
+            grad_scaler: The scaler; None for no scaling.
 
         Raises:
-            TypeError: It is no `amp.GradScaler`.
+            TypeError: It is not an `amp.GradScaler`.
             ValueError: The graph was called already.
         """
         self.config.check_open("set_grad_scaler")
@@ -118,10 +118,10 @@ class Graph(Cell):
         self._scaler = grad_scaler
 
     def backward(self, loss: Any) -> None:
-        """Say inside `build` what is differentiated; gradients are taken and applied after `build`.
+        """Set the loss to differentiate, inside `build`; gradients are computed and applied after `build`.
 
         Args:
-            loss: A float scalar; with a scaler it is scaled.
+            loss: A float scalar; a scaler scales it.
 
         Raises:
             RuntimeError: Outside of `build`, a second time, or without an optimizer.
@@ -149,7 +149,7 @@ class Graph(Cell):
         raise RuntimeError(f"{self.cls_name}.backward: expected {expected}; got {got}. Write {write}.")
 
     def precision_report(self) -> dict[str, PrecisionPlan]:
-        """Return the plan of each network of the graph by attribute name; none without ``enable_amp``."""
+        """Return the plan of each network by attribute name; none without ``enable_amp``."""
         if self.config.half is None:
             return {}
         return {
@@ -161,20 +161,20 @@ class Graph(Cell):
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         if type(self).build is Graph.build:
             self.build()
-        wants = boundary.wants_tensors(inputs, named)
-        results = self._called(boundary.settled(self._positional(inputs, named)))
-        return boundary.wrapped(results) if wants else results
+        returns_tensors = boundary.wants_tensors(inputs, named)
+        results = self._run(boundary.settled(self._positional(inputs, named)))
+        return boundary.wrapped(results) if returns_tensors else results
 
-    def _called(self, values: tuple[Any, ...]) -> Any:
+    def _run(self, values: tuple[Any, ...]) -> Any:
         self._prepare(values)
         if backend.is_tracing() or not context.graph_mode():
             return super().__call__(*values)
         if self._compiled is None:
-            self._compiled = CompiledCall(super().__call__, self, self._choice)
+            self._compiled = CompiledCall(super().__call__, self, self._jit_choice)
         return self._compiled(*values)
 
-    def _choice(self) -> backend.JitChoice:
-        with self._in_force():
+    def _jit_choice(self) -> backend.JitChoice:
+        with self._mode_and_precision():
             return choose_step_jit(self)
 
     def _positional(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
@@ -193,12 +193,12 @@ class Graph(Cell):
 
     def construct(self, *inputs: Any) -> Any:
         """Run one step; return what `build` returns."""
-        with self._in_force():
+        with self._mode_and_precision():
             if not self._optimizers.parts:
-                return self._built(inputs)[0]
+                return self._run_build(inputs)[0]
 
             def loss_of(*inputs: Any) -> Any:
-                output, loss = self._built(inputs)
+                output, loss = self._run_build(inputs)
                 return loss, output
 
             result = run_step(
@@ -207,8 +207,8 @@ class Graph(Cell):
             )
             return result.auxiliary
 
-    def _built(self, inputs: Sequence[Any]) -> tuple[Any, Any]:
-        """Run `build`; return its outputs and the loss that `backward` was given, None in a graph that evaluates."""
+    def _run_build(self, inputs: Sequence[Any]) -> tuple[Any, Any]:
+        """Run `build`; return its outputs and the loss passed to `backward`, None in a graph that evaluates."""
         outer, self._losses = self._losses, []
         try:
             outputs = boundary.run_users(backend.branching(self.build), tuple(inputs), {})
@@ -238,9 +238,9 @@ class Graph(Cell):
             advance=state.advance,
         )
 
-    # ---- what it holds ------------------------------------------------------------------------------------------
+    # ---- state --------------------------------------------------------------------------------------------------
     def _prepare(self, inputs: Sequence[Any]) -> None:
-        """Make what a first call needs: variables of Keras layers, and what each optimizer trains."""
+        """Create the variables of Keras layers and optimizers, before the first call."""
         if self.config.fixed:
             return
         layers = (node.layer for node in tree_of(self).walk())
@@ -248,36 +248,36 @@ class Graph(Cell):
             if not all(layer.built for layer in layers if isinstance(layer, keras.Layer)):
                 self._run_once(inputs)
             trained = [weight for network in self._trained_cells() for weight in network.trainable_params()]
-            self._optimizers.settle(trained)
+            self._optimizers.assign_weights(trained)
         self.config.fixed = True
 
     def _run_once(self, inputs: Sequence[Any]) -> None:
-        """Run `build` in inference mode, so that Keras layers make their variables."""
+        """Run `build` in inference mode, so that Keras layers create their variables."""
         with _mode([cell for _, cell in self.cells_and_names()], training=False):
-            self._built(inputs)
+            self._run_build(inputs)
 
     def _trained_cells(self) -> list[Any]:
-        rates = [part.schedule for part in self._optimizers.parts]
-        return [cell for cell in self.cells() if not isinstance(cell, Optimizer) and cell not in rates]
+        schedules = [part.schedule for part in self._optimizers.parts]
+        return [cell for cell in self.cells() if not isinstance(cell, Optimizer) and cell not in schedules]
 
     def _networks(self) -> dict[str, Any]:
-        """Return the networks by attribute name: what has parameters, and lies in no other of them."""
-        held = {
+        """Return the networks by attribute name: cells with parameters that are in no other of these cells."""
+        networks = {
             name: getattr(cell, "keras_layer", cell) for name, cell in self.name_cells().items()
             if cell in self._trained_cells() and any(True for _ in cell.get_parameters())
         }
-        inner = {id(node.layer) for network in held.values() for node in list(tree_of(network).walk())[1:]}
-        return {name: network for name, network in held.items() if id(network) not in inner}
+        inner = {id(node.layer) for network in networks.values() for node in list(tree_of(network).walk())[1:]}
+        return {name: network for name, network in networks.items() if id(network) not in inner}
 
     def _state(self) -> list[keras.Variable]:
-        """Return the variables that `build` may write; only eagerly it is not seen whether it writes weights."""
-        found = {id(one): one for one in (*referenced_variables(self._trained_cells()), *stream_states())}
-        others = self._optimizers.weights if backend.is_tracing() else []
-        return [variable for key, variable in found.items() if key not in {id(weight) for weight in others}]
+        """Return the variables that `build` may assign; whether it assigns weights, a trace shows by itself."""
+        variables = {id(item): item for item in (*referenced_variables(self._trained_cells()), *stream_states())}
+        excluded = {id(weight) for weight in self._optimizers.weights} if backend.is_tracing() else ()
+        return [variable for key, variable in variables.items() if key not in excluded]
 
     @contextlib.contextmanager
-    def _in_force(self) -> Iterator[None]:
-        """Put the networks into the graph's mode and precision until the end."""
+    def _mode_and_precision(self) -> Iterator[None]:
+        """Run a block with the networks in the graph's mode and precision."""
         networks = self._networks() if self.config.half is not None else {}
         with contextlib.ExitStack() as stack:
             for name, plan in self.precision_report().items():
@@ -289,12 +289,12 @@ class Graph(Cell):
 
 @contextlib.contextmanager
 def _mode(cells: Sequence[Any], *, training: bool) -> Iterator[None]:
-    """Put cells into training or inference mode until the end."""
-    before = [(cell, cell.training) for cell in cells]
+    """Run a block with cells in training or inference mode."""
+    previous = [(cell, cell.training) for cell in cells]
     try:
         for cell in cells:
             object.__setattr__(cell, "training", training)
         yield
     finally:
-        for cell, mode in before:
+        for cell, mode in previous:
             object.__setattr__(cell, "training", mode)

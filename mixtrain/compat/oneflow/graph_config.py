@@ -1,4 +1,4 @@
-"""`GraphConfig`: how an `nn.Graph` computes, set by the methods of OneFlow's `config`."""
+"""`GraphConfig`: the `config` of an `nn.Graph`, with OneFlow's methods."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Final, NoReturn
 from mixtrain import checks
 from mixtrain.dtype import DType, as_dtype, bfloat16, float16
 
-_OFFERED: Final = ("enable_amp",)
-_WITHOUT_MEANING: Final = {
+_SUPPORTED: Final = ("enable_amp",)
+# Other options of OneFlow, and what to write instead.
+_WITHOUT_EFFECT: Final = {
     "set_gradient_accumulation_steps": (
         "give the whole batch at once, or sum the gradients of smaller ones in a loop of your own with amp.GradScaler"
     ),
@@ -27,13 +28,13 @@ _WITHOUT_MEANING: Final = {
 
 
 class GraphConfig:
-    """How a graph computes.
+    """The settings of a graph.
 
     Args:
         where: The graph's class, for errors.
 
     Attributes:
-        half: The half format that the graph's networks compute in; None for the precision they have.
+        half: The half dtype that the graph's networks compute in; None for their own precision.
 
     Example:
         >>> config = GraphConfig("Graph")
@@ -50,15 +51,15 @@ class GraphConfig:
         self.fixed = False
 
     def enable_amp(self, mode: bool = True, *, dtype: DType | str = float16) -> None:
-        """Let the networks of the graph compute in mixed precision, by the plan of level O2.
+        """Compute the networks of the graph in mixed precision, by the plan of level O2.
 
         Args:
-            mode: Whether they do.
+            mode: Whether to do so.
             dtype: float16 or bfloat16.
 
         Raises:
-            TypeError: `mode` is no bool.
-            ValueError: Another format; or the graph was called already.
+            TypeError: `mode` is not a bool.
+            ValueError: Another dtype, or the graph was called already.
         """
         where = f"{self._where}.config.enable_amp"
         checks.boolean(where, "mode", mode)
@@ -69,10 +70,10 @@ class GraphConfig:
         self.half = half if mode else None
 
     def check_open(self, call: str) -> None:
-        """Refuse a change of a graph that was compiled.
+        """Refuse to change a compiled graph.
 
         Raises:
-            ValueError: It was.
+            ValueError: The graph is compiled.
         """
         if self.fixed:
             raise ValueError(
@@ -81,10 +82,10 @@ class GraphConfig:
             )
 
     def __getattr__(self, name: str) -> NoReturn:
-        where = f"{vars(self).get('_where', 'Graph')}.config"  # A copy that is being made has nothing yet.
-        if name in _WITHOUT_MEANING:
+        where = f"{vars(self).get('_where', 'Graph')}.config"  # A copy under construction has no attributes yet.
+        if name in _WITHOUT_EFFECT:
             raise AttributeError(
-                f"{where}: expected an option that means something here; got {name}. Write {_WITHOUT_MEANING[name]}."
+                f"{where}: expected an option that means something here; got {name}. Write {_WITHOUT_EFFECT[name]}."
             )
-        (near,) = checks.nearest(name, (*_OFFERED, *_WITHOUT_MEANING))
-        raise AttributeError(f"{where}: expected {' or '.join(_OFFERED)}; got {name}. Write self.config.{near}(...).")
+        (near,) = checks.nearest(name, (*_SUPPORTED, *_WITHOUT_EFFECT))
+        raise AttributeError(f"{where}: expected {' or '.join(_SUPPORTED)}; got {name}. Write self.config.{near}(...).")

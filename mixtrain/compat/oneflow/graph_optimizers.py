@@ -1,4 +1,4 @@
-"""The optimizers of one `nn.Graph`: what each trains, by which learning rate, and the step of them all."""
+"""The optimizers of an `nn.Graph`, with the weights and learning rate of each."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class Part:
     """One optimizer.
 
     Attributes:
-        driver: How it is driven.
-        schedule: Computes its learning rate from the step; None for its own.
-        asked: The variables that the user named for it, or None.
-        weights: What it trains, once that is settled.
+        driver: The driver of the optimizer.
+        schedule: Computes the learning rate from the step; None for the optimizer's own.
+        parameters: The variables that the user passed, or None.
+        weights: The variables that it trains, set by `assign_weights`.
     """
 
     driver: OptimizerDriver
     schedule: Cell | None
-    asked: list[Any] | None
+    parameters: list[Any] | None
     weights: list[Any] = dataclasses.field(default_factory=list)
 
     def apply(self, gradients: list[Any]) -> None:
-        """Update the weights, by the schedule's learning rate where there is one."""
+        """Update the weights, with the learning rate of the schedule if there is one."""
         if self.schedule is not None:
             rate = keras.ops.reshape(self.schedule(self.driver.iterations), ())
             self.driver.optimizer.learning_rate.assign(rate)
@@ -54,7 +54,7 @@ class GraphOptimizers:
         self.parts: list[Part] = []
 
     def add(self, optim: Any, lr_sch: Any, parameters: Any) -> None:
-        """Take in an optimizer; see `Graph.add_optimizer`."""
+        """Add an optimizer; see `Graph.add_optimizer`."""
         driver, name = drive(optim), type(optim).__name__
         if driver.loss_scale != 1.0:
             raise checks.fail_value(
@@ -81,18 +81,18 @@ class GraphOptimizers:
             )
         return schedule
 
-    def settle(self, trained: Sequence[Any]) -> None:
-        """Decide which weights each optimizer trains, and let it make its variables.
+    def assign_weights(self, trained: Sequence[Any]) -> None:
+        """Assign each optimizer the weights that it trains, and create its variables.
 
         Args:
             trained: The trainable variables of the graph's networks.
 
         Raises:
-            ValueError: An optimizer holds what is in no network of the graph, or two hold the same.
+            ValueError: An optimizer has weights of no network of the graph, or two have the same.
         """
-        known, taken = {id(weight) for weight in trained}, set[int]()
+        known, assigned = {id(weight) for weight in trained}, set[int]()
         for part in self.parts:
-            part.weights = part.driver.select(part.asked if part.asked is not None else list(trained))
+            part.weights = part.driver.select(list(trained) if part.parameters is None else part.parameters)
             name = type(part.driver.optimizer).__name__
             foreign = [weight.name for weight in part.weights if id(weight) not in known]
             if foreign or not part.weights:
@@ -100,26 +100,26 @@ class GraphOptimizers:
                     self._where, f"{name} must train weights of networks that the graph holds", foreign,
                     "self.network = network in __init__, and the optimizer with its trainable_params()",
                 )
-            twice = [weight.name for weight in part.weights if id(weight) in taken]
-            if twice:
+            shared = [weight.name for weight in part.weights if id(weight) in assigned]
+            if shared:
                 raise checks.fail_value(
-                    self._where, "each weight must have one optimizer; several hold", twice,
+                    self._where, "each weight must have one optimizer; several hold", shared,
                     "parameters=network.trainable_weights for a Keras optimizer, or fewer parameters for the other",
                 )
-            taken |= {id(weight) for weight in part.weights}
+            assigned |= {id(weight) for weight in part.weights}
             part.driver.build(part.weights)
 
     @property
     def weights(self) -> list[Any]:
-        """What all of them train, in order."""
+        """The weights of all optimizers, in order."""
         return [weight for part in self.parts for weight in part.weights]
 
     def state_variables(self) -> list[Any]:
-        """Return every variable of the optimizers' own."""
+        """Return the variables of all optimizers."""
         return [variable for part in self.parts for variable in part.driver.state_variables()]
 
     def apply(self, gradients: list[Any]) -> None:
-        """Let each optimizer update its weights; the gradients are in the order of `weights`."""
+        """Update the weights of each optimizer; the gradients are in the order of `weights`."""
         start = 0
         for part in self.parts:
             part.apply(gradients[start : start + len(part.weights)])
