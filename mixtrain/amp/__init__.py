@@ -1,4 +1,4 @@
-"""Mixed precision by hand: plans, rewritten networks, train networks, loss scaling, under MindSpore's names."""
+"""Mixed precision outside of `Model`: plans, rewritten networks, train networks and loss scaling."""
 
 from mixtrain.autocast.scope.autocast import OperatorTable, autocast, is_autocast_enabled, list_operators
 from mixtrain.compat.apex.amp_optimizer import AmpOptimizer

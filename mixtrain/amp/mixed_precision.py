@@ -1,4 +1,4 @@
-"""Rewriting a network for mixed precision, by level or by list."""
+"""Rewrite a network for mixed precision, by level or by list."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mixtrain.precision.planner import plan_precision
 from mixtrain.precision.rules import Entry
 from mixtrain.trace_version import layer_changed
 
-_CHOSEN: Final = "_mixtrain_chosen_planning"
+_ATTRIBUTE: Final = "_mixtrain_chosen_planning"
 _NetworkT = TypeVar("_NetworkT")
 
 
@@ -28,20 +28,20 @@ def auto_mixed_precision(
     keep_batchnorm_fp32: bool | None = None,
     cast_model_type: DType | str | None = None,
 ) -> _NetworkT:
-    """Make a network compute as a level says, in place.
+    """Apply the precision plan of a level to a network, in place.
 
     Args:
         network: A Cell, Keras layer or Keras model (built).
         amp_level: "O0", "O1", "O2", "O3" or "auto".
-        dtype: The half format, float16 or bfloat16; float16 by default.
+        dtype: The half dtype, float16 or bfloat16; float16 by default.
         keep_batchnorm_fp32: Whether normalization is kept in float32; None for the level's rule.
-        cast_model_type: Another name of `dtype`.
+        cast_model_type: Alias of `dtype`.
 
     Returns:
         The network. Its float outputs are float32, its parameters stay float32.
 
     Raises:
-        ValueError: An unknown level or format, or `dtype` and `cast_model_type` that differ.
+        ValueError: An unknown level or dtype, or `dtype` and `cast_model_type` that differ.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -71,21 +71,21 @@ def custom_mixed_precision(
     black_list: Sequence[Entry] | None = None,
     dtype: DType | str = float16,
 ) -> _NetworkT:
-    """Make a network compute by a list, in place.
+    """Apply the precision plan of a white list or black list to a network, in place.
 
     Args:
         network: A Cell, Keras layer or Keras model (built).
         white_list: Only these compute in half: layer classes, layers of the network, or path patterns.
         black_list: All but these compute in half.
-        dtype: The half format, float16 or bfloat16.
+        dtype: The half dtype, float16 or bfloat16.
 
     Returns:
         The network.
 
     Raises:
-        ValueError: Both lists or neither are given; an entry matches nothing, or contradicts `to_float`
+        ValueError: Both lists or neither are passed; an entry matches nothing, or contradicts `to_float`
             (`PrecisionRuleError`).
-        TypeError: An entry is no class, layer or pattern.
+        TypeError: An entry is not a class, layer or pattern.
 
     Example:
         >>> import mixtrain.nn as nn
@@ -110,14 +110,14 @@ def custom_mixed_precision(
 
 
 def chosen_planning(network: Any) -> Callable[[], PrecisionPlan] | None:
-    """Return what plans a network as `auto_mixed_precision` or `custom_mixed_precision` last did; None without."""
-    return vars(network).get(_CHOSEN)
+    """Return a function that plans a network as the last call of a function of this module did, or None."""
+    return vars(network).get(_ATTRIBUTE)
 
 
 def _planned_by_user(network: _NetworkT, planning: Callable[[], PrecisionPlan]) -> _NetworkT:
-    """Put a plan in force; a Model that is given no level of its own plans the network so too."""
+    """Apply a plan; a Model without a level of its own will plan the network in the same way."""
     apply_plan(network, planning())
-    object.__setattr__(network, _CHOSEN, planning)
+    object.__setattr__(network, _ATTRIBUTE, planning)
     layer_changed(network)
     return network
 
@@ -149,7 +149,7 @@ def get_black_list() -> list[type]:
 
 
 def _classes(*families: Family) -> list[type]:
-    """Return the public layer classes of some families: Cells, then Keras's."""
+    """Return the public layer classes of families: Cells, then Keras layers."""
     public = [getattr(nn, name) for name in nn.__all__]
     cells = [item for item in public if getattr(item, "precision_family", "other") in families]
     return [*cells, *(layer for family in families for layer in KERAS_FAMILIES[family])]

@@ -1,4 +1,4 @@
-"""`build_train_network`: a network, its loss, its optimizer, its plan and its loss scaling made one train cell."""
+"""`build_train_network`: build the train cell of a network with a loss, optimizer, plan and loss scaling."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from mixtrain.precision.planner import plan_precision
 from mixtrain.step.loss_cell import WithLossCell
 from mixtrain.step.train_cell import TrainOneStepCell, TrainOneStepWithLossScaleCell
 
-
 _log = logging.getLogger("mixtrain")
 
 
@@ -40,39 +39,40 @@ LEVEL_DEFAULT: Final = _Default.LEVEL
 
 
 def default_manager(plan: PrecisionPlan, optimizer: Any = None) -> LossScaleManager | None:
-    """Return a new manager where the loss is scaled by default, else None.
+    """Return a new manager if the loss is scaled by default, else None.
 
-    It is where the plan's level says so (O2 in float16); and at O0 where Keras does, for layers whose own policy is
-    "mixed_float16", with the scale and the window of Keras's `LossScaleOptimizer`. It is not with an optimizer of
-    `amp.initialize`, which has its own scaler or was told to have none.
+    It is scaled at O2 in float16, and at O0 as in Keras, for layers whose own policy is "mixed_float16", with the scale
+    and window of Keras's `LossScaleOptimizer`. An optimizer of `amp.initialize` has its own scaler or none by choice.
     """
     if isinstance(optimizer, AmpOptimizer):
         return None
     level = LEVELS.get(plan.level)
     if level and level.scales_loss and plan.half == float16:
         return DynamicLossScaleManager()
-    own = plan.level == "O0" and any(map(_mixed_by_itself, plan.rows)) and not _scales_itself(optimizer)
-    return DynamicLossScaleManager(init_loss_scale=2**15, scale_window=2000) if own else None
+    mixed = plan.level == "O0" and any(map(_has_mixed_policy, plan.rows))
+    if mixed and not _scales_itself(optimizer):
+        return DynamicLossScaleManager(init_loss_scale=2**15, scale_window=2000)
+    return None
 
 
-def _mixed_by_itself(row: PlanRow) -> bool:
+def _has_mixed_policy(row: PlanRow) -> bool:
     """Whether a Keras layer computes in float16 by its own policy, with variables in float32."""
-    kept = row.cast is None and row.parameter_dtype in (None, float32)
-    return kept and row.compute_dtype == float16 and isinstance(row.target, keras.Layer)
+    unchanged = row.cast is None and row.parameter_dtype in (None, float32)
+    return unchanged and row.compute_dtype == float16 and isinstance(row.target, keras.Layer)
 
 
 def _scales_itself(optimizer: Any) -> bool:
-    """Whether an optimizer says what the loss is multiplied by."""
+    """Whether an optimizer has a loss scale of its own."""
     return optimizer is not None and drive(optimizer).own_scale is not None
 
 
 def warn_unscaled(where: str, plan: PrecisionPlan, optimizer: Any) -> None:
-    """Warn that a plan computes in float16 without loss scaling, which nobody asked for.
+    """Warn that a plan computes in float16 without loss scaling.
 
     Args:
-        where: Who trains.
-        plan: The plan; its train network has no manager.
-        optimizer: The optimizer; one with a scale or scaler of its own is not warned of.
+        where: Name of the caller.
+        plan: The plan of a network without a manager.
+        optimizer: The optimizer; with a scale or scaler of its own there is no warning.
     """
     if float16 not in plan.compute_dtypes() or isinstance(optimizer, AmpOptimizer) or _scales_itself(optimizer):
         return
@@ -85,11 +85,11 @@ def warn_unscaled(where: str, plan: PrecisionPlan, optimizer: Any) -> None:
 
 
 def taken_over(optimizer: Any, manager: Any) -> tuple[Any, Any]:
-    """Return the optimizer inside a Keras `LossScaleOptimizer`, and a manager that moves the scale as that one would.
+    """Replace a Keras `LossScaleOptimizer` by its inner optimizer and a manager with the same scale and window.
 
     Args:
-        optimizer: An optimizer of either library.
-        manager: What was given as the loss-scale manager; where it is not the default, nothing is taken over.
+        optimizer: A mixtrain or Keras optimizer.
+        manager: The loss-scale manager of the user; unless it is the default, nothing is replaced.
     """
     if type(optimizer) is not keras.optimizers.LossScaleOptimizer or manager is not LEVEL_DEFAULT:
         return optimizer, manager
@@ -113,25 +113,25 @@ def build_train_network(
     keep_batchnorm_fp32: bool | None = None,
     loss_scale_manager: LossScaleManager | _Default | None = LEVEL_DEFAULT,
 ) -> TrainOneStepCell:
-    """Return the cell that trains a network, one call a step.
+    """Build the cell that trains a network, one step per call.
 
     Args:
         network: A Cell or Keras model (built); without `loss_fn` a Cell returns the loss, a Keras model adds it.
-        optimizer: A mixtrain or Keras optimizer; of a Keras `LossScaleOptimizer` the one inside, and its scale.
+        optimizer: A mixtrain or Keras optimizer; of a Keras `LossScaleOptimizer`, the inner one and the scale.
         loss_fn: A Cell, a Keras loss or its name, or a function; as in `WithLossCell`.
         level: "O0", "O1", "O2", "O3" or "auto".
-        boost_level: "O0"; the reference's boost mode is not offered.
+        boost_level: "O0"; MindSpore's boost mode is not available.
         cast_model_type: float16 or bfloat16; None for float16.
         keep_batchnorm_fp32: Whether normalization is kept in float32; None for the level's rule.
         loss_scale_manager: A manager, None for no loss scaling; by default a new dynamic one for O2 in float16, and
-            for layers whose own policy is "mixed_float16". Other float16 without a manager is warned of.
+            for layers whose own policy is "mixed_float16". Other float16 without a manager gives a warning.
 
     Returns:
         A `TrainOneStepCell` in training mode, or a `TrainOneStepWithLossScaleCell` where steps may be skipped.
 
     Raises:
-        TypeError: An argument of the wrong kind.
-        ValueError: An unknown level; a manager and an optimizer whose loss scales do not go together.
+        TypeError: An argument has the wrong type.
+        ValueError: An unknown level, or a manager and an optimizer whose loss scales contradict each other.
 
     Example:
         >>> import mixtrain, mixtrain.nn as nn
@@ -151,38 +151,38 @@ def build_train_network(
     if manager is None and isinstance(loss_scale_manager, _Default):
         warn_unscaled("build_train_network", plan, optimizer)
     apply_plan(network, plan)
-    in_keras = isinstance(network, keras.Layer)
-    with_loss = WithLossCell(network, loss_fn) if in_keras or loss_fn is not None else network
+    needs_loss = loss_fn is not None or isinstance(network, keras.Layer)
+    with_loss = WithLossCell(network, loss_fn) if needs_loss else network
     return make_train_cell(with_loss, optimizer, manager).set_train()
 
 
 def planned(where: str, network: Any, level: Any, keep_batchnorm_fp32: Any, cast_model_type: Any) -> PrecisionPlan:
-    """Return a network's plan; that of `amp.initialize` where it was called, which no level may contradict.
+    """Return a network's plan: that of `amp.initialize` if it was called, else that of the level.
 
-    Without a level, it is that of `auto_mixed_precision` or `custom_mixed_precision` where one of them was called.
+    Without a level, it is that of the last call of `auto_mixed_precision` or `custom_mixed_precision`.
 
     Raises:
-        ValueError: One does.
+        ValueError: A level is passed after `amp.initialize`.
     """
-    given = initialized_plan(network)
-    silent = isinstance(level, str) and level == "O0" and keep_batchnorm_fp32 is None and cast_model_type is None
-    if given is None:
-        planning = chosen_planning(network) if silent else None
+    initialized = initialized_plan(network)
+    by_default = isinstance(level, str) and level == "O0" and keep_batchnorm_fp32 is None and cast_model_type is None
+    if initialized is None:
+        planning = chosen_planning(network) if by_default else None
         if planning is not None:
             return planning()
         return plan_precision(
             network, level, keep_batchnorm_fp32=keep_batchnorm_fp32, cast_model_type=cast_model_type
         )
-    if not silent:
+    if not by_default:
         raise checks.fail_value(
             where, "the precision of a network is decided once, and amp.initialize did", level,
             f"{where} without a level, keep_batchnorm_fp32 and cast_model_type",
         )
-    return given
+    return initialized
 
 
 def make_train_cell(with_loss: Any, optimizer: Any, manager: LossScaleManager | None) -> TrainOneStepCell:
-    """Return the train cell of a network that returns its loss, for one manager or the optimizer's own scaler."""
+    """Return the train cell of a network that returns its loss, for a manager or the optimizer's own scaler."""
     if manager is None and isinstance(optimizer, AmpOptimizer) and optimizer.scaler is not None:
         optimizer.claim("a train step")
         return TrainOneStepWithLossScaleCell(with_loss, optimizer, LossScaleUpdateCell(optimizer.scaler.state))
@@ -197,27 +197,27 @@ def make_train_cell(with_loss: Any, optimizer: Any, manager: LossScaleManager | 
 
 
 def host_driven(manager: LossScaleManager) -> bool:
-    """Whether a manager's scale must be moved from Python after every step.
+    """Whether a manager's scale must be updated from Python after every step.
 
-    So it is where no update cell is offered, and where a subclass overrides `update_loss_scale` or `get_loss_scale`
-    of a class whose update cell would then not do what the subclass says.
+    This is the case without an update cell, and for a subclass that overrides `update_loss_scale` or `get_loss_scale`
+    of a class whose update cell does not know the override.
     """
     if not manager.get_drop_overflow_update():
         return False
-    order = type(manager).__mro__
-    offering = next(base for base in order if "get_update_cell" in vars(base))
-    if offering is LossScaleManager:
+    mro = type(manager).__mro__
+    owner = next(base for base in mro if "get_update_cell" in vars(base))
+    if owner is LossScaleManager:
         return True
-    below = order[: order.index(offering)]
-    return any(name in vars(base) for base in below for name in ("update_loss_scale", "get_loss_scale"))
+    subclasses = mro[: mro.index(owner)]
+    return any(name in vars(base) for base in subclasses for name in ("update_loss_scale", "get_loss_scale"))
 
 
 def check_manager(where: str, manager: Any, optimizer: Any) -> None:
-    """Refuse a manager and an optimizer that would scale twice or not unscale.
+    """Refuse a manager and an optimizer that would unscale the gradients twice or never.
 
     Raises:
-        TypeError: `manager` is no LossScaleManager.
-        ValueError: The optimizer's `loss_scale` does not go with the manager.
+        TypeError: `manager` is not a LossScaleManager.
+        ValueError: The optimizer's `loss_scale` contradicts the manager.
     """
     if manager is not None and not isinstance(manager, LossScaleManager):
         raise checks.fail_type(
@@ -231,25 +231,26 @@ def check_manager(where: str, manager: Any, optimizer: Any) -> None:
     driver = drive(optimizer)
     if not driver.divides_by_loss_scale:
         return
-    theirs = driver.loss_scale
+    optimizer_scale = driver.loss_scale
     if manager is None or manager.get_drop_overflow_update():
-        if manager is not None and theirs != 1.0:
+        if manager is not None and optimizer_scale != 1.0:
             raise ValueError(
                 f"{where}: with a manager that drops overflowing steps the step itself divides the gradients, so the "
-                f"optimizer's loss_scale must be 1; got {theirs:g}, which would divide twice. "
+                f"optimizer's loss_scale must be 1; got {optimizer_scale:g}, which would divide twice. "
                 f"Write {_with_scale(optimizer, 1.0)}."
             )
         return
-    ours = float(manager.get_loss_scale())
-    if ours != theirs:
+    manager_scale = float(manager.get_loss_scale())
+    if manager_scale != optimizer_scale:
         raise ValueError(
             f"{where}: with drop_overflow_update=False the optimizer divides the gradients, so its loss_scale must be "
-            f"the manager's {ours:g}; got {theirs:g}. Write {_with_scale(optimizer, ours)}."
+            f"the manager's {manager_scale:g}; got {optimizer_scale:g}. "
+            f"Write {_with_scale(optimizer, manager_scale)}."
         )
 
 
 def _with_scale(optimizer: Any, loss_scale: float) -> str:
-    """Return how an optimizer is given a loss scale, or what to do where it takes none."""
+    """Return the code that sets the loss scale of an optimizer, or an alternative if it has none."""
     name = type(optimizer).__name__
     accepted = inspect.signature(type(optimizer).__init__).parameters
     for keyword in ("loss_scale", "loss_scale_factor"):

@@ -1,4 +1,4 @@
-"""mixtrain's precision under `keras.Model.fit`: `prepare` makes a model and its optimizer ready for `compile`."""
+"""Precision plans and loss scaling for `keras.Model.fit`: `prepare` a model and its optimizer for `compile`."""
 
 from mixtrain.keras.optimizer import PreparedOptimizer
 from mixtrain.keras.prepare import load_model, prepare

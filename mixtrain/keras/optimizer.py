@@ -17,7 +17,7 @@ from mixtrain.loss_scale.step_scale import StepScale
 from mixtrain.precision.plan import PrecisionPlan
 
 WHERE: Final = "mixtrain.keras.prepare"
-# What a file names: managers of the user's own are registered with Keras.
+# The managers that a saved file names; a user registers their own with Keras.
 _MANAGERS: Final[dict[str, Any]] = {
     kind.__name__: kind for kind in (DynamicLossScaleManager, FixedLossScaleManager)
 }
@@ -26,22 +26,22 @@ _MANAGERS: Final[dict[str, Any]] = {
 class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
     """The optimizer that `prepare` returns, for `keras.Model.compile`.
 
-    It is a `LossScaleOptimizer`, so Keras puts none of its own around it. Learning rate, iterations and slots are those
-    of the optimizer inside.
+    It is a `LossScaleOptimizer`, so that Keras does not wrap it in one. Learning rate, iterations and slots are those
+    of the inner optimizer.
 
     Args:
         inner_optimizer: The Keras optimizer that updates the weights.
-        loss_scale_manager: How the loss is scaled; None for not at all.
-        precision: The arguments of `prepare` that plan the model's precision.
+        loss_scale_manager: The manager of the loss scale; None for no scaling.
+        precision: The arguments of `prepare` that determine the plan.
         name: Its name.
 
     Attributes:
-        inner_optimizer: The optimizer inside.
-        loss_scale_manager: The manager, whose `get_loss_scale` is the live scale, or None.
+        inner_optimizer: The wrapped optimizer.
+        loss_scale_manager: The manager, whose `get_loss_scale` returns the current scale, or None.
         plan: The model's precision plan; None until the model is prepared.
 
     Raises:
-        ValueError: The manager's scale is moved from Python, which a step that Keras compiled cannot do.
+        ValueError: The manager's scale is updated from Python, which a step compiled by Keras cannot do.
     """
 
     def __init__(
@@ -56,21 +56,21 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
         if loss_scale_manager is not None and not loss_scale_manager.get_drop_overflow_update():
             factor = float(loss_scale_manager.get_loss_scale())
         scale = _step_scale(loss_scale_manager)
-        # Keras's own wrapper takes the inner optimizer's factor away: here that one scales where no step is skipped.
+        # Keras's wrapper resets the inner optimizer's factor, which here scales the loss if no step is skipped.
         inner_optimizer.loss_scale_factor = factor if scale is None else None
         self.loss_scale_manager = loss_scale_manager
-        # Keras takes variables in a list for the optimizer's own, so that they are saved and go into JAX's steps.
+        # Keras tracks variables in a list as the optimizer's, so that they are saved and passed to JAX's steps.
         self.scale_variables = [] if scale is None else scale.variables()
-        # Past Keras's tracking: none of these is the optimizer's state.
+        # Bypass Keras's tracking: none of these is state of the optimizer.
         untracked: dict[str, Any] = {
             "plan": None, "_scale": scale, "_precision": dict(precision or {}), "_model": None, "_trained": []
         }
         for attribute, value in untracked.items():
             object.__setattr__(self, attribute, value)
 
-    # ---- what a step asks of it -----------------------------------------------------------------------------------
+    # ---- the step -------------------------------------------------------------------------------------------------
     def build(self, variables: Sequence[keras.Variable]) -> None:
-        """Create the slots of the optimizer inside.
+        """Create the slots of the inner optimizer.
 
         Args:
             variables: The variables that it trains.
@@ -89,12 +89,12 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
                 )
         if not self.inner_optimizer.built:
             self.inner_optimizer.build(list(variables))
-        # Past LossScaleOptimizer, whose scale and counter are not used.
+        # Not LossScaleOptimizer's `build`, whose scale and counter are not used.
         keras.optimizers.Optimizer.build(self, list(variables))
         object.__setattr__(self, "_trained", list(variables))
 
     def scale_loss(self, loss: Any) -> Any:
-        """Return the loss in float32, multiplied by the present scale.
+        """Return the loss in float32, multiplied by the current scale.
 
         Args:
             loss: A scalar.
@@ -108,7 +108,7 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
         return scaled(loss, backend.snapshot(self._scale.variable))
 
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[keras.Variable] | None = None) -> None:
-        """Update the variables where all gradients are finite, and move the scale.
+        """Update the variables if all gradients are finite, and update the scale.
 
         Args:
             grads: The gradients of the scaled loss; an entry may be None.
@@ -127,22 +127,22 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
         variables = self._trained if trainable_variables is None else list(trainable_variables)
         divisor = backend.snapshot(scale.variable)
         gradients = [
-            # Scales of float8 numbers are not differentiated: what stands in for a gradient is their next value.
+            # The "gradient" of a float8 scale is its next value, which is not multiplied by the loss scale.
             gradient if getattr(variable, "overwrite_with_gradient", False) else unscaled(gradient, divisor)
             for gradient, variable in zip(grads, variables, strict=True)
         ]
         finite = backend.all_finite(gradients)
 
-        def good() -> None:
+        def update() -> None:
             self.inner_optimizer.apply(gradients, trainable_variables)
             scale.advance(True)
 
-        backend.cond(finite, good, lambda: scale.advance(False), writes=[*variables, *self.variables])
+        backend.cond(finite, update, lambda: scale.advance(False), writes=[*variables, *self.variables])
 
     def stateless_apply(
         self, optimizer_variables: Sequence[Any], grads: Sequence[Any], trainable_variables: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
-        """Do what `apply` does to values, for JAX.
+        """Do `apply` on values instead of variables, for JAX.
 
         Args:
             optimizer_variables: The values of `variables`.
@@ -158,15 +158,15 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
         )
         return values[:count], values[count:]
 
-    # ---- what it shows --------------------------------------------------------------------------------------------
+    # ---- properties -----------------------------------------------------------------------------------------------
     @property
     def skipped_steps(self) -> int:
-        """How many steps were skipped so far."""
+        """The number of steps skipped so far."""
         return 0 if self._scale is None else self._scale.state.present_count(Count.SKIPPED_STEPS)
 
-    # ---- files ----------------------------------------------------------------------------------------------------
+    # ---- saving ---------------------------------------------------------------------------------------------------
     def get_config(self) -> dict[str, Any]:
-        """Return what `from_config` takes: the optimizer inside, the manager and the arguments of `prepare`.
+        """Return the configuration: the inner optimizer, the manager and the arguments of `prepare`.
 
         Raises:
             TypeError: The manager is of a class of the user's own without `get_config`.
@@ -180,10 +180,10 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None) -> PreparedOptimizer:
-        """Return the optimizer of a configuration; its model is still to be prepared.
+        """Create an optimizer from a configuration; its model must be prepared afterwards.
 
         Args:
-            config: What `get_config` returned.
+            config: The result of `get_config`.
             custom_objects: Classes of the user's own by name.
         """
         inner = keras.saving.deserialize_keras_object(config["inner_optimizer"], custom_objects=custom_objects)
@@ -192,10 +192,10 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
 
     # ---- the model ------------------------------------------------------------------------------------------------
     def bind(self, model: keras.Model, plan: PrecisionPlan) -> None:
-        """Note the model that is prepared.
+        """Bind the optimizer to the model that is prepared.
 
         Args:
-            model: The model; it is not kept alive.
+            model: The model, referenced weakly.
             plan: Its precision plan.
         """
         object.__setattr__(self, "_model", weakref.ref(model))
@@ -205,11 +205,11 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
 
     @property
     def precision(self) -> dict[str, Any]:
-        """The arguments of `prepare` that plan the model's precision."""
+        """The arguments of `prepare` that determine the plan."""
         return dict(self._precision)
 
     def counts(self) -> keras.Variable:
-        """Return the variable whose last number counts the skipped steps."""
+        """Return the variable of step counts, whose last entry counts the skipped steps."""
         return self._scale.state.counts  # type: ignore[union-attr]
 
     @property
@@ -229,10 +229,10 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
 
 
 class _Sync:
-    """Lets a model that Keras trains on JAX give its variables their values, between two batches.
+    """Copies the values of Keras's JAX training loop to the model's variables, between two batches.
 
     Args:
-        model: The model; it is not kept alive.
+        model: The model, referenced weakly.
     """
 
     def __init__(self, model: keras.Model) -> None:
@@ -241,14 +241,14 @@ class _Sync:
     def __call__(self) -> None:
         model = self._model()
         if model is not None:
-            # Keras does it for every callback that asks for its model.
+            # Keras does so when a callback reads its `model`.
             callback = keras.callbacks.Callback()
             callback.set_model(model)
             callback.model  # noqa: B018
 
 
 def _step_scale(manager: LossScaleManager | None) -> StepScale | None:
-    """Return what moves the scale in a compiled step; None where no step is skipped."""
+    """Return the scale that a compiled step updates; None if no step is skipped."""
     if manager is None or not manager.get_drop_overflow_update():
         return None
     cell = None if host_driven(manager) else manager.get_update_cell()

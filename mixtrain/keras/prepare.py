@@ -1,4 +1,4 @@
-"""`prepare`: a Keras model computes as a plan says, and its optimizer scales the loss, under Keras's own `fit`."""
+"""`prepare`: apply a precision plan and loss scaling to a Keras model, trained by Keras's own `fit`."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ def prepare(
     keep_batchnorm_fp32: bool | None = None,
     cast_model_type: DType | str | None = None,
 ) -> PreparedOptimizer:
-    """Put a precision plan in force on a Keras model, and return the optimizer that `model.compile` takes.
+    """Apply a precision plan to a Keras model, and return the optimizer for `model.compile`.
 
-    All else stays Keras's: `compile`, `fit`, `evaluate`, callbacks, saving. A step whose gradients overflow leaves
-    weights, slots, iterations, moving statistics, random states of layers and metrics as they were.
+    The rest is Keras's: `compile`, `fit`, `evaluate`, callbacks, saving. A step whose gradients overflow leaves
+    weights, slots, iterations, moving statistics, random states of layers and metrics unchanged.
 
     Args:
         model: A built model.
-        optimizer: A Keras optimizer or its name, for this model alone.
+        optimizer: A Keras optimizer or its name, for this model only.
         amp_level: "O0", "O1", "O2", "O3" or "auto".
-        loss_scale_manager: A `LossScaleManager`, or None for no loss scaling. By default, where `Model` scales the
-            loss by itself, a dynamic one that starts as Keras's `LossScaleOptimizer` does.
+        loss_scale_manager: A `LossScaleManager`, or None for no loss scaling. By default, if `Model` would scale
+            the loss, a dynamic one with the initial scale of Keras's `LossScaleOptimizer`.
         keep_batchnorm_fp32: Whether normalization is kept in float32; None for the level's rule.
         cast_model_type: float16 or bfloat16; None for float16.
 
     Returns:
-        The optimizer. Its `loss_scale_manager` shows the live scale, `skipped_steps` the steps that overflowed and
-        `plan` the precision plan.
+        The optimizer. Its `loss_scale_manager` has the current scale, `skipped_steps` the number of steps that
+        overflowed, and `plan` the precision plan.
 
     Raises:
-        TypeError: `model` is not a keras.Model, `optimizer` not one of Keras's, or a manager no manager.
-        ValueError: The model is not built; an unknown level or dtype; a manager whose scale is moved from Python, or
+        TypeError: `model`, `optimizer` or `loss_scale_manager` has the wrong type.
+        ValueError: The model is not built; an unknown level or dtype; a manager whose scale is updated from Python, or
             that the optimizer's `loss_scale_factor` contradicts; an optimizer that scales the loss itself.
 
     Example:
@@ -79,7 +79,7 @@ def prepare(
             warn_unscaled(WHERE, plan, optimizer)
     check_manager(WHERE, manager, optimizer)
     prepared = PreparedOptimizer(optimizer, manager, precision)
-    _put_in_force(model, prepared)
+    _install(model, prepared)
     return prepared
 
 
@@ -88,11 +88,11 @@ def load_model(filepath: Any, custom_objects: dict[str, Any] | None = None, **op
 
     Args:
         filepath: A `.keras` file.
-        custom_objects: Classes of the user's own by name.
-        **options: Further arguments of `keras.models.load_model`.
+        custom_objects: Classes of the user by name.
+        **options: Other arguments of `keras.models.load_model`.
 
     Returns:
-        The compiled model: `fit` goes on where the saved one was.
+        The compiled model: `fit` continues the training of the saved one.
 
     Raises:
         TypeError: The model was not compiled with a prepared optimizer.
@@ -104,7 +104,7 @@ def load_model(filepath: Any, custom_objects: dict[str, Any] | None = None, **op
             "mixtrain.keras.load_model", "the model must be compiled with an optimizer of mixtrain.keras.prepare",
             model.optimizer, "keras.models.load_model(path)",
         )
-    _put_in_force(model, model.optimizer)
+    _install(model, model.optimizer)
     return model
 
 
@@ -120,12 +120,12 @@ def _check_model(model: Any) -> None:
 
 
 def _name(dtype: DType | str | None) -> str | None:
-    """Return a dtype as a configuration holds it."""
+    """Return a dtype as stored in a configuration."""
     return dtype.name if isinstance(dtype, DType) else dtype
 
 
 def _default_manager(plan: PrecisionPlan, optimizer: Any) -> LossScaleManager | None:
-    """Return the manager of a user who names none: where the plan has one, with the first scale of Keras's own."""
+    """Return the default manager of a plan, with the initial scale of Keras's; None for no scaling."""
     if default_manager(plan, optimizer) is None:
         return None
     return DynamicLossScaleManager(init_loss_scale=2**15)
@@ -137,21 +137,21 @@ def _planned(model: keras.Model, precision: dict[str, Any]) -> PrecisionPlan:
     )
 
 
-def _put_in_force(model: keras.Model, optimizer: PreparedOptimizer) -> None:
-    """Let a model compute as its optimizer was prepared for, and its train step leave nothing of skipped steps."""
+def _install(model: keras.Model, optimizer: PreparedOptimizer) -> None:
+    """Apply the plan of a prepared optimizer to its model, and make its train step undo skipped steps."""
     _enforce(model, optimizer)
     restore = vars(model).get(_RESTORE)
     if restore is not None:
         restore()
 
-    def wrap(own: Forward) -> Forward:
-        guarded = backend.without_skipped_steps(model, own, optimizer.counts) if optimizer.scales else own
+    def wrap(original: Forward) -> Forward:
+        guarded = backend.without_skipped_steps(model, original, optimizer.counts) if optimizer.scales else original
 
-        @functools.wraps(own)
+        @functools.wraps(original)
         def train_step(*args: Any) -> Any:
             if model.optimizer is not optimizer:
-                return own(*args)
-            # Keras traces this function, so a layer's `to_float` since then counts in what is compiled next.
+                return original(*args)
+            # Keras traces this function: the trace has the effect of a `to_float` since the last one.
             _enforce(model, optimizer)
             return guarded(*args)
 
@@ -161,7 +161,7 @@ def _put_in_force(model: keras.Model, optimizer: PreparedOptimizer) -> None:
 
 
 def _enforce(model: keras.Model, optimizer: PreparedOptimizer) -> None:
-    """Put the model's plan in force, where it is not; a plan that leaves every layer as it is needs no force."""
+    """Apply the model's plan if it is not in force; undo the previous one if the plan casts nothing."""
     plan, current = _planned(model, optimizer.precision), applied_plan(model)
     if all(row.cast is None for row in plan.rows):
         if current is not None:
