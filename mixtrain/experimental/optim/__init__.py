@@ -1,4 +1,4 @@
-"""Optimizers with `param_groups`, in the manner of PyTorch's, and the schedulers of their learning rates."""
+"""Optimizers with `param_groups`, as in PyTorch, and their learning-rate schedulers."""
 
 from mixtrain.experimental.optim import lr_scheduler
 from mixtrain.experimental.optim.optimizer import Optimizer

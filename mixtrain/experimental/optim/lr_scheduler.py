@@ -1,4 +1,4 @@
-"""Schedulers: ``scheduler.step()`` after an epoch gives the groups of an optimizer their next learning rates."""
+"""Learning-rate schedulers: ``scheduler.step()`` sets the learning rates of an optimizer's groups."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ def _value(rate: Any) -> float:
     return float(np.asarray(settled(rate)))
 
 
-class _Stepped:
-    """What all schedulers share: they read and assign the rates of the groups."""
+class _BaseScheduler:
+    """Base of all schedulers: reads and assigns the learning rates of the groups."""
 
     optimizer: Optimizer
 
     @property
     def _last_lr(self) -> list[Any]:
-        """The present learning rate of each group, as the Parameters that schedulers of scripts multiply."""
+        """The current learning rate of each group, a Parameter that custom schedulers multiply."""
         return list(self.optimizer.lrs)
 
     def get_last_lr(self) -> list[Any]:
-        """Return the present learning rate of each group, as Tensors."""
+        """Return the current learning rate of each group as a Tensor."""
         return [Tensor(np.float32(_value(rate))) for rate in self.optimizer.lrs]
 
     def _assign(self, rates: Sequence[float]) -> None:
-        for held, rate in zip(self.optimizer.lrs, rates, strict=True):
-            held.assign(np.float32(rate))
+        for parameter, rate in zip(self.optimizer.lrs, rates, strict=True):
+            parameter.assign(np.float32(rate))
 
 
-class LRScheduler(_Stepped):
-    """The base of schedulers; a subclass defines `get_lr`.
+class LRScheduler(_BaseScheduler):
+    """Base class of schedulers; a subclass defines `get_lr`.
 
     Args:
         optimizer: An optimizer of `mixtrain.experimental.optim`.
-        last_epoch: The number of the last step, for a run that goes on; -1 for a new one.
+        last_epoch: The number of the last step of a resumed run; -1 for a new one.
 
     Raises:
-        TypeError: `optimizer` is another one.
+        TypeError: `optimizer` is of another kind.
 
     Example: ``lr_scheduler.StepLR(optimizer, step_size=30)``.
     Source: MindSpore, `mindspore.experimental.optim.lr_scheduler.LRScheduler`.
@@ -77,39 +77,39 @@ class LRScheduler(_Stepped):
         raise NotImplementedError(f"{type(self).__name__}: a scheduler must define get_lr(self).")
 
     def step(self, epoch: int | None = None) -> None:
-        """Give the groups their next learning rates.
+        """Set the learning rates of the next step.
 
         Args:
-            epoch: The number to go on from; None for the next.
+            epoch: The number of the step; None for the next.
         """
         self.last_epoch = self.last_epoch + 1 if epoch is None else int(epoch)
-        if epoch is not None and (closed := self._closed()) is not None:
-            self._assign(closed)
+        if epoch is not None and (rates := self._closed_form()) is not None:
+            self._assign(rates)
             return
         self._assign([_value(rate) for rate in self.get_lr()])
 
-    def _closed(self) -> _Rates | None:
-        """Return the rates of this step from the first ones, where there is a formula for them."""
+    def _closed_form(self) -> _Rates | None:
+        """Return the rates of this step as a function of the initial ones; None without a closed form."""
         return None
 
 
 class _Factor(LRScheduler):
-    """Schedulers that multiply the rates by the factor of the step."""
+    """Schedulers that multiply the rates by a factor of the step."""
 
     def _factor(self, step: int) -> float:
         raise NotImplementedError
 
     def get_lr(self) -> list[Any]:
-        """Return the rates times the factor of this step."""
+        """Return the current rates times the factor of this step."""
         return [rate * self._factor(int(self.last_epoch)) for rate in self._rates]
 
-    def _closed(self) -> _Rates | None:
+    def _closed_form(self) -> _Rates | None:
         factor = math.prod(self._factor(step) for step in range(int(self.last_epoch) + 1))
         return [rate * factor for rate in self.base_lrs]
 
 
 class StepLR(_Factor):
-    """Every `step_size` steps the rates are multiplied by `gamma`; `optimizer` and `last_epoch` as in `LRScheduler`.
+    """Multiply the rates by `gamma` every `step_size` steps; `optimizer` and `last_epoch` as in `LRScheduler`.
 
     Example: ``StepLR(optimizer, 30, 0.1)``. Source: MindSpore, `lr_scheduler.StepLR`.
     """
@@ -123,7 +123,7 @@ class StepLR(_Factor):
 
 
 class MultiStepLR(_Factor):
-    """At each of the `milestones` the rates are multiplied by `gamma`; `optimizer`, `last_epoch` as in `LRScheduler`.
+    """Multiply the rates by `gamma` at each of the `milestones`; `optimizer`, `last_epoch` as in `LRScheduler`.
 
     Example: ``MultiStepLR(optimizer, [30, 80])``. Source: MindSpore, `lr_scheduler.MultiStepLR`.
     """
@@ -139,7 +139,7 @@ class MultiStepLR(_Factor):
 
 
 class ExponentialLR(_Factor):
-    """Every step the rates are multiplied by `gamma`; `optimizer` and `last_epoch` as in `LRScheduler`.
+    """Multiply the rates by `gamma` every step; `optimizer` and `last_epoch` as in `LRScheduler`.
 
     Example: ``ExponentialLR(optimizer, 0.9)``. Source: MindSpore, `lr_scheduler.ExponentialLR`.
     """
@@ -153,7 +153,7 @@ class ExponentialLR(_Factor):
 
 
 class ConstantLR(_Factor):
-    """The rates times `factor` for `total_iters` steps; `optimizer` and `last_epoch` as in `LRScheduler`.
+    """Multiply the rates by `factor` during `total_iters` steps; `optimizer` and `last_epoch` as in `LRScheduler`.
 
     Example: ``ConstantLR(optimizer, 0.5, 4)``. Source: MindSpore, `lr_scheduler.ConstantLR`.
     """
@@ -169,13 +169,13 @@ class ConstantLR(_Factor):
 
 
 class LinearLR(_Factor):
-    """The rates times a factor from `start_factor` to `end_factor` in `total_iters` steps.
+    """Multiply the rates by a factor that goes from `start_factor` to `end_factor` in `total_iters` steps.
 
     Args:
         optimizer: As in `LRScheduler`.
         start_factor: The first factor.
-        end_factor: The last one.
-        total_iters: In how many steps.
+        end_factor: The last factor.
+        total_iters: Number of steps.
         last_epoch: As in `LRScheduler`.
 
     Example: ``LinearLR(optimizer, 0.5, total_iters=4)``. Source: MindSpore, `lr_scheduler.LinearLR`.
@@ -198,11 +198,11 @@ class LinearLR(_Factor):
 
 
 class PolynomialLR(_Factor):
-    """The rates fall to 0 in `total_iters` steps, as a polynomial of degree `power`.
+    """Reduce the rates to 0 in `total_iters` steps, as a polynomial of degree `power`.
 
     Args:
         optimizer: As in `LRScheduler`.
-        total_iters: In how many steps.
+        total_iters: Number of steps.
         power: The degree.
         last_epoch: As in `LRScheduler`.
 
@@ -222,11 +222,11 @@ class PolynomialLR(_Factor):
 
 
 class _Lambdas(LRScheduler):
-    """Schedulers whose factors are functions of the step, one or one a group.
+    """Schedulers whose factors are functions of the step, one for all groups or one per group.
 
     Args:
         optimizer: As in `LRScheduler`.
-        lr_lambda: A function of the step's number, or a list of one a group.
+        lr_lambda: A function of the step number, or a list of one per group.
         last_epoch: As in `LRScheduler`.
     """
 
@@ -244,36 +244,36 @@ class _Lambdas(LRScheduler):
 
 
 class LambdaLR(_Lambdas):
-    """The first rates times ``lr_lambda(step)``; the arguments are those of `MultiplicativeLR`.
+    """Set the rates to the initial ones times ``lr_lambda(step)``; the arguments are those of `MultiplicativeLR`.
 
     Example: ``LambdaLR(optimizer, lambda step: 0.9 ** step)``. Source: MindSpore, `lr_scheduler.LambdaLR`.
     """
 
     def get_lr(self) -> list[Any]:
-        """Return the first rates times the functions' values."""
+        """Return the initial rates times the values of the functions."""
         return [rate * _value(f(self.last_epoch)) for rate, f in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
 
 class MultiplicativeLR(_Lambdas):
-    """The present rates times ``lr_lambda(step)``.
+    """Multiply the rates by ``lr_lambda(step)``.
 
     Example: ``MultiplicativeLR(optimizer, lambda step: 0.9)``. Source: MindSpore, `lr_scheduler.MultiplicativeLR`.
     """
 
     def get_lr(self) -> list[Any]:
-        """Return the rates times the functions' values."""
+        """Return the current rates times the values of the functions."""
         if self.last_epoch <= 0:
             return self._rates
         return [rate * _value(f(self.last_epoch)) for rate, f in zip(self._rates, self.lr_lambdas, strict=True)]
 
 
 class CosineAnnealingLR(LRScheduler):
-    """The rates fall to `eta_min` in `T_max` steps, as half a cosine does, and rise again.
+    """Anneal the rates to `eta_min` in `T_max` steps by half a cosine, and raise them again.
 
     Args:
         optimizer: As in `LRScheduler`.
         T_max: Half a period.
-        eta_min: The least rate.
+        eta_min: Minimum rate.
         last_epoch: As in `LRScheduler`.
 
     Example: ``CosineAnnealingLR(optimizer, 10)``. Source: MindSpore, `lr_scheduler.CosineAnnealingLR`.
@@ -284,31 +284,32 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        """Return the rates of this step, from those of the last one."""
-        step, turn = self.last_epoch, math.pi / self.T_max
+        """Return the rates of this step, computed from those of the last one."""
+        step, angle = self.last_epoch, math.pi / self.T_max
         if step == 0:
             return self._rates
         if (step - 1 - self.T_max) % (2 * self.T_max) == 0:
-            share = (1 - math.cos(turn)) / 2
+            # After a minimum the ratio of two steps is undefined.
+            scale = (1 - math.cos(angle)) / 2
             return [
-                rate + (base - self.eta_min) * share for base, rate in zip(self.base_lrs, self._rates, strict=True)
+                rate + (base - self.eta_min) * scale for base, rate in zip(self.base_lrs, self._rates, strict=True)
             ]
-        factor = (1 + math.cos(turn * step)) / (1 + math.cos(turn * (step - 1)))
+        factor = (1 + math.cos(angle * step)) / (1 + math.cos(angle * (step - 1)))
         return [factor * (rate - self.eta_min) + self.eta_min for rate in self._rates]
 
-    def _closed(self) -> _Rates | None:
-        share = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
-        return [self.eta_min + (base - self.eta_min) * share for base in self.base_lrs]
+    def _closed_form(self) -> _Rates | None:
+        scale = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
+        return [self.eta_min + (base - self.eta_min) * scale for base in self.base_lrs]
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """The rates fall as half a cosine does and start again, after `T_0` steps, then `T_mult` times as many.
+    """Anneal the rates by half a cosine and restart after `T_0` steps, then after `T_mult` times as many.
 
     Args:
         optimizer: As in `LRScheduler`.
-        T_0: The steps of the first fall.
-        T_mult: How many times longer each next one is.
-        eta_min: The least rate.
+        T_0: Steps until the first restart.
+        T_mult: Factor of the steps until each next restart.
+        eta_min: Minimum rate.
         last_epoch: As in `LRScheduler`.
 
     Example: ``CosineAnnealingWarmRestarts(optimizer, 2)``.
@@ -319,44 +320,44 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
     ) -> None:
         self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
-        self._part = 0.0
+        self._fraction = 0.0
         super().__init__(optimizer, last_epoch)
 
     def step(self, epoch: float | None = None) -> None:
-        """Give the groups their next learning rates.
+        """Set the learning rates of the next step.
 
         Args:
-            epoch: The number to go on from, in parts of an epoch too; None for the next.
+            epoch: The number of the step, which may be fractional; None for the next.
         """
         if epoch is None:
             super().step()
             return
-        self._part, whole = math.modf(checks.number(type(self).__name__, "epoch", epoch, at_least=0.0))
+        self._fraction, whole = math.modf(checks.number(type(self).__name__, "epoch", epoch, at_least=0.0))
         self.last_epoch = int(whole)
         self._assign(self.get_lr())
 
     def get_lr(self) -> list[Any]:
         """Return the rates of this step."""
-        past, length = self.last_epoch + self._part, self.T_0
-        while past >= length:
-            past, length = past - length, length * self.T_mult
-        share = (1 + math.cos(math.pi * past / length)) / 2
-        return [self.eta_min + (base - self.eta_min) * share for base in self.base_lrs]
+        elapsed, period = self.last_epoch + self._fraction, self.T_0
+        while elapsed >= period:
+            elapsed, period = elapsed - period, period * self.T_mult
+        scale = (1 + math.cos(math.pi * elapsed / period)) / 2
+        return [self.eta_min + (base - self.eta_min) * scale for base in self.base_lrs]
 
 
 class CyclicLR(LRScheduler):
-    """The rates go up and down between `base_lr` and `max_lr`.
+    """Cycle the rates between `base_lr` and `max_lr`.
 
     Args:
         optimizer: As in `LRScheduler`.
-        base_lr: The least rate, one or one a group.
-        max_lr: The greatest rate, one or one a group.
-        step_size_up: Steps on the way up.
-        step_size_down: Steps on the way down; as many without it.
-        mode: "triangular", "triangular2" (half as high each time) or "exp_range" (times gamma ** step).
+        base_lr: Minimum rate, one or one per group.
+        max_lr: Maximum rate, one or one per group.
+        step_size_up: Steps of the increase.
+        step_size_down: Steps of the decrease; by default `step_size_up`.
+        mode: "triangular", "triangular2" (half the height each time) or "exp_range" (times gamma ** step).
         gamma: For "exp_range".
-        scale_fn: A function in place of the mode.
-        scale_mode: Whether `scale_fn` is of the "cycle" or of the "iterations".
+        scale_fn: A function that replaces the mode.
+        scale_mode: Whether `scale_fn` is a function of the "cycle" or the "iterations".
         last_epoch: As in `LRScheduler`.
 
     Example: ``CyclicLR(optimizer, 0.01, 0.1)``. Source: MindSpore, `lr_scheduler.CyclicLR`.
@@ -368,8 +369,9 @@ class CyclicLR(LRScheduler):
         scale_fn: Callable[[Any], Any] | None = None, scale_mode: str = "cycle", last_epoch: int = -1,
     ) -> None:
         groups = len(optimizer.param_groups)
-        lows, highs = ([one] * groups if isinstance(one, (int, float)) else list(one) for one in (base_lr, max_lr))
-        self.max_lrs: list[float] = highs
+        base_lrs, self.max_lrs = (
+            [rate] * groups if isinstance(rate, (int, float)) else list(rate) for rate in (base_lr, max_lr)
+        )
         if scale_fn is None:
             checks.one_of("CyclicLR", "mode", mode, ("triangular", "triangular2", "exp_range"))
             scale_mode = "iterations" if mode == "exp_range" else "cycle"
@@ -378,9 +380,9 @@ class CyclicLR(LRScheduler):
         }[mode]
         self.scale_mode, self._total = scale_mode, step_size_up + (step_size_down or step_size_up)
         self._up = step_size_up / self._total
-        for held, group, low in zip(optimizer.lrs, optimizer.param_groups, lows, strict=True):
-            held.assign(np.float32(low))
-            group["initial_lr"] = Tensor(np.float32(low))
+        for parameter, group, rate in zip(optimizer.lrs, optimizer.param_groups, base_lrs, strict=True):
+            parameter.assign(np.float32(rate))
+            group["initial_lr"] = Tensor(np.float32(rate))
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
@@ -394,17 +396,17 @@ class CyclicLR(LRScheduler):
         ]
 
 
-class SequentialLR(_Stepped):
-    """One scheduler after the other: the next begins at each of the `milestones`.
+class SequentialLR(_BaseScheduler):
+    """Run schedulers one after the other; each of the `milestones` starts the next.
 
     Args:
-        optimizer: That of all of them.
+        optimizer: The optimizer of all schedulers.
         schedulers: The schedulers.
-        milestones: One number less.
+        milestones: Steps at which the next scheduler starts, one fewer than schedulers.
         last_epoch: As in `LRScheduler`.
 
     Raises:
-        ValueError: A scheduler is of another optimizer, or there are not as many milestones.
+        ValueError: A scheduler has another optimizer, or the number of milestones is wrong.
 
     Example: ``SequentialLR(optimizer, [first, second], [5])``. Source: MindSpore, `lr_scheduler.SequentialLR`.
     """
@@ -412,7 +414,8 @@ class SequentialLR(_Stepped):
     def __init__(
         self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int], last_epoch: int = -1
     ) -> None:
-        if any(one.optimizer is not optimizer for one in schedulers) or len(milestones) != len(schedulers) - 1:
+        own = all(scheduler.optimizer is optimizer for scheduler in schedulers)
+        if not own or len(milestones) != len(schedulers) - 1:
             raise checks.fail_value(
                 "SequentialLR", "schedulers must be of this optimizer, with one milestone less",
                 f"{len(schedulers)} schedulers, {len(milestones)} milestones", "milestones=[5] for two schedulers",
@@ -425,26 +428,26 @@ class SequentialLR(_Stepped):
         self._schedulers[0].step()
 
     def step(self) -> None:
-        """Step the scheduler whose turn it is."""
+        """Step the current scheduler."""
         self.last_epoch += 1
-        turn = bisect.bisect_right(self.milestones, self.last_epoch)
-        begins = turn > 0 and self.milestones[turn - 1] == self.last_epoch
-        self._schedulers[turn].step(*((0,) if begins else ()))
+        index = bisect.bisect_right(self.milestones, self.last_epoch)
+        starts = index > 0 and self.milestones[index - 1] == self.last_epoch
+        self._schedulers[index].step(*((0,) if starts else ()))
 
 
-class ReduceLROnPlateau(_Stepped):
-    """The rates are reduced when a metric has not become better for some steps.
+class ReduceLROnPlateau(_BaseScheduler):
+    """Reduce the rates when a metric has not improved for some steps.
 
     Args:
         optimizer: An optimizer of `mixtrain.experimental.optim`.
-        mode: Whether the least ("min") or the greatest ("max") metric is best.
-        factor: What the rates are multiplied by.
-        patience: How many steps without a better metric are tolerated.
-        threshold: How much better it must be.
-        threshold_mode: Whether `threshold` is a share ("rel") or a difference ("abs").
-        cooldown: Steps after a reduction in which none are counted.
-        min_lr: The least rate, one or one a group.
-        eps: Smaller reductions are left out.
+        mode: Whether the smallest ("min") or the largest ("max") metric is best.
+        factor: Factor of each reduction.
+        patience: Number of steps without improvement before a reduction.
+        threshold: Minimum improvement.
+        threshold_mode: Whether `threshold` is relative ("rel") or absolute ("abs").
+        cooldown: Number of steps after a reduction that are not counted.
+        min_lr: Minimum rate, one or one per group.
+        eps: Minimum reduction; smaller ones are not applied.
 
     Example: ``ReduceLROnPlateau(optimizer, patience=2)``. Source: MindSpore, `lr_scheduler.ReduceLROnPlateau`.
     """
@@ -466,7 +469,7 @@ class ReduceLROnPlateau(_Stepped):
         self.wait = self.cooldown_counter = 0
 
     def step(self, metrics: Any) -> None:
-        """Look at a metric, and reduce the rates if it is time.
+        """Record a metric, and reduce the rates if it is due.
 
         Args:
             metrics: The metric.
@@ -479,13 +482,13 @@ class ReduceLROnPlateau(_Stepped):
         if self.cooldown_counter > 0:
             self.cooldown_counter, self.wait = self.cooldown_counter - 1, 0
         if self.wait > self.patience:
-            old = [_value(rate) for rate in self.optimizer.lrs]
-            new = [max(rate * self.factor, least) for rate, least in zip(old, self.min_lrs, strict=True)]
-            self._assign([b if a > b + self.eps else a for a, b in zip(old, new, strict=True)])
+            rates = [_value(rate) for rate in self.optimizer.lrs]
+            reduced = [max(rate * self.factor, least) for rate, least in zip(rates, self.min_lrs, strict=True)]
+            self._assign([new if old > new + self.eps else old for old, new in zip(rates, reduced, strict=True)])
             self.cooldown_counter, self.wait = self.cooldown, 0
 
     def in_cooldown(self) -> bool:
-        """Whether the last reduction is so recent that none are counted."""
+        """Whether steps are not counted because of a recent reduction."""
         return self.cooldown_counter > 0
 
     def _better(self, current: float) -> bool:

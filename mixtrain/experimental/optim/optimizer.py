@@ -1,4 +1,4 @@
-"""`Optimizer`: groups of parameters as a list of dicts, whose options schedulers and scripts read and change."""
+"""`Optimizer`: base of optimizers with `param_groups`, dicts of options that schedulers and scripts change."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _DECAY = "weight_decay"
 
 
 class Optimizer(StepOptimizer):
-    """The base of optimizers with `param_groups`; a subclass defines `update`, or `construct`, the whole step.
+    """Base class of optimizers with `param_groups`; a subclass defines `update`, or the whole step in `construct`.
 
     Args:
-        params: Parameters, or groups: dicts with "params" and the options in which a group differs.
-        defaults: The options of every group, with at least "lr".
+        params: Parameters, or groups: dicts with "params" and the options that differ from the defaults.
+        defaults: The default options of a group, at least "lr".
 
     Attributes:
-        param_groups: A dict a group; its "lr" is a Parameter, which schedulers assign.
+        param_groups: One dict per group; its "lr" is a Parameter, which schedulers assign.
         lrs: The learning rate of each group, a Parameter.
-        group_start_id: Where the parameters of each group begin in `parameters`.
+        group_start_id: Index in `parameters` of the first parameter of each group.
 
     Raises:
         TypeError: `params` are neither parameters nor dicts.
-        ValueError: They are empty, or a parameter is in two groups.
+        ValueError: `params` is empty, or a parameter is in two groups.
 
     Example:
         >>> import mixtrain, numpy as np
@@ -44,18 +44,18 @@ class Optimizer(StepOptimizer):
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         items = list(params)
         groups = items if items and isinstance(items[0], dict) else [{"params": items}]
-        self._arrange([dict(group) for group in groups], dict(defaults))
+        self._set_groups([dict(group) for group in groups], dict(defaults))
 
-    def _arrange(self, groups: list[dict[str, Any]], defaults: dict[str, Any]) -> None:
+    def _set_groups(self, groups: list[dict[str, Any]], defaults: dict[str, Any]) -> None:
         where = type(self).__name__
         for group in groups:
-            given = group.get("params")
-            group["params"] = [given] if isinstance(given, keras.Variable) else list(given or ())
+            parameters = group.get("params")
+            group["params"] = [parameters] if isinstance(parameters, keras.Variable) else list(parameters or ())
             for name, value in defaults.items():
                 group.setdefault(name, value)
         rates = [{"params": group["params"], "lr": _rate(where, group["lr"], n)} for n, group in enumerate(groups)]
         super().__init__(0.0, rates)
-        # Lists and dicts of variables belong to nobody but this optimizer: Keras and Cell are to leave them alone.
+        # Bypass attribute tracking: lists and dicts of variables are not child cells or parameters.
         for name, value in (("defaults", defaults), ("param_groups", groups), ("lrs", []), ("group_start_id", [0])):
             object.__setattr__(self, name, value)
         for group in groups:
@@ -63,31 +63,31 @@ class Optimizer(StepOptimizer):
             group["lr"] = rate
             self.lrs.append(rate)
             self.group_start_id.append(self.group_start_id[-1] + len(group["params"]))
-        numbers = [n for n, group in enumerate(groups) for _ in group["params"]]
-        object.__setattr__(self, "_group_of", numbers)
+        group_indices = [n for n, group in enumerate(groups) for _ in group["params"]]
+        object.__setattr__(self, "_group_indices", group_indices)
         self.make_slots()
 
     def make_slots(self) -> None:
-        """Make the state of each parameter; a subclass with state defines it. Example: ``optimizer.make_slots()``."""
+        """Create the slots of each parameter; a subclass with slots defines it. Example: ``optimizer.make_slots()``."""
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Train more parameters; before the first step, for the state of all is made anew.
+        """Add a group of parameters; call it before the first step, as it resets all slots.
 
         Args:
             param_group: A dict with "params" and the group's options.
         """
-        self._arrange([*self.param_groups, dict(param_group)], self.defaults)
+        self._set_groups([*self.param_groups, dict(param_group)], self.defaults)
 
     def group(self, index: int) -> dict[str, Any]:
-        """Return the options of the group that a parameter is in.
+        """Return the options of the group of a parameter.
 
         Args:
-            index: The place of the parameter in `parameters`.
+            index: Index of the parameter in `parameters`.
         """
-        return self.param_groups[self._group_of[index]]
+        return self.param_groups[self._group_indices[index]]
 
     def construct(self, gradients: Any) -> Any:
-        """Apply the rule to each parameter, with its group's options; weight decay belongs to the rule."""
+        """Update each parameter with its group's options; weight decay is part of `update`."""
         gradients = [
             -gradient if self.group(index).get("maximize") else gradient
             for index, gradient in enumerate(self.scale_grad(gradients))
@@ -98,7 +98,7 @@ class Optimizer(StepOptimizer):
         """Return a gradient with its group's weight decay added.
 
         Args:
-            index: The place of the parameter.
+            index: Index of the parameter.
             weight: Its value.
             gradient: Its gradient.
         """
@@ -106,20 +106,20 @@ class Optimizer(StepOptimizer):
         return gradient + weight * decay if decay else gradient
 
     def step_number(self) -> Any:
-        """Return the number of the step that is being made, from 1 on, as a float32 scalar."""
+        """Return the number of the current step, counted from 1, as a float32 scalar."""
         return keras.ops.cast(keras.ops.reshape(self.global_step.value, ()), "float32") + 1.0
 
     def slots(self, prefix: str, value: float = 0.0) -> Sequence[Any]:
         """Return a Parameter for each of `parameters`, filled with a value.
 
         Args:
-            prefix: What their names begin with.
-            value: The number in them.
+            prefix: Prefix of their names.
+            value: The initial value.
         """
-        made = self.parameters.clone(prefix, "zeros")
-        for slot in made if value else ():
+        slots = self.parameters.clone(prefix, "zeros")
+        for slot in slots if value else ():
             slot.assign(keras.ops.full_like(slot.value, value))
-        return made
+        return slots
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]

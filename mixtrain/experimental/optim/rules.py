@@ -1,4 +1,4 @@
-"""The update rules: SGD, ASGD, Adam and its kin, Adagrad, Adadelta, RMSprop and Rprop."""
+"""Update rules: SGD, ASGD, the Adam family, Adagrad, Adadelta, RMSprop and Rprop."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import keras
 from mixtrain.experimental.optim.optimizer import Optimizer
 
 
-def _moved(slot: Any, value: Any, beta: float) -> Any:
-    """Move a running mean towards a value by the share 1 - beta, and return it."""
-    new = slot.value * beta + value * (1 - beta)
-    slot.assign(new)
-    return new
+def _update_average(slot: Any, value: Any, beta: float) -> Any:
+    """Update an exponential moving average with a value, and return it."""
+    average = slot.value * beta + value * (1 - beta)
+    slot.assign(average)
+    return average
 
 
 class SGD(Optimizer):
-    """Descent with momentum.
+    """Stochastic gradient descent with momentum.
 
     Args:
         params: Parameters or groups.
         lr: The learning rate.
-        momentum: How much of the last step is kept.
-        dampening: What is taken off the gradient's share of the momentum.
+        momentum: Momentum factor.
+        dampening: Reduction of the gradient's contribution to the momentum.
         weight_decay: L2 penalty.
-        nesterov: Whether the momentum looks ahead.
-        maximize: Whether the weights climb.
+        nesterov: Whether to use Nesterov momentum.
+        maximize: Whether to maximize the objective.
 
     Example: ``optim.SGD(net.trainable_params(), lr=0.1, momentum=0.9)``.
     Source: MindSpore, `mindspore.experimental.optim.SGD`.
@@ -42,33 +42,33 @@ class SGD(Optimizer):
         })
 
     def make_slots(self) -> None:
-        """Make the momenta."""
+        """Create the momenta."""
         self.accum = self.slots("accum")
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return the weight after the step."""
+        """Return the updated weight."""
         options = self.group(index)
         gradient = self.decayed(index, weight, gradient)
         if options["momentum"]:
-            # The first step takes the whole gradient.
+            # The first step is not dampened.
             damped = 1.0 - options["dampening"] * keras.ops.cast(self.step_number() > 1.0, "float32")
-            held = self.accum[index].value * options["momentum"] + gradient * damped
-            self.accum[index].assign(held)
-            gradient = gradient + held * options["momentum"] if options["nesterov"] else held
+            momentum = self.accum[index].value * options["momentum"] + gradient * damped
+            self.accum[index].assign(momentum)
+            gradient = gradient + momentum * options["momentum"] if options["nesterov"] else momentum
         return weight - gradient * rate
 
 
 class Adam(Optimizer):
-    """Adam, whose weight decay is added to the gradient.
+    """Adam, with weight decay added to the gradient.
 
     Args:
         params: Parameters or groups.
         lr: The learning rate.
-        betas: Decays of the mean and of the mean square.
+        betas: Decay rates of the mean and of the mean square.
         eps: Added to the denominator.
         weight_decay: L2 penalty.
-        amsgrad: Whether the largest mean square so far counts.
-        maximize: Whether the weights climb.
+        amsgrad: Whether to use the maximum of all mean squares so far.
+        maximize: Whether to maximize the objective.
 
     Example: ``optim.Adam(net.trainable_params(), lr=1e-3)``. Source: MindSpore, `mindspore.experimental.optim.Adam`.
     """
@@ -85,39 +85,40 @@ class Adam(Optimizer):
         })
 
     def make_slots(self) -> None:
-        """Make the means."""
+        """Create the moving averages."""
         self.exp_avg, self.exp_avg_sq = self.slots("exp_avg"), self.slots("exp_avg_sq")
         self.max_exp_avg_sq = self.slots("max_exp_avg_sq")
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return the weight after the step."""
+        """Return the updated weight."""
         options, step = self.group(index), self.step_number()
         if self._decoupled:
             weight = weight * (1 - rate * options["weight_decay"])
         else:
             gradient = self.decayed(index, weight, gradient)
         beta1, beta2 = options["betas"]
-        mean = _moved(self.exp_avg[index], gradient, beta1)
-        square = _moved(self.exp_avg_sq[index], gradient * gradient, beta2)
+        mean = _update_average(self.exp_avg[index], gradient, beta1)
+        square = _update_average(self.exp_avg_sq[index], gradient * gradient, beta2)
         if options["amsgrad"]:
             square = keras.ops.maximum(self.max_exp_avg_sq[index].value, square)
             self.max_exp_avg_sq[index].assign(square)
-        size = rate / (1 - keras.ops.power(beta1, step))
+        # Bias correction of both averages, which start at 0.
+        step_size = rate / (1 - keras.ops.power(beta1, step))
         root = keras.ops.sqrt(square) / keras.ops.sqrt(1 - keras.ops.power(beta2, step))
-        return weight - size * mean / (root + options["eps"])
+        return weight - step_size * mean / (root + options["eps"])
 
 
 class AdamW(Adam):
-    """Adam whose weight decay is taken off the weights themselves.
+    """Adam with decoupled weight decay.
 
     Args:
         params: Parameters or groups.
         lr: The learning rate.
-        betas: Decays of the mean and of the mean square.
+        betas: Decay rates of the mean and of the mean square.
         eps: Added to the denominator.
-        weight_decay: The share of the weights that is taken off, times the learning rate.
-        amsgrad: Whether the largest mean square so far counts.
-        maximize: Whether the weights climb.
+        weight_decay: Decay of the weights, times the learning rate.
+        amsgrad: Whether to use the maximum of all mean squares so far.
+        maximize: Whether to maximize the objective.
 
     Example: ``optim.AdamW(net.trainable_params(), lr=1e-3)``. Source: MindSpore, `mindspore.experimental.optim.AdamW`.
     """
@@ -132,15 +133,15 @@ class AdamW(Adam):
 
 
 class NAdam(Optimizer):
-    """Adam with Nesterov's momentum.
+    """Adam with Nesterov momentum.
 
     Args:
         params: Parameters or groups.
         lr: The learning rate.
-        betas: Decays of the mean and of the mean square.
+        betas: Decay rates of the mean and of the mean square.
         eps: Added to the denominator.
         weight_decay: L2 penalty.
-        momentum_decay: How the momentum grows.
+        momentum_decay: Decay of the momentum schedule.
 
     Example: ``optim.NAdam(net.trainable_params())``. Source: MindSpore, `mindspore.experimental.optim.NAdam`.
     """
@@ -154,35 +155,36 @@ class NAdam(Optimizer):
         })
 
     def make_slots(self) -> None:
-        """Make the means and the product of the momenta."""
+        """Create the moving averages and the product of the momenta."""
         self.exp_avg, self.exp_avg_sq = self.slots("exp_avg"), self.slots("exp_avg_sq")
         self.mu_product = self.slots("mu_product", 1.0)
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return the weight after the step."""
+        """Return the updated weight."""
         options, step = self.group(index), self.step_number()
         beta1, beta2 = options["betas"]
         gradient = self.decayed(index, weight, gradient)
-        now, next_one = (
+        # The momentum schedule of the paper (Dozat, 2016), at this step and the next.
+        mu, next_mu = (
             beta1 * (1 - 0.5 * keras.ops.power(0.96, (step + ahead) * options["momentum_decay"])) for ahead in (0, 1)
         )
-        product = self.mu_product[index].value * now
+        product = self.mu_product[index].value * mu
         self.mu_product[index].assign(product)
-        mean = _moved(self.exp_avg[index], gradient, beta1)
-        square = _moved(self.exp_avg_sq[index], gradient * gradient, beta2)
+        mean = _update_average(self.exp_avg[index], gradient, beta1)
+        square = _update_average(self.exp_avg_sq[index], gradient * gradient, beta2)
         root = keras.ops.sqrt(square / (1 - keras.ops.power(beta2, step))) + options["eps"]
-        first = rate * (1 - now) / (1 - product)
-        second = rate * next_one / (1 - product * next_one)
-        return weight - gradient * first / root - mean * second / root
+        gradient_rate = rate * (1 - mu) / (1 - product)
+        mean_rate = rate * next_mu / (1 - product * next_mu)
+        return weight - gradient * gradient_rate / root - mean * mean_rate / root
 
 
 class RAdam(Optimizer):
-    """Adam that begins without the mean square, until that is known well enough.
+    """Rectified Adam: adapts the step size once the variance of the mean square is small enough.
 
     Args:
         params: Parameters or groups.
         lr: The learning rate.
-        betas: Decays of the mean and of the mean square.
+        betas: Decay rates of the mean and of the mean square.
         eps: Added to the denominator.
         weight_decay: L2 penalty.
 
@@ -196,36 +198,37 @@ class RAdam(Optimizer):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 
     def make_slots(self) -> None:
-        """Make the means."""
+        """Create the moving averages."""
         self.exp_avg, self.exp_avg_sq = self.slots("exp_avg"), self.slots("exp_avg_sq")
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return the weight after the step."""
+        """Return the updated weight."""
         options, step = self.group(index), self.step_number()
         beta1, beta2 = options["betas"]
         gradient = self.decayed(index, weight, gradient)
         power = keras.ops.power(beta2, step)
-        mean = _moved(self.exp_avg[index], gradient, beta1) / (1 - keras.ops.power(beta1, step))
-        square = _moved(self.exp_avg_sq[index], gradient * gradient, beta2)
-        last = 2 / (1 - beta2) - 1
-        length = last - 2 * step * power / (1 - power)
-        known = length > 5.0
-        safe = keras.ops.where(known, length, 6.0)
-        factor = keras.ops.sqrt((safe - 4) * (safe - 2) * last / ((last - 4) * (last - 2) * safe))
+        mean = _update_average(self.exp_avg[index], gradient, beta1) / (1 - keras.ops.power(beta1, step))
+        square = _update_average(self.exp_avg_sq[index], gradient * gradient, beta2)
+        # Length of the approximated simple moving average, and its limit (Liu et al., 2020).
+        rho_inf = 2 / (1 - beta2) - 1
+        rho = rho_inf - 2 * step * power / (1 - power)
+        rectify = rho > 5.0
+        safe_rho = keras.ops.where(rectify, rho, 6.0)  # No root of a negative number in the branch not taken.
+        factor = keras.ops.sqrt((safe_rho - 4) * (safe_rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * safe_rho))
         adapted = keras.ops.sqrt(1 - power) / (keras.ops.sqrt(square) + options["eps"]) * factor
-        return weight - rate * mean * keras.ops.where(known, adapted, 1.0)
+        return weight - rate * mean * keras.ops.where(rectify, adapted, 1.0)
 
 
 class Adamax(Optimizer):
-    """Adam with the largest gradient so far in place of the mean square.
+    """Adam with a decaying maximum of the gradients instead of the mean square.
 
     Args:
         params: Parameters or groups.
         lr: The learning rate.
-        betas: Decays of the mean and of the maximum.
-        eps: Added to the gradients' sizes.
+        betas: Decay rates of the mean and of the maximum.
+        eps: Added to the absolute gradients.
         weight_decay: L2 penalty.
-        maximize: Whether the weights climb.
+        maximize: Whether to maximize the objective.
 
     Example: ``optim.Adamax(net.trainable_params())``. Source: MindSpore, `mindspore.experimental.optim.Adamax`.
     """
@@ -239,31 +242,31 @@ class Adamax(Optimizer):
         })
 
     def make_slots(self) -> None:
-        """Make the means and the maxima."""
+        """Create the moving averages and the maxima."""
         self.exp_avg, self.exp_inf = self.slots("exp_avg"), self.slots("exp_inf")
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return the weight after the step."""
+        """Return the updated weight."""
         options, step = self.group(index), self.step_number()
         beta1, beta2 = options["betas"]
         gradient = self.decayed(index, weight, gradient)
-        mean = _moved(self.exp_avg[index], gradient, beta1)
-        largest = keras.ops.maximum(self.exp_inf[index].value * beta2, keras.ops.abs(gradient) + options["eps"])
-        self.exp_inf[index].assign(largest)
-        return weight - rate / (1 - keras.ops.power(beta1, step)) * mean / largest
+        mean = _update_average(self.exp_avg[index], gradient, beta1)
+        maximum = keras.ops.maximum(self.exp_inf[index].value * beta2, keras.ops.abs(gradient) + options["eps"])
+        self.exp_inf[index].assign(maximum)
+        return weight - rate / (1 - keras.ops.power(beta1, step)) * mean / maximum
 
 
 class Adagrad(Optimizer):
-    """Steps divided by the root of all squared gradients so far.
+    """Adagrad: divides by the root of the sum of squared gradients.
 
     Args:
         params: Parameters or groups.
         lr: The learning rate.
-        lr_decay: How the learning rate falls with the steps.
+        lr_decay: Decay of the learning rate with the steps.
         weight_decay: L2 penalty.
-        initial_accumulator_value: What the sum of squares begins with.
+        initial_accumulator_value: Initial value of the sum of squares.
         eps: Added to the denominator.
-        maximize: Whether the weights climb.
+        maximize: Whether to maximize the objective.
 
     Example: ``optim.Adagrad(net.trainable_params())``. Source: MindSpore, `mindspore.experimental.optim.Adagrad`.
     """
@@ -278,11 +281,11 @@ class Adagrad(Optimizer):
         })
 
     def make_slots(self) -> None:
-        """Make the sums of squares."""
+        """Create the sums of squares."""
         self.accum = self.slots("accum", self.defaults["initial_accumulator_value"])
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return the weight after the step."""
+        """Return the updated weight."""
         options = self.group(index)
         gradient = self.decayed(index, weight, gradient)
         total = self.accum[index].value + gradient * gradient
@@ -292,15 +295,15 @@ class Adagrad(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """Steps of the size of the last steps.
+    """Adadelta: scales by the ratio of the root mean squares of updates and gradients.
 
     Args:
         params: Parameters or groups.
         lr: The learning rate.
-        rho: Decay of the mean squares.
+        rho: Decay rate of the mean squares.
         eps: Added under the roots.
         weight_decay: L2 penalty.
-        maximize: Whether the weights climb.
+        maximize: Whether to maximize the objective.
 
     Example: ``optim.Adadelta(net.trainable_params())``. Source: MindSpore, `mindspore.experimental.optim.Adadelta`.
     """
@@ -314,32 +317,32 @@ class Adadelta(Optimizer):
         })
 
     def make_slots(self) -> None:
-        """Make the mean squares of gradients and of steps."""
+        """Create the mean squares of gradients and of updates."""
         self.accum, self.accum_update = self.slots("accum"), self.slots("accum_update")
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return the weight after the step."""
+        """Return the updated weight."""
         options = self.group(index)
         gradient = self.decayed(index, weight, gradient)
-        square = _moved(self.accum[index], gradient * gradient, options["rho"])
-        before = keras.ops.sqrt(self.accum_update[index].value + options["eps"])
-        change = before / keras.ops.sqrt(square + options["eps"]) * gradient
-        _moved(self.accum_update[index], change * change, options["rho"])
-        return weight - rate * change
+        square = _update_average(self.accum[index], gradient * gradient, options["rho"])
+        update_rms = keras.ops.sqrt(self.accum_update[index].value + options["eps"])
+        update = update_rms / keras.ops.sqrt(square + options["eps"]) * gradient
+        _update_average(self.accum_update[index], update * update, options["rho"])
+        return weight - rate * update
 
 
 class RMSprop(Optimizer):
-    """Steps divided by the root of the mean square.
+    """RMSprop: divides by the root of the mean square.
 
     Args:
         params: Parameters or groups.
         lr: The learning rate.
-        alpha: Decay of the mean square.
+        alpha: Decay rate of the mean square.
         eps: Added to the denominator.
         weight_decay: L2 penalty.
-        momentum: How much of the last step is kept.
-        centered: Whether the variance takes the place of the mean square.
-        maximize: Whether the weights climb.
+        momentum: Momentum factor.
+        centered: Whether to use the variance instead of the mean square.
+        maximize: Whether to maximize the objective.
 
     Example: ``optim.RMSprop(net.trainable_params())``. Source: MindSpore, `mindspore.experimental.optim.RMSprop`.
     """
@@ -354,17 +357,17 @@ class RMSprop(Optimizer):
         })
 
     def make_slots(self) -> None:
-        """Make the means and the momenta."""
+        """Create the moving averages and the momenta."""
         self.mean_grad, self.mean_square = self.slots("mean_grad"), self.slots("mean_square")
         self.moment = self.slots("moment")
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return the weight after the step."""
+        """Return the updated weight."""
         options = self.group(index)
         gradient = self.decayed(index, weight, gradient)
-        square = _moved(self.mean_square[index], gradient * gradient, options["alpha"])
+        square = _update_average(self.mean_square[index], gradient * gradient, options["alpha"])
         if options["centered"]:
-            mean = _moved(self.mean_grad[index], gradient, options["alpha"])
+            mean = _update_average(self.mean_grad[index], gradient, options["alpha"])
             square = square - mean * mean
         step = gradient / (keras.ops.sqrt(square) + options["eps"])
         if options["momentum"]:
@@ -374,14 +377,14 @@ class RMSprop(Optimizer):
 
 
 class Rprop(Optimizer):
-    """Steps by the signs of the gradients, longer while a sign stays.
+    """Resilient propagation: steps by the signs of the gradients, larger while the sign is unchanged.
 
     Args:
         params: Parameters or groups.
-        lr: The first length of a step.
-        etas: What a length is multiplied by where the sign changes, and where it stays.
-        step_sizes: The least and the greatest length.
-        maximize: Whether the weights climb.
+        lr: Initial step size.
+        etas: Factors of the step size if the sign changes, and if it does not.
+        step_sizes: Minimum and maximum step size.
+        maximize: Whether to maximize the objective.
 
     Example: ``optim.Rprop(net.trainable_params())``. Source: MindSpore, `mindspore.experimental.optim.Rprop`.
     """
@@ -393,37 +396,38 @@ class Rprop(Optimizer):
         super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize})
 
     def make_slots(self) -> None:
-        """Make the last gradients and the lengths."""
+        """Create the previous gradients and the step sizes."""
         self.prev, self.step_size = self.slots("prev"), self.slots("step_size")
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return the weight after the step."""
+        """Return the updated weight."""
         options = self.group(index)
-        (shrunk, grown), (least, most) = options["etas"], options["step_sizes"]
-        turn = keras.ops.sign(gradient * self.prev[index].value)
-        length = keras.ops.where(self.step_number() > 1.0, self.step_size[index].value, rate)
-        factor = keras.ops.where(turn > 0, grown, keras.ops.where(turn < 0, shrunk, 1.0))
-        length = keras.ops.clip(length * factor, least, most)
-        gradient = keras.ops.where(turn < 0, keras.ops.zeros_like(gradient), gradient)
+        (decrease, increase), (min_size, max_size) = options["etas"], options["step_sizes"]
+        agreement = keras.ops.sign(gradient * self.prev[index].value)
+        step_size = keras.ops.where(self.step_number() > 1.0, self.step_size[index].value, rate)
+        factor = keras.ops.where(agreement > 0, increase, keras.ops.where(agreement < 0, decrease, 1.0))
+        step_size = keras.ops.clip(step_size * factor, min_size, max_size)
+        # After a change of sign the weight stays, and the next step neither grows nor shrinks.
+        gradient = keras.ops.where(agreement < 0, keras.ops.zeros_like(gradient), gradient)
         self.prev[index].assign(gradient)
-        self.step_size[index].assign(length)
-        return weight - keras.ops.sign(gradient) * length
+        self.step_size[index].assign(step_size)
+        return weight - keras.ops.sign(gradient) * step_size
 
 
 class ASGD(Optimizer):
-    """Descent with a falling rate, and the average of its weights, from step `t0` on.
+    """Averaged stochastic gradient descent, with a decaying learning rate.
 
     Args:
         params: Parameters or groups.
         lr: The learning rate.
         lambd: Decay of the weights.
-        alpha: Power by which the rate falls.
+        alpha: Power of the decay of the rate.
         t0: The step after which weights are averaged.
         weight_decay: L2 penalty.
-        maximize: Whether the weights climb.
+        maximize: Whether to maximize the objective.
 
     Attributes:
-        ax: The averages, one Parameter for each weight.
+        ax: The averages, one Parameter per weight.
 
     Example: ``optim.ASGD(net.trainable_params(), lr=0.1)``. Source: MindSpore, `mindspore.experimental.optim.ASGD`.
     """
@@ -437,18 +441,18 @@ class ASGD(Optimizer):
         })
 
     def make_slots(self) -> None:
-        """Make the averages and the rates that fall."""
+        """Create the averages and the decaying rates."""
         self.ax, self.eta = self.slots("ax"), self.slots("eta")
 
     def update(self, index: int, weight: Any, gradient: Any, rate: Any) -> Any:
-        """Return the weight after the step."""
+        """Return the updated weight."""
         options, step = self.group(index), self.step_number()
         gradient = self.decayed(index, weight, gradient)
         eta = keras.ops.where(step > 1.0, self.eta[index].value, rate)
         weight = weight * (1.0 - options["lambd"] * eta) - eta * gradient
-        share = 1.0 / keras.ops.maximum(1.0, step - 1.0 - options["t0"])
+        mu = 1.0 / keras.ops.maximum(1.0, step - 1.0 - options["t0"])
         average = self.ax[index].value
-        self.ax[index].assign(keras.ops.where(share < 1.0, average + (weight - average) * share, weight))
-        falling = rate / keras.ops.power(1.0 + options["lambd"] * rate * step, options["alpha"])
-        self.eta[index].assign(keras.ops.broadcast_to(falling, weight.shape))
+        self.ax[index].assign(keras.ops.where(mu < 1.0, average + (weight - average) * mu, weight))
+        next_eta = rate / keras.ops.power(1.0 + options["lambd"] * rate * step, options["alpha"])
+        self.eta[index].assign(keras.ops.broadcast_to(next_eta, weight.shape))
         return weight
