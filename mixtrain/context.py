@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from mixtrain import checks
 from mixtrain.auto_parallel import (  # noqa: F401  MindSpore has these names in `context`, too.
@@ -20,9 +20,6 @@ from mixtrain.auto_parallel import (  # noqa: F401  MindSpore has these names in
 GRAPH_MODE: Final = 0
 PYNATIVE_MODE: Final = 1
 
-DeviceTarget = Literal["CPU", "GPU", "Ascend"]
-JitLevel = Literal["auto", "O0", "O1", "O2"]
-
 # MindSpore settings without a meaning here, accepted so that scripts run.
 _WITHOUT_EFFECT: Final = frozenset({
     "device_id", "save_graphs", "save_graphs_path", "enable_graph_kernel", "graph_kernel_flags",
@@ -32,6 +29,7 @@ _WITHOUT_EFFECT: Final = frozenset({
     "compile_cache_path", "pynative_synchronize", "variable_memory_max_size", "env_config_path", "precompile_only",
     "enable_ge",
 })
+_SETTINGS: Final = ("mode", "device_target", "jit_level", *sorted(_WITHOUT_EFFECT))
 
 
 @dataclasses.dataclass
@@ -80,8 +78,7 @@ def set_context(**settings: Any) -> None:
         elif name in _WITHOUT_EFFECT:
             _settings.ignored[name] = value
         else:
-            known = ("mode", "device_target", "jit_level", *sorted(_WITHOUT_EFFECT))
-            checks.one_of("set_context", "setting", name, known)
+            checks.one_of("set_context", "setting", name, _SETTINGS)
 
 
 def get_context(name: str) -> Any:
@@ -105,7 +102,7 @@ def get_context(name: str) -> Any:
         return getattr(_settings, name)
     if name == "device_target":
         return _settings.device_target or "CPU"
-    checks.one_of("get_context", "setting", name, ("mode", "device_target", "jit_level", *sorted(_WITHOUT_EFFECT)))
+    checks.one_of("get_context", "setting", name, _SETTINGS)
     return _settings.ignored.get(name)
 
 

@@ -20,8 +20,6 @@ from mixtrain.trace_version import TraceState
 
 JitLevel = Literal["O0", "O1", "O2"]
 
-_CAPTURE_MODES: Final = ("ast", "bytecode", "trace")
-_BACKENDS: Final = ("", "ms_backend", "GE")
 _PLAIN: Final = (bool, int, float, complex, str, bytes, type(None), np.generic)
 
 
@@ -236,9 +234,9 @@ def jit(
 
     Source: MindSpore, `mindspore.jit`.
     """
-    checks.one_of("jit", "capture_mode", capture_mode, _CAPTURE_MODES)
+    checks.one_of("jit", "capture_mode", capture_mode, ("ast", "bytecode", "trace"))
     checks.one_of("jit", "jit_level", jit_level, ("O0", "O1", "O2"))
-    checks.one_of("jit", "backend", backend, _BACKENDS)
+    checks.one_of("jit", "backend", backend, ("", "ms_backend", "GE"))
     checks.one_of("jit", "dynamic", dynamic, (0, 1))
     checks.boolean("jit", "fullgraph", fullgraph)
     function = options.pop("fn", function)

@@ -86,18 +86,6 @@ def _reshape(self: Any, *shape: Any, order: str = "C") -> Any:
     return array.reshape(self, spread(shape))
 
 
-def _relu(self: Any) -> Any:
-    return backend.elementwise(keras.ops.relu, tensor("Tensor.relu", self))
-
-
-def _sigmoid(self: Any) -> Any:
-    return unary.unary("Tensor.sigmoid", keras.ops.sigmoid, self, floats=True)
-
-
-def _tanh(self: Any) -> Any:
-    return unary.unary("Tensor.tanh", keras.ops.tanh, self, floats=True)
-
-
 def _unchanged(self: Any) -> Any:
     return tensor("Tensor.copy", self)
 
@@ -312,11 +300,11 @@ class TensorMethods(MathMethods, PlaceMethods, InPlaceMethods):
         "new_zeros", lambda self, size, dtype=None: creation.zeros(size, dtype or tensor_info.dtype(self))
     )
     permute = as_view(operator("permute", lambda self, *axis: array.transpose(self, spread(axis))))
-    relu = operator("relu", _relu)
+    relu = operator("relu", lambda self: backend.elementwise(keras.ops.relu, tensor("Tensor.relu", self)))
     reshape = as_view(operator("reshape", _reshape))
     reshape_as = as_view(operator("reshape_as", lambda self, other: array.reshape(self, tensor_info.shape(other))))
-    sigmoid = operator("sigmoid", _sigmoid)
-    tanh = operator("tanh", _tanh)
+    sigmoid = operator("sigmoid", lambda self: unary.unary("Tensor.sigmoid", keras.ops.sigmoid, self, floats=True))
+    tanh = operator("tanh", lambda self: unary.unary("Tensor.tanh", keras.ops.tanh, self, floats=True))
     tile = operator("tile", lambda self, *dims: repetition.tile(self, spread(dims)))
     to = operator("to", _to)
     to_coo = operator("to_coo", sparse.dense_to_sparse_coo)

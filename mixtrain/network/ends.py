@@ -14,10 +14,9 @@ from mixtrain.network.keras_own import keras_owns
 from mixtrain.network.returned import Origin, returned_by
 from mixtrain.network.walk import children_of, is_cell
 
-_layers = keras.layers
 _LIBRARY: Final = "mixtrain."
 # Layers that return the output of the layer inside them.
-_WRAPPERS: Final = (_layers.TimeDistributed, _layers.SpectralNormalization)
+_WRAPPERS: Final = (keras.layers.TimeDistributed, keras.layers.SpectralNormalization)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +45,7 @@ def ends_of(layer: Any) -> Sequence[Place]:
     """
     if isinstance(layer, _WRAPPERS):
         return [_in_order([layer.layer])]
-    if isinstance(layer, _layers.Bidirectional):
+    if isinstance(layer, keras.layers.Bidirectional):
         return [_in_order([layer.forward_layer]), _in_order([layer.backward_layer])]
     if isinstance(layer, keras.Model) and not isinstance(layer, keras.Sequential) and hasattr(layer, "operations"):
         return [_in_graph(output) for output in layer.outputs]

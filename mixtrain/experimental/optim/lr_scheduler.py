@@ -36,9 +36,13 @@ class _BaseScheduler:
         """The current learning rate of each group, a Parameter that custom schedulers multiply."""
         return list(self.optimizer.lrs)
 
+    @property
+    def _rates(self) -> _Rates:
+        return [_value(rate) for rate in self.optimizer.lrs]
+
     def get_last_lr(self) -> list[Any]:
         """Return the current learning rate of each group as a Tensor."""
-        return [Tensor(np.float32(_value(rate))) for rate in self.optimizer.lrs]
+        return [Tensor(np.float32(rate)) for rate in self._rates]
 
     def _assign(self, rates: Sequence[float]) -> None:
         for parameter, rate in zip(self.optimizer.lrs, rates, strict=True):
@@ -67,10 +71,6 @@ class LRScheduler(_BaseScheduler):
         self.optimizer, self.last_epoch = optimizer, last_epoch
         self.base_lrs = [_value(group["initial_lr"]) for group in optimizer.param_groups]
         self.step()
-
-    @property
-    def _rates(self) -> _Rates:
-        return [_value(rate) for rate in self.optimizer.lrs]
 
     def get_lr(self) -> list[Any]:
         """Return the next learning rate of each group; a subclass defines it."""
@@ -482,7 +482,7 @@ class ReduceLROnPlateau(_BaseScheduler):
         if self.cooldown_counter > 0:
             self.cooldown_counter, self.wait = self.cooldown_counter - 1, 0
         if self.wait > self.patience:
-            rates = [_value(rate) for rate in self.optimizer.lrs]
+            rates = self._rates
             reduced = [max(rate * self.factor, least) for rate, least in zip(rates, self.min_lrs, strict=True)]
             self._assign([new if old > new + self.eps else old for old, new in zip(rates, reduced, strict=True)])
             self.cooldown_counter, self.wait = self.cooldown, 0
