@@ -1,4 +1,4 @@
-"""The version of the package, in one place."""
+"""The version of the package."""
 
 from typing import Final
 

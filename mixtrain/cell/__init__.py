@@ -1,1 +1,1 @@
-"""Cells: networks and layers as MindSpore writes them."""
+"""Cells: MindSpore's layers and networks."""

@@ -1,1 +1,1 @@
-"""What networks are made of before they are networks: parameters, tensors, initial values, the seed."""
+"""Parameters, tensors, initializers and `jit`."""

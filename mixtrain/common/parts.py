@@ -1,4 +1,4 @@
-"""Views of tensors: what is assigned to a view is written to the tensors that it was taken from, too.
+"""Views of tensors: a write to a view also changes the tensors that it was taken from.
 
 Backend tensors do not share memory, so a view holds weak references to its base tensors and the operations that lead
 from each base to it. A view does not see later writes to its base.

@@ -1,1 +1,1 @@
-"""The words of other libraries, thin over the rest."""
+"""Compatibility APIs of apex, OneFlow and MindSpore."""

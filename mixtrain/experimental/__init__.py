@@ -1,4 +1,4 @@
-"""MindSpore's newer optimizers: `experimental.optim`, with `param_groups` and schedulers that are stepped by hand."""
+"""MindSpore's newer optimizers: `experimental.optim`, with `param_groups` and schedulers that scripts step."""
 
 from mixtrain.experimental import optim
 

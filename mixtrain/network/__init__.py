@@ -1,1 +1,1 @@
-"""A network of either kind, Cells or Keras layers, seen as one tree, and its calls, watched or changed."""
+"""Networks of Cells or Keras layers as one tree, and replacement of their forward functions."""

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import keras
 
-# Normalized names of classes (Cells, Keras layers and operations) and functions. A loss takes
-# an output and nothing else. What a Lambda does is unknown; most only rearrange.
+# Normalized names of classes (Cells, Keras layers and operations) and functions. A loss takes an output and nothing
+# else. What a Lambda does is unknown; most only rearrange.
 _NAMES: Final = frozenset({
     "activityregularization", "alphadropout", "average", "concat", "concatenate", "cropping1d", "cropping2d",
     "cropping3d", "dropout", "dropout1d", "dropout2d", "dropout3d", "expanddims", "flatten", "gaussiandropout",

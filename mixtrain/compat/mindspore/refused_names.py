@@ -146,7 +146,7 @@ REFUSED: Final[Mapping[str, Mapping[str, str]]] = types.MappingProxyType({
 
 
 class _Refusing(type):
-    """The class of stubs: whatever is asked of one raises its sentence."""
+    """Metaclass of stubs: any use of one raises its error text."""
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):
