@@ -1,4 +1,4 @@
-"""`float_format`: every number of the small formats is taken apart and put together, and rounded as NumPy rounds."""
+"""`float_format`: every number of the small formats is decomposed and recomposed, and rounded as in NumPy."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_the_limits_of_each_format(
 ) -> None:
     form = float_format(name)
     assert (form.name, form.bits, form.exponent_bits, form.fraction_bits) == (name, bits, exponent, fraction)
-    found = form.max, form.smallest_normal, form.smallest_subnormal, form.epsilon
-    assert found == (limit, normal, subnormal, epsilon)
+    limits = form.max, form.smallest_normal, form.smallest_subnormal, form.epsilon
+    assert limits == (limit, normal, subnormal, epsilon)
     assert form.has_infinity is (name != "float8_e4m3fn")
     assert form.round([limit, normal, subnormal]).tolist() == [limit, normal, subnormal]
 
@@ -63,8 +63,8 @@ def test_neighbors_leave_out_no_number(name: str) -> None:
     form = float_format(name)
     numbers = every_number(form)
     step = max(1, len(numbers) // 2000)
-    for place in range(1, len(numbers) - 1, step):
-        assert form.neighbors(float(numbers[place])) == (numbers[place - 1], numbers[place + 1])
+    for index in range(1, len(numbers) - 1, step):
+        assert form.neighbors(float(numbers[index])) == (numbers[index - 1], numbers[index + 1])
     end = math.inf if form.has_infinity else form.max
     assert form.neighbors(form.max) == (numbers[-2], end)
     assert form.neighbors(-form.max) == (-end, numbers[1])
@@ -76,8 +76,8 @@ def test_neighbors_leave_out_no_number(name: str) -> None:
 def test_rounding_is_to_the_nearest_and_ties_go_to_the_even_fraction(name: str) -> None:
     form = float_format(name)
     numbers = every_number(form)
-    places = np.arange(0, len(numbers) - 1, max(1, len(numbers) // 2000))
-    low, high = numbers[places], numbers[places + 1]
+    indices = np.arange(0, len(numbers) - 1, max(1, len(numbers) // 2000))
+    low, high = numbers[indices], numbers[indices + 1]
     np.testing.assert_array_equal(form.round(low * 0.75 + high * 0.25), low)
     np.testing.assert_array_equal(form.round(low * 0.25 + high * 0.75), high)
     middle = form.round(low / 2 + high / 2)
@@ -106,8 +106,8 @@ def test_the_wide_formats_have_the_neighbors_that_numpy_has(name: str) -> None:
     form = float_format(name)
     for value in (1.0, -1.5, 0.1, 1e30, -1e-40, 0.0):
         near = np.dtype(name).type(value)
-        wanted = tuple(float(np.nextafter(near, np.dtype(name).type(end))) for end in (-np.inf, np.inf))
-        assert form.neighbors(value) == wanted
+        expected = tuple(float(np.nextafter(near, np.dtype(name).type(end))) for end in (-np.inf, np.inf))
+        assert form.neighbors(value) == expected
 
 
 def test_unknown_names_are_refused_with_those_that_are_known() -> None:

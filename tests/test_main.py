@@ -57,9 +57,9 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def failed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main(arguments) == 1
-    found = capsys.readouterr()
-    assert found.out == ""
-    return found.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    return output.err
 
 
 @pytest.mark.parametrize("name", ["Net", "made"])
@@ -73,17 +73,17 @@ def test_a_plan_is_the_one_that_a_program_would_print(
 
 def test_a_plan_as_json_has_a_row_for_each_layer(networks: str, capsys: pytest.CaptureFixture[str]) -> None:
     options = ("--amp-level", "O3", "--cast-model-type", "bfloat16", "--json")
-    found = json.loads(run(capsys, "plan", f"{networks}:in_keras", *options))
-    assert (found["level"], found["half"]) == ("O3", "bfloat16")
-    assert [(row["path"], row["compute_dtype"], row["parameter_dtype"]) for row in found["rows"]][1:] == [
+    data = json.loads(run(capsys, "plan", f"{networks}:in_keras", *options))
+    assert (data["level"], data["half"]) == ("O3", "bfloat16")
+    assert [(row["path"], row["compute_dtype"], row["parameter_dtype"]) for row in data["rows"]][1:] == [
         ("fc", "bfloat16", "float32")
     ]
 
 
 def test_formats_have_the_numbers_of_float_format(capsys: pytest.CaptureFixture[str]) -> None:
-    found = json.loads(run(capsys, "formats", "--json"))
-    assert list(found) == ["float32", "bfloat16", "float16", "float8_e5m2", "float8_e4m3fn"]
-    for name, row in found.items():
+    data = json.loads(run(capsys, "formats", "--json"))
+    assert list(data) == ["float32", "bfloat16", "float16", "float8_e5m2", "float8_e4m3fn"]
+    for name, row in data.items():
         assert row == {key: getattr(float_format(name), key) for key in row}
     lines = run(capsys, "formats").splitlines()
     assert lines[3].split()[:5] == ["float16", "16", "5", "10", "65504"]
@@ -98,11 +98,11 @@ def test_a_checkpoint_is_listed_with_where_its_run_was(
     model.train(2, [(np.ones((4, 2), np.float32), np.ones((4, 3), np.float32))] * 3, callbacks=[saving], verbose=0)
     capsys.readouterr()
     file = str(max(tmp_path.glob("*.ckpt")))
-    found = json.loads(run(capsys, "inspect", file, "--json"))
-    assert found["run"] == {"epoch": 2, "step": 6, "batch_num": 3, "level": "O2", "half": "float16"}
-    assert found["values"]["weight"] == {"dtype": "float32", "shape": [3, 2], "size": 6}
+    data = json.loads(run(capsys, "inspect", file, "--json"))
+    assert data["run"] == {"epoch": 2, "step": 6, "batch_num": 3, "level": "O2", "half": "float16"}
+    assert data["values"]["weight"] == {"dtype": "float32", "shape": [3, 2], "size": 6}
     lines = run(capsys, "inspect", file).splitlines()
-    assert lines[0].startswith(f"{file}: {len(found['values'])} values, ")
+    assert lines[0].startswith(f"{file}: {len(data['values'])} values, ")
     assert {"epoch: 2", "step: 6", "level: O2"} <= set(lines)
     assert ["weight", "float32", "(3,", "2)"] in [line.split() for line in lines]
 
@@ -126,7 +126,7 @@ def test_errors_say_what_to_write(
 def test_the_module_runs_as_a_program(networks: str, tmp_path: pathlib.Path) -> None:
     command = [sys.executable, "-m", "mixtrain", "plan", f"{networks}:Net", "--json"]
     root = pathlib.Path(mixtrain.__file__).parents[1]
-    found = subprocess.run(
+    process = subprocess.run(
         command, cwd=tmp_path, env={"PYTHONPATH": str(root), "PATH": ""}, capture_output=True, text=True, check=True
     )
-    assert [row["path"] for row in json.loads(found.stdout)["rows"]] == ["", "fc", "norm"]
+    assert [row["path"] for row in json.loads(process.stdout)["rows"]] == ["", "fc", "norm"]

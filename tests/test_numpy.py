@@ -31,12 +31,12 @@ def test_a_function_of_one_array_has_numpys_values(name: str) -> None:
 
 @pytest.mark.parametrize("name", TWO)
 def test_a_function_of_two_arrays_has_numpys_values(name: str) -> None:
-    found = getattr(mnp, name)(ms.Tensor(A), ms.Tensor(B))
-    np.testing.assert_allclose(np.asarray(found), getattr(np, name)(A, B), rtol=2e-6, atol=1e-6)
+    result = getattr(mnp, name)(ms.Tensor(A), ms.Tensor(B))
+    np.testing.assert_allclose(np.asarray(result), getattr(np, name)(A, B), rtol=2e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("found", "expected", "dtype"),
+    ("compute", "expected", "dtype"),
     [
         (lambda: mnp.array([1, 2, 3]), [1, 2, 3], ms.int32),
         (lambda: mnp.array([1.5], ndmin=2), [[1.5]], ms.float32),
@@ -60,9 +60,9 @@ def test_a_function_of_two_arrays_has_numpys_values(name: str) -> None:
         (lambda: mnp.mgrid[0:2, 0:1], [[[0], [1]], [[0], [0]]], ms.int32),
     ],
 )
-def test_values_and_dtypes_are_those_of_mindspore(found: Any, expected: Any, dtype: Any) -> None:
-    made = found()
-    assert isinstance(made, ms.Tensor) and made.dtype == dtype and made.asnumpy().tolist() == expected
+def test_values_and_dtypes_are_those_of_mindspore(compute: Any, expected: Any, dtype: Any) -> None:
+    result = compute()
+    assert isinstance(result, ms.Tensor) and result.dtype == dtype and result.asnumpy().tolist() == expected
 
 
 def test_splits_are_tuples_and_the_dtype_that_two_meet_in_is_named() -> None:

@@ -24,9 +24,9 @@ def test_slow_rows_are_passed_over(row: int, request: pytest.FixtureRequest) -> 
 
 
 @quick_every(2)
-@pytest.mark.parametrize("one", range(3))
-@pytest.mark.parametrize("other", range(3))
+@pytest.mark.parametrize("first", range(3))
+@pytest.mark.parametrize("second", range(3))
 def test_all_values_of_two_parameters_are_among_the_quick_rows(
-    one: int, other: int, request: pytest.FixtureRequest
+    first: int, second: int, request: pytest.FixtureRequest
 ) -> None:
-    assert _is_quick(request) == ((one + other) % 2 == 0)
+    assert _is_quick(request) == ((first + second) % 2 == 0)

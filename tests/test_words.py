@@ -33,14 +33,14 @@ def test_what_names_no_format_is_an_error_with_what_to_write() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "result"),
+    ("first", "second", "result"),
     [
         ("float16", "float32", "float32"), ("bfloat16", "float32", "float32"), ("float16", "bfloat16", "float32"),
         ("float64", "float16", "float64"), ("float16", "float16", "float16"),
     ],
 )
-def test_the_wider_of_two_formats(one: str, other: str, result: str) -> None:
-    assert wider(one, other) == wider(other, one) == result
+def test_the_wider_of_two_formats(first: str, second: str, result: str) -> None:
+    assert wider(first, second) == wider(second, first) == result
 
 
 def test_half_and_float_formats_are_told_apart() -> None:

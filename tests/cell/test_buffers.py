@@ -1,4 +1,4 @@
-"""Buffers: Tensors that belong to a Cell's state, and that nobody trains."""
+"""Buffers: Tensors that belong to a Cell's state and are not trained."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_buffers_are_listed_read_and_no_parameters() -> None:
     assert [name for name, _ in net.named_buffers()] == ["mean", "scratch", "inner.mean", "inner.scratch"]
     assert len(list(net.buffers(recurse=False))) == 2
     assert net.get_buffer("inner.mean") is net.inner.mean
-    assert [one.name for one in net.trainable_params()] == ["weight", "inner.weight"]
+    assert [parameter.name for parameter in net.trainable_params()] == ["weight", "inner.weight"]
     assert net(ms.Tensor([1.0, 1.0])).asnumpy().tolist() == [11.0, 15.0]
     net.register_buffer("mean", ms.Tensor([0.0, 0.0]))
     assert net(ms.Tensor([1.0, 1.0])).asnumpy().tolist() == [7.0, 10.0]

@@ -22,12 +22,12 @@ X = np.ones((1, 2), np.float32)
 
 
 def test_state_goes_out_and_into_another_cell() -> None:
-    one, other = net(), net()
-    state = one.state_dict()
+    source, target = net(), net()
+    state = source.state_dict()
     assert list(state) == ["0.weight", "0.bias", "2.weight", "2.bias"]
-    assert other.load_state_dict({key: value.asnumpy() for key, value in state.items()}) == ([], [])
-    assert (backend.to_numpy(one(Tensor(X))) == backend.to_numpy(other(Tensor(X)))).all()
-    assert list(one.state_dict(prefix="net.", destination={"step": 1}))[:2] == ["step", "net.0.weight"]
+    assert target.load_state_dict({key: value.asnumpy() for key, value in state.items()}) == ([], [])
+    assert (backend.to_numpy(source(Tensor(X))) == backend.to_numpy(target(Tensor(X)))).all()
+    assert list(source.state_dict(prefix="net.", destination={"step": 1}))[:2] == ["step", "net.0.weight"]
 
 
 def test_state_that_does_not_fit_names_the_paths_and_changes_nothing() -> None:
@@ -103,8 +103,8 @@ def test_backward_hooks_see_and_replace_gradients_in_the_order_of_their_registra
     handles = [cell.register_backward_hook(first), cell.register_backward_hook(second)]
     handles.append(cell.register_backward_pre_hook(lambda hooked, of_outputs: (of_outputs[0] * 2.0, of_outputs[1])))
     gradients = mixtrain.grad(lambda x, y: cell(x, y)[0], (0, 1))
-    found = gradients(Tensor([2.0]), Tensor([3.0]))
-    assert [backend.to_numpy(value).tolist() for value in found] == [[60.0], [4.0]]
+    results = gradients(Tensor([2.0]), Tensor([3.0]))
+    assert [backend.to_numpy(value).tolist() for value in results] == [[60.0], [4.0]]
     assert seen == [[[6.0], [4.0], [2.0], [0.0]], [[60.0], [4.0]]]
     for handle in handles:
         handle.remove()

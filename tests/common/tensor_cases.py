@@ -1,6 +1,6 @@
-"""The expressions in which tensors are held against MindSpore 2.10: operators, indexing, methods and printing.
+"""The expressions in which tensors are compared with MindSpore 2.10: operators, indexing, methods and printing.
 
-In an expression `ms` is the library, `T` its Tensor, `np` NumPy, `op` Python's `operator` and `S` NumPy's `s_`; other
+In an expression `ms` is the library, `T` its Tensor, `np` NumPy, `op` Python's `operator` and `S` NumPy's `s_`; right
 names are the tensors and functions of tensor_inputs.py. The recipe tests/data/make_tensor_reference.py evaluates them
 in PyNative mode on the CPU.
 
@@ -10,7 +10,7 @@ Left out, because MindSpore's own answer is no example:
 - sums of empty tensors, products over a dimension of size 0 and values of `new_empty`: uninitialized memory;
 - masks that are not as long as their dimension, or have basic indices after them (`x[mask23, 1:]` has a wrong shape);
 - slices that run backwards past the first element: `x[-1:-3:-1]` loses a row, to assign to `x[::-1]` fails;
-- memory shared with NumPy arrays, and what `a += 1` does to other names of `a` (nothing on the CPU);
+- memory shared with NumPy arrays, and what `a += 1` does to right names of `a` (nothing on the CPU);
 - complex dtypes, which mixtrain does not have; float16 * 0-d bfloat16, at which MindSpore crashes.
 """
 
@@ -40,8 +40,8 @@ OTHER_NUMBERS: Final = (
 
 
 # All pairs of dtypes but the one at which MindSpore crashes.
-APART: Final = tuple(
-    (one, other) for one in DTYPES for other in DTYPES if {one, other} != {"float16", "bfloat16"}
+DTYPE_PAIRS: Final = tuple(
+    (left, right) for left in DTYPES for right in DTYPES if {left, right} != {"float16", "bfloat16"}
 )
 
 
@@ -53,17 +53,18 @@ def number(dtype: str) -> str:
 def pairs(symbol: str) -> Iterator[str]:
     """Return the expressions of an operator between tensors."""
     if symbol == "**":
-        yield from (f"p_{one} ** e_{other}" for one in DTYPES for other in DTYPES)
+        yield from (f"p_{left} ** e_{right}" for left in DTYPES for right in DTYPES)
     elif symbol in ALL_PAIRS:
-        yield from (f"a_{one} {symbol} b_{other}" for one in DTYPES for other in DTYPES)
+        yield from (f"a_{left} {symbol} b_{right}" for left in DTYPES for right in DTYPES)
     elif symbol in SOME_PAIRS:
-        yield from (f"a_{one} {symbol} b_{other}" for one, other in MEETINGS)
+        yield from (f"a_{left} {symbol} b_{right}" for left, right in MEETINGS)
     else:
-        yield from (f"a_{one} {symbol} b_{other}" for one in INTEGRAL for other in INTEGRAL)
-        yield from (f"a_{one} {symbol} b_{one}" for one in FLOATS)
+        yield from (f"a_{left} {symbol} b_{right}" for left in INTEGRAL for right in INTEGRAL)
+        yield from (f"a_{left} {symbol} b_{left}" for left in FLOATS)
     if symbol in ("+", "*"):
-        yield from (f"a_{one} {symbol} b_{other}" for one in WIDE_UNSIGNED for other in (one, "uint8", "int8", "int32"))
-        yield from (f"a_{one} {symbol} b_{other}" for one in WIDE_UNSIGNED for other in ("bool", "int64", "float16"))
+        yield from (f"a_{left} {symbol} b_{right}" for left in WIDE_UNSIGNED
+                    for right in (left, "uint8", "int8", "int32"))
+        yield from (f"a_{left} {symbol} b_{right}" for left in WIDE_UNSIGNED for right in ("bool", "int64", "float16"))
 
 
 def with_numbers(symbol: str) -> Iterator[str]:
@@ -104,9 +105,9 @@ OPERATORS: Final[dict[str, list[str]]] = {
         f"{form.format(f'a_{dtype}')}" for form in ("-{}", "+{}", "~{}", "abs({})", "round({})") for dtype in DTYPES
     ],
     "in place": [
-        *(f"op.{name}(a_{one}, b_{other})"
+        *(f"op.{name}(a_{left}, b_{right})"
           for name in ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod")
-          for one, other in (
+          for left, right in (
               ("int32", "int32"), ("float32", "float32"), ("float16", "float16"), ("float32", "float16"),
               ("float16", "float32"), ("int32", "float32"), ("int32", "int64"), ("int64", "int32"),
               ("bfloat16", "bfloat16"), ("float32", "int32"), ("float64", "float32"), ("int8", "bool"),
@@ -115,13 +116,14 @@ OPERATORS: Final[dict[str, list[str]]] = {
           for name in ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod")
           for dtype in ("int32", "float16", "float32", "bool")
           for number in ("True", "2", "1.5") if not (name == "isub" and dtype == "bool" and number == "True")),
-        *(f"op.ipow(p_{one}, {other})" for one in ("int32", "float32", "float16") for other in ("2", "1.5", "e_int32")),
-        *(f"op.{name}(a_{one}, b_{one})" for name in ("iand", "ior", "ixor") for one in ("bool", "int32")),
+        *(f"op.ipow(p_{left}, {right})"
+          for left in ("int32", "float32", "float16") for right in ("2", "1.5", "e_int32")),
+        *(f"op.{name}(a_{left}, b_{left})" for name in ("iand", "ior", "ixor") for left in ("bool", "int32")),
         "op.imatmul(q, q)", "op.iadd(c, t3)", "op.iadd(t3, c)", "op.iadd(c, [1.0, 2.0, 3.0])", "op.iadd(c, None)",
         "op.iadd(c, 'a')", "op.ilshift(bits, 1)", "op.iadd(c, c)", "op.iadd(ms.Parameter(c), 1)",
     ],
     "@": [
-        *(f"T([[1, 2, 3], [4, 5, 6]], ms.{one}) @ T([[1, 0], [2, 1], [0, 3]], ms.{other})" for one, other in (
+        *(f"T([[1, 2, 3], [4, 5, 6]], ms.{left}) @ T([[1, 0], [2, 1], [0, 3]], ms.{right})" for left, right in (
             *((dtype, dtype) for dtype in DTYPES if dtype != "bool"), ("float16", "float32"), ("float32", "float16"),
             ("int32", "float32"), ("int32", "int64"), ("float32", "float64"), ("bfloat16", "float32"),
             ("float16", "bfloat16"), ("int8", "float16"), ("int32", "int8"),
@@ -137,7 +139,7 @@ OPERATORS: Final[dict[str, list[str]]] = {
         "x + T([1.0, 2, 3, 4])", "x * c", "x + t3", "c + v", "z + t3", "z + c", "z * 2", "z < 1", "s + c", "c - s",
         "s * s", "s / 2", "2 - s", "s == 2.5", "s < T(3.0)", "T(2) + T(3)", "T(2) / T(3)", "T(True) + 1", "T([]) + 1",
         "c + T([[[1.0]]])",
-        *(f"a_{one} * T({value}, ms.{other})" for one, other, value in (
+        *(f"a_{left} * T({value}, ms.{right})" for left, right, value in (
             ("float16", "float32", "1.5"), ("float32", "float64", "1.5"), ("int32", "float32", "1.5"),
             ("int8", "int64", "2"), ("int32", "float16", "1.5"), ("bfloat16", "float32", "1.5"),
             ("bool", "int64", "2"), ("float16", "float64", "1.5"),
@@ -146,21 +148,22 @@ OPERATORS: Final[dict[str, list[str]]] = {
     # For * and / a 0-d tensor beside one with dimensions counts as a number of its kind (bool, integer or float), which
     # does not widen a dtype of the same kind; the other operators promote it as any tensor.
     "0-d": [
-        *(f"a_{one} + T({number(other)}, ms.{spelled(other)})" for one, other in APART),
-        *(f"T({number(one)}, ms.{spelled(one)}) * a_{other}" for one, other in APART),
-        *(f"T({number(one)}, ms.{spelled(one)}) + T({number(other)}, ms.{spelled(other)})" for one, other in MEETINGS),
-        *(f"{one} {symbol} {other}" for symbol in ("-", "/", "//", "%", "**") for one, other in (
+        *(f"a_{left} + T({number(right)}, ms.{spelled(right)})" for left, right in DTYPE_PAIRS),
+        *(f"T({number(left)}, ms.{spelled(left)}) * a_{right}" for left, right in DTYPE_PAIRS),
+        *(f"T({number(left)}, ms.{spelled(left)}) + T({number(right)}, ms.{spelled(right)})"
+          for left, right in MEETINGS),
+        *(f"{left} {symbol} {right}" for symbol in ("-", "/", "//", "%", "**") for left, right in (
             ("p_float16", "T(1.5, ms.float32)"), ("T(1.5, ms.float32)", "e_float16"), ("p_int16", "T(2, ms.int64)"),
             ("T(2, ms.int64)", "e_int16"), ("p_float32", "T(2.0, ms.float64)"), ("p_int32", "T(2.0, ms.float16)"),
         )),
     ],
     "others": [
-        f"c {symbol} {other}"
+        f"c {symbol} {right}"
         for symbol in ("+", "*", "/", "//", "%", "-", "**", "==", "!=", "<", ">=", "&")
-        for other in ("None", "'a'", "[1.0, 2.0, 3.0]", "(1.0, 2.0, 3.0)", "[[1], [2]]", "{}", "ms.float32")
+        for right in ("None", "'a'", "[1.0, 2.0, 3.0]", "(1.0, 2.0, 3.0)", "[[1], [2]]", "{}", "ms.float32")
     ] + [
-        f"{other} {symbol} c" for symbol in ("+", "*", "-", "/", "==", "<")
-        for other in ("None", "'a'", "[1.0, 2.0, 3.0]", "(1.0, 2.0, 3.0)")
+        f"{right} {symbol} c" for symbol in ("+", "*", "-", "/", "==", "<")
+        for right in ("None", "'a'", "[1.0, 2.0, 3.0]", "(1.0, 2.0, 3.0)")
     ] + [
         "bits << 1", "bits >> 1", "1 << bits", "divmod(n, 2)", "c == c", "c != c", "odd == odd", "odd != odd",
         "odd < odd", "odd + 1", "odd * 0", "c / 0", "-c / 0", "T([0.0]) / 0", "c // 0.0", "c is c", "not s",
@@ -372,10 +375,10 @@ def may_work(expression: str) -> bool:
 
 def families() -> dict[str, list[str]]:
     """Return the expressions by family, each once."""
-    found = {
+    families = {
         **{f"operator {name}": cases for name, cases in OPERATORS.items()},
         "index read": READS, "index write": WRITES, "index view": VIEWS, **by_letter(),
         "method on the class": ON_THE_CLASS,
         "python": PYTHON, "making": MAKING, **printing(),
     }
-    return {name: list(dict.fromkeys(cases)) for name, cases in found.items()}
+    return {name: list(dict.fromkeys(cases)) for name, cases in families.items()}

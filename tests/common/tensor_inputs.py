@@ -67,20 +67,20 @@ def arrays() -> dict[str, tuple[Any, str]]:
 
 
 def put(tensor: Any, index: Any, value: Any) -> Any:
-    """Assign to a place of a tensor; return the tensor."""
+    """Assign to an index of a tensor; return the tensor."""
     tensor[index] = value
     return tensor
 
 
 def put_in_part(tensor: Any, part: Any, index: Any, value: Any) -> Any:
-    """Assign to a place of a part of a tensor; return the tensor."""
+    """Assign to an index of a view of a tensor; return the tensor."""
     piece = tensor[part]
     piece[index] = value
     return tensor
 
 
 def grow(tensor: Any, index: Any, function: Callable[[Any, Any], Any], value: Any) -> Any:
-    """Assign in place to a part, as `tensor[index] += value` does for `op.iadd`; return the tensor."""
+    """Assign in place to a view, as `tensor[index] += value` does for `op.iadd`; return the tensor."""
     tensor[index] = function(tensor[index], value)
     return tensor
 
@@ -115,7 +115,7 @@ def _names(code: types.CodeType) -> Iterator[str]:
 
 
 def evaluate(expression: str, library: Any) -> Any:
-    """Return the value of an expression, each of its tensors made anew by `library.Tensor`."""
+    """Return the value of an expression, with new tensors of `library.Tensor`."""
     code, values = _compiled(expression), arrays()
     names = {
         name: library.Tensor(values[name][0], getattr(library, spelled(values[name][1])))

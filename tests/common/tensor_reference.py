@@ -1,4 +1,4 @@
-"""What MindSpore makes of the expressions of tensor_cases.py, and how mixtrain's answers are held against it."""
+"""MindSpore's results of the expressions of tensor_cases.py, and the comparison with mixtrain's."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ WRONG: Final = frozenset({
     "T(2, ms.int8) * a_int64", "(lambda a: (put(copy.deepcopy(a), 0, 100), a))(c)", "c.max(initial=9.0)",
 })
 
-# What is different here, and stays so: a part does not see what is written to the whole after it was taken;
-# every tensor is contiguous and keeps its bits to itself; gradients have no hooks of tensors;
+# Intended differences: a view does not see later writes to its base;
+# every tensor is contiguous and has no view of its bits; gradients have no hooks of tensors;
 # `Parameter.value` is a property and its shape TensorFlow's, as Keras needs them; what is no index says so by
 # TypeError, as Python expects.
 DIFFERENT: Final = frozenset({
@@ -108,43 +108,44 @@ def name_of(dtype: Any) -> str:
         return str(dtype)
 
 
-def difference(found: Any, known: Any) -> str:
-    """Return in what a result differs from the recorded one, or ''."""
+def difference(result: Any, known: Any) -> str:
+    """Return how a result differs from the recorded one, or ''."""
     if isinstance(known, list):
-        if not isinstance(found, list):
-            return f"{short(found)}, not {short(known)}"
-        return arrays_difference(found, [held(known[0]), *known[1:]])
-    if "array" in known and "array" in found:
+        if not isinstance(result, list):
+            return f"{short(result)}, not {short(known)}"
+        return arrays_difference(result, [held(known[0]), *known[1:]])
+    if "array" in known and "array" in result:
         # NumPy computes in 64 bits with what it is given; an array that was a tensor has the tensor's dtype.
         array = known["array"]
-        wide = found["array"][0] == array[0]
-        return arrays_difference(found["array"], array if wide else [held(array[0]), *array[1:]])
+        wide = result["array"][0] == array[0]
+        return arrays_difference(result["array"], array if wide else [held(array[0]), *array[1:]])
     kind, value = next(iter(known.items()))
-    if not isinstance(found, dict) or kind not in found:
-        return f"{short(found)}, not {short(known)}"
+    if not isinstance(result, dict) or kind not in result:
+        return f"{short(result)}, not {short(known)}"
     if kind in ("tuple", "list"):
-        if len(found[kind]) != len(value):
-            return f"{len(found[kind])} items, not {len(value)}"
-        return "; ".join(filter(None, map(difference, found[kind], value)))
+        if len(result[kind]) != len(value):
+            return f"{len(result[kind])} items, not {len(value)}"
+        return "; ".join(filter(None, map(difference, result[kind], value)))
     if kind == "float":
-        same = math.isclose(found[kind], value, rel_tol=1e-5) or math.isnan(value) and math.isnan(found[kind])
+        same = math.isclose(result[kind], value, rel_tol=1e-5) or math.isnan(value) and math.isnan(result[kind])
     else:
-        same = found[kind] == (held(value) if kind == "dtype" else value)
+        same = result[kind] == (held(value) if kind == "dtype" else value)
         if kind == "str":
-            same = found[kind] in (value.replace("mindspore.", "mixtrain."), held_in_text(value))
-    return "" if same else f"{short(found)}, not {short(known)}"
+            same = result[kind] in (value.replace("mindspore.", "mixtrain."), held_in_text(value))
+    return "" if same else f"{short(result)}, not {short(known)}"
 
 
-def arrays_difference(found: list[Any], known: list[Any]) -> str:
-    """Return in what dtype, shape and elements differ from the recorded ones, or ''."""
+def arrays_difference(result: list[Any], known: list[Any]) -> str:
+    """Return how dtype, shape and elements differ from the recorded ones, or ''."""
     dtype, shape, elements = known
-    if found[:2] != [dtype, shape]:
-        return f"{found[0]} {found[1]}, not {dtype} {shape}"
-    near = TOLERANCE.get(dtype.lower())
-    if near is None:
-        return "" if found[2] == elements else f"{short(found[2])}, not {short(elements)}"
-    one, other = np.array(found[2], np.float64), np.array(elements, np.float64)
-    return "" if np.allclose(one, other, near, near, equal_nan=True) else f"{short(found[2])}, not {short(elements)}"
+    if result[:2] != [dtype, shape]:
+        return f"{result[0]} {result[1]}, not {dtype} {shape}"
+    tolerance = TOLERANCE.get(dtype.lower())
+    same = result[2] == elements
+    if tolerance is not None:
+        actual, expected = np.array(result[2], np.float64), np.array(elements, np.float64)
+        same = np.allclose(actual, expected, tolerance, tolerance, equal_nan=True)
+    return "" if same else f"{short(result[2])}, not {short(elements)}"
 
 
 def short(value: Any) -> str:
@@ -158,15 +159,15 @@ def disagreement(expression: str, known: Any) -> str:
     refused = known.get("raises") if isinstance(known, dict) else None
     try:
         value = tensor_inputs.evaluate(expression, mixtrain)
-        found = tensor_inputs.recorded(value, mixtrain, name_of)
+        result = tensor_inputs.recorded(value, mixtrain, name_of)
     except Exception as error:
         if refused and isinstance(error, AS_GOOD[refused]):
             return ""
-        wanted = refused if refused else short(known)
-        return f"{type(error).__name__} ({' '.join(str(error).split())[:100]}), not {wanted}"
-    if NUMPY_ON_THE_LEFT.match(expression) and isinstance(found, list):
-        return arrays_difference([known["array"][0], *found[1:]], known["array"])
-    return f"{short(found)}, not {refused}" if refused else difference(found, known)
+        expected = refused if refused else short(known)
+        return f"{type(error).__name__} ({' '.join(str(error).split())[:100]}), not {expected}"
+    if NUMPY_ON_THE_LEFT.match(expression) and isinstance(result, list):
+        return arrays_difference([known["array"][0], *result[1:]], known["array"])
+    return f"{short(result)}, not {refused}" if refused else difference(result, known)
 
 
 def is_refused(known: Any) -> bool:
@@ -188,15 +189,16 @@ def is_held(expression: str, known: Any) -> bool:
 def held_expressions(family: str, refused: bool) -> dict[str, Any]:
     """Return the records of a family, of what MindSpore computes or of what it refuses, that mixtrain must match."""
     return {
-        one: known for one, known in KNOWN[family].items() if is_refused(known) is refused and is_held(one, known)
+        expression: known for expression, known in KNOWN[family].items()
+        if is_refused(known) is refused and is_held(expression, known)
     }
 
 
 def check(family: str, refused: bool = False, every: int = 1) -> None:
     """Assert that mixtrain agrees with MindSpore on a family; the message lists every disagreement."""
-    asked = list(held_expressions(family, refused).items())[::every]
-    wrong = [f"{one}: {message}" for one, known in asked if (message := disagreement(one, known))]
-    assert not wrong, "\n".join([f"{len(wrong)} of {len(asked)} differ", *wrong])
+    cases = list(held_expressions(family, refused).items())[::every]
+    wrong = [f"{expression}: {message}" for expression, known in cases if (message := disagreement(expression, known))]
+    assert not wrong, "\n".join([f"{len(wrong)} of {len(cases)} differ", *wrong])
 
 
 def with_refusals(families: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Words of MindSpore's compiler are taken and change nothing."""
+"""Options of MindSpore's compiler are accepted without effect."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_functions_run_eagerly_where_they_are_not_jitted() -> None:
     eager, jitted = Counted(lambda x: x * x), Counted(lambda x: x * x)
     gradient, compiled = mixtrain.value_and_grad(eager), mixtrain.jit(jitted)
     for value in (1.0, 2.0, 3.0):
-        assert [float(found) for found in gradient(mixtrain.Tensor(value))] == [value**2, 2 * value]
+        assert [float(output) for output in gradient(mixtrain.Tensor(value))] == [value**2, 2 * value]
         assert float(compiled(mixtrain.Tensor(value))) == value**2
     assert (eager.count, jitted.count) == (3, 1)
 
@@ -108,8 +108,8 @@ def test_branches_and_loops_may_depend_on_tensors() -> None:
             steps = steps + 1
         if steps > 2:
             x = -x
-        for one in range(2):
-            x = x + one
+        for step in range(2):
+            x = x + step
         return x, steps
 
     assert [float(v) for v in halved(mixtrain.Tensor(8.0), mixtrain.Tensor(1.5))] == [0.0, 3.0]
@@ -137,7 +137,7 @@ def test_a_tensor_may_decide_a_branch_in_a_function_or_object_that_is_called() -
     signs = Signs()
     of_both = mixtrain.jit(lambda x: (positive(x), signs(x)))
     for value, expected in ((-2.0, [2.0, -1.0]), (3.0, [3.0, 1.0])):
-        assert [float(found) for found in of_both(mixtrain.Tensor(value))] == expected
+        assert [float(output) for output in of_both(mixtrain.Tensor(value))] == expected
 
 
 @pytest.mark.tensorflow
@@ -158,9 +158,9 @@ def test_a_method_is_compiled_for_each_object_and_parameters_are_written() -> No
             self.total.assign_add(self.step * x)
             return self.total
 
-    one, ten = Counter(1.0), Counter(10.0)
-    assert [float(counter.add(mixtrain.Tensor(2.0))) for counter in (one, ten, one)] == [2.0, 20.0, 4.0]
-    assert (float(one.total), float(ten.total)) == (4.0, 20.0)
+    small, large = Counter(1.0), Counter(10.0)
+    assert [float(counter.add(mixtrain.Tensor(2.0))) for counter in (small, large, small)] == [2.0, 20.0, 4.0]
+    assert (float(small.total), float(large.total)) == (4.0, 20.0)
 
 
 class Net(nn.Cell):
@@ -244,18 +244,20 @@ def test_dropout_and_random_numbers_are_drawn_anew_at_each_call_as_eager_ones_ar
 
 @pytest.mark.tensorflow
 def test_half_is_compiled_with_xla_on_a_cpu_and_float32_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    choices = []
     choose = backend.choose_jit
-    monkeypatch.setattr("mixtrain.backend.tensorflow.jit.choose_jit", lambda *a: asked.append(choose(*a)) or asked[-1])
+    monkeypatch.setattr(
+        "mixtrain.backend.tensorflow.jit.choose_jit", lambda *a: choices.append(choose(*a)) or choices[-1]
+    )
     net = nn.Dense(2, 2)
     compiled = mixtrain.jit(lambda x: net(x))
     compiled(mixtrain.Tensor([[1.0, 2.0]]))
     net.to_float(mixtrain.float16)
     assert compiled(mixtrain.Tensor([[1.0, 2.0]])).dtype.name == "float16"
-    assert [choice.jit for choice in asked] == [False, backend.describe_device().kind == "CPU"]
+    assert [choice.jit for choice in choices] == [False, backend.describe_device().kind == "CPU"]
 
 
-# ---- loops of one's own -------------------------------------------------------------------------------------------
+# ---- custom loops -------------------------------------------------------------------------------------------------
 BATCHES = 8
 
 
@@ -290,8 +292,8 @@ def train(scaler: LossScaler, decorate: Callable[[Any], Any], *, dtype: Any, bra
         (loss, _), grads = grad_fn(x, y)
         loss = scaler.unscale(loss)
         finite = all_finite(grads)
-        kept = ops.HyperMap()(lambda g: ops.select(finite, g, ops.zeros_like(g)), scaler.unscale(grads))
-        loss = ops.depend(loss, optimizer(kept))
+        applied = ops.HyperMap()(lambda g: ops.select(finite, g, ops.zeros_like(g)), scaler.unscale(grads))
+        loss = ops.depend(loss, optimizer(applied))
         return ops.depend(loss, scaler.adjust(finite)), finite
 
     step, seen = step_with_if if branch else step_with_depend, []
@@ -311,8 +313,8 @@ SCALERS: dict[str, Callable[[], LossScaler]] = {
 def test_a_loop_with_a_scaler_gives_the_same_numbers_compiled_and_eager(kind: str, branch: bool) -> None:
     eager = train(SCALERS[kind](), lambda f: f, dtype=mixtrain.float32, branch=branch)
     compiled = train(SCALERS[kind](), mixtrain.jit, dtype=mixtrain.float32, branch=branch)
-    for one, other in zip(eager, compiled, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+    for expected, actual in zip(eager, compiled, strict=True):
+        np.testing.assert_allclose(expected, actual, rtol=1e-4, atol=1e-6)
     assert eager[0][:, 1].tolist() == [True] * 3 + [False] + [True] * 4
     scales = [1024, 1024, 2048, 1024, 1024, 1024, 2048, 2048] if kind == "dynamic" else [1024] * 8
     assert compiled[0][:, 2].tolist() == scales
@@ -370,6 +372,6 @@ def test_a_function_that_reads_values_runs_uncompiled() -> None:
         return float(x.asnumpy()[0]), x + 1
 
     with pytest.warns(UserWarning, match="jit: run reads a Tensor's values, so it runs uncompiled. Write asnumpy"):
-        value, more = run(mixtrain.Tensor([2.0]))
-    assert value == 2.0 and more.asnumpy().tolist() == [3.0]
+        value, updated = run(mixtrain.Tensor([2.0]))
+    assert value == 2.0 and updated.asnumpy().tolist() == [3.0]
     assert run(mixtrain.Tensor([5.0]))[0] == 5.0

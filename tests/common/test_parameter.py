@@ -135,10 +135,10 @@ def test_a_tensor_holds_the_backend_s(arguments: Any, dtype: str) -> None:
 
 
 def test_a_tensor_made_by_an_initializer_needs_a_shape() -> None:
-    one = mixtrain.common.initializer.One()
-    assert Tensor(shape=(2,), init=one, dtype="int32").asnumpy().tolist() == [1, 1]
+    ones = mixtrain.common.initializer.One()
+    assert Tensor(shape=(2,), init=ones, dtype="int32").asnumpy().tolist() == [1, 1]
     with pytest.raises(ValueError, match="init needs a shape"):
-        Tensor(init=one)
+        Tensor(init=ones)
     with pytest.raises(TypeError, match="input_data must be given"):
         Tensor()
     with pytest.raises(TypeError, match="init must be a Initializer"):

@@ -65,21 +65,21 @@ def test_a_cell_is_found_wherever_it_is_referred_to(case: str) -> None:
 def test_keras_layers_are_found_with_those_inside_them_and_each_once() -> None:
     shared = L.Dense(2)
     network = keras.Sequential([keras.Input((3, 2)), shared, L.Bidirectional(L.LSTM(2), name="both")])
-    found = referenced_layers([lambda x: shared(network(x))])
-    assert [found.count(layer) for layer in (shared, network, network.get_layer("both").forward_layer.cell)] == [1] * 3
+    layers = referenced_layers([lambda x: shared(network(x))])
+    assert [layers.count(layer) for layer in (shared, network, network.get_layer("both").forward_layer.cell)] == [1] * 3
 
 
 def test_a_network_that_shares_a_layer_is_not_found() -> None:
     shared = nn.Dense(2, 2)
-    one, other = nn.SequentialCell(shared), nn.SequentialCell(shared, nn.Dense(2, 1))
-    models = [mixtrain.Model(net, amp_level="O2", cast_model_type="bfloat16") for net in (one, other)]
-    assert len(models) == 2 and referenced_layers([one]) == [one, shared]
+    first, second = nn.SequentialCell(shared), nn.SequentialCell(shared, nn.Dense(2, 1))
+    models = [mixtrain.Model(net, amp_level="O2", cast_model_type="bfloat16") for net in (first, second)]
+    assert len(models) == 2 and referenced_layers([first]) == [first, shared]
     body = L.Dense(2)
     first, second = (keras.Sequential([keras.Input((2,)), body, L.Dense(n)]) for n in (1, 2))
     for network in (first, second):
         mixtrain.Model(network, amp_level="O2", cast_model_type="bfloat16").predict(keras.ops.ones((1, 2)))
-    found = referenced_layers([first])
-    assert first in found and body in found and second not in found
+    layers = referenced_layers([first])
+    assert first in layers and body in layers and second not in layers
 
 
 def test_layers_are_found_behind_any_number_of_other_objects() -> None:

@@ -35,8 +35,8 @@ def test_methods_work_while_compiling(xla: bool) -> None:
     def run(x: Any) -> Any:
         return x.transpose().flatten().sum(), x.softmax(-1).argmax(1), x.split(1, 1)[2].squeeze()
 
-    total, places, last = compiled_for_users(run, xla=xla)(Tensor(X))
-    assert (float(total), places.asnumpy().tolist(), last.asnumpy().tolist()) == (15.0, [2, 2], [2.0, 5.0])
+    total, indices, last = compiled_for_users(run, xla=xla)(Tensor(X))
+    assert (float(total), indices.asnumpy().tolist(), last.asnumpy().tolist()) == (15.0, [2, 2], [2.0, 5.0])
 
 
 @pytest.mark.parametrize("method", ["asnumpy", "item", "tolist"])

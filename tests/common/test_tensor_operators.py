@@ -17,14 +17,15 @@ def test_the_reference_holds_the_expressions_of_the_cases() -> None:
 
 def test_every_pair_of_dtypes_is_recorded() -> None:
     answered = [
-        one for family in FAMILIES for one, known in tensor_reference.KNOWN[family].items()
+        expression for family in FAMILIES for expression, known in tensor_reference.KNOWN[family].items()
         if not tensor_reference.is_refused(known)
     ]
     assert len(answered) > 2000
     for symbol in tensor_cases.ALL_PAIRS:
         recorded = tensor_reference.KNOWN[f"operator {symbol}"]
         assert all(
-            f"a_{one} {symbol} b_{other}" in recorded for one in tensor_cases.DTYPES for other in tensor_cases.DTYPES
+            f"a_{left} {symbol} b_{right}" in recorded
+            for left in tensor_cases.DTYPES for right in tensor_cases.DTYPES
         )
 
 

@@ -48,8 +48,8 @@ def values(variables: Any) -> list[np.ndarray]:
     return [np.asarray(keras.ops.convert_to_numpy(variable)) for variable in variables]
 
 
-def assert_same(one: Any, other: Any) -> None:
-    for a, b in zip(values(one), values(other), strict=True):
+def assert_same(actual: Any, expected: Any) -> None:
+    for a, b in zip(values(actual), values(expected), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
@@ -61,8 +61,8 @@ def adam() -> keras.optimizers.Optimizer:
 @pytest.mark.parametrize("make", [adam, lambda: keras.optimizers.SGD(0.1, momentum=0.9, loss_scale_factor=64.0)])
 def test_at_o0_a_run_is_that_of_keras_to_the_digit(make: Callable[[], Any]) -> None:
     ours, theirs = network(), network()
-    found = fit(compiled(ours, prepare(ours, make())))
-    assert found == fit(compiled(theirs, make()))
+    history = fit(compiled(ours, prepare(ours, make())))
+    assert history == fit(compiled(theirs, make()))
     assert_same(ours.variables, theirs.variables)
     assert_same(ours.optimizer.inner_optimizer.variables, theirs.optimizer.variables)
 
@@ -111,9 +111,9 @@ def test_a_run_with_an_overflow_is_the_run_without_that_batch(options: dict[str,
         optimizer = prepare(model, adam(), "O2", loss_scale_manager=FixedLossScaleManager(1024))
         compiled(model, optimizer, **options)
         runs.append((model, optimizer, fit(model, x, y)))
-    (clean, expected, history), (model, optimizer, found) = runs
+    (clean, expected, history), (model, optimizer, actual) = runs
     assert (expected.skipped_steps, optimizer.skipped_steps) == (0, 2)
-    assert found == history
+    assert actual == history
     assert_same(model.variables, clean.variables)  # Moving statistics and random states among them.
     assert_same(optimizer.inner_optimizer.variables, expected.inner_optimizer.variables)
     assert int(optimizer.iterations) == 8
@@ -131,9 +131,9 @@ def test_metrics_of_several_outputs_leave_a_skipped_step_out() -> None:
     def labels(y: np.ndarray) -> list[np.ndarray]:
         return [y.astype(np.float32)[:, None]] * 2
 
-    found = fit(made(), BAD_X, labels(BAD_Y))
-    assert found == fit(made(), X, labels(Y))
-    assert set(found) == {"loss", "a_loss", "b_loss"}
+    history = fit(made(), BAD_X, labels(BAD_Y))
+    assert history == fit(made(), X, labels(Y))
+    assert set(history) == {"loss", "a_loss", "b_loss"}
 
 
 class Chain(layers.Layer):
@@ -267,7 +267,7 @@ def test_a_saved_model_goes_on_bit_for_bit(manager: Callable[[], Any], tmp_path:
     assert_same(loaded.optimizer.variables, straight.optimizer.variables)
     if manager() is not None:
         assert type(loaded.optimizer.loss_scale_manager) is type(manager())
-        live = [one.optimizer.loss_scale_manager.get_loss_scale() for one in (loaded, straight)]
+        live = [model.optimizer.loss_scale_manager.get_loss_scale() for model in (loaded, straight)]
         assert live[0] == live[1]
 
 

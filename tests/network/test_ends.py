@@ -1,4 +1,4 @@
-"""Where outputs come from is found along graphs, in the order of layers, and in the source of methods."""
+"""The layers of outputs are found in graphs, by the order of layers, and in the source of methods."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mixtrain.network.ends import Place, ends_of
 L = keras.layers
 
 
-def names(places: Any) -> list[str]:
-    return [getattr(place.layer, "name", type(place.layer).__name__) for place in places]
+def names(calls: Any) -> list[str]:
+    return [getattr(call.layer, "name", type(call.layer).__name__) for call in calls]
 
 
-def before(place: Place) -> list[str]:
-    return names(place.sources())
+def sources(call: Place) -> list[str]:
+    return names(call.sources())
 
 
 def test_keras_still_tells_what_made_a_tensor_under_its_private_names() -> None:
@@ -36,8 +36,8 @@ def test_a_functional_model_is_followed_along_its_graph_each_call_of_a_layer_by_
     model = keras.Model(inputs, [head(inputs), head(body(inputs)), keras.ops.tanh(inputs)])
     first, second, operation = ends_of(model)
     assert names([first, second]) == ["head", "head"] and type(operation.layer).__name__ == "Tanh"
-    assert (before(first), before(second)) == (["given"], ["body"])
-    assert len({place.key for place in (first, second, operation)}) == 3
+    assert (sources(first), sources(second)) == (["given"], ["body"])
+    assert len({call.key for call in (first, second, operation)}) == 3
 
 
 @pytest.mark.parametrize("layer", [
@@ -69,8 +69,8 @@ class Written(nn.Cell):
         type(self).construct = method
 
 
-def kinds(places: Any) -> list[str]:
-    return [type(place.layer).__name__ for place in places]
+def kinds(calls: Any) -> list[str]:
+    return [type(call.layer).__name__ for call in calls]
 
 
 def straight(self: Any, x: Any) -> Any:
@@ -100,18 +100,18 @@ def chosen(self: Any, x: Any) -> Any:
     return keras.ops.reshape(head(x), (-1, 1))
 
 
-@pytest.mark.parametrize(("method", "ends", "given"), [
+@pytest.mark.parametrize(("method", "ends", "inputs"), [
     (straight, ["Sigmoid"], [["Dense"]]),
     (mapped, ["Dense", "Dropout", "Softmax"], [[], ["Sigmoid"], []]),
     (looped, ["CellList"], [[]]),
     (multiplied, [], []),
     (chosen, ["Softmax", "Sigmoid"], [[], []]),
 ], ids=lambda value: getattr(value, "__name__", None))
-def test_the_source_of_a_method_tells_what_it_returns(method: Any, ends: list[str], given: list[list[str]]) -> None:
+def test_the_source_of_a_method_tells_what_it_returns(method: Any, ends: list[str], inputs: list[list[str]]) -> None:
     network = type("Network", (Written,), {})(method)
-    places = ends_of(network)
-    assert kinds(places) == ends
-    assert [kinds(place.sources())[:1] for place in places] == [found[:1] for found in given]
+    calls = ends_of(network)
+    assert kinds(calls) == ends
+    assert [kinds(call.sources())[:1] for call in calls] == [expected[:1] for expected in inputs]
 
 
 def test_without_a_source_the_last_layer_is_taken() -> None:

@@ -40,11 +40,11 @@ def test_modules_inside_of_keras_may_move(module: str, expected: bool) -> None:
 
 def test_no_file_compares_a_module_s_name_with_keras_s() -> None:
     root = pathlib.Path(mixtrain.__file__).parent
-    found = []
+    violations = []
     for path in root.rglob("*.py"):
         if path.name == "keras_own.py":
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Constant) and node.value in ("keras.", "keras.src", "keras.src."):
-                found.append(f"{path.relative_to(root)}:{node.lineno}")
-    assert not found
+                violations.append(f"{path.relative_to(root)}:{node.lineno}")
+    assert not violations

@@ -30,10 +30,10 @@ def test_composite_layers_are_walked_through_and_shared_layers_counted_once() ->
     shared = L.Dense(6, name="shared")
     x = L.MultiHeadAttention(2, 3, name="attention")(shared(inputs), shared(inputs))
     outputs = L.Bidirectional(L.LSTM(2, name="lstm"), name="both")(x)
-    found = paths(keras.Model(inputs, outputs))
-    assert found.count("shared") == 1
-    assert {"attention/query", "attention/attention_output", "both/forward_lstm/lstm_cell"} <= set(found)
-    assert len(found) == len(set(found))
+    layer_paths = paths(keras.Model(inputs, outputs))
+    assert layer_paths.count("shared") == 1
+    assert {"attention/query", "attention/attention_output", "both/forward_lstm/lstm_cell"} <= set(layer_paths)
+    assert len(layer_paths) == len(set(layer_paths))
 
 
 def test_a_nested_sequential_lists_its_layers_and_no_twin() -> None:

@@ -96,11 +96,11 @@ def test_o1_casts_operators_inside_the_network_alone() -> None:
 
 
 def test_keep_batchnorm_fp32_says_what_normalization_gives() -> None:
-    given = {}
+    rules = {}
     for keep in ("True", "False"):
         network, _ = make_pair(opt_level="O3", keep_batchnorm_fp32=keep)
-        given[keep] = amp.applied_plan(network).plan.row("1").rule  # type: ignore[union-attr]
-    assert given == {"True": "keep_batchnorm_fp32=True", "False": "keep_batchnorm_fp32=False"}
+        rules[keep] = amp.applied_plan(network).plan.row("1").rule  # type: ignore[union-attr]
+    assert rules == {"True": "keep_batchnorm_fp32=True", "False": "keep_batchnorm_fp32=False"}
 
 
 def test_the_options_in_force_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -193,7 +193,7 @@ def test_lists_come_back_as_lists_each_optimizer_with_its_own_scaler() -> None:
     first, second = make_network(), make_network()
     optimizers = [nn.SGD(network.trainable_params(), 0.1) for network in (first, second)]
     networks, made = amp.initialize([first, second], optimizers, opt_level="O2", verbosity=0)
-    assert networks == [first, second] and [one.inner for one in made] == optimizers
+    assert networks == [first, second] and [optimizer.inner for optimizer in made] == optimizers
     assert made[0].scaler is not made[1].scaler
     third = make_network()
     assert amp.initialize(third, verbosity=0) is third
@@ -225,7 +225,7 @@ def test_an_overflow_is_skipped_and_the_scale_halves_and_grows_as_apex_says() ->
         scales.append(optimizer.scaler.get_scale())
         if index == 2:
             after = [backend.to_numpy(value) for value in amp.master_params(optimizer)]
-            assert all(np.array_equal(one, other) for one, other in zip(before, after, strict=True))
+            assert all(np.array_equal(old, new) for old, new in zip(before, after, strict=True))
     assert scales == [32, 16, 16, 16, 32, 32, 64, 64, 64]
     assert int(backend.to_numpy(optimizer.global_step).item()) == 6
 

@@ -1,4 +1,4 @@
-"""Old homes of names can be imported from, and a name that is nowhere comes with the nearest one that is."""
+"""MindSpore's module paths can be imported from, and the error of a missing name suggests the nearest one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A name that cannot be had is imported without a word, and says what to write instead when it is used."""
+"""A name that is not available can be imported; using it says what to write instead."""
 
 from __future__ import annotations
 

@@ -62,8 +62,8 @@ class EvalGraph(nn.Graph):
 
 
 def weights_of(network: Any) -> list[np.ndarray]:
-    held = network.get_parameters() if isinstance(network, nn.Cell) else network.weights
-    return [np.array(mixtrain.backend.to_numpy(weight)) for weight in held]
+    weights = network.get_parameters() if isinstance(network, nn.Cell) else network.weights
+    return [np.array(mixtrain.backend.to_numpy(weight)) for weight in weights]
 
 
 @pytest.mark.parametrize("mode", [mixtrain.GRAPH_MODE, mixtrain.PYNATIVE_MODE])
@@ -81,8 +81,8 @@ def test_a_training_graph_does_what_a_train_cell_does(mode: int) -> None:
     finally:
         mixtrain.set_context(mode=before)
     assert tuple(logits.shape) == (8, 3)
-    for one, other in zip(weights_of(ours), weights_of(theirs), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for actual, expected in zip(weights_of(ours), weights_of(theirs), strict=True):
+        np.testing.assert_array_equal(actual, expected)
 
 
 def test_a_graph_is_compiled_once_and_anew_for_a_changed_precision() -> None:
@@ -194,8 +194,8 @@ def test_a_scaled_graph_equals_an_unscaled_one_that_left_the_bad_batch_out() -> 
         scaled(x, Y)
     for x in (X, X):
         plain(x, Y)
-    for one, other in zip(*map(weights_of, networks), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for first, second in zip(*map(weights_of, networks), strict=True):
+        np.testing.assert_array_equal(first, second)
 
 
 def test_a_disabled_scaler_scales_nothing() -> None:
