@@ -266,10 +266,10 @@ class Tensor(TensorMethods, backend.TensorBase, metaclass=_TensorType):
         return self.copy()
 
     def __reduce__(self) -> Any:
-        return _unpickle, (self.asnumpy(), self.dtype.name)
+        return _unpickled, (self.asnumpy(), self.dtype.name)
 
 
-def _unpickle(array: np.ndarray, dtype: str) -> Tensor:
+def _unpickled(array: np.ndarray, dtype: str) -> Tensor:
     return Tensor(array, dtype)
 
 
