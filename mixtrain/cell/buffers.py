@@ -13,12 +13,10 @@ from mixtrain.common.tensor import Tensor
 class CellBuffers(CellTree):
     """The part of a Cell that knows which of its Tensor attributes are buffers."""
 
-    # Whether `state_dict` contains the buffer, by attribute name; the Tensor itself is the attribute.
-    _buffers: dict[str, bool]
-
     def __init__(self) -> None:
         super().__init__()
-        object.__setattr__(self, "_buffers", {})
+        # Whether `state_dict` contains the buffer, by attribute name; the Tensor itself is the attribute.
+        self._buffers: dict[str, bool] = {}
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
         """Add a Tensor as an attribute that is part of the cell's state and not trained.

@@ -72,12 +72,12 @@ class Cell(CellState, CellHooks, CellSetup):
 
     def __init__(self, auto_prefix: bool = True, flags: dict[str, Any] | None = None) -> None:
         super().__init__()
-        object.__setattr__(self, "_auto_prefix", bool(auto_prefix))  # Scripts pass the class here.
-        object.__setattr__(self, "training", False)
-        object.__setattr__(self, "requires_grad", False)
-        object.__setattr__(self, "_planned_cast", None)
-        object.__setattr__(self, "_as_keras_layer", None)
-        object.__setattr__(self, "cell_type", None)
+        self._auto_prefix = bool(auto_prefix)  # Scripts pass the class here.
+        self.training = False
+        self.requires_grad = False
+        self._planned_cast: CastRule | None = None
+        self._as_keras_layer: CellLayer | None = None
+        self.cell_type: str | None = None
         if flags:
             self.add_flags(**flags)
 
@@ -130,7 +130,7 @@ class Cell(CellState, CellHooks, CellSetup):
     def cast_rule(self) -> CastRule:
         """The casts of a call of the cell: by the plan in force, else the user's `to_float`, else autocast."""
         if self._planned_cast is not None:
-            return self._planned_cast  # type: ignore[no-any-return]
+            return self._planned_cast
         request = request_of(self)
         if request is not None:
             return CastRule(inputs=request.dtype, parameters=request.dtype)
@@ -154,8 +154,9 @@ class Cell(CellState, CellHooks, CellSetup):
     def as_keras_layer(self) -> CellLayer:
         """Return the Keras layer that runs this cell, for use in a Keras model; always the same one."""
         if self._as_keras_layer is None:
+            # Bypass `__setattr__`, which wraps Keras layers.
             object.__setattr__(self, "_as_keras_layer", CellLayer(self))
-        return self._as_keras_layer  # type: ignore[no-any-return]
+        return self._as_keras_layer  # type: ignore[return-value]
 
     # ---- modes and flags --------------------------------------------------------------------------------------
     def set_train(self: _CellT, mode: bool = True) -> _CellT:
@@ -184,7 +185,7 @@ class Cell(CellState, CellHooks, CellSetup):
 
     def add_flags(self: _CellT, **flags: Any) -> _CellT:
         """Set attributes and record them as flags; return the cell."""
-        object.__setattr__(self, "_flags", {**self.get_flags(), **flags})
+        self._flags = {**self.get_flags(), **flags}
         for name, value in flags.items():
             setattr(self, name, value)
         return self
@@ -233,6 +234,7 @@ class KerasCell(Cell):
 
     def __init__(self, layer: keras.Layer) -> None:
         super().__init__()
+        # Bypass `__setattr__`, which wraps Keras layers.
         object.__setattr__(self, "keras_layer", layer)
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:

@@ -33,7 +33,7 @@ class CellSetup(CellTree):
                 f"{type(self).__name__}.set_inputs", "inputs must be given by position or by name, not both",
                 tuple(kwargs), "set_inputs(x)",
             )
-        object.__setattr__(self, "_example_inputs", inputs or tuple(kwargs.values()))
+        self._example_inputs = inputs or tuple(kwargs.values())
 
     def get_inputs(self) -> tuple[Any, ...] | None:
         """Return the inputs of `set_inputs`; None before it is called."""

@@ -28,11 +28,9 @@ class KeysLeft(NamedTuple):
 class CellState(CellBuffers):
     """The part of a Cell that saves and loads its parameters."""
 
-    _state_dict_hooks: dict[int, Callable[..., Any]]
-
     def __init__(self) -> None:
         super().__init__()
-        object.__setattr__(self, "_state_dict_hooks", {})
+        self._state_dict_hooks: dict[int, Callable[..., Any]] = {}
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> HookHandle:
         """Call ``hook(cell, prefix, keep_vars)`` before `state_dict` of this cell reads anything.

@@ -18,15 +18,13 @@ _CellT = TypeVar("_CellT", bound="CellTree")
 class CellTree:
     """The tree under a Cell; `Cell` adds the computation."""
 
-    _params: dict[str, Any]
-    _cells: dict[str, Any]
     wrap_keras_layer: ClassVar[Callable[[keras.Layer], Any]]
 
     def __init__(self) -> None:
-        object.__setattr__(self, "_params", {})
-        object.__setattr__(self, "_cells", {})
-        object.__setattr__(self, "name_prefix", "")
-        object.__setattr__(self, "_auto_prefix", True)
+        self._params: dict[str, Any] = {}
+        self._cells: dict[str, Any] = {}
+        self.name_prefix = ""
+        self._auto_prefix = True
 
     # ---- attributes -------------------------------------------------------------------------------------------
     def __setattr__(self, name: str, value: Any) -> None:
@@ -225,7 +223,7 @@ class CellTree:
     @property
     def param_prefix(self) -> str:
         """The path of this cell in the names of its parameters, such as "block.conv1"."""
-        return str(self.name_prefix).rstrip(".")
+        return self.name_prefix.rstrip(".")
 
     def init_parameters_data(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
         """Return each parameter, mapped to itself: values exist from the start, and no parameter is replaced."""
