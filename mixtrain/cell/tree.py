@@ -43,16 +43,16 @@ class CellTree:
                     parameter.name = f"{name}.{index}"
                 self._params[parameter.name] = parameter
             object.__setattr__(self, name, value)
-        elif name in self.__dict__.get("_params", ()) and value is not None:
-            parameter = self._params[name]
-            if parameter is None:
+        elif name in self.__dict__.get("_params", ()):
+            if value is None:
+                self._params[name] = None
+            elif self._params[name] is None:
                 raise checks.fail_type(self._where(name), "the attribute holds a Parameter", value, "a Parameter")
-            parameter.set_data(value)
-        elif name in self.__dict__.get("_cells", ()) and value is not None:
-            raise checks.fail_type(self._where(name), "the attribute holds a Cell", value, "a Cell or None")
-        elif value is None and name in self.__dict__.get("_params", ()):
-            self._params[name] = None
-        elif value is None and name in self.__dict__.get("_cells", ()):
+            else:
+                self._params[name].set_data(value)
+        elif name in self.__dict__.get("_cells", ()):
+            if value is not None:
+                raise checks.fail_type(self._where(name), "the attribute holds a Cell", value, "a Cell or None")
             self._cells[name] = None
             layer_changed(self)
         else:
