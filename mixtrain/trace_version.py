@@ -151,6 +151,7 @@ class TraceState:
             yield
         finally:
             _tracing.states.pop()
+            # With the layers that `note_layer` added meanwhile.
             self._versions = Versions(self._layers.values())
 
     def note(self) -> None:

@@ -1,4 +1,4 @@
-"""Of a table that is sampled the quick run has every n-th row; rows that are slow by themselves do not count."""
+"""The quick run has every n-th row of a sampled table, not counting rows that are marked slow."""
 
 from __future__ import annotations
 

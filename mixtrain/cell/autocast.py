@@ -49,10 +49,12 @@ def under_autocast(
         kwargs: Keyword arguments of the call.
     """
     planned = planned_rule(cell)
+    # Rules of a plan or the user come first; under a rule of the user no operator inside is autocast.
     if planned is not None or request_of(cell) is not None:
         by_user = planned is None or planned.by_user
         return rule, autocasting(None) if by_user or _is_leaf(cell) else contextlib.nullcontext()
     name = listed_name(type(cell), state, _owns)
+    # The operators of a user's cell are autocast one by one.
     if name is None and not _is_leaf(cell):
         return rule, contextlib.nullcontext()
     dtypes = float_formats((args, kwargs), numpy_as_float32=True)
@@ -64,6 +66,7 @@ def under_autocast(
         if state.is_recurrent(name):
             return rule, autocasting(dataclasses.replace(state, covering=True))
         return rule, contextlib.nullcontext()
+    # Any other cell of `mixtrain.nn` returns the widest dtype of its inputs.
     return CastRule(outputs=widest(dtypes)) if dtypes else _UNCHANGED, autocasting(None)
 
 

@@ -108,6 +108,7 @@ class Cell(CellState, CellHooks, CellSetup):
                 f"{type(self).__name__}: a Cell must be initialized before it is called. "
                 f"Write super().__init__() as the first line of {type(self).__name__}.__init__."
             )
+        # A symbolic input builds a functional Keras model.
         if any(isinstance(value, keras.KerasTensor) for value in keras.tree.flatten((args, kwargs))):
             return self.as_keras_layer()(*args, **kwargs)
         run = run_library if _is_library_class(type(self)) else run_users  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Rewriting a network by level or by list: what computes in which format, and rules that cannot be."""
+"""Rewriting a network by level or by list: what computes in which dtype, and invalid rules."""
 
 from __future__ import annotations
 

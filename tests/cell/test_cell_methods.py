@@ -1,4 +1,4 @@
-"""State in and out, hooks, and what scripts say to a Cell about graphs and several devices."""
+"""State dicts, hooks, and settings of a Cell for graphs and several devices."""
 
 from __future__ import annotations
 

@@ -369,7 +369,7 @@ def by_letter() -> dict[str, list[str]]:
 
 
 def may_work(expression: str) -> bool:
-    """Whether it is no fault to take what MindSpore refuses here."""
+    """Whether mixtrain may accept an expression that MindSpore refuses."""
     return any(re.search(pattern, expression) for pattern in MAY_WORK)
 
 

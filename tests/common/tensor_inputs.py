@@ -92,7 +92,7 @@ def first(tensor: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def kind(tensor: Any) -> Any:
-    """Return the dtype and shape of what was drawn at random."""
+    """Return the dtype and shape of random samples."""
     return (tensor.dtype, tuple(tensor.shape))
 
 

@@ -89,12 +89,12 @@ NUMPY_ON_THE_LEFT: Final = re.compile(r"np\.[\w.]+\(.*\) [*<@+] \w+$")
 
 
 def held(name: str) -> str:
-    """Return the dtype that the backend holds values of a dtype in."""
+    """Return the dtype in which the backend stores values of a dtype."""
     return name if ON_TENSORFLOW else NARROWED.get(name, name)
 
 
 def held_in_text(text: str) -> str:
-    """Return a printed text with the dtypes that the backend holds."""
+    """Return a printed text with the dtypes that the backend stores."""
     for name in NARROWED:
         text = text.replace(name, held(name))
     return text.replace("mindspore.", "mixtrain.")
@@ -202,5 +202,5 @@ def check(family: str, refused: bool = False, every: int = 1) -> None:
 
 
 def with_refusals(families: list[str]) -> list[str]:
-    """Return those families in which MindSpore refuses something that mixtrain must refuse as well."""
+    """Return the families with an expression that MindSpore and mixtrain must refuse."""
     return [family for family in families if held_expressions(family, refused=True)]

@@ -1,4 +1,4 @@
-"""Parameters and tensors: MindSpore's names on the backend's own objects, read in the format of the running cell."""
+"""Parameters and tensors: MindSpore's names on the backend's own objects, read in the dtype of the running cell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods and properties, Python's protocols and the making of tensors are MindSpore's."""
+"""Methods and properties, Python's protocols and the creation of tensors match MindSpore's."""
 
 from __future__ import annotations
 

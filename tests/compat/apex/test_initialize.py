@@ -1,4 +1,4 @@
-"""apex's words: the meaning of each level, its options, and a loss that is scaled once, by a loop or by a Model."""
+"""apex's API: the meaning of each level, its options, and a loss that is scaled once, by a loop or by a Model."""
 
 from __future__ import annotations
 

@@ -289,7 +289,7 @@ def test_a_tensor_may_decide_a_branch_of_build() -> None:
 
 
 def make_build(text: str) -> Any:
-    """Return a graph class whose build backs the loss as `text` says."""
+    """Return a graph class whose `build` calls `backward` as `text` says."""
 
     class Made(TrainGraph):
         def build(self, x: Any, y: Any) -> Any:
