@@ -58,5 +58,5 @@ def test_what_is_no_buffer_is_refused() -> None:
         net.register_buffer("other", [1.0])
     with pytest.raises(KeyError):
         net.register_buffer("weight", ms.Tensor(1.0))
-    with pytest.raises(AttributeError, match="no path of a buffer"):
+    with pytest.raises(AttributeError, match="not the path of a buffer"):
         net.get_buffer("weight")

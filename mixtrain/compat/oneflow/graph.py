@@ -162,10 +162,10 @@ class Graph(Cell):
         if type(self).build is Graph.build:
             self.build()
         returns_tensors = boundary.wants_tensors(inputs, named)
-        results = self._run(boundary.settled(self._positional(inputs, named)))
+        results = self._run_step(boundary.settled(self._positional(inputs, named)))
         return boundary.wrapped(results) if returns_tensors else results
 
-    def _run(self, values: tuple[Any, ...]) -> Any:
+    def _run_step(self, values: tuple[Any, ...]) -> Any:
         self._prepare(values)
         if backend.is_tracing() or not context.graph_mode():
             return super().__call__(*values)
