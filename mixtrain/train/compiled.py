@@ -1,4 +1,4 @@
-"""What a compiled Keras model brings to a Model, and a Keras model compiled as the Model trains it."""
+"""Read the compile arguments of a Keras model, and compile a Keras model as its `Model` trains it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _COMPILED_HERE: Final[weakref.WeakKeyDictionary[keras.Model, Any]] = weakref.Wea
 
 @dataclasses.dataclass(frozen=True)
 class CompileArguments:
-    """What `keras.Model.compile` takes, as `Model` takes it.
+    """Arguments of `keras.Model.compile` in the forms of `Model`.
 
     Attributes:
         loss_fn: The loss or the losses of the outputs, or None.
         loss_weights: Their weights, or None.
         optimizer: The optimizer; None where the network has nothing to train.
         metrics: The metrics, or None.
-        weighted_metrics: Those that weigh samples, or None.
+        weighted_metrics: The metrics that use sample weights, or None.
     """
 
     loss_fn: Any
@@ -35,7 +35,7 @@ class CompileArguments:
 
 
 def is_compiled(network: Any) -> bool:
-    """Whether a network of either kind is a Keras model that its user compiled."""
+    """Whether a network, of Keras or of Cells, is a Keras model that its user compiled."""
     return isinstance(network, keras.Model) and bool(network.compiled) and not _compiled_here(network)
 
 
@@ -43,16 +43,16 @@ def _compiled_here(network: keras.Model) -> bool:
     return network in _COMPILED_HERE and network.optimizer is _COMPILED_HERE[network]
 
 
-def compile_network(network: Any, given: CompileArguments) -> None:
+def compile_network(network: Any, arguments: CompileArguments) -> None:
     """Compile a Keras model as a Model trains it.
 
     So `self.model.evaluate` in a Keras callback works, and a ``.keras`` file keeps the optimizer with its state, the
-    loss and the metrics. Nothing is done where the user has compiled it, or where the loss or the optimizer is none
-    of Keras's; metrics that are none of Keras's are left out.
+    loss and the metrics. Does nothing if the user has compiled it, or if the loss or the optimizer is not Keras's;
+    metrics that are not Keras's are left out.
 
     Args:
-        network: The network of either kind.
-        given: What the Model was given.
+        network: The network, of Keras or of Cells.
+        arguments: The arguments of the Model.
 
     Example:
         >>> network = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
@@ -60,17 +60,17 @@ def compile_network(network: Any, given: CompileArguments) -> None:
         >>> network.compiled, is_compiled(network)
         (True, False)
     """
-    optimizer = given.optimizer
+    optimizer = arguments.optimizer
     if not isinstance(network, keras.Model) or not isinstance(optimizer, keras.optimizers.Optimizer):
         return
-    # A class with a `compile` of its own takes arguments that nobody here knows.
+    # A class that overrides `compile` may take any arguments.
     if type(network).compile is not keras.Model.compile or is_compiled(network):
         return
-    if not is_keras_loss(given.loss_fn, keras_network=True) or _COMPILED_HERE.get(network) is optimizer:
+    if not is_keras_loss(arguments.loss_fn, keras_network=True) or _COMPILED_HERE.get(network) is optimizer:
         return
     network.compile(
-        optimizer, given.loss_fn, given.loss_weights, _metrics_of_keras(given.metrics),
-        _metrics_of_keras(given.weighted_metrics), auto_scale_loss=False,
+        optimizer, arguments.loss_fn, arguments.loss_weights, _metrics_of_keras(arguments.metrics),
+        _metrics_of_keras(arguments.weighted_metrics), auto_scale_loss=False,
     )
     _COMPILED_HERE[network] = optimizer
 
@@ -82,30 +82,27 @@ def _metrics_of_keras(metrics: Any) -> Any:
     return None
 
 
-def brought_by(network: keras.Model) -> CompileArguments:
-    """Return what a compiled Keras model brings.
-
-    Args:
-        network: The model, compiled.
+def compile_arguments_of(network: keras.Model) -> CompileArguments:
+    """Return the arguments that a Keras model was compiled with.
 
     Example:
         >>> network = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
         >>> network.compile("sgd", "mse", metrics=["mae"])
-        >>> brought_by(network).metrics
+        >>> compile_arguments_of(network).metrics
         ['mae']
     """
     optimizer = network.optimizer
     if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
-        # Keras wrapped it for a mixed_float16 policy; here a loss-scale manager does that work.
+        # Keras wraps the optimizer under a mixed_float16 policy; here a loss-scale manager does that work.
         optimizer = optimizer.inner_optimizer
     trains = not network.built or bool(network.trainable_variables)
-    # Keras's public `get_compile_config` gives these as serialized text, from which metrics and losses of a user's own
-    # cannot be made again; tests/train/test_compiled.py fails if the private name moves.
-    given = network._compile_config.config
+    # Keras's public `get_compile_config` serializes these, and a user's own losses and metrics cannot be deserialized;
+    # tests/train/test_compiled.py fails if the private name moves.
+    config = network._compile_config.config
     return CompileArguments(
-        loss_fn=given["loss"],
-        loss_weights=given["loss_weights"],
+        loss_fn=config["loss"],
+        loss_weights=config["loss_weights"],
         optimizer=optimizer if trains else None,
-        metrics=given["metrics"],
-        weighted_metrics=given["weighted_metrics"],
+        metrics=config["metrics"],
+        weighted_metrics=config["weighted_metrics"],
     )

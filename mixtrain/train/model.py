@@ -1,4 +1,4 @@
-"""`Model`: the facade; a network, its loss, optimizer, metrics and precision, trained, evaluated and used."""
+"""`Model`: trains, evaluates and runs a network with its loss, optimizer, metrics and precision."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mixtrain.train.accumulation import checked_accumulation
 from mixtrain.train.callback.callback_list import CallbackList
 from mixtrain.train.callback.overflow_monitor import OverflowMonitor, OverflowRecord
 from mixtrain.train.columns import check_columns, network_inputs
-from mixtrain.train.compiled import CompileArguments, brought_by, compile_network, is_compiled
+from mixtrain.train.compiled import CompileArguments, compile_arguments_of, compile_network, is_compiled
 from mixtrain.train.compiled_networks import CompiledNetworks
 from mixtrain.train.evaluation import Evaluation, EvaluationMetrics, evaluate, output_indexes
 from mixtrain.train.feed import Feed
@@ -46,32 +46,32 @@ class Model(KerasCalls):
     """Trains, evaluates and runs a network in a precision that can be seen and controlled.
 
     Args:
-        network: A Cell or a Keras model. A Cell without `optimizer` is its own train step. A Keras model that is
-            compiled brings its loss, optimizer and metrics where none are given; one that overrides `compute_loss`
+        network: A Cell or a Keras model. A Cell without `optimizer` is its own train step. A compiled Keras model
+            provides its loss, optimizer and metrics where they are not passed; one that overrides `compute_loss`
             computes its loss with it.
-        loss_fn: A Cell, a Keras loss or its name, or a function, which is given ``(y_true, y_pred)`` or
-            ``(outputs, label)`` by the names of its parameters, else as the network's library does; or a dict of these
-            by output name, or a list. Without one, a Cell returns its loss and a Keras model adds it (`add_loss`).
-        optimizer: A mixtrain or Keras optimizer, or a Keras optimizer's name. Of a Keras `LossScaleOptimizer` the one
-            inside is taken, and a dynamic manager with its scale and its window where no manager is given.
+        loss_fn: A Cell, a Keras loss or its name, or a function, called with ``(y_true, y_pred)`` or ``(outputs,
+            label)`` by the names of its parameters, else in the order of the network's library; or a dict of these by
+            output name, or a list. If None, a Cell returns its loss and a Keras model adds it (`add_loss`).
+        optimizer: A mixtrain or Keras optimizer, or a Keras optimizer's name. A Keras `LossScaleOptimizer` is
+            unwrapped; its scale and window make a dynamic manager where no manager is passed.
         metrics: A dict of metrics by name, or a set or list of names and metrics.
-        eval_network: Returns what metrics are computed from; by default ``(loss, outputs, label)``.
+        eval_network: Returns the inputs of the metrics; by default ``(loss, outputs, label)``.
         eval_indexes: Which outputs of `eval_network` are the loss, the prediction and the label.
         amp_level: "O0" (as it is), "O1" (matrix products in half), "O2" (all but normalization in half), "O3" (all in
             half) or "auto" (what suits the device).
         loss_scale_manager: A manager, None for no loss scaling; by default a dynamic one for O2 in float16.
         keep_batchnorm_fp32: Whether normalization is kept in float32; None for the level's rule.
-        cast_model_type: The half format, float16 or bfloat16; None for float16.
-        boost_level: "O0"; the reference's boost mode is not offered.
+        cast_model_type: The half-precision dtype, float16 or bfloat16; None for float16.
+        boost_level: "O0"; MindSpore's boost mode is not supported.
         bad_step_max: Maximum number of consecutive overflows before training stops.
-        explain_overflow: Whether an `OverflowMonitor` tells, of every skipped step, which layer overflowed and which
-            loss scale would do; see `overflows`.
-        on_overflow: "skip": a batch whose gradients overflow is left out; "retry": it is run again at the smaller loss
-            scale, a few times at most, so that it is not lost. That needs a dynamic manager.
-        loss_weights: What the loss, or the loss of each output, is multiplied by.
-        sample_weight: Whether a batch's third column weighs its samples.
-        weighted_metrics: Keras metrics that weigh samples so too, in the forms of `metrics`.
-        accumulate_steps: How many batches make an update; one that overflows rejects them, an epoch's rest is applied.
+        explain_overflow: Whether an `OverflowMonitor` reports, for every skipped step, which layer overflowed and
+            which loss scale would be small enough; see `overflows`.
+        on_overflow: "skip": skip a batch whose gradients overflow; "retry": run it again at the smaller loss scale, a
+            few times at most, so that it is not lost. "retry" needs a dynamic manager.
+        loss_weights: Factor of the loss, or of the loss of each output.
+        sample_weight: Whether a batch's third column is its sample weights.
+        weighted_metrics: Keras metrics that use the sample weights too, in the forms of `metrics`.
+        accumulate_steps: Batches per update; an overflow in one rejects all. An epoch's last window may be shorter.
 
     Raises:
         TypeError: An argument of the wrong kind.
@@ -113,12 +113,12 @@ class Model(KerasCalls):
     ) -> None:
         checks.one_of("Model", "boost_level", boost_level, ("O0",))
         if loss_fn is None and loss_weights is None and is_compiled(network):
-            brought = brought_by(network)
-            loss_fn, loss_weights = brought.loss_fn, brought.loss_weights
+            compiled = compile_arguments_of(network)
+            loss_fn, loss_weights = compiled.loss_fn, compiled.loss_weights
             if metrics is None and weighted_metrics is None:
-                metrics, weighted_metrics = brought.metrics, brought.weighted_metrics
+                metrics, weighted_metrics = compiled.metrics, compiled.weighted_metrics
             if optimizer is None:
-                optimizer = brought.optimizer
+                optimizer = compiled.optimizer
         if isinstance(optimizer, str):
             try:
                 optimizer = keras.optimizers.get(optimizer)
@@ -127,16 +127,16 @@ class Model(KerasCalls):
                     "Model", "optimizer must be the name of one of Keras's optimizers", optimizer, 'optimizer="adam"'
                 ) from None
         optimizer, loss_scale_manager = taken_over(optimizer, loss_scale_manager)
-        self._given = CompileArguments(loss_fn, loss_weights, optimizer, metrics, weighted_metrics)
-        found = model_metrics(network, loss_fn, metrics, weighted_metrics)
-        if found and eval_network is None and loss_fn is None and not isinstance(network, keras.Layer):
+        self._compile_arguments = CompileArguments(loss_fn, loss_weights, optimizer, metrics, weighted_metrics)
+        named = model_metrics(network, loss_fn, metrics, weighted_metrics)
+        in_keras = isinstance(network, keras.Layer)
+        if named and eval_network is None and loss_fn is None and not in_keras:
             raise checks.fail_value(
-                "Model", "metrics need a loss_fn or an eval_network", list(found), "Model(network, loss_fn, ...)"
+                "Model", "metrics need a loss_fn or an eval_network", list(named), "Model(network, loss_fn, ...)"
             )
         indexes = output_indexes(eval_indexes, eval_network)
-        in_keras = isinstance(network, keras.Layer)
-        own = network if in_keras and eval_network is None else None
-        self._metrics = EvaluationMetrics(found, indexes, shows_tensors=not in_keras, network=own)
+        keras_network = network if in_keras and eval_network is None else None
+        self._metrics = EvaluationMetrics(named, indexes, shows_tensors=not in_keras, network=keras_network)
         self._bad_step_max = checks.integer("Model", "bad_step_max", bad_step_max, at_least=1, example=1000)
         self._monitor = OverflowMonitor() if checks.boolean("Model", "explain_overflow", explain_overflow) else None
         self._last_run = LastRun()
@@ -145,7 +145,7 @@ class Model(KerasCalls):
         checks.one_of("Model", "amp_level", amp_level, LEVEL_NAMES)
         options = PrecisionOptions(amp_level, keep_batchnorm_fp32, cast_model_type)
         loss = LossOptions(loss_weights, sample_weight)
-        observer = TrainingMetrics(found if eval_network is None else {}, network)
+        observer = TrainingMetrics(named if eval_network is None else {}, network)
         self._networks = Networks(
             network, loss_fn, optimizer, eval_network, options, loss_scale_manager, loss, observer,
             checked_accumulation(accumulate_steps, optimizer, on_overflow),
@@ -155,11 +155,11 @@ class Model(KerasCalls):
             _check_retries(self._networks.manager)
         self._compiled = CompiledNetworks(self._networks)
         self._use = use_of(network)
-        # A network that outlives its Model is as it was before.
+        # Ends with this Model: a network that outlives it gets its own precision back.
         self._lease = self._networks.precision.lease()
         if self._networks.built:
             self._networks.enter()
-            self._networks.train_network  # noqa: B018  (made now, so that its errors come at once)
+            self._networks.train_network  # noqa: B018  (built now, so that its errors are raised here)
 
     @property
     def train_network(self) -> Any:
@@ -168,12 +168,12 @@ class Model(KerasCalls):
 
     @property
     def eval_network(self) -> Any:
-        """The cell that metrics are computed from; None where there are no metrics."""
+        """The cell whose outputs the metrics are computed from; None without metrics."""
         return self._networks.eval_network if self._metrics.named else None
 
     @property
     def predict_network(self) -> Any:
-        """The network that predicts, as it was given."""
+        """The network that predicts, as passed."""
         return self._networks.network
 
     @property
@@ -183,7 +183,7 @@ class Model(KerasCalls):
 
     @property
     def overflows(self) -> list[OverflowRecord]:
-        """The skipped steps of the last run, each with what overflowed; empty without ``explain_overflow=True``."""
+        """The skipped steps of the last run, each with its diagnosis; empty without ``explain_overflow=True``."""
         return [] if self._monitor is None else self._monitor.records
 
     def precision_report(self) -> PrecisionPlan:
@@ -201,7 +201,7 @@ class Model(KerasCalls):
         """Write a page about the last run: plan, loss and loss scale, overflows with verdicts, ranges, advice.
 
         Args:
-            path: A file. One that ends in ".json" gets the data, of which ``python -m mixtrain report`` makes the page.
+            path: The file. If it ends in ".json", only the data, which ``python -m mixtrain report`` renders.
 
         Example:
             >>> import pathlib, tempfile, mixtrain.nn as nn
@@ -232,22 +232,22 @@ class Model(KerasCalls):
         Args:
             epoch: Number of the last epoch.
             train_dataset: Batches ``(data, label)``: a mixtrain dataset, `tf.data.Dataset`, `keras.utils.PyDataset`,
-                or a list of batches. Without a `loss_fn`, the columns are what the network takes.
+                or a list of batches. Without a `loss_fn`, the columns are the network's inputs.
             callbacks: A callback or a list of them, mixtrain's and Keras's.
             dataset_sink_mode: Whether a call of the compiled step runs `sink_size` steps instead of one.
             sink_size: Steps in such a call; -1 for the epoch.
             initial_epoch: Epochs that were already trained.
-            verbose: "auto": a progress bar on a terminal, a line an epoch elsewhere, nothing where a callback prints
-                the loss; 0: nothing; 1: a bar; 2: lines.
-            resume: A folder of checkpoints: the run goes on from the newest whole one, in the middle of an epoch too,
-                as if it had never stopped; from the beginning where there is none. See `load_latest_checkpoint`.
+            verbose: "auto": a progress bar on a terminal, one line per epoch elsewhere, nothing where a callback
+                prints the loss; 0: nothing; 1: a bar; 2: lines.
+            resume: A directory of checkpoints. The run continues from the newest complete one, also in the middle of
+                an epoch, as if it had never stopped; from the beginning without one. See `load_latest_checkpoint`.
 
         Returns:
-            One value an epoch of "loss", and of "loss_scale" and "skipped_steps" with loss scaling.
+            "loss" per epoch; with loss scaling "loss_scale" and "skipped_steps" too.
 
         Raises:
             TypeError: An argument of the wrong kind.
-            ValueError: A number out of range, a dataset that is empty or has not two columns.
+            ValueError: A number out of range, a dataset that is empty or does not have two columns.
             LossScaleExhausted: Steps kept overflowing.
         """
         options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose)
@@ -288,33 +288,33 @@ class Model(KerasCalls):
         Args:
             epoch: As in `train`; or Keras's x.
             train_dataset: As in `train`; or Keras's y.
-            valid_dataset: What is evaluated on; None for no evaluation. Or Keras's batch_size.
-            valid_frequency: Evaluate after every so many epochs, or after the epochs of this list (from 1). Or Keras's
+            valid_dataset: The dataset to evaluate on; None for no evaluation. Or Keras's batch_size.
+            valid_frequency: Evaluate every so many epochs, or after the epochs in this list (from 1). Or Keras's
                 epochs.
-            callbacks: As in `train`; they are told of evaluations too.
+            callbacks: As in `train`; their evaluation hooks are called too.
             dataset_sink_mode, sink_size, initial_epoch, verbose, resume: As in `train`.
-            valid_dataset_sink_mode: Accepted; evaluation is fed from the host in any case.
+            valid_dataset_sink_mode: Accepted; evaluation is always fed from the host.
             x: An array, a structure of arrays, or a dataset of batches.
             y: Labels; None where `x` is a dataset.
             batch_size: Rows of a batch of arrays; None for 32.
             epochs: Number of the last epoch; None for 1.
-            validation_split: The share of arrays, their last rows, that is validated on; None for none.
+            validation_split: Fraction of the rows of arrays to validate on, the last ones; None for none.
             validation_data: ``(x, y)``, ``(x, y, sample_weight)`` or a dataset.
-            validation_batch_size: Rows of a batch that is validated on; None for `batch_size`.
+            validation_batch_size: Rows of a validation batch; None for `batch_size`.
             validation_steps: Batches of an evaluation; None for all.
             validation_freq: As `valid_frequency`.
-            shuffle: Whether the rows of arrays, or the batches of a `PyDataset`, come in another order in each epoch;
-                None for True.
+            shuffle: Whether to shuffle the rows of arrays, or the batches of a `PyDataset`, before each epoch; None
+                for True.
             class_weight: A weight for the rows of each class.
             sample_weight: A weight for each row.
-            steps_per_epoch: Batches of an epoch, each going on where the last one ended; None for all.
+            steps_per_epoch: Batches of an epoch, which starts where the last one ended; None for all.
 
         Returns:
             As `train`, and "val_loss" and "val_..." for each metric.
 
         Raises:
             TypeError: As `train`; or arguments of both styles.
-            ValueError: As `train`; or data to evaluate on with neither metrics nor a loss.
+            ValueError: As `train`; or a validation dataset with neither metrics nor a loss.
 
         Example:
             >>> import numpy as np, mixtrain
@@ -327,49 +327,49 @@ class Model(KerasCalls):
         Source: MindSpore, `mindspore.train.Model.fit`; Keras, `keras.Model.fit`.
         """
         checks.boolean("Model.fit", "valid_dataset_sink_mode", valid_dataset_sink_mode)
-        of_keras = {
+        keras_arguments = {
             "x": x, "y": y, "batch_size": batch_size, "epochs": epochs, "validation_split": validation_split,
             "validation_data": validation_data, "validation_batch_size": validation_batch_size,
             "validation_steps": validation_steps, "validation_freq": validation_freq, "shuffle": shuffle,
             "class_weight": class_weight, "sample_weight": sample_weight, "steps_per_epoch": steps_per_epoch,
         }
-        keras_style = as_keras_arguments((epoch, train_dataset, valid_dataset, valid_frequency), of_keras)
-        if keras_style is not None:
-            epoch, train_dataset, valid_dataset, valid_frequency = epochs_and_data(**keras_style)
+        in_keras = as_keras_arguments((epoch, train_dataset, valid_dataset, valid_frequency), keras_arguments)
+        if in_keras is not None:
+            epoch, train_dataset, valid_dataset, valid_frequency = epochs_and_data(**in_keras)
         options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose)
         training = Training("Model.fit", epoch, train_dataset, *options, valid_frequency, resume)
-        evaluation, style = None, {"in_keras_style": keras_style is not None}
+        evaluation, in_keras_style = None, in_keras is not None
         with self._use.of("Model.fit"):
             if valid_dataset is not None:
-                evaluation = self._evaluation("Model.fit", valid_dataset, **style)
-            return self._loop(training, evaluation, **style).run()
+                evaluation = self._evaluation("Model.fit", valid_dataset, in_keras_style=in_keras_style)
+            return self._loop(training, evaluation, in_keras_style=in_keras_style).run()
 
     def _loop(
         self, training: Training, evaluation: Evaluation | None = None, *, in_keras_style: bool = False
     ) -> TrainingLoop:
-        """Return the loop of a run, its networks ready."""
+        """Return the loop of a run, with its networks built."""
         networks = self._networks
         networks.check_trains(training.where)
         feed, skip = training.feed_after(training.initial_epoch)
         self._make_ready(training.where, feed, in_keras_style=in_keras_style)
-        compile_network(networks.network, self._given)
+        compile_network(networks.network, self._compile_arguments)
         context.warn_missing_device(backend.describe_device().kind)
-        watching = [self._last_run] if self._monitor is None else [self._last_run, self._monitor]
-        training = dataclasses.replace(training, callbacks=[*as_list(training.callbacks), *watching])
+        monitors = [self._last_run] if self._monitor is None else [self._last_run, self._monitor]
+        training = dataclasses.replace(training, callbacks=[*as_list(training.callbacks), *monitors])
         return TrainingLoop(
             training, networks, self._compiled, feed, skip, bad_step_max=self._bad_step_max,
             retries=self._retries, evaluation=evaluation,
         )
 
     def _make_ready(self, where: str, feed: Feed, *, in_keras_style: bool = False) -> None:
-        """Check the columns of a training dataset, and build the networks for its first batch."""
+        """Check the columns of a training dataset, and build the networks with its first batch."""
         first = feed.first()
         check_columns(where, self._networks, len(first), training=True, in_keras_style=in_keras_style)
         self._networks.build(*network_inputs(self._networks, first, training=True))
 
     @contextlib.contextmanager
     def _ready_for(self, where: str, dataset: Any) -> Iterator[Feed]:
-        """Hold the networks ready to train on a dataset, for what tries steps and undoes them; yield its feed."""
+        """Build the networks and set them to training, to run steps and undo them; yield the dataset's feed."""
         self._networks.check_trains(where)
         feed = Feed(dataset, where)
         with self._use.of(where):
@@ -384,10 +384,10 @@ class Model(KerasCalls):
         Args:
             valid_dataset: Batches, as for `train`.
             callbacks: A callback or a list of them.
-            dataset_sink_mode: Accepted; evaluation is fed from the host in any case.
+            dataset_sink_mode: Accepted; evaluation is always fed from the host.
 
         Returns:
-            The metrics' values by name; of a Model without metrics the mean "loss".
+            The metrics' values by name; without metrics the mean "loss".
 
         Raises:
             ValueError: The Model has neither metrics nor a loss, or the dataset is empty.
@@ -406,13 +406,13 @@ class Model(KerasCalls):
     def _evaluated(
         self, evaluation: Evaluation, callbacks: Any, *, dataset_sink_mode: bool = False
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Run an evaluation; return its values, and those that callbacks see."""
+        """Run an evaluation; return its values, and those that callbacks see, which always have the loss."""
         fields = {"network": self._networks.network, "loss_fn": self._networks.loss_fn, **evaluation.fields()}
         arguments = CallbackArguments(
             mode="eval", dataset_sink_mode=dataset_sink_mode, shows_tensors=self._networks.of_cells, **fields
         )
-        with CallbackList(callbacks, arguments) as listed:
-            values = evaluate(evaluation, listed, RunContext(arguments), arguments)
+        with CallbackList(callbacks, arguments) as callback_list:
+            values = evaluate(evaluation, callback_list, RunContext(arguments), arguments)
         return values, dict(arguments.eval_results)
 
     def _evaluate_all(self, where: str, dataset: Any, callbacks: Any) -> dict[str, Any]:
@@ -422,7 +422,7 @@ class Model(KerasCalls):
         rest = [name for name in values if name != "loss"]
         named = [name for name in rest if name in self._metrics.named]
         if any(name.endswith("_loss") for name in rest if name not in named):
-            # Keras's order: of several outputs the metrics come last, by their names.
+            # Keras's order: with several outputs, the metrics come last, sorted by name.
             rest = [name for name in rest if name not in named] + sorted(named)
         return ({} if loss is None else {"loss": loss}) | {name: values[name] for name in rest}
 
@@ -432,17 +432,17 @@ class Model(KerasCalls):
         """Run the network in inference mode.
 
         Args:
-            *inputs: What the network takes: tensors or arrays, batch axis first; or for a Keras network one dataset.
+            *inputs: The network's inputs: tensors or arrays, batch axis first; or for a Keras network one dataset.
             batch_size: Rows of a batch of a Keras network; None for 32.
             verbose: Accepted; nothing is shown.
             steps: Number of batches; None for all.
 
         Returns:
-            The network's outputs, floats in float32: NumPy arrays for a Keras network with one argument, as in Keras,
-            which is run batch after batch; Tensors for a Cell, and where a Tensor was given; else backend tensors.
+            The network's outputs, floats in float32. A Keras network with one argument runs batch by batch and returns
+            NumPy arrays, as in Keras; a Cell, or an input that is a Tensor, gives Tensors; else backend tensors.
 
         Raises:
-            TypeError: No input was given, or no batch; or options of batches for a network that is run on all rows.
+            TypeError: There is no input, or no batch; or batch options for a network that runs on all rows at once.
 
         Example:
             >>> import numpy as np, mixtrain.nn as nn
@@ -451,9 +451,9 @@ class Model(KerasCalls):
         """
         if not inputs or inputs[0] is None or isinstance(inputs[0], str):
             raise checks.fail_type("Model.predict", "a batch must be given", inputs, "model.predict(data)")
-        given = inputs if is_dataset(inputs[0]) else keras.tree.flatten(inputs)
-        wants = self._networks.of_cells or any(isinstance(value, boundary.TensorLike) for value in given)
-        if len(inputs) == 1 and not wants:
+        values = inputs if is_dataset(inputs[0]) else keras.tree.flatten(inputs)
+        as_tensors = self._networks.of_cells or any(isinstance(value, boundary.TensorLike) for value in values)
+        if len(inputs) == 1 and not as_tensors:
             return self._predict_batches(inputs[0], batch_size, steps)
         if batch_size is not None or steps is not None or is_dataset(inputs[0]):
             raise checks.fail_type(
@@ -461,7 +461,7 @@ class Model(KerasCalls):
                 "model.predict(data)",
             )
         outputs = self._run(keras.tree.map_structure(backend.to_tensor, inputs))
-        return boundary.wrapped(outputs) if wants else outputs
+        return boundary.wrapped(outputs) if as_tensors else outputs
 
     def _run(self, inputs: tuple[Any, ...]) -> Any:
         with self._use.of("Model.predict"):
@@ -475,15 +475,15 @@ class Model(KerasCalls):
         epoch: int = 1,
         sink_mode: bool = False,
     ) -> None:
-        """Make the networks ready before the first step: Keras layers built, precision applied, errors raised.
+        """Prepare the networks before the first step: build Keras layers, apply the precision, raise errors.
 
         Args:
-            train_dataset: Its first batch gives the shapes.
+            train_dataset: The shapes are those of its first batch.
             valid_dataset: Used where there is no `train_dataset`.
             sink_size, epoch, sink_mode: Accepted for MindSpore scripts.
 
         Raises:
-            ValueError: Neither dataset is given, or it does not fit.
+            ValueError: Neither dataset is passed, or it does not fit the network.
         """
         dataset = valid_dataset if train_dataset is None else train_dataset
         if dataset is None:
@@ -492,7 +492,7 @@ class Model(KerasCalls):
 
 
 def _check_retries(manager: LossScaleManager) -> None:
-    """Refuse a manager whose scale is no smaller when the same batch is run again at once."""
+    """Refuse a manager that does not lower the scale inside the step, before the batch is run again."""
     if isinstance(manager, FixedLossScaleManager) or host_driven(manager):
         raise checks.fail_value(
             "Model", 'on_overflow="retry" needs a loss scale that the step itself makes smaller', manager,

@@ -28,7 +28,7 @@ class KerasSaving:
     """
 
     _networks: Networks
-    _given: CompileArguments
+    _compile_arguments: CompileArguments
 
     def save(self, filepath: Path, overwrite: bool = True) -> None:
         """Write the network, its configuration and weights, as `keras.models.load_model` reads it.
@@ -57,7 +57,7 @@ class KerasSaving:
             'float32'
         """
         network, path = self._saved("save", filepath, (".keras",), overwrite)
-        compile_network(network, self._given)
+        compile_network(network, self._compile_arguments)
         with _own_policies(network):
             network.save(path)
 

@@ -11,7 +11,7 @@ import pytest
 
 import mixtrain
 import mixtrain.nn as nn
-from mixtrain.train.compiled import brought_by, is_compiled
+from mixtrain.train.compiled import compile_arguments_of, is_compiled
 from tests.backends import quick_only_some
 
 X = np.random.default_rng(4).normal(size=(32, 4)).astype(np.float32)
@@ -33,7 +33,7 @@ def test_a_compiled_model_brings_the_very_objects_that_it_was_given() -> None:
 
     metric, optimizer = keras.metrics.MeanAbsoluteError(), keras.optimizers.SGD(0.1)
     network = compiled(optimizer=optimizer, loss=loss, loss_weights=[2.0], metrics=[metric], weighted_metrics=["mse"])
-    found = brought_by(network)
+    found = compile_arguments_of(network)
     assert found.loss_fn is loss and found.optimizer is optimizer and found.metrics[0] is metric
     assert found.loss_weights == [2.0] and found.weighted_metrics == ["mse"]
 
@@ -41,13 +41,13 @@ def test_a_compiled_model_brings_the_very_objects_that_it_was_given() -> None:
 def test_the_loss_scaling_that_keras_wrapped_an_optimizer_in_is_left_to_a_manager() -> None:
     optimizer = keras.optimizers.SGD(0.1)
     network = compiled(optimizer=keras.optimizers.LossScaleOptimizer(optimizer), loss="mse")
-    assert brought_by(network).optimizer is optimizer
+    assert compile_arguments_of(network).optimizer is optimizer
 
 
 def test_a_model_with_nothing_to_train_brings_no_optimizer() -> None:
     network = compiled(optimizer="sgd", loss="mse")
     network.trainable = False
-    assert brought_by(network).optimizer is None
+    assert compile_arguments_of(network).optimizer is None
 
 
 def test_networks_that_are_not_compiled_bring_nothing() -> None:
