@@ -19,7 +19,7 @@ from mixtrain.train.feed import Feed
 from mixtrain.train.keras_metrics import CompileMetric, DeviceMetrics, flat_results, masks_of, metrics_of_layers
 from mixtrain.train.records import EpochRecords, StepRecords
 from mixtrain.train.run_context import CallbackArguments, RunContext
-from mixtrain.train.stepper import rows_of
+from mixtrain.train.stepper import num_rows
 
 
 def with_masks(network: Any) -> Callable[..., Any]:
@@ -185,7 +185,7 @@ def evaluate(
         listed = _checked(outputs, metrics.indexes)
         if metrics.indexes is not None:
             loss = keras.ops.mean(listed[metrics.indexes[0]])
-            rows = np.array([rows_of(batch) if evaluation.by_rows else 1])
+            rows = np.array([num_rows(batch) if evaluation.by_rows else 1])
             records.add(StepRecords([loss], rows=rows, metrics={name: [one] for name, one in losses.items()}))
         waiting.append((listed, masks, batch[2] if evaluation.weighted and len(batch) > 2 else None))
         while len(waiting) > wait:

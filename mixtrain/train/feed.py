@@ -1,4 +1,4 @@
-"""A feed: what any dataset gives a loop, batch by batch on the host or through the backend's iterator."""
+"""`Feed`: the batches of any dataset, read on the host or through the backend's iterator."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ Batch = tuple[Any, ...]
 
 
 class Feed:
-    """One dataset, ready to be read any number of times.
+    """A dataset that can be read any number of times.
 
     Args:
         dataset: A mixtrain dataset, `tf.data.Dataset`, `keras.utils.PyDataset`, or anything that can be iterated
             again and again and yields batches ``(data, label)``.
-        where: Who asks, for errors.
-        first_pass: Which pass of a mixtrain dataset is read first, from 0: under one seed it has the order that it has
-            in an uninterrupted run. Others are read from their beginning.
+        where: The caller, for errors.
+        first_pass: Index of the first pass over a mixtrain dataset, whose order under a seed is that of the same pass
+            in an uninterrupted run. Other datasets are read from their beginning.
 
     Raises:
         TypeError: `dataset` cannot be iterated.
 
     Attributes:
-        dataset: What was given.
+        dataset: As passed.
     """
 
     def __init__(self, dataset: Any, where: str, first_pass: int = 0) -> None:
@@ -77,13 +77,12 @@ class Feed:
             return None
 
     def first(self) -> Batch:
-        """Return the first batch of a pass, to learn shapes and dtypes from.
+        """Return the first batch of a pass, for its shapes and dtypes.
 
         Raises:
             ValueError: The dataset is empty.
         """
         if self._example is None:
-            # A pipeline knows an example without starting a pass.
             try:
                 self._example = self._read_first()
             except StopIteration:
@@ -97,8 +96,8 @@ class Feed:
 
     def _read_first(self) -> Batch | None:
         if self._pipeline is not None:
-            return self._pipeline.first()
-        if isinstance(self.dataset, keras.utils.PyDataset):  # Without its hooks, for no pass begins.
+            return self._pipeline.first()  # Starts no pass.
+        if isinstance(self.dataset, keras.utils.PyDataset):  # Without its epoch hooks, as no pass starts.
             return None if self.size == 0 else as_batch(self.dataset[0])
         return next(self.batches(), None)
 
@@ -106,7 +105,7 @@ class Feed:
         """Yield the batches of one pass as tuples of columns.
 
         Args:
-            held: Whether those of Python code come as `HeldBatches`, for `grouped`.
+            held: Whether batches of Python code are `HeldBatches`, for `grouped`.
             ahead: Whether one of these may be read before the step of the one before it has begun.
         """
         if self._pipeline is not None:
@@ -125,69 +124,70 @@ class Feed:
         self.dataset.on_epoch_end()
 
     def graph_iterator(self, passes: int = 1) -> Any:
-        """Return an iterator over some passes, one after the other, that a compiled loop reads.
+        """Return an iterator over repeated passes that a compiled loop reads.
 
         Args:
-            passes: How many.
+            passes: Number of passes.
 
         Returns:
             The backend's iterator; after an error in it call `raise_pending`.
 
         Raises:
-            ValueError: A column has parts that are no tensors.
+            ValueError: A column has parts that are not tensors.
         """
-        like = self.first()
-        if not all(map(backend.is_tensor, keras.tree.flatten(like))):
+        first = self.first()
+        parts = keras.tree.flatten(first)
+        if not all(map(backend.is_tensor, parts)):
             raise ValueError(
                 f"{self._where}: with dataset_sink_mode=True each column of a batch must be a tensor, or a tuple or "
-                f"dict of tensors; got {checks.listed(type(part).__name__ for part in keras.tree.flatten(like))}. "
+                f"dict of tensors; got {checks.listed(type(part).__name__ for part in parts)}. "
                 "Write dataset_sink_mode=False."
             )
         if self._pipeline is None:
-            example = tuple(map(backend.to_numpy, keras.tree.flatten(like)))
+            example = tuple(map(backend.to_numpy, parts))
             arrays = functools.partial(self._arrays, [value.dtype for value in example])
             pipeline = backend.pipeline_from_batches(arrays, example, size=self.size)
             self._graph = dataclasses.replace(pipeline, even=self._even())
         else:
             self._graph = self._pipeline
-        # What the backend keeps with a stream, so that a pass begins sooner, it would not find with its repetition.
+        # A backend keeps streams to begin a pass sooner, and would not find this one by its repetition.
         stream = self._graph if passes == 1 else self._graph.repeat(passes)
-        return stream.graph_iterator([part.shape for part in keras.tree.flatten(like)], like)
+        return stream.graph_iterator([part.shape for part in parts], first)
 
     def _even(self) -> bool:
-        """Whether all batches are known to be as long as the first: a list of them can be looked through."""
+        """Whether all batches are known to have the shapes of the first, which a list of batches tells."""
         if not isinstance(self.dataset, (list, tuple)):
             return False
         return len({tuple(map(np.shape, _parts_of(batch))) for batch in self.dataset}) == 1
 
     def _arrays(self, dtypes: Sequence[np.dtype]) -> Iterator[tuple[np.ndarray, ...]]:
-        """Yield the batches of one pass as NumPy arrays, the parts of all columns in a row.
+        """Yield the batches of one pass as flat tuples of NumPy arrays, the parts of all columns.
 
         Args:
-            dtypes: Of the parts: an array that has its dtype is given as it is, without a way by the device.
+            dtypes: The dtypes of the parts. An array that has its dtype already is not copied through the device.
         """
         for batch in self._python_batches():
-            parts = _parts_of(batch)
-            kept = [*dtypes, *[None] * len(parts)]
+            # A batch with more parts than the first one is refused where its arrays are read.
+            padded = itertools.chain(dtypes, itertools.repeat(None))
             yield tuple([
                 part if isinstance(part, np.ndarray) and part.dtype == dtype
                 else backend.to_numpy(backend.to_tensor(part))
-                for part, dtype in zip(parts, kept, strict=False)
+                for part, dtype in zip(_parts_of(batch), padded, strict=False)
             ])
 
     def raise_pending(self) -> None:
-        """Raise the exception of the user's own code that ended the backend's iterator, if there is one."""
+        """Raise the exception of the user's code that ended the backend's iterator, if there is one."""
         self._graph.raise_pending()
 
 
 def as_batch(batch: Any, convert: Callable[[Any], Any] = backend.to_tensor) -> Batch:
-    """Return a batch as a tuple of columns of tensors; a dict of columns by its values.
+    """Return a batch as a tuple of columns of tensors; of a dict, its values.
 
     A column of several parts is a dict or a tuple of tensors: a list becomes a tuple, as in `tf.data`.
 
     Args:
-        batch: What a dataset gave.
-        convert: Makes a tensor of a part that has no parts.
+        batch: An element of a dataset.
+        convert: Converts a single array or value to a tensor.
     """
     if isinstance(batch, dict):
         batch = tuple(batch.values())
@@ -197,16 +197,16 @@ def as_batch(batch: Any, convert: Callable[[Any], Any] = backend.to_tensor) -> B
 
 
 def _parts_of(batch: Any) -> list[Any]:
-    """Return the parts of all columns of a batch in a row, as they were given: to make tensors of them takes longer."""
+    """Return the parts of all columns of a batch as a flat list, not converted to tensors."""
     if isinstance(batch, (tuple, list)) and all(isinstance(part, np.ndarray) for part in batch):
-        return [*batch]  # Most batches; Keras takes longer to flatten one than a step may.
+        return [*batch]  # Most batches; `keras.tree.flatten` is too slow for them.
     return keras.tree.flatten(as_batch(batch, lambda part: part))  # type: ignore[no-any-return]
 
 
 def _as_column(column: Any, convert: Callable[[Any], Any]) -> Any:
-    """Return a column as a tensor, or as the structure of tensors that a network of several inputs takes."""
+    """Return a column as a tensor, or as a structure of tensors for a network of several inputs."""
     if isinstance(column, backend.BACKEND_TENSORS):
-        return column  # Most columns, in every step.
+        return column  # First, as it is the most common case in the steps of a run.
     if isinstance(column, np.ndarray):
         return convert(column)
     if isinstance(column, (list, tuple)) and isinstance(keras.tree.flatten(column)[0], numbers.Number):

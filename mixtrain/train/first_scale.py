@@ -1,4 +1,4 @@
-"""A batch that overflows is run again at smaller scales: to find the first scale, or so that no batch is lost."""
+"""Run a batch that overflows again at smaller loss scales: to find the first scale, or to lose no batch."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from mixtrain.loss_scale.rule import Count, LossScaleState
 from mixtrain.step.gradient_window import GradientWindow
 from mixtrain.train.stepper import Batch, CallResult, Stepper
 
-# The scale that the first batch allows is divided by this, so that batches with somewhat larger gradients, as come
-# while a network begins to learn, are not lost either.
+# The scale that the first batch allows is divided by this: gradients grow somewhat while a network begins to learn, and
+# the next batches should not overflow either.
 _MARGIN: Final = 8.0
-# How often a batch is run again where nothing is searched for: a batch that needs more is an outlier.
-_RETRIES: Final = 4
+# Maximum number of retries of a batch after the search: a batch that needs more is an outlier.
+_MAX_RETRIES: Final = 4
 
 
 class FirstScale:
-    """Runs the first batch again and again, each time at the next smaller scale, until its update is applied.
+    """Runs the first batch repeatedly, each time at the next smaller scale, until its update is applied.
 
-    A step that overflows leaves everything but the scale and its counts as it was, random states too, so the step that
-    is applied is the one that a run from that scale on would have made.
+    A step that overflows changes only the scale and its counts, not even random states, so the step that is applied is
+    the one that a run started at that scale would make.
 
     Args:
         stepper: Runs steps.
-        state: The live loss scale.
-        window: Where the steps gather gradients, if they do.
+        state: The loss scale in use.
+        window: Accumulates the gradients of several steps, or None.
 
     Attributes:
         found: Whether the search is over.
@@ -36,21 +36,21 @@ class FirstScale:
     def __init__(self, stepper: Stepper, state: LossScaleState, window: GradientWindow | None = None) -> None:
         self._stepper = stepper
         self._state = state
-        # What a step that overflows moves besides, and an attempt must not.
-        self._moved = [state.counts, *(() if window is None else (window.counts,))]
+        # The counts that an overflow changes too; failed attempts must leave no trace in them.
+        self._counts = [state.counts, *(() if window is None else (window.counts,))]
         self.found = False
 
     def step(self, batch: Batch) -> CallResult:
         """Train on a batch.
 
         Returns:
-            The result of the step that was applied; where no scale can help, for the loss itself is not finite or the
+            The result of the step that was applied. If no scale helps, because the loss itself is not finite or the
             smallest scale overflows too, that of the first attempt, as if there had been no other.
         """
         state = self._state
-        before = [(variable, backend.to_numpy(variable).copy()) for variable in self._moved]
+        before = [(variable, backend.to_numpy(variable).copy()) for variable in self._counts]
         first = result = self._stepper.step(batch)
-        after = [(variable, backend.to_numpy(variable)) for variable in (*state.variables(), *self._moved)]
+        after = [(variable, backend.to_numpy(variable)) for variable in (*state.variables(), *self._counts)]
         while result.records.overflow[0]:
             hopeless = not np.isfinite(result.records.loss[0])
             if hopeless or float(result.records.loss_scale[0]) <= state.rule.minimum:
@@ -71,13 +71,13 @@ class FirstScale:
 def step_with_retries(
     stepper: Stepper, state: LossScaleState, batch: Batch, result: CallResult | None = None
 ) -> CallResult:
-    """Train on a batch; where it overflows, again at the smaller scale that the rule gave, a few times at most.
+    """Train on a batch; if it overflows, again at the smaller scale that the rule sets, a few times at most.
 
     Args:
         stepper: Runs steps.
-        state: The live loss scale.
+        state: The loss scale in use.
         batch: The batch.
-        result: What the first attempt came to, where that was made.
+        result: The result of the first attempt, if it has run already.
 
     Returns:
         The result of the last attempt. The counts are those of a single step. A batch whose loss itself is not finite,
@@ -87,16 +87,17 @@ def step_with_retries(
         result = stepper.step(batch)
     if not result.records.overflow[0]:
         return result
-    once = backend.to_numpy(state.counts).copy()
-    for _ in range(_RETRIES):
+    # All attempts together count as one step.
+    counts_of_one = backend.to_numpy(state.counts).copy()
+    for _ in range(_MAX_RETRIES):
         hopeless = not np.isfinite(result.records.loss[0])
         if hopeless or float(result.records.loss_scale[0]) <= state.rule.minimum:
             break
         result = stepper.step(batch)
         if not result.records.overflow[0]:
             counts = backend.to_numpy(state.counts).copy()
-            counts[Count.SKIPPED_STEPS] = once[Count.SKIPPED_STEPS] - 1
+            counts[Count.SKIPPED_STEPS] = counts_of_one[Count.SKIPPED_STEPS] - 1
             state.counts.assign(counts)
             return result
-    state.counts.assign(once)
+    state.counts.assign(counts_of_one)
     return result

@@ -1,4 +1,4 @@
-"""One compiled call of a train network: a batch, several batches, or those of an iterator; every step's results."""
+"""`Stepper`: compiled calls of a train network on one batch, several batches or an iterator."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _log = logging.getLogger("mixtrain")
 
 
 class CallResult(NamedTuple):
-    """What a call of the compiled step came to.
+    """Result of a call of the compiled step.
 
     Attributes:
         records: The results of its steps.
-        outputs: The network's outputs at the last of them; may be a `Later`.
+        outputs: The network's outputs at the last step; may be a `Later`.
     """
 
     records: StepRecords
@@ -39,14 +39,14 @@ class CallResult(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """Several steps that ran in one call.
+    """Results of several steps that ran in one call.
 
     Attributes:
-        records: Their results.
+        records: The results of the steps.
         outputs: The network's outputs at each step.
-        counts: The optimizer's count of updates after each step, stacked; None where it was not asked for, or the
-            network has no optimizer.
-        count_before: That count before the first step; likewise.
+        counts: The optimizer's count of updates after each step, stacked; None if it was not requested, or the network
+            has no optimizer.
+        count_before: That count before the first step, or None.
     """
 
     records: StepRecords
@@ -59,13 +59,13 @@ class Stepper:
     """Runs a train network, compiled once for all ways of feeding it.
 
     Args:
-        network: Takes the columns of a batch, returns its outputs; a Cell.
-        scaled: Whether outputs that are three mean ``(loss, overflow, loss_scale)``.
-        needs: What callbacks ask each step to tell beside scalars.
-        prepare: Called before each call, as `CompiledCall` does.
+        network: A Cell that takes the columns of a batch and returns its outputs.
+        scaled: Whether three outputs are ``(loss, overflow, loss_scale)``.
+        needs: Names of the tensors, such as "gradients", that callbacks need of each step beside scalars.
+        prepare: Called before each call, by `CompiledCall`.
 
     Attributes:
-        steps_per_call: How many steps a call should run.
+        steps_per_call: Estimates how many steps a call should run.
     """
 
     def __init__(
@@ -81,52 +81,57 @@ class Stepper:
         self._needs = needs
         choice = functools.partial(network.jit_choice, network) if isinstance(network, TrainOneStepCell) else None
         self._training = CompiledCall(
-            self._flat, network, choice, compile_function=backend.CompiledSteps, prepare=prepare
+            self._flat_step, network, choice, compile_function=backend.CompiledSteps, prepare=prepare
         )
+        # The compiled call and the state variables that its trace found.
         self._state_of: tuple[Any, list[keras.Variable]] = None, []
-        self._structure: Any = None
-        self._reported: dict[str, Any] = {}
-        self._outputs_count = self._reported_count = 0
+        # Set by each trace: the structures of the flat values that a step returns, and the rows of its batch.
+        self._output_structure: Any = None
+        self._report_structure: dict[str, Any] = {}
+        self._output_count = self._report_count = 0
         self._rows: int | None = None
         self.steps_per_call = StepsPerCall(backend.GROUPS)
 
-    def _flat(self, *batch: Any) -> tuple[Any, ...]:
-        own = isinstance(self._network, TrainOneStepCell)
-        found = self._network.run_with_report(*batch, needs=self._needs) if own else (self._network(*batch), {})
-        self._structure, self._reported = boundary.settled(found[0]), boundary.settled(found[1])
-        flat, report = keras.tree.flatten(self._structure), keras.tree.flatten(self._reported)
-        self._outputs_count, self._reported_count = len(flat), len(report)
-        rows = rows_of(batch)
+    def _flat_step(self, *batch: Any) -> tuple[Any, ...]:
+        """Run the network; return its outputs and its report as one flat tuple of tensors."""
+        if isinstance(self._network, TrainOneStepCell):
+            outputs, report = self._network.run_with_report(*batch, needs=self._needs)
+        else:
+            outputs, report = self._network(*batch), {}
+        self._output_structure, self._report_structure = boundary.settled(outputs), boundary.settled(report)
+        values, reported = keras.tree.flatten(self._output_structure), keras.tree.flatten(self._report_structure)
+        self._output_count, self._report_count = len(values), len(reported)
+        rows = num_rows(batch)
         self._rows = rows if isinstance(rows, int) else None
-        # A batch whose size is open, as one of an iterator may be, tells it.
-        return (*flat, *report, *(() if isinstance(rows, int) else (rows,)))
+        # A batch of unknown size, as of an iterator, returns its number of rows too.
+        return (*values, *reported, *(() if isinstance(rows, int) else (rows,)))
 
     def step(self, batch: Batch) -> CallResult:
         """Train on one batch."""
         started = time.perf_counter()
         with backend.naming_layers("Model"):
-            found = backend.call_with_branches(self._training.compiled().one, *batch)
+            values = backend.call_with_branches(self._training.compiled().one, *batch)
             if self.steps_per_call.waits:
-                backend.wait_for(found)
+                backend.wait_for(values)
         self.steps_per_call.learn(time.perf_counter() - started, 1)
-        outputs, report, _ = self._parted(found)
-        return CallResult(self._records(outputs, report, np.array([rows_of(batch)]), _of_one), outputs)
+        outputs, report, _ = self._unpack(values)
+        return CallResult(self._records(outputs, report, np.array([num_rows(batch)]), _as_column), outputs)
 
     def several(
         self, batches: Sequence[Batch], *, until_overflow: bool = False, counts: bool = False
     ) -> Group | None:
-        """Train on several batches alike in one call; None, with nothing done, where that fails.
+        """Train on several batches of equal shapes in one call; return None, with nothing done, if that fails.
 
-        Step by step the error comes where it belongs. The steps after it run one a call, for it may be the group that
-        fails and none of its steps, as where memory is short; the log says why.
+        The caller then runs them step by step, so that an error is raised by its own step. All later steps run one per
+        call too: the group may fail where none of its steps does, as when memory is short. The log says why.
 
         Args:
             batches: The batches.
-            until_overflow: Whether none is trained on after one that overflows.
-            counts: Whether the optimizer's counts of updates are asked for.
+            until_overflow: Whether to stop after a step that overflows.
+            counts: Whether to return the optimizer's counts of updates.
         """
         counter = self.counter if counts else None
-        before = None if counter is None else backend.snapshot(counter)
+        count_before = None if counter is None else backend.snapshot(counter)
         started = time.perf_counter()
         try:
             last = self._overflowed if until_overflow else None
@@ -138,49 +143,49 @@ class Stepper:
             return None
         ran = int(rows[0].shape[0])
         self.steps_per_call.learn(time.perf_counter() - started, ran)
-        stacked, report, _ = self._parted(rows)
+        stacked, report, _ = self._unpack(rows)
         records = self._records(stacked, report, np.full(ran, _rows_of_each(batches)))
-        return Group(records, backend.Stacked(stacked), report.get("counter") if counts else None, before)
+        return Group(records, backend.Stacked(stacked), report.get("counter") if counts else None, count_before)
 
     def trial(self, batch: Batch) -> StepRecords:
-        """Return what a step on a batch would come to; all variables are as they were."""
+        """Return the records of a step on a batch, and undo the step."""
         rows, undo = backend.call_with_branches(self._training.compiled().several_undoable, [batch])
         undo()
-        stacked, report, _ = self._parted(rows)
-        return self._records(stacked, report, np.array([rows_of(batch)]))
+        stacked, report, _ = self._unpack(rows)
+        return self._records(stacked, report, np.array([num_rows(batch)]))
 
     def loop(self, iterator: Any, count: int) -> CallResult:
         """Train on `count` batches of a backend iterator in one call."""
-        with backend.naming_layers("Model"), self._state_kept():
-            found = backend.call_with_branches(self._training.compiled().streamed, iterator, count)
-        return self._of_loop(found, count)
+        with backend.naming_layers("Model"), self._restoring_state():
+            values = backend.call_with_branches(self._training.compiled().streamed, iterator, count)
+        return self._loop_result(values, count)
 
     def loop_until_overflow(self, iterator: Any, count: int) -> tuple[Batch, CallResult]:
-        """Train as `loop` does, but on no batch after one that overflows; return the last batch too."""
-        with backend.naming_layers("Model"), self._state_kept():
+        """Train as `loop` does, but stop after a step that overflows; return the last batch too."""
+        with backend.naming_layers("Model"), self._restoring_state():
             run = self._training.compiled().streamed_until
-            found, batch = backend.call_with_branches(run, iterator, count, self._overflowed)
-        return batch, self._of_loop(found, int(found[0].shape[0]))
+            values, batch = backend.call_with_branches(run, iterator, count, self._overflowed)
+        return batch, self._loop_result(values, int(values[0].shape[0]))
 
-    def _of_loop(self, found: Sequence[Any], count: int) -> CallResult:
-        stacked, report, sizes = self._parted(found)
+    def _loop_result(self, values: Sequence[Any], count: int) -> CallResult:
+        stacked, report, sizes = self._unpack(values)
         rows = sizes[0] if sizes else self._training.compiled().sizes
-        # Where batches are known to be as long as each other, they count as much as one that ran by itself.
+        # Without sizes, all batches have the static size that the step was traced with.
         records = self._records(stacked, report, np.full(count, self._rows) if rows is None else rows)
         return CallResult(records, Later(lambda: keras.tree.map_structure(lambda rows: rows[-1], stacked)))
 
     def _overflowed(self, values: Sequence[Any]) -> Any:
-        """Return whether a step overflowed, given what it returns inside a compiled call."""
-        outputs = self._parted(values)[0]
-        return keras.ops.any(outputs[1]) if self._tells_overflow(outputs) else backend.to_tensor(False)
+        """Whether a step overflowed, from the values that it returns inside a compiled call; a bool tensor."""
+        outputs = self._unpack(values)[0]
+        return keras.ops.any(outputs[1]) if self._has_overflow(outputs) else backend.to_tensor(False)
 
     @property
     def counter(self) -> keras.Variable | None:
-        """The variable that holds the optimizer's count of updates; None where the network has no optimizer."""
+        """The variable with the optimizer's count of updates; None if the network has no optimizer."""
         return self._network.driver.counter if isinstance(self._network, TrainOneStepCell) else None
 
     def steps_done(self) -> int:
-        """Return how many steps the network counts; 0 where it counts updates of several batches, or nothing."""
+        """Return how many steps the network has counted; 0 if it counts updates of several batches, or nothing."""
         network = self._network
         if not isinstance(network, TrainOneStepCell) or network.window is not None:
             return 0
@@ -190,8 +195,8 @@ class Stepper:
         return int(backend.to_numpy(network.driver.counter).item())
 
     @contextlib.contextmanager
-    def _state_kept(self) -> Iterator[None]:
-        """Give the network's state (moving statistics) its value back where a call fails.
+    def _restoring_state(self) -> Iterator[None]:
+        """Restore the network's state (moving statistics) if the call fails.
 
         In a graph a layer may write its statistics before a later operation of that step fails; weights are written
         after everything else.
@@ -200,7 +205,7 @@ class Stepper:
         values = [backend.snapshot(variable) for variable in variables]
         try:
             yield
-        except backend.LabelOutOfRange:  # The step with that label has not begun.
+        except backend.LabelOutOfRange:  # Raised before the step with that label begins.
             raise
         except Exception:
             for variable, value in zip(variables, values, strict=True):
@@ -208,63 +213,65 @@ class Stepper:
             raise
 
     def _state(self) -> list[keras.Variable]:
-        """Return the network's state, looked for where the step has been recompiled since the last time."""
+        """Return the network's state variables, which are collected again after the step was recompiled."""
         compiled = self._training.compiled()
         if self._state_of[0] is not compiled and isinstance(self._network, TrainOneStepCell):
             self._state_of = compiled, self._network.network_state()
         return self._state_of[1]
 
-    def _parted(self, values: Sequence[Any]) -> tuple[Any, dict[str, Any], list[Any]]:
-        """Return the network's outputs, what was reported besides by name, and what is left: sizes, where they vary."""
-        first = self._outputs_count
-        last = first + self._reported_count
-        return _packed(self._structure, values[:first]), _packed(self._reported, values[first:last]), [*values[last:]]
+    def _unpack(self, values: Sequence[Any]) -> tuple[Any, dict[str, Any], list[Any]]:
+        """Split the values of a step: the outputs, the report by name, and the batch size if it is not static."""
+        begin = self._output_count
+        end = begin + self._report_count
+        outputs = _pack(self._output_structure, values[:begin])
+        return outputs, _pack(self._report_structure, values[begin:end]), [*values[end:]]
 
     def _records(
-        self, outputs: Any, report: dict[str, Any], rows: Any, form: Callable[[Any], Any] = lambda value: value
+        self, outputs: Any, report: dict[str, Any], rows: Any, column: Callable[[Any], Any] = lambda value: value
     ) -> StepRecords:
-        """Return the records of steps, from their outputs and reports, each in a form."""
-        named = outputs if self._tells_overflow(outputs) else keras.tree.flatten(outputs)[:1]
-        columns: dict[str, Any] = dict(zip(("loss", "overflow", "loss_scale"), map(form, named), strict=False))
-        columns |= {name: form(report[name]) for name in ("learning_rate", "grad_norm") if name in report}
+        """Return the records of steps; `column` makes a column of each of their outputs and scalars."""
+        named = outputs if self._has_overflow(outputs) else keras.tree.flatten(outputs)[:1]
+        columns: dict[str, Any] = dict(zip(("loss", "overflow", "loss_scale"), map(column, named), strict=False))
+        columns |= {name: column(report[name]) for name in ("learning_rate", "grad_norm") if name in report}
         if "metrics" in report:
-            columns["metrics"] = keras.tree.map_structure(form, report["metrics"])
+            columns["metrics"] = keras.tree.map_structure(column, report["metrics"])
         columns |= {name: report[name] for name in ("gradients", "predictions", NON_FINITE) if name in report}
-        return StepRecords(**columns, rows=rows, stacked=form is not _of_one)
+        return StepRecords(**columns, rows=rows, stacked=column is not _as_column)
 
-    def _tells_overflow(self, outputs: Any) -> bool:
+    def _has_overflow(self, outputs: Any) -> bool:
         return self._scaled and isinstance(outputs, (tuple, list)) and len(outputs) == 3
 
     def traces(self) -> int:
-        """Return how often the step was traced."""
+        """Return how many times the step was traced."""
         return self._training.compiled().traces()  # type: ignore[no-any-return]
 
 
-def _packed(structure: Any, values: Sequence[Any]) -> Any:
-    """Return values in a structure; a tensor, and a dict of tensors, take Keras longer than a step may."""
+def _pack(structure: Any, values: Sequence[Any]) -> Any:
+    """Pack flat values into a structure, as `keras.tree.pack_sequence_as`."""
+    # These two cases are those of nearly every step, and Keras is too slow for them.
     if not isinstance(structure, (dict, tuple, list)):
         return values[0]
-    if isinstance(structure, dict) and not any(isinstance(one, (dict, tuple, list)) for one in structure.values()):
+    if isinstance(structure, dict) and not any(isinstance(value, (dict, tuple, list)) for value in structure.values()):
         return dict(zip(sorted(structure), values, strict=True))
     return keras.tree.pack_sequence_as(structure, [*values])
 
 
-def _of_one(value: Any) -> list[Any]:
+def _as_column(value: Any) -> list[Any]:
     """Return a step's scalar as a column; stacking it would cost an operation."""
     return [value]
 
 
-def rows_of(batch: Batch) -> Any:
-    """Return the number of rows of a batch, an int or, where it is open, a tensor; 1 for one that has no rows."""
+def num_rows(batch: Batch) -> Any:
+    """Return the number of rows of a batch: an int, or a tensor if the size is dynamic; 1 for a batch of scalars."""
     first: Any = batch[0] if isinstance(batch[0], backend.BACKEND_TENSORS) else keras.tree.flatten(batch)[0]
     if not len(first.shape):
         return 1
-    # Asking for the shape of an eager tensor would run an operation.
+    # `keras.ops.shape` of an eager tensor would run an operation.
     return first.shape[0] if first.shape[0] is not None else keras.ops.shape(first)[0]
 
 
 def _rows_of_each(batches: Sequence[Batch]) -> int:
-    """Return the number of rows of each of some batches alike; none is cut out of those that are stacked."""
+    """Return the number of rows of each of some batches of equal shapes, without slicing stacked ones."""
     if not isinstance(batches, backend.Stacked):
-        return rows_of(batches[-1])  # type: ignore[no-any-return]
+        return num_rows(batches[-1])  # type: ignore[no-any-return]
     return int((*keras.tree.flatten(batches.columns)[0].shape, 1)[1])
