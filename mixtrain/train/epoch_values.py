@@ -1,4 +1,4 @@
-"""What an epoch came to, by the records of its steps: its values in the history, and a warning where no scale helps."""
+"""Compute the values of an epoch from the records of its steps, and warn of losses that are not finite."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from mixtrain.train.training_metrics import last_values
 
 
 def epoch_values(records: StepRecords) -> dict[str, Any]:
-    """Compute the values of an epoch from its steps: a batch counts in the loss by its rows, a skipped step does not.
+    """Compute the values of an epoch: the loss is the mean over the rows of all steps but those that were skipped.
 
-    Where no step was applied, the loss is that of the skipped steps whose forward pass was finite: it tells how good
-    the network is, for what overflowed is the gradients. It is nan where there is no such step.
+    If no step was applied, the loss is that of the skipped steps whose forward pass was finite: only their gradients
+    overflowed, so it still measures the network. It is nan if there is no such step.
     """
     applied = ~records.overflow
     counted = applied if applied.any() else np.isfinite(records.loss)
@@ -29,14 +29,14 @@ def epoch_values(records: StepRecords) -> dict[str, Any]:
     return values
 
 
-def warn_of_forward(epoch: int, records: StepRecords) -> bool:
-    """Warn where steps were skipped whose loss itself was not finite; return whether there were any."""
-    hopeless = int((records.overflow & ~np.isfinite(records.loss)).sum())
-    if hopeless:
+def warn_of_non_finite_loss(epoch: int, records: StepRecords) -> bool:
+    """Warn of skipped steps whose loss itself was not finite; return whether there were any."""
+    count = int((records.overflow & ~np.isfinite(records.loss)).sum())
+    if count:
         warnings.warn(
-            f"Model: in epoch {epoch}, {hopeless} of {len(records)} steps were skipped although a smaller loss scale "
+            f"Model: in epoch {epoch}, {count} of {len(records)} steps were skipped although a smaller loss scale "
             "cannot help: their loss itself was not finite. Look at the input data and at layers that overflow in "
             "half precision (model.precision_report(), to_float).",
             stacklevel=2,
         )
-    return bool(hopeless)
+    return bool(count)

@@ -1,4 +1,4 @@
-"""Batches of Python code that may run together: held as NumPy arrays until it is known how many do."""
+"""`HeldBatches`: batches of Python code as NumPy arrays, until it is known how many run in one call."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from mixtrain.backend.rows import Failure
 
 Batch = tuple[Any, ...]
 
-# Booleans, integers and floats; what else there is, the backend takes or refuses when it is read.
-_PLAIN_KINDS: Final = frozenset("biuf")
+# Kinds of dtypes: booleans, integers and floats. Other arrays are converted, or refused, when they are read.
+_HELD_KINDS: Final = frozenset("biuf")
 
 
 @functools.lru_cache(maxsize=64)
 def _held_dtype(dtype: np.dtype) -> np.dtype | None:
-    """Return the dtype in which an array of a dtype is held; None for one that is not held."""
-    return np.dtype(backend.held_format(dtype.name)) if dtype.kind in _PLAIN_KINDS else None
+    """Return the dtype in which an array is held; None if arrays of its dtype are not held."""
+    return np.dtype(backend.held_format(dtype.name)) if dtype.kind in _HELD_KINDS else None
 
 
 def borrow(part: Any) -> Any:
-    """Return a NumPy array in the format of its tensor, a copy only where it has another; of anything else a tensor.
+    """Return a NumPy array in the dtype of its tensor, copied only if that differs; a tensor of any other value.
 
-    Whoever gave the array may write the next batch into it.
+    The dataset may write its next batch into the same array.
     """
     dtype = _held_dtype(part.dtype) if type(part) is np.ndarray else None
     return backend.to_tensor(part) if dtype is None else np.asarray(part, dtype)
 
 
-def _owned(part: Any) -> Any:
+def _copy(part: Any) -> Any:
     return part.copy() if isinstance(part, np.ndarray) else part
 
 
 class HeldBatches(Iterator[Batch]):
-    """Batches whose parts stay NumPy arrays: one tensor for all that run together is made in less time than one each.
+    """Batches of NumPy arrays: one tensor of all batches that run in a call takes less time than one of each.
 
-    A batch's arrays are its maker's, who may write into them when the next is asked for: by then it is `kept`, or
-    `released`.
+    The dataset may write into a batch's arrays as soon as the next is read: by then it must be `copied`, or have gone
+    through `to_tensors`.
 
     Args:
-        batches: They, as `borrow` made them.
+        batches: The batches, with parts from `borrow`.
         ahead: Whether a batch may be read before the step of the one before it has begun.
     """
 
@@ -53,35 +53,35 @@ class HeldBatches(Iterator[Batch]):
         self._batches = iter(batches)
         self._put = backend.DevicePut()
         self._reads_ahead = ahead and self._put.ahead
-        # Batches with their tensors: the last that was given out, and the next; or what reading that raised.
-        self._given: tuple[Batch, Batch] | None = None
+        # Batches with their tensors: the last that was returned, and the next; or the exception of reading the next.
+        self._current: tuple[Batch, Batch] | None = None
         self._following: tuple[Batch, Batch] | None = None
         self._failure = Failure()
 
     def __next__(self) -> Batch:
         self._failure.raise_kept()
-        self._given, self._following = self._following, None
-        return next(self._batches) if self._given is None else self._given[0]
+        self._current, self._following = self._following, None
+        return next(self._batches) if self._current is None else self._current[0]
 
-    def kept(self, batch: Batch) -> Batch:
-        """Return the last batch that was read as one of its own; then the next may be read."""
+    def copied(self, batch: Batch) -> Batch:
+        """Return a copy of the last batch that was read; then the next may be read."""
         self._put.take_back()
-        self._given = None
-        return keras.tree.map_structure(_owned, batch)  # type: ignore[no-any-return]
+        self._current = None
+        return keras.tree.map_structure(_copy, batch)  # type: ignore[no-any-return]
 
-    def released(self, group: Sequence[Batch]) -> Sequence[Batch]:
-        """Return batches alike that run together, as tensors: all but the last are `kept`."""
+    def to_tensors(self, group: Sequence[Batch]) -> Sequence[Batch]:
+        """Return batches of equal shapes that run in a call, as tensors; all but the last are `copied`."""
         if len(group) == 1:
-            return [self._alone(group[0])]
+            return [self._single(group[0])]
         if all(isinstance(part, np.ndarray) for part in keras.tree.flatten(group[0])):
-            return _Together(group, self._tensors)  # They are copied at once.
-        return [*map(self._tensors, [*group[:-1], self.kept(group[-1])])]
+            return _StackedArrays(group, self._tensors)  # Stacking copies them.
+        return [*map(self._tensors, [*group[:-1], self.copied(group[-1])])]
 
-    def _alone(self, batch: Batch) -> Batch:
-        tensors = self._lent(batch) if self._given is None else self._given[1]
+    def _single(self, batch: Batch) -> Batch:
+        tensors = self._lent(batch) if self._current is None else self._current[1]
         if self._reads_ahead:
             self._put.take_back()
-            # What ends it comes after this batch.
+            # An exception is raised when the next batch is read, after the step of this one.
             with contextlib.suppress(Exception), self._failure.keeping():
                 following = next(self._batches)
                 self._following = following, self._lent(following)
@@ -89,7 +89,7 @@ class HeldBatches(Iterator[Batch]):
 
     def _lent(self, batch: Batch) -> Batch:
         if not all(isinstance(part, np.ndarray) for part in batch):
-            return self._tensors(self.kept(batch))
+            return self._tensors(self.copied(batch))
         return self._put.lend(batch)
 
     def _tensors(self, batch: Batch) -> Batch:
@@ -98,27 +98,27 @@ class HeldBatches(Iterator[Batch]):
         return keras.tree.map_structure(backend.to_tensor, batch)  # type: ignore[no-any-return]
 
 
-class _Together(backend.Stacked):
-    """Batches alike, stacked; one alone is made of its NumPy arrays when it is asked for, the last once.
+class _StackedArrays(backend.Stacked):
+    """Batches of equal shapes, stacked; a single one becomes tensors when it is read, the last only once.
 
     Args:
-        batches: They, of NumPy arrays.
-        tensors: Makes tensors of one of them.
+        batches: Batches of NumPy arrays.
+        tensors: Converts a batch to tensors.
     """
 
     def __init__(self, batches: Sequence[Batch], tensors: Callable[[Batch], Batch]) -> None:
-        self._held = keras.tree.map_structure(lambda *parts: np.stack(parts), *batches)
+        self._arrays = keras.tree.map_structure(lambda *parts: np.stack(parts), *batches)
         self._tensors = tensors
-        super().__init__(keras.tree.map_structure(backend.to_tensor, self._held))
+        super().__init__(keras.tree.map_structure(backend.to_tensor, self._arrays))
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return super().__getitem__(index)
-        return self._last if index in (-1, len(self) - 1) else self._one(index)
+        return self._last if index in (-1, len(self) - 1) else self._batch(index)
 
     @functools.cached_property
     def _last(self) -> Batch:
-        return self._one(-1)
+        return self._batch(-1)
 
-    def _one(self, index: int) -> Batch:
-        return self._tensors(keras.tree.map_structure(lambda column: column[index], self._held))
+    def _batch(self, index: int) -> Batch:
+        return self._tensors(keras.tree.map_structure(lambda column: column[index], self._arrays))

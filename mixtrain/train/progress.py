@@ -1,4 +1,4 @@
-"""What a run shows by itself: Keras's progress bar on a terminal, a line an epoch elsewhere."""
+"""The progress of a run: Keras's progress bar on a terminal, one line per epoch elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mixtrain.train.training_metrics import last_values
 
 Verbose = Literal["auto", 0, 1, 2]
 _BAR = 1
-_SECONDS_BETWEEN_LOOKS = 0.1
+_SECONDS_BETWEEN_UPDATES = 0.1
 
 
 class ProgressMonitor(Callback):
@@ -40,10 +40,10 @@ class ProgressMonitor(Callback):
     def __init__(self, last_epoch: int, *, bar: bool, size: int | None = None) -> None:
         super().__init__()
         self._last_epoch = last_epoch
-        self._bar_wanted = bar
+        self._shows_bar = bar
         self._size = size
         self._bar: keras.utils.Progbar | None = None
-        self._looked = 0.0
+        self._updated = 0.0
         self._started = 0.0
         self._first_step = 0
 
@@ -52,23 +52,23 @@ class ProgressMonitor(Callback):
         arguments = run_context.original_args()
         self._first_step = arguments.get("cur_step_num", 0)
         self._started = time.perf_counter()
-        if self._bar_wanted:
+        if self._shows_bar:
             steps = arguments.get("batch_num") or None
             part = f": {self._steps(steps)}" if steps and self._size and steps < self._size else ""
             print(f"epoch {self._numbered(arguments)}{part}", flush=True)
             self._bar = keras.utils.Progbar(steps)
 
     def on_train_step_end(self, run_context: RunContext) -> None:
-        """Draw the bar, a few times a second: only then is the loss read from the device."""
-        if self._bar is None or time.perf_counter() - self._looked < _SECONDS_BETWEEN_LOOKS:
+        """Update the bar at most ten times a second: each time, the loss is read from the device."""
+        if self._bar is None or time.perf_counter() - self._updated < _SECONDS_BETWEEN_UPDATES:
             return
-        self._looked = time.perf_counter()
+        self._updated = time.perf_counter()
         arguments = run_context.original_args()
         records = arguments.step_results
         if records is not None:
             losses = records.loss[~records.overflow | np.isfinite(records.loss)]
-            shown = {"loss": float(losses[-1])} if len(losses) else {}
-            self._draw(arguments.cur_step_num - self._first_step, shown | last_values(records))
+            values = {"loss": float(losses[-1])} if len(losses) else {}
+            self._draw(arguments.cur_step_num - self._first_step, values | last_values(records))
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
         """Finish the bar, or print the epoch's line."""
@@ -77,26 +77,26 @@ class ProgressMonitor(Callback):
         values = dict(arguments.epoch_values)
         skips = _skips(arguments) if values.pop("skipped_steps", 0) else ""
         if skips:
-            del values["loss_scale"]  # What was skipped is told with the scale.
+            del values["loss_scale"]  # The text about skipped steps has it.
         if self._bar is not None:
             self._draw(steps, values, finalize=True)
             if skips:
                 print(skips, flush=True)
             return
         milliseconds = (time.perf_counter() - self._started) / max(steps, 1) * 1000
-        shown = [f"{name} {value:.6g}" for name, value in _numbers(values).items()]
-        parts = [self._steps(steps), f"{milliseconds:.1f} ms a step", *shown, *([skips] if skips else [])]
+        numbers = [f"{name} {value:.6g}" for name, value in _numbers(values).items()]
+        parts = [self._steps(steps), f"{milliseconds:.1f} ms a step", *numbers, *([skips] if skips else [])]
         print(f"epoch {self._numbered(arguments)}: {', '.join(parts)}", flush=True)
 
     def _draw(self, steps: int, values: Mapping[str, Any], *, finalize: bool = False) -> None:
-        """Draw the bar with values as they are: they are not to be averaged."""
-        shown, bar = _numbers(values), self._bar
+        """Update the bar with the values themselves: Keras averages all but its `stateful_metrics`."""
+        numbers, bar = _numbers(values), self._bar
         if bar is not None:
-            bar.stateful_metrics.update(shown)
-            bar.update(steps, list(shown.items()), finalize=finalize)
+            bar.stateful_metrics.update(numbers)
+            bar.update(steps, list(numbers.items()), finalize=finalize)
 
     def _steps(self, steps: int) -> str:
-        """Return how many steps ran, and of how many batches where the data has more."""
+        """Return the number of steps as text, with the number of batches where the data has more."""
         return f"{steps} of {self._size} steps" if self._size and steps < self._size else f"{steps} steps"
 
     def _numbered(self, arguments: CallbackArguments) -> str:
@@ -104,19 +104,19 @@ class ProgressMonitor(Callback):
 
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    """Return those of some values that are single numbers."""
+    """Return the scalars among the values."""
     return {name: float(value) for name, value in values.items() if np.ndim(value) == 0}
 
 
 def _skips(arguments: CallbackArguments) -> str:
-    """Return how many steps of an epoch were skipped, and what the loss scale did."""
+    """Describe the skipped steps of an epoch and how the loss scale changed."""
     records, network = arguments.epoch_results, arguments.train_network
     last = backend.to_numpy(network.scale_sense) if isinstance(network, TrainOneStepWithLossScaleCell) else None
     return skips_of(records, None if last is None else float(last.reshape(())))
 
 
 def skips_of(records: StepRecords, last_scale: float | None) -> str:
-    """Return how many steps were skipped, and what the loss scale did.
+    """Describe how many steps were skipped and how the loss scale changed.
 
     Args:
         records: The steps of an epoch.
@@ -137,12 +137,12 @@ def skips_of(records: StepRecords, last_scale: float | None) -> str:
     return f"{int(records.overflow.sum())} of {len(records)} steps skipped {how}"
 
 
-def resolved(verbose: Verbose, callbacks: list[Any]) -> int:
-    """Return what a run shows: 0 for nothing, 1 for a bar, 2 for lines.
+def resolve_verbose(verbose: Verbose, callbacks: list[Any]) -> int:
+    """Return 0 for no output, 1 for a bar, 2 for lines.
 
     Args:
-        verbose: "auto": a bar on a terminal, lines elsewhere, nothing beside a callback that prints the loss; or one of
-            these numbers.
+        verbose: "auto": a bar on a terminal, lines elsewhere, nothing if a callback prints the loss; or one of these
+            numbers.
         callbacks: The run's callbacks.
     """
     if verbose != "auto":
@@ -153,7 +153,7 @@ def resolved(verbose: Verbose, callbacks: list[Any]) -> int:
 
 
 def with_progress(callbacks: list[Any], verbose: int, last_epoch: int, size: int | None) -> list[Any]:
-    """Return the callbacks of a run, with one that shows its progress where it is wanted.
+    """Return the callbacks of a run, with a `ProgressMonitor` unless `verbose` is 0.
 
     Args:
         callbacks: The run's callbacks.

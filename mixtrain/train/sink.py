@@ -1,4 +1,4 @@
-"""`SinkData`: a dataset that compiled calls read themselves, and how far they have read it."""
+"""`SinkData`: a dataset that compiled calls read themselves, and the position in it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from mixtrain.train.stepper import Batch, CallResult, Stepper
 
 
 class SinkData:
-    """The backend's iterator over pass after pass of a dataset.
+    """The backend's iterator over repeated passes of a dataset.
 
     Args:
         feed: The dataset.
-        skip: Batches that are left out at first: those that earlier epochs took of the pass it begins in.
-        epochs: How many epochs are to come; no pass is begun that they do not need.
-        sink_size: How many batches an epoch has; -1 for a pass.
+        skip: Batches to skip at first: those that earlier epochs took of the first pass.
+        epochs: Number of epochs to come; no pass begins that they do not need.
+        sink_size: Number of batches in an epoch; -1 for a pass.
 
     Attributes:
         size: Number of batches in a pass.
@@ -39,7 +39,7 @@ class SinkData:
         self.size = feed.size
         self.epoch_size = feed.size if sink_size == -1 else sink_size
         self._passes = math.ceil((skip + epochs * self.epoch_size) / self.size)
-        self._left = self.size - skip
+        self._remaining = self.size - skip  # In the present pass.
         self._iterator: Any = None
 
     def run(
@@ -47,28 +47,27 @@ class SinkData:
         stepper: Stepper,
         step: Callable[[Batch], CallResult],
         steps: int,
-        unwatched: int,
+        free_steps: int,
         epoch: int,
         *,
-        look: Callable[[Batch], None] | None = None,
+        before: Callable[[Batch], None] | None = None,
         at_overflow: Callable[[Batch, CallResult], CallResult] | None = None,
     ) -> tuple[Batch | None, CallResult]:
         """Run steps in one compiled call, not beyond the end of a pass.
 
         Args:
-            stepper: Runs them.
-            step: Runs one by itself.
-            steps: How many at most.
-            unwatched: How many may run before one that may have to end the run; that one is run by itself, so that its
-                number is right and its batch at hand.
+            stepper: Runs the steps.
+            step: Runs a single step.
+            steps: Maximum number of steps.
+            free_steps: How many may run before one that may have to end the run. That one runs by itself, so that its
+                number and its batch are known.
             epoch: Number of the epoch, for errors.
-            look: Given the batch of the first step before several run, where the backend can show it.
-            at_overflow: Where a step that overflows is to be the last of its call: takes its batch and the result of
-                the call, and returns the result that counts.
+            before: Called with the batch of the first step before several run, if the backend can show it.
+            at_overflow: If a step that overflows must be the last of its call: takes its batch and the result of the
+                call, and returns the result to use.
 
         Returns:
-            The batch of the last step, where it was run by itself or with `at_overflow`, else None; and the result of
-            the call.
+            The batch of the last step if it ran by itself or with `at_overflow`, else None; and the result of the call.
 
         Raises:
             EndOfStream: The dataset ended before its own size.
@@ -78,10 +77,10 @@ class SinkData:
                 self._iterator = self._feed.graph_iterator(self._passes)
                 for _ in range(self._skip):
                     next(self._iterator)
-            self._left = self._left or self.size
-            count = min(steps, self._left, unwatched)
-            if look is not None and count:
-                look(self._iterator.peek(count))
+            self._remaining = self._remaining or self.size
+            count = min(steps, self._remaining, free_steps)
+            if before is not None and count:
+                before(self._iterator.peek(count))
             batch: Batch | None = None
             if not count:
                 batch = next(self._iterator)
@@ -101,9 +100,9 @@ class SinkData:
                 error.add_note(f"Raised by the training dataset in epoch {epoch}.")
                 raise
             raise
-        self._left -= len(result.records)
+        self._remaining -= len(result.records)
         return batch, result
 
     def close(self) -> None:
-        """Give the iterator back: found by the garbage collector, or at exit, its source may be gone before it."""
+        """Release the iterator now: at garbage collection or exit, its source may be destroyed first."""
         self._iterator = None

@@ -1,4 +1,4 @@
-"""Steps of the host feed that run together in one compiled call, where nobody needs control between them."""
+"""Group steps of the host feed that run in one compiled call, where nothing needs control between them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Call = Callable[[], CallResult]
 
 
 @dataclasses.dataclass(frozen=True)
-class Unread:
-    """Batches alike that the compiled call of their steps reads itself.
+class StreamedGroup:
+    """Batches of equal shapes that the compiled call of their steps reads itself.
 
     Attributes:
-        batches: The backend's pass, whose next elements they are.
-        count: How many.
+        batches: The backend's pass; the group is its next elements.
+        count: Number of batches.
     """
 
     batches: Any
@@ -35,19 +35,19 @@ class Unread:
         return self.count
 
     def run(self, stepper: Stepper) -> CallResult:
-        """Run their steps.
+        """Run the steps.
 
         Raises:
-            Exception: What reading a batch raised, or a step, after the steps before it.
+            Exception: Raised by reading a batch or by a step; the steps before it have run.
         """
-        before, started = stepper.steps_done(), time.perf_counter()
+        first, started = stepper.steps_done(), time.perf_counter()
         try:
             result = stepper.loop(self.batches.iterator, self.count)
         except backend.LabelOutOfRange:
             raise
         except Exception as error:
             self.batches.raise_pending()
-            _tell_place(error, stepper.steps_done() - before, self.count)
+            _add_position_note(error, stepper.steps_done() - first, self.count)
             raise
         stepper.steps_per_call.learn(time.perf_counter() - started, self.count)
         return result
@@ -65,8 +65,8 @@ def grouped(
     limit: Callable[[int], int],
     *,
     usual: Callable[[int], int] | None = None,
-    unread: Callable[[int], int] | None,
-) -> Iterator[Sequence[Batch] | Unread]: ...
+    streamed: Callable[[int], int] | None,
+) -> Iterator[Sequence[Batch] | StreamedGroup]: ...
 
 
 def grouped(
@@ -74,66 +74,68 @@ def grouped(
     limit: Callable[[int], int],
     *,
     usual: Callable[[int], int] | None = None,
-    unread: Callable[[int], int] | None = None,
-) -> Iterator[Sequence[Batch] | Unread]:
-    """Yield the batches in groups of neighbors that are alike.
+    streamed: Callable[[int], int] | None = None,
+) -> Iterator[Sequence[Batch] | StreamedGroup]:
+    """Yield the batches in groups of consecutive batches with equal shapes.
 
     Args:
-        batches: The batches of a pass; the backend's are read several at once where it can, those that are held are
-            released together.
-        limit: Asked at the start of a group, with the size of a batch in bytes: how many it may have.
-        usual: Asked likewise: how many a group has where nothing ends it early; by default as many as it may have.
-        unread: Asked likewise, where nobody but the compiled call of a group need see its batches.
+        batches: The batches of a pass. A backend reads several at once where it can; `HeldBatches` become tensors
+            together.
+        limit: Maximum number of batches in the next group, given the size of a batch in bytes.
+        usual: Likewise, the number of batches in a group that nothing ends early; by default that of `limit`.
+        streamed: Likewise as `limit`, for groups whose batches only the compiled call needs to see.
 
     Raises:
-        Exception: What reading a batch raised, after the batches before it were yielded.
+        Exception: Raised by reading a batch, after the batches before it were yielded.
     """
-    waiting: list[Batch] = []
-    failed: Exception | None = None
-    known = size = getattr(batches, "element_bytes", None)
-    released: Callable[[Sequence[Batch]], Sequence[Batch]] = getattr(batches, "released", lambda group: group)
-    kept: Callable[[Batch], Batch] = getattr(batches, "kept", lambda batch: batch)
-    while failed is None:
-        most = 0 if size is None else limit(size)
-        later = most if size is None or usual is None else usual(size)
-        if known is not None and max(most, later) > 1:
-            left = batches.leave(unread(size)) if unread and most > 1 else 0  # type: ignore
-            if left:
-                yield Unread(batches, left)
+    pending: list[Batch] = []  # A batch that was read, but does not fit the group before it.
+    failure: Exception | None = None
+    element_bytes = batch_bytes = getattr(batches, "element_bytes", None)
+    to_tensors: Callable[[Sequence[Batch]], Sequence[Batch]] = getattr(batches, "to_tensors", lambda group: group)
+    copied: Callable[[Batch], Batch] = getattr(batches, "copied", lambda batch: batch)
+    while failure is None:
+        max_size = 0 if batch_bytes is None else limit(batch_bytes)
+        next_size = max_size if batch_bytes is None or usual is None else usual(batch_bytes)
+        if element_bytes is not None and max(max_size, next_size) > 1:
+            count = batches.leave(streamed(batch_bytes)) if streamed and max_size > 1 else 0  # type: ignore
+            if count:
+                yield StreamedGroup(batches, count)
                 continue
-            together = batches.together(most, later)  # type: ignore[attr-defined]
-            if together is not None:
-                yield together
+            stacked = batches.together(max_size, next_size)  # type: ignore[attr-defined]
+            if stacked is not None:
+                yield stacked
                 continue
-        group = waiting or _read(batches)
-        waiting = []
+        group = pending or _read(batches)
+        pending = []
         if not group:
             return
-        if size is None:
-            size = _batch_bytes(group[0])
-            most = limit(size)
-        form = _form(group[0]) if most > 1 else None
-        while form is not None and len(group) < most and not waiting:
-            group[-1] = kept(group[-1])
+        if batch_bytes is None:
+            batch_bytes = _batch_bytes(group[0])
+            max_size = limit(batch_bytes)
+        spec = _batch_spec(group[0]) if max_size > 1 else None
+        while spec is not None and len(group) < max_size and not pending:
+            # The dataset may write its next batch into the same arrays.
+            group[-1] = copied(group[-1])
             try:
                 following = _read(batches)
             except Exception as error:
-                failed = error
+                # Raised once the batches before it were yielded.
+                failure = error
                 break
             if not following:
                 break
-            if _form(following[0]) == form:
+            if _batch_spec(following[0]) == spec:
                 group += following
             else:
-                waiting = following
-        yield released(group)
-    raise failed
+                pending = following
+        yield to_tensors(group)
+    raise failure
 
 
 def _batch_bytes(batch: Batch) -> int:
     """Return the size of a batch in memory."""
-    columns = filter(_stackable, keras.tree.flatten(batch))
-    return sum(one.nbytes if isinstance(one, np.ndarray) else backend.byte_count(one) for one in columns)
+    columns = filter(_is_stackable, keras.tree.flatten(batch))
+    return sum(value.nbytes if isinstance(value, np.ndarray) else backend.byte_count(value) for value in columns)
 
 
 def until_overflow(
@@ -145,28 +147,23 @@ def until_overflow(
 
     Args:
         stepper: Runs the steps.
-        group: Batches alike.
+        group: Batches of equal shapes.
         counts: As for `Stepper.several`.
 
     Yields:
-        ``(batches, run)``: a part of the group; and what returns its results, in place of `Stepper.several`, or None
-        where each of its steps is still to run by itself.
+        ``(batches, run)``: a part of the group, and a function like `Stepper.several` that returns its results, or None
+        if each of its steps is still to run by itself.
     """
-    found = stepper.several(group, until_overflow=True, counts=counts)
-    ran = 0 if found is None else len(found.records)
+    result = stepper.several(group, until_overflow=True, counts=counts)
+    ran = 0 if result is None else len(result.records)
     if ran:
-        yield group if ran == len(group) else _First(group, ran), lambda part: found
+        yield group if ran == len(group) else _Prefix(group, ran), lambda part: result
     for index in range(ran, len(group)):
         yield [group[index]], lambda part: None
 
 
-class _First(Sequence[Batch]):
-    """The first batches of a group, each cut out of a stack only where it is looked at.
-
-    Args:
-        group: The group.
-        count: How many.
-    """
+class _Prefix(Sequence[Batch]):
+    """The first `count` batches of a group, which may be a stack: a batch is sliced only when it is read."""
 
     def __init__(self, group: Sequence[Batch], count: int) -> None:
         self._group = group
@@ -184,54 +181,53 @@ def step_calls(
 ) -> Generator[tuple[Batch, Call], None, None]:
     """Run the steps of a group in one call; then yield (batch, call) for each, where a call returns the step's result.
 
-    Where the group fails it is as if it had not run, and each call runs its step, so that the error comes at the step
-    that raises it.
+    A group that fails is undone, and each call runs its own step, so that the step that fails raises the error.
 
     Args:
         stepper: Runs the steps.
-        group: Batches alike.
-        run: Runs them in one call, as `Stepper.several`. Where it tells the optimizer's count of updates, which
-            schedules go by, it is each step's own while that is called.
+        group: Batches of equal shapes.
+        run: Runs them in one call, as `Stepper.several`. If it returns the optimizer's counts of updates, on which
+            schedules depend, each call sets the count of its own step.
     """
     counter = stepper.counter
-    found = run(group)
-    if found is None:
+    result = run(group)
+    if result is None:
         for batch in group:
             yield batch, functools.partial(stepper.step, batch)
         return
-    counts = [] if found.counts is None else list(backend.Stacked(found.counts))
+    counts = [] if result.counts is None else list(backend.Stacked(result.counts))
 
-    def call(index: int, result: CallResult) -> CallResult:
+    def call(index: int, step_result: CallResult) -> CallResult:
         if counts:
             backend.store(counter, counts[index])
-        return result
+        return step_result
 
-    told = 0
+    index = 0
     try:
         if counts:
-            backend.store(counter, found.count_before)
-        results = map(CallResult, found.records.each(), found.outputs)
-        for told, (batch, result) in enumerate(zip(group, results, strict=True)):
-            yield batch, functools.partial(call, told, result)
+            backend.store(counter, result.count_before)
+        step_results = map(CallResult, result.records.each(), result.outputs)
+        for index, (batch, step_result) in enumerate(zip(group, step_results, strict=True)):
+            yield batch, functools.partial(call, index, step_result)
     finally:
-        # A callback may have raised before it was told of the last step.
-        if counts and told < len(counts) - 1:
+        # All steps have run, even if a callback raises before the last call.
+        if counts and index < len(counts) - 1:
             backend.store(counter, counts[-1])
 
 
 def run_group(
     stepper: Stepper, group: Sequence[Batch], run: Callable[[Sequence[Batch]], Group | None]
 ) -> CallResult:
-    """Run the steps of a group where no callback listens to steps.
+    """Run the steps of a group, where no callback has step hooks.
 
     Args:
         stepper: Runs the steps.
-        group: Batches alike.
+        group: Batches of equal shapes.
         run: Runs them in one call, as `Stepper.several`.
     """
-    found = run(group)
-    if found is not None:
-        return CallResult(found.records, Later(lambda: found.outputs[-1]))
+    result = run(group)
+    if result is not None:
+        return CallResult(result.records, Later(lambda: result.outputs[-1]))
     results = []
     for index, batch in enumerate(group):
         try:
@@ -240,12 +236,12 @@ def run_group(
             if isinstance(error, backend.LabelOutOfRange):
                 error.index += index
             else:
-                _tell_place(error, index, len(group))
+                _add_position_note(error, index, len(group))
             raise
     return CallResult(StepRecords.joined(result.records for result in results), results[-1].outputs)
 
 
-def _tell_place(error: Exception, index: int, count: int) -> None:
+def _add_position_note(error: Exception, index: int, count: int) -> None:
     if index:
         error.add_note(f"Raised {index} steps after the first of the {count} that run together.")
 
@@ -255,14 +251,14 @@ def _read(batches: Iterator[Batch]) -> list[Batch]:
     return [] if batch is None else [batch]
 
 
-def _form(batch: Batch) -> Any:
-    """Return what batches that can be stacked have in common; None for one that cannot be."""
+def _batch_spec(batch: Batch) -> Any:
+    """Return the shapes, dtypes and types of a batch, equal for batches that can be stacked; None if it cannot be."""
     columns = keras.tree.flatten(batch)
-    if not all(map(_stackable, columns)):
+    if not all(map(_is_stackable, columns)):
         return None
     return [(tuple(column.shape), column.dtype) for column in columns], [type(column) for column in batch]
 
 
-def _stackable(column: Any) -> bool:
-    """Whether a part of a batch is a tensor, or an array that is held until it becomes one."""
+def _is_stackable(column: Any) -> bool:
+    """Whether a part of a batch is a tensor, or an array that becomes one."""
     return isinstance(column, np.ndarray) and column.dtype.kind not in "USO" or backend.is_tensor(column)

@@ -1,4 +1,4 @@
-"""`StepsPerCall`: how many steps a compiled call should run, learned from how long steps take."""
+"""`StepsPerCall`: learns how long a step takes, and how many steps a compiled call should run."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from typing import Final
 
 from mixtrain.backend import GroupInfo
 
-# What a call costs by itself, with processors that wait at its ends, is one to two milliseconds where steps are long:
-# a transformer's steps of 45 ms took 0.95 of the time in calls of 0.3 seconds beside 0.1, and no less in calls of one
-# second. Progress and Ctrl-C stay prompt.
+# A call has an overhead of one to two milliseconds where steps are long, while processors wait at its ends: a
+# transformer's steps of 45 ms took 0.95 of the time in calls of 0.3 seconds compared with 0.1, and no less in calls of
+# one second. Calls this short keep progress and Ctrl-C prompt.
 SECONDS_A_CALL: Final = 0.3
 MAX_STEPS: Final = 32
-# Where nobody is told of steps, and batches need not lie in memory together.
-MAX_UNREAD_STEPS: Final = 256
+# Without step hooks, where the compiled call reads its batches one after the other instead of a stack of them.
+MAX_STREAMED_STEPS: Final = 256
+# Maximum size of the stacked batches of a call.
 MAX_BYTES: Final = 2**26
-_WAITED_FOR: Final = 4
+# Calls that are timed, by waiting for their results, where a call returns before its work is done.
+_TIMED_CALLS: Final = 4
 
 
 class StepsPerCall:
-    """Learns how long a step takes.
+    """Measures the time of steps and estimates how many a call should run.
 
     Args:
-        groups: When the backend gains by groups.
+        groups: When the backend is faster with several steps per call.
 
     Example:
         >>> per_call = StepsPerCall(GroupInfo(after=2))
@@ -41,36 +43,36 @@ class StepsPerCall:
         self._alone = False
 
     def run_alone(self) -> None:
-        """Run steps one by one from here on."""
+        """Run one step per call from now on."""
         self._alone = True
 
     @property
     def waits(self) -> bool:
-        """Whether the next call is learned from, and returns before its work is done."""
+        """Whether to wait for the results of the next call, which is timed but returns before its work is done."""
         return self._groups.early and self._learns()
 
     def _learns(self) -> bool:
-        """Whether the next call is learned from: not the first of all, which compiles; and few to be waited for."""
-        few = range(self._groups.after - _WAITED_FOR, self._groups.after)
-        return self._calls > 0 and (not self._groups.early or self._calls in few)
+        """Whether the next call is timed: not the first, which compiles; and only a few that must be waited for."""
+        timed = range(self._groups.after - _TIMED_CALLS, self._groups.after)
+        return self._calls > 0 and (not self._groups.early or self._calls in timed)
 
     def learn(self, seconds: float, steps: int) -> None:
-        """Take in how long a call of some steps took."""
+        """Record the time of a call of some steps."""
         if self._learns():
             self._seconds = min(self._seconds, seconds / steps)
         self._calls += 1
 
-    def estimate(self, batch_bytes: int, most: int = MAX_STEPS) -> int:
+    def estimate(self, batch_bytes: int, max_steps: int = MAX_STEPS) -> int:
         """Return how many steps a call should run.
 
         Args:
-            batch_bytes: Size of a batch: those of a call lie in memory together.
-            most: How many at most.
+            batch_bytes: Size of a batch; the batches of a call are stacked in memory.
+            max_steps: Maximum number of steps.
         """
         if self._alone or self._calls < self._groups.after:
             return 1
-        fit = SECONDS_A_CALL / max(self._seconds, SECONDS_A_CALL / most)
+        steps = SECONDS_A_CALL / max(self._seconds, SECONDS_A_CALL / max_steps)
         # Rounded first: 0.3 / 0.1 is a little under 3.
-        found = max(1, min(int(round(fit, 6)), MAX_BYTES // max(batch_bytes, 1)))
+        steps = max(1, min(int(round(steps, 6)), MAX_BYTES // max(batch_bytes, 1)))
         size = self._groups.size
-        return found if size is None else size if found >= size else 1
+        return steps if size is None else size if steps >= size else 1
