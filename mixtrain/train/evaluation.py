@@ -1,4 +1,4 @@
-"""One evaluation: a pass over a dataset in inference mode, its outputs given to metrics."""
+"""`evaluate`: computes the metrics of a dataset, with the network in inference mode."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from mixtrain.train.stepper import num_rows
 
 
 def with_masks(network: Any) -> Callable[..., Any]:
-    """Return an eval network's call, which returns its outputs, their masks and the losses of several outputs."""
+    """Return a function that runs an eval network: its outputs, their masks and the losses of several outputs."""
 
     def call(*batch: Any) -> tuple[Any, list[Any], dict[str, Any]]:
-        found, seen = network.seen(*batch) if isinstance(network, WithEvalCell) else (network(*batch), None)
-        outputs = boundary.settled(found)
+        results, seen = network.seen(*batch) if isinstance(network, WithEvalCell) else (network(*batch), None)
+        outputs = boundary.settled(results)
         return outputs, masks_of(outputs), {} if seen is None else seen.output_losses
 
     return call
 
 
 class EvaluationMetrics:
-    """A Model's metrics by the way in which they take in a batch.
+    """A Model's metrics: Keras's are updated on the device, the others on the host.
 
     Args:
         metrics: The metrics by name.
-        indexes: Which outputs are the loss, the prediction and the label; None gives every metric all outputs.
-        shows_tensors: Whether metrics that users write see Tensors.
-        network: The Keras network that is evaluated, which may have metrics of its own; None for another one.
+        indexes: Which outputs are the loss, the prediction and the label; None passes every metric all outputs.
+        shows_tensors: Whether the users' metrics see Tensors.
+        network: The Keras network that is evaluated, whose layers may have metrics; None for any other network.
 
     Attributes:
         named: The metrics by name.
-        indexes: As given.
+        indexes: As passed.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class EvaluationMetrics:
         network: Any = None,
     ) -> None:
         self._network = network
-        self._shown: Callable[[Any], Any] = boundary.wrapped if shows_tensors else boundary.settled
+        self._convert: Callable[[Any], Any] = boundary.wrapped if shows_tensors else boundary.settled
         self.named = metrics
         self.indexes = indexes
         kinds = () if indexes is None else (CompileMetric, KerasMetric)
@@ -65,23 +65,23 @@ class EvaluationMetrics:
         self._device = DeviceMetrics(device)
 
     def clear(self) -> None:
-        """Forget what was gathered."""
+        """Reset the metrics."""
         for metric in self.named.values():
             metric.clear()
         for metric in metrics_of_layers(self._network):
             metric.reset_state()
 
     def check_labels(self, outputs: tuple[Any, ...], masks: list[Any], weights: Any, ignored: set[int]) -> None:
-        """Refuse labels that a metric reads as class numbers and that are none.
+        """Refuse labels out of range, of metrics that take class numbers.
 
         Args:
-            outputs: What the eval network returned.
-            masks: The masks of its outputs; where there are any, labels are not looked at: masked ones may be any.
+            outputs: The outputs of the eval network.
+            masks: The masks of its outputs. If there are any, labels are not checked: those masked out may be anything.
             weights: The weights of the samples, or None.
-            ignored: Labels that the loss ignores: they are meant.
+            ignored: Labels that the loss ignores.
 
         Raises:
-            LabelOutOfRange: A label is none.
+            LabelOutOfRange: A label is not a class number.
         """
         if self.indexes is None or any(mask is not None for mask in masks):
             return
@@ -92,37 +92,37 @@ class EvaluationMetrics:
             inputs = (prediction, label, weights) if isinstance(metric, CompileMetric) else (prediction, label)
             sparse = metric._sparse_labels(*inputs)
             if sparse is not None:
-                kept = (*ignored, *sparse.ignored)
-                found = backend.first_outside(sparse.labels, sparse.classes, kept, sparse.weights)
-                if found is not None:
-                    raise backend.LabelOutOfRange("a metric", found[1], sparse.classes)
+                allowed = (*ignored, *sparse.ignored)
+                outside = backend.first_outside(sparse.labels, sparse.classes, allowed, sparse.weights)
+                if outside is not None:
+                    raise backend.LabelOutOfRange("a metric", outside[1], sparse.classes)
 
     def update(self, outputs: tuple[Any, ...], masks: list[Any], weights: Any) -> None:
-        """Give each metric its share of the eval network's outputs."""
+        """Update each metric with its part of the eval network's outputs."""
         indexes = self.indexes
         if indexes is not None:
             prediction, label = outputs[indexes[1]], outputs[indexes[2]]
             begin = len(keras.tree.flatten(outputs[: indexes[1]]))
-            of_prediction = masks[begin : begin + len(keras.tree.flatten(prediction))]
-            self._device.update(prediction, label, weights, of_prediction)
+            prediction_masks = masks[begin : begin + len(keras.tree.flatten(prediction))]
+            self._device.update(prediction, label, weights, prediction_masks)
         for metric in self._host:
             if indexes is None or getattr(metric, "indexes", None) is not None:
-                metric.update(*self._shown(outputs))
+                metric.update(*self._convert(outputs))
             elif isinstance(metric, Loss):
                 metric.update(outputs[indexes[0]])
             else:
-                metric.update(*self._shown((prediction, label)))
+                metric.update(*self._convert((prediction, label)))
 
     def eval(self) -> dict[str, Any]:
         """Return the values by name."""
-        found = {name: metric.eval() for name, metric in self.named.items()}
-        of_layers = {metric.name: KerasMetric(metric).eval() for metric in metrics_of_layers(self._network)}
-        return found | flat_results(of_layers)
+        values = {name: metric.eval() for name, metric in self.named.items()}
+        layer_values = {metric.name: KerasMetric(metric).eval() for metric in metrics_of_layers(self._network)}
+        return values | flat_results(layer_values)
 
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """What an evaluation works with.
+    """The data, network and metrics of an evaluation.
 
     Attributes:
         feed: The data.
@@ -130,8 +130,8 @@ class Evaluation:
         network: The eval network.
         set_train: Switches it to training or inference.
         metrics: The metrics.
-        weighted: Whether a batch's third column weighs its samples.
-        by_rows: Whether a batch counts in the mean loss by its number of rows, as in Keras; otherwise all are equal.
+        weighted: Whether a batch's third column is its sample weights.
+        by_rows: Whether the mean loss weights a batch by its number of rows, as in Keras; otherwise all count the same.
         in_keras: Whether the network is Keras's: the results have the loss, and the losses of several outputs.
     """
 
@@ -145,7 +145,7 @@ class Evaluation:
     in_keras: bool = False
 
     def fields(self) -> dict[str, Any]:
-        """Return what callbacks see of it."""
+        """Return the fields of the callbacks' arguments."""
         return {
             "eval_network": self.network,
             "valid_dataset": self.feed.dataset,
@@ -157,9 +157,9 @@ class Evaluation:
 def evaluate(
     evaluation: Evaluation, callbacks: CallbackList, context: RunContext, arguments: CallbackArguments
 ) -> dict[str, Any]:
-    """Evaluate the metrics, and for callbacks the mean loss of the batches where the outputs have one.
+    """Evaluate the metrics, and for callbacks the mean loss of the batches if the outputs have a loss.
 
-    Metrics take in a batch while the device works on the next, except where a callback looks in between.
+    Metrics are updated with a batch while the device runs the next one, unless a callback has step hooks.
 
     Returns:
         The metrics' values by name; without metrics, and for a Keras network, the mean loss as "loss".
@@ -171,34 +171,35 @@ def evaluate(
     metrics = evaluation.metrics
     metrics.clear()
     records = EpochRecords()
-    waiting: list[tuple[Any, ...]] = []
-    wait = 0 if any(map(callbacks.listens, ("on_eval_step_begin", "on_eval_step_end"))) else 1
-    tells_values = callbacks.keras_listens("on_eval_step_end")
+    # Results of batches that the metrics have not seen yet.
+    pending: list[tuple[Any, ...]] = []
+    max_pending = 0 if any(map(callbacks.listens, ("on_eval_step_begin", "on_eval_step_end"))) else 1
+    keras_listens = callbacks.keras_listens("on_eval_step_end")
     callbacks.on_eval_begin(context)
     callbacks.on_eval_epoch_begin(context)
     for step, batch in enumerate(evaluation.feed.batches(), start=1):
         arguments._set(cur_step_num=step, eval_dataset_element=batch)
         callbacks.on_eval_step_begin(context)
-        with _telling_batch(step):
+        with _naming_batch(step):
             outputs, masks, losses = evaluation.call(*batch)
         arguments._set(net_outputs=outputs)
-        listed = _checked(outputs, metrics.indexes)
+        checked = _checked_outputs(outputs, metrics.indexes)
         if metrics.indexes is not None:
-            loss = keras.ops.mean(listed[metrics.indexes[0]])
+            loss = keras.ops.mean(checked[metrics.indexes[0]])
             rows = np.array([num_rows(batch) if evaluation.by_rows else 1])
-            records.add(StepRecords([loss], rows=rows, metrics={name: [one] for name, one in losses.items()}))
-        waiting.append((listed, masks, batch[2] if evaluation.weighted and len(batch) > 2 else None))
-        while len(waiting) > wait:
-            with _telling_batch(step + 1 - len(waiting)):
-                _take_in(evaluation, waiting.pop(0))
-        if tells_values:
+            records.add(StepRecords([loss], rows=rows, metrics={name: [value] for name, value in losses.items()}))
+        pending.append((checked, masks, batch[2] if evaluation.weighted and len(batch) > 2 else None))
+        while len(pending) > max_pending:
+            with _naming_batch(step + 1 - len(pending)):
+                _update_metrics(evaluation, *pending.pop(0))
+        if keras_listens:
             arguments._set(eval_results=_results(evaluation, records)[1])
         callbacks.on_eval_step_end(context)
         if context.get_stop_requested():
             break
-    for index, taken in enumerate(waiting):
-        with _telling_batch(step + 1 - len(waiting) + index):
-            _take_in(evaluation, taken)
+    for index, batch_results in enumerate(pending):
+        with _naming_batch(step + 1 - len(pending) + index):
+            _update_metrics(evaluation, *batch_results)
     callbacks.on_eval_epoch_end(context)
     values, results = _results(evaluation, records)
     arguments._set(metrics=values, eval_results=results)
@@ -207,57 +208,56 @@ def evaluate(
 
 
 def _results(evaluation: Evaluation, records: EpochRecords) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the values of the batches so far, and those that callbacks see, which have the loss in any case."""
-    found = records.joined()
+    """Return the values of the batches so far, and those that callbacks see, which always have the loss."""
+    steps = records.joined()
     values = evaluation.metrics.eval()
-    if not len(found):
+    if not len(steps):
         return values, values
-    loss, *of_outputs = (
-        float(np.average(losses.astype(np.float64), weights=found.rows))
-        for losses in (found.loss, *found.metrics.values())
+    loss, *output_losses = (
+        float(np.average(losses.astype(np.float64), weights=steps.rows))
+        for losses in (steps.loss, *steps.metrics.values())
     )
     if evaluation.in_keras:
-        values = {"loss": loss, **dict(zip(found.metrics, of_outputs, strict=True)), **values}
+        values = {"loss": loss, **dict(zip(steps.metrics, output_losses, strict=True)), **values}
     return values or {"loss": loss}, {**values, "eval_loss": loss}
 
 
-def _take_in(evaluation: Evaluation, taken: tuple[Any, ...]) -> None:
-    """Give the metrics the outputs of a batch, its masks and weights."""
-    outputs, masks, weights = taken
+def _update_metrics(evaluation: Evaluation, outputs: tuple[Any, ...], masks: list[Any], weights: Any) -> None:
+    """Update the metrics with the outputs of a batch, their masks and the sample weights."""
     evaluation.metrics.check_labels(outputs, masks, weights, evaluation.call.ignored_labels())
     evaluation.metrics.update(outputs, masks, weights)
 
 
-def _telling_batch(number: int) -> contextlib.AbstractContextManager[None]:
-    """Tell an error of labels with the number of their batch."""
+def _naming_batch(number: int) -> contextlib.AbstractContextManager[None]:
+    """Add the number of the batch to an error about its labels."""
     return backend.telling_place("Model.eval", lambda index: f"batch {number}")
 
 
-def _checked(outputs: Any, indexes: tuple[int, int, int] | None) -> tuple[Any, ...]:
-    """Return the outputs of an eval network as a tuple that has all that `indexes` name."""
-    listed = tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
-    if indexes is not None and len(listed) <= max(indexes):
+def _checked_outputs(outputs: Any, indexes: tuple[int, int, int] | None) -> tuple[Any, ...]:
+    """Return the outputs of an eval network as a tuple, checked to have those at `indexes`."""
+    results = tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
+    if indexes is not None and len(results) <= max(indexes):
         raise ValueError(
             f"Model.eval: the eval network must return at least {max(indexes) + 1} outputs for "
-            f"eval_indexes={list(indexes)}; got {len(listed)}. Write eval_indexes of outputs that exist."
+            f"eval_indexes={list(indexes)}; got {len(results)}. Write eval_indexes of outputs that exist."
         )
-    return listed
+    return results
 
 
 def output_indexes(indexes: Sequence[int] | None, eval_network: Any) -> tuple[int, int, int] | None:
     """Return which outputs of an eval network are the loss, the prediction and the label.
 
     Args:
-        indexes: What the user said; None for ``(0, 1, 2)`` of the network with its loss, and for all outputs of an
-            eval network of the user's own.
-        eval_network: The user's own, or None.
+        indexes: The user's indexes. None means ``(0, 1, 2)`` for the network with its loss, and all outputs for a
+            user's eval network.
+        eval_network: The user's eval network, or None.
 
     Raises:
-        ValueError: Not 3 ints.
+        ValueError: `indexes` are not 3 ints.
     """
     if indexes is None:
         return (0, 1, 2) if eval_network is None else None
-    listed = isinstance(indexes, (list, tuple)) and all(isinstance(index, int) for index in indexes)
-    if not listed or len(indexes) != 3:
+    are_ints = isinstance(indexes, (list, tuple)) and all(isinstance(index, int) for index in indexes)
+    if not are_ints or len(indexes) != 3:
         raise checks.fail_value("Model", "eval_indexes must be 3 ints", indexes, "eval_indexes=[0, 1, 2]")
     return tuple(indexes)  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""The networks of a Model: its plan applied, its train cell and its eval cell made, Keras layers built first."""
+"""`Networks`: the train, eval and predict networks of a `Model`, with its precision plan applied."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from mixtrain.train.training_metrics import TrainingMetrics
 
 @dataclasses.dataclass(frozen=True)
 class LossOptions:
-    """What a Model does with its loss and the columns that the loss takes.
+    """Options of a Model's loss.
 
     Attributes:
-        weights: What the losses are multiplied by, as `WithLossCell` takes it.
-        sample_weight: Whether a batch's third column weighs its samples.
+        weights: Factors of the losses, as for `WithLossCell`.
+        sample_weight: Whether a batch's third column is its sample weights.
     """
 
     weights: Any = None
@@ -47,24 +47,25 @@ class LossOptions:
 
 
 class Networks:
-    """The train, eval and predict networks of one Model; `compiled_networks.py` compiles them.
+    """The train, eval and predict networks of a Model, built once; `CompiledNetworks` compiles them.
 
     Args:
         network: A Cell or Keras model.
         loss_fn: Takes ``(outputs, label)``, or None.
         optimizer: A mixtrain or Keras optimizer, or None.
-        eval_network: Returns what metrics are computed from; None for the network with its loss.
+        eval_network: Returns the inputs of the metrics; None for the network with its loss.
         options: How precision is planned.
         manager: The loss-scale manager, None for none, or the level's default.
-        loss: What is done with the loss besides.
-        observer: The metrics that training updates; None for none.
+        loss: Weights of the loss.
+        observer: The metrics that training updates, or None.
+        accumulate_steps: Number of batches per update.
 
     Attributes:
-        network: What was given; it predicts.
+        network: As passed; it predicts.
         loss_fn: The loss, or None.
         optimizer: The optimizer, or None.
         manager: The manager in use, or None.
-        manager_by_default: Whether nobody chose it.
+        manager_by_default: Whether the manager is the level's default.
         precision: The plan.
         observer: The metrics that training updates, or None.
     """
@@ -87,13 +88,13 @@ class Networks:
         self.network = network
         self._cell = KerasCell(network) if isinstance(network, keras.Layer) else network
         self.loss_fn = loss_fn
-        self._loss = _checked(loss, loss_fn, network)
+        self._loss = _checked_loss(loss, loss_fn, network)
         self.optimizer = optimizer
         self._accumulate_steps = accumulate_steps
         if optimizer is not None:
             refuse_overridden(network, "train_step")
         self.observer = observer if optimizer is not None and observer is not None and observer.observes else None
-        self._given_eval = eval_network
+        self._user_eval_network = eval_network
         self.precision = PlanInForce(network, options)
         self.manager_by_default = manager is LEVEL_DEFAULT
         if manager is LEVEL_DEFAULT:
@@ -114,11 +115,11 @@ class Networks:
 
     @property
     def of_cells(self) -> bool:
-        """Whether the network is a Cell: those who see its outputs see Tensors."""
+        """Whether the network is a Cell, whose outputs are shown as Tensors."""
         return not isinstance(self.network, keras.Layer)
 
     def enter(self) -> None:
-        """Put this Model's plan in force, should another Model, or `to_float`, have changed the network."""
+        """Apply this Model's plan again if another Model, or `to_float`, has changed the network."""
         self.precision.enter()
 
     @property
@@ -127,40 +128,40 @@ class Networks:
         return self.precision.inputs.built
 
     def build(self, *inputs: Any) -> None:
-        """Give every Keras layer its variables by running the network on one sample, and make the cells.
+        """Build every Keras layer by running the network on one sample, and make the cells.
 
         Args:
-            *inputs: What the network takes, tensors (N, ...).
+            *inputs: The network's inputs, tensors (N, ...).
         """
         if not self.built:
             self.network(*keras.tree.map_structure(lambda column: column[:1], inputs))
         self.enter()
-        self.train_network  # noqa: B018  (made now, so that its errors come before any step)
+        self.train_network  # noqa: B018  (made now, so that its errors are raised before any step)
 
     @property
     def in_processes(self) -> bool:
-        """Whether its steps are made together with other processes."""
+        """Whether it trains together with other processes."""
         return isinstance(self._parallel, ProcessParallel)
 
     @property
     def own_loss(self) -> bool:
-        """Whether the network is a Keras one that brings its loss itself."""
+        """Whether the network is a Keras one that computes its loss itself."""
         return self.loss_fn is None and isinstance(self.network, keras.Layer)
 
     @property
     def sample_weight(self) -> bool:
-        """Whether a batch's third column weighs its samples."""
+        """Whether a batch's third column is its sample weights."""
         return self._loss.sample_weight
 
     def check_trains(self, where: str) -> None:
-        """Check that a call of `train` or `fit` would train something.
+        """Check that the Model can be trained.
 
         Args:
-            where: Who asks, for errors.
+            where: The caller, for errors.
 
         Raises:
-            TypeError: The network is a Keras model with a train step of its own.
-            ValueError: There is no optimizer, and the network is not a Cell that may be its own train step, on several
+            TypeError: The network is a Keras model that overrides `train_step`.
+            ValueError: There is no optimizer, and the network is not a Cell that can be its own train step, on several
                 devices if the Model was made for them.
         """
         refuse_overridden(self.network, "train_step")
@@ -168,8 +169,8 @@ class Networks:
             raise checks.fail_value(
                 where, "the Model must have an optimizer to train", None, "Model(network, loss_fn, optimizer)"
             )
-        alone = not (isinstance(self.network, TrainOneStepCell) and self.network.spread)
-        if self.optimizer is None and isinstance(self._parallel, DataParallel) and alone:
+        parallel_cell = isinstance(self.network, TrainOneStepCell) and self.network.spread
+        if self.optimizer is None and isinstance(self._parallel, DataParallel) and not parallel_cell:
             raise checks.fail_value(
                 where, "a network that is its own train step must be a TrainOneStepCell made inside data_parallel",
                 self.network, "Model(network, loss_fn, optimizer), or the Model outside of data_parallel",
@@ -177,13 +178,13 @@ class Networks:
 
     @functools.cached_property
     def train_network(self) -> Cell:
-        """The cell that trains on a batch; without an optimizer the network itself."""
+        """The cell that trains on a batch; without an optimizer, the network itself."""
         with_loss = self._cell if self.loss_fn is None and not self.own_loss else self._loss_cell()
         if self.optimizer is None:
             return with_loss
         self.enter()
         if self.manager_by_default and self.manager is None:
-            # Layers that a network makes when it is built may have a policy of their own.
+            # Layers that were created by building the network may have a dtype policy of their own.
             self.manager = default_manager(self.precision.plan, self.optimizer)
             if self.manager is None:
                 warn_unscaled("Model", self.precision.plan, self.optimizer)
@@ -198,16 +199,16 @@ class Networks:
 
     @functools.cached_property
     def eval_network(self) -> Cell:
-        """The cell that metrics are computed from."""
-        given = self._given_eval
-        if given is None:
+        """The cell whose outputs the metrics are computed from."""
+        network = self._user_eval_network
+        if network is None:
             return WithEvalCell(self._cell, self.loss_fn, loss_weights=self._loss.weights)
-        return KerasCell(given) if isinstance(given, keras.Layer) else given  # type: ignore[no-any-return]
+        return KerasCell(network) if isinstance(network, keras.Layer) else network  # type: ignore[no-any-return]
 
     @property
     def evaluates_itself(self) -> bool:
-        """Whether it is the network with its loss that is evaluated, not an eval network of the user's."""
-        return self._given_eval is None
+        """Whether the network with its loss is evaluated, not an eval network of the user's."""
+        return self._user_eval_network is None
 
     @property
     def predict_network(self) -> Cell:
@@ -216,27 +217,27 @@ class Networks:
 
     @property
     def scaled(self) -> bool:
-        """Whether a step's three outputs are ``(loss, overflow, loss_scale)``."""
+        """Whether the three outputs of a step are ``(loss, overflow, loss_scale)``."""
         return isinstance(self.train_network, TrainOneStepWithLossScaleCell)
 
     @property
     def loss_scale(self) -> float:
-        """What the next step multiplies the loss by; 1 without loss scaling."""
+        """The loss scale of the next step; 1 without loss scaling."""
         return float(backend.to_numpy(self.scale_tensor))
 
     @property
     def scale_tensor(self) -> Any:
-        """The same as a scalar tensor, which may not be computed yet."""
+        """`loss_scale` as a scalar tensor, without waiting for the device."""
         scale = getattr(self.train_network, "scale_sense", None)
         return backend.to_tensor(np.float32(1)) if scale is None else backend.snapshot(scale)
 
     def in_float32(self) -> contextlib.AbstractContextManager[None]:
-        """Return what puts the network's level out of force while it is entered; `to_float` of the user's stays."""
+        """Return a context manager under which the network computes at O0; the user's `to_float` calls still apply."""
         return under_plan(self.network, plan_precision(self.network, "O0"))
 
     @property
     def host_manager(self) -> Any:
-        """A manager that is moved from Python, with how to set the scale; None for all others."""
+        """A manager that is updated from Python, and the function that sets its scale; None for other managers."""
         if self.manager is None or not host_driven(self.manager):
             return None
         train = self.train_network
@@ -250,18 +251,18 @@ class Networks:
 
     @property
     def examined(self) -> Any:
-        """The network that is looked into when its numbers go wrong: what was given, without train step and loss."""
+        """The network that diagnostics run layer by layer: the user's, without train step and loss."""
         if self.optimizer is not None:
             return self.network
         with_loss = self.with_loss
         return with_loss.backbone_network if isinstance(with_loss, WithLossCell) else with_loss
 
 
-def _checked(loss: LossOptions, loss_fn: Any, network: Any) -> LossOptions:
-    """Refuse options of a loss that there is not; a `compute_loss` of the network's own takes sample weights."""
+def _checked_loss(loss: LossOptions, loss_fn: Any, network: Any) -> LossOptions:
+    """Refuse options without a loss, except sample weights of a network that overrides `compute_loss`."""
     checks.boolean("Model", "sample_weight", loss.sample_weight)
-    weighs = loss.sample_weight and not computes_loss(network)
-    for name, value in (("loss_weights", loss.weights), ("sample_weight", weighs or None)):
+    needs_loss = loss.sample_weight and not computes_loss(network)
+    for name, value in (("loss_weights", loss.weights), ("sample_weight", needs_loss or None)):
         if loss_fn is None and value is not None:
             raise checks.fail_value("Model", f"{name} needs a loss_fn", value, "Model(network, loss_fn, optimizer)")
     return loss

@@ -1,4 +1,4 @@
-"""`StepRecords`: what each step of a call reports, read from the device when somebody looks; those of an epoch."""
+"""`StepRecords` and `EpochRecords`: the results of steps, read from the device when they are first accessed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mixtrain import backend
 
 _LOSS, _OVERFLOW, _LOSS_SCALE, _ROWS = "loss", "overflow", "loss_scale", "rows"
 _LEARNING_RATE, _GRAD_NORM, _NON_FINITE = "learning_rate", "grad_norm", "non_finite_counts"
-# What stands before the name of a metric where its running values are a column.
+# Prefix of the columns with the running values of metrics.
 _METRIC: Final = "metric "
 _NAMES: Final = (_LOSS, _OVERFLOW, _LOSS_SCALE, _ROWS, _LEARNING_RATE, _GRAD_NORM)
-# The steps of a long epoch that are kept as they came; older ones are compacted, as many at a time. The device has
-# finished steps that lie so far back, and need not be waited for.
+# Number of latest steps of an epoch whose records stay on the device; older ones are compacted, as many at a time. The
+# device has finished steps that old, so that reading them does not wait.
 RECENT_STEPS: Final = 1024
 
 
@@ -25,16 +25,16 @@ class StepRecords:
     """The results of the steps of one call, oldest first.
 
     Args:
-        loss: A tensor of shape (n, ...) or a list of n tensors; a loss that is not a scalar counts by its mean.
+        loss: A tensor of shape (n, ...) or a list of n tensors; the mean is taken of a loss that is not a scalar.
         overflow: Likewise, bool; None without loss scaling.
         loss_scale: Likewise, float32; None without loss scaling.
-        rows: Likewise, int: rows of each step's batch; None where all have as many.
-        learning_rate: Likewise, float32; None where it is not known.
-        grad_norm: Likewise, float32; None where it is not known.
+        rows: Likewise, int: rows of each step's batch; None if all are equal.
+        learning_rate: Likewise, float32; None if unknown.
+        grad_norm: Likewise, float32; None if unknown.
         metrics: Likewise, the running value of each metric after each step, by name.
-        gradients: Tensors of shape (n, ...), the gradients of each weight by name; None where no callback asked.
-        predictions: Likewise, the network's outputs in any structure; None where no callback asked.
-        non_finite_counts: A tensor of shape (n, weights), int32; None where no callback hears of overflows.
+        gradients: Tensors of shape (n, ...), the gradients of each weight by name; None if no callback needs them.
+        predictions: Likewise, the network's outputs in any structure; None if no callback needs them.
+        non_finite_counts: A tensor of shape (n, weights), int32; None if no callback has an overflow hook.
         stacked: Whether the last three have an axis of steps, which those of a single step may lack.
 
     Example:
@@ -71,19 +71,19 @@ class StepRecords:
         return self._count
 
     def each(self) -> list[StepRecords]:
-        """Return the records of each step; what one of them reads from the device, all have."""
-        return [_OneOfMany(self, index) for index in range(len(self))]
+        """Return the records of each step; a column is read from the device once for all of them."""
+        return [_SingleStep(self, index) for index in range(len(self))]
 
     def _column(self, name: str) -> np.ndarray | None:
-        """Return a column as an array, which is read from the device once; None where there is none."""
+        """Return a column as an array, which is read from the device once; None if there is no such column."""
         values = self._columns[name]
         if values is None or isinstance(values, np.ndarray):
             return values
-        found = self._columns[name] = _as_array(values)
-        return found
+        array = self._columns[name] = _as_array(values)
+        return array
 
     def _filled(self, name: str, default: Any, dtype: Any) -> np.ndarray:
-        """Return a column of one number a step, of a format; of the default where there is none."""
+        """Return a column of one number per step in a dtype, filled with the default if there is no such column."""
         values = self._column(name)
         if values is None:
             return np.full(len(self), default, dtype)
@@ -109,15 +109,15 @@ class StepRecords:
 
     @property
     def learning_rate(self) -> np.ndarray:
-        """The learning rate of each step, float32 (n,), of the optimizer's default group; nan where there is none."""
+        """The learning rate of each step, float32 (n,), of the optimizer's default group; nan if there is none."""
         return self._filled(_LEARNING_RATE, np.nan, np.float32)
 
     @property
     def grad_norm(self) -> np.ndarray:
         """The L2 norm of all gradients of each step as one vector, float32 (n,).
 
-        The gradients are those that the optimizer gets, unscaled and before its clipping. The norm is not finite where
-        the step overflowed, and nan where a train cell with a `construct` of its own ran it.
+        The gradients are the optimizer's inputs: unscaled, before its clipping. The norm is not finite if the step
+        overflowed, and nan if a train cell that overrides `construct` ran it.
         """
         return self._filled(_GRAD_NORM, np.nan, np.float32)
 
@@ -125,7 +125,7 @@ class StepRecords:
     def metrics(self) -> dict[str, np.ndarray]:
         """The running value of each of Keras's metrics after each step, from the start of the epoch, (n,) by name.
 
-        A skipped step leaves it as it was; of a metric that gives an array the shape is (n, ...).
+        A skipped step does not change it. A metric that returns an array has shape (n, ...).
         """
         return {name: self._column(_METRIC + name) for name in self._metric_names()}  # type: ignore[misc]
 
@@ -136,7 +136,7 @@ class StepRecords:
     def gradients(self) -> dict[str, np.ndarray]:
         """The gradient of each weight in each step, float32 (n, ...) by the weight's name.
 
-        They are those that `grad_norm` is of. Only in hooks of steps, where a callback of the run has
+        `grad_norm` is the norm of these. Available in step hooks alone, if a callback of the run has
         ``needs = {"gradients"}``.
         """
         return self._needed("gradients")  # type: ignore[no-any-return]
@@ -145,67 +145,67 @@ class StepRecords:
     def predictions(self) -> Any:
         """The network's outputs in each step, in their structure, floats in float32 (n, ...).
 
-        Only in hooks of steps, where a callback of the run has ``needs = {"predictions"}``.
+        Available in step hooks alone, if a callback of the run has ``needs = {"predictions"}``.
         """
         return self._needed("predictions")
 
     @property
     def non_finite_counts(self) -> np.ndarray | None:
-        """How many values of the gradient of each weight were not finite in each step, int32 (n, weights).
+        """The number of values that are not finite in the gradient of each weight in each step, int32 (n, weights).
 
-        None where it is not known: no callback of the run hears of overflows, or the step is of the user's own making.
+        None if unknown: no callback of the run has an overflow hook, or the train step is the user's own.
         """
-        return self._of_steps(_NON_FINITE)  # type: ignore[no-any-return]
+        return self._tensor_arrays(_NON_FINITE)  # type: ignore[no-any-return]
 
     def _needed(self, name: str) -> Any:
-        found = self._of_steps(name)
-        if found is None:
+        arrays = self._tensor_arrays(name)
+        if arrays is None:
             raise AttributeError(
                 f"step_results.{name}: a callback of the run must ask for them, and they are kept for hooks of steps "
                 f'alone. Write needs = {{"{name}"}} in its class.'
             )
-        return found
+        return arrays
 
-    def _of_steps(self, name: str) -> Any:
-        """Return tensors that somebody asked for, as arrays; None where nobody did."""
-        found = self._tensors[name]
-        if found is None:
+    def _tensor_arrays(self, name: str) -> Any:
+        """Return gradients, predictions or counts as arrays; None if no callback needs them."""
+        tensors = self._tensors[name]
+        if tensors is None:
             return None
-        arrays = keras.tree.map_structure(backend.to_numpy, found)
+        arrays = keras.tree.map_structure(backend.to_numpy, tensors)
         return arrays if self._stacked else keras.tree.map_structure(lambda values: values[None], arrays)
 
     def scalars(self) -> StepRecords:
-        """Return the same records without tensors that somebody asked for, which take much memory."""
+        """Return the same records without gradients and predictions, which take much memory."""
         if all(value is None for value in self._tensors.values()):
             return self
-        found = copy.copy(self)
-        found._tensors = dict.fromkeys(self._tensors)
-        return found
+        records = copy.copy(self)
+        records._tensors = dict.fromkeys(self._tensors)
+        return records
 
     @property
     def rows(self) -> np.ndarray:
-        """By how many rows each step counts, int (n,); all 1 where all have as many."""
+        """The number of rows of each step's batch, int (n,); all 1 if they are equal."""
         return self._filled(_ROWS, 1, int)
 
     @property
     def scaled(self) -> bool:
-        """Whether the steps ran with loss scaling that can skip."""
+        """Whether the steps ran with a loss scaling that can skip steps."""
         return self._columns[_OVERFLOW] is not None
 
     def compacted(self) -> StepRecords:
-        """Return the same records as arrays alone; a column of one value takes no memory."""
+        """Return the same records as arrays alone; a constant column takes no memory."""
         columns: dict[str, Any] = {name: getattr(self, name) for name in _NAMES}
         if not self.scaled:
             columns |= {_OVERFLOW: None, _LOSS_SCALE: None}
-        metrics = {name: _as_one_value(column) for name, column in self.metrics.items()}
-        columns = {name: _as_one_value(column) for name, column in columns.items()}
+        metrics = {name: _shrunk(column) for name, column in self.metrics.items()}
+        columns = {name: _shrunk(column) for name, column in columns.items()}
         return StepRecords(**columns, metrics=metrics)
 
     @staticmethod
     def joined(parts: Iterable[StepRecords]) -> StepRecords:
         """Return the records of several calls as one."""
-        found = [part for part in parts if len(part)]
-        return _Joined(found) if found else StepRecords(np.zeros(0, np.float32))
+        non_empty = [part for part in parts if len(part)]
+        return _Joined(non_empty) if non_empty else StepRecords(np.zeros(0, np.float32))
 
 
 def _as_array(values: Any) -> np.ndarray:
@@ -216,60 +216,60 @@ def _as_array(values: Any) -> np.ndarray:
     return backend.to_numpy(values[0])[None] if len(values) == 1 else np.stack([*map(backend.to_numpy, values)])
 
 
-def _as_one_value(column: np.ndarray | None) -> np.ndarray | None:
-    """Return a column whose values are equal as a view of the first; another one as it is."""
+def _shrunk(column: np.ndarray | None) -> np.ndarray | None:
+    """Return a column whose values are equal as a broadcast view of the first; any other column itself."""
     if column is None:
         return None
-    one = np.broadcast_to(column[0].copy(), column.shape)
-    return one if np.array_equal(column, one, equal_nan=True) else column
+    view = np.broadcast_to(column[0].copy(), column.shape)
+    return view if np.array_equal(column, view, equal_nan=True) else column
 
 
-class _OneOfMany(StepRecords):
+class _SingleStep(StepRecords):
     """One step of the records of a call."""
 
-    def __init__(self, whole: StepRecords, index: int) -> None:
-        self._whole = whole
+    def __init__(self, records: StepRecords, index: int) -> None:
+        self._records = records
         self._count = 1
-        self._place = slice(index, index + 1)
+        self._slice = slice(index, index + 1)
 
     def _column(self, name: str) -> np.ndarray | None:
-        values = self._whole._column(name)
-        return None if values is None else values[self._place]
+        values = self._records._column(name)
+        return None if values is None else values[self._slice]
 
-    def _of_steps(self, name: str) -> Any:
-        found = self._whole._of_steps(name)
-        return None if found is None else keras.tree.map_structure(lambda values: values[self._place], found)
+    def _tensor_arrays(self, name: str) -> Any:
+        arrays = self._records._tensor_arrays(name)
+        return None if arrays is None else keras.tree.map_structure(lambda values: values[self._slice], arrays)
 
     def scalars(self) -> StepRecords:
-        return _OneOfMany(self._whole.scalars(), self._place.start)
+        return _SingleStep(self._records.scalars(), self._slice.start)
 
     def _metric_names(self) -> list[str]:
-        return self._whole._metric_names()
+        return self._records._metric_names()
 
     @property
     def scaled(self) -> bool:
-        return self._whole.scaled
+        return self._records.scaled
 
 
 class _Joined(StepRecords):
-    """The records of several calls, of which a column is read when somebody looks at it."""
+    """The records of several calls; a column is read when it is first accessed."""
 
     def __init__(self, parts: list[StepRecords]) -> None:
         self._parts = parts
         self._count = sum(map(len, parts))
-        self._known: dict[str, np.ndarray] = {}
+        self._columns = {}
 
     def _column(self, name: str) -> np.ndarray | None:
-        if name not in self._known:
-            known = (part._column(name) if name.startswith(_METRIC) else getattr(part, name) for part in self._parts)
-            self._known[name] = np.concatenate(list(known))
-        return self._known[name]
+        if name not in self._columns:
+            columns = [part._column(name) if name.startswith(_METRIC) else getattr(part, name) for part in self._parts]
+            self._columns[name] = np.concatenate(columns)
+        return self._columns[name]  # type: ignore[no-any-return]
 
-    def _of_steps(self, name: str) -> Any:
-        found = [part._of_steps(name) for part in self._parts]
-        if any(part is None for part in found):
+    def _tensor_arrays(self, name: str) -> Any:
+        arrays = [part._tensor_arrays(name) for part in self._parts]
+        if any(part is None for part in arrays):
             return None
-        return keras.tree.map_structure(lambda *parts: np.concatenate(parts), *found)
+        return keras.tree.map_structure(lambda *parts: np.concatenate(parts), *arrays)
 
     def scalars(self) -> StepRecords:
         return _Joined([part.scalars() for part in self._parts])
@@ -283,7 +283,7 @@ class _Joined(StepRecords):
 
 
 class EpochRecords:
-    """The records of an epoch as its calls come in; of all but the latest, arrays alone are kept.
+    """Collects the records of an epoch, call by call; all but the latest are kept as compact arrays.
 
     Example:
         >>> records = EpochRecords()
@@ -299,7 +299,7 @@ class EpochRecords:
         self._recent_steps = 0
 
     def add(self, records: StepRecords) -> None:
-        """Take in the records of a call."""
+        """Add the records of a call."""
         self._recent.append(records.scalars())
         self._recent_steps += len(records)
         if self._recent_steps >= 2 * RECENT_STEPS:
