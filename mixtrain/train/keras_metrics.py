@@ -1,4 +1,4 @@
-"""Keras's metrics as `keras.Model.compile` takes them, and their update on the device in one compiled call."""
+"""Keras's metrics as passed to `keras.Model.compile`, updated on the device in one compiled call."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from mixtrain.nn.metrics.metric import SparseLabels, class_numbers
 from mixtrain.step.output_losses import one_of_outputs, outputs_by_name
 
 _PLAIN: Final = JitChoice(False, "a user's metric may have operations that XLA lacks")
-# What a metric raises while it is compiled that looks at values: `if tensor`, `np.asarray(tensor)`, `tensor.numpy()`.
+# Errors of a compiled metric that reads values: `if tensor`, `np.asarray(tensor)`, `tensor.numpy()`.
 NOT_FOR_A_GRAPH: Final = (TypeError, NotImplementedError, AttributeError)
 
-# Functions of metrics that read labels as class numbers.
+# Metric functions whose labels are class numbers.
 _SPARSE_FUNCTIONS: Final = (
     keras.metrics.sparse_categorical_accuracy,
     keras.metrics.sparse_top_k_categorical_accuracy,
@@ -28,13 +28,13 @@ _SPARSE_FUNCTIONS: Final = (
 
 
 class CompileMetric(Metric):
-    """A Keras metric of one output; what a name stands for is decided by the shapes of the first batch.
+    """A Keras metric of one output; the metric that "accuracy" stands for depends on the shapes of the first batch.
 
     Args:
-        given: A Keras metric, a name that Keras knows, or a function of ``(labels, predictions)``.
-        output: Name of the output, or its index where outputs have no names; None where there is only one.
-        names: Names of outputs that come as a list.
-        weighted: Whether samples count by their weights.
+        metric: A Keras metric, a name that Keras knows, or a function of ``(labels, predictions)``.
+        output: Name of the output, or its index if outputs have no names; None for the only output.
+        names: Names of the outputs of a network that returns them as a list.
+        weighted: Whether to use sample weights.
 
     Example:
         >>> import numpy as np
@@ -43,75 +43,75 @@ class CompileMetric(Metric):
     """
 
     def __init__(
-        self, given: Any, output: Any = None, names: Sequence[str] = (), *, weighted: bool = False
+        self, metric: Any, output: Any = None, names: Sequence[str] = (), *, weighted: bool = False
     ) -> None:
         super().__init__()
-        self._given = given
+        self._identifier = metric
         self._output = output
         self._names = names
         self._weighted = weighted
-        self.metric: keras.metrics.Metric | None = given if isinstance(given, keras.metrics.Metric) else None
+        self.metric: keras.metrics.Metric | None = metric if isinstance(metric, keras.metrics.Metric) else None
 
     def clear(self) -> None:
-        """Forget what was gathered."""
+        """Reset the metric."""
         if self.metric is not None:
             self.metric.reset_state()
 
     def update(self, *inputs: Any) -> None:
-        """Take in one batch: all predictions, all labels, and the weights of the samples where there are any."""
-        predictions, labels, weights = self._own_part(*inputs)
+        """Update with one batch: all predictions, all labels, and the sample weights if there are any."""
+        predictions, labels, weights = self._select(*inputs)
         if self.metric is None:
-            self.metric = _made(self._given, tuple(predictions.shape), tuple(labels.shape))
+            self.metric = _get_metric(self._identifier, tuple(predictions.shape), tuple(labels.shape))
         self.metric.update_state(labels, predictions, *([weights] if self._weighted else []))
 
     def _sparse_labels(self, *inputs: Any) -> SparseLabels | None:
-        predictions, labels, weights = self._own_part(*inputs)
-        metric = self.metric or _made(self._given, tuple(predictions.shape), tuple(labels.shape))
-        if not isinstance(metric, SPARSE_METRICS) and self._given not in _SPARSE_FUNCTIONS:
+        predictions, labels, weights = self._select(*inputs)
+        metric = self.metric or _get_metric(self._identifier, tuple(predictions.shape), tuple(labels.shape))
+        if not isinstance(metric, SPARSE_METRICS) and self._identifier not in _SPARSE_FUNCTIONS:
             return None
-        found = class_numbers(predictions, labels, axis=-1)
-        return dataclasses.replace(found, weights=weights) if found is not None and self._weighted else found
+        sparse = class_numbers(predictions, labels, axis=-1)
+        return dataclasses.replace(sparse, weights=weights) if sparse is not None and self._weighted else sparse
 
-    def _own_part(self, predictions: Any, labels: Any, weights: Any = None) -> tuple[Any, Any, Any]:
+    def _select(self, predictions: Any, labels: Any, weights: Any = None) -> tuple[Any, Any, Any]:
         """Return the predictions, labels and weights of this metric's output."""
         if self._output is None:
-            return _only(predictions), _only(labels), None if weights is None else _only(weights)
-        named = outputs_by_name(predictions, self._names)
-        listed = list(named)
+            return _single(predictions), _single(labels), None if weights is None else _single(weights)
+        outputs = outputs_by_name(predictions, self._names)
+        names = list(outputs)
         if isinstance(weights, dict):
             weights = weights.get(self._output)
         elif isinstance(weights, (list, tuple)):
-            weights = one_of_outputs("sample_weight", weights, self._output, listed)
-        label = one_of_outputs("label", labels, self._output, listed)
-        return one_of_outputs("output", named, self._output, listed), label, weights
+            weights = one_of_outputs("sample_weight", weights, self._output, names)
+        label = one_of_outputs("label", labels, self._output, names)
+        return one_of_outputs("output", outputs, self._output, names), label, weights
 
     def eval(self) -> Any:
-        """Return the value: a float, or an array or dict where Keras gives one.
+        """Return the value: a float, or Keras's array or dict.
 
         Raises:
             RuntimeError: There was no batch.
         """
         if self.metric is None:
             raise RuntimeError(
-                f"{metric_name(self._given)}: expected update before eval; got no batch. "
+                f"{metric_name(self._identifier)}: expected update before eval; got no batch. "
                 "Write metric.update(predictions, labels)."
             )
         return KerasMetric(self.metric).eval()
 
 
-def _only(value: Any) -> Any:
-    """Return the single tensor of a structure, such as a dict of one output; a structure of several as it is."""
+def _single(value: Any) -> Any:
+    """Return the tensor of a structure of one, such as a dict of one output; a structure of several unchanged."""
     parts = keras.tree.flatten(value)
     return backend.to_tensor(parts[0]) if len(parts) == 1 else value
 
 
-def _made(given: Any, predictions: tuple[int, ...], labels: tuple[int, ...]) -> keras.metrics.Metric:
-    """Return a new metric: of a name or a function, and for "accuracy" the kind that suits the shapes."""
-    if not isinstance(given, str) or given.lower() not in ("accuracy", "acc"):
-        found = keras.metrics.get(given)
-        if isinstance(found, keras.metrics.Metric):
-            return found
-        return keras.metrics.MeanMetricWrapper(found, name=metric_name(given))
+def _get_metric(identifier: Any, predictions: tuple[int, ...], labels: tuple[int, ...]) -> keras.metrics.Metric:
+    """Return a new metric of a name or a function; "accuracy" becomes the kind that suits the shapes."""
+    if not isinstance(identifier, str) or identifier.lower() not in ("accuracy", "acc"):
+        metric = keras.metrics.get(identifier)
+        if isinstance(metric, keras.metrics.Metric):
+            return metric
+        return keras.metrics.MeanMetricWrapper(metric, name=metric_name(identifier))
     if predictions[-1] == 1 or len(predictions) == 1:
         return keras.metrics.BinaryAccuracy()
     if len(labels) < len(predictions) or labels[-1] == 1:
@@ -119,31 +119,31 @@ def _made(given: Any, predictions: tuple[int, ...], labels: tuple[int, ...]) -> 
     return keras.metrics.CategoricalAccuracy()
 
 
-def metric_name(given: Any) -> str:
-    """Return what Keras calls a metric in its results."""
-    if isinstance(given, str):
-        return given
-    return str(getattr(given, "name", None) or getattr(given, "__name__", type(given).__name__))
+def metric_name(metric: Any) -> str:
+    """Return the name of a metric in Keras's results."""
+    if isinstance(metric, str):
+        return metric
+    return str(getattr(metric, "name", None) or getattr(metric, "__name__", type(metric).__name__))
 
 
-def is_keras_metric(given: Any) -> bool:
-    """Whether Keras's `compile` would take it as a metric: an object, a name that it knows, a function."""
-    if isinstance(given, str):
+def is_keras_metric(metric: Any) -> bool:
+    """Whether Keras's `compile` accepts a metric: an object, a name that it knows, a function."""
+    if isinstance(metric, str):
         try:
-            return given.lower() in ("accuracy", "acc") or keras.metrics.get(given) is not None
+            return metric.lower() in ("accuracy", "acc") or keras.metrics.get(metric) is not None
         except ValueError:
             return False
-    if isinstance(given, keras.metrics.Metric):
+    if isinstance(metric, keras.metrics.Metric):
         return True
-    return callable(given) and not isinstance(given, (Metric, type))
+    return callable(metric) and not isinstance(metric, (Metric, type))
 
 
 def keras_results(plain: Sequence[tuple[Any, str]], weighted: Sequence[tuple[Any, str]]) -> tuple[list[str], list[str]]:
-    """Return the names that metrics have in Keras's results.
+    """Return the names of metrics in Keras's results.
 
     Args:
         plain: The output, None for the only one, and the name of each metric.
-        weighted: Likewise of the metrics that weigh samples.
+        weighted: Likewise of the metrics that use sample weights.
 
     Example:
         >>> keras_results([("a", "mae"), ("a", "mae")], [("a", "mae"), ("b", "mse")])
@@ -151,23 +151,23 @@ def keras_results(plain: Sequence[tuple[Any, str]], weighted: Sequence[tuple[Any
     """
     counts: dict[str, int] = {}
 
-    def taken(name: str) -> str:
+    def unique(name: str) -> str:
         counts[name] = counts.get(name, 0) + 1
         return name if counts[name] == 1 else f"{name}_{counts[name] - 1}"
 
-    def shown(output: Any, name: str) -> str:
+    def full_name(output: Any, name: str) -> str:
         return name if output is None else f"{output}_{name}"
 
-    first = [taken(shown(*item)) for item in plain]
-    unlike = [name if shown(output, name) not in counts else f"weighted_{name}" for output, name in weighted]
-    return first, [taken(shown(item[0], name)) for item, name in zip(weighted, unlike, strict=True)]
+    plain_names = [unique(full_name(*item)) for item in plain]
+    names = [name if full_name(output, name) not in counts else f"weighted_{name}" for output, name in weighted]
+    return plain_names, [unique(full_name(item[0], name)) for item, name in zip(weighted, names, strict=True)]
 
 
 class DeviceMetrics:
-    """Keras's metrics of a Model, all updated in one compiled call for each batch, without a look at the numbers.
+    """Keras's metrics of a Model, all updated in one compiled call for each batch, without reading values.
 
-    The first batch is taken in without compilation, for some metrics make their variables then; so is every batch where
-    a metric of the user's looks at values.
+    The first update is not compiled, because some metrics create their variables in it. No update is compiled if a
+    user's metric reads values.
 
     Args:
         metrics: The metrics: each a `KerasMetric` or a `CompileMetric`.
@@ -179,13 +179,13 @@ class DeviceMetrics:
         self._compilable = True
 
     def update(self, predictions: Any, labels: Any, weights: Any, masks: Sequence[Any]) -> None:
-        """Take in one batch.
+        """Update with one batch.
 
         Args:
             predictions: The network's outputs.
             labels: Their labels.
-            weights: The weights of the samples, or None.
-            masks: The mask that Keras's layers gave each of the outputs, or None.
+            weights: The sample weights, or None.
+            masks: For each output the mask from Keras's layers, or None.
         """
         if not self._metrics:
             return
@@ -209,25 +209,25 @@ class DeviceMetrics:
 
 
 def give_masks(outputs: Any, masks: Sequence[Any]) -> None:
-    """Give a network's outputs the masks that `masks_of` returned, which a compiled call has lost."""
+    """Attach the masks that `masks_of` returned to a network's outputs, which lose them in a compiled call."""
     for output, mask in zip(keras.tree.flatten(outputs), masks, strict=True):
         if mask is not None:
             backend.give_mask(output, mask)
 
 
 def update_metric(metric: Metric, predictions: Any, labels: Any, weights: Any) -> None:
-    """Let a `KerasMetric` or a `CompileMetric`, which alone knows of weights, take in a batch."""
+    """Update a `KerasMetric`, or a `CompileMetric`, which takes sample weights too, with a batch."""
     metric.update(predictions, labels, *([weights] if isinstance(metric, CompileMetric) else []))
 
 
 def metrics_of_layers(network: Any) -> list[keras.metrics.Metric]:
-    """Return the metrics that a Keras network updates in its forward pass; of another network none."""
+    """Return the metrics that a Keras network updates in its forward pass; none for other networks."""
     if not isinstance(network, keras.Layer):
         return []
     compiled = getattr(network, "compiled", False)
     try:
         if compiled:
-            # Else its `metrics` begins with its loss and those of its `compile`, which nobody updates here.
+            # Otherwise `metrics` begins with the loss and the metrics of `compile`, which are not updated here.
             network.compiled = False
         return list(network.metrics)
     finally:
@@ -236,7 +236,7 @@ def metrics_of_layers(network: Any) -> list[keras.metrics.Metric]:
 
 
 def flat_results(results: Mapping[str, Any]) -> dict[str, Any]:
-    """Return results by name where that of a metric may be a dict of several, as Keras does."""
+    """Return results by name, with the results of a metric that returns a dict merged in, as in Keras."""
     flat: dict[str, Any] = {}
     for name, value in results.items():
         flat |= value if isinstance(value, dict) else {name: value}
@@ -244,15 +244,15 @@ def flat_results(results: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def masks_of(outputs: Any) -> list[Any]:
-    """Return the mask that Keras's layers gave each of a network's outputs, or None."""
+    """Return for each of a network's outputs the mask from Keras's layers, or None."""
     return [backend.mask_of(output) for output in keras.tree.flatten(outputs)]
 
 
 def checked_weighted(metric: Any) -> Any:
-    """Return a metric that can weigh samples.
+    """Return a metric, checked to accept sample weights.
 
     Raises:
-        TypeError: It is no Keras metric, nor the name of one.
+        TypeError: It is not a Keras metric or the name of one.
     """
     if not is_keras_metric(metric):
         raise checks.fail_type(

@@ -1,4 +1,4 @@
-"""`TrainingMetrics`: Keras's metrics of a Model while it trains, updated inside the compiled step."""
+"""`TrainingMetrics`: a Model's Keras metrics during training, updated inside the compiled step."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from mixtrain.train.keras_metrics import (
 )
 from mixtrain.train.records import StepRecords
 
-# Rows of the zeros that a metric is shown where the number of rows is open.
+# Number of rows of the zeros that build a metric, if the batch size is dynamic.
 _ROWS = 2
 
 
 class TrainingMetrics:
-    """The metrics that a step takes its batch into once the update was applied; a skipped step leaves them out.
+    """The metrics that a step updates if its update of the weights is applied, not if the step is skipped.
 
-    They are the objects that evaluations use too, as in Keras: an evaluation begins with `reset`, and an epoch.
+    Evaluations use the same objects, as in Keras: each evaluation and each epoch begins with a reset.
 
     Args:
-        metrics: The Model's metrics by the names that results have; those that are Keras's are taken.
-        network: The Model's network. Of a Keras one the losses of several outputs and the metrics that its layers
-            update by themselves are told too.
+        metrics: The Model's metrics by their names in results; only Keras's are used.
+        network: The Model's network. Results of a Keras network include the losses of several outputs and the metrics
+            of its layers.
     """
 
     def __init__(self, metrics: Mapping[str, Any], network: Any) -> None:
@@ -42,46 +42,46 @@ class TrainingMetrics:
             name: metric for name, metric in metrics.items()
             if isinstance(metric, (CompileMetric, KerasMetric)) and metric.indexes is None
         }
-        self._of_outputs: dict[str, keras.metrics.Mean] = {}
+        self._output_losses: dict[str, keras.metrics.Mean] = {}
         self._network = network if isinstance(network, keras.Layer) else None
-        self._made: set[str] = set()
+        self._built: set[str] = set()
 
     @property
     def observes(self) -> bool:
-        """Whether there may be something to tell of a step."""
+        """Whether there may be a value to report for a step."""
         return bool(self._metrics) or self._network is not None
 
     # ---- inside the step --------------------------------------------------------------------------------------
     def variables(self, seen: SeenBatch) -> list[keras.Variable]:
-        """Return the variables that `take_in` writes, made for what a batch looks like."""
+        """Return the variables that `take_in` writes, created for the shapes of a batch."""
         with backend.outside_graph():
             for name in seen.output_losses if self._network is not None else ():
-                if name not in self._of_outputs:
-                    self._of_outputs[name] = keras.metrics.Mean(name=name)
-            for name in [name for name in self._metrics if name not in self._made]:
-                self._made.add(name)
-                self._make(name, seen)
-        made = [metric.metric for metric in self._metrics.values()]
-        return [variable for metric in (*made, *self._of_outputs.values()) for variable in metric.variables]
+                if name not in self._output_losses:
+                    self._output_losses[name] = keras.metrics.Mean(name=name)
+            for name in [name for name in self._metrics if name not in self._built]:
+                self._built.add(name)
+                self._build(name, seen)
+        metrics = [metric.metric for metric in self._metrics.values()]
+        return [variable for metric in (*metrics, *self._output_losses.values()) for variable in metric.variables]
 
-    def _make(self, name: str, seen: SeenBatch) -> None:
-        """Let a metric make its variables, by showing it zeros."""
+    def _build(self, name: str, seen: SeenBatch) -> None:
+        """Create a metric's variables by an update with zeros."""
         metric = self._metrics[name]
         outputs, label, weights = keras.tree.map_structure(_zeros_like, seen[:3])
         self._update(name, metric, outputs, label, weights)
         metric.clear()
 
     def take_in(self, seen: SeenBatch) -> None:
-        """Update the metrics with a batch whose update was applied."""
+        """Update the metrics with the batch of a step that was applied."""
         give_masks(seen.outputs, seen.masks)
         for name, metric in list(self._metrics.items()):
             self._update(name, metric, seen.outputs, seen.label, seen.weights)
-        for name, metric in self._of_outputs.items():
+        for name, metric in self._output_losses.items():
             rows = keras.ops.shape(keras.tree.flatten(seen.outputs)[0])[0]
             metric.update_state(seen.output_losses[name], sample_weight=rows)
 
     def _update(self, name: str, metric: Any, outputs: Any, label: Any, weights: Any) -> None:
-        """Update a metric; one that a graph cannot hold is left out from here on."""
+        """Update a metric; one that cannot be compiled is left out from now on."""
         try:
             update_metric(metric, outputs, label, weights)
         except NOT_FOR_A_GRAPH as error:
@@ -95,28 +95,28 @@ class TrainingMetrics:
 
     def results(self) -> dict[str, Any]:
         """Return the running values by name, as tensors."""
-        found: dict[str, Any] = {name: metric.metric.result() for name, metric in self._metrics.items()}
-        found |= {name: metric.result() for name, metric in self._of_outputs.items()}
-        found |= {metric.name: metric.result() for metric in metrics_of_layers(self._network)}
-        return {name: backend.to_tensor(value) for name, value in flat_results(found).items()}
+        results: dict[str, Any] = {name: metric.metric.result() for name, metric in self._metrics.items()}
+        results |= {name: metric.result() for name, metric in self._output_losses.items()}
+        results |= {metric.name: metric.result() for metric in metrics_of_layers(self._network)}
+        return {name: backend.to_tensor(value) for name, value in flat_results(results).items()}
 
-    # ---- outside ----------------------------------------------------------------------------------------------
+    # ---- outside the step -------------------------------------------------------------------------------------
     def reset(self) -> None:
-        """Begin anew, as at the start of an epoch."""
+        """Reset the metrics, as at the start of an epoch."""
         for metric in self._metrics.values():
             metric.clear()
-        for metric in (*self._of_outputs.values(), *metrics_of_layers(self._network)):
+        for metric in (*self._output_losses.values(), *metrics_of_layers(self._network)):
             metric.reset_state()
 
 
 def last_values(records: StepRecords) -> dict[str, Any]:
-    """Return the value of each metric after some steps: a float, or an array where the metric gives one."""
+    """Return the value of each metric after the last step: a float, or an array if the metric returns one."""
     columns = records.metrics if len(records) else {}
     return {name: float(rows[-1]) if rows.ndim == 1 else rows[-1] for name, rows in columns.items()}
 
 
 def _zeros_like(value: Any) -> Any:
-    """Return zeros of a tensor's shape and dtype, on real memory."""
+    """Return zeros of a tensor's shape and dtype; the tensor may be symbolic."""
     if value is None:
         return None
     shape: Sequence[Any] = [_ROWS if size is None else size for size in value.shape]
