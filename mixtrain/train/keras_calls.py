@@ -1,4 +1,4 @@
-"""`KerasCalls`: what users of `keras.Model` call first, with Keras's arguments and results."""
+"""`KerasCalls`: methods of `keras.Model` for `Model`, with Keras's arguments and results."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from mixtrain.train.keras_data import BATCH_SIZE, KerasData, is_dataset
 from mixtrain.train.saving import KerasSaving
 
 
-def as_keras_arguments(placed: tuple[Any, Any, Any, Any], named: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the arguments of a call of `fit` in Keras's style by name; None where it is in MindSpore's.
+def as_keras_arguments(positional: tuple[Any, Any, Any, Any], keywords: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the arguments of `fit` in Keras's style by name; None for a call in MindSpore's style.
 
     Args:
-        placed: The first four by position: x, y, batch_size and epochs, or MindSpore's epoch, train_dataset,
-            valid_dataset and valid_frequency, which is 1 where it was not given.
-        named: Keras's arguments by name; None for those that were not given.
+        positional: The first four arguments: x, y, batch_size and epochs, or MindSpore's epoch, train_dataset,
+            valid_dataset and valid_frequency, which is 1 by default.
+        keywords: Keras's arguments by name; None for those that were not passed.
 
     Raises:
-        TypeError: Arguments of both styles, or one that was given twice.
+        TypeError: Arguments of both styles, or one that was passed twice.
     """
-    given = [name for name, value in named.items() if value is not None]
-    first = placed[0]
-    if named["x"] is None and (first is None or isinstance(first, (numbers.Number, str))):
-        if given:
+    passed = [name for name, value in keywords.items() if value is not None]
+    first = positional[0]
+    if keywords["x"] is None and (first is None or isinstance(first, (numbers.Number, str))):
+        if passed:
             raise TypeError(
                 f"Model.fit: expected arguments of one style; got epoch={first!r}, MindSpore's, and "
-                f"{checks.listed(given)}, Keras's. Write fit(x, y, epochs=...) or fit(epoch, train_dataset, ...)."
+                f"{checks.listed(passed)}, Keras's. Write fit(x, y, epochs=...) or fit(epoch, train_dataset, ...)."
             )
         return None
-    by_name = dict(zip(("x", "y", "batch_size", "epochs"), placed, strict=True))
-    if by_name["epochs"] == 1:
+    by_name = dict(zip(("x", "y", "batch_size", "epochs"), positional, strict=True))
+    if by_name["epochs"] == 1:  # The default of valid_frequency, in the same position.
         by_name["epochs"] = None
-    found = {name: value for name, value in by_name.items() if value is not None}
-    twice = [name for name in found if name in given]
+    by_name = {name: value for name, value in by_name.items() if value is not None}
+    twice = [name for name in by_name if name in passed]
     if twice:
         raise TypeError(
             f"Model.fit: expected each argument once; got {checks.listed(twice)} by position and by name. "
             "Write fit(x, y, batch_size=32, epochs=5)."
         )
-    return named | found
+    return keywords | by_name
 
 
 def epochs_and_data(
@@ -54,51 +54,52 @@ def epochs_and_data(
     validation_batch_size: int | None, validation_steps: int | None, validation_freq: int | Sequence[int] | None,
     shuffle: bool | None, class_weight: Mapping[int, float] | None, sample_weight: Any, steps_per_epoch: int | None,
 ) -> tuple[Any, Any, Any, Any]:
-    """Return what Keras's arguments of `fit` mean: epoch, train_dataset, valid_dataset and valid_frequency."""
+    """Translate Keras's arguments of `fit` to epoch, train_dataset, valid_dataset and valid_frequency."""
     data = KerasData(
-        "Model.fit", x, y, sample_weight, class_weight, batch_size, steps_per_epoch, shuffle is not False, goes_on=True
+        "Model.fit", x, y, sample_weight, class_weight, batch_size, steps_per_epoch, shuffle is not False,
+        continues=True,
     )
-    data, valid = _validation_of(data, validation_data, validation_split, validation_batch_size, validation_steps)
+    data, valid = _split_validation(data, validation_data, validation_split, validation_batch_size, validation_steps)
     return (
         1 if epochs is None else epochs, data.dataset(), valid and valid.dataset(),
         1 if validation_freq is None else validation_freq,
     )
 
 
-def _validation_of(
-    data: KerasData, given: Any, split: float | None, batch_size: int | None, steps: int | None
+def _split_validation(
+    data: KerasData, validation_data: Any, split: float | None, batch_size: int | None, steps: int | None
 ) -> tuple[KerasData, KerasData | None]:
-    """Return what is trained on and what is validated on.
+    """Return the training data and the validation data.
 
     Args:
-        data: The data given to `fit`.
-        given: `validation_data`: ``(x, y)``, ``(x, y, sample_weight)`` or a dataset; None for none.
-        split: The share of the data that is validated on where `given` is None.
-        batch_size: Rows of a batch of arrays that are validated on; None for that of training.
+        data: The data passed to `fit`.
+        validation_data: ``(x, y)``, ``(x, y, sample_weight)`` or a dataset; None for none.
+        split: Fraction of `data` to validate on if `validation_data` is None.
+        batch_size: Rows of a validation batch of arrays; None for that of training.
         steps: Batches of an evaluation; None for all.
 
     Raises:
-        TypeError: `given` is neither.
+        TypeError: `validation_data` is neither.
     """
-    if given is None:
+    if validation_data is None:
         if split is None or split == 0:
             return data, None
         data, last = data.split(split)
         x, y, weight = last.x, last.y, last.sample_weight
-    elif is_dataset(given):
-        return data, KerasData(data.where, given, steps=steps)
-    elif isinstance(given, (tuple, list)) and len(given) in (2, 3):
-        x, y, weight = (*given, None)[:3]
+    elif is_dataset(validation_data):
+        return data, KerasData(data.where, validation_data, steps=steps)
+    elif isinstance(validation_data, (tuple, list)) and len(validation_data) in (2, 3):
+        x, y, weight = (*validation_data, None)[:3]
     else:
         raise checks.fail_type(
-            data.where, "validation_data must be (x, y), (x, y, sample_weight) or a dataset", given,
+            data.where, "validation_data must be (x, y), (x, y, sample_weight) or a dataset", validation_data,
             "validation_data=(x_val, y_val)",
         )
     return data, KerasData(data.where, x, y, weight, None, batch_size or data.batch_size, steps)
 
 
 class KerasCalls(KerasSaving):
-    """Keras's `evaluate`, `summary` and kin of a `Model`.
+    """The methods of `keras.Model` for a `Model`: `evaluate`, `summary` and others.
 
     Example:
         >>> [name for name in vars(KerasCalls) if not name.startswith("_")]
@@ -159,7 +160,7 @@ class KerasCalls(KerasSaving):
         raise NotImplementedError
 
     def summary(self, *args: Any, **kwargs: Any) -> None:
-        """Print the Keras network's `summary`, with its arguments; `precision_report` shows what computes in what.
+        """Print the Keras network's `summary`, with its arguments; `precision_report` shows the dtypes of the layers.
 
         Raises:
             TypeError: The network is a Cell.
@@ -173,7 +174,7 @@ class KerasCalls(KerasSaving):
 
     @property
     def optimizer(self) -> Any:
-        """The optimizer, as it was given; None where there is none."""
+        """The optimizer as passed, or None."""
         return self._networks.optimizer
 
     def get_weights(self) -> list[np.ndarray]:
@@ -195,7 +196,7 @@ class KerasCalls(KerasSaving):
             network.set_weights(weights)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Refuse: what Keras's `compile` takes goes into `Model`.
+        """Raise an error: the arguments of Keras's `compile` are arguments of `Model`.
 
         Raises:
             TypeError: Always.
@@ -205,25 +206,25 @@ class KerasCalls(KerasSaving):
             "Write Model(network, loss_fn, optimizer, metrics=[...])."
         )
 
-    def _keras_network(self, name: str, instead: str) -> Any:
+    def _keras_network(self, method: str, alternative: str) -> Any:
         network = self._networks.network
         if not isinstance(network, keras.Model):
-            raise checks.fail_type(f"Model.{name}", "the network must be a keras.Model", network, instead)
+            raise checks.fail_type(f"Model.{method}", "the network must be a keras.Model", network, alternative)
         return network
 
     def _predict_batches(self, x: Any, batch_size: int | None, steps: int | None) -> Any:
-        """Return the outputs of a Keras network for all rows, as NumPy arrays; batch after batch."""
+        """Run a Keras network batch by batch; return the outputs for all rows as NumPy arrays."""
         if type(x) is np.ndarray and len(x) <= (BATCH_SIZE if batch_size is None else batch_size) and steps is None:
-            return self._predicted(x)  # The common case, without a walk through structures.
+            return self._predict_batch(x)  # A fast path for the common case.
         data = KerasData("Model.predict", x, None, None, None, batch_size, steps)
-        found = [self._predicted(batch[0]) for batch in Feed(data.dataset(), "Model.predict").batches()]
-        if not found:
+        outputs = [self._predict_batch(batch[0]) for batch in Feed(data.dataset(), "Model.predict").batches()]
+        if not outputs:
             raise checks.fail_value("Model.predict", "the data must have rows", 0, "model.predict(x)")
-        return keras.tree.map_structure(lambda *parts: np.concatenate(parts), *found)
+        return keras.tree.map_structure(lambda *parts: np.concatenate(parts), *outputs)
 
-    def _predicted(self, rows: Any) -> Any:
+    def _predict_batch(self, batch: Any) -> Any:
         """Return the outputs for a batch as NumPy arrays."""
-        outputs = self._run((keras.tree.map_structure(backend.to_tensor, rows),))
+        outputs = self._run((keras.tree.map_structure(backend.to_tensor, batch),))
         return keras.tree.map_structure(backend.to_numpy, boundary.settled(outputs))
 
     def _run(self, inputs: tuple[Any, ...]) -> Any:

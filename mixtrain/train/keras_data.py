@@ -1,4 +1,4 @@
-"""Data in Keras's call style: arrays, their batch size, weights and validation split, as datasets of batches."""
+"""Turn the data arguments of Keras's `fit` and `evaluate` into datasets of batches."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class KerasData:
         class_weight: A weight for the rows of each class.
         batch_size: Rows of a batch; None for 32. A dataset has its own.
         steps: Batches of an epoch; None for all.
-        shuffle: Whether the rows of arrays, or the batches of a `PyDataset`, come in another order in each epoch.
-        goes_on: Whether an epoch of `steps` goes on where the last one ended.
+        shuffle: Whether to shuffle the rows of arrays, or the batches of a `PyDataset`, before each epoch.
+        continues: Whether an epoch of `steps` starts where the last one ended.
 
     Raises:
         TypeError: An argument of the wrong kind.
-        ValueError: Arguments that do not go together, or arrays of several lengths.
+        ValueError: Arguments that do not go together, or arrays of different lengths.
 
     Source: Keras, `keras.Model.fit`.
     """
@@ -45,7 +45,7 @@ class KerasData:
     batch_size: int | None = None
     steps: int | None = None
     shuffle: bool = False
-    goes_on: bool = False
+    continues: bool = False
 
     def __post_init__(self) -> None:
         if self.x is None:
@@ -69,18 +69,18 @@ class KerasData:
 
     @property
     def of_arrays(self) -> bool:
-        """Whether the data are arrays; else they are a dataset."""
+        """Whether the data are arrays, not a dataset."""
         return not is_dataset(self.x)
 
     @property
     def weighted(self) -> bool:
-        """Whether batches have a third column, the weights of their rows."""
+        """Whether batches have a third column, the sample weights."""
         return self.sample_weight is not None or self.class_weight is not None
 
     def arrays(self) -> tuple[Any, ...]:
         """Return the columns ``(x,)``, ``(x, y)`` or ``(x, y, sample_weight)``, structures of NumPy arrays."""
-        given = [self.x] + [column for column in (self.y, self.sample_weight) if column is not None]
-        columns = [keras.tree.map_structure(_array, _parts(column)) for column in given]
+        structures = [self.x] + [column for column in (self.y, self.sample_weight) if column is not None]
+        columns = [keras.tree.map_structure(_array, _parts(column)) for column in structures]
         sizes = {len(array) if array.ndim else -1 for array in keras.tree.flatten(columns)}
         if len(sizes) != 1 or -1 in sizes:
             shapes = checks.listed(str(array.shape) for array in keras.tree.flatten(columns))
@@ -92,40 +92,40 @@ class KerasData:
             columns.append(class_weights(self.where, self.y, self.class_weight))
         return tuple(columns)
 
-    def split(self, share: float) -> tuple[KerasData, KerasData]:
-        """Return the first rows, and the last `share` of them, which are validated on.
+    def split(self, fraction: float) -> tuple[KerasData, KerasData]:
+        """Split the rows into those for training and the last `fraction` of them, for validation.
 
         Raises:
-            ValueError: The data are a dataset, or `share` leaves one part without rows.
+            ValueError: The data are a dataset, or `fraction` leaves one part without rows.
         """
         if not self.of_arrays:
             raise checks.fail_value(
                 self.where, "validation_split needs arrays", type(self.x).__name__, "validation_data=a dataset"
             )
-        if not isinstance(share, (int, float)) or not 0 < share < 1:
+        if not isinstance(fraction, (int, float)) or not 0 < fraction < 1:
             raise checks.fail_value(
-                self.where, "validation_split must be above 0 and below 1", share, "validation_split=0.2"
+                self.where, "validation_split must be above 0 and below 1", fraction, "validation_split=0.2"
             )
         rows = len(keras.tree.flatten(self.x)[0])
-        place = int(rows * (1 - share))
-        if not 0 < place < rows:
+        index = int(rows * (1 - fraction))
+        if not 0 < index < rows:
             raise checks.fail_value(
-                self.where, f"validation_split of {rows} rows must leave rows on both sides", share,
+                self.where, f"validation_split of {rows} rows must leave rows on both sides", fraction,
                 "validation_data=(x, y)",
             )
 
         def part(rows: slice) -> dict[str, Any]:
             return {
-                name: None if value is None else keras.tree.map_structure(lambda one: one[rows], _parts(value))
+                name: None if value is None else keras.tree.map_structure(lambda array: array[rows], _parts(value))
                 for name, value in (("x", self.x), ("y", self.y), ("sample_weight", self.sample_weight))
             }
 
-        first = dataclasses.replace(self, **part(slice(place)))
-        last = dataclasses.replace(self, **part(slice(place, None)), class_weight=None, shuffle=False, steps=None)
+        first = dataclasses.replace(self, **part(slice(index)))
+        last = dataclasses.replace(self, **part(slice(index, None)), class_weight=None, shuffle=False, steps=None)
         return first, last
 
     def dataset(self) -> Any:
-        """Return a dataset of batches that `Model.train` takes."""
+        """Return a dataset of batches for `Model.train`."""
         data: Any = self.x
         if self.of_arrays:
             data = ArrayBatches(self.arrays(), self.batch_size or BATCH_SIZE, shuffle=self.shuffle)
@@ -137,11 +137,11 @@ class KerasData:
             raise checks.fail_value(
                 self.where, "a generator needs the number of its batches in an epoch", None, "steps_per_epoch=100"
             )
-        return data if self.steps is None else StepsOfEpoch(self.where, data, self.steps, goes_on=self.goes_on)
+        return data if self.steps is None else StepsOfEpoch(self.where, data, self.steps, continues=self.continues)
 
 
 def is_dataset(value: Any) -> bool:
-    """Whether `value` is a dataset of batches, and not arrays."""
+    """Whether `value` is a dataset of batches, not arrays."""
     if isinstance(value, (np.ndarray, list, tuple, dict, str)) or backend.is_tensor(value):
         return False
     if hasattr(value, "__array__"):
@@ -151,7 +151,7 @@ def is_dataset(value: Any) -> bool:
 
 
 def _parts(column: Any) -> Any:
-    """Return a column with lists of numbers as arrays: a list of arrays is a structure, a list of numbers is one."""
+    """Return a column with lists of numbers as arrays; a list of arrays is a structure."""
     if isinstance(column, (list, tuple)) and not any(np.ndim(part) or hasattr(part, "shape") for part in column):
         return np.asarray(column)
     if isinstance(column, list) and all(isinstance(part, (list, tuple)) for part in column):
@@ -163,13 +163,13 @@ def class_weights(where: str, labels: Any, weights: Mapping[int, float]) -> np.n
     """Return the weight of each row by its class.
 
     Args:
-        where: Who asks, for errors.
+        where: The caller, for errors.
         labels: Class numbers (N,) or (N, 1), or one-hot rows (N, classes).
-        weights: By class number; classes that it does not name weigh 1.
+        weights: The weights by class number; 1 for other classes.
 
     Raises:
         TypeError: `weights` is not a dict of numbers.
-        ValueError: The labels are those of several outputs, or none.
+        ValueError: There are labels of several outputs, or no labels.
 
     Example:
         >>> class_weights("Model.fit", np.array([0, 2]), {2: 5.0}).tolist()
@@ -182,20 +182,20 @@ def class_weights(where: str, labels: Any, weights: Mapping[int, float]) -> np.n
         )
     array = _array(_parts(labels))
     classes = array.argmax(-1) if array.ndim > 1 and array.shape[-1] > 1 else array.reshape(len(array), -1)[:, 0]
-    found = np.ones(classes.shape, np.float32)
+    row_weights = np.ones(classes.shape, np.float32)
     for number, weight in weights.items():
-        found[classes == number] = weight
-    return found
+        row_weights[classes == number] = weight
+    return row_weights
 
 
 class ArrayBatches(keras.utils.PyDataset):
-    """Batches of the rows of arrays, the last one shorter.
+    """Batches of the rows of arrays; the last one may be shorter.
 
     Args:
-        columns: Structures of arrays, all of one length.
+        columns: Structures of arrays of the same length.
         batch_size: Rows of a batch.
-        shuffle: Whether each pass has another order, drawn from NumPy's global generator
-            (`keras.utils.set_random_seed` sets it).
+        shuffle: Whether to shuffle the rows before each pass, with NumPy's global generator (seeded by
+            `keras.utils.set_random_seed`).
 
     Example:
         >>> data = ArrayBatches((np.arange(5), np.arange(5)), 2)
@@ -217,17 +217,16 @@ class ArrayBatches(keras.utils.PyDataset):
         rows: Any = slice(begin, begin + self._batch_size)
         if self._order is not None:
             rows = self._order[rows]
-        found: tuple[Any, ...] = keras.tree.map_structure(lambda array: array[rows], self._columns)
-        return found
+        return keras.tree.map_structure(lambda array: array[rows], self._columns)  # type: ignore[no-any-return]
 
     def on_epoch_begin(self) -> None:
-        """Draw the order of a pass."""
+        """Shuffle the rows for a pass."""
         if self._shuffle:
             self._order = np.random.permutation(self._rows)
 
 
 class _ShuffledBatches(keras.utils.PyDataset):
-    """The batches of a `PyDataset`, in another order in each pass."""
+    """The batches of a `PyDataset`, shuffled before each pass."""
 
     def __init__(self, batches: keras.utils.PyDataset) -> None:
         super().__init__(batches.workers, batches.use_multiprocessing, batches.max_queue_size)
@@ -241,23 +240,23 @@ class _ShuffledBatches(keras.utils.PyDataset):
         return self._batches[int(self._order[index])]
 
     def on_epoch_begin(self) -> None:
-        """Begin a pass of the batches, and draw its order."""
+        """Begin a pass, and shuffle its batches."""
         self._batches.on_epoch_begin()
         self._order = np.random.permutation(self._batches.num_batches)
 
     def on_epoch_end(self) -> None:
-        """End a pass of the batches."""
+        """End a pass."""
         self._batches.on_epoch_end()
 
 
 class StepsOfEpoch:
-    """Epochs of some batches each.
+    """Epochs with a fixed number of batches of a dataset.
 
     Args:
-        where: Who asks, for errors.
-        batches: A dataset, read again from its beginning where it ends, or a generator.
+        where: The caller, for errors.
+        batches: A dataset, which is repeated, or a generator.
         steps: Batches of an epoch.
-        goes_on: Whether an epoch goes on where the last one ended; one over a generator does.
+        continues: Whether an epoch starts where the last one ended; always so with a generator.
 
     Example:
         >>> data = StepsOfEpoch("Model.fit", iter(range(4)), 2)
@@ -265,33 +264,33 @@ class StepsOfEpoch:
         ([0, 1], [2, 3])
     """
 
-    def __init__(self, where: str, batches: Any, steps: int, *, goes_on: bool = True) -> None:
-        self._goes_on = goes_on or isinstance(batches, Iterator)
+    def __init__(self, where: str, batches: Any, steps: int, *, continues: bool = True) -> None:
+        self._continues = continues or isinstance(batches, Iterator)
         self._where, self._batches, self._steps = where, batches, steps
         self._stream = self._endless()
-        # A batch that was looked at, but not taken: whoever takes it asks for the one after it.
-        self._seen: list[Any] = []
+        # A batch that was yielded, but not consumed: its reader did not ask for the one after it.
+        self._unconsumed: list[Any] = []
 
     def __len__(self) -> int:
         return self._steps
 
     def __iter__(self) -> Iterator[Any]:
-        if not self._goes_on:
-            self._stream, self._seen = self._endless(), []
+        if not self._continues:
+            self._stream, self._unconsumed = self._endless(), []
         for _ in range(self._steps):
-            if not self._seen:
-                self._seen.append(next(self._stream))
-            yield self._seen[0]
-            self._seen.clear()
+            if not self._unconsumed:
+                self._unconsumed.append(next(self._stream))
+            yield self._unconsumed[0]
+            self._unconsumed.clear()
 
     def _endless(self) -> Iterator[Any]:
         count = 0
         while True:
-            before = count
+            count_before = count
             for batch in _passes(self._where, self._batches):
                 count += 1
                 yield batch
-            if isinstance(self._batches, Iterator) or count == before:
+            if isinstance(self._batches, Iterator) or count == count_before:
                 raise ValueError(
                     f"{self._where}: expected data for {self._steps} batches an epoch; they ended after {count}. "
                     "Write fewer steps or epochs, or data that do not end."
@@ -299,7 +298,7 @@ class StepsOfEpoch:
 
 
 class _WeightedBatches:
-    """The batches of a dataset with the weights of their rows by class."""
+    """The batches of a dataset, with a third column of sample weights by class."""
 
     def __init__(self, where: str, batches: Any, weights: Mapping[int, float]) -> None:
         self._where, self._batches, self._weights = where, batches, weights
@@ -324,6 +323,6 @@ def _passes(where: str, dataset: Any) -> Iterator[Any]:
 
 
 def _array(value: Any) -> np.ndarray:
-    """Return a NumPy array of an array, tensor or data frame; float64 becomes Keras's float dtype, as in Keras."""
+    """Return an array, tensor or data frame as a NumPy array; float64 becomes Keras's float dtype, as in Keras."""
     array = backend.to_numpy(value) if backend.is_tensor(value) else np.asarray(value)
     return array.astype(keras.backend.floatx()) if array.dtype == np.float64 else array
