@@ -1,4 +1,4 @@
-"""How a Model's networks are compiled, and made ready to be called: built, and in the mode that a call is for."""
+"""`CompiledNetworks`: the compiled calls of a Model's networks, built and in the mode of each call."""
 
 from __future__ import annotations
 
@@ -26,24 +26,20 @@ from mixtrain.train.stepper import Stepper
 
 
 class NetworkMode:
-    """The mode of a network's cells, set where it is another one; the network is walked over only once it has changed.
-
-    Args:
-        network: The network.
-    """
+    """Sets the mode of a network's cells; the cells are collected again only if the network has changed."""
 
     def __init__(self, network: Cell) -> None:
         self._network = network
-        self._find_cells()
+        self._collect_cells()
 
-    def _find_cells(self) -> None:
+    def _collect_cells(self) -> None:
         self._cells = [cell for _, cell in self._network.cells_and_names()]
         self._versions = Versions(self._cells, plans=False)
 
     def set(self, training: bool) -> None:
         """Switch all cells to training or inference."""
         if not self._versions.hold():
-            self._find_cells()
+            self._collect_cells()
         for cell in self._cells:
             if cell.training is not training:
                 self._network.set_train(training)
@@ -51,16 +47,12 @@ class NetworkMode:
 
 
 class CompiledNetworks:
-    """The compiled calls of a Model's networks, each made when it is first used.
-
-    Args:
-        networks: The networks.
-    """
+    """The compiled calls of a Model's networks, each created on first use."""
 
     def __init__(self, networks: Networks) -> None:
         self._networks = networks
         self._steppers: dict[frozenset[str], Stepper] = {}
-        # What the plan was made from when a network was last made ready.
+        # The inputs of the plan when the networks were last prepared for a call.
         self._ready_to_evaluate: PlanInputs | None = None
         self._ready_to_predict: PlanInputs | None = None
 
@@ -71,11 +63,11 @@ class CompiledNetworks:
         return self.stepper_for(frozenset())
 
     def stepper_for(self, needs: frozenset[str]) -> Stepper:
-        """Return the train network, compiled so that each step tells what callbacks need."""
+        """Return the train network, compiled so that each step returns the tensors that callbacks need."""
         if needs not in self._steppers:
             networks = self._networks
             self._steppers[needs] = Stepper(
-                networks.train_network, scaled=networks.scaled, needs=needs, prepare=networks.precision.hold
+                networks.train_network, scaled=networks.scaled, needs=needs, prepare=networks.precision.enforce
             )
         return self._steppers[needs]
 
@@ -86,12 +78,12 @@ class CompiledNetworks:
 
     @functools.cached_property
     def range_sampler(self) -> RangeSampler:
-        """What counts the values of a batch in a compiled program."""
+        """Counts the values of a batch in a compiled program."""
         return RangeSampler(self._networks)
 
     @functools.cached_property
     def diagnosis(self) -> OverflowDiagnosis:
-        """What explains the overflow of a batch."""
+        """Explains the overflow of a batch."""
         return OverflowDiagnosis(self._networks)
 
     # ---- evaluation -------------------------------------------------------------------------------------------
@@ -99,7 +91,7 @@ class CompiledNetworks:
     def evaluating(self) -> CompiledCall:
         """The eval network, compiled."""
         network = self._networks.eval_network
-        return CompiledCall(with_masks(network), network, prepare=self._networks.precision.hold)
+        return CompiledCall(with_masks(network), network, prepare=self._networks.precision.enforce)
 
     @functools.cached_property
     def _eval_mode(self) -> NetworkMode:
@@ -108,29 +100,29 @@ class CompiledNetworks:
     def evaluation(
         self, where: str, feed: Feed, metrics: EvaluationMetrics, *, weighted: bool = False
     ) -> Evaluation:
-        """Return an evaluation on a dataset, the networks ready for it.
+        """Return an evaluation on a dataset, with the networks prepared for it.
 
         Raises:
             ValueError: There are neither metrics nor a loss to evaluate.
         """
         networks = self._networks
-        own = networks.evaluates_itself
-        no_loss = networks.loss_fn is None and own and not networks.own_loss
+        no_eval_network = networks.evaluates_itself
+        no_loss = networks.loss_fn is None and no_eval_network and not networks.own_loss
         if not metrics.named and (metrics.indexes is None or no_loss):
             raise checks.fail_value(
                 where, "evaluation needs metrics or a loss_fn", None,
                 'Model(network, loss_fn, optimizer, metrics={"accuracy"})',
             )
         if networks.precision.inputs is not self._ready_to_evaluate:
-            if own:
+            if no_eval_network:
                 refuse_overridden(networks.network, "test_step")
             networks.build(*network_inputs(networks, feed.first(), training=False))
             self._ready_to_evaluate = networks.precision.inputs
         in_keras = isinstance(networks.network, keras.Layer)
-        by_rows = own and is_keras_loss(networks.loss_fn, keras_network=in_keras)
+        by_rows = no_eval_network and is_keras_loss(networks.loss_fn, keras_network=in_keras)
         return Evaluation(
             feed, self.evaluating, networks.eval_network, self._eval_mode.set, metrics,
-            weighted=own and (weighted or networks.sample_weight or networks.own_loss),
+            weighted=no_eval_network and (weighted or networks.sample_weight or networks.own_loss),
             by_rows=by_rows, in_keras=by_rows and in_keras,
         )
 
@@ -143,7 +135,7 @@ class CompiledNetworks:
         def predict(*inputs: Any) -> Any:
             return boundary.settled(cast_floats(network(*inputs), float32))
 
-        return CompiledCall(predict, network, prepare=self._networks.precision.hold)
+        return CompiledCall(predict, network, prepare=self._networks.precision.enforce)
 
     @functools.cached_property
     def _predict_mode(self) -> NetworkMode:
@@ -153,16 +145,16 @@ class CompiledNetworks:
         """Run the network in inference mode.
 
         Args:
-            inputs: What it takes, backend tensors (N, ...).
+            inputs: The network's inputs, backend tensors (N, ...).
 
         Returns:
             Its outputs, backend tensors, floats in float32.
         """
         networks = self._networks
-        found = networks.precision.inputs
-        if found is not self._ready_to_predict:
+        plan_inputs = networks.precision.inputs
+        if plan_inputs is not self._ready_to_predict:
             refuse_overridden(networks.network, "predict_step")
-            if not found.built:
+            if not plan_inputs.built:
                 networks.build(*inputs)
             self._ready_to_predict = networks.precision.inputs
         self._predict_mode.set(False)

@@ -55,7 +55,7 @@ class OverflowDiagnosis:
             rule = networks.train_network.state.rule
             shrinking = rule.factor if rule.backoff is None else 1.0 / rule.backoff
             factor, minimum = (shrinking if shrinking > 1 else _FACTOR), rule.minimum
-        networks.precision.hold()
+        networks.precision.enforce()
         replay = self._replay()
         told = None if non_finite_counts is None else self._told(replay, non_finite_counts[-1])
         finding = find_non_finite(replay, batch, loss_scale, factor=factor, minimum=minimum, told=told)

@@ -118,9 +118,9 @@ class Networks:
         """Whether the network is a Cell, whose outputs are shown as Tensors."""
         return not isinstance(self.network, keras.Layer)
 
-    def enter(self) -> None:
-        """Apply this Model's plan again if another Model, or `to_float`, has changed the network."""
-        self.precision.enter()
+    def apply_plan(self) -> None:
+        """Apply this Model's plan, again if another Model, or `to_float`, has changed the network."""
+        self.precision.apply()
 
     @property
     def built(self) -> bool:
@@ -135,7 +135,7 @@ class Networks:
         """
         if not self.built:
             self.network(*keras.tree.map_structure(lambda column: column[:1], inputs))
-        self.enter()
+        self.apply_plan()
         self.train_network  # noqa: B018  (made now, so that its errors are raised before any step)
 
     @property
@@ -182,7 +182,7 @@ class Networks:
         with_loss = self._cell if self.loss_fn is None and not self.own_loss else self._loss_cell()
         if self.optimizer is None:
             return with_loss
-        self.enter()
+        self.apply_plan()
         if self.manager_by_default and self.manager is None:
             # Layers that were created by building the network may have a dtype policy of their own.
             self.manager = default_manager(self.precision.plan, self.optimizer)

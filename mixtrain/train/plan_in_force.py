@@ -1,4 +1,4 @@
-"""The plan of one Model: put in force on its network, again where another plan changed it, and undone at the end."""
+"""`PlanInForce`: applies a Model's precision plan to its network, and undoes it when the Model is deleted."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class PrecisionOptions:
 
 
 class Lease:
-    """What lives as long as a Model, or a cell that it has handed out; then the plan ends."""
+    """Keeps a plan applied while it is alive: held by a Model, and by the cells that it has returned."""
 
     def with_cell(self, cell: Any, network: Any) -> Any:
-        """Let a cell that was made around the network keep the plan; return the cell."""
+        """Attach the lease to a cell that wraps the network; return the cell."""
         if cell is not network:
             object.__setattr__(cell, "_plan_lease", self)
         return cell
@@ -40,44 +40,44 @@ class PlanInForce:
         options: How its precision is planned.
 
     Attributes:
-        plan: The plan of the last `enter`.
+        plan: The plan of the last `apply`.
     """
 
     def __init__(self, network: Any, options: PrecisionOptions) -> None:
         self._network = network
         self._options = options
         self._applied: AppliedPlan | None = None
-        self.plan = self._planned()
+        self.plan = self._make_plan()
         self._inputs = PlanInputs(network)
 
     @property
     def inputs(self) -> PlanInputs:
-        """What the plan was made from; another object after each change of the network."""
-        self._look()
+        """The inputs that the plan was made from; a new object after each change of the network."""
+        self._refresh()
         return self._inputs
 
-    def enter(self) -> None:
-        """Put the plan in force, should another Model, or `to_float`, have changed the network or its layers."""
-        self._look()
-        self.hold()
+    def apply(self) -> None:
+        """Plan again if the network has changed, and apply the plan if another one is applied."""
+        self._refresh()
+        self.enforce()
 
-    def _look(self) -> None:
-        """Plan again where the network has changed; `to_float` calls made since the last time count."""
+    def _refresh(self) -> None:
+        """Plan again if the network has changed, including `to_float` calls, since the last time."""
         if self._inputs.hold():
             return
         if self._inputs.keras_layers_changed():
             layer_changed(self._network)
-        plan = self._planned()
+        plan = self._make_plan()
         self._inputs = PlanInputs(self._network)
         if plan != self.plan:
             self.plan = plan
 
-    def _planned(self) -> PrecisionPlan:
-        asked = self._options
-        return planned("Model", self._network, asked.amp_level, asked.keep_batchnorm_fp32, asked.cast_model_type)
+    def _make_plan(self) -> PrecisionPlan:
+        options = self._options
+        return planned("Model", self._network, options.amp_level, options.keep_batchnorm_fp32, options.cast_model_type)
 
-    def hold(self) -> None:
-        """Put the plan in force where another was put in force since, on the network or on layers that it shares."""
+    def enforce(self) -> None:
+        """Apply the plan again if another was applied since, to the network or to layers that it shares."""
         current = applied_plan(self._network)
         if current is None or current.plan is not self.plan:
             self._applied = apply_plan(self._network, self.plan)
@@ -85,13 +85,13 @@ class PlanInForce:
             current.enforce()
 
     def lease(self) -> Lease:
-        """Return a new lease, at whose end the plan is undone."""
+        """Return a new lease; the plan is undone when it is deleted."""
         lease = Lease()
         weakref.finalize(lease, self.end).atexit = False
         return lease
 
     def end(self) -> None:
-        """Undo the plan, unless it was in force before the Model was made or another one has taken its place."""
+        """Undo the plan, unless it was applied before the Model was made or another plan has replaced it."""
         current = applied_plan(self._network)
         if current is not None and self._applied is not None and current.plan is self._applied.plan:
             undo_soon(current)

@@ -34,7 +34,7 @@ class RangeSampler:
             most: How many values of a tensor are counted at most, evenly spaced; None for all.
         """
         networks = self._networks
-        networks.precision.hold()
+        networks.precision.enforce()
         plan = networks.precision.plan
         if most not in self._compiled or self._compiled[most][0] is not plan:
             self._compiled[most] = plan, *self._program(most)

@@ -1,4 +1,4 @@
-"""`suggest_rules`: the fewest layers to keep in float32, so that half precision computes what float32 does."""
+"""`suggest_rules`: finds the fewest layers to keep in float32 for gradients near those of float32."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from mixtrain.precision.plan_request import requested
 from mixtrain.train.model import Model
 from mixtrain.train.networks import Networks
 from mixtrain.train.stepper import Batch
-from mixtrain.train.trial import all_put_back, first_batches
+from mixtrain.train.trial import first_batches, restoring_variables
 
 _WHERE: Final = "suggest_rules"
-# How many layers are tried for each rule, those that add most to the error first.
-_TRIED: Final = 8
+# Number of layers to try for each rule: those that add most to the error.
+_MAX_CANDIDATES: Final = 8
 _MAX_RULES: Final = 16
 
 
 @dataclasses.dataclass(frozen=True)
 class LayerError:
-    """How far a layer is from float32.
+    """The error of a layer relative to float32.
 
     Attributes:
         path: The layer's path.
         forward: The relative error of its outputs.
-        added: By how much that exceeds the error of its inputs.
+        added: The difference to the error of its inputs.
         gradient: The relative error of its parameters' gradients.
     """
 
@@ -50,20 +50,20 @@ class LayerError:
 
 @dataclasses.dataclass(frozen=True)
 class Suggestion:
-    """What `suggest_rules` found. Printed, it is code to paste.
+    """Result of `suggest_rules`. Printed, it is code to paste.
 
     Attributes:
         paths: The layers to keep in float32.
-        lines: The same as code, `network` being the network.
-        tolerance: The relative error of gradients that was allowed.
+        lines: The same as code, with `network` as the network.
+        tolerance: The allowed relative error of gradients.
         error: The error without the lines.
         error_with: The error with them.
-        layers: How far each layer is from float32 without them.
-        steps: How many steps were trained, without and with the lines, and undone.
-        skipped: How many of them were skipped without the lines.
-        skipped_with: How many were skipped with them.
+        layers: The error of each layer without them.
+        steps: Number of steps that were trained, without and with the lines, and undone.
+        skipped: Number of skipped steps without the lines.
+        skipped_with: Number of skipped steps with them.
         loss: The loss of the last of these steps without the lines.
-        loss_with: That with them.
+        loss_with: The loss of the last step with them.
     """
 
     paths: tuple[str, ...]
@@ -92,21 +92,21 @@ class Suggestion:
 def suggest_rules(model: Model, dataset: Any, tolerance: float = 0.1, steps: int = 50) -> Suggestion:
     """Find the fewest `to_float` lines that bring a network in half precision near float32.
 
-    The first batch is run in float32 and as the model's plan says, layer by layer, forward and backward. Layers are
-    kept in float32, those first that help most, until gradients are near enough; what turns out not to be needed is
-    left out. Then some steps are trained without and with the lines, and undone.
+    The first batch is run in float32 and under the model's plan, layer by layer, forward and backward. Layers are kept
+    in float32 one by one, the most effective first, until the gradients are within the tolerance; layers that turn out
+    not to be needed are dropped. Then some steps are trained without and with the lines, and undone.
 
     Args:
-        model: A `Model` at a level of half precision; it is as before when this returns.
+        model: A `Model` at a level of half precision; it is left unchanged.
         dataset: Batches, as for `Model.train`.
-        tolerance: What the relative error of all gradients, as one vector, may be.
-        steps: How many steps to train for the comparison; 0 for none.
+        tolerance: Maximum relative error of all gradients as one vector.
+        steps: Number of steps to train for the comparison; 0 for none.
 
     Returns:
         The `Suggestion`.
 
     Raises:
-        TypeError: `model` is not a Model, or a number is none.
+        TypeError: `model` is not a Model, or an argument is not a number.
         ValueError: The model has no optimizer, or the tolerance is not above 0.
 
     Example:
@@ -124,12 +124,12 @@ def suggest_rules(model: Model, dataset: Any, tolerance: float = 0.1, steps: int
     networks = model._networks
     with model._ready_for(_WHERE, dataset) as feed:
         search = _Search(networks, feed.first())
-        paths = search.smallest(tolerance)
-        compared = [(0, 0.0)] * 2
+        paths = search.fewest(tolerance)
+        results = [(0, 0.0)] * 2
         if steps:
             batches = first_batches(feed, steps)
-            compared = [_trained(model, batches, search.layers_at(chosen)) for chosen in ((), paths)]
-        (skipped, loss), (skipped_with, loss_with) = compared
+            results = [_train(model, batches, search.layers_at(chosen)) for chosen in ((), paths)]
+        (skipped, loss), (skipped_with, loss_with) = results
         return Suggestion(
             paths, tuple(_line(networks.network, path) for path in paths), tolerance, search.error(()),
             search.error(paths), search.layer_errors(), steps, skipped, skipped_with, loss, loss_with,
@@ -137,7 +137,7 @@ def suggest_rules(model: Model, dataset: Any, tolerance: float = 0.1, steps: int
 
 
 class _Search:
-    """Compares a network with float32, some of its layers kept in float32."""
+    """Measures the error of a network relative to float32, with some of its layers kept in float32."""
 
     def __init__(self, networks: Networks, batch: Batch) -> None:
         self._networks = networks
@@ -156,23 +156,23 @@ class _Search:
         networks = self._networks
         if paths not in self._passes:
             with requested(self.layers_at(paths), float32):
-                networks.precision.enter()
-                # Gradients that overflow at one scale alone are the scale's matter, not a layer's.
+                networks.precision.apply()
+                # Gradients that overflow only at one scale are a matter of the scale, not of a layer.
                 self._passes[paths], self._scale = run_pass_in_range(
                     networks.examined, networks.with_loss, self._batch, self._scale
                 )
-            networks.precision.enter()
+            networks.precision.apply()
         return self._passes[paths]
 
     def error(self, paths: tuple[str, ...]) -> float:
-        """Return the relative error of gradients, some layers being kept in float32."""
+        """Return the relative error of gradients with some layers kept in float32."""
         return gradient_error(self._pass(paths), self._reference)
 
-    def _merit(self, paths: tuple[str, ...], tolerance: float) -> tuple[float, ...]:
-        """Return what is smaller the better some rules are.
+    def _cost(self, paths: tuple[str, ...], tolerance: float) -> tuple[float, ...]:
+        """Return a sort key of rules, the best first.
 
-        Rules that suffice are the better the fewer layers they cover; others the smaller the error that they leave, and
-        the later the first number that is not finite.
+        Rules within the tolerance come first, by the number of layers that they cover. Others are sorted by their
+        error, then by how late the first value that is not finite comes.
         """
         covered = sum(1 for path in paths for _ in self._nodes[path].walk())
         error = self.error(paths)
@@ -180,49 +180,50 @@ class _Search:
             return 0, covered, error
         return 1, error, -self._pass(paths).first_non_finite(), covered
 
-    def smallest(self, tolerance: float) -> tuple[str, ...]:
-        """Return the paths of the fewest layers found whose rule brings the error under a tolerance."""
+    def fewest(self, tolerance: float) -> tuple[str, ...]:
+        """Return the paths of the fewest layers found that bring the error within a tolerance, by a greedy search."""
         chosen: tuple[str, ...] = ()
         while self.error(chosen) > tolerance and len(chosen) < _MAX_RULES:
-            tried = [(*chosen, path) for path in self._candidates(chosen)]
-            if not tried:
+            candidates = [(*chosen, path) for path in self._candidates(chosen)]
+            if not candidates:
                 break
-            chosen = min(tried, key=lambda paths: self._merit(paths, tolerance))
+            chosen = min(candidates, key=lambda paths: self._cost(paths, tolerance))
+        # Later choices may have made earlier ones unnecessary.
         for path in chosen[:-1]:
-            fewer = tuple(one for one in chosen if one != path)
+            fewer = tuple(other for other in chosen if other != path)
             if self.error(fewer) <= tolerance:
                 chosen = fewer
         return chosen
 
     def _candidates(self, chosen: tuple[str, ...]) -> list[str]:
-        """Return the layers in half precision that add most to the error; the network itself last of all."""
-        added = {path: more for path, (_, more) in forward_errors(self._pass(chosen), self._reference).items()}
+        """Return the layers in half precision that add most to the error; only the network itself if none is left."""
+        added = {path: added for path, (_, added) in forward_errors(self._pass(chosen), self._reference).items()}
         covered = {node.path for path in chosen for node in self._nodes[path].walk()}
         rows = self._networks.precision.plan.rows
         half = [row.path for row in rows if row.compute_dtype != float32 and row.path not in covered and row.path]
-        ordered = sorted(half, key=lambda path: -added.get(path, 0.0))[:_TRIED]
+        ordered = sorted(half, key=lambda path: -added.get(path, 0.0))[:_MAX_CANDIDATES]
         return ordered or ([""] if "" not in chosen else [])
 
     def layer_errors(self) -> tuple[LayerError, ...]:
-        """Return how far each layer is from float32 as the plan has it."""
-        found = self._pass(())
+        """Return the error of each layer under the plan."""
+        half = self._pass(())
         gradients = {
-            path: relative_error(group, self._reference.parameters[path]) for path, group in found.parameters.items()
+            path: relative_error(group, self._reference.parameters[path]) for path, group in half.parameters.items()
             if group
         }
-        forward = forward_errors(found, self._reference)
+        forward = forward_errors(half, self._reference)
         return tuple(LayerError(path, *errors, gradients.get(path, 0.0)) for path, errors in forward.items())
 
 
-def _trained(model: Model, batches: Sequence[Batch], layers: Sequence[Any]) -> tuple[int, float]:
-    """Train some steps with layers kept in float32, and undo them; return how many were skipped, and the last loss."""
+def _train(model: Model, batches: Sequence[Batch], layers: Sequence[Any]) -> tuple[int, float]:
+    """Train with layers kept in float32, and undo the steps; return the number of skipped steps and the last loss."""
     networks = model._networks
-    with requested(layers, float32), all_put_back(networks):
-        networks.precision.enter()
+    with requested(layers, float32), restoring_variables(networks):
+        networks.precision.apply()
         records = [model._compiled.stepper.step(batch).records for batch in batches]
-        skipped = sum(int(one.overflow.sum()) for one in records)
+        skipped = sum(int(step.overflow.sum()) for step in records)
         loss = float(records[-1].loss[-1])
-    networks.precision.enter()
+    networks.precision.apply()
     return skipped, loss
 
 
@@ -231,6 +232,7 @@ def _line(network: Any, path: str) -> str:
     layer, code = network, "network"
     rest = path
     while rest:
+        # The longest name first, as a name that has dots or slashes may begin with another name.
         name, child = next(
             (name, child) for name, child in sorted(children_of(layer).items(), key=lambda item: -len(item[0]))
             if rest == name or rest.startswith((f"{name}.", f"{name}/"))
@@ -248,5 +250,5 @@ def _line(network: Any, path: str) -> str:
 
 
 def _attribute_of(layer: Any, name: str, child: Any) -> str:
-    """Return the attribute that holds a layer below another one; its name where none does."""
+    """Return the attribute of a layer that holds a child, or the child's name if there is none."""
     return next((key for key, value in vars(layer).items() if value is child), name)

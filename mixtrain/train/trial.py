@@ -1,4 +1,4 @@
-"""What steps that are tried and undone need: their batches, and everything that they write put back."""
+"""Run trial steps that are undone: the first batches of a dataset, and restoring what training writes."""
 
 from __future__ import annotations
 
@@ -16,25 +16,22 @@ from mixtrain.train.stepper import Batch
 
 
 def first_batches(feed: Feed, count: int) -> list[Batch]:
-    """Return the first batches of a dataset, read pass after pass where one has fewer."""
+    """Return the first batches of a dataset, which is repeated if it has fewer."""
     passes = (feed.batches() for _ in itertools.repeat(None))
     return list(itertools.islice(itertools.chain.from_iterable(passes), count))
 
 
 @contextlib.contextmanager
-def all_put_back(networks: Networks) -> Iterator[None]:
-    """Give everything that training writes its value back at the end of the block.
-
-    Args:
-        networks: What is trained.
-    """
+def restoring_variables(networks: Networks) -> Iterator[None]:
+    """Restore the values of all variables that training writes, at the end of the block."""
     train = networks.train_network
     variables = [*referenced_variables([train]), *stream_states()]
     if isinstance(train, TrainOneStepCell):
         variables += [*train.weights, *train.driver.state_variables(), train.driver.counter]
     if isinstance(train, TrainOneStepWithLossScaleCell):
         variables += train.state.variables()
-    values = [(one, backend.to_numpy(one).copy()) for one in {id(one): one for one in variables}.values()]
+    unique = {id(variable): variable for variable in variables}.values()
+    values = [(variable, backend.to_numpy(variable).copy()) for variable in unique]
     try:
         yield
     finally:
