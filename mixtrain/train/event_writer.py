@@ -1,4 +1,4 @@
-"""`EventWriter`: values in an event file as TensorBoard reads them, written with TensorBoard's own record writer."""
+"""`EventWriter`: writes event files for TensorBoard, with TensorBoard's own record writer."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _count = itertools.count()
 
 
 class EventWriter:
-    """Writes one event file: one value a tag and step.
+    """Writes an event file, one value per tag and step.
 
     Args:
-        folder: Where the file is made.
-        suffix: What its name ends with.
+        folder: The directory of the file.
+        suffix: The end of its name.
 
     Attributes:
         path: The file.
@@ -53,7 +53,7 @@ class EventWriter:
         self._write(tag, np.float32(value), step, "scalars")
 
     def tensor(self, tag: str, value: np.ndarray, step: int) -> None:
-        """Write an array as it is."""
+        """Write an array."""
         # TensorBoard has no bfloat16.
         self._write(tag, value.astype(np.float32) if value.dtype.kind == "V" else value, step, "tensor")
 
@@ -63,12 +63,12 @@ class EventWriter:
         self._write(tag, [*size, *map(_png, value)], step, "images")
 
     def histogram(self, tag: str, value: np.ndarray, step: int) -> None:
-        """Write how values are spread: rows of left edge, right edge and count, float64 (30, 3)."""
+        """Write the histogram of the values: rows of left edge, right edge and count, float64 (30, 3)."""
         counts, edges = np.histogram(value, _BUCKETS)
         self.buckets(tag, np.stack([edges[:-1], edges[1:], counts.astype(np.float64)], axis=1), step)
 
     def buckets(self, tag: str, rows: np.ndarray, step: int) -> None:
-        """Write a histogram that is counted already: rows of left edge, right edge and count, float64 (n, 3)."""
+        """Write a histogram: rows of left edge, right edge and count, float64 (n, 3)."""
         self._write(tag, rows, step, "histograms")
 
     def text(self, tag: str, value: str, step: int) -> None:
@@ -76,7 +76,7 @@ class EventWriter:
         self._write(tag, [value.encode()], step, "text")
 
     def flush(self) -> None:
-        """Bring what was written to the disk."""
+        """Flush the file to disk."""
         self._records.flush()
 
     def close(self) -> None:
@@ -93,7 +93,9 @@ class EventWriter:
 def _png(image: np.ndarray) -> bytes:
     """Return an image (H, W, C) of uint8 as a PNG file."""
     height, width, channels = image.shape
+    # Bit depth 8; color type 0 is gray, 2 RGB, 6 RGBA; compression, filter and interlace methods 0.
     header = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2, 4: 6}[channels], 0, 0, 0)
+    # Each line begins with its filter, 0 for none.
     lines = np.concatenate([np.zeros((height, 1), np.uint8), image.reshape(height, -1)], axis=1)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes())), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(

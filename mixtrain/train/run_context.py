@@ -1,4 +1,4 @@
-"""What callbacks see of a run, and how they stop it: `CallbackArguments` and `RunContext`."""
+"""`CallbackArguments` and `RunContext`: the state of a run for callbacks, and how they stop it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from mixtrain.train.records import StepRecords
 class CallbackArguments:
     """The state of a run as attributes, written by the loop and read by callbacks.
 
-    A callback may keep values of its own here under other names (``arguments.init_time = time.time()``). Reading one
-    that is not set yet is an AttributeError; `get` takes a default.
+    A callback may store its own values under other names (``arguments.init_time = time.time()``). Reading an attribute
+    that is not set yet raises an AttributeError; `get` takes a default.
 
     Attributes:
         mode: "train" or "eval".
@@ -25,34 +25,34 @@ class CallbackArguments:
         epoch_num: Epochs to run.
         cur_epoch_num: Number of the epoch, from 1; not set before the first epoch.
         cur_step_num: Number of the step over all epochs, from 1; with sink feed that of the call's last step.
-        network: The network as it was given.
+        network: The network as passed to `Model`.
         train_network: The cell that trains on a batch.
-        eval_network: The cell that metrics are computed from.
+        eval_network: The cell whose outputs the metrics are computed from.
         loss_fn: The loss.
         optimizer: The optimizer.
         loss_scale_manager: The manager in use, or None.
-        train_dataset: The training data as given.
-        valid_dataset: The evaluation data as given.
+        train_dataset: The training data as passed.
+        valid_dataset: The evaluation data as passed.
         train_dataset_element: The batch of the step; None with sink feed.
         eval_dataset_element: The batch of the evaluation step.
-        net_outputs: What `train_network` (or `eval_network`) returned at the last step.
+        net_outputs: The outputs of `train_network` (or `eval_network`) at the last step.
         step_results: Every step of the call: ``loss``, ``overflow``, ``loss_scale``, ``learning_rate`` and
             ``grad_norm``, arrays of shape (n,); ``gradients`` and ``predictions`` where a callback needs them.
         explain_overflow: In `on_train_overflow`: runs the batch again, layer by layer, and returns the `Finding`.
-        measure_ranges: In `on_train_sample`: takes how many values of a tensor are counted at most, runs the batch
+        measure_ranges: In `on_train_sample`: takes the maximum number of values to count per tensor, runs the batch
             without training, and returns the loss scale, a scalar tensor, and `RangeRecords`.
-        epoch_values: At the end of an epoch, its mean "loss" and the rest of its line in the history.
-        epoch_results: At the end of an epoch, every step of it, as `step_results` has those of a call.
+        epoch_values: At the end of an epoch, its mean "loss" and its other values in the history.
+        epoch_results: At the end of an epoch, all its steps, in the form of `step_results`.
         metrics: Evaluation results by name, after an evaluation.
         eval_results: The same with "eval_loss".
         dataset_sink_mode: Whether a call runs many steps.
-        verbose: What the run shows: 0 for nothing, 1 for a bar, 2 for lines.
+        verbose: The progress output: 0 for none, 1 for a bar, 2 for lines.
         list_callback: The callbacks of the run.
         parallel_mode: "stand_alone".
         device_number: 1.
 
     Args:
-        shows_tensors: Whether fields with tensors show Tensors, as for a network of Cells, or the backend's own.
+        shows_tensors: Whether fields with tensors are Tensors, as for a network of Cells, not the backend's tensors.
         **fields: Some of the attributes above.
 
     Example:
@@ -103,7 +103,7 @@ class CallbackArguments:
         return value
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return an attribute, or `default` where it is not set."""
+        """Return an attribute, or `default` if it is not set."""
         return getattr(self, name) if name in self.__dict__ else default
 
     def __contains__(self, name: object) -> bool:
@@ -135,41 +135,41 @@ class CallbackArguments:
         raise AttributeError(f"cb_params.{name}: there is no such value. Write cb_params.{near}.")
 
     def _set(self, **fields: Any) -> None:
-        """Write fields; for the loop alone."""
+        """Set fields; for the loop only."""
         for name, value in fields.items():
             if name not in _FIELDS:
                 self._unknown(name)
             object.__setattr__(self, name, value)
 
     def _drop(self, *names: str) -> None:
-        """Take fields back; for the loop alone."""
-        held = self.__dict__
+        """Remove fields; for the loop only."""
+        fields = self.__dict__
         for name in names:
-            held.pop(name, None)
+            fields.pop(name, None)
 
     @contextlib.contextmanager
     def _lent(self, **fields: Any) -> Iterator[None]:
-        """Write fields until the end of the block, then put back what was there; for the loop alone."""
-        held = self.__dict__
-        before = {name: held[name] for name in _FIELDS if name in held}
+        """Set fields until the end of the block, then restore all fields; for the loop only."""
+        attributes = self.__dict__
+        previous = {name: attributes[name] for name in _FIELDS if name in attributes}
         self._set(**fields)
         try:
             yield
         finally:
             self._drop(*_FIELDS)
-            held.update(before)
+            attributes.update(previous)
 
 
 _FIELDS = frozenset(CallbackArguments.__annotations__)
-# Fields with tensors: callbacks of a network of Cells are MindSpore code and see Tensors.
+# Fields with tensors: callbacks of a network of Cells are MindSpore code and expect Tensors.
 _OF_TENSORS = frozenset({"net_outputs", "train_dataset_element", "eval_dataset_element"})
 
 
 class RunContext:
-    """What a hook is given: the state of the run, and the way to stop it.
+    """The argument of a callback's hooks: the state of the run, and the way to stop it.
 
     Args:
-        original_args: The state; a dict of its fields serves in tests of callbacks.
+        original_args: The state, or a dict of its fields, for tests of callbacks.
 
     Raises:
         TypeError: `original_args` is neither.
@@ -185,8 +185,8 @@ class RunContext:
 
     def __init__(self, original_args: CallbackArguments | dict[str, Any]) -> None:
         if isinstance(original_args, dict):
-            given, original_args = original_args, CallbackArguments()
-            for name, value in given.items():
+            fields, original_args = original_args, CallbackArguments()
+            for name, value in fields.items():
                 object.__setattr__(original_args, name, value)
         self._original_args: CallbackArguments = checks.instance(
             "RunContext", "original_args", original_args, CallbackArguments, 'RunContext({"cur_epoch_num": 1})'
@@ -198,9 +198,9 @@ class RunContext:
         return self._original_args
 
     def request_stop(self) -> None:
-        """Ask for the run to end after the step, or call, that is running."""
+        """Request the run to stop after the step, or call, that is running."""
         self._stop_requested = True
 
     def get_stop_requested(self) -> bool:
-        """Whether somebody asked."""
+        """Whether a stop was requested."""
         return self._stop_requested

@@ -1,4 +1,4 @@
-"""`SummaryRecord`: values of a run written to an event file, which TensorBoard shows."""
+"""`SummaryRecord`: writes values of a run to an event file for TensorBoard."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ from mixtrain.train.event_writer import EventWriter
 _RecordT = TypeVar("_RecordT", bound="SummaryRecord")
 _WHERE: Final = "SummaryRecord"
 PLUGINS: Final = ("scalar", "image", "tensor", "histogram")
-_SHOWN_IMAGES: Final = 10
+# Images of a batch that are written.
+_MAX_IMAGES: Final = 10
 
 
 class SummaryRecord:
     """Writes numbers, tensors, images and histograms to an event file; a context manager that closes it.
 
-    While one is open, summary operations (`ops.ScalarSummary` and others) put values aside, which `record` writes too.
+    While one is open, summary operations (`ops.ScalarSummary` and others) collect values, which `record` writes too.
 
     Args:
-        log_dir: The folder, made where it is missing.
+        log_dir: The directory, created if it does not exist.
         file_prefix: Accepted for MindSpore scripts; the file is called ``events.out.tfevents...``.
-        file_suffix: What the file's name ends with.
+        file_suffix: The end of the file's name.
         num_process: Accepted for MindSpore scripts.
         network: Accepted for MindSpore scripts; no graph is written.
-        max_file_size: Bytes after which no more is written; None for no limit.
-        raise_exception: Whether a file that cannot be written is an error, or a warning.
+        max_file_size: Size in bytes at which writing stops; None for no limit.
+        raise_exception: Whether to raise an error if the file cannot be written, not only a warning.
         export_options: ``{"tensor_format": "npy"}`` writes tensors as ``.npy`` files too.
 
     Raises:
@@ -73,7 +74,7 @@ class SummaryRecord:
         self._exports_tensors = check_export_options(_WHERE, export_options)
         self._folder = make_folder(_WHERE, log_dir)
         self._writer = EventWriter(self._folder, file_suffix)
-        self._waiting: dict[tuple[str, str], np.ndarray] = {}
+        self._pending: dict[tuple[str, str], np.ndarray] = {}
         self._mode = "train"
         self._closed = self._full = False
         begin_recording()
@@ -88,24 +89,24 @@ class SummaryRecord:
 
     @property
     def log_dir(self) -> str:
-        """The file that is written, its full path."""
+        """The full path of the event file."""
         return str(self._writer.path)
 
     def set_mode(self, mode: Literal["train", "eval"]) -> None:
-        """Whether the network trains: in "eval" the values of summary operations are left out."""
+        """Set the mode: in "eval", values of summary operations are not written."""
         self._mode = str(checks.one_of(f"{_WHERE}.set_mode", "mode", mode, ("train", "eval")))
 
     def add_value(self, plugin: str, name: str, value: Any) -> None:
-        """Keep a value for the next `record`; the newest of a name counts.
+        """Keep a value for the next `record`, which writes the latest value of a name.
 
         Args:
             plugin: "scalar", "tensor", "histogram" or "image" ((N, C, H, W) with 1 or 3 channels).
-            name: Its tag.
+            name: The tag.
             value: A tensor.
 
         Raises:
             TypeError: `value` is not a tensor.
-            ValueError: There is no such plugin, `name` is empty, or `value` has another shape than the plugin's.
+            ValueError: There is no such plugin, `name` is empty, or the plugin does not accept the shape of `value`.
         """
         where = f"{_WHERE}.add_value"
         checks.one_of(where, "plugin", plugin, PLUGINS)
@@ -113,33 +114,34 @@ class SummaryRecord:
             raise checks.fail_value(where, "name must be a str that is not empty", name, 'name="loss"')
         if not is_any_tensor(value):
             raise checks.fail_type(where, "value must be a Tensor", value, "mixtrain.Tensor(0.5)")
-        self._waiting[plugin, name] = _shaped(where, plugin, backend.to_numpy(value))
+        self._pending[plugin, name] = _prepared(where, plugin, backend.to_numpy(value))
 
     def record(
         self, step: int, train_network: Any = None, plugin_filter: Callable[[str], bool] | None = None
     ) -> bool:
-        """Write the values that wait, and those that summary operations put aside.
+        """Write the pending values, and those of summary operations.
 
         Args:
             step: Number of the step.
             train_network: Accepted for MindSpore scripts.
-            plugin_filter: Says of a plugin whether its values are written; the others wait no longer.
+            plugin_filter: Whether to write the values of a plugin; the others are dropped.
 
         Returns:
-            Whether they were written: not so where it is closed or the file is full.
+            Whether the values were written: False if the record is closed or the file is full.
 
         Raises:
             TypeError: `step` is not an int.
         """
         checks.integer(f"{_WHERE}.record", "step", step, at_least=0, example=1)
-        aside = {(plugin, tag): _shaped(tag, plugin, value) for plugin, tag, value in take_values()}
-        values = {**(aside if self._mode == "train" else {}), **self._waiting}
-        self._waiting = {}
-        wanted = {key: value for key, value in values.items() if plugin_filter is None or plugin_filter(key[0])}
-        return self._write(step, wanted)
+        collected = {(plugin, tag): _prepared(tag, plugin, value) for plugin, tag, value in take_values()}
+        values = {**(collected if self._mode == "train" else {}), **self._pending}
+        self._pending = {}
+        if plugin_filter is not None:
+            values = {key: value for key, value in values.items() if plugin_filter(key[0])}
+        return self._write(step, values)
 
     def write_numbers(self, step: int, numbers: Mapping[str, float]) -> bool:
-        """Write numbers at once, and leave alone what waits for `record`.
+        """Write numbers at once; pending values stay for `record`.
 
         Args:
             step: Number of the step.
@@ -169,18 +171,18 @@ class SummaryRecord:
         """Write text at once, at step 0.
 
         Args:
-            name: Its tag.
+            name: The tag.
             text: The text.
         """
         self._writer.text(name, text, 0)
 
     def flush(self) -> None:
-        """Bring what was written to the disk."""
+        """Flush the file to disk."""
         if not self._closed:
             self._writer.flush()
 
     def close(self) -> None:
-        """Write what waits in memory to the disk, and close the file; a second call does nothing."""
+        """Flush and close the file; a second call does nothing."""
         if not self._closed:
             self._closed = True
             end_recording()
@@ -202,7 +204,7 @@ class SummaryRecord:
 
 
 def check_export_options(where: str, options: Any) -> bool:
-    """Return whether tensors are written as ``.npy`` files too.
+    """Whether tensors are written as ``.npy`` files too.
 
     Raises:
         TypeError: `options` is not a dict.
@@ -217,18 +219,19 @@ def check_export_options(where: str, options: Any) -> bool:
     return options.get("tensor_format") == "npy"
 
 
-def _shaped(where: str, plugin: str, value: np.ndarray) -> np.ndarray:
-    """Return a value as its plugin takes it."""
+def _prepared(where: str, plugin: str, value: np.ndarray) -> np.ndarray:
+    """Return a value in the shape and dtype of its plugin."""
     if plugin == "scalar" and value.size == 1:
         return value.reshape(())
     if plugin in ("tensor", "histogram") and value.ndim:
         return value
     if plugin == "image" and value.ndim == 4 and value.shape[1] in (1, 3) and value.size:
-        pixels = value[:_SHOWN_IMAGES].transpose(0, 2, 3, 1).astype(np.float64)
+        pixels = value[:_MAX_IMAGES].transpose(0, 2, 3, 1).astype(np.float64)
         if value.dtype != np.uint8:
+            # Stretched to the range of uint8.
             low, high = pixels.min(), pixels.max()
             pixels = (pixels - low) * (255.0 / (high - low if high > low else 1.0))
         return pixels.astype(np.uint8)
     shapes = {"scalar": "one element", "image": "the axes (N, C, H, W) with 1 or 3 channels"}
-    wanted = shapes.get(plugin, "at least one axis")
-    raise checks.fail_value(where, f"a value of {plugin} must have {wanted}", value.shape, "another shape")
+    expected = shapes.get(plugin, "at least one axis")
+    raise checks.fail_value(where, f"a value of {plugin} must have {expected}", value.shape, "another shape")
