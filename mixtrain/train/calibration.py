@@ -1,4 +1,4 @@
-"""`calibrate_loss_scale`: the loss scale that a few batches allow, found without training on them."""
+"""`calibrate_loss_scale`: finds a loss scale for a few batches, without training on them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from mixtrain.train.model import Model
 from mixtrain.train.stepper import Batch, Stepper
 
 _WHERE: Final = "calibrate_loss_scale"
-# Scales are powers of two; the largest are those that float32 holds.
-_LARGEST: Final = 126
-# The scale returned is so much smaller than the largest that did not overflow.
+# The exponent of the largest scale tried: scales are powers of two that float32 can represent.
+_MAX_EXPONENT: Final = 126
+# The scale returned is the largest that did not overflow, divided by this.
 _MARGIN: Final = 2.0
 
 
@@ -28,17 +28,17 @@ def calibrate_loss_scale(model: Model, dataset: Any, steps: int = 8) -> DynamicL
     statistics, random states and the model's own loss scale are as before.
 
     Args:
-        model: A `Model` with loss scaling that skips, as at O2.
+        model: A `Model` with loss scaling that can skip steps, as at O2.
         dataset: Batches, as for `Model.train`; the first `steps` are read.
-        steps: How many batches to try.
+        steps: Number of batches to try.
 
     Returns:
         A new `DynamicLossScaleManager` whose scale is half of the largest power of two at which all gradients of these
         batches are finite.
 
     Raises:
-        TypeError: `model` is no Model, or `steps` no int.
-        ValueError: The model has no loss scaling; or a batch overflows at every scale, with what overflows in it.
+        TypeError: `model` is not a Model, or `steps` is not an int.
+        ValueError: The model has no loss scaling; or a batch overflows at every scale, with a diagnosis of it.
 
     Example:
         >>> import numpy as np, mixtrain, mixtrain.nn as nn
@@ -58,33 +58,34 @@ def calibrate_loss_scale(model: Model, dataset: Any, steps: int = 8) -> DynamicL
                 _WHERE, "the model must have loss scaling that skips", model.loss_scale_manager,
                 "Model(..., loss_scale_manager=DynamicLossScaleManager())",
             )
-        before = backend.to_numpy(train.scale_sense).copy()
-        largest = _LARGEST
+        previous = backend.to_numpy(train.scale_sense).copy()
+        largest = _MAX_EXPONENT
         try:
             for batch in itertools.islice(feed.batches(), steps):
-                found = _largest_power(model._compiled.stepper, train, batch, largest)
-                if found is None:
-                    why = model._compiled.diagnosis(batch, 1.0)
+                exponent = _largest_exponent(model._compiled.stepper, train, batch, largest)
+                if exponent is None:
+                    finding = model._compiled.diagnosis(batch, 1.0)
                     raise ValueError(
                         f"{_WHERE}: each batch must have finite gradients at some loss scale; one has none at scale 1. "
-                        f"Found: {why}."
+                        f"Found: {finding}."
                     )
-                largest = found
+                largest = exponent
         finally:
-            train.scale_sense.assign(before)
+            train.scale_sense.assign(previous)
     return DynamicLossScaleManager(max(2.0**largest / _MARGIN, 1.0))
 
 
-def _largest_power(stepper: Stepper, train: TrainOneStepWithLossScaleCell, batch: Batch, top: int) -> int | None:
-    """Return the largest power of two, not above `top`, at which a batch does not overflow; None where all do."""
+def _largest_exponent(stepper: Stepper, train: TrainOneStepWithLossScaleCell, batch: Batch, limit: int) -> int | None:
+    """Return the largest exponent of two, up to `limit`, whose scale does not overflow; None if all do."""
 
-    def overflows(power: int) -> bool:
-        train.scale_sense.assign(np.float32(math.ldexp(1.0, power)))
+    def overflows(exponent: int) -> bool:
+        train.scale_sense.assign(np.float32(math.ldexp(1.0, exponent)))
         return bool(stepper.trial(batch).overflow[0])
 
-    if not overflows(top):
-        return top
-    good, bad = -1, top
+    if not overflows(limit):
+        return limit
+    # Binary search: `good` does not overflow, or is -1; `bad` does.
+    good, bad = -1, limit
     while bad - good > 1:
         middle = (good + bad) // 2
         if overflows(middle):

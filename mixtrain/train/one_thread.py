@@ -1,4 +1,4 @@
-"""`OneThread`: a network is trained, evaluated or run by one thread at a time."""
+"""`OneThread`: lets only one thread at a time train, evaluate or run a network."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mixtrain import backend
 
 
 class OneThread:
-    """Refuses a second thread while a first one uses a network; the first may come again, as callbacks do.
+    """Refuses a second thread while another uses a network; nested calls of one thread, as in callbacks, are allowed.
 
-    Training and prediction switch one network between two modes, and its weights are written in place: at the same time
-    they would change each other's numbers.
+    Training and prediction switch a network between two modes, and training writes its weights in place: calls at the
+    same time would change each other's results.
 
     Example:
         >>> use = OneThread()
@@ -24,21 +24,18 @@ class OneThread:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._first = ""
+        # The outermost call, for the error in other threads.
+        self._call = ""
 
     def of(self, where: str) -> _Use:
-        """Return what a call holds while it uses the network.
-
-        Args:
-            where: The call, such as "Model.train".
-        """
+        """Return the context manager of a call, such as "Model.train"."""
         return _Use(self, where)
 
     def begin(self, where: str) -> None:
         """Begin a call.
 
         Raises:
-            RuntimeError: Another thread has begun one; or the process was forked after the backend had started.
+            RuntimeError: Another thread uses the network; or the process was forked after the backend had started.
         """
         if backend.forked_after_start():
             raise RuntimeError(
@@ -48,15 +45,15 @@ class OneThread:
             )
         if not self._lock.acquire(blocking=False):
             raise RuntimeError(
-                f"{where}: expected a network that no other thread uses; got one that is busy in {self._first} of "
+                f"{where}: expected a network that no other thread uses; got one that is busy in {self._call} of "
                 "another thread. Write thread.join() before, or give each thread a network of its own."
             )
-        self._first = self._first or where
+        self._call = self._call or where
 
     def end(self, where: str) -> None:
         """End a call."""
-        if self._first == where:
-            self._first = ""
+        if self._call == where:
+            self._call = ""
         self._lock.release()
 
 
@@ -76,10 +73,10 @@ class _Use:
 
 
 _uses: Final[weakref.WeakKeyDictionary[Any, OneThread]] = weakref.WeakKeyDictionary()
-_making: Final = threading.Lock()
+_uses_lock: Final = threading.Lock()
 
 
 def use_of(network: Any) -> OneThread:
-    """Return the use of a network, one for all Models of it."""
-    with _making:
+    """Return the `OneThread` of a network, shared by all Models of it."""
+    with _uses_lock:
         return _uses.setdefault(network, OneThread())

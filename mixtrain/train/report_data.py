@@ -1,4 +1,4 @@
-"""What a report tells of a Model and its last run, as JSON takes it."""
+"""Collect the data of a report about a Model and its last run, ready for JSON."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from mixtrain.train.records import StepRecords
 from mixtrain.train.run_context import RunContext
 
 _COLUMNS: Final = ("path", "layer", "rule", "compute_dtype", "parameter_dtype", "output_dtype")
+# Fraction of skipped steps from which the report advises another loss scale.
 _MANY_SKIPPED: Final = 0.1
-# Of a longer run the first epochs are dropped, so that memory stays flat.
+# The first epochs of a longer run are dropped, to bound memory.
 _MAX_STEPS: Final = 1_000_000
 
 
 class LastRun(Callback):
-    """Keeps the steps of a Model's last run, and what its monitors found; it listens to the ends of epochs alone.
+    """Keeps the steps of a Model's last run, and the records of its monitors; it has no step hooks.
 
-    Of a run of more than 1,000,000 steps it keeps the last epochs that hold as many.
+    Of a run of more than 1,000,000 steps, only the last epochs with that many steps are kept.
     """
 
     def __init__(self) -> None:
@@ -38,11 +39,11 @@ class LastRun(Callback):
         self._monitors: list[Any] = []
 
     def on_train_begin(self, run_context: RunContext) -> None:
-        """Forget an earlier run."""
+        """Discard the previous run."""
         self._epochs.clear()
         self._count = 0
-        listed = run_context.original_args().get("list_callback", ())
-        self._monitors = [one for one in listed if isinstance(one, (OverflowMonitor, RangeMonitor))]
+        callbacks = run_context.original_args().get("list_callback", ())
+        self._monitors = [monitor for monitor in callbacks if isinstance(monitor, (OverflowMonitor, RangeMonitor))]
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
         """Keep the epoch's steps."""
@@ -58,15 +59,14 @@ class LastRun(Callback):
 
     @property
     def overflows(self) -> list[OverflowRecord]:
-        """The skipped steps that were explained."""
-        found = [one.records for one in self._monitors if isinstance(one, OverflowMonitor)]
-        return found[0] if found else []
+        """The skipped steps with their diagnoses."""
+        return next((monitor.records for monitor in self._monitors if isinstance(monitor, OverflowMonitor)), [])
 
     @property
     def ranges(self) -> RangeRecords:
-        """The ranges that were sampled."""
-        found = [one.records for one in self._monitors if isinstance(one, RangeMonitor)]
-        return found[0] if found else RangeRecords()
+        """The sampled ranges."""
+        records = (monitor.records for monitor in self._monitors if isinstance(monitor, RangeMonitor))
+        return next(records, RangeRecords())
 
 
 def report_data(network: Any, plan: PrecisionPlan, run: LastRun) -> dict[str, Any]:
@@ -83,9 +83,9 @@ def report_data(network: Any, plan: PrecisionPlan, run: LastRun) -> dict[str, An
             "loss": _numbers(steps.loss), "loss_scale": _numbers(steps.loss_scale), "overflow": steps.overflow.tolist(),
         },
         "overflows": [
-            {"epoch": one.epoch, "step": one.step, "loss_scale": one.loss_scale,
-             "next_loss_scale": one.next_loss_scale, "finding": str(one.finding)}
-            for one in run.overflows
+            {"epoch": record.epoch, "step": record.step, "loss_scale": record.loss_scale,
+             "next_loss_scale": record.next_loss_scale, "finding": str(record.finding)}
+            for record in run.overflows
         ],
         "ranges": [row.as_dict() for row in run.ranges],
         "advice": advice(steps, run.overflows, run.ranges),
@@ -97,10 +97,10 @@ def _numbers(values: np.ndarray) -> list[float | None]:
 
 
 def advice(steps: StepRecords, overflows: Sequence[OverflowRecord], ranges: RangeRecords) -> list[str]:
-    """Return what a run suggests to change, in sentences."""
+    """Return advice from the results of a run, in sentences."""
     lines = []
     skipped = int(steps.overflow.sum())
-    kinds = collections.Counter((one.finding.kind, one.finding.layer) for one in overflows)
+    kinds = collections.Counter((record.finding.kind, record.finding.layer) for record in overflows)
     for (kind, layer), count in kinds.most_common():
         if kind == "forward":
             lines.append(f"The output of layer {layer or '(network)'} overflowed in {count} steps: keep it in float32, "
@@ -112,9 +112,10 @@ def advice(steps: StepRecords, overflows: Sequence[OverflowRecord], ranges: Rang
     if len(steps) and skipped / len(steps) > _MANY_SKIPPED:
         lines.append(f"{skipped} of {len(steps)} steps were skipped: DynamicLossScaleManager(\"auto\") or "
                      "calibrate_loss_scale(model, dataset) starts at a scale that fits.")
-    lost = [row.path or "(network)" for row in ranges.underflowing("float16")]
-    if lost:
-        lines.append(f"float16 flushes most of the gradients of {', '.join(dict.fromkeys(lost))} to zero: train with a "
+    underflowing = [row.path or "(network)" for row in ranges.underflowing("float16")]
+    if underflowing:
+        layers = ", ".join(dict.fromkeys(underflowing))
+        lines.append(f"float16 flushes most of the gradients of {layers} to zero: train with a "
                      "larger loss scale, or in bfloat16.")
     tight = [row.path or "(network)" for row in ranges
              if row.kind == "activation" and row.headroom("float16") < 1 and row.largest]

@@ -1,4 +1,4 @@
-"""`KerasSaving`: a Model's Keras network written to Keras's own files and read from them, float32 at every level."""
+"""`KerasSaving`: saves and loads a Model's Keras network in Keras's file formats, in float32 at every level."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Path = str | os.PathLike[str]
 
 
 class KerasSaving:
-    """What a `Model` of a Keras network saves and loads; a Cell has `mixtrain.save_checkpoint`.
+    """The saving methods of a `Model` of a Keras network; for a Cell, see `mixtrain.save_checkpoint`.
 
     Example:
         >>> [name for name in vars(KerasSaving) if not name.startswith("_")]
@@ -31,21 +31,20 @@ class KerasSaving:
     _compile_arguments: CompileArguments
 
     def save(self, filepath: Path, overwrite: bool = True) -> None:
-        """Write the network, its configuration and weights, as `keras.models.load_model` reads it.
+        """Save the network's configuration and weights to a file for `keras.models.load_model`.
 
-        The file is that of the network as it was given: the precision of `amp_level` is no part of it, so that it can
-        be loaded in plain Keras and trained at any level. With a loss and an optimizer of Keras's it is that of a
-        compiled model, with the optimizer's state. The loss scale is not written; a run that goes on where it ended
-        needs `ModelCheckpoint`.
+        The file has the network without the precision of `amp_level`, so that it can be loaded in plain Keras and
+        trained at any level. With a Keras loss and optimizer, it is the file of a compiled model, with the optimizer's
+        state. The loss scale is not saved; use `ModelCheckpoint` to resume a run.
 
         Args:
             filepath: The file; its name ends in ``.keras``.
-            overwrite: Whether a file that is there is replaced.
+            overwrite: Whether to replace an existing file.
 
         Raises:
-            TypeError: The network is no `keras.Model`.
+            TypeError: The network is not a `keras.Model`.
             ValueError: Another ending; the network has no variables yet.
-            FileExistsError: The file is there and `overwrite` is False.
+            FileExistsError: The file exists and `overwrite` is False.
 
         Example:
             >>> import os, tempfile, mixtrain
@@ -56,22 +55,22 @@ class KerasSaving:
             >>> keras.models.load_model(path).layers[0].compute_dtype
             'float32'
         """
-        network, path = self._saved("save", filepath, (".keras",), overwrite)
+        network, path = self._checked("save", filepath, (".keras",), overwrite)
         compile_network(network, self._compile_arguments)
         with _own_policies(network):
             network.save(path)
 
     def save_weights(self, filepath: Path, overwrite: bool = True) -> None:
-        """Write the network's weights, float32, as `keras.Model.load_weights` reads them.
+        """Save the network's weights in float32 to a file for `keras.Model.load_weights`.
 
         Args:
             filepath: The file; its name ends in ``.weights.h5``.
-            overwrite: Whether a file that is there is replaced.
+            overwrite: Whether to replace an existing file.
 
         Raises:
-            TypeError: The network is no `keras.Model`.
+            TypeError: The network is not a `keras.Model`.
             ValueError: Another ending; the network has no variables yet.
-            FileExistsError: The file is there and `overwrite` is False.
+            FileExistsError: The file exists and `overwrite` is False.
 
         Example:
             >>> import os, tempfile, mixtrain
@@ -80,19 +79,19 @@ class KerasSaving:
             >>> mixtrain.Model(network).save_weights(path)
             >>> network.load_weights(path)
         """
-        network, path = self._saved("save_weights", filepath, (".weights.h5",), overwrite)
+        network, path = self._checked("save_weights", filepath, (".weights.h5",), overwrite)
         with _own_policies(network):
             network.save_weights(path)
 
     def load_weights(self, filepath: Path, skip_mismatch: bool = False) -> None:
-        """Read weights that `save`, `save_weights` or Keras wrote, whatever the level they were trained at.
+        """Load weights that `save`, `save_weights` or Keras saved, trained at any level.
 
         Args:
             filepath: A file that ends in ``.weights.h5`` or ``.keras``.
-            skip_mismatch: Whether layers whose weights have another shape keep those they have; Keras warns of them.
+            skip_mismatch: Whether to skip layers whose weights have another shape, with a warning from Keras.
 
         Raises:
-            TypeError: The network is no `keras.Model`.
+            TypeError: The network is not a `keras.Model`.
             ValueError: The network has no variables yet, or others than the file.
             FileNotFoundError: There is no such file.
 
@@ -103,7 +102,7 @@ class KerasSaving:
             >>> network.save_weights(path)
             >>> mixtrain.Model(network, amp_level="O2").load_weights(path)
         """
-        network, path = self._saved("load_weights", filepath, (".weights.h5", ".keras"), overwrite=True)
+        network, path = self._checked("load_weights", filepath, (".weights.h5", ".keras"), overwrite=True)
         if not os.path.isfile(path):
             raise FileNotFoundError(
                 f"Model.load_weights: expected filepath to be a file; got {path!r}. Write the path of one."
@@ -112,15 +111,15 @@ class KerasSaving:
         with updating_masters(network.weights):
             network.load_weights(path, skip_mismatch=skip_mismatch)
 
-    def _saved(self, method: str, filepath: Any, endings: tuple[str, ...], overwrite: bool) -> tuple[Any, str]:
-        """Return the network and the path, both checked."""
+    def _checked(self, method: str, filepath: Any, endings: tuple[str, ...], overwrite: bool) -> tuple[Any, str]:
+        """Check the network and the path, and return both."""
         where, network = f"Model.{method}", self._networks.network
         if not isinstance(network, keras.Model):
-            instead = "load_checkpoint and mixtrain.load_param_into_net" if method == "load_weights" else (
+            alternative = "load_checkpoint and mixtrain.load_param_into_net" if method == "load_weights" else (
                 "save_checkpoint(model.predict_network, path)"
             )
             raise checks.fail_type(
-                where, "only a keras.Model is written and read in Keras's formats", network, f"mixtrain.{instead}"
+                where, "only a keras.Model is written and read in Keras's formats", network, f"mixtrain.{alternative}"
             )
         checks.instance(where, "filepath", filepath, (str, os.PathLike), f'model.{method}("network{endings[0]}")')
         path = os.fspath(filepath)
@@ -139,7 +138,7 @@ class KerasSaving:
 
 @contextlib.contextmanager
 def _own_policies(network: keras.Model) -> Iterator[None]:
-    """Let every layer show the dtype policy and the float32 weights that its user gave it; compiled calls stay."""
+    """Give every layer its own dtype policy and float32 weights inside the block; compiled calls stay valid."""
     planned = [node.layer for node in tree_of(network).walk() if OWN_POLICY in vars(node.layer)]
     with masters_shown(network.weights), contextlib.ExitStack() as back:
         for layer in planned:
