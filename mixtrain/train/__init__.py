@@ -1,4 +1,4 @@
-"""The facade and what turns it: Model, its loop, feeds, callbacks and metrics."""
+"""`Model`, its training loop, data adapters, callbacks and metrics."""
 
 from mixtrain.nn import metrics
 from mixtrain.nn.metrics import (

@@ -1,4 +1,4 @@
-"""What `accumulate_steps` of a Model may be, and what does not go with it."""
+"""Check a Model's `accumulate_steps` and the arguments that exclude it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from mixtrain import checks
 
 
 def checked_accumulation(steps: int, optimizer: Any, on_overflow: str) -> int:
-    """Return how many batches an update takes; refuse what does not go with several."""
+    """Return the number of batches per update; raise an error if another argument excludes several."""
     if checks.integer("Model", "accumulate_steps", steps, at_least=1, example=4) == 1:
         return steps
     own = getattr(optimizer, "gradient_accumulation_steps", None)
-    for wrong, what, write in (
+    for wrong, needed, write in (
         (optimizer is None, "an optimizer", "Model(network, loss_fn, optimizer, accumulate_steps=4)"),
         (own, "an optimizer without gradient_accumulation_steps", f"accumulate_steps={own} alone"),
         (on_overflow == "retry", 'on_overflow="skip"', 'on_overflow="skip", or accumulate_steps=1'),
     ):
         if wrong:
-            raise checks.fail_value("Model", f"accumulate_steps needs {what}", steps, write)
+            raise checks.fail_value("Model", f"accumulate_steps needs {needed}", steps, write)
     return steps

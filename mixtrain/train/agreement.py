@@ -1,4 +1,4 @@
-"""`Agreement`: what the processes of a run do alike: their calls, their learning rate, and where they end."""
+"""`Agreement`: keeps the processes of a run in step: their calls, their learning rate, and where they stop."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from mixtrain.train.run_context import RunContext
 
 
 class Agreement:
-    """Lets no process wait for another that has gone elsewhere.
+    """Prevents processes from waiting for another that runs other calls or has stopped.
 
     Args:
-        where: Who asks, for errors.
-        calls: What the number of steps in each compiled call depends on, by name.
-        controls: Whether a callback of this process needs control between steps, and so may end the run there.
+        where: The caller, for errors.
+        settings: The settings that determine the number of steps in each compiled call, by description.
+        controls: Whether a callback of this process needs control between steps, and so may stop the run there.
 
     Raises:
-        ValueError: The calls differ; in every process.
+        ValueError: The settings differ; raised in every process.
     """
 
-    def __init__(self, where: str, calls: Mapping[str, float], controls: bool) -> None:
+    def __init__(self, where: str, settings: Mapping[str, float], controls: bool) -> None:
         self._where = where
-        check_alike(where, calls)
-        self._asks_in_epochs = in_any_process(controls)
+        check_alike(where, settings)
+        self._checks_in_epochs = in_any_process(controls)
 
     def stopped(self, run_context: RunContext, *, in_epoch: bool) -> bool:
-        """Return whether the run ends here, in all processes, since one of them asks for it.
+        """Whether the run stops here, in all processes, because one of them requests it.
 
-        In an epoch they ask each other only where a callback needs control, for it takes a reduction for each step.
+        Inside an epoch this is checked only if a callback needs control, as it takes a reduction in each step.
         """
-        if in_epoch and not self._asks_in_epochs:
+        if in_epoch and not self._checks_in_epochs:
             return False
         if not in_any_process(run_context.get_stop_requested()):
             return False
@@ -39,10 +39,10 @@ class Agreement:
         return True
 
     def check_rate(self, run_context: RunContext) -> None:
-        """Check that no process has set another learning rate, with which its weights would become others.
+        """Check that all processes have the same learning rate, without which their weights would diverge.
 
         Raises:
-            ValueError: One has; in every process.
+            ValueError: The rates differ; raised in every process.
         """
         rate = settable_rate(run_context.original_args())
         check_alike(self._where, {"the learning rate after an epoch": -1 if rate is None else rate})

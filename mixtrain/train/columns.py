@@ -1,4 +1,4 @@
-"""The columns of a batch: how many a Model's networks take, and which of them are the network's inputs."""
+"""Check the number of columns of a batch, and select the network's inputs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def check_columns(
     """Check how many columns a batch has.
 
     Args:
-        where: Who asks, for errors.
-        networks: What takes them.
-        columns: How many there are.
-        training: Whether the batch is trained on; an evaluation may leave the weights out.
-        in_keras_style: Whether a third column is weights, without a word in the Model.
+        where: The caller, for errors.
+        networks: The networks that take them.
+        columns: Number of columns.
+        training: Whether the batch is for training; one for evaluation needs no sample weights.
+        in_keras_style: Whether a third column is sample weights even without `sample_weight` in the Model.
 
     Raises:
         ValueError: Too few or too many for the loss.
@@ -32,14 +32,14 @@ def check_columns(
 
 
 def network_inputs(networks: Networks, batch: tuple[Any, ...], *, training: bool) -> tuple[Any, ...]:
-    """Return the columns of a batch that the network takes: in training all, where a Cell returns its own loss."""
+    """Return the columns of a batch that are the network's inputs; all to train a Cell that returns its own loss."""
     if networks.own_loss:
         return tuple(inputs_of(networks.network, batch))
     return batch if training and networks.loss_fn is None else batch[:1]
 
 
 def _check_columns_of_loss(where: str, columns: int, *, weighted: bool, training: bool) -> None:
-    """Expect data, label and, where samples are weighted, their weights."""
+    """Expect data, label and, with `weighted`, sample weights."""
     if columns == 2 and not (weighted and training) or columns == 3 and weighted:
         return
     if weighted:
@@ -55,7 +55,7 @@ def _check_columns_of_loss(where: str, columns: int, *, weighted: bool, training
 
 
 def _check_columns_of_own_loss(where: str, columns: int, network: Any) -> None:
-    """Expect at most data, label and weights, of a network that takes one tensor; one of several takes any number."""
+    """Expect at most data, label and weights for a network of one input; any number for several inputs."""
     if columns > 3 and len(inputs_of(network, range(columns))) == 1:
         raise checks.fail_value(
             where, "a batch of a Keras network without a loss_fn must have 1 to 3 columns: data, label, sample_weight",

@@ -1,4 +1,4 @@
-"""`EpochHistory`: what `train` and `fit` return, a mapping from name to one value an epoch."""
+"""`EpochHistory`: the result of `train` and `fit`, values per epoch by name."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 
 class EpochHistory(Mapping[str, list[float]]):
-    """Values by name, one an epoch: "loss", Keras's metrics, "loss_scale", "skipped_steps", "val_..."
+    """Values per epoch by name: "loss", Keras's metrics, "loss_scale", "skipped_steps", "val_..."
 
-    Values that a Keras callback adds to the logs of an epoch ("learning_rate") are there too. It has what Keras's
-    `keras.callbacks.History` has.
+    Values that a Keras callback adds to the logs of an epoch ("learning_rate") are included. It has the attributes of
+    `keras.callbacks.History`.
 
     Args:
-        model: The network that is trained.
+        model: The trained network.
         params: "verbose", "epochs" and "steps" of the run.
 
     Attributes:
         epoch: The numbers of the epochs, from 1.
-        model: As given.
-        params: As given.
+        model: As passed.
+        params: As passed.
 
     Example:
         >>> history = EpochHistory()
@@ -35,7 +35,7 @@ class EpochHistory(Mapping[str, list[float]]):
         self._values: dict[str, list[float]] = {}
 
     def add(self, epoch: int, values: Mapping[str, Any]) -> None:
-        """Add an epoch's values, or more of them."""
+        """Add values of an epoch; may be called several times for the same epoch."""
         if epoch not in self.epoch[-1:]:
             self.epoch.append(epoch)
         for name, value in values.items():

@@ -1,4 +1,4 @@
-"""`Later`: a value that is made when somebody looks at it; `now` looks."""
+"""`Later`: a value that is computed on first access; `now` returns it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 
 class Later:
-    """What a function returns, which is called once, by the first who asks.
+    """The result of a function, which is called once, on first access.
 
     Args:
-        make: Makes the value.
+        make: Returns the value.
 
     Example:
         >>> Later(lambda: 1 + 1).value

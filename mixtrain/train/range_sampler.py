@@ -1,4 +1,4 @@
-"""`RangeSampler`: the second compiled program of a run, which counts a batch's values where it would be trained on."""
+"""`RangeSampler`: a second compiled program of a run, which counts the values of a batch without training on it."""
 
 from __future__ import annotations
 
@@ -14,44 +14,41 @@ from mixtrain.train.networks import Networks
 
 
 class RangeSampler:
-    """Counts the values of activations and gradients; the network, random states too, is as it was.
+    """Counts the values of activations and gradients, without changing the network or random states.
 
-    The network is computed in float32, so that the counts tell what each format would make of its values.
-
-    Args:
-        networks: What is trained.
+    The network computes in float32, so that the counts show how each dtype would represent its values.
     """
 
     def __init__(self, networks: Networks) -> None:
         self._networks = networks
         self._compiled: dict[int | None, tuple[Any, Any, list[Any]]] = {}
 
-    def __call__(self, batch: Sequence[Any], most: int | None) -> tuple[Any, RangeRecords]:
+    def __call__(self, batch: Sequence[Any], max_values: int | None) -> tuple[Any, RangeRecords]:
         """Return the loss scale of the next step, a scalar tensor, and the ranges of one batch at it.
 
         Args:
             batch: Its columns.
-            most: How many values of a tensor are counted at most, evenly spaced; None for all.
+            max_values: Maximum number of values to count per tensor, evenly spaced; None for all.
         """
         networks = self._networks
         networks.precision.enforce()
         plan = networks.precision.plan
-        if most not in self._compiled or self._compiled[most][0] is not plan:
-            self._compiled[most] = plan, *self._program(most)
-        _, run, names = self._compiled[most]
+        if max_values not in self._compiled or self._compiled[max_values][0] is not plan:
+            self._compiled[max_values] = plan, *self._compile(max_values)
+        _, run, names = self._compiled[max_values]
         loss_scale, classes, largest = run(*batch)
         return loss_scale, RangeRecords.counted(names, classes, largest, loss_scale)
 
-    def _program(self, most: int | None) -> tuple[Any, list[Any]]:
+    def _compile(self, max_values: int | None) -> tuple[Any, list[Any]]:
         networks = self._networks
         names: list[Any] = []
 
         def measure(*batch: Any) -> tuple[Any, Any, Any]:
-            # Read here, not before: a copy of one number by itself takes as long as to call a program.
+            # Read inside the program: copying a single number takes as long as calling a program.
             loss_scale = networks.scale_tensor
             with networks.in_float32():
                 classes, largest, names[:] = measured_ranges(
-                    networks.examined, networks.with_loss, batch, loss_scale, most
+                    networks.examined, networks.with_loss, batch, loss_scale, max_values
                 )
             return loss_scale, classes, largest
 

@@ -1,4 +1,4 @@
-"""The batches of a `keras.utils.PyDataset`, read by as many threads or processes as it asks for."""
+"""`read_ahead`: reads the batches of a `keras.utils.PyDataset` in its threads or processes."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ import keras
 
 from mixtrain import backend
 
-# What a process of a pool reads from.
+# The dataset that a process of a pool reads.
 _dataset: Any = None
 
 
 def read_ahead(dataset: keras.utils.PyDataset, indexes: Iterable[int]) -> Iterator[Any]:
-    """Yield some batches in order, up to ``max_queue_size`` of them read before they are asked for.
+    """Yield batches in order, of which up to ``max_queue_size`` are read ahead.
 
-    With ``workers`` above 1 they are read by so many threads, with ``use_multiprocessing`` by processes, which
-    `multiprocessing` starts in its own default way, as under Keras. Where that is a fork, and JAX runs, they are read
-    by threads: a fork of a process with JAX's threads may hang.
+    With ``workers`` above 1 they are read by so many threads; with ``use_multiprocessing`` by processes, started with
+    the default method of `multiprocessing`, as in Keras. If that is fork, and JAX runs, threads are used instead: a
+    fork of a process with JAX's threads may hang.
 
     Args:
         dataset: The dataset.
-        indexes: Which batches.
+        indexes: The indexes of the batches.
 
     Raises:
-        Exception: What the dataset raised, in the place of that batch.
+        Exception: Raised by the dataset, at the position of that batch.
 
     Example:
         >>> class Squares(keras.utils.PyDataset):
@@ -61,7 +61,7 @@ def read_ahead(dataset: keras.utils.PyDataset, indexes: Iterable[int]) -> Iterat
         while waiting:
             yield waiting.popleft().result()
     finally:
-        # Of a pass that is left early, what nobody has begun to read is not read.
+        # Batches that are not being read yet are not read if the pass ends early.
         pool.shutdown(cancel_futures=True)
 
 

@@ -261,7 +261,9 @@ class _Joined(StepRecords):
 
     def _column(self, name: str) -> np.ndarray | None:
         if name not in self._columns:
-            columns = [part._column(name) if name.startswith(_METRIC) else getattr(part, name) for part in self._parts]
+            columns: list[Any] = [
+                part._column(name) if name.startswith(_METRIC) else getattr(part, name) for part in self._parts
+            ]
             self._columns[name] = np.concatenate(columns)
         return self._columns[name]  # type: ignore[no-any-return]
 

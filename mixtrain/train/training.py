@@ -1,4 +1,4 @@
-"""`Training`: what one call of `Model.train` or `Model.fit` asks for, checked."""
+"""`Training`: the checked arguments of `Model.train` or `Model.fit`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mixtrain.train.progress import Verbose
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """The arguments of `Model.train` or `Model.fit`; see there.
+    """The arguments of `Model.train` or `Model.fit`.
 
     Attributes:
         where: "Model.train" or "Model.fit", for errors.
@@ -54,8 +54,8 @@ class Training:
 
     def _lists_epochs(self) -> bool:
         """Whether `valid_frequency` is a list of epochs."""
-        given = self.valid_frequency
-        return isinstance(given, (list, tuple)) and all(isinstance(number, int) for number in given)
+        epochs = self.valid_frequency
+        return isinstance(epochs, (list, tuple)) and all(isinstance(epoch, int) for epoch in epochs)
 
     def evaluates_after(self, epoch: int) -> bool:
         """Whether an evaluation is due after an epoch, counted from 1."""
@@ -64,7 +64,7 @@ class Training:
         return epoch % self.valid_frequency == 0  # type: ignore[operator]
 
     def position_after(self, epochs: int) -> tuple[int, int]:
-        """Return how many passes over the dataset some epochs take, and how many batches of one more."""
+        """Return the number of complete passes over the dataset in some epochs, and of batches of one more."""
         if not (epochs and self.sink and self.sink_size > 0):
             return epochs, 0
         counted = getattr(self.dataset, "get_dataset_size", None)
@@ -72,9 +72,9 @@ class Training:
         return divmod(epochs * self.sink_size, size) if size else (0, 0)
 
     def feed_after(self, epochs: int) -> tuple[Feed, int]:
-        """Return the dataset, read from where some epochs leave it, and how many batches of its first pass they took.
+        """Return the dataset as read from after some epochs, and how many batches of its first pass they took.
 
-        Those batches are left out by sink feed.
+        Sink feed skips those batches.
         """
         passes, batches = self.position_after(epochs)
         return Feed(self.dataset, self.where, passes), batches
