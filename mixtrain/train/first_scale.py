@@ -30,7 +30,7 @@ class FirstScale:
         window: Accumulates the gradients of several steps, or None.
 
     Attributes:
-        found: Whether the search is over.
+        done: Whether the search is over.
     """
 
     def __init__(self, stepper: Stepper, state: LossScaleState, window: GradientWindow | None = None) -> None:
@@ -38,7 +38,7 @@ class FirstScale:
         self._state = state
         # The counts that an overflow changes too; failed attempts must leave no trace in them.
         self._counts = [state.counts, *(() if window is None else (window.counts,))]
-        self.found = False
+        self.done = False
 
     def step(self, batch: Batch) -> CallResult:
         """Train on a batch.
@@ -48,20 +48,20 @@ class FirstScale:
             smallest scale overflows too, that of the first attempt, as if there had been no other.
         """
         state = self._state
-        before = [(variable, backend.to_numpy(variable).copy()) for variable in self._counts]
+        counts_before = [(variable, backend.to_numpy(variable).copy()) for variable in self._counts]
         first = result = self._stepper.step(batch)
-        after = [(variable, backend.to_numpy(variable)) for variable in (*state.variables(), *self._counts)]
+        first_values = [(variable, backend.to_numpy(variable)) for variable in (*state.variables(), *self._counts)]
         while result.records.overflow[0]:
             hopeless = not np.isfinite(result.records.loss[0])
             if hopeless or float(result.records.loss_scale[0]) <= state.rule.minimum:
-                for variable, value in after:
+                for variable, value in first_values:
                     variable.assign(value)
-                self.found = not hopeless
+                self.done = not hopeless
                 return first
-            for variable, value in before:
+            for variable, value in counts_before:
                 variable.assign(value)
             result = self._stepper.step(batch)
-        self.found = True
+        self.done = True
         if result is not first:
             scale = float(backend.to_numpy(state.loss_scale))
             state.loss_scale.assign(max(scale / _MARGIN, state.rule.minimum))

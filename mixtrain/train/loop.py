@@ -145,6 +145,7 @@ class TrainingLoop:
                 history.add(epoch, values)
                 self._arguments._set(epoch_values=values, epoch_results=records)
                 callbacks.on_train_epoch_end(self._context)
+                # Only now, as Keras callbacks add to the logs in `on_epoch_end`.
                 history.add(epoch, callbacks.added_to_logs())
                 if self._agreement is not None:
                     self._agreement.check_rate(self._context)
@@ -231,6 +232,7 @@ class TrainingLoop:
                 self._callbacks.on_train_step_end(self._context)
                 epoch_records.add(records)
         if isinstance(self._train_network, TrainOneStepCell):
+            # The last batches of the epoch may not fill a window of accumulated gradients.
             self._train_network.end_window()
         steps, size = self._step - first, self._feed.size
         if self._sink is None and size is not None and steps < size and not self._context.get_stop_requested():
@@ -385,7 +387,7 @@ class TrainingLoop:
             self._callbacks.on_train_sample(self._context)
 
     def _unsampled_call(self) -> Callable[[Batch], CallResult]:
-        if self._first_scale is not None and not self._first_scale.found:
+        if self._first_scale is not None and not self._first_scale.done:
             return self._first_scale.step
         if self._retries:
             return functools.partial(step_with_retries, self._stepper, self._train_network.state)
@@ -425,8 +427,9 @@ class TrainingLoop:
             done: Number of steps so far.
             sampled: Whether callbacks sample the first of these batches before the steps run.
         """
-        if self._first_scale is not None and not self._first_scale.found:
+        if self._first_scale is not None and not self._first_scale.done:
             return 0
+        # Until the guard may end the run, a callback samples a batch, or a user's manager sets the scale.
         free = math.inf if self._guard is None else self._guard.free_steps
         to_sample = 1 + self._callbacks.steps_to_sample(done + 1) if sampled else self._callbacks.steps_to_sample(done)
         return int(min(free, to_sample, sys.maxsize if self._host_manager is None else 1))
@@ -454,6 +457,7 @@ class TrainingLoop:
             fields = {"cur_step_num": step, "train_dataset_element": batch, "step_results": last}
             with self._arguments._lent(**fields, explain_overflow=explain):
                 self._callbacks.on_train_overflow(self._context)
+        # Last, as the guard may end the run: monitors have then seen its last overflow.
         if self._guard is not None:
             self._guard.after(records, step, last_batch)
 
@@ -467,7 +471,7 @@ class TrainingLoop:
             return evaluate(evaluation, *callback_state), dict(arguments.eval_results)
 
         values, results = self._callbacks.evaluating(run, **evaluation.fields())
-        self._mode.set(True)
+        self._mode.set(True)  # The evaluation has set the network's cells to inference.
         arguments._set(metrics=values, eval_results=results)
         return {f"val_{name.removeprefix('eval_')}": value for name, value in results.items()}
 

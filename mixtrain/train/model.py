@@ -158,7 +158,7 @@ class Model(KerasCalls):
         # Ends with this Model: a network that outlives it gets its own precision back.
         self._lease = self._networks.precision.lease()
         if self._networks.built:
-            self._networks.apply_plan()
+            self._networks.precision.apply()
             self._networks.train_network  # noqa: B018  (built now, so that its errors are raised here)
 
     @property
@@ -194,7 +194,7 @@ class Model(KerasCalls):
             >>> Model(nn.Dense(2, 1), amp_level="O3").precision_report().row("").compute_dtype
             mixtrain.float16
         """
-        self._networks.apply_plan()
+        self._networks.precision.apply()
         return self._networks.precision.plan
 
     def report(self, path: str | os.PathLike[str]) -> None:

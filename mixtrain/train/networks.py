@@ -118,10 +118,6 @@ class Networks:
         """Whether the network is a Cell, whose outputs are shown as Tensors."""
         return not isinstance(self.network, keras.Layer)
 
-    def apply_plan(self) -> None:
-        """Apply this Model's plan, again if another Model, or `to_float`, has changed the network."""
-        self.precision.apply()
-
     @property
     def built(self) -> bool:
         """Whether every Keras layer has its variables."""
@@ -135,7 +131,7 @@ class Networks:
         """
         if not self.built:
             self.network(*keras.tree.map_structure(lambda column: column[:1], inputs))
-        self.apply_plan()
+        self.precision.apply()
         self.train_network  # noqa: B018  (made now, so that its errors are raised before any step)
 
     @property
@@ -179,10 +175,12 @@ class Networks:
     @functools.cached_property
     def train_network(self) -> Cell:
         """The cell that trains on a batch; without an optimizer, the network itself."""
-        with_loss = self._cell if self.loss_fn is None and not self.own_loss else self._loss_cell()
+        with_loss = self._cell
+        if self.loss_fn is not None or self.own_loss:
+            with_loss = WithLossCell(self._cell, self.loss_fn, loss_weights=self._loss.weights)
         if self.optimizer is None:
             return with_loss
-        self.apply_plan()
+        self.precision.apply()
         if self.manager_by_default and self.manager is None:
             # Layers that were created by building the network may have a dtype policy of their own.
             self.manager = default_manager(self.precision.plan, self.optimizer)
@@ -193,9 +191,6 @@ class Networks:
         cell.observe(self.observer)
         cell.accumulate(self._accumulate_steps)
         return cell
-
-    def _loss_cell(self) -> Cell:
-        return WithLossCell(self._cell, self.loss_fn, loss_weights=self._loss.weights)
 
     @functools.cached_property
     def eval_network(self) -> Cell:

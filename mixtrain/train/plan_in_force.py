@@ -69,7 +69,7 @@ class PlanInForce:
             layer_changed(self._network)
         plan = self._make_plan()
         self._inputs = PlanInputs(self._network)
-        if plan != self.plan:
+        if plan != self.plan:  # An equal plan keeps its identity, by which compiled calls are cached.
             self.plan = plan
 
     def _make_plan(self) -> PrecisionPlan:

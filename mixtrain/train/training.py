@@ -63,7 +63,7 @@ class Training:
             return epoch in self.valid_frequency  # type: ignore[operator]
         return epoch % self.valid_frequency == 0  # type: ignore[operator]
 
-    def position_after(self, epochs: int) -> tuple[int, int]:
+    def _position_after(self, epochs: int) -> tuple[int, int]:
         """Return the number of complete passes over the dataset in some epochs, and of batches of one more."""
         if not (epochs and self.sink and self.sink_size > 0):
             return epochs, 0
@@ -76,5 +76,5 @@ class Training:
 
         Sink feed skips those batches.
         """
-        passes, batches = self.position_after(epochs)
+        passes, batches = self._position_after(epochs)
         return Feed(self.dataset, self.where, passes), batches
