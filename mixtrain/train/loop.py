@@ -330,7 +330,7 @@ class TrainingLoop:
         return SinkData(self._feed, skip, epochs=training.epoch - done, sink_size=training.sink_size)
 
     def _sink_call(self, count: int, epoch: int) -> CallResult:
-        """Run `count` steps, with at least one compiled call for each pass over the dataset that they take part of."""
+        """Run `count` steps; in several compiled calls if a pass ends, or the host must see a step, in between."""
         sink: SinkData = self._sink  # type: ignore[assignment]
         parts: list[StepRecords] = []
         done = 0
@@ -394,7 +394,7 @@ class TrainingLoop:
         return self._stepper.step
 
     def _with_retry(self, call: Callable[[], CallResult], batch: Batch | Later) -> Callable[[], CallResult]:
-        """Return a call that ends at an overflow, with a retry of its last step, on `batch`, where that overflows."""
+        """Return a call whose last step, on `batch`, is retried if it overflows."""
         if not self._retries:
             return call
 
@@ -405,7 +405,7 @@ class TrainingLoop:
         return with_retry
 
     def _after_overflow(self, batch: Batch, result: CallResult) -> CallResult:
-        """Run the last step of a call again, which overflowed, where `on_overflow` is "retry"; return the result."""
+        """Retry the last step of a call, which overflowed, if retries are on; return the result of the call."""
         if not self._retries:
             return result
         *before, last = result.records.each()

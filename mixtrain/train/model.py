@@ -333,12 +333,12 @@ class Model(KerasCalls):
             "validation_steps": validation_steps, "validation_freq": validation_freq, "shuffle": shuffle,
             "class_weight": class_weight, "sample_weight": sample_weight, "steps_per_epoch": steps_per_epoch,
         }
-        in_keras = as_keras_arguments((epoch, train_dataset, valid_dataset, valid_frequency), keras_arguments)
-        if in_keras is not None:
-            epoch, train_dataset, valid_dataset, valid_frequency = epochs_and_data(**in_keras)
+        keras_call = as_keras_arguments((epoch, train_dataset, valid_dataset, valid_frequency), keras_arguments)
+        if keras_call is not None:
+            epoch, train_dataset, valid_dataset, valid_frequency = epochs_and_data(**keras_call)
         options = (callbacks, dataset_sink_mode, sink_size, initial_epoch, verbose)
         training = Training("Model.fit", epoch, train_dataset, *options, valid_frequency, resume)
-        evaluation, in_keras_style = None, in_keras is not None
+        evaluation, in_keras_style = None, keras_call is not None
         with self._use.of("Model.fit"):
             if valid_dataset is not None:
                 evaluation = self._evaluation("Model.fit", valid_dataset, in_keras_style=in_keras_style)
