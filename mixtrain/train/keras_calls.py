@@ -214,8 +214,10 @@ class KerasCalls(KerasSaving):
 
     def _predict_batches(self, x: Any, batch_size: int | None, steps: int | None) -> Any:
         """Run a Keras network batch by batch; return the outputs for all rows as NumPy arrays."""
-        if type(x) is np.ndarray and len(x) <= (BATCH_SIZE if batch_size is None else batch_size) and steps is None:
-            return self._predict_batch(x)  # A fast path for the common case.
+        rows = BATCH_SIZE if batch_size is None else batch_size
+        # A fast path for the common case; anything else is checked by `KerasData`.
+        if type(x) is np.ndarray and x.ndim and type(rows) is int and len(x) <= rows and steps is None:
+            return self._predict_batch(x)
         data = KerasData("Model.predict", x, None, None, None, batch_size, steps)
         outputs = [self._predict_batch(batch[0]) for batch in Feed(data.dataset(), "Model.predict").batches()]
         if not outputs:

@@ -215,6 +215,8 @@ REFUSED: dict[str, tuple[Callable[[mixtrain.Model], Any], type[Exception], str]]
     "a split of too few": (lambda m: m.fit(X[:1], Y[:1], validation_split=0.1), ValueError, "rows on both sides"),
     "odd validation data": (lambda m: m.fit(X, Y, validation_data=3), TypeError, "must be \\(x, y\\)"),
     "a batch size of 0": (lambda m: m.fit(X, Y, batch_size=0), ValueError, "batch_size must be"),
+    "a batch size of text": (lambda m: m.predict(X, batch_size="8"), TypeError, "batch_size must be an int; got str"),
+    "a number to predict": (lambda m: m.predict(np.array(1.0)), ValueError, "got shapes \\(\\)"),
     "nothing": (lambda m: m.evaluate(), TypeError, "data must be given"),
     "compile": (lambda m: m.compile("sgd"), TypeError, "Write Model\\(network, loss_fn"),
 }
