@@ -16,13 +16,13 @@ from tensorboard.util.tensor_util import make_ndarray
 
 def events(folder: pathlib.Path) -> list[tuple[str, str, int, Any]]:
     """Return (plugin, tag, step, value) for everything in the event files of a folder, in the order of writing."""
-    found = []
+    results = []
     for path in sorted(folder.glob("events.*")):
         for event in map(Event.FromString, _records(path.read_bytes())):
             for value in event.summary.value:
                 plugin = value.metadata.plugin_data.plugin_name
-                found.append((plugin, value.tag, event.step, make_ndarray(value.tensor)))
-    return found
+                results.append((plugin, value.tag, event.step, make_ndarray(value.tensor)))
+    return results
 
 
 def numbers(folder: pathlib.Path, tag: str) -> dict[int, float]:

@@ -59,9 +59,9 @@ def digest(model: Model) -> dict[str, str]:
     """Return a digest of every value that a resumed run needs, by name."""
     network = model.train_network
     values = parameters_by_name("test", network) | states_by_name(network)
-    found = {name: hashlib.sha256(backend.to_numpy(value).tobytes()).hexdigest()[:16] for name, value in values.items()}
+    state = {name: hashlib.sha256(backend.to_numpy(value).tobytes()).hexdigest()[:16] for name, value in values.items()}
     # Streams of `mixtrain.ops`, which this network does not draw from, are listed where an earlier test made them.
-    return found | {"seed": json.dumps(seed_state() | {"drawing": []}, sort_keys=True)}
+    return state | {"seed": json.dumps(seed_state() | {"drawing": []}, sort_keys=True)}
 
 
 def made() -> Model:

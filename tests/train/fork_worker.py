@@ -49,9 +49,9 @@ def main(kind: str) -> None:
     queue = context.SimpleQueue()
     process = context.Process(target=told, args=(queue, None if kind == "spawned" else model))
     process.start()
-    found = queue.get()
+    result = queue.get()
     process.join()
-    print(json.dumps({"child": found, "parent": losses()}))
+    print(json.dumps({"child": result, "parent": losses()}))
 
 
 if __name__ == "__main__":

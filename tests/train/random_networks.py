@@ -152,9 +152,9 @@ class Drawing:
 
     def dtype(self, chance: float = 0.15) -> Any:
         """Return a layer's explicit dtype, mostly None."""
-        wanted = self.draw.random() < chance
+        explicit = self.draw.random() < chance
         name = pick(self.draw, "float32", "float32", f"mixed_{self.half}" if self.half else "float32")
-        if not (wanted and FEATURES["explicit dtypes"]):
+        if not (explicit and FEATURES["explicit dtypes"]):
             return None
         self.uses.add("explicit dtypes")
         return name
@@ -324,12 +324,12 @@ def drawn_case(seed: int) -> Case:
     form = "one" if style == "sequential" else pick(draw, "one", "one", "list", "dict")
     names = ["one"] if form == "one" else ["left", "right", "third"][: int(draw.integers(2, 4))]
     heads = {name: pick(draw, *HEADS) for name in names}
-    forms = {name: pick(draw, *(one for one in HEADS[of][2] if FEATURES["plain functions"] or not one.plain))
+    forms = {name: pick(draw, *(head for head in HEADS[of][2] if FEATURES["plain functions"] or not head.plain))
              for name, of in heads.items()}
     rows = int(pick(draw, 12, 12, 10))
     x = draw.integers(0, WORDS, (rows, STEPS)) if kind == "words" else draw.standard_normal((rows, *SHAPES[kind]))
     y = in_form(form, {name: drawn_labels(draw, of, rows) for name, of in heads.items()})
-    weigh = draw.random() < 0.3 and not any(one.plain for one in forms.values())
+    weigh = draw.random() < 0.3 and not any(head.plain for head in forms.values())
     weights = {name: draw.uniform(0.2, 2.0, rows).astype(np.float32) for name in names}
     loss_weights = {name: float(draw.uniform(0.3, 2.0)) for name in names}
     weighted = len(names) > 1 and draw.random() < 0.5
@@ -341,7 +341,7 @@ def drawn_case(seed: int) -> Case:
 
     drawing = Drawing(np.random.default_rng(inner), half)
     drawn_network(drawing.draw, style, kind, heads, form, drawing)
-    uses = drawing.uses | ({"plain functions"} if any(one.plain for one in forms.values()) else set())
+    uses = drawing.uses | ({"plain functions"} if any(head.plain for head in forms.values()) else set())
     return Case(
         seed, network, optimizer, in_form(form, forms), in_form(form, loss_weights) if weighted else None,
         x.astype(np.int32 if kind == "words" else np.float32), y, in_form(form, weights) if weigh else None, feed, half,

@@ -266,7 +266,7 @@ def batches_of(case: Case, rows: slice = slice(None), count: int = ROWS) -> list
     """Return the batches of a case, faults among them, in some of their rows."""
     draw = np.random.default_rng(case.seed + 1)
     shape = {"series": (STEPS, WIDTH), "images": (6, 6, 2)}.get(case.kind, (WIDTH,))
-    found = []
+    results = []
     for number in range(7):
         x = draw.standard_normal((count, *shape)).astype(np.float32)
         y = draw.standard_normal((count, 2)).astype(np.float32)
@@ -279,8 +279,8 @@ def batches_of(case: Case, rows: slice = slice(None), count: int = ROWS) -> list
             x[rows].reshape(-1)[3] = PLANTED[fault]
         elif fault in ("inf", "nan"):
             x[rows] = np.float32(fault)
-        found.append((x, y))
-    return found
+        results.append((x, y))
+    return results
 
 
 @dataclasses.dataclass
@@ -305,11 +305,11 @@ class End:
         """Return the names of what differs, bit for bit."""
         assert len(self.variables) == len(other.variables) > 0
         pairs = zip(self.variables, other.variables, strict=True)
-        found = [name for (name, value), (_, theirs) in pairs if value != theirs]
+        differences = [name for (name, value), (_, theirs) in pairs if value != theirs]
         both = self.streams.keys() & other.streams.keys()
-        found += [f"stream {key}" for key in both if self.streams[key] != other.streams[key]]
-        found += ["losses"] if self.losses != other.losses else []
-        return found + (["predictions"] if self.predicted != other.predicted else [])
+        differences += [f"stream {key}" for key in both if self.streams[key] != other.streams[key]]
+        differences += ["losses"] if self.losses != other.losses else []
+        return differences + (["predictions"] if self.predicted != other.predicted else [])
 
 
 class Listener(mixtrain.Callback):
@@ -367,7 +367,7 @@ def run(case: Case, *, faults: bool, replica: int | None = None, devices: int = 
         x = np.random.default_rng(0).standard_normal(batches_of(case)[0][0].shape).astype(np.float32)
     step = model.train_network
     others = {id(step.scale_sense), id(step.state.counts), id(step.state.loss_scale), *map(id, stream_states())}
-    variables = [(one.path, backend.to_numpy(one).tobytes()) for one in made if id(one) not in others]
+    variables = [(value.path, backend.to_numpy(value).tobytes()) for value in made if id(value) not in others]
     streams = {(name, seed): place for name, seed, place in seed_state()["drawing"]}
     predicted = backend.to_numpy(model.predict(x)).tobytes()
     told = [number for name in ("loss", "mae") for number in history.history.get(name, ())]

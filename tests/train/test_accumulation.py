@@ -87,7 +87,7 @@ def test_a_run_goes_on_in_the_middle_of_a_window(tmp_path: Any) -> None:
 
 @slow_on_jax
 def test_a_cell_with_its_own_optimizer_accumulates() -> None:
-    found = []
+    results = []
     for data, steps in ((batches(4, 4), 2), (joined(batches(4, 4), 2), 1)):
         mixtrain.set_seed(0)
         net = nn.SequentialCell(nn.Dense(6, 4), nn.Tanh(), nn.Dense(4, 3))
@@ -95,8 +95,8 @@ def test_a_cell_with_its_own_optimizer_accumulates() -> None:
         optimizer = nn.Momentum(net.trainable_params(), 0.1, 0.9, weight_decay=0.01)
         Model(net, loss, optimizer, accumulate_steps=steps, loss_scale_manager=DynamicLossScaleManager(8)).train(
             1, data, verbose=0)
-        found.append([weight.asnumpy() for weight in net.trainable_params()])
-    assert max(np.abs(a - b).max() for a, b in zip(*found, strict=True)) < 1e-6
+        results.append([weight.asnumpy() for weight in net.trainable_params()])
+    assert max(np.abs(a - b).max() for a, b in zip(*results, strict=True)) < 1e-6
 
 
 @pytest.mark.parametrize(("options", "message"), [

@@ -31,11 +31,11 @@ def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def skipped(scale: float, data: Any) -> list[int]:
     """Return how many first steps a run from a scale skips, for each of some batches by itself."""
-    found = []
+    results = []
     for batch in data:
         trained = model(loss_scale_manager=DynamicLossScaleManager(scale))
-        found += trained.train(1, [batch], verbose=0)["skipped_steps"]
-    return found
+        results += trained.train(1, [batch], verbose=0)["skipped_steps"]
+    return results
 
 
 # ---- calibration ----------------------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ def test_nothing_of_the_model_changes() -> None:
     calibrate_loss_scale(tried, DATA[:2])
     scale = tried.loss_scale_manager.get_loss_scale()
     assert scale == fresh.loss_scale_manager.get_loss_scale() == 2.0**24
-    histories = [dict(one.train(2, DATA, verbose=0)) for one in (tried, fresh)]
+    histories = [dict(each.train(2, DATA, verbose=0)) for each in (tried, fresh)]
     assert histories[0] == histories[1]
     for left, right in zip(values_of(tried), values_of(fresh), strict=True):
         np.testing.assert_array_equal(left, right)
@@ -167,7 +167,7 @@ def test_a_loss_that_is_not_finite_is_not_tried_again() -> None:
     with pytest.warns(UserWarning, match="1 of 7 steps were skipped"):
         history = trained.train(1, data, verbose=0)
     assert (history["skipped_steps"], history["loss_scale"]) == ([1], [2.0**8])
-    assert [one.finding.kind for one in trained.overflows] == ["input"]
+    assert [record.finding.kind for record in trained.overflows] == ["input"]
 
 
 def test_a_run_without_overflow_is_the_same_with_retries() -> None:

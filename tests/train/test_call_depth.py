@@ -63,14 +63,14 @@ def depths(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         from mixtrain.backend.tensorflow.direct import DirectCall as Compiled
     else:
         from mixtrain.backend.jax.state import Stateful as Compiled  # type: ignore[assignment]
-    call, found = Compiled.__call__, []
+    call, frames = Compiled.__call__, []
 
     def counted(self: Any, *tensors: Any) -> Any:
-        found.append(project_frames() + 1)
+        frames.append(project_frames() + 1)
         return call(self, *tensors)
 
     monkeypatch.setattr(Compiled, "__call__", counted)
-    return found
+    return frames
 
 
 @pytest.mark.parametrize("options", [{}, {"amp_level": "O2"}, {"amp_level": "O2", "sample_weight": True}])
@@ -94,13 +94,13 @@ def test_callbacks_are_told_at_most_seven_frames_below_train() -> None:
 
 def test_a_group_of_steps_is_one_call_of_the_stepper(depths: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mixtrain.train.steps_per_call.StepsPerCall.estimate", lambda self, batch_bytes, most=0: 4)
-    found: list[int] = []
+    frames: list[int] = []
     several = Stepper.several
 
     def counted(self: Stepper, group: Any, **options: Any) -> Any:
-        found.append(project_frames() + 1)
+        frames.append(project_frames() + 1)
         return several(self, group, **options)
 
     monkeypatch.setattr(Stepper, "several", counted)
     model().train(1, [BATCH] * 8, verbose=0)
-    assert found == [5, 5], "train, run, the epoch, the group, the stepper"
+    assert frames == [5, 5], "train, run, the epoch, the group, the stepper"

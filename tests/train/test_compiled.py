@@ -33,9 +33,9 @@ def test_a_compiled_model_brings_the_very_objects_that_it_was_given() -> None:
 
     metric, optimizer = keras.metrics.MeanAbsoluteError(), keras.optimizers.SGD(0.1)
     network = compiled(optimizer=optimizer, loss=loss, loss_weights=[2.0], metrics=[metric], weighted_metrics=["mse"])
-    found = compile_arguments_of(network)
-    assert found.loss_fn is loss and found.optimizer is optimizer and found.metrics[0] is metric
-    assert found.loss_weights == [2.0] and found.weighted_metrics == ["mse"]
+    arguments = compile_arguments_of(network)
+    assert arguments.loss_fn is loss and arguments.optimizer is optimizer and arguments.metrics[0] is metric
+    assert arguments.loss_weights == [2.0] and arguments.weighted_metrics == ["mse"]
 
 
 def test_the_loss_scaling_that_keras_wrapped_an_optimizer_in_is_left_to_a_manager() -> None:
@@ -92,8 +92,8 @@ def test_a_callback_that_evaluates_its_model_sees_what_it_sees_in_keras(sink: bo
     history = model.fit(2, BATCHES, callbacks=ours, verbose=0, dataset_sink_mode=sink)
     alone = mixtrain.Model(network(), loss(), adam(), metrics=["accuracy"]).fit(2, BATCHES, verbose=0)
     assert history["accuracy"] == alone["accuracy"], "an evaluation leaves the training metrics alone"
-    for found, expected in zip(ours.values, theirs.values, strict=True):
-        assert found == pytest.approx(expected, rel=1e-5)
+    for result, expected in zip(ours.values, theirs.values, strict=True):
+        assert result == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("saver", quick_only_some(["model", "callback", "network"]))

@@ -92,7 +92,7 @@ def _largest(values: np.ndarray) -> float:
 
 
 def _norm(tensors: list[np.ndarray]) -> float:
-    return float(np.sqrt(sum((one.astype(np.float64) ** 2).sum() for one in tensors)))
+    return float(np.sqrt(sum((tensor.astype(np.float64) ** 2).sum() for tensor in tensors)))
 
 
 def rounding(case: Case, theirs: Any, start: list[np.ndarray]) -> float:
@@ -101,12 +101,12 @@ def rounding(case: Case, theirs: Any, start: list[np.ndarray]) -> float:
     Where gradients cancel out, as those of a bias before normalization do, only the order of operations is left.
     """
     size = {None: 2.0**-24, "float16": 2.0**-12, "bfloat16": 2.0**-9}[case.half]
-    signs, found = np.random.default_rng(case.seed), []
+    signs, result = np.random.default_rng(case.seed), []
     for _ in range(3):
-        near = [(one * (1 + size * np.sign(signs.standard_normal(one.shape)))).astype(one.dtype) for one in start]
+        near = [(x * (1 + size * np.sign(signs.standard_normal(x.shape)))).astype(x.dtype) for x in start]
         _, *again = in_keras(case, near)
-        found.append(distance(again, theirs, start, case.half is not None))
-    return max(found)
+        result.append(distance(again, theirs, start, case.half is not None))
+    return max(result)
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_a_run_equals_keras(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if case.feed == "groups":
         monkeypatch.setattr(StepsPerCall, "estimate", lambda self, batch_bytes, most=0: 3)
     start, *theirs = in_keras(case)
-    found = distance(in_a_model(case, start), theirs, start, case.half is not None)
+    result = distance(in_a_model(case, start), theirs, start, case.half is not None)
     limit = HALF if case.half else EXACT
-    if found > limit:
+    if result > limit:
         limit = max(limit, ROUNDINGS * rounding(case, theirs, start))
-    assert found <= limit, f"{case}: {found:.2e} apart"
+    assert result <= limit, f"{case}: {result:.2e} apart"

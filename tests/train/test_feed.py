@@ -190,12 +190,12 @@ def test_columns_of_several_parts_come_arranged_as_they_were_given(kind: str, st
         whole = (keras.tree.lists_to_tuples(arranged(X)), {"b": Y, "a": -Y})
         data = tf.data.Dataset.from_tensor_slices(whole).batch(8)
     feed = Feed(data, "test")
-    found = feed.graph_iterator(2) if sink else feed.batches()
+    result = feed.graph_iterator(2) if sink else feed.batches()
     for rows in [*SLICES, SLICES[0]] if sink else SLICES:
-        parts, label = next(found)
-        wanted = keras.tree.lists_to_tuples(arranged(X[rows]))
-        keras.tree.assert_same_structure(parts, wanted)
-        keras.tree.map_structure(np.testing.assert_array_equal, parts, wanted)
+        parts, label = next(result)
+        expected = keras.tree.lists_to_tuples(arranged(X[rows]))
+        keras.tree.assert_same_structure(parts, expected)
+        keras.tree.map_structure(np.testing.assert_array_equal, parts, expected)
         np.testing.assert_array_equal(label["a"], -Y[rows])
 
 

@@ -74,13 +74,13 @@ def test_no_batch_of_a_network_of_the_zoo_is_lost(entry: Entry) -> None:
 
 @pytest.mark.parametrize("feed", quick_only_some(["sink", "groups", "steps"]))
 def test_the_first_step_is_the_one_of_a_run_from_the_scale_that_was_found(feed: str) -> None:
-    found, named = model(), None
-    history = found.train(1, DATA[:1], **feeding(feed))
+    result, named = model(), None
+    history = result.train(1, DATA[:1], **feeding(feed))
     scale = history["loss_scale"][0]
     named = model(loss_scale_manager=DynamicLossScaleManager(scale))
     named.train(1, DATA[:1], **feeding(feed))
     assert history["skipped_steps"] == [0] and scale < 2.0**24
-    assert_equal(found, named)
+    assert_equal(result, named)
     too_large = model(loss_scale_manager=DynamicLossScaleManager(2 * scale))
     assert too_large.train(1, DATA[:1], verbose=0)["skipped_steps"] == [1]
 

@@ -23,17 +23,17 @@ def trained_in(kind: str) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["imported", "spawned"])
 def test_a_process_that_was_forked_after_the_import_or_spawned_trains_as_its_parent(kind: str) -> None:
-    found = trained_in(kind)
-    assert found["child"] == found["parent"] and len(found["parent"]) == 2
+    result = trained_in(kind)
+    assert result["child"] == result["parent"] and len(result["parent"]) == 2
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["built", "trained"])
 def test_a_process_that_was_forked_after_the_backend_started_is_refused_in_a_sentence(kind: str) -> None:
-    found = trained_in(kind)
-    assert found["child"] == (
+    result = trained_in(kind)
+    assert result["child"] == (
         "Model.train: expected a process in which the backend can start; got one forked from a process "
         'where it had started, whose threads stayed there. Write multiprocessing.get_context("spawn"), or fork before '
         "anything is computed."
     )
-    assert len(found["parent"]) == 2
+    assert len(result["parent"]) == 2

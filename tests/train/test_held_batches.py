@@ -76,10 +76,10 @@ class FarMemory:
 @pytest.fixture
 def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What happens, in order, where the device has a memory of its own and steps run one by one."""
-    found: list[str] = []
+    results: list[str] = []
     monkeypatch.setattr(StepsPerCall, "estimate", lambda self, batch_bytes, most=0: 1)
-    monkeypatch.setattr("mixtrain.train.held_batches.backend.DevicePut", lambda: FarMemory(found))
-    return found
+    monkeypatch.setattr("mixtrain.train.held_batches.backend.DevicePut", lambda: FarMemory(results))
+    return results
 
 
 class Noted(OneArray):
@@ -157,7 +157,7 @@ def test_batches_of_other_shapes_or_formats_end_a_group() -> None:
 
 
 def test_tensors_beside_arrays_are_left_as_they_are() -> None:
-    labels = [backend.to_tensor(one) for one in Y]
+    labels = [backend.to_tensor(label) for label in Y]
     (group,) = groups_of(list(zip(X, labels, strict=True)), 16)
     assert len(group) == 10 and all(given[1] is label for given, label in zip(group, labels, strict=True))
     assert all(backend.is_tensor(given[0]) for given in group)
@@ -181,10 +181,10 @@ def stepped(events: list[str], dataset: Any, *, observes: bool = True) -> Lookin
 def test_where_the_device_has_memory_of_its_own_a_batch_is_on_its_way_before_the_step_of_the_one_before_it(
     events: list[str]
 ) -> None:
-    found = stepped(events, Noted(events))
+    result = stepped(events, Noted(events))
     following = ["take back", "read", "lend", "step"]
     assert events == ["read", "lend", *following * 9, "take back", "step"]
-    assert found.losses == stepped([], list(zip(X, Y, strict=True))).losses
+    assert result.losses == stepped([], list(zip(X, Y, strict=True))).losses
 
 
 def test_no_batch_is_read_before_a_step_whose_callback_may_want_to_change_it(events: list[str]) -> None:

@@ -164,10 +164,10 @@ def test_several_inputs_are_a_dict_or_a_list_of_arrays() -> None:
 def test_evaluate_returns_the_loss_and_the_metrics_of_keras() -> None:
     model, peer = pair()
     for arguments in ({}, {"sample_weight": WEIGHTS}, {"batch_size": 3, "steps": 2}):
-        found = model.evaluate(X, Y, **arguments)
-        np.testing.assert_allclose(found, peer.evaluate(X, Y, verbose=0, **arguments), rtol=1e-6)
+        result = model.evaluate(X, Y, **arguments)
+        np.testing.assert_allclose(result, peer.evaluate(X, Y, verbose=0, **arguments), rtol=1e-6)
         by_name = model.evaluate(X, Y, **arguments, return_dict=True)
-        assert by_name == dict(zip(("loss", "accuracy"), found, strict=True))
+        assert by_name == dict(zip(("loss", "accuracy"), result, strict=True))
     np.testing.assert_allclose(model.evaluate(_Batches()), peer.evaluate(_Batches(), verbose=0), rtol=1e-6)
     assert isinstance(mixtrain.Model(network(), _loss()).evaluate(X, Y), float)
 
@@ -177,9 +177,9 @@ def test_predict_of_a_keras_network_gives_numpy_arrays_batch_by_batch() -> None:
     many = np.tile(X, (5, 1))
     for data, options in ((many, {}), (X, {"batch_size": 3}), (X.tolist(), {}), (_Batches(), {}), (X, {"steps": 1})):
         data = np.asarray(data) if isinstance(data, list) else data
-        found = model.predict(data, **options)
-        assert type(found) is np.ndarray
-        np.testing.assert_allclose(found, peer.predict(data, verbose=0, **options), rtol=1e-5, atol=1e-6)
+        result = model.predict(data, **options)
+        assert type(result) is np.ndarray
+        np.testing.assert_allclose(result, peer.predict(data, verbose=0, **options), rtol=1e-5, atol=1e-6)
 
 
 def test_summary_layers_and_weights_are_those_of_the_network(capsys: pytest.CaptureFixture[str]) -> None:
@@ -259,5 +259,5 @@ def test_evaluate_lists_values_of_several_outputs_in_the_order_of_keras() -> Non
     peer.compile("sgd", [_loss(), "mse"], **options)
     model = mixtrain.Model(two_ends(), [_loss(), "mse"], keras.optimizers.SGD(), **options)
     sizes = X[:, :1].astype("float32")
-    found = model.evaluate(X, (Y, sizes), batch_size=ROWS)
-    np.testing.assert_allclose(found, peer.evaluate(X, [Y, sizes], batch_size=ROWS, verbose=0), rtol=2e-6)
+    result = model.evaluate(X, (Y, sizes), batch_size=ROWS)
+    np.testing.assert_allclose(result, peer.evaluate(X, [Y, sizes], batch_size=ROWS, verbose=0), rtol=2e-6)

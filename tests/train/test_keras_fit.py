@@ -117,12 +117,12 @@ def test_the_first_gradients_equal_those_of_keras(make: Callable[[], Any], data:
     theirs.compile(optimizers.SGD(1.0), loss())
     first = part(data, 0)
     theirs.fit(list(first) if isinstance(first, tuple) else first, LABELS[:BATCH], batch_size=BATCH, verbose=0)
-    found = [old - backend.to_numpy(new) for old, new in zip(before, theirs.trainable_variables, strict=True)]
+    results = [old - backend.to_numpy(new) for old, new in zip(before, theirs.trainable_variables, strict=True)]
     Model(ours, loss(), optimizers.SGD(1.0))  # its plan in force
     cell = WithLossCell(ours, loss()).set_train()
     inputs = keras.tree.map_structure(backend.to_tensor, (first, LABELS[:BATCH]))
     _, _, gradients = backend.value_and_gradient(lambda: (cell(*inputs),) * 2, ours.trainable_variables)
-    assert len(gradients) == len(found)
-    for gradient, change in zip(gradients, found, strict=True):
+    assert len(gradients) == len(results)
+    for gradient, change in zip(gradients, results, strict=True):
         np.testing.assert_allclose(backend.to_numpy(gradient), change, atol=1e-5, rtol=0)
-    assert max(np.abs(change).max() for change in found) > 0.01
+    assert max(np.abs(change).max() for change in results) > 0.01

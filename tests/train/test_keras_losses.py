@@ -92,8 +92,8 @@ def penalised() -> Any:
 @pytest.mark.parametrize("manager", [None, FixedLossScaleManager(2.0**10)], ids=["plain", "scaled"])
 def test_losses_that_layers_add_are_counted_and_scaled_as_in_keras(manager: Any) -> None:
     ours, theirs = penalised(), penalised()
-    found = two_steps(ours, Y, loss="mse", loss_scale_manager=manager)
-    np.testing.assert_allclose(found, two_steps_in_keras(theirs, Y, loss="mse"), rtol=1e-5)
+    result = two_steps(ours, Y, loss="mse", loss_scale_manager=manager)
+    np.testing.assert_allclose(result, two_steps_in_keras(theirs, Y, loss="mse"), rtol=1e-5)
     for mine, keras_weight in zip(ours.get_weights(), theirs.get_weights(), strict=True):
         np.testing.assert_allclose(mine, keras_weight, atol=1e-6)
 
@@ -146,12 +146,12 @@ class Whole(nn.Cell):
 
 def test_a_layer_held_by_a_cell_and_by_a_model_in_it_adds_its_losses_once_and_scaled_once() -> None:
     theirs = penalised()
-    wanted = two_steps_in_keras(theirs, Y, loss="mse")
+    expected = two_steps_in_keras(theirs, Y, loss="mse")
     for manager in (None, FixedLossScaleManager(2.0**10)):
         model = penalised()
         net = Nested(model)
         losses = two_steps(net, Y, loss="mse", loss_scale_manager=manager)
-        np.testing.assert_allclose(losses, wanted, rtol=1e-5)
+        np.testing.assert_allclose(losses, expected, rtol=1e-5)
         for mine, keras_weight in zip(model.get_weights(), theirs.get_weights(), strict=True):
             np.testing.assert_allclose(mine, keras_weight, atol=1e-6)
 
@@ -166,11 +166,11 @@ def test_the_loss_of_a_masked_sequence_is_that_of_keras_at_float32_and_half() ->
     ids, label = np.array([[1, 2, 0, 0], [3, 0, 0, 0]], np.int32), np.ones((2, 4, 1), np.float32)
     net = make()
     net.compile("sgd", "mse")
-    wanted = net.evaluate(ids, label, verbose=0)
+    expected = net.evaluate(ids, label, verbose=0)
     for level, near in (("O0", 1e-6), ("O3", 1e-3)):
         optimizer = keras.optimizers.SGD(0.1)
         model = Model(make(), "mse", optimizer, amp_level=level, loss_scale_manager=None)  # type: ignore[arg-type]
-        assert model.train(1, [(ids, label)], verbose=0)["loss"] == [pytest.approx(wanted, rel=near)]
+        assert model.train(1, [(ids, label)], verbose=0)["loss"] == [pytest.approx(expected, rel=near)]
 
 
 def test_evaluation_weighs_and_adds_losses_as_keras_does() -> None:
@@ -229,13 +229,13 @@ def test_sample_weights_need_a_keras_loss_and_options_a_loss() -> None:
 
 
 def test_metrics_of_each_output_are_those_of_keras() -> None:
-    wanted = {"a": ["mae"], "b": ["accuracy"]}
+    expected = {"a": ["mae"], "b": ["accuracy"]}
     theirs = two_outputs()
-    theirs.compile("sgd", BY_NAME, metrics=wanted)
+    theirs.compile("sgd", BY_NAME, metrics=expected)
     values = theirs.evaluate(X, {"a": Y, "b": C}, verbose=0, return_dict=True)
-    for metrics in (wanted, [["mae"], ["accuracy"]]):
-        found = Model(two_outputs(), BY_NAME, "sgd", metrics=metrics).eval([(X, {"a": Y, "b": C})])
-        assert found == pytest.approx(values)
+    for metrics in (expected, [["mae"], ["accuracy"]]):
+        result = Model(two_outputs(), BY_NAME, "sgd", metrics=metrics).eval([(X, {"a": Y, "b": C})])
+        assert result == pytest.approx(values)
     with pytest.raises(ValueError, match="a list of lists must have one for each of the 2 outputs"):
         Model(two_outputs(), BY_NAME, "sgd", metrics=[["mae"]])
 
@@ -244,6 +244,6 @@ def test_accuracy_by_name_is_chosen_by_shape_as_in_keras() -> None:
     net = keras.Sequential([keras.Input((4,)), layers.Dense(1, activation="sigmoid")])
     label = (Y > 0).astype(np.float32)
     net.compile("sgd", "binary_crossentropy", metrics=["accuracy"])
-    wanted = net.evaluate(X, label, verbose=0, return_dict=True)
-    found = Model(net, "binary_crossentropy", "sgd", metrics=["accuracy"]).eval([(X, label)])
-    assert found == pytest.approx(wanted)
+    expected = net.evaluate(X, label, verbose=0, return_dict=True)
+    result = Model(net, "binary_crossentropy", "sgd", metrics=["accuracy"]).eval([(X, label)])
+    assert result == pytest.approx(expected)

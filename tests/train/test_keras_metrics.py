@@ -72,13 +72,13 @@ def test_metrics_of_each_output_have_keras_names_and_values(
 ) -> None:
     label = {"a": Y, "b": C} if form == "dict" else [Y, C]
     options = {"loss": LOSSES, "metrics": metrics, "weighted_metrics": weighted}
-    wanted = in_keras(two_outputs(form), X, label, weight, **options)
-    found = by_us(two_outputs(form), X, label, weight, **options)
+    expected = in_keras(two_outputs(form), X, label, weight, **options)
+    result = by_us(two_outputs(form), X, label, weight, **options)
     # Keras forgets to weigh the losses of the outputs by the rows of a batch where TensorFlow leaves their number open.
-    of_outputs = [found.pop(f"{name}_loss") for name in "ab"]
-    assert sum(of_outputs) == pytest.approx(found["loss"], rel=1e-6)
-    assert found == pytest.approx({name: value for name, value in wanted.items() if name in found}, rel=1e-5)
-    assert set(wanted) - set(found) == {"a_loss", "b_loss"}
+    of_outputs = [result.pop(f"{name}_loss") for name in "ab"]
+    assert sum(of_outputs) == pytest.approx(result["loss"], rel=1e-6)
+    assert result == pytest.approx({name: value for name, value in expected.items() if name in result}, rel=1e-5)
+    assert set(expected) - set(result) == {"a_loss", "b_loss"}
 
 
 @quick_every(2)
@@ -100,8 +100,8 @@ def test_names_mean_what_they_mean_in_keras_by_the_shapes(
     net = one_output(units, activation)
     ours = {net.layers[0].name: ["Accuracy"]} if isinstance(metrics, dict) else metrics
     theirs = None if ours is None else keras.tree.flatten(ours)
-    wanted = in_keras(one_output(units, activation), X, label, None, loss=loss, metrics=theirs)
-    assert by_us(net, X, label, None, loss=loss, metrics=ours) == pytest.approx(wanted, rel=1e-5)
+    expected = in_keras(one_output(units, activation), X, label, None, loss=loss, metrics=theirs)
+    assert by_us(net, X, label, None, loss=loss, metrics=ours) == pytest.approx(expected, rel=1e-5)
 
 
 def masked() -> Any:
@@ -114,31 +114,31 @@ def masked() -> Any:
 def test_masks_count_in_metrics_as_in_keras(weight: Any) -> None:
     ids = _draw.integers(0, 5, (ROWS, 3)).astype(np.int32)
     label = _draw.integers(0, 2, (ROWS, 3, 1)).astype(np.float32)
-    found = []
+    results = []
     for evaluated in (in_keras, by_us):
         options = {"metrics": ["accuracy"], "weighted_metrics": ["mae", keras.metrics.BinaryAccuracy()]}
-        found.append(evaluated(masked(), ids, label, weight, loss="binary_crossentropy", **options))
-    assert found[1] == pytest.approx(found[0], rel=1e-5)
-    assert found[0]["accuracy"] != np.mean(label == (masked()(ids) > 0.5))  # without masks it is another
+        results.append(evaluated(masked(), ids, label, weight, loss="binary_crossentropy", **options))
+    assert results[1] == pytest.approx(results[0], rel=1e-5)
+    assert results[0]["accuracy"] != np.mean(label == (masked()(ids) > 0.5))  # without masks it is another
 
 
 def test_a_set_of_names_speaks_as_mindspore_does_and_lists_as_keras_does() -> None:
     net = one_output(3, "softmax")
     data, loss = batches(X, C), "sparse_categorical_crossentropy"
     assert Model(net, loss, "sgd", metrics={"recall"}).eval(data)["recall"].shape == (3,)
-    found = Model(net, loss, "sgd", metrics={"acc": nn.Accuracy(), "loss": nn.Loss()}).eval(data)
-    assert found.keys() == {"acc", "loss"}
-    assert Model(net, loss, "sgd", metrics=["acc"]).eval(data)["acc"] == pytest.approx(found["acc"])
+    result = Model(net, loss, "sgd", metrics={"acc": nn.Accuracy(), "loss": nn.Loss()}).eval(data)
+    assert result.keys() == {"acc", "loss"}
+    assert Model(net, loss, "sgd", metrics=["acc"]).eval(data)["acc"] == pytest.approx(result["acc"])
     assert isinstance(model_metrics(net, loss, ["recall"])["recall"], CompileMetric)
     assert not isinstance(model_metrics(net, nn.MSELoss(), ["recall"])["recall"], CompileMetric)
 
 
 def test_fit_without_metrics_gives_the_loss_and_so_does_eval() -> None:
     net = one_output(1, "tanh")
-    wanted = in_keras(one_output(1, "tanh"), X, Y, None, loss="mse")["loss"]
+    expected = in_keras(one_output(1, "tanh"), X, Y, None, loss="mse")["loss"]
     history = Model(net, "mse", keras.optimizers.SGD(0.0)).fit(2, batches(X, Y), batches(X, Y), verbose=0)
-    assert history["val_loss"] == pytest.approx([wanted] * 2, rel=1e-6)
-    assert Model(net, "mse").eval(batches(X, Y)) == pytest.approx({"loss": wanted}, rel=1e-6)
+    assert history["val_loss"] == pytest.approx([expected] * 2, rel=1e-6)
+    assert Model(net, "mse").eval(batches(X, Y)) == pytest.approx({"loss": expected}, rel=1e-6)
     cell = nn.Dense(4, 1, weight_init="zeros", has_bias=False)
     by_batch = np.mean([np.mean(label**2) for _, label in batches(X, Y)])  # of MindSpore, batches count the same
     assert Model(cell, nn.MSELoss()).eval(batches(X, Y)) == pytest.approx({"loss": by_batch}, rel=1e-6)
@@ -159,10 +159,10 @@ class LooksAtValues(keras.metrics.Metric):
 
 
 def test_a_metric_that_looks_at_values_works_and_counts_every_batch_once() -> None:
-    found = Model(one_output(1, "tanh"), "mse", metrics=["mae", LooksAtValues()]).eval(batches(X, Y) * 2)
-    assert found["looks"] == 2 * ROWS
-    wanted = in_keras(one_output(1, "tanh"), X, Y, None, metrics=["mae"], loss="mse")
-    assert found["mae"] == pytest.approx(wanted["mae"])
+    result = Model(one_output(1, "tanh"), "mse", metrics=["mae", LooksAtValues()]).eval(batches(X, Y) * 2)
+    assert result["looks"] == 2 * ROWS
+    expected = in_keras(one_output(1, "tanh"), X, Y, None, metrics=["mae"], loss="mse")
+    assert result["mae"] == pytest.approx(expected["mae"])
 
 
 def test_keras_metrics_are_compiled_after_their_first_batch() -> None:

@@ -62,10 +62,10 @@ def _made(make: Callable[[], Script]) -> Script:
 
 @pytest.mark.parametrize("make", quick_only_some(SCRIPTS, (5, 8, 10)), ids=lambda make: make.__name__)
 def test_history_and_logs_are_those_of_keras(make: Callable[[], Script]) -> None:
-    (wanted, told_by_keras), (found, told) = _by_keras(_made(make)), _by_us(_made(make))
-    assert sorted(found) == sorted(wanted)
-    for name, values in wanted.items():
-        np.testing.assert_allclose(found[name], values, rtol=2e-5, atol=2e-6, err_msg=name)
+    (expected, told_by_keras), (result, told) = _by_keras(_made(make)), _by_us(_made(make))
+    assert sorted(result) == sorted(expected)
+    for name, values in expected.items():
+        np.testing.assert_allclose(result[name], values, rtol=2e-5, atol=2e-6, err_msg=name)
     assert [where for where, _ in told.logs] == [where for where, _ in told_by_keras.logs]
     for (where, logs), (_, peers) in zip(told.logs, told_by_keras.logs, strict=True):
         assert sorted(logs) == sorted(peers), where
@@ -75,5 +75,5 @@ def test_history_and_logs_are_those_of_keras(make: Callable[[], Script]) -> None
 
 @pytest.mark.parametrize("make", quick_only_some(SCRIPTS, (5,)), ids=lambda make: make.__name__)
 def test_the_script_trains_in_half(make: Callable[[], Script]) -> None:
-    found, _ = _by_us(_made(make), amp_level="O2", cast_model_type="bfloat16")
-    assert np.isfinite(found["loss"]).all()
+    result, _ = _by_us(_made(make), amp_level="O2", cast_model_type="bfloat16")
+    assert np.isfinite(result["loss"]).all()

@@ -50,9 +50,9 @@ def network(softmax: bool = False) -> keras.Model:
 
 def labels(bad: int, step: int = BAD_STEP) -> np.ndarray:
     """Return the labels with a bad one in one step."""
-    found = Y.copy()
-    found[(step - 1) * ROWS + 2] = bad
-    return found
+    result = Y.copy()
+    result[(step - 1) * ROWS + 2] = bad
+    return result
 
 
 def batches(y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:

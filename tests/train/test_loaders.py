@@ -64,9 +64,9 @@ def test_a_loader_feeds_what_a_list_of_its_batches_feeds(name: str, sink: bool) 
         with pytest.raises(ValueError, match="must know its size; got one of unknown size. Write dataset_sink_mode=F"):
             trained(make(kind), sink)
         return
-    found, expected = trained(make(kind), sink), trained(BATCHES, sink)
-    assert found[:3] == expected[:3]
-    assert np.array_equal(found[3], expected[3])
+    result, expected = trained(make(kind), sink), trained(BATCHES, sink)
+    assert result[:3] == expected[:3]
+    assert np.array_equal(result[3], expected[3])
 
 
 def torch_workers() -> Any:

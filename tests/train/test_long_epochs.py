@@ -110,7 +110,7 @@ def test_a_run_keeps_few_records_of_an_epoch_whatever_its_length(
     monitors: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def alive() -> int:
-        return sum(isinstance(one, StepRecords) for one in gc.get_objects())
+        return sum(isinstance(value, StepRecords) for value in gc.get_objects())
 
     class Counting(mixtrain.Callback):
         alive: list[int] = []

@@ -140,7 +140,7 @@ def test_samples_are_weighed_in_a_function_as_in_keras() -> None:
 
 def test_the_evaluated_loss_of_a_function_is_that_of_keras() -> None:
     network = one_output()
-    found = Model(network, pinball, keras.optimizers.SGD(0.1), metrics=["mae"]).fit(
+    result = Model(network, pinball, keras.optimizers.SGD(0.1), metrics=["mae"]).fit(
         1, batches(X, Y), batches(X[:9], Y[:9])[:2], verbose=0
     )
     theirs = one_output()
@@ -148,8 +148,8 @@ def test_the_evaluated_loss_of_a_function_is_that_of_keras() -> None:
     kept = theirs.fit(
         X, Y, batch_size=6, shuffle=False, verbose=0, validation_data=(X[:9], Y[:9]), validation_batch_size=6
     ).history
-    np.testing.assert_allclose(found["val_loss"], kept["val_loss"], rtol=1e-6)
-    np.testing.assert_allclose(found["val_mae"], kept["val_mae"], rtol=1e-6)
+    np.testing.assert_allclose(result["val_loss"], kept["val_loss"], rtol=1e-6)
+    np.testing.assert_allclose(result["val_mae"], kept["val_mae"], rtol=1e-6)
 
 
 def test_names_that_contradict_each_other_are_an_error_when_the_model_is_made() -> None:

@@ -31,7 +31,7 @@ def of_cells() -> Model:
 
 def left(make: Any, times: int) -> list[int]:
     """Return how much that tracing made is alive after each of several Models was trained and dropped."""
-    found = []
+    results = []
     for _ in range(times):
         keras.backend.clear_session()
         model = make()
@@ -39,30 +39,30 @@ def left(make: Any, times: int) -> list[int]:
         model.predict(X)
         del model
         gc.collect()
-        found.append(sum(type(one).__name__ == TRACED for one in gc.get_objects()))
-    return found
+        results.append(sum(type(value).__name__ == TRACED for value in gc.get_objects()))
+    return results
 
 
 @pytest.mark.parametrize("make", quick_only_some([of_keras, of_cells]))
 def test_models_leave_no_traces_behind(make: Any) -> None:
-    found = left(make, 3)
-    assert found[2] <= found[0]
+    result = left(make, 3)
+    assert result[2] <= result[0]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [of_keras, of_cells])
 def test_twenty_folds_with_a_cleared_session_leave_as_much_as_two(make: Any) -> None:
-    found = left(make, 20)
-    assert found[1:] == [found[1]] * 19
+    result = left(make, 20)
+    assert result[1:] == [result[1]] * 19
 
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
 def test_calls_of_train_in_sink_feed_leave_no_stream_of_python_rows_behind() -> None:
     model, data = of_cells(), NumpySlicesDataset((X, X[:, :1]), shuffle=False).batch(4)
-    found = []
+    results = []
     for _ in range(20):
         model.train(1, data, verbose=0, dataset_sink_mode=True)
         gc.collect()
-        found.append(sum(type(one).__name__ == TRACED for one in gc.get_objects()))
-    assert found[10:] == [found[10]] * 10
+        results.append(sum(type(value).__name__ == TRACED for value in gc.get_objects()))
+    assert results[10:] == [results[10]] * 10

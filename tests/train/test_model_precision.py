@@ -119,8 +119,8 @@ def test_a_plan_ends_with_its_model(kind: str) -> None:
     assert amp.applied_plan(net) is None
     for mine, theirs in zip(_variables(fresh), _variables(net), strict=True):
         mine.assign(backend.to_numpy(theirs))
-    found, expected = (backend.to_numpy(one(backend.to_tensor(X))) for one in (net, fresh))
-    np.testing.assert_array_equal(found, expected)
+    result, expected = (backend.to_numpy(network(backend.to_tensor(X))) for network in (net, fresh))
+    np.testing.assert_array_equal(result, expected)
 
 
 def _variables(net: Any) -> list[Any]:

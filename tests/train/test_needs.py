@@ -77,23 +77,23 @@ def test_gradients_and_predictions_are_those_of_each_step(make: Any, feed: str) 
         batch = slice(number % 3 * 4, number % 3 * 4 + 4)
         outputs = X[batch] @ weight + bias
         error = 2 * (outputs - Y[batch]) / 4
-        found = {name.rpartition("/")[2]: values for name, values in gradients.items()}
-        kernel = found["weight"].T if "weight" in found else found["kernel"]
+        result = {name.rpartition("/")[2]: values for name, values in gradients.items()}
+        kernel = result["weight"].T if "weight" in result else result["kernel"]
         np.testing.assert_allclose(predicted, outputs, atol=1e-5)
         np.testing.assert_allclose(kernel, X[batch].T @ error, atol=1e-5)
-        np.testing.assert_allclose(found["bias"], error.sum(0), atol=1e-5)
-        weight, bias = weight - 0.1 * kernel, bias - 0.1 * found["bias"]
+        np.testing.assert_allclose(result["bias"], error.sum(0), atol=1e-5)
+        weight, bias = weight - 0.1 * kernel, bias - 0.1 * result["bias"]
 
 
 @pytest.mark.parametrize("feed", FEEDS)
 def test_gradients_are_unscaled_and_grad_norm_is_theirs(feed: str) -> None:
     # The first step overflows.
     watch = watched(of_keras, feed, amp_level="O2", loss_scale_manager=DynamicLossScaleManager(2.0**127, 2**117, 100))
-    flat = [np.concatenate([values.ravel() for values in one.values()]) for one in watch.gradients]
-    assert [bool(np.isfinite(one).all()) for one in flat] == [False] + [True] * 5
-    norms = [float(np.linalg.norm(one)) for one in flat]
+    flat = [np.concatenate([values.ravel() for values in gradients.values()]) for gradients in watch.gradients]
+    assert [bool(np.isfinite(vector).all()) for vector in flat] == [False] + [True] * 5
+    norms = [float(np.linalg.norm(vector)) for vector in flat]
     np.testing.assert_allclose(watch.norms[1:], norms[1:], rtol=1e-5)
-    assert {one.dtype for one in flat} == {np.dtype(np.float32)}
+    assert {vector.dtype for vector in flat} == {np.dtype(np.float32)}
 
 
 @quick_every(2)

@@ -168,8 +168,8 @@ def test_an_overridden_compute_loss_gets_sample_weights_and_loss_scaling() -> No
 def test_an_overridden_compute_loss_is_what_is_evaluated() -> None:
     network, theirs = doubling(), doubling()
     theirs.compile(keras.optimizers.SGD(0.05), "mse")
-    found = Model(network, "mse").eval(batches(X, Y))
-    np.testing.assert_allclose(found["loss"], theirs.evaluate(X, Y, batch_size=6, verbose=0), rtol=1e-6)
+    result = Model(network, "mse").eval(batches(X, Y))
+    np.testing.assert_allclose(result["loss"], theirs.evaluate(X, Y, batch_size=6, verbose=0), rtol=1e-6)
 
 
 def test_compute_loss_leaves_the_network_as_it_was_compiled() -> None:
@@ -225,8 +225,8 @@ def test_a_compiled_network_brings_its_loss_its_optimizer_and_its_metrics(feed: 
     history = model.train(2, batches(X, Y), **feed)
     kept = theirs.fit(X, Y, batch_size=6, epochs=2, shuffle=False, verbose=0)
     assert_same(network, history, (kept.history["loss"], theirs.get_weights()))
-    wanted = theirs.evaluate(X, Y, verbose=0, return_dict=True)
-    assert model.eval(batches(X, Y)) == pytest.approx(wanted, rel=1e-6)
+    expected = theirs.evaluate(X, Y, verbose=0, return_dict=True)
+    assert model.eval(batches(X, Y)) == pytest.approx(expected, rel=1e-6)
 
 
 def test_what_is_given_beside_a_compiled_network_goes_before_what_it_brings() -> None:

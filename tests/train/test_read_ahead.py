@@ -60,8 +60,8 @@ class ProcessNumbers(keras.utils.PyDataset):
 
 def test_two_threads_read_at_the_same_time_and_the_order_is_kept() -> None:
     data = Meeting()
-    found = list(read_ahead(data, range(6)))
-    np.testing.assert_array_equal(np.concatenate([batch[0] for batch in found]), X)
+    results = list(read_ahead(data, range(6)))
+    np.testing.assert_array_equal(np.concatenate([batch[0] for batch in results]), X)
     assert {name.startswith("mixtrain-batches") for name in data.readers} == {True}
 
 
@@ -83,9 +83,9 @@ def test_no_more_is_read_than_the_queue_holds() -> None:
 @pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="about processes that are forked")
 @pytest.mark.filterwarnings("ignore:This process")
 def test_processes_read_where_the_dataset_asks_for_them_and_jax_does_not_run() -> None:
-    found = list(read_ahead(ProcessNumbers(workers=2, use_multiprocessing=True), range(4)))
-    assert [index for index, _ in found] == [0, 1, 2, 3]
-    assert (os.getpid() in {number for _, number in found}) is not ON_TENSORFLOW
+    results = list(read_ahead(ProcessNumbers(workers=2, use_multiprocessing=True), range(4)))
+    assert [index for index, _ in results] == [0, 1, 2, 3]
+    assert (os.getpid() in {number for _, number in results}) is not ON_TENSORFLOW
 
 
 def test_what_a_worker_raises_comes_in_the_place_of_its_batch() -> None:

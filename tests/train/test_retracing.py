@@ -367,15 +367,15 @@ def test_evaluating_and_predicting_an_unchanged_network_neither_walks_over_it_no
 
 def _table_sizes() -> dict[str, int]:
     """Return how much mixtrain's modules and classes hold in tables that last as long as the process."""
-    found = {}
+    result = {}
     for name, module in list(sys.modules.items()):
         if name == "mixtrain" or name.startswith("mixtrain."):
             for key, value in list(vars(module).items()):
                 holders = {key: value, **(dict(vars(value)) if isinstance(value, type) else {})}
                 for inner, table in holders.items():
                     if isinstance(table, (dict, list, set)) or type(table).__name__.startswith("Weak"):
-                        found[f"{name}.{key}.{inner}"] = len(table)
-    return found
+                        result[f"{name}.{key}.{inner}"] = len(table)
+    return result
 
 
 @pytest.mark.parametrize("kind", quick_only_some(KINDS, ()) if ON_TENSORFLOW else list(KINDS)[1:])

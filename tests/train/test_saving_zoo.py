@@ -99,8 +99,8 @@ def test_an_exported_graph_predicts_what_the_float32_network_predicts(entry: Ent
     del model  # with whom the plan ends
     assert {layer.dtype_policy.name for layer in network._flatten_layers()} == {"float32"}
     serve = tf.saved_model.load(str(tmp_path / "graph")).signatures["serving_default"]
-    (found,) = serve(tf.constant(inputs)).values()
-    np.testing.assert_allclose(found, float32_outputs(network, inputs)[0], atol=1e-6)
+    (result,) = serve(tf.constant(inputs)).values()
+    np.testing.assert_allclose(result, float32_outputs(network, inputs)[0], atol=1e-6)
     operations = serve.graph.get_operations()
     assert tf.bfloat16 not in {output.dtype for operation in operations for output in operation.outputs}
 
@@ -120,8 +120,8 @@ def test_a_cell_is_exported_in_float32_too(tmp_path: pathlib.Path) -> None:
     cell, images, expected, _ = half_cell()
     mixtrain.export(cell, images, file_name=tmp_path / "graph", file_format="SAVED_MODEL")
     serve = tf.saved_model.load(str(tmp_path / "graph")).signatures["serving_default"]
-    (found,) = serve(tf.constant(images)).values()
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    (result,) = serve(tf.constant(images)).values()
+    np.testing.assert_allclose(result, expected, atol=1e-6)
 
 
 def test_keras_s_own_format_is_refused_for_a_cell(tmp_path: pathlib.Path) -> None:

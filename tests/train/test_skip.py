@@ -183,7 +183,7 @@ def test_epoch_loss_and_history_leave_skipped_steps_out() -> None:
 
 
 def test_metrics_between_epochs_are_those_of_the_run_without_the_bad_batch() -> None:
-    found = []
+    results = []
     for batches in ([GOOD, GOOD], [BAD, GOOD, BAD, GOOD]):
         mixtrain.set_seed(5)
         net = _cells()
@@ -191,8 +191,8 @@ def test_metrics_between_epochs_are_those_of_the_run_without_the_bad_batch() -> 
             net, nn.MSELoss(), _momentum(net), metrics={"mse", "loss"}, loss_scale_manager=FixedLossScaleManager(2**10)
         )
         history = model.fit(2, batches, [GOOD], verbose=0)
-        found.append({name: history[name] for name in ("loss", "val_mse", "val_loss")})
-    assert found[0] == found[1]
+        results.append({name: history[name] for name in ("loss", "val_mse", "val_loss")})
+    assert results[0] == results[1]
     assert history["skipped_steps"] == [2, 2]
 
 

@@ -279,7 +279,7 @@ def test_an_observer_that_raises_leaves_the_weights_of_its_group(groups: list[in
     networks = (model.predict_network, expected.predict_network)
     for one, other in zip(*(network.get_parameters() for network in networks), strict=True):
         assert one.asnumpy() == other.asnumpy()
-    counts = [backend.to_numpy(one.train_network.state.counts).tolist() for one in (model, expected)]
+    counts = [backend.to_numpy(each.train_network.state.counts).tolist() for each in (model, expected)]
     assert counts[0] == counts[1]
 
 

@@ -63,21 +63,21 @@ def test_the_planted_layer_and_only_it_is_kept_in_float32(kind: str) -> None:
     one = model(net)
     before = [backend.to_numpy(variable).tobytes() for variable in (
         net.get_parameters() if kind == "cell" else net.variables)]
-    found = mixtrain.suggest_rules(one, data(), steps=6)
-    assert found.lines == (LINES[kind],)
-    assert found.error == float("inf") and found.error_with < 0.1
+    result = mixtrain.suggest_rules(one, data(), steps=6)
+    assert result.lines == (LINES[kind],)
+    assert result.error == float("inf") and result.error_with < 0.1
     # XLA may keep in float32 what lies between two operations that it fuses; TensorFlow's plain graph does not.
     plain_graph = keras.backend.backend() == "tensorflow" and kind == "keras"
-    assert found.skipped_with == 0 and np.isfinite(found.loss_with)
-    assert not plain_graph or found.skipped == 6
-    assert LINES[kind] in str(found)
+    assert result.skipped_with == 0 and np.isfinite(result.loss_with)
+    assert not plain_graph or result.skipped == 6
+    assert LINES[kind] in str(result)
     # Nothing was trained, and the plan is what it was.
     after = [backend.to_numpy(variable).tobytes() for variable in (
         net.get_parameters() if kind == "cell" else net.variables)]
     assert after == before and one.loss_scale_manager.get_loss_scale() == 2.0**6
     assert one.precision_report().row("1.1" if kind == "cell" else "nested/planted").compute_dtype == mixtrain.float16
 
-    exec(found.lines[0], {"network": net, "mixtrain": mixtrain})  # noqa: S102  (it is code to paste)
+    exec(result.lines[0], {"network": net, "mixtrain": mixtrain})  # noqa: S102  (it is code to paste)
     history = model(net).train(25, data(2), verbose=0)
     assert sum(history["skipped_steps"]) == 0
 
@@ -89,10 +89,10 @@ def test_a_loss_scale_that_is_too_large_is_not_blamed_on_layers() -> None:
 
 
 def test_a_network_that_is_near_enough_needs_no_rule() -> None:
-    found = mixtrain.suggest_rules(model(network("cell", planted=False)), data(), steps=0)
-    assert found.lines == () and found.error < 0.1
-    assert str(found).endswith("within 0.1: no rule is needed")
-    assert {row.path for row in found.layers} >= {"0", "1.1", "2"}
+    result = mixtrain.suggest_rules(model(network("cell", planted=False)), data(), steps=0)
+    assert result.lines == () and result.error < 0.1
+    assert str(result).endswith("within 0.1: no rule is needed")
+    assert {row.path for row in result.layers} >= {"0", "1.1", "2"}
 
 
 def test_a_small_tolerance_takes_the_layers_that_help_most() -> None:

@@ -38,11 +38,11 @@ def test_tensors_histograms_and_images_come_back(tmp_path: pathlib.Path) -> None
         summary.add_value("histogram", "h", Tensor(np.array([0.0, 1.0, 1.0, 3.0])))
         summary.add_value("image", "i", Tensor(images))
         summary.record(7)
-    found = {tag: (plugin, step, value) for plugin, tag, step, value in events(tmp_path)}
-    assert found["t"][:2] == ("tensor", 7) and found["t"][2].tolist() == [[1.0, 2.0]]
-    rows = found["h"][2]
+    result = {tag: (plugin, step, value) for plugin, tag, step, value in events(tmp_path)}
+    assert result["t"][:2] == ("tensor", 7) and result["t"][2].tolist() == [[1.0, 2.0]]
+    rows = result["h"][2]
     assert rows.shape == (30, 3) and (rows[0, 0], rows[-1, 1], rows[:, 2].sum()) == (0.0, 3.0, 4.0)
-    width, height, *encoded = found["i"][2].tolist()
+    width, height, *encoded = result["i"][2].tolist()
     assert (width, height, len(encoded)) == (b"4", b"2", 2)
     expected = (images[0].transpose(1, 2, 0) / 47 * 255).astype(np.uint8)
     np.testing.assert_array_equal(pixels(encoded[0]), expected)

@@ -44,20 +44,20 @@ def of_cells() -> Model:
 
 def in_threads(*calls: Callable[[], Any]) -> list[Any]:
     """Return what calls return, or raise, each in a thread of its own."""
-    found: list[Any] = [None] * len(calls)
+    result: list[Any] = [None] * len(calls)
 
     def run(place: int, call: Callable[[], Any]) -> None:
         try:
-            found[place] = call()
+            result[place] = call()
         except Exception as error:
-            found[place] = error
+            result[place] = error
 
     threads = [threading.Thread(target=run, args=pair) for pair in enumerate(calls)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return found
+    return result
 
 
 def trained(model: Model, sink: bool) -> tuple[list[float], list[bytes]]:
@@ -79,7 +79,7 @@ def test_a_network_predicts_while_another_one_trains() -> None:
     expected, losses = other.predict(X[:4]).asnumpy(), trained(alone, False)
     model = of_keras()
     many = in_threads(lambda: trained(model, False), lambda: [other.predict(X[:4]).asnumpy() for _ in range(50)])
-    assert many[0] == losses and all(np.array_equal(one, expected) for one in many[1])
+    assert many[0] == losses and all(np.array_equal(predicted, expected) for predicted in many[1])
 
 
 @quick_every(4)

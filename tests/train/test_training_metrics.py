@@ -194,13 +194,13 @@ _COMPARED = [name for name in ZOO if name not in _KERAS_FAILS]
 
 
 def _assert_same(
-    found: dict[str, Any], wanted: dict[str, Any], where: str, but: Collection[str] = ()
+    result: dict[str, Any], expected: dict[str, Any], where: str, but: Collection[str] = ()
 ) -> None:
-    assert sorted(found) == sorted(wanted), where
-    for name, value in wanted.items():
+    assert sorted(result) == sorted(expected), where
+    for name, value in expected.items():
         if name in but:
             continue
-        np.testing.assert_allclose(found[name], value, rtol=2e-6, atol=2e-6, err_msg=f"{name} in {where}")
+        np.testing.assert_allclose(result[name], value, rtol=2e-6, atol=2e-6, err_msg=f"{name} in {where}")
 
 
 # Quickly each network in one feed, and each feed with one network.
@@ -212,10 +212,10 @@ _QUICK = [place for place, (name, feed) in enumerate(_CASES) if list(FEEDS).inde
 def test_history_and_logs_are_those_of_keras_fit(name: str, feed: str) -> None:
     network, options, peer, peer_options, data = _pair(name)
     peer.compile(keras.optimizers.SGD(0.1), **peer_options)
-    told, wanted = Logs(), Logs()
+    told, theirs = Logs(), Logs()
     x, y, *weights = data
     expected = peer.fit(
-        x, y, BATCH, EPOCHS, verbose=0, shuffle=False, callbacks=[wanted], sample_weight=weights[0] if weights else None
+        x, y, BATCH, EPOCHS, verbose=0, shuffle=False, callbacks=[theirs], sample_weight=weights[0] if weights else None
     )
     how = dict(FEEDS[feed])
     watch = how.pop("watch")
@@ -234,8 +234,8 @@ def test_history_and_logs_are_those_of_keras_fit(name: str, feed: str) -> None:
             _MASKS_LOST.get(name, ()),
         )
     if watch:
-        assert [where for where, _ in told.told] == [where for where, _ in wanted.told]
-        for (where, logs), (_, peers) in zip(told.told, wanted.told, strict=True):
+        assert [where for where, _ in told.told] == [where for where, _ in theirs.told]
+        for (where, logs), (_, peers) in zip(told.told, theirs.told, strict=True):
             _assert_same(logs, peers, where, _MASKS_LOST.get(name, ()))
 
 
@@ -244,13 +244,13 @@ def test_metrics_of_a_network_that_does_not_move_are_those_of_keras_evaluate(nam
     network, options, peer, peer_options, data = _pair(name)
     peer.compile(**peer_options)
     x, y, *weights = data
-    wanted = peer.evaluate(x, y, BATCH, verbose=0, sample_weight=weights[0] if weights else None, return_dict=True)
+    expected = peer.evaluate(x, y, BATCH, verbose=0, sample_weight=weights[0] if weights else None, return_dict=True)
     given = dict(options)
     model = mixtrain.Model(
         network, given.pop("loss"), keras.optimizers.SGD(0.0), **given, sample_weight=bool(weights)
     )
     history = model.train(1, _batches(data), verbose=0)
-    _assert_same({key: values[0] for key, values in history.items()}, wanted, name)
+    _assert_same({key: values[0] for key, values in history.items()}, expected, name)
 
 
 _PLANTED_FEEDS = ("steps", "groups", "sink of an epoch")
@@ -261,7 +261,7 @@ _PLANTED = [(name, feed) for name in ("two outputs", "objects and functions") fo
 def test_with_a_planted_overflow_values_equal_a_run_without_that_batch(name: str, feed: str) -> None:
     how = dict(FEEDS[feed])
     watch = how.pop("watch")
-    found = []
+    results = []
     for planted in (True, False):
         network, options, _, _, data = _pair(name)
         batches = _batches(data)
@@ -275,9 +275,9 @@ def test_with_a_planted_overflow_values_equal_a_run_without_that_batch(name: str
             history = dict(model.train(1, batches, [told] if watch else [], verbose=0, **how))
         assert history.pop("skipped_steps") == [int(planted)]
         kept = [logs for where, logs in told.told if where.startswith("batch") and not logs["overflow"]]
-        found.append((history, [{key: logs[key] for key in logs if key != "skipped_steps"} for logs in kept]))
-    assert found[0] == found[1]
-    assert len(found[0][1]) == (5 if watch else 0)
+        results.append((history, [{key: logs[key] for key in logs if key != "skipped_steps"} for logs in kept]))
+    assert results[0] == results[1]
+    assert len(results[0][1]) == (5 if watch else 0)
 
 
 def test_a_metric_inside_a_layer_is_told_from_epoch_to_epoch() -> None:
@@ -285,18 +285,19 @@ def test_a_metric_inside_a_layer_is_told_from_epoch_to_epoch() -> None:
     hidden = keras.ops.convert_to_numpy(network.layers[0](X))
     model = mixtrain.Model(network, "mse", keras.optimizers.SGD(0.0))
     history = model.fit(2, _batches((X, TARGET)), _batches((X, TARGET))[:2], verbose=0)
-    wanted = float(np.mean(np.abs(hidden)))
-    assert history["activity"] == [pytest.approx(wanted, rel=1e-5)] * 2
+    expected = float(np.mean(np.abs(hidden)))
+    assert history["activity"] == [pytest.approx(expected, rel=1e-5)] * 2
     assert history["val_activity"] == [pytest.approx(float(np.mean(np.abs(hidden[: 2 * BATCH]))), rel=1e-5)] * 2
 
 
 def test_a_validation_between_epochs_leaves_training_metrics_alone() -> None:
-    found = []
+    results = []
     for valid in (None, _batches((X, CLASSES))[:1]):
         network, options, *_ = _pair("accuracy of classes")
-        found.append(_model(network, options).fit(3, _batches((X, CLASSES)), valid, verbose=0))
-    assert found[0]["accuracy"] == found[1]["accuracy"]
-    assert len(set(found[1]["val_accuracy"])) >= 1 and set(found[1]) == {"loss", "accuracy", "val_loss", "val_accuracy"}
+        results.append(_model(network, options).fit(3, _batches((X, CLASSES)), valid, verbose=0))
+    assert results[0]["accuracy"] == results[1]["accuracy"]
+    assert len(set(results[1]["val_accuracy"])) >= 1
+    assert set(results[1]) == {"loss", "accuracy", "val_loss", "val_accuracy"}
 
 
 @pytest.mark.parametrize("callback", [keras.callbacks.EarlyStopping, mixtrain.EarlyStopping], ids=["keras", "mixtrain"])

@@ -32,19 +32,19 @@ def test_every_level_is_measured_and_nothing_is_trained(kind: str, capsys: pytes
     data = [tuple(draw.standard_normal((8, size)).astype(np.float32) for size in (4, 1)) for _ in range(2)]
     variables = net.get_parameters() if kind == "cell" else net.variables
     variables = list(variables)
-    before = [backend.to_numpy(one).tobytes() for one in variables]
-    found = mixtrain.tune(model, data, steps=2)
-    assert [backend.to_numpy(one).tobytes() for one in variables] == before
+    before = [backend.to_numpy(variable).tobytes() for variable in variables]
+    result = mixtrain.tune(model, data, steps=2)
+    assert [backend.to_numpy(variable).tobytes() for variable in variables] == before
     assert manager.get_loss_scale() == 2.0**8 and model.precision_report().level == "O2"
-    assert [(one.amp_level, one.half) for one in found.levels] == [
+    assert [(level.amp_level, level.half) for level in result.levels] == [
         ("O0", float16), ("O1", float16), ("O1", bfloat16), ("O2", float16), ("O2", bfloat16), ("O3", float16),
         ("O3", bfloat16),
     ]
-    errors = {(one.amp_level, one.half.name): one.error for one in found.levels}
+    errors = {(level.amp_level, level.half.name): level.error for level in result.levels}
     assert errors["O0", "float16"] == 0 < errors["O2", "float16"] < errors["O2", "bfloat16"] < 0.2
-    assert all(one.milliseconds > 0 for one in found.levels)
+    assert all(level.milliseconds > 0 for level in result.levels)
     printed = capsys.readouterr().out.splitlines()
-    assert len(printed) == 9 and printed[-1].endswith(f"Model(..., {found.best.line})")
+    assert len(printed) == 9 and printed[-1].endswith(f"Model(..., {result.best.line})")
     assert model.train(1, data, verbose=0)["skipped_steps"] == [0]
 
 

@@ -75,8 +75,8 @@ def test_a_damaged_newest_file_is_left_out_with_a_warning_and_leftovers_are_remo
     for file in left:
         file.write_bytes(b"half")
     with pytest.warns(UserWarning, match=f"load_latest_checkpoint: '.*{newest.name}' is left out: .*a damaged one"):
-        found = load_latest_checkpoint(tmp_path, made().train_network)
-    assert found is not None and (found.epoch, found.step, found.initial_epoch, found.initial_step) == (3, 35, 2, 11)
+        state = load_latest_checkpoint(tmp_path, made().train_network)
+    assert state is not None and (state.epoch, state.step, state.initial_epoch, state.initial_step) == (3, 35, 2, 11)
     assert [file.exists() for file in left] == [False, True], "a process that lives may still write"
 
 
@@ -149,9 +149,9 @@ def left_by(process: subprocess.Popen[str]) -> dict[str, Any] | None:
 
 def undisturbed(folder: pathlib.Path, feed: str, every: int) -> Any:
     process = started(folder, feed, every)
-    found = left_by(process)
-    assert found is not None and process.returncode == STATUS
-    return found["state"]
+    result = left_by(process)
+    assert result is not None and process.returncode == STATUS
+    return result["state"]
 
 
 @pytest.mark.slow
@@ -159,17 +159,17 @@ def undisturbed(folder: pathlib.Path, feed: str, every: int) -> Any:
 @pytest.mark.parametrize("every", [1, 2])
 def test_runs_killed_at_random_moments_lose_nothing(feed: str, every: int, tmp_path: pathlib.Path) -> None:
     whole = undisturbed(tmp_path / "whole", feed, every)
-    draw, kills, found, folders = random.Random(f"{feed}{every}"), 0, None, 0
-    while kills < KILLS or found is None:
+    draw, kills, result, folders = random.Random(f"{feed}{every}"), 0, None, 0
+    while kills < KILLS or result is None:
         folder = tmp_path / f"killed{folders}"
         process = started(folder, feed, every)
         if kills < KILLS:
             time.sleep(draw.uniform(0.0, 0.5))
             process.kill()
-        found = left_by(process)
+        result = left_by(process)
         kills += process.returncode == -signal.SIGKILL
-        if found is not None:
-            assert found["state"] == whole
+        if result is not None:
+            assert result["state"] == whole
             folders += 1
     assert not [name for name in os.listdir(folder) if name.endswith(".tmp")]
     print(f"{feed}, a file each {every} steps: {kills} kills")
@@ -182,20 +182,20 @@ def test_runs_that_signals_ask_to_end_save_end_with_their_own_status_and_lose_no
     feed: str, number: int, tmp_path: pathlib.Path
 ) -> None:
     whole = undisturbed(tmp_path / "whole", feed, 1000)
-    draw, signals, found, folders = random.Random(f"{feed}{number}"), 0, None, 0
-    while signals < SIGNALS or found is None or found["stopped"]:
+    draw, signals, result, folders = random.Random(f"{feed}{number}"), 0, None, 0
+    while signals < SIGNALS or result is None or result["stopped"]:
         process = started(tmp_path / f"asked{folders}", feed, 1000, number)
         if signals < SIGNALS:
             time.sleep(draw.uniform(0.0, 0.4))
             process.send_signal(number)
-        found = left_by(process)
-        if found is None:  # The signal came after training, when it was not this callback's any more.
-            found = {"stopped": True}
+        result = left_by(process)
+        if result is None:  # The signal came after training, when it was not this callback's any more.
+            result = {"stopped": True}
             continue
         assert process.returncode == STATUS
-        signals += found["stopped"]
-        if not found["stopped"]:
-            assert found["state"] == whole
+        signals += result["stopped"]
+        if not result["stopped"]:
+            assert result["state"] == whole
             folders += 1
     print(f"{feed}: {signals} signals {number}")
 
@@ -206,6 +206,6 @@ def test_two_processes_that_write_under_one_prefix_leave_whole_files(tmp_path: p
     folder = tmp_path / "both"
     both = [started(folder, "host", 2), started(folder, "host", 2)]
     assert [one is not None for one in map(left_by, both)] == [True, True]
-    found = load_latest_checkpoint(folder)
-    assert found is not None and (found.epoch, found.step) == (3, 36)
+    result = load_latest_checkpoint(folder)
+    assert result is not None and (result.epoch, result.step) == (3, 36)
     assert run(str(folder), "host", 2, pause=0.0)["state"] == whole

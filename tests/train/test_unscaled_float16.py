@@ -140,9 +140,9 @@ class Subclassed(keras.Model):
 )
 def test_mixed_float16_moves_the_weights_as_keras_does(make: Callable[[], keras.Model], sink: bool) -> None:
     ours, theirs = make(), make()
-    for one in (ours, theirs):
-        if not one.built:
-            one.build((None, 6))
+    for network in (ours, theirs):
+        if not network.built:
+            network.build((None, 6))
     theirs.set_weights(ours.get_weights())
     before = [weight.copy() for weight in ours.get_weights()]
     theirs.compile(keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1)), "mse", auto_scale_loss=False)

@@ -41,8 +41,8 @@ def test_a_wrong_call_is_refused_in_a_sentence(
     template: str, values: tuple[str, ...], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    found = [refused(call) for call in calls([(template, values)])]
-    assert [wrong for wrong in found if wrong is not None] == []
+    results = [refused(call) for call in calls([(template, values)])]
+    assert [wrong for wrong in results if wrong is not None] == []
 
 
 def test_the_table_has_calls_enough() -> None:

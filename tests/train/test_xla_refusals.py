@@ -68,9 +68,9 @@ def log(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str]]]:
     caplog.set_level(logging.INFO, "mixtrain")
 
     def refusals() -> list[str]:
-        found = [record.message for record in caplog.records if "XLA does not compile" in record.message]
+        results = [record.message for record in caplog.records if "XLA does not compile" in record.message]
         caplog.clear()
-        return found
+        return results
 
     yield refusals
 
@@ -102,9 +102,9 @@ def test_what_xla_refuses_trains_in_the_plain_graph_with_its_numbers(
     seen, variables = _trained(make, level, feed)
     assert len(log()) == 1
     mixtrain.set_context(jit_level="O0")
-    expected, wanted = _trained(make, level, feed)
+    expected, expected_variables = _trained(make, level, feed)
     assert seen == expected and len(seen[0]) == 12
-    for one, other in zip(variables, wanted, strict=True):
+    for one, other in zip(variables, expected_variables, strict=True):
         np.testing.assert_array_equal(one, other)
     assert log() == []
 
@@ -113,12 +113,12 @@ def test_what_xla_refuses_trains_in_the_plain_graph_with_its_numbers(
 def test_evaluation_and_prediction_fall_back_once_each(log: Any) -> None:
     network = bicubic_resizing()
     model = _model(network)
-    found = [model.eval(DATA)["mse"] for _ in range(2)]
+    results = [model.eval(DATA)["mse"] for _ in range(2)]
     assert len(log()) == 1
     outputs = [backend.to_numpy(model.predict(X[:2])) for _ in range(2)]
     assert len(log()) == 1
     mixtrain.set_context(jit_level="O0")
-    assert found == [model.eval(DATA)["mse"]] * 2
+    assert results == [model.eval(DATA)["mse"]] * 2
     for output in outputs:
         np.testing.assert_array_equal(output, backend.to_numpy(model.predict(X[:2])))
 
