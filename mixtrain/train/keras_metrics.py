@@ -175,7 +175,8 @@ class DeviceMetrics:
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
         self._metrics = metrics
-        self._compiled: dict[bool, Callable[..., None]] = {}
+        self._compiled: dict[bool, Callable[..., None]] = {}  # By whether the mode is graph mode.
+        self._built = False
         self._compilable = True
 
     def update(self, predictions: Any, labels: Any, weights: Any, masks: Sequence[Any]) -> None:
@@ -189,11 +190,11 @@ class DeviceMetrics:
         """
         if not self._metrics:
             return
-        graph = context.graph_mode()
-        if not self._compiled or not self._compilable:
+        if not self._built or not self._compilable:
             self._update(predictions, labels, weights, masks)
-            self._compiled.setdefault(graph, backend.compile_function(self._update, choice=_PLAIN))
+            self._built = True
             return
+        graph = context.graph_mode()
         if graph not in self._compiled:
             self._compiled[graph] = backend.compile_function(self._update, choice=_PLAIN)
         try:
