@@ -241,7 +241,7 @@ def test_groups_of_elements_that_are_ready_share_their_columns_and_train_as_copi
         total.assign(0.0)
         found.append([])
         for group in groups:
-            found[-1] += np.asarray(steps.several([*group] if copied else group)[0]).tolist()
+            found[-1] += np.asarray(steps.several_undoable([*group] if copied else group)[0][0]).tolist()
     expected = np.cumsum([2.0 * number * number for number in range(2, 66)])
     assert found[0] == found[1] == expected.tolist()
 
@@ -256,9 +256,9 @@ def test_a_label_out_of_range_is_found_in_the_elements_of_a_group_alone() -> Non
         return (x.sum(),)
 
     steps = CompiledSteps(step, choice=JitChoice(True, "a test"))
-    assert len(steps.several(first)[0]) == 20
+    assert len(steps.several_undoable(first)[0][0]) == 20
     with pytest.raises(backend.LabelOutOfRange) as caught:
-        steps.several(last)
+        steps.several_undoable(last)
     assert caught.value.index == 5
 
 

@@ -1,4 +1,4 @@
-"""State in pure functions: what variables a function reads and writes while it is traced, and what it leaves there."""
+"""Functions that read and write Keras variables, as pure functions that JAX compiles."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from mixtrain.backend.tensor_base import TensorBase, backend_value
 
 
 class Trace:
-    """A function that is being traced here; it can be referred to weakly.
+    """A function that is being traced; supports weak references.
 
     Attributes:
-        finished: Whether it was traced to its end.
+        finished: Whether its trace ran to the end.
     """
 
     finished = False
 
 
 class _Open(threading.local):
-    """The scopes that are open in this thread, the outermost first."""
+    """The open scopes of this thread, the outermost first."""
 
     def __init__(self) -> None:
         self.scopes: list[StateScope] = []
@@ -40,17 +40,17 @@ _open = _Open()
 
 
 class StateScope(keras.StatelessScope):
-    """Variables read in it have the values they were given, and what is assigned stays in it.
+    """A stateless scope that records which variables are read and written.
 
     Args:
-        variables: The variables that are given values.
-        values: Their values, of their stored formats.
-        trace: The function that is being traced, where this scope is around one; None where it is inside of one.
+        variables: The variables that have values of their own in the scope.
+        values: Their values, of their stored dtypes.
+        trace: The function that is being traced, for a scope around one; None for a scope inside of one.
 
     Attributes:
-        read: The variables without a given value that were read from outside, each once.
+        read: The other variables that were read, by identity.
         used: The identities of all variables that were read.
-        written: The variables that were assigned, each once.
+        written: The variables that were assigned, by identity.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class StateScope(keras.StatelessScope):
         _open.scopes.pop()
 
     def get_current_value(self, variable: keras.Variable) -> Any:
-        """Return what a variable holds here, in its stored format; None for one that has no value yet."""
+        """Return a variable's value in this scope, in its stored dtype; None for one that has no value yet."""
         self.used.add(id(variable))
         value = self.state_mapping.get(id(variable))
         if value is None:
@@ -84,28 +84,28 @@ class StateScope(keras.StatelessScope):
         return value
 
     def add_update(self, update: tuple[keras.Variable, Any]) -> None:
-        """Let a variable hold another value here."""
+        """Assign a variable in this scope."""
         variable, value = update
         self.written[id(variable)] = variable
         self.state_mapping[id(variable)] = value
 
     def values_of(self, variables: Sequence[keras.Variable]) -> list[Any]:
-        """Return what variables hold here, as arrays."""
+        """Return the values of variables in this scope, as arrays."""
         return [jnp.asarray(self.get_current_value(variable)) for variable in variables]
 
 
 def current(variable: keras.Variable) -> Any:
-    """Return what a variable holds here, in its stored format."""
+    """Return a variable's value in the innermost scope, in its stored dtype."""
     return _open.scopes[-1].get_current_value(variable) if _open.scopes else stored(variable)
 
 
 def tracing() -> bool:
-    """Whether a function is being traced here, whose variables have values of the trace."""
+    """Whether a scope is open, as in a function that is being traced."""
     return bool(_open.scopes)
 
 
 def put(variable: keras.Variable, value: Any) -> None:
-    """Let a variable hold a value of its stored format, for as long as the innermost scope lasts."""
+    """Assign a variable a value of its stored dtype in the innermost scope."""
     if _open.scopes:
         _open.scopes[-1].add_update((variable, value))
     else:
@@ -113,13 +113,13 @@ def put(variable: keras.Variable, value: Any) -> None:
 
 
 def open_traces() -> tuple[Trace, ...]:
-    """Return the functions that are being traced here, the innermost first."""
+    """Return the functions that are being traced in this thread, the innermost first."""
     return tuple(scope.trace for scope in reversed(_open.scopes) if scope.trace is not None)
 
 
 @contextlib.contextmanager
 def outside_scopes() -> Iterator[None]:
-    """Run what is inside at once, on real values, as if nothing were being traced."""
+    """Run the code inside eagerly, on concrete values, as if nothing were being traced."""
     scopes, _open.scopes = _open.scopes, []
     for scope in reversed(scopes):
         keras.StatelessScope.__exit__(scope)
@@ -136,18 +136,18 @@ class TraceEnded(Exception):
     """A function must be retraced.
 
     Attributes:
-        trace: JAX's trace of it, which ends here.
+        trace: JAX's trace of it.
     """
 
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
         self.trace: Any = core.trace_ctx.trace
 
     def release(self) -> None:
-        """Let what was traced be freed; called where the function was.
+        """Free what was traced; called from outside of the function.
 
-        JAX (0.10.2) frees a trace that ran to its end. One that an exception ended is held by the finalizers of its own
-        constants, for as long as the process lives.
+        JAX (0.10.2) frees a trace that ran to its end. The finalizers of its own constants keep one that an exception
+        ended alive until the process ends.
         """
         trace = self.trace
         while trace is not None and trace is not core.trace_ctx.trace:
@@ -156,14 +156,14 @@ class TraceEnded(Exception):
 
 
 class MoreState(TraceEnded):
-    """A traced function uses variables that it was not given.
+    """A traced function uses variables that are not among its arguments.
 
     Args:
         scope: The scope around the function.
     """
 
     def __init__(self, scope: StateScope) -> None:
-        super().__init__("a traced function uses variables that it was not given")
+        super().__init__("a traced function uses variables that are not among its arguments")
         self.scope = scope
 
 
@@ -174,35 +174,33 @@ class NeedsGroup(TraceEnded):
         super().__init__("a traced function communicates with other processes")
 
 
-def _references(values: Sequence[Any]) -> list[int]:
+def _reference_counts(values: Sequence[Any]) -> list[int]:
     return [sys.getrefcount(value) for value in values]
 
 
-class _Holder:
-    """Holds a value alone."""
-
+class _Owner:
     def __init__(self) -> None:
         self.value = object()
 
 
-# How many references Python counts here to what a variable alone holds.
-_holder: Final = _Holder()
-_ALONE: Final = _references([_holder.value])[0]
+# The count of `_reference_counts` for a value that only one attribute, such as that of a variable, refers to.
+_owner: Final = _Owner()
+_SOLE_OWNER_COUNT: Final = _reference_counts([_owner.value])[0]
 
 
 class Stateful:
-    """A function that writes variables, as one compiled call that is handed their values and hands back new ones.
+    """A compiled function that reads and writes variables: it takes their values and returns the new ones.
 
-    The first trace shows which variables the function uses; the second is what is compiled. The memory of written
-    variables is given to their new values, but for what somebody else holds too.
+    The first trace shows which variables the function uses; the second one is compiled. The arrays of written variables
+    are donated, except those that something else refers to.
 
     Args:
-        wrap: From a pure function ``(kept, moved, *tensors) -> (moved, results)`` to the one that is compiled, of the
-            same form: `kept` are values that are only read.
         function: Takes and returns structures of tensors; reads and writes variables.
+        wrap: Transforms the pure function ``(constants, state, *tensors) -> (state, results)`` to the compiled one of
+            the same signature; `constants` are the values that are only read.
 
     Attributes:
-        traces: How often the function was traced for being compiled.
+        traces: The number of traces.
         read: The variables that it only reads.
         written: The variables that it writes.
     """
@@ -217,75 +215,75 @@ class Stateful:
         self.traces = 0
         self.read: list[keras.Variable] = []
         self.written: list[keras.Variable] = []
-        # What is kept for a trace (see trace.py) lives as long as the function.
+        # Kept as long as the function: others cache by these traces with weak references (see trace.py).
         self._finished: list[Trace] = []
         self._wrapped = wrap(self._pure)
         self._jitted = jax.jit(self._wrapped, donate_argnums=1)
-        # The values of before stay as they are: for a caller who may need them, or another function that is traced.
-        self._keeping = jax.jit(self._wrapped)
-        # Whether it communicates with other processes, which its trace shows: then it is one program of them all.
-        self._spans = False
+        # Without donation: for a caller that needs the old values, or inside another traced function.
+        self._jitted_undonated = jax.jit(self._wrapped)
+        # Whether it communicates with other processes, as its trace shows: then it is one program of all processes.
+        self._spans_processes = False
 
     def __call__(self, *tensors: Any) -> Any:
-        return self._run(tensors, keep=False)
+        return self._run(tensors, donate=True)
 
-    def keeping(self, *tensors: Any) -> Any:
-        """Call; the values that variables had before stay in memory for whoever holds them, without being copied."""
-        return self._run(tensors, keep=True)
+    def without_donation(self, *tensors: Any) -> Any:
+        """Call without donation: the old values of variables stay valid, and are not copied."""
+        return self._run(tensors, donate=False)
 
-    def _run(self, tensors: Sequence[Any], *, keep: bool) -> Any:
+    def _run(self, tensors: Sequence[Any], *, donate: bool) -> Any:
         inside = bool(_open.scopes)
         while True:
-            kept = [current(variable) for variable in self.read]
-            keep = inside or (keep and not self._spans)
-            given = [current(variable) for variable in self.written] if keep else self._given()
+            constants = [current(variable) for variable in self.read]
+            donate = not inside and (donate or self._spans_processes)
+            state = self._donated_values() if donate else [current(variable) for variable in self.written]
             try:
-                if keep:
-                    moved, results = self._keeping(kept, given, *tensors)
-                elif self._spans:
-                    moved, results = from_group(self._jitted(*to_group((kept, given, *tensors))))
+                if not donate:
+                    state, results = self._jitted_undonated(constants, state, *tensors)
+                elif self._spans_processes:
+                    state, results = from_group(self._jitted(*to_group((constants, state, *tensors))))
                 else:
-                    moved, results = self._jitted(kept, given, *tensors)
-            except MoreState as found:
-                self._learn(found)
+                    state, results = self._jitted(constants, state, *tensors)
+            except MoreState as error:
+                self._add_variables(error)
                 continue
-            except NeedsGroup as found:
+            except NeedsGroup as error:
                 if inside:
                     raise
-                self._span(found)
+                self._compile_for_group(error)
                 continue
             write = put if inside else store
-            for variable, value in zip(self.written, moved, strict=True):
+            for variable, value in zip(self.written, state, strict=True):
                 write(variable, value)
             return results
 
-    def values_before(self, *tensors: Any) -> list[tuple[keras.Variable, Any]]:
-        """Return each variable that a call would write, with its value, which the call leaves alone."""
+    def values_to_write(self, *tensors: Any) -> list[tuple[keras.Variable, Any]]:
+        """Return each variable that a call would write, with its value, without running the function."""
         while True:
             try:
-                self._jitted.eval_shape([stored(variable) for variable in self.read], self._given(), *tensors)
-            except MoreState as found:
-                self._learn(found)
+                self._jitted.eval_shape([stored(variable) for variable in self.read], self._donated_values(), *tensors)
+            except MoreState as error:
+                self._add_variables(error)
                 continue
-            except NeedsGroup as found:
-                self._span(found)
+            except NeedsGroup as error:
+                self._compile_for_group(error)
                 continue
             return [(variable, stored(variable)) for variable in self.written]
 
-    def _given(self) -> list[Any]:
-        """Return the values to hand over: copies where somebody else holds the array too."""
+    def _donated_values(self) -> list[Any]:
+        """Return the values to donate: copies where something else refers to the array too."""
         values = [stored(variable) for variable in self.written]
-        held = zip(values, _references(values), strict=True)
-        return [value if references <= _ALONE else jnp.copy(value) for value, references in held]
+        counted = zip(values, _reference_counts(values), strict=True)
+        return [value if count <= _SOLE_OWNER_COUNT else jnp.copy(value) for value, count in counted]
 
-    def _span(self, found: NeedsGroup) -> None:
-        found.release()
-        self._spans = True
+    def _compile_for_group(self, error: NeedsGroup) -> None:
+        error.release()
+        self._spans_processes = True
         self._jitted = jax.jit(spanned(self._wrapped), donate_argnums=1)
 
-    def _learn(self, found: MoreState) -> None:
-        scope = found.scope
-        found.release()
+    def _add_variables(self, error: MoreState) -> None:
+        scope = error.scope
+        error.release()
         known = {id(variable) for variable in self.written}
         self.written += [variable for key, variable in scope.written.items() if key not in known]
         known = {id(variable) for variable in (*self.written, *self.read)}
@@ -293,20 +291,20 @@ class Stateful:
         written = {id(variable) for variable in self.written}
         self.read = [variable for variable in self.read if id(variable) not in written]
 
-    def _pure(self, kept: list[Any], moved: list[Any], *tensors: Any) -> tuple[list[Any], Any]:
-        results = in_all_paths(lambda: self._in_one_way(kept, moved, *tensors), (kept, moved, tensors))
+    def _pure(self, constants: list[Any], state: list[Any], *tensors: Any) -> tuple[list[Any], Any]:
+        results = in_all_paths(lambda: self._run_function(constants, state, *tensors), (constants, state, tensors))
         self.traces += 1
         return results
 
-    def _in_one_way(self, kept: list[Any], moved: list[Any], *tensors: Any) -> tuple[list[Any], Any]:
+    def _run_function(self, constants: list[Any], state: list[Any], *tensors: Any) -> tuple[list[Any], Any]:
         trace = Trace()
-        with StateScope([*self.read, *self.written], [*kept, *moved], trace) as scope:
+        with StateScope([*self.read, *self.written], [*constants, *state], trace) as scope:
             results = jax.tree.map(
                 backend_value, self._function(*tensors), is_leaf=lambda value: isinstance(value, TensorBase)
             )
             if scope.read or not set(scope.written) <= {id(variable) for variable in self.written}:
                 raise MoreState(scope)
-            moved = scope.values_of(self.written)
+            state = scope.values_of(self.written)
         trace.finished = True
         self._finished.append(trace)
-        return moved, results
+        return state, results

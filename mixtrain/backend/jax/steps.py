@@ -1,4 +1,4 @@
-"""A step compiled once, and run on a batch a call, on several batches given together, or on those of an iterator."""
+"""A compiled training step that runs on one batch, on several batches in one call, or on the batches of an iterator."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from mixtrain.backend.jax.windows import with_fast_windows
 
 Row = tuple[Any, ...]
 
-# Each number of steps is compiled by XLA anew, which takes seconds: one number, in runs that are not short.
+# XLA recompiles for each number of steps, which takes seconds: one number only, and only in runs that are not short.
 GROUPS: Final = GroupInfo(after=500, size=32, early=True)
-# Fewer run one by one.
+# Fewer steps run one by one.
 _MIN_GROUP: Final = 4
-# The bounds of a loop of a single step.
-_ONE: Final = np.array([0, 1], np.int32)
+# The bounds of a loop over a single step.
+_ONE_STEP: Final = np.array([0, 1], np.int32)
 
 
 class CompiledSteps:
-    """One step of training in its three ways of being called.
+    """A compiled training step with its three ways to call it.
 
     Args:
         function: Takes the columns of a batch, tensors, and returns a tuple of tensors of fixed shapes; it writes
@@ -40,12 +40,12 @@ class CompiledSteps:
         choice: How the step is compiled, for the log.
 
     Attributes:
-        sizes: Of each batch of the last call of `streamed` how many rows it had, int (n,); None where the function must
-            tell, because it may be compiled for batches of any size.
+        sizes: The number of rows of each batch of the last call of `streamed`, int (n,); None where only the function
+            knows, because it may be compiled for batches of any size.
 
     Example:
         >>> steps = CompiledSteps(lambda x: (2 * x,), choice=JitChoice(True, "an example"))
-        >>> (rows,) = steps.several([(jnp.array([x]),) for x in (1.0, 2.0, 3.0)])
+        >>> (rows,), _ = steps.several_undoable([(jnp.array([x]),) for x in (1.0, 2.0, 3.0)])
         >>> steps.one(jnp.array([4.0]))[0].tolist(), rows.ravel().tolist()
         ([8.0], [2.0, 4.0, 6.0])
     """
@@ -55,61 +55,61 @@ class CompiledSteps:
         self._function = compile_function(self._labels, choice=choice)
         self._eager = not context.graph_mode()
         self._on_cpu = describe_device().kind == "CPU"
-        loop = _counted_loop if self._on_cpu else _loop
-        self._one = Stateful(self._labels, wrap=functools.partial(_once, loop))
+        loop = _fori_loop if self._on_cpu else _scan_loop
+        self._one = Stateful(self._labels, wrap=functools.partial(_single_step, loop))
         self._many = Stateful(self._labels, wrap=loop)
         self._until: Stateful | None = None
         self._put_rows, self._put_batch = DevicePut(), DevicePut()
-        # Forms of stacked batches for which it is known which variables a step writes.
-        self._known: set[str] = set()
+        # Shapes and dtypes of batches for which the variables that a step writes are known.
+        self._known_specs: set[str] = set()
         self.sizes: np.ndarray | None = None
 
     def one(self, *batch: Any) -> Row:
         """Run the step on a batch; return its results.
 
         Raises:
-            LabelOutOfRange: A label is no class number; nothing has run.
+            LabelOutOfRange: A label is not a class number; nothing has run.
         """
         if self._eager:
             return self._function(*batch)  # type: ignore[no-any-return]
         if self._labels.rules_of(batch) is None:
-            self._one.values_before(_ONE, *batch)
+            self._one.values_to_write(_ONE_STEP, *batch)
         self._labels.check(batch)
-        return self._one(_ONE, *batch)  # type: ignore[no-any-return]
+        return self._one(_ONE_STEP, *batch)  # type: ignore[no-any-return]
 
     def streamed(self, iterator: Any, count: int) -> Row:
-        """Run `count` steps on batches that are read from a backend's iterator.
+        """Run `count` steps on batches read from an iterator of the backend.
 
         Returns:
             The results of the steps, stacked on a new first axis of length `count`.
 
         Raises:
-            LabelOutOfRange: A label is no class number; the steps before its batch have run.
+            LabelOutOfRange: A label is not a class number; the steps before its batch have run.
         """
         parts: list[Row] = []
         sizes: list[int] = []
         while len(sizes) < count:
-            columns, first, given = iterator.chunk(count - len(sizes))
+            columns, first, available = iterator.chunk(count - len(sizes))
             try:
-                run = self._run_singly if self._eager else self._run_together
-                rows = run(columns, first, first + given)
+                run = self._run_one_by_one if self._eager else self._run_chunk
+                rows = run(columns, first, first + available)
             except LabelOutOfRange as error:
                 error.index += len(sizes)
                 raise
-            iterator.use(_rows_of(rows))
+            iterator.use(_num_rows(rows))
             parts.append(rows)
-            sizes += [_size_of(columns)] * _rows_of(rows)
+            sizes += [_batch_size(columns)] * _num_rows(rows)
         self.sizes = np.array(sizes)
-        return self._joined_at_once(parts) if self._on_cpu else _joined(parts)
+        return self._concatenate_on_host(parts) if self._on_cpu else _concatenate(parts)
 
     def streamed_until(self, iterator: Any, count: int, last: Callable[[Row], Any]) -> tuple[Row, Row]:
-        """Run steps as `streamed` does, but none after one that is the last; the first call of all runs a single one.
+        """Run steps as `streamed` does, up to and including the first one that is the last.
 
         Args:
             iterator: The backend's iterator.
-            count: How many at most.
-            last: Takes the results of a step, returns a bool scalar tensor: whether it is the last. Always the same
-                function.
+            count: The maximum number of steps.
+            last: Takes the results of a step and returns whether it is the last, a scalar bool tensor. Every call must
+                pass the same function.
 
         Returns:
             The results of the steps that ran, stacked; and the batch of the last of them.
@@ -120,31 +120,27 @@ class CompiledSteps:
         parts: list[Row] = []
         sizes: list[int] = []
         while len(sizes) < count:
-            columns, first, given = iterator.chunk(count - len(sizes))
+            columns, first, available = iterator.chunk(count - len(sizes))
             try:
                 run = self._run_until_eagerly if self._eager else self._run_until
-                rows, is_last = run(columns, first, first + given, last)
+                rows, is_last = run(columns, first, first + available, last)
             except LabelOutOfRange as error:
                 error.index += len(sizes)
                 raise
-            ran = _rows_of(rows)
-            iterator.use(ran)
+            num_steps = _num_rows(rows)
+            iterator.use(num_steps)
             parts.append(rows)
-            sizes += [_size_of(columns)] * ran
+            sizes += [_batch_size(columns)] * num_steps
             if is_last:
                 break
         self.sizes = np.array(sizes)
-        results, ended = self._joined_at_once(parts), first + ran - 1
+        results, index = self._concatenate_on_host(parts), first + num_steps - 1
         if not self._on_cpu:
-            return results, _at(columns, ended)
-        # An operation for each column takes longer than a copy of it.
-        found, form = jax.tree.flatten(columns)
-        batch = self._put_batch(tuple(np.asarray(column)[ended] for column in found))
-        return results, jax.tree.unflatten(form, batch)
-
-    def several(self, batches: Sequence[Row]) -> Row:
-        """Run a step on each of several batches; return the results alone of `several_undoable`."""
-        return self.several_undoable(batches)[0]
+            return results, _row_at(columns, index)
+        # On CPU a copy of each column takes less time than a JAX operation on it.
+        leaves, treedef = jax.tree.flatten(columns)
+        batch = self._put_batch(tuple(np.asarray(column)[index] for column in leaves))
+        return results, jax.tree.unflatten(treedef, batch)
 
     def several_undoable(
         self, batches: Sequence[Row], last: Callable[[Row], Any] | None = None
@@ -153,90 +149,88 @@ class CompiledSteps:
 
         Args:
             batches: Batches of the same structure, shapes and dtypes; at least one.
-            last: Tells a step after which none is run, as for `streamed_until`.
+            last: Whether a step is the last one to run, as for `streamed_until`.
 
         Returns:
-            The results of the steps that ran, stacked on a new first axis; and what puts all variables back.
+            The results of the steps that ran, stacked on a new first axis; and a function that restores all variables.
 
         Raises:
-            LabelOutOfRange: A label is no class number; nothing has run.
-            Exception: What a step raised; all variables are as they were.
+            LabelOutOfRange: A label is not a class number; nothing has run.
+            Exception: Raised by a step; all variables are restored.
         """
         if isinstance(batches, Stacked):
             columns, first = batches.columns, batches.first
         else:
-            columns, first = _stacked(batches, self._on_cpu), 0
+            columns, first = _stack(batches, self._on_cpu), 0
         end = first + len(batches)
-        before = self._values_before(columns)
-        self._labels.check(_part(columns, first, end), stacked=True)
+        saved = self._saved_values(columns)
+        self._labels.check(_slice_rows(columns, first, end), stacked=True)
         try:
-            return _joined(list(self._in_groups(columns, first, end, last))), functools.partial(_put_back, before)
-        except BaseException:  # Ctrl-C too: nobody has been told of these steps.
-            _put_back(before)
+            return _concatenate(list(self._in_groups(columns, first, end, last))), functools.partial(_restore, saved)
+        except BaseException:  # Ctrl-C too: no callback has seen these steps.
+            _restore(saved)
             raise
 
-    def _values_before(self, columns: Row) -> list[tuple[keras.Variable, Any]]:
-        """Return each variable that a step on one of stacked batches writes, with its value."""
-        form = str(jax.tree.map(lambda column: (column.shape[1:], column.dtype), columns))
-        if form not in self._known:
-            self._known.add(form)
-            return self._one.values_before(_ONE, *_at(columns, 0))
+    def _saved_values(self, columns: Row) -> list[tuple[keras.Variable, Any]]:
+        """Return each variable that a step on one of the stacked batches writes, with its value."""
+        spec = str(jax.tree.map(lambda column: (column.shape[1:], column.dtype), columns))
+        if spec not in self._known_specs:
+            self._known_specs.add(spec)
+            return self._one.values_to_write(_ONE_STEP, *_row_at(columns, 0))
         return [(variable, stored(variable)) for variable in self._one.written]
 
     def _in_groups(self, columns: Row, first: int, end: int, last: Callable[[Row], Any] | None) -> Iterator[Row]:
-        """Run steps on some of stacked batches in groups of the size that is compiled.
+        """Run steps on stacked batches in groups of the compiled size.
 
-        On a CPU those left over run in a group too, else one by one. The values of before are held, so they are not
-        given away: to copy them would cost more.
+        On a CPU the remaining ones run in a group too, elsewhere one by one. Nothing is donated: the caller holds the
+        old values, and a copy of them would cost more.
         """
         size = GROUPS.size or 1
-        if not (self._on_cpu and _rows_of(columns) == size and end - first >= _MIN_GROUP):
-            columns, first, end = _part(columns, first, end), 0, end - first
+        if not (self._on_cpu and _num_rows(columns) == size and end - first >= _MIN_GROUP):
+            columns, first, end = _slice_rows(columns, first, end), 0, end - first
         for start in range(first, end, size):
             stop = min(start + size, end)
             if stop - start == size:
-                found = self._group(_part(columns, start, stop), 0, size, last)
-            elif _rows_of(columns) == size:
-                found = self._group(columns, start, stop, last)
+                rows, is_last = self._run_group(_slice_rows(columns, start, stop), 0, size, last)
+            elif _num_rows(columns) == size:
+                rows, is_last = self._run_group(columns, start, stop, last)
             elif self._on_cpu and stop - start >= _MIN_GROUP:
-                # The loop ends where it is told to, before rows that only fill it up.
-                group = jax.tree.map(lambda column, start=start: _filled_up(column, start, size), columns)
-                found = self._group(group, 0, stop - start, last)
+                # The loop stops before the rows that only pad the group.
+                padded = jax.tree.map(lambda column, start=start: _padded(column, start, size), columns)
+                rows, is_last = self._run_group(padded, 0, stop - start, last)
             else:
-                found = self._run_singly(columns, start, stop, last), False
-            rows, is_last = found
+                rows, is_last = self._run_one_by_one(columns, start, stop, last), False
             yield rows
             if is_last:
                 return
 
-    def _group(
+    def _run_group(
         self, columns: Row, first: int, end: int, last: Callable[[Row], Any] | None
     ) -> tuple[Row, bool]:
-        """Run steps on some of as many stacked batches as a group has; return their results, and if one was the last.
-        """
+        """Run steps on some rows of a whole group; return their results and whether one was the last."""
         if last is not None:
             return self._run_until(columns, first, end, last, keep=True)
-        return _results(self._many.keeping(_bounds(first, end), *columns), first, end), False
+        return _slice_results(self._many.without_donation(_bounds(first, end), *columns), first, end), False
 
     def traces(self) -> int:
-        """Return how often the step was traced for batches of one form."""
+        """Return how often the step was traced for batches of one spec."""
         return max(self._one.traces, self._many.traces)
 
-    def _run_together(self, columns: Row, first: int, end: int) -> Row:
-        """Run steps on some of stacked batches; before one with a label that is no class number, and no further."""
-        end = self._checked(self._many, columns, first, end)
-        if not self._on_cpu:  # There the loop runs all rows.
-            columns, first, end = _part(columns, first, end), 0, end - first
-        return _results(self._many(_bounds(first, end), *columns), first, end)
+    def _run_chunk(self, columns: Row, first: int, end: int) -> Row:
+        """Run steps on stacked batches, up to the first one that has a label out of range."""
+        end = self._valid_end(self._many, columns, first, end)
+        if not self._on_cpu:  # The loop of other devices runs all rows.
+            columns, first, end = _slice_rows(columns, first, end), 0, end - first
+        return _slice_results(self._many(_bounds(first, end), *columns), first, end)
 
-    def _checked(self, run: Stateful, columns: Row, first: int, end: int) -> int:
-        """Look at the labels of some of stacked batches; return where the steps end that may run.
+    def _valid_end(self, run: Stateful, columns: Row, first: int, end: int) -> int:
+        """Check the labels of stacked batches; return the end of the rows that may run.
 
         Raises:
-            LabelOutOfRange: The first of them has one that is no class number.
+            LabelOutOfRange: The first of them has a label out of range.
         """
         if self._labels.rules_of(columns) is None:
-            run.values_before(_bounds(first, end), *columns)
+            run.values_to_write(_bounds(first, end), *columns)
         try:
             self._labels.check(columns, stacked=True)
         except LabelOutOfRange as error:
@@ -250,200 +244,198 @@ class CompiledSteps:
     def _run_until(
         self, columns: Row, first: int, end: int, last: Callable[[Row], Any], *, keep: bool = False
     ) -> tuple[Row, bool]:
-        """Run steps on some of stacked batches until one that is the last; return their results, and if one was."""
+        """Run steps on stacked batches until one is the last; return their results and whether one was."""
         if self._until is None:
-            self._until = Stateful(self._labels, wrap=functools.partial(_loop_until, last, self._on_cpu))
-        end = self._checked(self._until, columns, first, end)
-        run = self._until.keeping if keep else self._until
-        rows, ended, is_last = run(_bounds(first, end), *columns)
-        end = int(ended)
-        whole = first == 0 and end == _rows_of(columns)
-        # Results that are there: cut out by JAX, each length would be compiled.
-        part = rows if whole else self._put_rows(tuple(np.asarray(row)[first:end] for row in rows))
-        return part, bool(is_last)
+            self._until = Stateful(self._labels, wrap=functools.partial(_while_loop, last, self._on_cpu))
+        end = self._valid_end(self._until, columns, first, end)
+        run = self._until.without_donation if keep else self._until
+        rows, stop, is_last = run(_bounds(first, end), *columns)
+        end = int(stop)
+        if first > 0 or end < _num_rows(columns):
+            # Sliced by NumPy, since the results are computed: JAX would compile a slice for each length.
+            rows = self._put_rows(tuple(np.asarray(row)[first:end] for row in rows))
+        return rows, bool(is_last)
 
-    def _joined_at_once(self, parts: Sequence[Row]) -> Row:
-        """Wait for results, and join them: JAX would compile that for each number of steps before one that is the last.
-        """
+    def _concatenate_on_host(self, parts: Sequence[Row]) -> Row:
+        """Concatenate results by NumPy: JAX would compile it for each number of steps before the last one."""
         if len(parts) == 1:
             return parts[0]
         return self._put_rows(tuple(np.concatenate([*map(np.asarray, rows)]) for rows in zip(*parts, strict=True)))
 
     def _run_until_eagerly(self, columns: Row, first: int, end: int, last: Callable[[Row], Any]) -> tuple[Row, bool]:
-        rows = self._run_singly(columns, first, end, last)
-        return rows, bool(last(_at(rows, -1)))
+        rows = self._run_one_by_one(columns, first, end, last)
+        return rows, bool(last(_row_at(rows, -1)))
 
-    def _run_singly(self, columns: Row, first: int, end: int, last: Callable[[Row], Any] | None = None) -> Row:
+    def _run_one_by_one(self, columns: Row, first: int, end: int, last: Callable[[Row], Any] | None = None) -> Row:
         rows: list[Row] = []
         for index in range(first, end):
-            rows.append(self.one(*_at(columns, index)))
+            rows.append(self.one(*_row_at(columns, index)))
             if last is not None and last(rows[-1]):
                 break
         return tuple(map(jnp.stack, zip(*rows, strict=True)))
 
 
-# ---- what is compiled -----------------------------------------------------------------------------------------
-def _loop(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a pure step as a loop of it over the first axis of its tensors."""
+# ---- compiled loops -------------------------------------------------------------------------------------------
+def _scan_loop(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a pure step as a `lax.scan` over the first axis of its tensors."""
 
-    def run(kept: list[Any], moved: list[Any], bounds: Any, *columns: Any) -> Any:
+    def run(constants: list[Any], state: list[Any], bounds: Any, *columns: Any) -> Any:
         del bounds
-        once, _ = _traced(step, kept, moved, columns)
-        if _rows_of(columns) == 1:  # A device whose kernels are started by the host is best without a loop.
-            moved, results = once(moved, _at(columns, 0))
-            return moved, jax.tree.map(lambda value: value[None], results)
-        return jax.lax.scan(once, moved, columns)
+        run_step, _ = _trace_step(step, constants, state, columns)
+        if _num_rows(columns) == 1:  # Faster without a loop where the host launches the kernels.
+            state, results = run_step(state, _row_at(columns, 0))
+            return state, jax.tree.map(lambda value: value[None], results)
+        return jax.lax.scan(run_step, state, columns)
 
     return run
 
 
-def _counted_loop(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a pure step as a loop over some rows of its tensors.
+def _fori_loop(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a pure step as a `lax.fori_loop` over some rows of its tensors.
 
-    How many, XLA does not know, so that it stays a loop for a single one.
-    On CPU the last bit of a step's numbers depends on whether it is compiled as the body of a loop. As the body of this
-    one it has the same numbers in every call. (A GPU would ask the host before each round of such a loop.)
+    XLA does not know the number of rows, so a single one stays a loop too. On CPU the last bit of a step's results
+    depends on whether it is compiled as the body of a loop; as the body of this one it has the same results in every
+    call. (A GPU would ask the host before each iteration of such a loop.)
     """
 
-    def run(kept: list[Any], moved: list[Any], bounds: Any, *columns: Any) -> Any:
-        round_of, found = _rounds(with_fast_windows(step), kept, moved, columns)
-        return jax.lax.fori_loop(*bounds, lambda index, state: round_of(index, *state)[:2], (moved, found))
+    def run(constants: list[Any], state: list[Any], bounds: Any, *columns: Any) -> Any:
+        run_step, stacked = _loop_step(with_fast_windows(step), constants, state, columns)
+        return jax.lax.fori_loop(*bounds, lambda index, carry: run_step(index, *carry)[:2], (state, stacked))
 
     return run
 
 
-def _loop_until(last: Callable[[Row], Any], on_cpu: bool, step: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a pure step as a loop over some of the rows of its tensors that ends after a step that is the last."""
+def _while_loop(last: Callable[[Row], Any], on_cpu: bool, step: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a pure step as a `lax.while_loop` over some rows of its tensors, which ends after the last step."""
 
-    def run(kept: list[Any], moved: list[Any], bounds: Any, *columns: Any) -> Any:
+    def run(constants: list[Any], state: list[Any], bounds: Any, *columns: Any) -> Any:
         first, end = bounds
-        round_of, found = _rounds(with_fast_windows(step) if on_cpu else step, kept, moved, columns)
+        run_step, stacked = _loop_step(with_fast_windows(step) if on_cpu else step, constants, state, columns)
 
-        def going_on(state: Any) -> Any:
-            index, is_last, *_ = state
+        def cond(carry: Any) -> Any:
+            index, is_last, *_ = carry
             return jnp.logical_and(index < end, jnp.logical_not(is_last))
 
-        def body(state: Any) -> Any:
-            index, _, values, found = state
-            values, found, results = round_of(index, values, found)
-            return index + 1, jnp.reshape(last(results), ()).astype(bool), values, found
+        def body(carry: Any) -> Any:
+            index, _, state, stacked = carry
+            state, stacked, results = run_step(index, state, stacked)
+            return index + 1, jnp.reshape(last(results), ()).astype(bool), state, stacked
 
-        ended, is_last, moved, found = jax.lax.while_loop(going_on, body, (first, jnp.array(False), moved, found))
-        return moved, (found, ended, is_last)
+        stop, is_last, state, stacked = jax.lax.while_loop(cond, body, (first, jnp.array(False), state, stacked))
+        return state, (stacked, stop, is_last)
 
     return run
 
 
-def _rounds(step: Callable[..., Any], kept: list[Any], moved: list[Any], columns: Row) -> tuple[Any, Any]:
+def _loop_step(step: Callable[..., Any], constants: list[Any], state: list[Any], columns: Row) -> tuple[Any, Any]:
     """Trace a pure step for the body of a loop over the first axis of its tensors.
 
     Returns:
-        ``(round_of, found)``: a function ``(index, moved, found) -> (moved, found, results)``, and what `found`, the
-        results stacked, is before the first round.
+        ``(run_step, stacked)``: a function ``(index, state, stacked) -> (state, stacked, results)``, and the initial
+        value of `stacked`, which collects the results.
     """
-    once, shapes = _traced(step, kept, moved, columns)
+    run_row, shapes = _trace_step(step, constants, state, columns)
 
-    def round_of(index: Any, values: Any, found: Any) -> tuple[Any, Any, Any]:
-        values, results = once(values, _at(columns, index))
-        return values, jax.tree.map(lambda rows, result: rows.at[index].set(result), found, results), results
+    def run_step(index: Any, state: Any, stacked: Any) -> tuple[Any, Any, Any]:
+        state, results = run_row(state, _row_at(columns, index))
+        return state, jax.tree.map(lambda rows, result: rows.at[index].set(result), stacked, results), results
 
-    return round_of, jax.tree.map(lambda of: jnp.zeros((_rows_of(columns), *of.shape), of.dtype), shapes)
+    return run_step, jax.tree.map(lambda spec: jnp.zeros((_num_rows(columns), *spec.shape), spec.dtype), shapes)
 
 
-def _traced(step: Callable[..., Any], kept: list[Any], moved: list[Any], columns: Row) -> tuple[Any, Any]:
-    """Trace a pure step by itself, so that all that it is given may decide branches of it, what it only reads too.
+def _trace_step(step: Callable[..., Any], constants: list[Any], state: list[Any], columns: Row) -> tuple[Any, Any]:
+    """Trace a pure step by itself, so that all its arguments may decide branches in it, constants too.
 
     Returns:
-        ``(once, shapes)``: a function ``(moved, row) -> (moved, results)``, and the forms of the results.
+        ``(run_row, shapes)``: a function ``(state, row) -> (state, results)``, and the specs of the results.
     """
-    program, shapes = jax.make_jaxpr(step, return_shape=True)(kept, moved, *_at(columns, 0))
-    form = jax.tree.structure(shapes)
+    program, shapes = jax.make_jaxpr(step, return_shape=True)(constants, state, *_row_at(columns, 0))
+    treedef = jax.tree.structure(shapes)
 
-    def once(values: Any, row: Row) -> Any:
-        given = jax.tree.leaves((kept, values, row))
-        return jax.tree.unflatten(form, jax.core.eval_jaxpr(program.jaxpr, program.consts, *given))
+    def run_row(state: Any, row: Row) -> Any:
+        leaves = jax.tree.leaves((constants, state, row))
+        return jax.tree.unflatten(treedef, jax.core.eval_jaxpr(program.jaxpr, program.consts, *leaves))
 
-    return once, shapes[1]
+    return run_row, shapes[1]
 
 
-def _once(loop: Callable[..., Any], step: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a pure step as a loop of one round."""
-    several = loop(step)
+def _single_step(loop: Callable[..., Any], step: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a pure step as a loop of one iteration."""
+    run_loop = loop(step)
 
-    def run(kept: list[Any], moved: list[Any], bounds: Any, *row: Any) -> Any:
-        moved, rows = several(kept, moved, bounds, *jax.tree.map(lambda value: jnp.asarray(value)[None], row))
-        return moved, jax.tree.map(lambda value: value[0], rows)
+    def run(constants: list[Any], state: list[Any], bounds: Any, *row: Any) -> Any:
+        state, rows = run_loop(constants, state, bounds, *jax.tree.map(lambda value: jnp.asarray(value)[None], row))
+        return state, jax.tree.map(lambda value: value[0], rows)
 
     return run
 
 
-# ---- batches, stacked -----------------------------------------------------------------------------------------
-def _at(columns: Row, index: Any) -> Row:
+# ---- stacked batches ------------------------------------------------------------------------------------------
+def _row_at(columns: Row, index: Any) -> Row:
     return jax.tree.map(lambda column: column[index], columns)  # type: ignore[no-any-return]
 
 
-def _stacked(batches: Sequence[Row], on_cpu: bool) -> Row:
-    """Stack batches: compiled for the size of a group, for that would else be an operation for each tensor."""
+def _stack(batches: Sequence[Row], on_cpu: bool) -> Row:
+    """Stack batches, compiled for a whole group: it would otherwise be one operation per tensor."""
     if len(batches) == GROUPS.size:
-        return _stacked_together(list(batches))  # type: ignore[no-any-return]
+        return _stack_compiled(list(batches))  # type: ignore[no-any-return]
     stack = np.stack if on_cpu else jnp.stack
     return jax.tree.map(lambda *values: stack(values), *batches)  # type: ignore[no-any-return]
 
 
 @jax.jit
-def _stacked_together(batches: list[Row]) -> Row:
+def _stack_compiled(batches: list[Row]) -> Row:
     return jax.tree.map(lambda *values: jnp.stack(values), *batches)  # type: ignore[no-any-return]
 
 
-def _results(rows: Row, first: int, end: int) -> Row:
-    """Return some of stacked results, without waiting for them."""
-    whole = end - first == _rows_of(rows)
-    return rows if whole else _cut(rows, np.int32(first), end - first)  # type: ignore[no-any-return]
+def _slice_results(rows: Row, first: int, end: int) -> Row:
+    """Return some rows of stacked results, without waiting for them."""
+    all_rows = end - first == _num_rows(rows)
+    return rows if all_rows else _slice_compiled(rows, np.int32(first), end - first)  # type: ignore[no-any-return]
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def _cut(rows: Row, first: Any, count: int) -> Row:
-    """Return as many rows from one on; compiled for each number, of which a run has few."""
-    cut = functools.partial(jax.lax.dynamic_slice_in_dim, start_index=first, slice_size=count)
-    return jax.tree.map(cut, rows)  # type: ignore[no-any-return]
+def _slice_compiled(rows: Row, first: Any, count: int) -> Row:
+    """Return `count` rows from `first` on; compiled for each count, of which a run has few."""
+    slice_column = functools.partial(jax.lax.dynamic_slice_in_dim, start_index=first, slice_size=count)
+    return jax.tree.map(slice_column, rows)  # type: ignore[no-any-return]
 
 
-def _part(columns: Row, first: int, end: int) -> Row:
-    """Return some of stacked batches, the columns themselves where it is all of them."""
-    if end - first == _rows_of(columns):
+def _slice_rows(columns: Row, first: int, end: int) -> Row:
+    """Return some rows of stacked batches, the columns themselves where it is all of them."""
+    if end - first == _num_rows(columns):
         return columns
     if describe_device().kind == "CPU":  # Nothing is copied.
-        return _at(jax.tree.map(np.asarray, columns), slice(first, end))
-    return _cut(columns, np.int32(first), end - first)  # type: ignore[no-any-return]
+        return _row_at(jax.tree.map(np.asarray, columns), slice(first, end))
+    return _slice_compiled(columns, np.int32(first), end - first)  # type: ignore[no-any-return]
 
 
-def _filled_up(column: Any, start: int, size: int) -> np.ndarray:
-    """Return the rows of an array from one on, and as many more as make up a size; what those hold is not read."""
+def _padded(column: Any, start: int, size: int) -> np.ndarray:
+    """Return the rows of an array from `start` on, padded to `size` rows with uninitialized values."""
     rows = np.asarray(column)[start:]
-    found = np.empty((size, *rows.shape[1:]), rows.dtype)
-    found[: len(rows)] = rows
-    return found
+    padded = np.empty((size, *rows.shape[1:]), rows.dtype)
+    padded[: len(rows)] = rows
+    return padded
 
 
-def _rows_of(columns: Row) -> int:
+def _num_rows(columns: Row) -> int:
     return int(jax.tree.leaves(columns)[0].shape[0])
 
 
-def _size_of(columns: Row) -> int:
-    """Return how many rows each of stacked batches has; 1 where they have none."""
+def _batch_size(columns: Row) -> int:
+    """Return the number of rows of each of the stacked batches; 1 where they have none."""
     return int((*jax.tree.leaves(columns)[0].shape, 1)[1])
 
 
 def _bounds(first: int, end: int) -> np.ndarray:
-    """Return the first row that a loop runs, and the one that it ends before."""
+    """Return the bounds of a loop over rows."""
     return np.array([first, end], np.int32)
 
 
-def _joined(parts: Sequence[Row]) -> Row:
+def _concatenate(parts: Sequence[Row]) -> Row:
     return parts[0] if len(parts) == 1 else tuple(map(jnp.concatenate, zip(*parts, strict=True)))
 
 
-def _put_back(before: Sequence[tuple[keras.Variable, Any]]) -> None:
-    """Give variables the values that they had."""
-    for variable, value in before:
+def _restore(saved: Sequence[tuple[keras.Variable, Any]]) -> None:
+    for variable, value in saved:
         store(variable, value)
