@@ -1,4 +1,4 @@
-"""A step repeated in a graph: one loop, whose results come back stacked; it may end at a step that says so."""
+"""A step repeated in a graph by one loop, with stacked results; a step may end the loop."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Row = tuple[Any, ...]
 
 
 def repeated(step: Callable[[Any], Row], count: Any) -> Row:
-    """Run a step for each index under a count, in order, in a graph that is being compiled.
+    """Run a step for each index in ``range(count)``, in order, in a graph that is being traced.
 
     Args:
         step: Takes an index, an int32 scalar; returns tensors of fixed shapes.
-        count: How many, at least one: an int32 scalar.
+        count: The number of steps, at least one, an int32 scalar.
 
     Returns:
         The results, each stacked on a new first axis.
@@ -26,8 +26,8 @@ def repeated(step: Callable[[Any], Row], count: Any) -> Row:
 def once(step: Callable[[], Row]) -> Row:
     """Run a step as `repeated` does, a single time.
 
-    It is in a loop all the same: outside of one it would be rewritten otherwise (which sums are taken together), and
-    the last bit of its numbers would depend on how many steps a call runs.
+    It runs in a loop all the same: outside of one TensorFlow rewrites it differently (which sums are grouped), and the
+    last bit of its results would depend on how many steps a call runs.
 
     Args:
         step: Returns tensors.
@@ -35,77 +35,78 @@ def once(step: Callable[[], Row]) -> Row:
     Returns:
         The results.
     """
-    told = tf.function(step, autograph=False).get_concrete_function().structured_outputs
-    begin = True, *map(_empty, told)
-    shapes = tf.TensorShape(()), *(value.shape for value in told)
-    ran = tf.while_loop(lambda go, *_: go, lambda *_: (False, *step()), begin, shapes, parallel_iterations=1)
-    return ran[1:]  # type: ignore[no-any-return]
+    specs = tf.function(step, autograph=False).get_concrete_function().structured_outputs
+    begin = True, *map(_empty, specs)
+    shapes = tf.TensorShape(()), *(spec.shape for spec in specs)
+    outputs = tf.while_loop(lambda go, *_: go, lambda *_: (False, *step()), begin, shapes, parallel_iterations=1)
+    return outputs[1:]  # type: ignore[no-any-return]
 
 
 def repeated_until(step: Callable[[Any], tuple[Row, Row, Any]], count: Any) -> tuple[Row, Row]:
-    """Run a step as `repeated` does, but none after one that says that it is the last.
+    """Run a step as `repeated` does, up to and including the first one that is the last.
 
     Args:
-        step: Takes an index; returns its results, tensors that are wanted of the last step alone, and a bool scalar:
-            whether it is the last.
-        count: How many at most, at least one.
+        step: Takes an index; returns its results, tensors of which only those of the last step are returned, and
+            whether it is the last, a bool scalar.
+        count: The maximum number of steps, at least one.
 
     Returns:
-        The results of the steps that ran, stacked; and what is wanted of the last.
+        The results of the steps that ran, stacked; and the other tensors of the last step.
     """
-    def telling(index: Any) -> tuple[Row, Row, Row]:
-        results, kept, last = step(index)
-        return results, kept, (last,)
+    def step_and_last(index: Any) -> tuple[Row, Row, Row]:
+        results, final, last = step(index)
+        return results, final, (last,)
 
-    return _repeated(telling, count)
+    return _repeated(step_and_last, count)
 
 
 def _repeated(step: Callable[[Any], tuple[Row, Row, Row]], count: Any) -> tuple[Row, Row]:
-    """Run a step that tells by the last of its parts, a bool scalar or nothing, whether it is the last."""
-    # Every step is one of the loop's, so that all are compiled alike; what they return is learned from a trace.
-    told = tf.function(step, autograph=False).get_concrete_function(tf.TensorSpec((), tf.int32)).structured_outputs
-    first, kept, last = told
-    groups = _alike(first)
+    """Run a step that returns results, tensors of the last step, and a tuple of whether it is the last, or ()."""
+    # All steps run in the loop, so that all are compiled alike; a trace tells what they return.
+    trace = tf.function(step, autograph=False).get_concrete_function(tf.TensorSpec((), tf.int32))
+    specs, final, last = trace.structured_outputs
+    groups = _group_alike(specs)
 
-    def together(values: Row) -> list[Any]:
-        return [values[places[0]] if len(places) == 1 else tf.stack([values[at] for at in places]) for places in groups]
+    def grouped(values: Row) -> list[Any]:
+        parts = ([values[index] for index in indices] for indices in groups)
+        return [part[0] if len(part) == 1 else tf.stack(part) for part in parts]
 
     rows = []
-    for places in groups:
-        one = first[places[0]]
-        shape = one.shape if len(places) == 1 else (len(places), *one.shape)
-        rows.append(tf.TensorArray(one.dtype, size=count, element_shape=shape))
+    for indices in groups:
+        spec = specs[indices[0]]
+        shape = spec.shape if len(indices) == 1 else (len(indices), *spec.shape)
+        rows.append(tf.TensorArray(spec.dtype, size=count, element_shape=shape))
 
-    def going_on(index: Any, last: Row, *_: Any) -> Any:
+    def cond(index: Any, last: Row, *_: Any) -> Any:
         return tf.logical_and(index < count, tf.logical_not(last[0])) if last else index < count
 
-    def body(index: Any, last: Row, kept: Row, rows: Any) -> tuple[Any, ...]:
-        found, kept, last = step(index)
-        rows = [row.write(index, value) for row, value in zip(rows, together(found), strict=True)]
-        return index + 1, last, kept, rows
+    def body(index: Any, last: Row, final: Row, rows: Any) -> tuple[Any, ...]:
+        results, final, last = step(index)
+        rows = [row.write(index, value) for row, value in zip(rows, grouped(results), strict=True)]
+        return index + 1, last, final, rows
 
-    begin = tf.constant(0), tuple(tf.constant(False) for _ in last), tf.nest.map_structure(_empty, kept), rows
-    shapes = tuple(tf.nest.map_structure(lambda value: value.shape, part) for part in (begin[0], begin[1], kept))
-    steps, _, kept, rows = tf.while_loop(
-        going_on, body, begin, (*shapes, [tf.TensorShape(None)] * len(rows)), parallel_iterations=1
+    begin = tf.constant(0), tuple(tf.constant(False) for _ in last), tf.nest.map_structure(_empty, final), rows
+    shapes = tuple(tf.nest.map_structure(lambda value: value.shape, part) for part in (begin[0], begin[1], final))
+    num_steps, _, final, rows = tf.while_loop(
+        cond, body, begin, (*shapes, [tf.TensorShape(None)] * len(rows)), parallel_iterations=1
     )
-    found: dict[int, Any] = {}
-    for places, row in zip(groups, rows, strict=True):
-        # Of a loop that ended early some rows were never written.
-        stacked = row.gather(tf.range(steps)) if last else row.stack()
-        found |= zip(places, [stacked] if len(places) == 1 else tf.unstack(stacked, axis=1), strict=True)
-    return tuple(found[place] for place in range(len(first))), kept
+    results: dict[int, Any] = {}
+    for indices, row in zip(groups, rows, strict=True):
+        # A loop that ended early has not written the last rows.
+        stacked = row.gather(tf.range(num_steps)) if last else row.stack()
+        results |= zip(indices, [stacked] if len(indices) == 1 else tf.unstack(stacked, axis=1), strict=True)
+    return tuple(results[index] for index in range(len(specs))), final
 
 
 def _empty(spec: Any) -> Any:
-    """Return a tensor of a kind, which the first step puts its own in place of."""
+    """Return the initial loop value for a spec, which the first step replaces."""
     return tf.zeros([size or 0 for size in spec.shape], spec.dtype)
 
 
-def _alike(values: Row) -> list[list[int]]:
-    """Return the places of values of one shape and format together: each array takes a loop five operations a round."""
+def _group_alike(values: Row) -> list[list[int]]:
+    """Group the indices of values by shape and dtype: each `TensorArray` costs a loop five operations an iteration."""
     groups: dict[Any, list[int]] = {}
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         shape = value.shape
-        groups.setdefault((value.dtype, tuple(shape)) if shape.is_fully_defined() else place, []).append(place)
+        groups.setdefault((value.dtype, tuple(shape)) if shape.is_fully_defined() else index, []).append(index)
     return list(groups.values())

@@ -1,4 +1,4 @@
-"""A step compiled once, and run on a batch a call, on several batches given together, or on those of an iterator."""
+"""A compiled training step that runs on one batch, on several batches in one call, or on the batches of an iterator."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from mixtrain.backend.tensorflow.label_check import label_assertions, read_label
 from mixtrain.backend.tensorflow.passes import Stacked
 from mixtrain.backend.tensorflow.repeat import Row, once, repeated, repeated_until
 
-# A group calls the step that is compiled already; the first call of all compiles that.
+# A group calls the step that the first call of all has compiled.
 GROUPS: Final = GroupInfo(after=2, reads=True)
 
 
 class CompiledSteps:
-    """One step of training in its three ways of being called; they share one compiled step.
+    """A compiled training step with its three ways to call it, which share one compiled step.
 
     Args:
         function: Takes the columns of a batch, tensors, and returns a tuple of tensors of fixed shapes; it writes
@@ -32,12 +32,12 @@ class CompiledSteps:
         choice: Whether the step is compiled with XLA.
 
     Attributes:
-        sizes: Of each batch of the last call of `streamed` how many rows it had, int (n,); None where the function must
-            tell, because it may be compiled for batches of any size.
+        sizes: The number of rows of each batch of the last call of `streamed`, int (n,); None where only the function
+            knows, because it may be compiled for batches of any size.
 
     Example:
         >>> steps = CompiledSteps(lambda x: (2 * x,), choice=JitChoice(False, "an example"))
-        >>> (rows,) = steps.several([(tf.constant([x]),) for x in (1.0, 2.0, 3.0)])
+        >>> (rows,), _ = steps.several_undoable([(tf.constant([x]),) for x in (1.0, 2.0, 3.0)])
         >>> steps.one(tf.constant([4.0]))[0].numpy().tolist(), rows.numpy().ravel().tolist(), steps.traces()
         ([8.0], [2.0, 4.0, 6.0], 1)
     """
@@ -56,7 +56,7 @@ class CompiledSteps:
         """Run the step on a batch; return its results.
 
         Raises:
-            LabelOutOfRange: A label is no class number; nothing has run.
+            LabelOutOfRange: A label is not a class number; nothing has run.
         """
         compilation = self._compilation
         try:
@@ -71,13 +71,13 @@ class CompiledSteps:
         return results  # type: ignore[no-any-return]
 
     def streamed(self, iterator: Any, count: int) -> Row:
-        """Run `count` steps on batches that are read from a backend's iterator.
+        """Run `count` steps on batches read from an iterator of the backend.
 
         Returns:
             The results of the steps, stacked on a new first axis of length `count`.
 
         Raises:
-            LabelOutOfRange: A label is no class number; the steps before its batch have run.
+            LabelOutOfRange: A label is not a class number; the steps before its batch have run.
         """
         if not self._compilation.untried:
             return self._compilation.compiled.streamed(iterator, count)  # type: ignore[no-any-return]
@@ -88,25 +88,27 @@ class CompiledSteps:
         return tuple(tf.concat(pair, 0) for pair in zip(first, rest, strict=True))
 
     def _first_streamed(self, iterator: Any) -> tuple[Row, Row]:
-        """Run the first step of all by itself; return its results, stacked, and its batch.
+        """Run the very first step by itself; return its results, stacked, and its batch.
 
-        A loop that has read the batch of a step that XLA refuses could not put it back. What fails while the step is
-        traced does so before the batch is read.
+        A loop could not put back the batch of a step that XLA refuses. Errors of the trace are raised before the batch
+        is read.
         """
         spec = iterator.element_spec
         self._compilation.compiled.traced(spec)
         batch = iterator.get_next()
-        found = self._compilation.run(lambda steps: steps.first_streamed(spec, batch))
-        return tuple(value[None] for value in found), batch
+        results = self._compilation.run(lambda steps: steps.first_streamed(spec, batch))
+        return tuple(value[None] for value in results), batch
 
     def streamed_until(self, iterator: Any, count: int, last: Callable[[Row], Any]) -> tuple[Row, Row]:
-        """Run steps as `streamed` does, but none after one that is the last; the first call of all runs a single one.
+        """Run steps as `streamed` does, up to and including the first one that is the last.
+
+        The very first call runs a single step.
 
         Args:
             iterator: The backend's iterator.
-            count: How many at most.
-            last: Takes the results of a step, returns a bool scalar tensor: whether it is the last. Always the same
-                function.
+            count: The maximum number of steps.
+            last: Takes the results of a step and returns whether it is the last, a scalar bool tensor. Every call must
+                pass the same function.
 
         Returns:
             The results of the steps that ran, stacked; and the batch of the last of them.
@@ -116,12 +118,7 @@ class CompiledSteps:
         """
         if not self._compilation.untried:
             return self._compilation.compiled.streamed_until(iterator, count, last)  # type: ignore[no-any-return]
-        found, batch = self._first_streamed(iterator)
-        return found, batch
-
-    def several(self, batches: Sequence[Row]) -> Row:
-        """Run a step on each of several batches; return the results alone of `several_undoable`."""
-        return self.several_undoable(batches)[0]
+        return self._first_streamed(iterator)
 
     def several_undoable(
         self, batches: Sequence[Row], last: Callable[[Row], Any] | None = None
@@ -130,14 +127,14 @@ class CompiledSteps:
 
         Args:
             batches: Batches of the same structure, shapes and dtypes; at least one.
-            last: Tells a step after which none is run, as for `streamed_until`.
+            last: Whether a step is the last one to run, as for `streamed_until`.
 
         Returns:
-            The results of the steps that ran, stacked on a new first axis; and what puts all variables back.
+            The results of the steps that ran, stacked on a new first axis; and a function that restores all variables.
 
         Raises:
-            LabelOutOfRange: A label is no class number; nothing has run.
-            Exception: What a step raised; all variables are as they were.
+            LabelOutOfRange: A label is not a class number; nothing has run.
+            Exception: Raised by a step; all variables are restored.
         """
         compilation = self._compilation
         try:
@@ -154,15 +151,15 @@ class CompiledSteps:
 
 
 class _Steps:
-    """A step compiled in one way, with XLA or without, or left as it is in PYNATIVE_MODE.
+    """A step compiled with XLA or in the plain graph, or eager in PYNATIVE_MODE.
 
     Args:
-        labels: The step, and what the labels in its batches must be.
+        labels: The step, with the rules for the labels in its batches.
         jit: Whether XLA compiles it.
 
     Attributes:
         step: The compiled step.
-        call: The quickest call of it, for a batch whose labels were looked at.
+        call: The fastest call of it, for a batch whose labels were checked.
         streamed: As in `CompiledSteps`.
         streamed_until: Likewise.
     """
@@ -172,33 +169,33 @@ class _Steps:
         self._labels = labels
         self._eager = not graph
         self.step: Any = graph_function(labels, jit=jit, inline=True) if graph else labels
-        # XLA compiles a step in one way, inside a loop or not.
-        alone = self.step if jit else graph_function(self._alone)
-        self.call: Any = DirectCall(alone) if graph else self.step
-        self.streamed: Callable[..., Row] = self._streamed if graph else self._streamed_eagerly
-        self.streamed_until: Callable[..., tuple[Row, Row]] = self._until if graph else self._until_eagerly
-        self._loop = DirectCall(graph_function(self._stream))
+        # XLA compiles a step alike inside a loop and outside; the plain graph does not.
+        single_step = self.step if jit else graph_function(self._single_step)
+        self.call: Any = DirectCall(single_step) if graph else self.step
+        self.streamed: Callable[..., Row] = self._stream if graph else self._stream_eagerly
+        self.streamed_until: Callable[..., Any] = self._stream_until if graph else self._stream_until_eagerly
+        self._loop = DirectCall(graph_function(self._stream_loop))
         self._loop_until: Any = None
         self._several: dict[tuple[str, bool], tuple[Callable[..., Row], Sequence[Any], Callable[[], Row]]] = {}
 
     def check(self, batch: Row) -> None:
-        """Look at the labels of a batch; where nothing is compiled, losses look for themselves."""
+        """Check the labels of a batch; in eager mode losses check them themselves."""
         if not self._eager:
-            self._learn_rules(batch)
+            self._ensure_rules(batch)
             self._labels.check(batch)
 
     def traced(self, spec: Any) -> Callable[..., Row]:
-        """Return the step as the loop over an iterator calls it, traced for batches of a kind."""
+        """Return the step, traced for batches of a spec, as the loop over an iterator calls it."""
         return self.step.get_concrete_function(*spec)  # type: ignore[no-any-return]
 
     def first_streamed(self, spec: Any, batch: Row) -> Row:
-        """Run the step on a batch that was read from an iterator, as the loop over that does."""
+        """Run the step on a batch that was read from an iterator, as the loop does."""
         step = self.traced(spec)
         self._labels.check(batch)
         return step(*batch)
 
-    def _learn_rules(self, batch: Row) -> None:
-        """Trace the step, which has not been traced, so that it is known what labels must be."""
+    def _ensure_rules(self, batch: Row) -> None:
+        """Trace the step if it has not been traced, which notes the rules for labels."""
         if self._labels.rules_of(batch) is None:
             self.step.get_concrete_function(*batch)
 
@@ -210,69 +207,69 @@ class _Steps:
             columns = batches.columns
         else:
             columns = tf.nest.map_structure(lambda *values: tf.stack(values), *batches)
-        self._learn_rules(tf.nest.map_structure(lambda column: column[0], columns))
+        self._ensure_rules(tf.nest.map_structure(lambda column: column[0], columns))
         self._labels.check(columns, stacked=True)
         specs = tf.nest.map_structure(lambda value: tf.TensorSpec((None, *value.shape[1:]), value.dtype), columns)
         key = str(specs), last is not None
         if key not in self._several:
-            compiled: Any = graph_function(functools.partial(self._run_several, last))
+            compiled: Any = graph_function(functools.partial(self._stacked_loop, last))
             run = compiled.get_concrete_function(*specs)
             self._several[key] = run, run.variables, _reader(run.variables)
         run, variables, read = self._several[key]
-        before = read()
+        saved = read()
         try:
-            return run(*tf.nest.flatten(columns)), functools.partial(_assign, variables, before)
-        except BaseException:  # Ctrl-C too: nobody has been told of these steps.
-            _assign(variables, before)
+            return run(*tf.nest.flatten(columns)), functools.partial(_assign, variables, saved)
+        except BaseException:  # Ctrl-C too: no callback has seen these steps.
+            _assign(variables, saved)
             raise
 
-    # ---- what is compiled -------------------------------------------------------------------------------------
-    def _alone(self, *batch: Any) -> Row:
+    # ---- compiled calls ---------------------------------------------------------------------------------------
+    def _single_step(self, *batch: Any) -> Row:
         return once(lambda: self.step(*batch))
 
-    def _streamed(self, iterator: Any, count: int) -> Row:
-        with _naming_labels():
+    def _stream(self, iterator: Any, count: int) -> Row:
+        with _raise_label_errors():
             return self._loop.of_iterator(iterator, tf.constant(count))  # type: ignore[no-any-return]
 
-    def _until(self, iterator: Any, count: int, last: Callable[[Row], Any]) -> tuple[Row, Row]:
+    def _stream_until(self, iterator: Any, count: int, last: Callable[[Row], Any]) -> tuple[Row, Row]:
         if self._loop_until is None:
             # Not an argument: each method object would be retraced.
-            self._loop_until = graph_function(functools.partial(self._stream_until, last))
-        with _naming_labels():
+            self._loop_until = graph_function(functools.partial(self._stream_loop_until, last))
+        with _raise_label_errors():
             return self._loop_until(iterator, tf.constant(count))  # type: ignore[no-any-return]
 
-    def _stream(self, iterator: Any, count: Any) -> Row:
-        return repeated(lambda index: self._checked(index, next(iterator)), count)
+    def _stream_loop(self, iterator: Any, count: Any) -> Row:
+        return repeated(lambda index: self._checked_step(index, next(iterator)), count)
 
-    def _stream_until(self, last: Callable[[Row], Any], iterator: Any, count: Any) -> tuple[Row, Row]:
+    def _stream_loop_until(self, last: Callable[[Row], Any], iterator: Any, count: Any) -> tuple[Row, Row]:
         def step(index: Any) -> tuple[Row, Row, Any]:
             batch = next(iterator)
-            found = self._checked(index, batch)
-            return found, batch, last(found)
+            results = self._checked_step(index, batch)
+            return results, batch, last(results)
 
         return repeated_until(step, count)
 
-    def _checked(self, index: Any, batch: Row) -> Row:
-        self._learn_rules(batch)
+    def _checked_step(self, index: Any, batch: Row) -> Row:
+        self._ensure_rules(batch)
         assertions = label_assertions(self._labels.rules_of(batch) or (), batch, index)
         if assertions:
-            # The batch waits for them, and not the call: weights are read meanwhile.
+            # The batch waits for them, not the call of the step: weights are read meanwhile.
             with tf.control_dependencies(assertions):
                 batch = tf.nest.map_structure(tf.identity, batch, expand_composites=True)
         return self.step(*batch)  # type: ignore[no-any-return]
 
-    def _streamed_eagerly(self, iterator: Any, count: int) -> Row:
+    def _stream_eagerly(self, iterator: Any, count: int) -> Row:
         rows = [self.step(*next(iterator)) for _ in range(count)]
         return tuple(tf.stack(column) for column in zip(*rows, strict=True))
 
-    def _until_eagerly(self, iterator: Any, count: int, last: Callable[[Row], Any]) -> tuple[Row, Row]:
+    def _stream_until_eagerly(self, iterator: Any, count: int, last: Callable[[Row], Any]) -> tuple[Row, Row]:
         rows: list[Row] = []
         while len(rows) < count and not (rows and bool(last(rows[-1]))):
             batch = next(iterator)
             rows.append(self.step(*batch))
         return tuple(tf.stack(column) for column in zip(*rows, strict=True)), batch
 
-    def _run_several(self, last: Callable[[Row], Any] | None, *columns: Any) -> Row:
+    def _stacked_loop(self, last: Callable[[Row], Any] | None, *columns: Any) -> Row:
         count = tf.shape(tf.nest.flatten(columns)[0])[0]
 
         def step(index: Any) -> Row:
@@ -282,27 +279,27 @@ class _Steps:
         if last is None:
             return repeated(step, count)
 
-        def telling(index: Any) -> tuple[Row, Row, Any]:
-            found = step(index)
-            return found, (), last(found)
+        def step_and_last(index: Any) -> tuple[Row, Row, Any]:
+            results = step(index)
+            return results, (), last(results)
 
-        return repeated_until(telling, count)[0]
+        return repeated_until(step_and_last, count)[0]
 
 
 @contextlib.contextmanager
-def _naming_labels() -> Iterator[None]:
-    """Raise what a look at labels in a graph told as itself."""
+def _raise_label_errors() -> Iterator[None]:
+    """Raise an error of the label assertions in a graph as a `LabelOutOfRange`."""
     try:
         yield
     except tf.errors.InvalidArgumentError as error:
-        found = read_label(error)
-        if found is None:
+        label_error = read_label(error)
+        if label_error is None:
             raise
-        raise found from None
+        raise label_error from None
 
 
 def _reader(variables: Sequence[Any]) -> Callable[[], Row]:
-    """Return what reads variables in one call; the values share their memory until the next step writes there."""
+    """Return a compiled function that reads variables; values share their memory until the next step writes them."""
     return DirectCall(graph_function(lambda: tuple(variable.read_value() for variable in variables)))
 
 
