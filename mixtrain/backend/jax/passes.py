@@ -1,4 +1,4 @@
-"""One pass over a stream: its elements one by one, or several stacked, made and put on the device ahead of time."""
+"""One pass over a stream: elements one by one or stacked, made and copied to the device ahead of time."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from mixtrain.backend.rows import Failure
 
 Row = tuple[Any, ...]
 
-# What lies stacked on the device at a time, while as much is prepared.
+# The maximum size of the stacked elements on the device, while as many are prepared.
 MAX_BYTES: Final = 2**26
 _SINGLES: Final = 8
-_FEWEST_SINGLES: Final = 2
-_SECONDS_TO_END: Final = 2.0
-# What a loop reads comes in up to so many parts, so that the next is read while one runs; a call costs as much as
-# some small steps, so parts have no fewer elements.
-_PARTS: Final = 4
-_FEWEST_OF_PART: Final = 32
-# From so many bytes on an element is large: `device_put` takes less time than a compiled copy.
+_MIN_SINGLES: Final = 2
+_JOIN_TIMEOUT: Final = 2.0
+# The elements of a loop come in up to so many parts, so that the next part is read while one runs. A call costs as
+# much as some small steps, so a part has a minimum number of elements.
+_MAX_PARTS: Final = 4
+_MIN_PART: Final = 32
+# From this size on `device_put` takes less time than a compiled copy.
 _LARGE: Final = 2**20
 
 
 class Stacked(Sequence[Row]):
-    """Several elements alike, kept as columns that are stacked; a single one is cut out when it is asked for.
+    """Elements of one spec, kept as stacked columns; a single element is sliced out on access.
 
     Args:
-        columns: The columns, in the structure of an element, each with one row for each element.
+        columns: The columns, in the structure of an element, each with one row per element.
 
     Attributes:
         first: The row of the first element.
@@ -58,27 +58,27 @@ class Stacked(Sequence[Row]):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return [self[place] for place in range(*index.indices(len(self)))]
+            return [self[position] for position in range(*index.indices(len(self)))]
         if not -len(self) <= index < len(self):
             raise IndexError(index)
-        place = np.int32(self.first + index % len(self))
+        row = np.int32(self.first + index % len(self))
         columns = keras.tree.flatten(self.columns)
         if not all(isinstance(column, jax.Array) for column in columns):
-            found = [column[place] for column in columns]
-        elif self._rows == _power(self._rows):
-            found = _row(columns, place)
-        else:  # It would be compiled for each length.
-            found = jax.device_put([np.asarray(column)[place] for column in columns])
-        return keras.tree.pack_sequence_as(self.columns, found)
+            values = [column[row] for column in columns]
+        elif self._rows == _power_of_two(self._rows):
+            values = _row_at(columns, row)
+        else:  # `_row_at` would be compiled for each length.
+            values = jax.device_put([np.asarray(column)[row] for column in columns])
+        return keras.tree.pack_sequence_as(self.columns, values)
 
 
 class _StackedPart(Stacked):
-    """Some neighbors of several elements alike: the columns stay whole, so that nothing is copied.
+    """Consecutive elements of a `Stacked`: the columns stay whole, so that nothing is copied.
 
     Args:
         columns: As of `Stacked`.
         first: The row of the first element.
-        count: How many elements there are.
+        count: The number of elements.
     """
 
     def __init__(self, columns: Any, first: int, count: int) -> None:
@@ -88,16 +88,19 @@ class _StackedPart(Stacked):
 
 
 @jax.jit
-def _row(columns: list[Any], place: Any) -> list[Any]:
-    return [jax.lax.dynamic_index_in_dim(column, place, keepdims=False) for column in columns]
+def _row_at(columns: list[Any], index: Any) -> list[Any]:
+    return [jax.lax.dynamic_index_in_dim(column, index, keepdims=False) for column in columns]
 
 
 @dataclasses.dataclass
 class _Chunk:
-    """Elements that are ready: stacked on the host, and on the device; there, one alone has no axis for it.
+    """Elements that are ready, on the host and on the device.
 
     Attributes:
-        used: How many of them were given out.
+        host: The elements, stacked.
+        device: The same on the device; a single element where not `stacked`.
+        stacked: Whether `device` has an axis for the elements.
+        used: The number of elements that were returned.
     """
 
     host: tuple[np.ndarray, ...]
@@ -106,41 +109,40 @@ class _Chunk:
     used: int = 0
 
     @property
-    def left(self) -> int:
-        """How many are left."""
+    def remaining(self) -> int:
+        """The number of elements that were not returned yet."""
         return len(self.host[0]) - self.used
 
     def next(self) -> Row:
-        """Return the element that is given out next."""
+        """Return the next element, which stays in the chunk."""
         return on_device(tuple(column[self.used] for column in self.host)) if self.stacked else self.device
 
     def one(self) -> Row:
-        """Give out an element."""
+        """Take the next element."""
         element = self.next()
         self.used += 1
         return element
 
     def several(self, count: int) -> Row:
-        """Give out elements, stacked."""
-        whole = self.stacked and count == len(self.host[0])
+        """Take the next elements, stacked."""
+        all_rows = self.stacked and count == len(self.host[0])
         start, self.used = self.used, self.used + count
-        return self.device if whole else on_device(tuple(column[start : self.used] for column in self.host))
+        return self.device if all_rows else on_device(tuple(column[start : self.used] for column in self.host))
 
 
 class Pass(Iterator[Row]):
-    """The elements of one pass, in any mixture of one by one and several at once.
+    """The elements of one pass, one by one, stacked, or in any mixture of both.
 
-    A thread makes them. While the reader works on what it got, the thread prepares as much again: what the reader is
-    thought to ask for next.
+    A thread makes them. While the reader works on some, the thread prepares as many as it is likely to read next.
 
     Args:
         source: Makes the elements.
-        like: An element in the structure in which elements come out; by default a tuple of columns.
-        failure: Where an exception of the source is left too when it is raised.
-        singles: How many single elements are made ahead at most; fewer where they are large.
+        like: An element whose structure the returned elements have; by default a tuple of columns.
+        failure: Stores an exception of the source too, besides raising it.
+        singles: The maximum number of single elements made ahead; fewer where they are large.
 
     Attributes:
-        element_bytes: Size of an element in memory; None where it is not known. Elements may differ.
+        element_bytes: Size of an element in bytes; None where it is unknown. Elements may differ.
     """
 
     def __init__(
@@ -151,11 +153,11 @@ class Pass(Iterator[Row]):
         self._failure = failure
         self._singles = singles
         self._requests: queue.SimpleQueue[int | None] = queue.SimpleQueue()
-        self._waiting: collections.deque[int] = collections.deque()
-        self._held: _Chunk | None = None
-        self._asked = 0
+        self._pending: collections.deque[int] = collections.deque()
+        self._current: _Chunk | None = None
+        self._max_count = 0
         self._any_length = describe_device().kind == "CPU"
-        # A copy to a device with its own memory waits for what the device was asked to compute before it.
+        # A copy to a device with its own memory waits for the computations that were enqueued before it.
         self._chunks_ahead = 1 if self._any_length else 2
         self._chunks = read_ahead(_producer(source, self._requests, jax.config.jax_default_device), depth=singles + 1)
         self._end = weakref.finalize(self, self._requests.put, None)
@@ -164,79 +166,78 @@ class Pass(Iterator[Row]):
     def __next__(self) -> Row:
         chunk = self._front(0)
         element = chunk.one()
-        self._held = chunk if chunk.left else None
-        return self._arranged(element)
+        self._current = chunk if chunk.remaining else None
+        return self._pack(element)
 
     def chunk(self, count: int) -> tuple[Row, int, int]:
-        """Return the elements that are ready, stacked; none of them is given out before `use`.
+        """Return the elements that are ready, stacked; `use` then takes some of them.
 
-        What makes them ready goes by the most that were ever wanted, so that whoever takes some of a chunk in turn sees
+        The length of chunks depends on the largest `count` so far, so that a reader that takes parts of a chunk gets
         chunks of one length, for which it is compiled.
 
         Args:
-            count: How many are wanted at most; fewer come at the end of a chunk, at that of the pass, before an element
-                of another shape, and where `count` would need much memory.
+            count: The maximum number of elements; there are fewer at the end of a chunk or of the pass, before an
+                element of another shape, and where `count` would need much memory.
 
         Returns:
-            ``(columns, first, count)``: which of the rows of the columns is the next element, and how many there are
-            from there on of those that are wanted.
+            ``(columns, first, count)``: the row of the next element in the columns, and the number of elements from
+            there on.
 
         Raises:
-            StopIteration: There are no more.
-            Exception: What making the next element raised.
+            StopIteration: The pass has ended.
+            Exception: Raised while the next element was made.
         """
-        chunk = self._ready(count)
-        given = min(chunk.left, count)
-        if given == chunk.left:
-            for _ in range(self._chunks_ahead - len(self._waiting)):
-                self._request(self._part(self._asked))
-        return self._arranged(chunk.device), chunk.used, given
+        chunk = self._stacked_chunk(count)
+        available = min(chunk.remaining, count)
+        if available == chunk.remaining:
+            for _ in range(self._chunks_ahead - len(self._pending)):
+                self._request(self._part_size(self._max_count))
+        return self._pack(chunk.device), chunk.used, available
 
     def peek(self, count: int) -> Row:
-        """Return the next element, of which `chunk` is then asked with that count."""
-        return self._arranged(self._ready(count).next())
+        """Return the next element without taking it; the next call must be `chunk(count)`."""
+        return self._pack(self._stacked_chunk(count).next())
 
     def use(self, count: int) -> None:
-        """Give out so many of the elements of `chunk`."""
+        """Take the next `count` elements of `chunk`."""
         chunk = self._front(0)
         chunk.used += count
-        self._held = chunk if chunk.left else None
+        self._current = chunk if chunk.remaining else None
 
     def together(self, count: int, following: int) -> Stacked | None:
-        """Return the next elements, at most `count`; None where there are no more.
+        """Return the next elements, at most `count`; None at the end of the pass.
 
-        On a GPU their number is a power of two, so that what is compiled for a number of them is compiled for few.
+        On a GPU their number is a power of two, so that functions are compiled for few different numbers.
 
         Args:
-            count: How many at most.
-            following: How many are likely to be asked for once these have come.
+            count: The maximum number of elements.
+            following: The number of elements that are likely to be read next.
         """
-        length = (lambda count: count) if self._any_length else _power
-        most = length(count)
+        length = (lambda count: count) if self._any_length else _power_of_two
+        max_length = length(count)
         try:
-            chunk = self._front(self._fitting(most))
+            chunk = self._front(self._chunk_size(max_length))
         except StopIteration:
             return None
-        given = length(min(most, chunk.left))
+        available = length(min(max_length, chunk.remaining))
         following = length(following)
         if not (self._any_length and chunk.stacked):
-            return Stacked(self._give(given, following=following))
-        part = _StackedPart(self._arranged(chunk.device), chunk.used, given)
-        chunk.used += given
-        self._used(chunk, following)
+            return Stacked(self._take(available, following=following))
+        part = _StackedPart(self._pack(chunk.device), chunk.used, available)
+        chunk.used += available
+        self._request_following(chunk, following)
         return part
 
     def close(self) -> None:
-        """End the pass and what it reads from."""
+        """End the pass and close its source."""
         self._end()
         self._chunks.close()  # type: ignore[attr-defined]
 
     def _front(self, count: int) -> _Chunk:
-        """Return what is given out next; where nothing is ready, ask for `count` elements stacked, 0 for single ones.
-        """
-        if self._held is not None:
-            return self._held
-        for _ in range(int(not self._waiting) if count else self._missing_singles()):
+        """Return the current chunk; if none is ready, request `count` stacked elements, or single ones if it is 0."""
+        if self._current is not None:
+            return self._current
+        for _ in range(int(not self._pending) if count else self._missing_singles()):
             self._request(count)
         try:
             host, device = next(self._chunks)
@@ -247,120 +248,117 @@ class Pass(Iterator[Row]):
                 self._failure.error = error
             raise
         self._known_bytes = bytes_of(host) // len(host[0])
-        self._held = _Chunk(host, device, stacked=bool(self._waiting.popleft()))
-        return self._held
+        self._current = _Chunk(host, device, stacked=bool(self._pending.popleft()))
+        return self._current
 
-    def _ready(self, count: int) -> _Chunk:
-        """Return what is given out next, stacked; where nothing is ready, as many as were ever wanted."""
-        self._asked = max(self._asked, count)
-        chunk = self._front(self._part(self._asked))
+    def _stacked_chunk(self, count: int) -> _Chunk:
+        """Return the current chunk, stacked; if none is ready, request as many elements as the largest count so far."""
+        self._max_count = max(self._max_count, count)
+        chunk = self._front(self._part_size(self._max_count))
         if not chunk.stacked:
             chunk.device, chunk.stacked = on_device(chunk.host), True
         return chunk
 
-    def _give(self, count: int, *, following: int) -> Row:
-        """Return `count` elements of those that are ready; have `following` more made ready where they are the last."""
+    def _take(self, count: int, *, following: int) -> Row:
+        """Return `count` ready elements, stacked; if they are the last ready ones, request `following` more."""
         chunk = self._front(count)
         columns = chunk.several(count)
-        self._used(chunk, following)
-        return self._arranged(columns)
+        self._request_following(chunk, following)
+        return self._pack(columns)
 
-    def _used(self, chunk: _Chunk, following: int) -> None:
-        if not chunk.left:
-            self._held = None
-            if not self._waiting:
-                self._request(self._fitting(following))
+    def _request_following(self, chunk: _Chunk, following: int) -> None:
+        if not chunk.remaining:
+            self._current = None
+            if not self._pending:
+                self._request(self._chunk_size(following))
 
     def _request(self, count: int) -> None:
-        self._waiting.append(count)
+        self._pending.append(count)
         self._requests.put(count)
 
     def _missing_singles(self) -> int:
-        """Return how many single elements to ask for: several at once, for waking the thread costs more than one."""
+        """Return how many single elements to request: several at once, since waking the thread costs more than one."""
         ahead = self._singles
         if self._known_bytes is not None:
-            ahead = min(ahead, max(_FEWEST_SINGLES, MAX_BYTES // max(1, self._known_bytes)))
-        return ahead - len(self._waiting) if len(self._waiting) <= ahead // 2 else 0
+            ahead = min(ahead, max(_MIN_SINGLES, MAX_BYTES // max(1, self._known_bytes)))
+        return ahead - len(self._pending) if len(self._pending) <= ahead // 2 else 0
 
-    def _part(self, count: int) -> int:
-        """Return how many elements come at once where a loop is to take `count` in turn: all parts of one length."""
-        fitting = self._fitting(count)
-        even = (count // parts for parts in range(_PARTS, 1, -1) if count % parts == 0)
-        return next((part for part in even if _FEWEST_OF_PART <= part < fitting), fitting)
+    def _part_size(self, count: int) -> int:
+        """Return the chunk size for a loop that takes `count` elements in parts of equal length."""
+        limit = self._chunk_size(count)
+        even = (count // parts for parts in range(_MAX_PARTS, 1, -1) if count % parts == 0)
+        return next((size for size in even if _MIN_PART <= size < limit), limit)
 
-    def _fitting(self, count: int) -> int:
-        """Return how many elements come at once where `count` are to come: parts of one length where that can be."""
+    def _chunk_size(self, count: int) -> int:
+        """Return the chunk size within `MAX_BYTES` for `count` elements, in chunks of equal length if possible."""
         if self._known_bytes is None:
             return 1
-        most = max(1, MAX_BYTES // max(1, self._known_bytes))
-        parts = math.ceil(count / most)
-        even = (count // number for number in range(parts, 2 * parts) if count % number == 0)
+        max_elements = max(1, MAX_BYTES // max(1, self._known_bytes))
+        parts = math.ceil(count / max_elements)
+        even = (count // divisor for divisor in range(parts, 2 * parts) if count % divisor == 0)
         return next(even, math.ceil(count / parts))
 
-    def _arranged(self, columns: Row) -> Row:
+    def _pack(self, columns: Row) -> Row:
         return columns if self._like is None else keras.tree.pack_sequence_as(self._like, list(columns))
 
 
 def on_device(columns: tuple[np.ndarray, ...]) -> Row:
-    """Return columns as arrays of the device; text stays as it is."""
+    """Copy columns to the device; text stays on the host."""
     if all(column.dtype.kind not in "USO" for column in columns):
         return jax.device_put(columns)  # type: ignore[no-any-return]
     return tuple(column if column.dtype.kind in "USO" else jax.device_put(column) for column in columns)
 
 
 class DevicePut:
-    """Puts elements on the device, one at a time.
+    """Copies elements to the device, one at a time.
 
-    Small ones alike go by a compiled copy, which takes a quarter of `device_put`'s time. It is compiled for each form
-    of an element, so it waits for two alike in a row. Large ones a CPU takes over where they lie: to copy 64 MiB into
-    new memory of XLA's takes eight times as long as into NumPy's.
+    Small elements go by a compiled copy, which takes a quarter of `device_put`'s time. It is compiled for each spec, so
+    only from the second element of a spec in a row. On a CPU XLA takes over the memory of large elements: to copy 64
+    MiB into new memory of XLA's takes eight times as long as into NumPy's.
     """
 
-    _before: tuple[Any, ...] | None = None
+    _previous_spec: tuple[Any, ...] | None = None
     _lent: Row = ()
 
     @property
     def ahead(self) -> bool:
-        """Whether it is worth while to put an element before the step of the one before it.
-
-        The device has a memory of its own, and copies into it while it computes what was asked for before.
-        """
+        """Whether to copy an element before the previous step: a device with its own memory overlaps both."""
         return describe_device().kind != "CPU"
 
     def __call__(self, columns: tuple[np.ndarray, ...]) -> Row:
-        """Put an element into whose arrays nobody will write any more."""
-        form = tuple((column.shape, column.dtype) for column in columns)
+        """Copy an element whose arrays are not written any more."""
+        spec = tuple((column.shape, column.dtype) for column in columns)
         numeric = all(column.dtype.kind not in "USO" for column in columns)
-        known, self._before = numeric and form == self._before, form
-        return _copied(columns) if known and bytes_of(columns) < _LARGE else on_device(columns)
+        repeated, self._previous_spec = numeric and spec == self._previous_spec, spec
+        return _compiled_copy(columns) if repeated and bytes_of(columns) < _LARGE else on_device(columns)
 
     def lend(self, columns: tuple[np.ndarray, ...]) -> Row:
-        """Put an element into whose arrays their owner may write again once `take_back` has returned."""
+        """Copy an element whose arrays may be written again once `take_back` has returned."""
         if self.ahead:
             self._lent = on_device(columns)
             return self._lent
         return self(tuple(map(aligned_copy if bytes_of(columns) >= _LARGE else np.array, columns)))
 
     def take_back(self) -> None:
-        """Return when nothing that was lent is read any more."""
+        """Wait until lent arrays are not read any more."""
         jax.block_until_ready(self._lent)
         self._lent = ()
 
 
 @jax.jit
-def _copied(columns: Row) -> Row:
+def _compiled_copy(columns: Row) -> Row:
     return columns
 
 
 def _producer(
     source: Source, requests: queue.SimpleQueue[int | None], device: Any
 ) -> Callable[[], Iterator[tuple[tuple[np.ndarray, ...], Row]]]:
-    """Return what makes, in a thread, for each request elements on the host and on the device."""
+    """Return a generator function for a thread: it yields for each request elements on the host and on the device."""
 
     def produce() -> Iterator[tuple[tuple[np.ndarray, ...], Row]]:
         with contextlib.ExitStack() as closing:
             if device is not None:
-                closing.enter_context(jax.default_device(device))  # A thread begins without the device that was chosen.
+                closing.enter_context(jax.default_device(device))  # New threads have no default device.
             read, put = gathered(source.open(closing)), DevicePut()
             for count in iter(requests.get, None):
                 host = read(count or 1)
@@ -371,7 +369,7 @@ def _producer(
     return produce
 
 
-def _power(count: int) -> int:
+def _power_of_two(count: int) -> int:
     return 1 << (count.bit_length() - 1)
 
 
@@ -380,9 +378,9 @@ _open: weakref.WeakSet[Pass] = weakref.WeakSet()
 
 @atexit.register
 def _close_all() -> None:
-    """End the threads before Python takes down what they use: one inside JAX would bring down the process."""
-    for one in list(_open):
-        one.close()
+    """End the threads before Python shuts down: one that is inside JAX would crash the process."""
+    for elements in list(_open):
+        elements.close()
     for thread in threading.enumerate():
         if thread.name == THREAD_NAME:
-            thread.join(_SECONDS_TO_END)
+            thread.join(_JOIN_TIMEOUT)

@@ -1,4 +1,4 @@
-"""One pass over a stream: its elements one by one, or several at once, which then come to Python in one call."""
+"""One pass over a stream: elements one by one, or stacked ones that are read in one call."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from mixtrain.backend.tensorflow.repeat import Row, repeated
 
 
 class Stacked(Sequence[Row]):
-    """Several elements alike, kept as columns that are stacked; a single one is cut out when it is asked for.
+    """Elements of one spec, kept as stacked columns; a single element is sliced out on access.
 
     Args:
-        columns: The columns, in the structure of an element, each with one row for each element.
+        columns: The columns, in the structure of an element, each with one row per element.
     """
 
     def __init__(self, columns: Any) -> None:
@@ -29,11 +29,11 @@ class Stacked(Sequence[Row]):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return [self[place] for place in range(*index.indices(len(self)))]
+            return [self[position] for position in range(*index.indices(len(self)))]
         if not -len(self) <= index < len(self):
             raise IndexError(index)
-        place = index % len(self)
-        return tf.nest.map_structure(lambda column: column[place], self.columns)
+        row = index % len(self)
+        return tf.nest.map_structure(lambda column: column[row], self.columns)
 
     def __iter__(self) -> Iterator[Row]:
         for parts in zip(*map(tf.unstack, tf.nest.flatten(self.columns)), strict=True):
@@ -41,7 +41,7 @@ class Stacked(Sequence[Row]):
 
 
 class _Gathered(Stacked):
-    """Elements of an iterator; the last, which is asked for more than others, came apart too."""
+    """Elements of an iterator; the last one, which is read most often, is kept separately too."""
 
     def __init__(self, columns: Row, last: Row) -> None:
         super().__init__(columns)
@@ -52,55 +52,55 @@ class _Gathered(Stacked):
 
 
 class DevicePut:
-    """Puts elements on the device, one at a time."""
+    """Copies elements to the device, one at a time."""
 
     @property
     def ahead(self) -> bool:
-        """Whether it is worth while to put an element before the step of the one before it."""
+        """Whether to copy an element before the previous step."""
         return False
 
     def __call__(self, columns: tuple[np.ndarray, ...]) -> Row:
-        """Put an element into whose arrays nobody will write any more."""
+        """Copy an element whose arrays are not written any more."""
         return tuple(map(tf.convert_to_tensor, columns))
 
     def lend(self, columns: tuple[np.ndarray, ...]) -> Row:
-        """Put an element into whose arrays their owner may write again once `take_back` has returned."""
+        """Copy an element whose arrays may be written again once `take_back` has returned."""
         return self(tuple(map(np.array, columns)))  # TensorFlow may take over an array where it lies.
 
     def take_back(self) -> None:
-        """Return when nothing that was lent is read any more: what is lent is copied at once."""
+        """Wait until lent arrays are not read any more: `lend` has copied them."""
 
 
 def element_bytes(spec: Any) -> int | None:
-    """Return the size in memory of an element of some kind; None where shapes are open, so that elements may differ."""
+    """Return the size of an element in bytes; None where a dimension is unknown, so that elements may differ."""
     specs = tf.nest.flatten(spec)
-    closed = all(isinstance(part, tf.TensorSpec) and part.shape.is_fully_defined() for part in specs)
-    return sum(math.prod(part.shape) * part.dtype.size for part in specs) if closed else None
+    known = all(isinstance(part, tf.TensorSpec) and part.shape.is_fully_defined() for part in specs)
+    return sum(math.prod(part.shape) * part.dtype.size for part in specs) if known else None
 
 
 def element_reader(iterator: Any) -> Callable[[], Any]:
-    """Return what reads an iterator's next element, as `next` does; of plain tensors in a quarter of the time.
+    """Return a function like ``next(iterator)``, which takes a quarter of the time for elements of plain tensors.
 
     Args:
-        iterator: TensorFlow's, which the caller keeps; its element may have any structure.
+        iterator: An iterator of `tf.data`, which the caller keeps alive; its element may have any structure.
     """
     spec = iterator.element_spec
     parts = tf.nest.flatten(spec)
-    held = tf.nest.flatten(iterator, expand_composites=True)
-    if len(held) != 1 or not parts or not all(type(part) is tf.TensorSpec for part in parts):
+    resources = tf.nest.flatten(iterator, expand_composites=True)
+    if len(resources) != 1 or not parts or not all(type(part) is tf.TensorSpec for part in parts):
         return functools.partial(next, iterator)
     get_next = functools.partial(
         tf.raw_ops.IteratorGetNext,
-        iterator=held[0],
+        iterator=resources[0],
         output_types=[part.dtype for part in parts],
         output_shapes=[part.shape for part in parts],
     )
-    in_a_row = isinstance(spec, tuple) and len(spec) == len(parts) and not hasattr(spec, "_fields")
-    packed = tuple if in_a_row else functools.partial(tf.nest.pack_sequence_as, spec)
+    is_flat = isinstance(spec, tuple) and len(spec) == len(parts) and not hasattr(spec, "_fields")
+    pack = tuple if is_flat else functools.partial(tf.nest.pack_sequence_as, spec)
 
     def read() -> Any:
         try:
-            return packed(get_next())
+            return pack(get_next())
         except tf.errors.OutOfRangeError:
             raise StopIteration from None
 
@@ -112,62 +112,62 @@ class Pass(Iterator[Row]):
 
     Args:
         iterator: The backend's own iterator.
-        left: Number of elements, or None where it is unknown.
-        raise_pending: Raises what Python code below the stream raised, if anything.
+        size: Number of elements, or None where it is unknown.
+        raise_pending: Raises the pending exception of Python code in the stream, if there is one.
 
     Attributes:
-        iterator, raise_pending: As given.
-        element_bytes: Size of an element in memory; None where shapes are open, so that elements may differ.
+        iterator, raise_pending: The arguments.
+        element_bytes: Size of an element in bytes; None where a dimension is unknown, so that elements may differ.
     """
 
-    def __init__(self, iterator: Any, left: int | None, raise_pending: Callable[[], None]) -> None:
+    def __init__(self, iterator: Any, size: int | None, raise_pending: Callable[[], None]) -> None:
         self.iterator = iterator
         self._next = element_reader(iterator)
-        self._left = left
+        self._remaining = size
         self.raise_pending = raise_pending
         self.element_bytes = element_bytes(iterator.element_spec)
 
     def __next__(self) -> Row:
         element: Row = self._read(self._next)
-        if self._left is not None:
-            self._left -= 1
+        if self._remaining is not None:
+            self._remaining -= 1
         return element
 
     def leave(self, count: int) -> int:
-        """Leave the next elements to somebody else, who reads them from `iterator`.
+        """Skip the next elements, which the caller reads from `iterator`.
 
         Args:
-            count: How many at most; the last of all is not among them.
+            count: The maximum number of elements; the last element of the pass is never among them.
 
         Returns:
-            How many they are, 0 or at least two; 0 where elements may differ.
+            The number of elements, 0 or at least 2; 0 where elements may differ.
         """
-        if self.element_bytes is None or not self._left:
+        if self.element_bytes is None or not self._remaining:
             return 0
-        count = min(count, self._left - 1)
+        count = min(count, self._remaining - 1)
         if count < 2:
             return 0
-        self._left -= count
+        self._remaining -= count
         return count
 
     def together(self, count: int, following: int) -> Stacked | None:
-        """Return the next elements, at most `count`; None where that cannot be, is not worth it, or none are left.
+        """Return the next elements, stacked; None at the end of the pass and where elements may differ.
 
         Args:
-            count: How many at most; fewer at the end.
-            following: How many are likely to be asked for once these have come. (Nothing is made ready here.)
+            count: The maximum number of elements; None is returned for fewer than 2.
+            following: The number of elements that are likely to be read next. (Nothing is prepared here.)
 
         Raises:
-            Exception: What making one of them raised; those before it are lost.
+            Exception: Raised while one of them was made; those before it are lost.
         """
         del following
-        if self.element_bytes is None or not self._left or count < 2:
+        if self.element_bytes is None or not self._remaining or count < 2:
             return None
-        count = min(count, self._left)
-        gather = _gather_of(str(self.iterator.element_spec))
-        found = self._read(lambda: gather(self.iterator, tf.constant(count)))
-        self._left -= count
-        return _Gathered(*found)
+        count = min(count, self._remaining)
+        gather = _compiled_gather(str(self.iterator.element_spec))
+        columns, last = self._read(lambda: gather(self.iterator, tf.constant(count)))
+        self._remaining -= count
+        return _Gathered(columns, last)
 
     def _read(self, read: Callable[[], Any]) -> Any:
         try:
@@ -178,8 +178,8 @@ class Pass(Iterator[Row]):
 
 
 @functools.cache
-def _gather_of(spec: str) -> Callable[..., Row]:
-    """Return the compiled gathering of elements of one kind: passes come and go."""
+def _compiled_gather(spec: str) -> Callable[..., Row]:
+    """Return `_gather`, compiled once for each spec and not for each pass."""
     del spec
     return graph_function(_gather)
 
