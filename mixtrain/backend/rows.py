@@ -1,10 +1,11 @@
-"""Rows that Python code makes: what must hold for each of them, and the exception that stopped the code."""
+"""Rows made by Python code: their checks, and the exception that stopped the code."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -13,13 +14,13 @@ Row = tuple[np.ndarray, ...]
 
 @dataclasses.dataclass
 class Failure:
-    """The exception that stopped Python code inside a stream, kept until its reader asks for it."""
+    """The exception that stopped Python code inside a stream, stored for its reader."""
 
     error: BaseException | None = None
 
     @contextlib.contextmanager
     def keeping(self) -> Iterator[None]:
-        """Keep what is raised inside, and let it pass."""
+        """Store an exception of the code inside, and let it propagate."""
         try:
             yield
         except GeneratorExit:
@@ -29,25 +30,25 @@ class Failure:
             raise
 
     def raise_kept(self) -> None:
-        """Raise the kept exception, if there is one, and forget it."""
+        """Raise the stored exception, if there is one, and clear it."""
         error, self.error = self.error, None
         try:
             if error is not None:
                 raise error
         finally:
-            del error  # It knows this frame, which would know it: both would stay, with the stream, until collected.
+            del error  # Its traceback refers to this frame: a cycle would keep the stream alive until collected.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CheckedRows:
-    """Rows from Python, of which each pass makes anew.
+    """Rows from Python, which each pass makes anew.
 
     Attributes:
         factory: Called at the start of each pass; returns the rows.
-        example: One row; its dtypes and ranks hold for all, its sizes do not.
-        size: How many rows a pass has: None where it is unknown, `math.inf` where it does not end.
+        example: One row; all rows have its dtypes and ranks, but not its sizes.
+        size: Number of rows of a pass: None where it is unknown, `math.inf` where it does not end.
         columns: Names of the columns, for messages.
-        failure: Where an exception is left that the backend would wrap.
+        failure: Stores an exception that the backend would wrap.
     """
 
     factory: Callable[[], Iterable[Row]]
@@ -64,9 +65,9 @@ class CheckedRows:
             ValueError: A row has another number of columns or another rank, or there are more or fewer than `size`.
         """
         count = 0
-        kinds = [(np.asarray(value).dtype, np.ndim(value)) for value in self.example]
+        specs = [(np.asarray(value).dtype, np.ndim(value)) for value in self.example]
         for count, row in enumerate(self.factory(), start=1):  # noqa: B007
-            if [(value.dtype, value.ndim) for value in row] != kinds:
+            if [(value.dtype, value.ndim) for value in row] != specs:
                 self._check(row)
             yield row
         if self.size is not None and count != self.size:
@@ -99,11 +100,16 @@ class CheckedRows:
 
 
 def format_name(value: np.ndarray) -> str:
-    """Return the name of an array's dtype, the same one for text of any length."""
+    """Return the name of an array's dtype, "string" for text of any length."""
     dtype = np.asarray(value).dtype
     return "string" if dtype.kind in "USO" else dtype.name
 
 
 def shapes_of(row: Row) -> list[tuple[int, ...]]:
-    """Return the shapes of a row's columns; rows that have the same can be stacked."""
+    """Return the shapes of a row's columns; rows of the same shapes can be stacked."""
     return [value.shape for value in row]
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """Return a tuple or list as a tuple, and another value as a tuple of one."""
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)

@@ -1,4 +1,4 @@
-"""What each step of a stream makes of the elements below it, read several at a time."""
+"""Transformations of a stream's source, such as batching and shuffling, that read several elements at a time."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def batched(source: Source, size: int, *, drop_remainder: bool) -> Source:
                         column[: full * size].reshape(full, size, *column.shape[1:]) for column in block
                     )
             last = rest.pop()
-            following = gather(1)
-            if following is not None:
-                shapes = [tuple(value.shape for value in first_of(block)) for block in (last, following)]
+            next_block = gather(1)
+            if next_block is not None:
+                shapes = [tuple(value.shape for value in first_of(block)) for block in (last, next_block)]
                 raise ValueError(
                     f"dataset: expected rows of one shape in a batch, {shapes[0]}; got {shapes[1]}. "
                     "Write a map that brings all rows to one shape, or a batch of 1."
@@ -54,22 +54,22 @@ def repeated(source: Source, count: float) -> Source:
 
     def begin(closing: contextlib.ExitStack) -> Read:
         inner = closing.enter_context(contextlib.ExitStack())
-        read, left, some = source.open(inner), count, False
+        read, remaining, has_elements = source.open(inner), count, False
 
-        def read_on(wanted: int) -> Row | None:
-            nonlocal read, left, some
-            while left > 0:
-                block = read(wanted)
+        def read_next(limit: int) -> Row | None:
+            nonlocal read, remaining, has_elements
+            while remaining > 0:
+                block = read(limit)
                 if block is not None:
-                    some = True
+                    has_elements = True
                     return block
-                left = left - 1 if some else 0  # A source without elements has them in no pass.
-                if left > 0:
+                remaining = remaining - 1 if has_elements else 0  # An empty source would repeat forever.
+                if remaining > 0:
                     inner.close()
-                    read, some = source.open(inner), False
+                    read, has_elements = source.open(inner), False
             return None
 
-        return read_on
+        return read_next
 
     endless = source.size != 0 and math.inf in (source.size, count)
     size = math.inf if endless else None if source.size is None else source.size * count if source.size else 0
@@ -77,28 +77,28 @@ def repeated(source: Source, count: float) -> Source:
 
 
 def shuffled(source: Source, buffer: int, seed: int | None) -> Source:
-    """Return the elements out of a buffer in random order, each pass in another."""
+    """Return the elements in random order within a buffer; the order differs in each pass."""
     passes = itertools.count()
 
     def begin(closing: contextlib.ExitStack) -> Read:
         random = np.random.default_rng([np.random.randint(2**31) if seed is None else seed, next(passes)])
         read = source.open(closing)
-        held: list[Row] = []
+        elements: list[Row] = []
         full = False
 
         def pick(count: int) -> Row | None:
             nonlocal full
-            while not full and len(held) < buffer:
+            while not full and len(elements) < buffer:
                 block = read(1)
                 if block is None:
                     full = True
                 else:
-                    held.append(block)
-            if not held:
+                    elements.append(block)
+            if not elements:
                 return None
-            place = random.integers(len(held))
-            held[place], held[-1] = held[-1], held[place]
-            return held.pop()
+            index = random.integers(len(elements))
+            elements[index], elements[-1] = elements[-1], elements[index]
+            return elements.pop()
 
         return pick
 
@@ -107,36 +107,36 @@ def shuffled(source: Source, buffer: int, seed: int | None) -> Source:
 
 def taken(source: Source, count: int) -> Source:
     """Return the first `count` elements; all where it is -1."""
-    most = math.inf if count < 0 else count
+    max_count = math.inf if count < 0 else count
 
     def begin(closing: contextlib.ExitStack) -> Read:
-        read, left = source.open(closing), most
+        read, remaining = source.open(closing), max_count
 
-        def read_on(wanted: int) -> Row | None:
-            nonlocal left
-            block = read(int(min(wanted, left))) if left else None
-            left -= 0 if block is None else len(block[0])
+        def read_next(limit: int) -> Row | None:
+            nonlocal remaining
+            block = read(int(min(limit, remaining))) if remaining else None
+            remaining -= 0 if block is None else len(block[0])
             return block
 
-        return read_on
+        return read_next
 
-    size = None if source.size is None and most else min(source.size or 0, most)
+    size = None if source.size is None and max_count else min(source.size or 0, max_count)
     return Source(begin, size, source.example, source.element_bytes)
 
 
 def skipped(source: Source, count: int) -> Source:
-    """Return what follows the first `count` elements."""
+    """Return the elements after the first `count`."""
 
     def begin(closing: contextlib.ExitStack) -> Read:
-        read, left = source.open(closing), count
+        read, remaining = source.open(closing), count
 
-        def read_on(wanted: int) -> Row | None:
-            nonlocal left
-            while left:
-                left = left - 1 if read(1) is not None else 0
-            return read(wanted)
+        def read_next(limit: int) -> Row | None:
+            nonlocal remaining
+            while remaining:
+                remaining = remaining - 1 if read(1) is not None else 0
+            return read(limit)
 
-        return read_on
+        return read_next
 
     return Source(begin, None if source.size is None else max(source.size - count, 0), None, source.element_bytes)
 
@@ -147,29 +147,29 @@ def joined(first: Source, second: Source) -> Source:
     def begin(closing: contextlib.ExitStack) -> Read:
         reads = [first.open(closing)]
 
-        def read_on(wanted: int) -> Row | None:
-            block = reads[-1](wanted)
+        def read_next(limit: int) -> Row | None:
+            block = reads[-1](limit)
             if block is None and len(reads) == 1:
                 reads.append(second.open(closing))
-                block = reads[-1](wanted)
+                block = reads[-1](limit)
             return block
 
-        return read_on
+        return read_next
 
     size = None if None in (first.size, second.size) else first.size + second.size  # type: ignore[operator]
     return Source(begin, size, first.example, first.element_bytes)
 
 
 def mapped(source: Source, function: Callable[[Row], Row]) -> Source:
-    """Return what a function makes of each element."""
+    """Return the results of a function of each element."""
 
     def begin(closing: contextlib.ExitStack) -> Read:
         read = source.open(closing)
 
-        def read_on(wanted: int) -> Row | None:
+        def read_next(limit: int) -> Row | None:
             block = read(1)
             return None if block is None else tuple(value[np.newaxis] for value in function(first_of(block)))
 
-        return read_on
+        return read_next
 
     return Source(begin, source.size)

@@ -1,4 +1,4 @@
-"""Where the elements of a stream come from: NumPy rows, read several at a time."""
+"""Sources of stream elements: NumPy rows, read several at a time."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import numpy as np
 from mixtrain.backend.aligned import aligned_empty
 from mixtrain.backend.rows import CheckedRows, Row
 
-# Returns the next elements alike, stacked on a new first axis, at most as many as asked for; None at the end.
+# Returns up to `count` next elements of one spec, stacked on a new first axis; None at the end.
 Read = Callable[[int], Row | None]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Source:
-    """Elements, of which each pass makes anew.
+    """Elements that each pass makes anew.
 
     Attributes:
-        open: Begins a pass; what must be closed after it is left on the stack.
-        size: How many elements a pass has: None where it is unknown, `math.inf` where it does not end.
+        open: Begins a pass; pushes what must be closed after it on the stack.
+        size: Number of elements of a pass: None where it is unknown, `math.inf` where it does not end.
         example: An element, where one is known without reading.
-        element_bytes: How much memory an element takes, as far as is known; others may take more or less.
+        element_bytes: Size of an element in bytes, where it is known; others may differ.
     """
 
     open: Callable[[contextlib.ExitStack], Read]
@@ -34,17 +34,17 @@ class Source:
 
 
 def from_arrays(arrays: Sequence[np.ndarray]) -> Source:
-    """Return the rows of equally long arrays: parts of them, nothing is copied."""
+    """Return the rows of equally long arrays, as views."""
     columns = tuple(map(np.asarray, arrays))
     size = len(columns[0])
 
     def begin(closing: contextlib.ExitStack) -> Read:
-        place = 0
+        position = 0
 
         def read(count: int) -> Row | None:
-            nonlocal place
-            start, place = place, min(place + count, size)
-            return tuple(column[start:place] for column in columns) if start < place else None
+            nonlocal position
+            start, position = position, min(position + count, size)
+            return tuple(column[start:position] for column in columns) if start < position else None
 
         return read
 
@@ -53,40 +53,40 @@ def from_arrays(arrays: Sequence[np.ndarray]) -> Source:
 
 
 def from_python(rows: CheckedRows) -> Source:
-    """Return the rows that Python code makes, copied as they come: the code may write into its arrays again."""
+    """Return the rows of Python code, copied one by one: the code may reuse its arrays."""
 
     def begin(closing: contextlib.ExitStack) -> Read:
-        opened = rows.rows()
-        closing.callback(opened.close)  # type: ignore[attr-defined]
-        waiting: list[Row | BaseException | None] = []
+        elements = rows.rows()
+        closing.callback(elements.close)  # type: ignore[attr-defined]
+        pending: list[Row | BaseException | None] = []
 
-        def following() -> Row | None:
-            found = waiting.pop() if waiting else next(opened, None)
-            if isinstance(found, BaseException):
-                raise found
-            return found
+        def next_row() -> Row | None:
+            row = pending.pop() if pending else next(elements, None)
+            if isinstance(row, BaseException):
+                raise row
+            return row
 
         def read(count: int) -> Row | None:
-            row = following()
+            row = next_row()
             if row is None:
                 return None
-            found = tuple(aligned_empty(count, value) for value in row)
+            block = tuple(aligned_empty(count, value) for value in row)
             filled = 0
-            form = _form(row)
-            while row is not None and _form(row) == form:
-                for column, value in zip(found, row, strict=True):
+            spec = _spec(row)
+            while row is not None and _spec(row) == spec:
+                for column, value in zip(block, row, strict=True):
                     column[filled] = value
                 filled += 1
                 if filled == count:
-                    return found
+                    return block
                 try:
-                    row = next(opened, None)
-                except Exception as error:  # It comes after the rows before it.
-                    waiting.append(error)
+                    row = next(elements, None)
+                except Exception as error:  # Raised after the rows before it are returned.
+                    pending.append(error)
                     break
             else:
-                waiting.append(row)
-            return tuple(column[:filled] for column in found)
+                pending.append(row)
+            return tuple(column[:filled] for column in block)
 
         return read
 
@@ -94,56 +94,56 @@ def from_python(rows: CheckedRows) -> Source:
 
 
 def gathered(read: Read) -> Read:
-    """Return what reads exactly as many elements as asked for, if so many alike follow each other."""
-    waiting: list[Row | Exception | None] = []
+    """Return a `Read` that joins blocks to exactly `count` elements, if so many of one spec follow each other."""
+    pending: list[Row | Exception | None] = []
 
-    def following(count: int) -> Row | None:
-        if not waiting:
+    def next_block(count: int) -> Row | None:
+        if not pending:
             return read(count)
-        found = waiting.pop()
-        if isinstance(found, Exception):
-            raise found
-        if found is not None and len(found[0]) > count:
-            waiting.append(tuple(column[count:] for column in found))
-            found = tuple(column[:count] for column in found)
-        return found
+        block = pending.pop()
+        if isinstance(block, Exception):
+            raise block
+        if block is not None and len(block[0]) > count:
+            pending.append(tuple(column[count:] for column in block))
+            block = tuple(column[:count] for column in block)
+        return block
 
     def gather(count: int) -> Row | None:
-        block = following(count)
+        block = next_block(count)
         if block is None:
             return None
         blocks, missing = [block], count - len(block[0])
         while missing:
             try:
-                part = following(missing)
+                part = next_block(missing)
             except Exception as error:
-                waiting.append(error)
+                pending.append(error)
                 break
-            if part is None or _form(first_of(block)) != _form(first_of(part)):
-                waiting.append(part)
+            if part is None or _spec(first_of(block)) != _spec(first_of(part)):
+                pending.append(part)
                 break
             blocks.append(part)
             missing -= len(part[0])
-        return block if len(blocks) == 1 else tuple(map(_joined, zip(*blocks, strict=True)))
+        return block if len(blocks) == 1 else tuple(map(_concatenate, zip(*blocks, strict=True)))
 
     return gather
 
 
 def bytes_of(row: Sequence[np.ndarray]) -> int:
-    """Return how much memory a row takes."""
+    """Return the size of a row in bytes."""
     return sum(np.asarray(value).nbytes for value in row)
 
 
 def first_of(block: Row) -> Row:
-    """Return the first of elements that are stacked."""
+    """Return the first of stacked elements."""
     return tuple(column[0] for column in block)
 
 
-def _form(row: Row) -> list[tuple[Any, ...]]:
-    """Return what elements have in common that can be stacked."""
+def _spec(row: Row) -> list[tuple[Any, ...]]:
+    """Return the shapes and dtypes of a row; rows that have the same can be stacked."""
     return [(value.shape, value.dtype) for value in row]
 
 
-def _joined(parts: tuple[np.ndarray, ...]) -> np.ndarray:
-    whole = aligned_empty(sum(map(len, parts)), parts[0][0])
-    return np.concatenate(parts, out=whole) if whole.dtype.kind not in "USO" else np.concatenate(parts)
+def _concatenate(parts: tuple[np.ndarray, ...]) -> np.ndarray:
+    result = aligned_empty(sum(map(len, parts)), parts[0][0])
+    return np.concatenate(parts, out=result) if result.dtype.kind not in "USO" else np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""The data stream: tuples of arrays, one per column, made and put on the device ahead of the step."""
+"""The data stream: tuples of arrays, one per column, made and copied to the device ahead of the step."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import numpy as np
 from mixtrain.backend.jax import row_steps, rows
 from mixtrain.backend.jax.passes import Pass, on_device
 from mixtrain.backend.jax.rows import Source
-from mixtrain.backend.rows import CheckedRows, Failure, Row
+from mixtrain.backend.rows import CheckedRows, Failure, Row, as_tuple
 
-# What an iterator raises at its end.
+# Raised by an iterator at its end.
 EndOfStream: tuple[type[Exception], ...] = (StopIteration,)
 
 
@@ -26,8 +26,8 @@ class Pipeline:
     Attributes:
         source: Makes the elements.
         columns: Names of the columns, or None where they have none.
-        failures: Where the iterators of `graph_iterator` leave the exception of Python code; see `raise_pending`.
-        even: Whether all elements are known to be as long as the first.
+        failures: Store the exception of Python code that iterators of `graph_iterator` run; see `raise_pending`.
+        even: Whether all elements are known to have as many rows as the first.
     """
 
     source: Source
@@ -67,7 +67,7 @@ class Pipeline:
         return self._with(row_steps.skipped(self.source, count))
 
     def prefetch(self, count: int = -1) -> Pipeline:
-        """Return the same: elements are prepared ahead of the reader in any case, and `count` has no effect."""
+        """Return the same pipeline: elements are always prepared ahead of the reader."""
         del count
         return self
 
@@ -82,7 +82,7 @@ class Pipeline:
             function: Takes one tensor per column and returns a tensor or a tuple of tensors.
             columns: Names of the results, by default the same names.
         """
-        compiled = jax.jit(lambda row: _as_tuple(function(*row)))
+        compiled = jax.jit(lambda row: as_tuple(function(*row)))
 
         def call(row: Row) -> Row:
             with jax.default_device(jax.local_devices(backend="cpu")[0]):
@@ -98,20 +98,20 @@ class Pipeline:
 
         Args:
             function: Takes one array per column and returns an array or a tuple of arrays.
-            example: A result of `function`: its dtypes and ranks hold for all.
+            example: A result of `function`: all results have its dtypes and ranks.
             columns: Names of the results, by default the same names.
         """
         dtypes = [np.asarray(value).dtype for value in example]
 
         def call(row: Row) -> Row:
-            results = _as_tuple(function(*row))
+            results = as_tuple(function(*row))
             return tuple(np.asarray(value, dtype) for value, dtype in zip(results, dtypes, strict=True))
 
         names = self.columns if columns is None else columns
         return self._with(row_steps.mapped(self.source, call), columns=names, even=False)
 
     def first(self) -> tuple[Any, ...]:
-        """Return one element, to learn shapes and dtypes from; nothing is read where an example is known."""
+        """Return one element, for its shapes and dtypes; nothing is read where an example is known."""
         if self.source.example is not None:
             return on_device(tuple(map(np.asarray, self.source.example)))
         elements = self.iterate()
@@ -121,10 +121,10 @@ class Pipeline:
             elements.close()
 
     def iterate(self) -> Pass:
-        """Return the elements of one pass, put on the device ahead of the reader.
+        """Return the elements of one pass, copied to the device ahead of the reader.
 
         Raises:
-            Exception: Whatever Python code below raised, as itself.
+            Exception: Raised by Python code in the stream, as itself.
         """
         return Pass(self.source)
 
@@ -134,9 +134,8 @@ class Pipeline:
         """Return an iterator whose ``chunk(count)`` gives a compiled function its elements, stacked.
 
         Args:
-            shapes: The shape of each column in the first batch. (A backend that compiles for shapes before it reads
-                needs it; this one does not.)
-            like: Where columns have several parts, an element (its tuples and dicts): what is read is so arranged.
+            shapes: The shape of each column in the first batch. (TensorFlow needs it, this backend does not.)
+            like: Where columns have several parts, an element whose structure (tuples and dicts) those read have.
 
         Returns:
             The iterator. At its end it raises `EndOfStream`; another error comes as itself, and from `raise_pending`.
@@ -147,7 +146,7 @@ class Pipeline:
         return Pass(self.source, like=like, failure=failure, singles=1)
 
     def raise_pending(self) -> None:
-        """Raise the exception that stopped Python code below, if there is one."""
+        """Raise the exception that stopped Python code in the stream, if there is one."""
         for failure in self.failures:
             failure.raise_kept()
 
@@ -156,13 +155,13 @@ class Pipeline:
 
 
 def is_pipeline_source(value: Any) -> bool:
-    """Whether `value` is a dataset of the backend, so that `wrap_pipeline` takes it: JAX has none of its own."""
+    """Whether `value` is a dataset of the backend, which `wrap_pipeline` accepts: JAX has none."""
     del value
     return False
 
 
 def wrap_pipeline(value: Any) -> Pipeline:
-    """Refuse a value, for JAX has no datasets of its own.
+    """Refuse a value, since JAX has no datasets.
 
     Raises:
         TypeError: Always.
@@ -185,12 +184,12 @@ def pipeline_from_rows(
     size: float | None = None,
     columns: Sequence[str] | None = None,
 ) -> Pipeline:
-    """Return the rows that Python code makes.
+    """Return the rows made by Python code.
 
     Args:
         factory: Called at the start of each pass; returns the rows, tuples of arrays.
-        example: One row: its dtypes and ranks hold for all; sizes may differ from row to row.
-        size: How many rows a pass has, where it is known; `math.inf` where it does not end.
+        example: One row: all rows have its dtypes and ranks; sizes may differ from row to row.
+        size: Number of rows of a pass, where it is known; `math.inf` where it does not end.
         columns: Names of the columns.
 
     Raises:
@@ -208,9 +207,5 @@ def pipeline_from_batches(
     size: float | None = None,
     columns: Sequence[str] | None = None,
 ) -> Pipeline:
-    """Return the batches that Python code makes, as `pipeline_from_rows` does for rows; the last may be smaller."""
+    """Return the batches made by Python code, like `pipeline_from_rows` for rows; the last may be smaller."""
     return pipeline_from_rows(factory, example, size=size, columns=columns)
-
-
-def _as_tuple(value: Any) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,)

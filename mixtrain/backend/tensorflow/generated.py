@@ -1,4 +1,4 @@
-"""A stream of what a Python generator yields, as TensorFlow's own data set."""
+"""A `tf.data.Dataset` of the rows that a Python generator yields."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row = tuple[np.ndarray, ...]
 
 
 class _Passes:
-    """The generators of the passes that are being read, by number.
+    """The generators of the passes in progress, by number.
 
     Args:
         factory: Called at the start of each pass.
@@ -31,33 +31,33 @@ class _Passes:
         self._lock = threading.Lock()
 
     def begin(self) -> np.ndarray:
-        """Return the number of a new pass, an int64 scalar; its generator is let go together with the number.
+        """Return the number of a new pass, an int64 scalar; its generator is released together with the number.
 
-        TensorFlow holds the memory of the array, which it takes over, as long as the pass, however that ends.
+        TensorFlow takes over the memory of the array and holds it as long as the pass, however that ends.
         """
         with self._lock:
             number = next(self._numbers)
         self._reading[number] = iter(self._factory())
-        held = aligned_empty(1, np.array(number, np.int64)).reshape(())
-        held[...] = number
-        weakref.finalize(held.base, self._reading.pop, number).atexit = False
-        return held
+        shared = aligned_empty(1, np.array(number, np.int64)).reshape(())
+        shared[...] = number
+        weakref.finalize(shared.base, self._reading.pop, number).atexit = False
+        return shared
 
     def read(self, number: np.ndarray) -> Row:
         return next(self._reading[int(number)])
 
 
 def dataset_of(factory: Callable[[], Iterator[Row]], specs: tuple[tf.TensorSpec, ...]) -> tf.data.Dataset:
-    """Return the rows that generators yield.
+    """Return a dataset of the rows that generators yield.
 
-    `tf.data.Dataset.from_generator` does the same at a price. Under Python 3.11 the first of its kind in a process
-    (TensorFlow 2.21) has the C library map each tensor of 128 KB or more anew and unmap it after, whoever makes it:
-    a fifth of a step of LeNet-5. And it registers a generator when the first row is read, so an iterator that ends just
-    before, as one that reads ahead may at any time, logs a KeyError.
+    `tf.data.Dataset.from_generator` does the same at a cost. Under Python 3.11 the first one in a process (TensorFlow
+    2.21) makes the C library map and unmap the memory of each tensor of 128 KB or more: a fifth of a step of LeNet-5.
+    And it registers a generator when the first row is read, so an iterator that ends just before, as one that reads
+    ahead may at any time, logs a KeyError.
 
     Args:
         factory: Called at the start of each pass.
-        specs: Of the columns.
+        specs: The specs of the columns.
 
     Example:
         >>> specs = (tf.TensorSpec([None], tf.int64),)
@@ -72,14 +72,14 @@ def dataset_of(factory: Callable[[], Iterator[Row]], specs: tuple[tf.TensorSpec,
         values = numpy_function(passes.read, [number], dtypes)
         return [tf.ensure_shape(value, spec.shape) for value, spec in zip(values, specs, strict=True)]
 
-    reading = tf.function(read, autograph=False).get_concrete_function(tf.TensorSpec([], tf.int64))
+    read_graph = tf.function(read, autograph=False).get_concrete_function(tf.TensorSpec([], tf.int64))
 
     def one_pass(unused: Any) -> tf.data.Dataset:
         number = tf.ensure_shape(numpy_function(passes.begin, [], tf.int64), ())
-        # As `Dataset.map`, but the end of the generator is the stream's, as its length is not known.
+        # As `Dataset.map`, but the end of the generator ends the dataset, whose length is unknown.
         variant = tf.raw_ops.MapDataset(
             input_dataset=tf.data.experimental.to_variant(tf.data.Dataset.from_tensors(number).repeat()),
-            other_arguments=[], f=reading, output_types=dtypes, output_shapes=[spec.shape for spec in specs],
+            other_arguments=[], f=read_graph, output_types=dtypes, output_shapes=[spec.shape for spec in specs],
             preserve_cardinality=False,
         )
         return tf.data.experimental.from_variant(variant, specs)

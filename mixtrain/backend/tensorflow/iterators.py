@@ -1,4 +1,4 @@
-"""Iterators over TensorFlow's streams: they read ahead, begin soon, and let their stream go before Python ends."""
+"""Iterators of `tf.data` that read ahead, start fast, and release their dataset when Python exits."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from typing import Any
 import tensorflow as tf
 
 
-def started(dataset: tf.data.Dataset) -> Any:
+def start_prefetching(dataset: tf.data.Dataset) -> Any:
     """Return an iterator that reads ahead."""
-    return opened(kept(dataset, "_mixtrain_ahead", lambda dataset: settled(dataset.prefetch(tf.data.AUTOTUNE))))
+    return start(cached(dataset, "_mixtrain_ahead", lambda dataset: untuned(dataset.prefetch(tf.data.AUTOTUNE))))
 
 
-def opened(dataset: tf.data.Dataset) -> Any:
-    """Return an iterator that lets its stream go at exit, if it lives so long.
+def start(dataset: tf.data.Dataset) -> Any:
+    """Return an iterator that releases its dataset at exit, if it is still alive.
 
-    While Python ends, a thread of TensorFlow's that calls Python code is stopped without a word, and the iterator would
-    wait for it without end.
+    When Python exits, a thread of TensorFlow that calls Python code stops silently, and the iterator would wait for it
+    forever.
     """
     iterator = iter(dataset)
     resource = tf.nest.flatten(iterator, expand_composites=True)[0]
-    weakref.finalize(resource, _let_go, weakref.ref(resource), dataset)
+    weakref.finalize(resource, _replace_by_empty, weakref.ref(resource), dataset)
     return iterator
 
 
-def _let_go(alive: weakref.ref[Any], dataset: tf.data.Dataset) -> None:
-    """Give an iterator that is still alive an empty stream in place of its own."""
-    resource = alive()
+def _replace_by_empty(reference: weakref.ref[Any], dataset: tf.data.Dataset) -> None:
+    """Give an iterator that is still alive an empty dataset."""
+    resource = reference()
     if resource is not None:
         tf.raw_ops.MakeIterator(dataset=tf.data.experimental.to_variant(dataset.take(0)), iterator=resource)
 
 
-def settled(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Return a stream that is not tuned, where its options do not ask.
+def untuned(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Return a dataset without autotuning, unless its options request it.
 
-    TensorFlow tunes a stream in a thread that sleeps longer and longer, and an iterator that goes away waits for it, up
-    to a minute. Without it each parallel part is as wide as the machine.
+    TensorFlow tunes in a thread that sleeps longer and longer, and the deletion of an iterator waits for it, up to a
+    minute. Without tuning each parallel part uses all cores.
     """
     options = tf.data.Options()
     if dataset.options().autotune.enabled is None:
@@ -45,8 +45,8 @@ def settled(dataset: tf.data.Dataset) -> tf.data.Dataset:
     return dataset.with_options(options)
 
 
-def kept(dataset: tf.data.Dataset, name: str, make: Callable[[tf.data.Dataset], Any]) -> Any:
-    """Return what `make` makes of a stream, and keep it with the stream: it takes longer than starting a pass."""
+def cached(dataset: tf.data.Dataset, name: str, make: Callable[[tf.data.Dataset], Any]) -> Any:
+    """Return ``make(dataset)``, cached on the dataset: making it takes longer than starting a pass."""
     if name not in vars(dataset):
         setattr(dataset, name, make(dataset))
     return vars(dataset)[name]

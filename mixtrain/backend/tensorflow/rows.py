@@ -1,4 +1,4 @@
-"""Rows that Python code makes, and their crossing into `tf.data` in blocks."""
+"""Rows made by Python code, as a `tf.data.Dataset` that reads them in blocks."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _MAX_BYTES = 1 << 20
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PythonRows(CheckedRows):
-    """Rows from Python, which can be read as they are or as TensorFlow's own stream."""
+    """Rows from Python, which can also be read as a `tf.data.Dataset`."""
 
     @functools.cached_property
     def specs(self) -> tuple[tf.TensorSpec, ...]:
-        """What stays the same from row to row."""
+        """The dtypes and ranks of the columns."""
         return row_specs(self.example)
 
     @functools.cached_property
     def dataset(self) -> tf.data.Dataset:
-        """The rows as TensorFlow's own stream."""
+        """The rows as a `tf.data.Dataset`."""
         blocks = tuple(tf.TensorSpec([None, *spec.shape], spec.dtype) for spec in self.specs)
         dataset = dataset_of(self.blocks, blocks).unbatch()
         if self.size is None:
@@ -37,7 +37,7 @@ class PythonRows(CheckedRows):
         return dataset.apply(tf.data.experimental.assert_cardinality(count))
 
     def blocks(self) -> Iterator[Row]:
-        """Yield the rows stacked, 1, 2, 4, ... of the same shapes at a time, so that the first comes at once."""
+        """Yield stacked rows of the same shapes, 1, 2, 4, ... at a time, so that the first comes at once."""
         self.failure.error = None
         block: list[Row] = []
         limit = 1
@@ -58,7 +58,7 @@ class PythonRows(CheckedRows):
 
 
 def row_specs(example: Sequence[np.ndarray]) -> tuple[tf.TensorSpec, ...]:
-    """Return what stays the same from row to row: dtypes and ranks, not sizes."""
+    """Return the specs that all rows share: dtypes and ranks, not sizes."""
     return tuple(tf.TensorSpec([None] * np.ndim(value), np.asarray(value).dtype) for value in example)
 
 

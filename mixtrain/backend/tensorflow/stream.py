@@ -12,17 +12,17 @@ import numpy as np
 import tensorflow as tf
 
 from mixtrain.backend.ahead import read_ahead
-from mixtrain.backend.rows import Failure, Row
-from mixtrain.backend.tensorflow.iterators import kept, opened, settled, started
+from mixtrain.backend.rows import Failure, Row, as_tuple
+from mixtrain.backend.tensorflow.iterators import cached, start_prefetching, start, untuned
 from mixtrain.backend.tensorflow.passes import Pass, element_bytes
 from mixtrain.backend.tensorflow.python_functions import numpy_function
 from mixtrain.backend.tensorflow.rows import PythonRows, row_specs
 
-# What an iterator raises at its end: the first inside a compiled function, the second outside.
+# Raised by an iterator at its end: the first inside a compiled function, the second outside.
 EndOfStream: tuple[type[Exception], ...] = (tf.errors.OutOfRangeError, StopIteration)
 
-# An element up to this size is kept with its stream, where all others are of its shapes.
-_KEPT_BYTES: Final = 2**22
+# The first element is cached with its stream up to this size, where all elements have its shapes.
+_MAX_CACHED_BYTES: Final = 2**22
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -32,8 +32,8 @@ class Pipeline:
     Attributes:
         source: TensorFlow's own stream, or rows that Python code makes.
         columns: Names of the columns, or None where they have none.
-        failures: Where Python code below leaves the exception that it raised; see `raise_pending`.
-        even: Whether all elements are known to be as long as the first.
+        failures: Store the exceptions that Python code in the stream raised; see `raise_pending`.
+        even: Whether all elements are known to have as many rows as the first.
     """
 
     source: tf.data.Dataset | PythonRows
@@ -99,7 +99,7 @@ class Pipeline:
             columns: Names of the results, by default the same names.
         """
         mapped = self.dataset.map(
-            lambda *row: _as_tuple(function(*row)), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
+            lambda *row: as_tuple(function(*row)), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
         )
         names = self.columns if columns is None else columns
         return dataclasses.replace(self, source=mapped, columns=names, even=False)
@@ -111,7 +111,7 @@ class Pipeline:
 
         Args:
             function: Takes one array per column and returns an array or a tuple of arrays.
-            example: A result of `function`: its dtypes and ranks hold for all.
+            example: A result of `function`: all results have its dtypes and ranks.
             columns: Names of the results, by default the same names.
         """
         failure = Failure()
@@ -119,7 +119,7 @@ class Pipeline:
 
         def call(*row: np.ndarray) -> list[np.ndarray]:
             with failure.keeping():
-                results = _as_tuple(function(*row))
+                results = as_tuple(function(*row))
                 dtypes = (spec.dtype.as_numpy_dtype for spec in specs)
                 return [np.asarray(value, dtype) for value, dtype in zip(results, dtypes, strict=True)]
 
@@ -131,31 +131,31 @@ class Pipeline:
         return Pipeline(self.dataset.map(graph), names, (*self.failures, failure))
 
     def first(self) -> tuple[Any, ...]:
-        """Return one element, to learn shapes and dtypes from.
+        """Return one element, for its shapes and dtypes.
 
-        Rows that Python code makes are not read for it: it is the example that came with them.
+        For rows made by Python code it is their example; none is read.
         """
         if isinstance(self.source, PythonRows):
             return tuple(map(tf.convert_to_tensor, self.source.example))
         size = element_bytes(self.source.element_spec)
-        if not self.size or size is None or size > _KEPT_BYTES:
+        if not self.size or size is None or size > _MAX_CACHED_BYTES:
             return self._first_of(self.source)
-        return kept(self.source, "_mixtrain_first", self._first_of)  # type: ignore[no-any-return]
+        return cached(self.source, "_mixtrain_first", self._first_of)  # type: ignore[no-any-return]
 
     def _first_of(self, dataset: tf.data.Dataset) -> tuple[Any, ...]:
-        one = kept(dataset, "_mixtrain_one", lambda dataset: settled(dataset.take(1)))
-        return next(Pass(opened(one), 1, self.raise_pending))
+        first = cached(dataset, "_mixtrain_one", lambda dataset: untuned(dataset.take(1)))
+        return next(Pass(start(first), 1, self.raise_pending))
 
     def iterate(self) -> Iterator[tuple[Any, ...]]:
         """Yield the elements of one pass as tensors, reading ahead.
 
         Raises:
-            Exception: Whatever Python code below raised, as itself.
+            Exception: Raised by Python code in the stream, as itself.
         """
         if isinstance(self.source, PythonRows):
             rows = self.source.rows
             return read_ahead(lambda: (tuple(map(tf.convert_to_tensor, row)) for row in rows()))
-        return Pass(started(self.source), self.size, self.raise_pending)
+        return Pass(start_prefetching(self.source), self.size, self.raise_pending)
 
     def graph_iterator(
         self, shapes: Sequence[Sequence[int | None]] | None = None, like: tuple[Any, ...] | None = None
@@ -165,7 +165,7 @@ class Pipeline:
         Args:
             shapes: The shape of each column in the first batch; every dimension is then fixed, the first only where the
                 pipeline is `even`. Columns of several parts have one shape for each part.
-            like: Where columns have several parts, an element (its tuples and dicts): what is read is so arranged.
+            like: Where columns have several parts, an element whose structure (tuples and dicts) those read have.
 
         Returns:
             The iterator. At its end it raises `EndOfStream`; after another error, call `raise_pending`.
@@ -180,10 +180,10 @@ class Pipeline:
 
             if not _is_arranged(dataset.element_spec, fixed, like):
                 dataset = dataset.map(arranged)
-        return started(dataset)
+        return start_prefetching(dataset)
 
     def raise_pending(self) -> None:
-        """Raise the exception that stopped Python code below, if there is one."""
+        """Raise the exception that stopped Python code in the stream, if there is one."""
         for failure in self.failures:
             failure.raise_kept()
 
@@ -192,11 +192,11 @@ class Pipeline:
 
 
 def _is_arranged(spec: Any, shapes: Sequence[Any], like: tuple[Any, ...] | None) -> bool:
-    """Whether elements have these shapes and this structure as they come."""
+    """Whether elements of a spec have these shapes and this structure already."""
     parts = keras.tree.flatten(spec)
     if not all(isinstance(part, tf.TensorSpec) and part.shape.rank is not None for part in parts):
         return False
-    if not all(_is_within(part.shape, shape) for part, shape in zip(parts, shapes, strict=True)):
+    if not all(_is_compatible(part.shape, shape) for part, shape in zip(parts, shapes, strict=True)):
         return False
     try:
         keras.tree.assert_same_structure(spec, spec if like is None else like)
@@ -205,13 +205,13 @@ def _is_arranged(spec: Any, shapes: Sequence[Any], like: tuple[Any, ...] | None)
     return isinstance(spec, tuple)
 
 
-def _is_within(shape: Sequence[int | None], wanted: Sequence[int | None]) -> bool:
-    """Whether a shape is as another, or known better."""
-    return len(shape) == len(wanted) and all(want in (None, size) for size, want in zip(shape, wanted, strict=True))
+def _is_compatible(shape: Sequence[int | None], target: Sequence[int | None]) -> bool:
+    """Whether a shape equals another one where that is known."""
+    return len(shape) == len(target) and all(known in (None, size) for size, known in zip(shape, target, strict=True))
 
 
 def is_pipeline_source(value: Any) -> bool:
-    """Whether `value` is a dataset of the backend, so that `wrap_pipeline` takes it."""
+    """Whether `value` is a dataset of the backend, which `wrap_pipeline` accepts."""
     return isinstance(value, tf.data.Dataset)
 
 
@@ -238,12 +238,12 @@ def pipeline_from_rows(
     size: float | None = None,
     columns: Sequence[str] | None = None,
 ) -> Pipeline:
-    """Return the rows that Python code makes.
+    """Return the rows made by Python code.
 
     Args:
         factory: Called at the start of each pass; returns the rows, tuples of arrays.
-        example: One row: its dtypes and ranks hold for all; sizes may differ from row to row.
-        size: How many rows a pass has, where it is known; `math.inf` where it does not end.
+        example: One row: all rows have its dtypes and ranks; sizes may differ from row to row.
+        size: Number of rows of a pass, where it is known; `math.inf` where it does not end.
         columns: Names of the columns.
 
     Raises:
@@ -261,9 +261,5 @@ def pipeline_from_batches(
     size: float | None = None,
     columns: Sequence[str] | None = None,
 ) -> Pipeline:
-    """Return the batches that Python code makes, as `pipeline_from_rows` does for rows; the last may be smaller."""
+    """Return the batches made by Python code, like `pipeline_from_rows` for rows; the last may be smaller."""
     return pipeline_from_rows(factory, example, size=size, columns=columns)
-
-
-def _as_tuple(value: Any) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
