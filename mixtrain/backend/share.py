@@ -1,4 +1,4 @@
-"""A replica's share of a step: its rows of the batch, its random numbers, and what becomes of what it writes."""
+"""A replica's share of a step: its rows of the batch, its seeds, and how its variable writes are merged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 import keras
 
 _log = logging.getLogger("mixtrain")
-# An odd number whose multiples are far apart (2**32 over the golden ratio): seeds that layers start from rarely meet.
+# 2**32 / golden ratio, odd: its multiples are far apart, so that seeds of layers on different replicas rarely collide.
 SEED_STRIDE: Final = 0x9E3779B9
 
 Merge = Literal["seed", "sum", "mean", "first"]
@@ -21,9 +21,9 @@ class Share:
     """The part of a batch that one replica computes.
 
     Attributes:
-        rows: How many rows it has; None for a batch without rows.
-        weight: What a mean over these rows counts for in the mean over the batch, a float or a scalar tensor; None for
-            1, where they are all rows.
+        rows: The number of its rows; None for a batch without rows.
+        weight: The weight of a mean over these rows in the mean over the batch, a float or a scalar tensor; None for 1,
+            where they are all rows.
     """
 
     rows: Any = None
@@ -35,13 +35,13 @@ class Share:
 
 
 class Written(NamedTuple):
-    """What a replica wrote to a variable.
+    """A write of a replica to a variable.
 
     Attributes:
-        merge: How what replicas wrote becomes one value.
-        before: What the variable held before.
-        value: What it holds now.
-        write: Lets it hold another value.
+        merge: How the values of the replicas are merged.
+        before: The value before the write.
+        value: The written value.
+        write: Writes another value.
     """
 
     merge: Merge
@@ -52,12 +52,12 @@ class Written(NamedTuple):
 
 def is_one_number(value: Any) -> bool:
     """Whether a tensor is known to be a scalar."""
-    rank = getattr(value.shape, "rank", -1)  # TensorFlow may not know it, and then has no length either.
+    rank = getattr(value.shape, "rank", -1)  # None for a TensorFlow shape of unknown rank, which has no length.
     return rank is not None and len(value.shape) == 0
 
 
 def divide(rows: Any, count: int) -> bool:
-    """Whether so many rows divide by the number of replicas; the log says where they do not."""
+    """Whether the number of rows is divisible by the number of replicas; logs if it is not."""
     if not rows:
         return False
     if rows % count:
@@ -66,12 +66,12 @@ def divide(rows: Any, count: int) -> bool:
 
 
 def rows_of_all(columns: Sequence[Any]) -> Any:
-    """Return how many rows the tensors of a batch have; None where it is not known or there are none."""
+    """Return the number of rows of the tensors of a batch; None where it is unknown or there are none."""
     return next((column.shape[0] for column in columns if not is_one_number(column)), None)
 
 
 def has_rows(value: Any, rows: Any) -> bool:
-    """Whether a tensor has one entry a row on its first axis."""
+    """Whether a tensor has one entry per row on its first axis."""
     return not is_one_number(value) and value.shape[0] == rows
 
 
@@ -79,8 +79,8 @@ def lost_process(where: str, ranks: Sequence[int]) -> str:
     """Return the sentence that ends a process when another one has ended.
 
     Args:
-        where: What it was doing.
-        ranks: The processes that have ended, as far as they are known.
+        where: The function that it was running.
+        ranks: The ranks of the processes that have ended, as far as they are known.
     """
     who = f"the process of rank {', '.join(map(str, ranks))}" if ranks else "one of them"
     return (
@@ -90,10 +90,10 @@ def lost_process(where: str, ranks: Sequence[int]) -> str:
 
 
 def merge_of(variable: keras.Variable) -> Merge:
-    """Return how what replicas wrote to a variable becomes one value.
+    """Return how the values that replicas wrote to a variable are merged.
 
-    A seed advances alike on every replica. Keras says of some variables how they are aggregated; of the others, moving
-    statistics and the like are averaged, and numbers that count are those of the first replica.
+    A seed advances alike on every replica. Keras knows the aggregation of some variables; of the others floats, such
+    as moving statistics, are averaged, and integers, such as counters, are taken from the first replica.
     """
     if variable.name == "seed_generator_state":
         return "seed"

@@ -1,4 +1,4 @@
-"""Tensors that decide an ``if`` or ``while`` of a compiled call: what cannot be traced along all paths is said."""
+"""Tensors that decide an ``if`` or ``while`` of a compiled call: errors where not all paths can be traced."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mixtrain.backend.jax.code_paths import decisions
 
 
 def with_branches(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function: it is traced along all paths, as it is."""
+    """Return the function unchanged: it is traced along all paths."""
     return function
 
 
 def branching(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the method: it is traced along all paths, as it is."""
+    """Return the method unchanged: it is traced along all paths."""
     return method
 
 
@@ -33,13 +33,12 @@ def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
         Its results.
 
     Raises:
-        TypeError: A tensor decides a branch, or a layer needs the value of a tensor in Python; the message says where
-            and what to write.
+        TypeError: A tensor decides a branch, or a layer needs the value of a tensor in Python.
     """
     try:
         return compiled(*args)
     except (jax.errors.ConcretizationTypeError, AttributeError, IndexError) as caught:
-        # Keras, adding a layer's arguments to an error of JAX's, fails with an AttributeError.
+        # Keras fails with an AttributeError when it adds a layer's arguments to an error of JAX.
         error = _jax_error(caught)
         if not isinstance(error, jax.errors.TracerBoolConversionError):
             refusal = None if error is None else _value_needed(error)
@@ -56,17 +55,18 @@ def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
 
 
 def _jax_error(error: BaseException | None) -> BaseException | None:
-    """Return JAX's error that a tensor has no value yet, where an error comes from one."""
-    found = None
+    """Return JAX's error that a tensor has no value yet from the context of an error; None without one."""
+    jax_error = None
     while error is not None:
-        no_index = isinstance(error, IndexError) and "static integers" in str(error)
-        found = error if isinstance(error, jax.errors.ConcretizationTypeError) or no_index else found
+        is_index_error = isinstance(error, IndexError) and "static integers" in str(error)
+        if is_index_error or isinstance(error, jax.errors.ConcretizationTypeError):
+            jax_error = error
         error = error.__context__
-    return found
+    return jax_error
 
 
 def _value_needed(error: BaseException) -> TypeError | None:
-    """Return what to say of the innermost Keras layer that asked a tensor for its value; None where there is none."""
+    """Return the error for the innermost Keras layer that needs the value of a tensor; None where there is none."""
     layer, trace = None, error.__traceback__
     while trace is not None:
         caller = trace.tb_frame.f_locals.get("self")
@@ -82,5 +82,5 @@ def _value_needed(error: BaseException) -> TypeError | None:
 
 
 def tensor_decided() -> bool:
-    """Whether results of Python's own may differ with what a tensor decided, and must become tensors."""
+    """Whether Python values may depend on a branch that a tensor decided, and must become tensors."""
     return bool(decisions())

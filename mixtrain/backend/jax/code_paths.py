@@ -21,34 +21,34 @@ class _Path:
 
     Args:
         forced: The first outcomes; those after them are True.
-        left: How many paths may still be found.
+        remaining: How many more paths may be traced.
         site: JAX's trace of the function, whose tensors may decide.
     """
 
-    def __init__(self, forced: tuple[bool, ...], left: int, site: Any) -> None:
+    def __init__(self, forced: tuple[bool, ...], remaining: int, site: Any) -> None:
         self.forced = forced
-        self.left = left
+        self.remaining = remaining
         self.site = site
-        self.asked: list[tuple[Any, bool]] = []
+        self.decisions: list[tuple[Any, bool]] = []
 
     @property
-    def taken(self) -> tuple[bool, ...]:
-        """The decisions so far."""
-        return tuple(taken for _, taken in self.asked)
+    def outcomes(self) -> tuple[bool, ...]:
+        """The outcomes so far."""
+        return tuple(outcome for _, outcome in self.decisions)
 
     def decide(self, condition: Any) -> bool:
-        """Return the decision at a tensor."""
-        place = len(self.asked)
+        """Return the outcome at a tensor."""
+        index = len(self.decisions)
         if condition._trace is not self.site:
-            return bool(condition)  # Refuses.
-        if place < len(self.forced):
-            taken = self.forced[place]
-        elif self.left <= 0:
+            return bool(condition)  # Raises JAX's error.
+        if index < len(self.forced):
+            outcome = self.forced[index]
+        elif self.remaining <= 0:
             return bool(condition)
         else:
-            taken, self.left = True, self.left - 1
-        self.asked.append((condition, taken))
-        return taken
+            outcome, self.remaining = True, self.remaining - 1
+        self.decisions.append((condition, outcome))
+        return outcome
 
 
 class _Open(threading.local):
@@ -59,18 +59,19 @@ _open = _Open()
 
 
 def decisions() -> list[tuple[Any, bool]]:
-    """Return the tensors that have decided branches of the function that is being traced, and what they decided."""
-    return [] if _open.path is None else _open.path.asked
+    """Return the tensors that decided branches of the function that is being traced, with their outcomes."""
+    return [] if _open.path is None else _open.path.decisions
 
 
 def decided(tensor: Any) -> bool:
-    """Return what a tensor decides: its value, or in a function that is traced along all paths, what this one decides.
+    """Return the outcome of a branch: a tensor's value, or the outcome on the path that is being traced.
 
     Args:
         tensor: A JAX array.
 
     Raises:
-        jax.errors.TracerBoolConversionError: The tensor has no value yet, and the function is not traced along all.
+        jax.errors.TracerBoolConversionError: The tensor has no value yet, and the function is not traced along all
+            paths.
     """
     if _open.path is None or not isinstance(tensor, jax.core.Tracer) or tensor.shape != ():
         return bool(tensor)
@@ -78,44 +79,44 @@ def decided(tensor: Any) -> bool:
 
 
 def in_all_paths(run: Callable[[], _Result], given: Any) -> _Result:
-    """Return what a function gives while it is traced, whichever path the tensors in it decide.
+    """Trace a function along all its paths, and return the result of the path that the tensors in it decide.
 
     Args:
-        run: Run once for each path. Only what it returns, a structure of arrays, counts: its first run's side effects
-            in Python are repeated in others.
-        given: A structure with what the function that is traced was given.
+        run: Called once for each path; returns a structure of arrays. Its side effects in Python are repeated.
+        given: The arguments of the function that is traced, in any structure.
 
     Raises:
-        TypeError: The paths give values of other shapes or dtypes.
-        jax.errors.TracerBoolConversionError: There are too many paths, as with a ``while``; or a tensor decides that is
-            not the function's own, but of the body of a loop in it, say.
+        TypeError: The paths return values of different shapes or dtypes.
+        jax.errors.TracerBoolConversionError: There are too many paths, as with a ``while``; or a tensor decides that
+            belongs to another function, such as the body of a loop.
     """
     traced = [value for value in jax.tree.leaves(given) if isinstance(value, jax.core.Tracer)]
     # A tracer's trace has no public name; tests/backend/test_branches.py fails if it moves.
-    return _explored(run, _Path((), _MAX_PATHS - 1, traced[0]._trace if traced else None))
+    return _explore(run, _Path((), _MAX_PATHS - 1, traced[0]._trace if traced else None))
 
 
-def _explored(run: Callable[[], _Result], path: _Path) -> _Result:
-    with _opened(path):
+def _explore(run: Callable[[], _Result], path: _Path) -> _Result:
+    with _tracing(path):
         try:
             result = run()
         except Exception as error:
-            if path.asked:
-                decided = ", ".join(str(taken) for taken in path.taken)
+            if path.decisions:
+                outcomes = ", ".join(map(str, path.outcomes))
                 error.add_note(
                     "mixtrain: a compiled function is traced along every path that its tensors may decide; this was "
-                    f"raised where its ifs, in the order of the program, are {decided}."
+                    f"raised where its ifs, in the order of the program, are {outcomes}."
                 )
             raise
-    for place in reversed(range(len(path.forced), len(path.asked))):
-        other = _Path((*path.taken[:place], False), path.left, path.site)
-        result = _chosen(path.asked[place][0], result, _explored(run, other))
-        path.left = other.left
+    # Every True outcome that this path chose itself, the last first: trace the path with False, and select.
+    for index in reversed(range(len(path.forced), len(path.decisions))):
+        other = _Path((*path.outcomes[:index], False), path.remaining, path.site)
+        result = _select(path.decisions[index][0], result, _explore(run, other))
+        path.remaining = other.remaining
     return result
 
 
 @contextlib.contextmanager
-def _opened(path: _Path | None) -> Iterator[None]:
+def _tracing(path: _Path) -> Iterator[None]:
     before, _open.path = _open.path, path
     try:
         yield
@@ -123,29 +124,29 @@ def _opened(path: _Path | None) -> Iterator[None]:
         _open.path = before
 
 
-def _chosen(condition: Any, yes: Any, no: Any) -> Any:
-    forms = [jax.tree.map(_form, values) for values in (yes, no)]
-    if forms[0] != forms[1]:
+def _select(condition: Any, yes: Any, no: Any) -> Any:
+    specs = [jax.tree.map(_spec, values) for values in (yes, no)]
+    if specs[0] != specs[1]:
         raise TypeError(
             "a compiled call: expected both branches of an if that a tensor decides to give values of the same shapes "
-            f"and formats; got {forms[0][1]} and {forms[1][1]}. Write ops.cast or ops.reshape in one of them."
+            f"and formats; got {specs[0][1]} and {specs[1][1]}. Write ops.cast or ops.reshape in one of them."
         )
-    return jax.tree.map(lambda one, other: one if one is other else jnp.where(condition, one, other), yes, no)
+    return jax.tree.map(lambda x, y: x if x is y else jnp.where(condition, x, y), yes, no)
 
 
-def _form(value: Any) -> str:
+def _spec(value: Any) -> str:
     array = jnp.asarray(value)
     return f"{array.dtype}{list(array.shape)}"
 
 
 def reached() -> Any:
-    """Return whether this place is reached: True, a tensor, or False where another path sees to it."""
+    """Return whether this place is reached: True, a tensor, or False where another path stands for this one."""
     path = _open.path
     if path is None:
         return True
-    if len(path.asked) < len(path.forced):
-        return False  # Before the first decision that is this path's own.
-    found: Any = True
-    for condition, taken in path.asked:
-        found = jnp.logical_and(found, condition if taken else jnp.logical_not(condition))
-    return found
+    if len(path.decisions) < len(path.forced):
+        return False  # The path that forced these outcomes runs the same code up to here.
+    result: Any = True
+    for condition, outcome in path.decisions:
+        result = jnp.logical_and(result, condition if outcome else jnp.logical_not(condition))
+    return result

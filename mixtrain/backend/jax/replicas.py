@@ -1,4 +1,4 @@
-"""Replicas of one training step on several devices: a program that each device runs on its rows, with explicit sums."""
+"""Replicas of one training step on several devices: a `shard_map` over the rows of a batch, with explicit sums."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ _AXIS: Final = "replica"
 
 
 def find_devices(devices: int | Sequence[Any] | None) -> list[Any]:
-    """Return devices: those given, the first so many of this process, or all of it.
+    """Return the given devices, the first `devices` ones of this process, or all of them.
 
     Args:
         devices: JAX devices or Keras's names of them, a number of them, or None.
 
     Raises:
         TypeError: One is not a device.
-        ValueError: There are fewer, none are given, or one is given twice.
+        ValueError: There are fewer, or `devices` is empty or has duplicates.
     """
-    found = jax.local_devices()
+    local = jax.local_devices()
     if devices is None or isinstance(devices, int):
-        count = len(found) if devices is None else devices
-        if not 1 <= count <= len(found):
+        count = len(local) if devices is None else devices
+        if not 1 <= count <= len(local):
             raise checks.fail_value(
-                "data_parallel", f"devices must be from 1 to the {len(found)} that JAX has", devices,
+                "data_parallel", f"devices must be from 1 to the {len(local)} that JAX has", devices,
                 f'XLA_FLAGS="--xla_force_host_platform_device_count={count}" in the environment for that many on a CPU'
             )
-        return found[:count]
-    named = {f"{device.platform}:{device.id}": device for device in found}
-    devices = [named.get(device, device) if isinstance(device, str) else device for device in devices]
+        return local[:count]
+    by_name = {f"{device.platform}:{device.id}": device for device in local}
+    devices = [by_name.get(device, device) if isinstance(device, str) else device for device in devices]
     for device in devices:
         if not isinstance(device, jax.Device):
             raise checks.fail_type("data_parallel", "devices must be JAX devices", device, "devices=jax.devices()[:2]")
@@ -54,11 +54,11 @@ def find_devices(devices: int | Sequence[Any] | None) -> list[Any]:
 
 
 def devices_in_force() -> list[Any] | None:
-    """Return the devices that the user's `keras.distribution.DataParallel` spreads a step over; None without one."""
-    chosen = keras.distribution.distribution()
-    if not isinstance(chosen, keras.distribution.DataParallel):
+    """Return the devices of the user's `keras.distribution.DataParallel`; None without one."""
+    distribution = keras.distribution.distribution()
+    if not isinstance(distribution, keras.distribution.DataParallel):
         return None
-    return find_devices([str(device) for device in chosen.device_mesh.devices.ravel()])
+    return find_devices([str(device) for device in distribution.device_mesh.devices.ravel()])
 
 
 class Replicas:
@@ -66,11 +66,11 @@ class Replicas:
 
     Args:
         devices: What `find_devices` returned.
-        likely: Returns the variables that the part is likely to write. (What it writes is seen here.)
-        whole: Whether one of them runs the part on all rows, since it has statistics of the joint batch.
+        likely: Returns the variables that the part is likely to write. (This backend detects them itself.)
+        whole: Whether one of them runs the part on all rows, since it computes statistics of the whole batch.
 
     Attributes:
-        count: How many there are.
+        count: The number of replicas.
     """
 
     def __init__(
@@ -82,23 +82,23 @@ class Replicas:
         self.count = len(devices)
 
     def jit_choice(self, choice: JitChoice) -> JitChoice:
-        """Return how a step of these replicas is compiled, given how one of one device would be."""
+        """Return how a step of these replicas is compiled, given the choice for a single device."""
         return choice
 
     def run(self, part: Callable[..., tuple[list[Any], Any]], columns: Sequence[Any]) -> tuple[list[Any], Any]:
-        """Run a part of a step once on each device, on its rows of the batch.
+        """Run a part of a step on each device, on its rows of the batch.
 
-        Where the rows do not divide by the number of devices each has all of them, and the results are averaged. In
-        PYNATIVE_MODE the part runs once, on all rows.
+        Where the number of rows is not divisible by the number of devices, each computes all rows, and the results are
+        averaged. In PYNATIVE_MODE the part runs once, on all rows.
 
         Args:
             part: Takes a `Share` and its columns; returns ``(totals, others)``. It may read and write variables.
             columns: The columns of the batch.
 
         Returns:
-            `totals` added up over the replicas, None where they are None. Of `others`, tensors with one entry a row
-            joined in the order of the rows, other floats averaged, everything else as the first replica has it.
-            Variables hold what all replicas together came to: see `share.merge_of`.
+            The sum of `totals` over the replicas, None where they are None; and `others`, of which tensors with one
+            entry per row are concatenated, other floats averaged, and everything else is that of the first replica.
+            Writes to variables are merged: see `share.merge_of`.
         """
         tensors, fill = split_tensors(tuple(columns))
         rows = rows_of_all(tensors)
@@ -107,39 +107,39 @@ class Replicas:
         divided = divide(rows, self.count)
         share = Share(rows // self.count, 1 / self.count) if divided else Share(rows)
         sharded = [divided and has_rows(tensor, rows) for tensor in tensors]
-        told: list[Any] = []  # What `body` has to tell besides tensors, the last time that it is traced.
+        traced: list[Any] = []  # What `body` returns besides tensors, in its last trace.
 
-        def one_way(index: Any, shards: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        def run_replica(index: Any, shards: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
             with ReplicaScope(index if divided else None) as scope, noting_shards(tensors, shards):
                 totals, others = part(share, *fill(list(shards)))
                 totals = [None if total is None else densified(total) for total in totals]
-                found, fill_others = split_tensors(others)
+                other_tensors, fill_others = split_tensors(others)
                 written = list(scope.written.values())
                 states = scope.values_of(written)
             merged = [scope.merged(variable, state) for variable, state in zip(written, states, strict=True)]
-            told[:] = [written, [total is None for total in totals], fill_others]
-            joined = [_join(value, share.rows if divided else None) for value in map(jnp.asarray, found)]
+            traced[:] = [written, [total is None for total in totals], fill_others]
+            joined = [_join(value, share.rows if divided else None) for value in map(jnp.asarray, other_tensors)]
             return _summed([total for total in totals if total is not None], divided, self.count), joined, merged
 
         def body(indexes: Any, *shards: Any) -> Any:
-            return in_all_paths(lambda: one_way(indexes[0], shards), (indexes, shards))
+            return in_all_paths(lambda: run_replica(indexes[0], shards), (indexes, shards))
 
-        by_rows, whole = PartitionSpec(_AXIS), PartitionSpec()
-        specs = (by_rows, *(by_rows if split else whole for split in sharded))
-        run = jax.shard_map(body, mesh=self._mesh, in_specs=specs, out_specs=whole, check_vma=False)
+        by_rows, replicated = PartitionSpec(_AXIS), PartitionSpec()
+        specs = (by_rows, *(by_rows if split else replicated for split in sharded))
+        run = jax.shard_map(body, mesh=self._mesh, in_specs=specs, out_specs=replicated, check_vma=False)
         summed, others, states = run(jnp.arange(self.count, dtype=jnp.uint32), *tensors)
-        written, missing, fill_others = told
+        written, missing, fill_others = traced
         for variable, state in zip(written, states, strict=True):
             put(variable, state)
-        left = iter(summed)
-        return [None if none else next(left) for none in missing], fill_others(others)
+        remaining = iter(summed)
+        return [None if is_missing else next(remaining) for is_missing in missing], fill_others(others)
 
 
 class ReplicaScope(StateScope):
-    """A scope in which seeds are this replica's own.
+    """A scope in which each replica has seeds of its own.
 
     Args:
-        index: The replica's number; None where all replicas draw the same.
+        index: The replica's index; None where all replicas use the same seeds.
     """
 
     def __init__(self, index: Any) -> None:
@@ -147,15 +147,15 @@ class ReplicaScope(StateScope):
         self._offset = None if index is None else jnp.stack([index * np.uint32(SEED_STRIDE), jnp.uint32(0)])
 
     def get_current_value(self, variable: keras.Variable) -> Any:
-        """Return what a variable holds here; of a seed, what this replica draws from."""
-        before = id(variable) in self.state_mapping
+        """Return a variable's value in this scope, a seed with the offset of this replica."""
+        known = id(variable) in self.state_mapping
         value = super().get_current_value(variable)
-        if not before and self._offset is not None and merge_of(variable) == "seed":
+        if not known and self._offset is not None and merge_of(variable) == "seed":
             value = self.state_mapping[id(variable)] = value + self._offset
         return value
 
     def merged(self, variable: keras.Variable, value: Any) -> Any:
-        """Return what a variable holds after the replicas, given what it holds after this one."""
+        """Merge the value of a variable after this replica with those of the others."""
         merge = "first" if is_live(variable) else merge_of(variable)
         if merge == "seed":
             return value if self._offset is None else value - self._offset

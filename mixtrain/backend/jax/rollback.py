@@ -1,4 +1,4 @@
-"""What a step's forward pass writes, and how to put it back where the step is skipped."""
+"""Undo the variable writes of a step's forward pass where the step is skipped."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from mixtrain.backend.jax.tensor import snapshot
 
 
 class Rollback:
-    """Runs a function whose writes can be taken back.
+    """Runs a function and undoes its variable writes on request.
 
-    In a function that is being compiled it is seen what is written.
+    In a compiled function, the written variables are detected.
 
     Args:
-        likely: Returns the variables that the function is likely to write; outside of a compiled call, all that can be
-            taken back.
+        likely: Returns the variables that the function is likely to write; in eager mode only these can be undone.
 
     Example:
         >>> variable = keras.Variable(1.0)
@@ -39,20 +38,20 @@ class Rollback:
             function: Reads and writes variables.
 
         Returns:
-            Its result, and what puts all that it wrote back to the values from before.
+            Its result, and a function that restores the variables that it wrote.
         """
         if not tracing():
-            before = [(variable, snapshot(variable)) for variable in self._likely()]
-            return function(), lambda: _assign(before)
+            saved = [(variable, snapshot(variable)) for variable in self._likely()]
+            return function(), lambda: _assign(saved)
         with StateScope() as scope:
             result = function()
         written = list(scope.written.values())
-        before = [(variable, current(variable)) for variable in written if not is_live(variable)]
+        saved = [(variable, current(variable)) for variable in written if not is_live(variable)]
         for variable in written:
             put(variable, scope.state_mapping[id(variable)])
 
         def undo() -> None:
-            for variable, value in before:
+            for variable, value in saved:
                 put(variable, value)
 
         return result, undo

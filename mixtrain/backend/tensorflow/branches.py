@@ -1,9 +1,8 @@
-"""Tensors that decide an ``if`` or ``while`` of a compiled call: their lines are rewritten for the graph."""
+"""Tensors that decide an ``if`` or ``while`` of a compiled call: AutoGraph rewrites their functions."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import inspect
 import types
 import warnings
@@ -15,11 +14,11 @@ import tensorflow as tf
 
 from mixtrain.backend.user_code import users_code
 from mixtrain.backend.tensor_base import backend_value, public_tensor
-from mixtrain.backend.tensorflow.returns import returning_in_branches
+from mixtrain.backend.tensorflow.returns import returning_in_branches, with_code
 from mixtrain.backend.tensorflow.rollback import TraceAgain
 
-# Rewriting everything would slow compilation down and change what a traceback shows, so only methods in which a
-# tensor was seen to decide are rewritten; `_needed` remembers them.
+# Rewriting everything would slow down compilation and change tracebacks, so only functions in which a tensor decided a
+# branch are rewritten: those in `_needed`.
 _needed: set[types.CodeType] = set()
 
 
@@ -27,7 +26,7 @@ def with_branches(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function whose ``if``, ``while`` and ``for`` may depend on tensors when it is compiled.
 
     Args:
-        function: A plain Python function or method; only its own lines are rewritten, not those of what it calls.
+        function: A plain Python function or method; only its own code is rewritten, not that of functions it calls.
 
     Returns:
         The rewritten function, or `function` itself where its source cannot be read.
@@ -45,12 +44,12 @@ def with_branches(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclasses.dataclass(frozen=True)
 class _Rewriting:
-    """What AutoGraph made of a function's lines; it holds nothing of the function, whose closure may hold a network.
+    """Code that AutoGraph generated for a function; it has no reference to the function, which may hold a network.
 
     Args:
-        code: The rewritten lines.
-        cells: What AutoGraph's closure adds to the function's own, by name.
-        notes: AutoGraph's attributes, by which it finds the lines of an error.
+        code: The generated code.
+        cells: The cells that AutoGraph adds to the function's own, by name.
+        notes: Attributes by which AutoGraph maps errors to the original lines.
     """
 
     code: types.CodeType
@@ -58,47 +57,43 @@ class _Rewriting:
     notes: Mapping[str, Any]
 
     def of(self, function: types.FunctionType) -> Callable[..., Any]:
-        """Return a function, one of those with the lines that were rewritten, rewritten."""
+        """Return the rewritten version of a function that has the original code."""
         cells = {**dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)), **self.cells}
         closure = tuple(cells[name] for name in self.code.co_freevars)
-        made = types.FunctionType(
-            self.code, function.__globals__, function.__name__, function.__defaults__, closure
-        )
-        made.__kwdefaults__ = function.__kwdefaults__
-        functools.update_wrapper(made, function)
-        del made.__wrapped__  # type: ignore[attr-defined]  # Its source is its own.
-        vars(made).update(self.notes)
-        return made
+        result = with_code(function, self.code, closure)
+        vars(result).update(self.notes)
+        return result
 
 
-# By code, not by function: a function of a function, made for each network, would keep that network alive.
+# By code, not by function: a closure made for each network would keep that network alive.
 _rewritten: weakref.WeakKeyDictionary[types.CodeType, _Rewriting | None] = weakref.WeakKeyDictionary()
 
 
 def _rewriting(function: types.FunctionType) -> _Rewriting | None:
-    """Rewrite a function's lines; return None where they cannot be.
+    """Rewrite a function; return None where that is impossible.
 
-    AutoGraph hands its operators to the code it writes in a closure, under a name that has no public home;
-    tests/backend/test_branches.py fails if it moves.
+    The generated code has AutoGraph's operators in its closure, under the private name "ag__";
+    tests/backend/test_branches.py fails if it changes.
     """
     try:
         with warnings.catch_warnings():
-            # On Python 3.13 AutoGraph gives syntax trees names of its own, which warns; as an error it would end here.
+            # On Python 3.13 AutoGraph's annotated syntax trees cause this warning, which may be an error here.
             warnings.simplefilter("ignore", DeprecationWarning)
-            found = tf.autograph.to_graph(returning_in_branches(function), recursive=False)
+            converted = tf.autograph.to_graph(returning_in_branches(function), recursive=False)
     except Exception:  # AutoGraph's own errors have no public class.
         return None
     added = {
         name: types.CellType(_Operators(cell.cell_contents)) if name == "ag__" else cell
-        for name, cell in zip(found.__code__.co_freevars, found.__closure__ or (), strict=True)
+        for name, cell in zip(converted.__code__.co_freevars, converted.__closure__ or (), strict=True)
         if name not in function.__code__.co_freevars
     }
     own = vars(function)
-    return _Rewriting(found.__code__, added, {name: note for name, note in vars(found).items() if name not in own})
+    notes = {name: note for name, note in vars(converted).items() if name not in own}
+    return _Rewriting(converted.__code__, added, notes)
 
 
 class _Operators:
-    """AutoGraph's operators, for code whose values are Tensors: they decide by what Tensors hold.
+    """AutoGraph's operators for code with mixtrain's Tensors: they unwrap and wrap the backend's tensors.
 
     Args:
         own: AutoGraph's module.
@@ -121,7 +116,7 @@ class _Operators:
     def for_stmt(
         self, iter_: Any, extra_test: Any, body: Any, get_state: Any, set_state: Any, *rest: Any
     ) -> None:
-        """Run a ``for``; over the rows of a Tensor or a range it is written out, unless a tensor may end it early."""
+        """Run a ``for``; over the rows of a Tensor or a range it is unrolled, unless a tensor may end it early."""
         test = None if extra_test is None else lambda: _value(extra_test())
 
         def run(rows: Any) -> None:
@@ -132,11 +127,11 @@ class _Operators:
         elif not isinstance(iter_, range):
             run(_value(iter_))
         else:
-            before = get_state()
+            initial = get_state()
             try:
                 run(iter_)
-            except NotImplementedError:  # A tensor decides when the loop ends, which AutoGraph does not write out.
-                set_state(before)
+            except NotImplementedError:  # A tensor decides when the loop ends, so AutoGraph cannot unroll it.
+                set_state(initial)
                 run(tf.range(iter_.start, iter_.stop, iter_.step))
 
     def if_exp(self, cond: Any, if_true: Any, if_false: Any, *rest: Any) -> Any:
@@ -162,30 +157,30 @@ class _Operators:
         return self._own.assert_stmt(_value(expression1), expression2)
 
     def converted_call(self, f: Any, args: Any, *rest: Any) -> Any:
-        """Call a function; those of Python's that need a number take a tensor that has none yet."""
+        """Call a function; `range`, `int` and `float` get backend tensors, which AutoGraph converts."""
         if f in (range, int, float) and args:
             return self._own.converted_call(f, tuple(map(_value, args)), *rest)
         return self._own.converted_call(_branching_call(f), args, *rest)
 
 
 def _branching_call(function: Any) -> Any:
-    """Return what a user's code calls, rewritten if a tensor was seen to decide a branch in it."""
+    """Return a callable of the user's, rewritten if a tensor decided a branch in it."""
     if isinstance(function, types.FunctionType):
         return with_branches(function) if function.__code__ in _needed else function
     if isinstance(function, types.MethodType):
         return branching(function)
     call = vars(type(function)).get("__call__")
-    found = isinstance(call, types.FunctionType) and call.__code__ in _needed
-    return branching(function.__call__) if found else function
+    is_needed = isinstance(call, types.FunctionType) and call.__code__ in _needed
+    return branching(function.__call__) if is_needed else function
 
 
 def _value(value: Any) -> Any:
-    """Return a structure with backend tensors in place of what users see."""
+    """Return a structure with backend tensors in place of public ones."""
     return tf.nest.map_structure(backend_value, value)
 
 
 def _public(value: Any) -> Any:
-    """Return a structure with what users see in place of backend tensors."""
+    """Return a structure with public tensors in place of those of the backend."""
     return tf.nest.map_structure(lambda part: public_tensor(part) if tf.is_tensor(part) else part, value)
 
 
@@ -198,7 +193,7 @@ def _write(set_: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def branching(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method, rewritten if a tensor was seen to decide a branch in it and the call is being compiled."""
+    """Return a method, rewritten if a tensor decided a branch in it and the call is being traced."""
     if not _needed or tf.executing_eagerly():
         return method
     function = getattr(method, "__func__", None)
@@ -208,9 +203,9 @@ def branching(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
-    """Call a compiled function; where a tensor decides a branch in a method of the user's, rewrite it and try again.
+    """Call a compiled function; where a tensor decides a branch in the user's code, rewrite that code and retry.
 
-    A call that fails so has only been traced: nothing has run. So has one whose trace met an unexpected write.
+    Nothing of the failed call has run: it fails while it is traced. The same holds for a `TraceAgain`.
 
     Args:
         compiled: The compiled function.
@@ -220,7 +215,7 @@ def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
         Its results.
 
     Raises:
-        TypeError: A tensor decides a branch that cannot be rewritten; the message says where and what to write.
+        TypeError: A tensor decides a branch that cannot be rewritten.
     """
     while True:
         try:
@@ -228,19 +223,19 @@ def call_with_branches(compiled: Callable[..., Any], *args: Any) -> Any:
         except TraceAgain:
             continue
         except tf.errors.OperatorNotAllowedInGraphError as error:
-            # All that led there: a function is rewritten where what calls it is.
+            # All callers too: only rewritten code rewrites what it calls.
             codes = users_code(error, tf.__file__)
             if _needed.issuperset(codes):
-                raise _cannot(codes[-1] if codes else None) from error
+                raise _branch_error(codes[-1] if codes else None) from error
             _needed.update(codes)
 
 
 def tensor_decided() -> bool:
-    """Whether results of Python's own may differ with what a tensor decides: here they have become tensors."""
+    """Whether Python values may depend on a branch that a tensor decided: AutoGraph has made them tensors."""
     return False
 
 
-def _cannot(code: types.CodeType | None) -> TypeError:
+def _branch_error(code: types.CodeType | None) -> TypeError:
     where = code.co_qualname if code is not None else "a compiled call"
     return TypeError(
         f"{where}: expected a Python value to decide an if or while of a compiled call; got a tensor, in code that "

@@ -1,4 +1,4 @@
-"""Gradients of a loss with respect to variables, and the questions a step asks of them."""
+"""Gradients of a loss with respect to variables, their norm and whether they are finite."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import tensorflow as tf
 
 from mixtrain.backend.tensor_base import backend_value
 
-
-# Tensors of up to so many numbers are looked at together.
-_SMALL: Final = 2**13
+# Tensors of up to this size are concatenated and reduced together.
+_MAX_SMALL_SIZE: Final = 2**13
 
 
 def value_and_gradient(
@@ -24,8 +23,8 @@ def value_and_gradient(
     Args:
         function: Takes `tensors` and returns ``(value, auxiliary)``; `value` is the tensor to differentiate.
         variables: Variables that it reads.
-        tensors: Tensors.
-        factor: What the gradients are multiplied by from the first on, a scalar tensor; None for 1.
+        tensors: Arguments of `function`.
+        factor: Factor of the gradients, the seed of the backward pass: a scalar tensor; None for 1.
 
     Returns:
         ``(value, auxiliary, gradients)``, of the variables, then of the tensors; a gradient is None where `value` does
@@ -40,11 +39,11 @@ def tapped_gradients(
     function: Callable[[Callable[[Any], Any]], tuple[Any, Any]], variables: Sequence[keras.Variable],
     factor: Any,
 ) -> tuple[Any, Any, list[Any]]:
-    """Run `function` and differentiate its first result times a factor, by tensors inside it too.
+    """Run `function` and differentiate its first result times a factor, with respect to tensors inside it too.
 
     Args:
-        function: Takes `tap` and returns ``(value, auxiliary)``. `tap` takes a floating-point tensor and returns what
-            to go on with in its place. It may run more than once.
+        function: Takes `tap` and returns ``(value, auxiliary)``. `tap` takes a floating-point tensor and returns the
+            tensor to use in its place. The function may run more than once.
         variables: Variables that it reads.
         factor: A scalar tensor.
 
@@ -71,28 +70,28 @@ def _differentiated(
 
 
 def with_backward_hook(values: Sequence[Any], hook: Callable[[tuple[Any, ...]], Sequence[Any]]) -> tuple[Any, ...]:
-    """Return tensors as they are, with a function in the way of their gradients.
+    """Return tensors unchanged, with a hook that transforms their gradients.
 
     Args:
         values: Floating-point tensors.
-        hook: Takes the tuple of their gradients, zeros where nothing depends on a tensor, and returns those to go on
-            with. In eager code the gradients have values.
+        hook: Takes the tuple of their gradients, zeros where nothing depends on a tensor, and returns the gradients to
+            use. In eager code they have values.
     """
 
     @tf.custom_gradient
-    def same(*tensors: Any) -> tuple[Any, Any]:
+    def identity(*tensors: Any) -> tuple[Any, Any]:
         return tuple(map(tf.identity, tensors)), lambda *gradients: tuple(hook(gradients))
 
-    return tuple(same(*values))
+    return tuple(identity(*values))
 
 
 def is_sparse(gradient: Any) -> bool:
-    """Whether a gradient is sparse: values with the rows that they belong to."""
+    """Whether a gradient is sparse: values and the indices of their rows."""
     return isinstance(gradient, tf.IndexedSlices)
 
 
 def densified(gradient: Any) -> Any:
-    """Return a gradient as a plain tensor."""
+    """Return a gradient as a dense tensor."""
     return tf.convert_to_tensor(gradient) if is_sparse(gradient) else gradient
 
 
@@ -104,22 +103,22 @@ def map_values(function: Callable[[Any], Any], gradient: Any) -> Any:
 
 
 def all_finite(gradients: Sequence[Any]) -> Any:
-    """Return a scalar bool tensor: whether every value of every gradient is finite; None entries are passed over."""
+    """Whether every value of every gradient is finite, a scalar bool tensor; None entries are ignored."""
     values = [g.values if isinstance(g, tf.IndexedSlices) else g for g in gradients if g is not None]
     floats = [tf.convert_to_tensor(v) for v in values]
     floats = [v for v in floats if v.dtype.is_floating]
     if not floats:
         return tf.constant(True)
-    found = [tf.reduce_all(tf.math.is_finite(v)) for v in _fewer(floats)]
-    return found[0] if len(found) == 1 else tf.reduce_all(found)
+    results = [tf.reduce_all(tf.math.is_finite(v)) for v in _merge_small(floats)]
+    return results[0] if len(results) == 1 else tf.reduce_all(results)
 
 
 def non_finite_counts(gradients: Sequence[Any], all_finite: Any) -> Any:
-    """Return how many values of each gradient are not finite, int32 (n,); 0 for None entries.
+    """Count the non-finite values of each gradient, int32 (n,); 0 for None entries.
 
     Args:
-        gradients: They.
-        all_finite: Whether all are finite, a scalar bool tensor: then no number is looked at.
+        gradients: The gradients.
+        all_finite: Whether all are finite, a scalar bool tensor: if so, nothing is counted.
     """
 
     def count(gradient: Any) -> Any:
@@ -128,42 +127,42 @@ def non_finite_counts(gradients: Sequence[Any], all_finite: Any) -> Any:
             return tf.constant(0)
         return tf.reduce_sum(tf.cast(tf.logical_not(tf.math.is_finite(values)), tf.int32))
 
-    none = tf.zeros([len(gradients)], tf.int32)
-    return tf.cond(all_finite, lambda: none, lambda: tf.stack([count(gradient) for gradient in gradients]))
+    zeros = tf.zeros([len(gradients)], tf.int32)
+    return tf.cond(all_finite, lambda: zeros, lambda: tf.stack([count(gradient) for gradient in gradients]))
 
 
 def global_norm(gradients: Sequence[Any]) -> Any:
-    """Return the L2 norm of all gradients as one vector, a float32 scalar; None entries are passed over.
+    """Compute the L2 norm of all gradients as one vector, a float32 scalar; None entries are ignored.
 
-    It is infinite where the sum of squares is more than float32 holds, although every number may be finite.
+    It is infinite where the sum of squares overflows float32, even if every value is finite.
     """
     values = [_summed_rows(g) if is_sparse(g) else tf.convert_to_tensor(g) for g in gradients if g is not None]
-    halves = [tf.nn.l2_loss(v) for v in _fewer(values)]
+    halves = [tf.nn.l2_loss(v) for v in _merge_small(values)]
     return tf.sqrt(2.0 * (halves[0] if len(halves) == 1 else tf.add_n(halves)))
 
 
 def finite_and_norm(gradients: Sequence[Any]) -> tuple[Any, Any]:
-    """Return whether every value of every gradient is finite, a bool scalar, and their `global_norm`."""
+    """Return whether every value of every gradient is finite, a scalar bool tensor, and their `global_norm`."""
     return all_finite(gradients), global_norm(gradients)
 
 
 def _summed_rows(gradient: Any) -> Any:
-    """Return the values of a sparse gradient with those of one row added up, in the place of the first of them."""
-    if gradient.dense_shape is None:  # How many rows there are is not known; TensorFlow's own gradients tell.
+    """Return the values of a sparse gradient, duplicates of a row summed into the first one and zeros elsewhere."""
+    if gradient.dense_shape is None:  # The number of rows is unknown; TensorFlow's own gradients have it.
         return gradient.values
     count = tf.shape(gradient.indices)[0]
-    places = tf.range(count)
-    first = tf.math.unsorted_segment_min(places, gradient.indices, gradient.dense_shape[0])
+    positions = tf.range(count)
+    first = tf.math.unsorted_segment_min(positions, gradient.indices, gradient.dense_shape[0])
     return tf.math.unsorted_segment_sum(gradient.values, tf.gather(first, gradient.indices), count)
 
 
-def _fewer(values: Sequence[Any]) -> list[Any]:
-    """Return the numbers of some tensors in fewer tensors: a small operation costs as much as a larger one."""
+def _merge_small(values: Sequence[Any]) -> list[Any]:
+    """Concatenate small tensors of one dtype: a small operation costs as much as a larger one."""
     small: dict[Any, list[Any]] = {}
     rest = []
     for value in values:
         size = value.shape.num_elements()
-        if size is None or size > _SMALL:
+        if size is None or size > _MAX_SMALL_SIZE:
             rest.append(value)
         else:
             small.setdefault(value.dtype, []).append(value if value.shape.rank == 1 else tf.reshape(value, [-1]))

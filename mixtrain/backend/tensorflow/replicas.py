@@ -1,9 +1,8 @@
 """Replicas of one training step on several devices: a part of the graph for each of them, with explicit sums.
 
-In a replica of `tf.distribute` a branch cannot write a mirrored variable, so that steps could not be skipped there.
-Here the replicas are parts of one graph, which read the variables of the process; what comes after them is as in a step
-of one device. Under a user's `MirroredStrategy` those variables are mirrored ones, which this reads and writes as a
-whole.
+In a replica of `tf.distribute` a branch cannot write a mirrored variable, so steps could not be skipped there. Here the
+replicas are parts of one graph, which read the variables of the process; the rest of a step is that of one device.
+Under a user's `MirroredStrategy` the variables are mirrored, and all copies are read and written together.
 """
 
 from __future__ import annotations
@@ -24,45 +23,42 @@ from mixtrain.backend.tensorflow.rollback import Place, Writes, places_of
 
 
 def find_devices(devices: int | Sequence[Any] | None) -> list[Any]:
-    """Return the names of devices: those given, the first so many of this process, or all of it.
+    """Return the names of the given devices, of the first `devices` ones of this process, or of all of them.
 
     Args:
         devices: Names of logical devices, a number of them, or None.
 
     Raises:
         TypeError: One is not a name.
-        ValueError: There are fewer, none are given, or one is given twice.
+        ValueError: There are fewer, or `devices` is empty or has duplicates.
     """
-    found = [device.name for device in tf.config.list_logical_devices("GPU")]
-    found = found or [device.name for device in tf.config.list_logical_devices("CPU")]
+    local = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
     if devices is None or isinstance(devices, int):
-        count = len(found) if devices is None else devices
-        if not 1 <= count <= len(found):
+        count = len(local) if devices is None else devices
+        if not 1 <= count <= len(local):
             raise checks.fail_value(
-                "data_parallel", f"devices must be from 1 to the {len(found)} that TensorFlow has", devices,
+                "data_parallel", f"devices must be from 1 to the {len(local)} that TensorFlow has", devices,
                 "tf.config.set_logical_device_configuration(tf.config.list_physical_devices('CPU')[0], "
                 f"[tf.config.LogicalDeviceConfiguration()] * {count}) at the start for that many on a CPU",
             )
-        return found[:count]
-    known = {name.removeprefix("/device:"): name for name in
-             (device.name for device in tf.config.list_logical_devices())}
+        return [device.name for device in local[:count]]
+    known = {device.name.removeprefix("/device:"): device.name for device in tf.config.list_logical_devices()}
     names = []
     for device in devices:
         name = getattr(device, "name", device)
         if not isinstance(name, str):
             raise checks.fail_type("data_parallel", "devices must be names of devices", device, 'devices=["GPU:0"]')
-        names.append(known[checks.one_of(
-            "data_parallel", "device", name.removeprefix("/device:"), tuple(known))])
+        names.append(known[checks.one_of("data_parallel", "device", name.removeprefix("/device:"), tuple(known))])
     if not names or len(set(names)) < len(names):
         raise checks.fail_value("data_parallel", "devices must be different ones", devices, 'devices=["GPU:0"]')
     return names
 
 
 def devices_in_force() -> list[Any] | None:
-    """Return the devices that the user's strategy of `tf.distribute` spreads a step over; None without one.
+    """Return the devices of the user's strategy of `tf.distribute`; None without one.
 
     Raises:
-        ValueError: The strategy does not keep its variables alike on the devices of this process.
+        ValueError: The strategy does not mirror its variables on the devices of this process.
     """
     if not tf.distribute.has_strategy():
         return None
@@ -77,8 +73,8 @@ def devices_in_force() -> list[Any] | None:
             "Model", "a Model must be made and trained outside of strategy.run", "a replica", "it around the Model"
         )
     names = {device.name for device in tf.config.list_logical_devices()}
-    found = [f"/device:{device.rpartition('/device:')[2]}" for device in strategy.extended.worker_devices]
-    return [device for device in found if device in names]
+    devices = [f"/device:{device.rpartition('/device:')[2]}" for device in strategy.extended.worker_devices]
+    return [device for device in devices if device in names]
 
 
 class Replicas:
@@ -87,10 +83,10 @@ class Replicas:
     Args:
         devices: What `find_devices` returned.
         likely: Returns the variables that the part is likely to write.
-        whole: Whether one of them runs the part on all rows, since it has statistics of the joint batch.
+        whole: Whether one of them runs the part on all rows, since it computes statistics of the whole batch.
 
     Attributes:
-        count: How many there are.
+        count: The number of replicas.
     """
 
     def __init__(
@@ -103,29 +99,29 @@ class Replicas:
         self.count = len(self._devices)
 
     def jit_choice(self, choice: JitChoice) -> JitChoice:
-        """Return how a step of these replicas is compiled, given how one of one device would be."""
+        """Return how a step of these replicas is compiled, given the choice for a single device."""
         if not choice.jit or self.count == 1:
             return choice
         return JitChoice(False, "XLA would compile all replicas for one device")
 
     def run(self, part: Callable[..., tuple[list[Any], Any]], columns: Sequence[Any]) -> tuple[list[Any], Any]:
-        """Run a part of a step once on each device, on its rows of the batch.
+        """Run a part of a step on each device, on its rows of the batch.
 
-        Where the rows do not divide by the number of devices, one device or each has all of them, and the results are
-        averaged. In PYNATIVE_MODE the part runs once, on all rows.
+        Where the number of rows is not divisible by the number of devices, one device computes all rows, or each does
+        and the results are averaged. In PYNATIVE_MODE the part runs once, on all rows.
 
         Args:
             part: Takes a `Share` and its columns; returns ``(totals, others)``. It may read and write variables.
             columns: The columns of the batch.
 
         Returns:
-            `totals` added up over the replicas, None where they are None. Of `others`, tensors with one entry a row
-            joined in the order of the rows, other floats averaged, everything else as the first replica has it.
-            Variables hold what all replicas together came to: see `share.merge_of`.
+            The sum of `totals` over the replicas, None where they are None; and `others`, of which tensors with one
+            entry per row are concatenated, other floats averaged, and everything else is that of the first replica.
+            Writes to variables are merged: see `share.merge_of`.
 
         Raises:
             ValueError: A strategy of `tf.distribute` is in force.
-            TraceAgain: The function around must be traced again.
+            TraceAgain: The calling function must be retraced.
         """
         if tf.distribute.has_strategy():
             raise checks.fail_value(
@@ -139,11 +135,11 @@ class Replicas:
             with tf.device(self._devices[0]):
                 return part(Share(rows), *columns)
         division = _Division(tensors, rows, self.count)
-        kinds = [(place, merge_of(variable)) for variable in self._likely() for place in places_of(variable)]
-        merges = {id(place.handle): merge for place, merge in kinds}
-        seeds = [place for place, merge in kinds if merge == "seed"]
+        likely = [(place, merge_of(variable)) for variable in self._likely() for place in places_of(variable)]
+        merges = {id(place.handle): merge for place, merge in likely}
+        seeds = [place for place, merge in likely if merge == "seed"]
         results: list[tuple[list[Any], Any]] = []
-        # By the identity of their resource: the place, its value from before, and its value after each replica.
+        # By the identity of the resource: the place, its previous value, and its value after each replica.
         written: dict[int, tuple[Place, Any, list[Any]]] = {}
         for index, device in enumerate(self._devices):
             with tf.device(device):
@@ -161,7 +157,7 @@ class Replicas:
                 results.append(result)
                 for place, before in places:
                     written.setdefault(id(place.handle), (place, before, []))[2].append(place.read())
-                    place.write(before)  # Every replica begins where the first did.
+                    place.write(before)  # Every replica starts from the same values.
         with tf.device(self._devices[0]):
             for key, (place, before, values) in written.items():
                 merge = merges.get(key) or ("mean" if place.dtype.is_floating else "first")
@@ -176,8 +172,8 @@ class _Division:
 
     Args:
         tensors: The tensors of the batch.
-        rows: How many rows they have, known to divide; None where that is open.
-        count: How many replicas there are.
+        rows: The number of rows, known to be divisible; None where it is unknown.
+        count: The number of replicas.
 
     Attributes:
         share: Each replica's share.
@@ -196,18 +192,18 @@ class _Division:
         )
 
     def unless_whole(self, divided: Any, whole: Any) -> Any:
-        """Return one of two numbers: for replicas that divide the rows, or for replicas that have all of them."""
+        """Select between the values for replicas that divide the rows, and for replicas that have all of them."""
         return divided if self._divides is True else tf.where(self._divides, divided, whole)
 
     def shards(self, index: int) -> list[Any]:
-        """Return the tensors of a replica's rows."""
+        """Return a replica's rows of the tensors."""
         start = self.unless_whole(index * self._each, 0)
         return [
             tensor[start : start + self._each] if has_rows(tensor, self._rows) else tensor for tensor in self._tensors
         ]
 
     def total(self, values: Sequence[Any]) -> Any:
-        """Return the sum over replicas, or where each has all rows, their mean; sparse where they are."""
+        """Return the sum over replicas, or their mean where each has all rows; sparse where they are."""
         if values[0] is None:
             return None
         weight = self.unless_whole(np.float32(1), np.float32(1 / self._count))
@@ -218,7 +214,7 @@ class _Division:
         return _times(tf.add_n(list(values)), weight)
 
     def joined(self, values: Sequence[Any]) -> Any:
-        """Return what replicas have beside totals as that of the batch."""
+        """Return the other results of replicas as those of the batch."""
         first = values[0]
         if not tf.is_tensor(first):
             return first
@@ -227,12 +223,12 @@ class _Division:
         return self.merged("mean" if first.dtype.is_floating else "first", first, values)
 
     def merged(self, merge: Merge, before: Any, values: Sequence[Any]) -> Any:
-        """Return one value for those that replicas have written to a variable, or come to."""
+        """Merge the values that replicas wrote to a variable, or computed."""
         if merge in ("seed", "first"):
             return values[0]
         if merge == "sum":
-            moved = tf.add_n([value - before for value in values])
-            return before + self.unless_whole(moved, tf.cast(moved / self._count, moved.dtype))
+            change = tf.add_n([value - before for value in values])
+            return before + self.unless_whole(change, tf.cast(change / self._count, change.dtype))
         return tf.cast(tf.add_n([tf.cast(value, tf.float32) for value in values]) / self._count, values[0].dtype)
 
 
@@ -241,7 +237,7 @@ def _times(value: Any, weight: Any) -> Any:
 
 
 def _shift(seeds: Iterable[Place], offset: Any) -> None:
-    """Move seeds by an offset of their first number."""
+    """Add an offset to the first number of seeds."""
     if isinstance(offset, np.generic) and not offset:
         return
     for place in seeds:

@@ -1,4 +1,4 @@
-"""Functions that return from some branches of an ``if``, written so that every branch returns, as AutoGraph needs."""
+"""Functions that return from some branches of an ``if``, rewritten so that every branch returns, as AutoGraph needs."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-# What follows an `if` is copied into each branch that goes on there; in a long chain of them that could be much.
+# The statements after an `if` are copied into each of its branches, which grows fast in a chain of them.
 _MAX_STATEMENTS: Final = 200
 _SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 def returning_in_branches(function: types.FunctionType) -> Callable[..., Any]:
-    """Return a function with what follows an ``if`` that returns moved into its branches.
+    """Return a function whose statements after an ``if`` that returns are moved into the branches.
 
     AutoGraph refuses ``if a: return x`` and ``elif b: return y`` followed by ``return z``, where a tensor decides: "the
-    else branch must also have a return statement". With ``else: return z`` it takes them.
+    else branch must also have a return statement". It accepts them with ``else: return z``.
 
     Args:
-        function: Its source can be read.
+        function: A function whose source can be read.
 
     Returns:
         The rewritten function, with the same globals, defaults and closure; or `function`, where there is no such
-        ``if``, or where it has names that mean something else outside of its class (``self.__x``).
+        ``if``, or where it uses private names of a class (``self.__x``), which would not be mangled.
     """
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     definition = tree.body[0]
     if not isinstance(definition, ast.FunctionDef) or any(map(_is_private, ast.walk(definition))):
         return function
-    if not any(isinstance(one, ast.If) and _returns_somewhere(one) for one in definition.body):
+    if not any(isinstance(node, ast.If) and _returns_somewhere(node) for node in definition.body):
         return function
     definition.body = _in_branches(definition.body)
     if sum(isinstance(node, ast.stmt) for node in ast.walk(definition)) > _MAX_STATEMENTS:
@@ -44,7 +44,7 @@ def returning_in_branches(function: types.FunctionType) -> Callable[..., Any]:
 
 
 def _in_branches(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """Return statements, the last of a function, of which an ``if`` that returns is the last."""
+    """Return the last statements of a function with all statements after a returning ``if`` moved into its branches."""
     for index, statement in enumerate(statements):
         if isinstance(statement, ast.Return):
             return list(statements[: index + 1])
@@ -57,7 +57,7 @@ def _in_branches(statements: Sequence[ast.stmt]) -> list[ast.stmt]:
 
 
 def _returns_somewhere(node: ast.AST) -> bool:
-    """Whether a statement holds a ``return`` of the function that it is in; those in loops are AutoGraph's affair."""
+    """Whether a statement has a ``return`` of its function; those in loops are left to AutoGraph."""
     if isinstance(node, ast.Return):
         return True
     if isinstance(node, (*_SCOPES, ast.For, ast.While, ast.With, ast.Try)):
@@ -71,7 +71,7 @@ def _is_private(node: ast.AST) -> bool:
 
 
 def _compiled(definition: ast.FunctionDef, function: types.FunctionType) -> Callable[..., Any]:
-    """Return the function of a definition, with all else of another one; its source can be read as that one's could."""
+    """Compile a definition to a function like another one, whose source can be read too."""
     free = function.__code__.co_freevars
     arguments = ast.arguments([], [ast.arg(name) for name in free], None, [], [], None, [])
     returned = ast.Return(ast.Name(definition.name, ast.Load()))
@@ -84,8 +84,15 @@ def _compiled(definition: ast.FunctionDef, function: types.FunctionType) -> Call
     code = namespace["outer"](*free).__code__
     cells = dict(zip(free, function.__closure__ or (), strict=True))
     closure = tuple(cells[name] for name in code.co_freevars)
-    made = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
-    made.__kwdefaults__ = function.__kwdefaults__
-    made = functools.update_wrapper(made, function)  # type: ignore[assignment]
-    del made.__wrapped__  # type: ignore[attr-defined]  # Its source is its own.
-    return made
+    return with_code(function, code, closure)
+
+
+def with_code(
+    function: types.FunctionType, code: types.CodeType, closure: tuple[types.CellType, ...]
+) -> types.FunctionType:
+    """Return a copy of a function with other code and its closure."""
+    result = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
+    result.__kwdefaults__ = function.__kwdefaults__
+    functools.update_wrapper(result, function)
+    del result.__wrapped__  # type: ignore[attr-defined]  # `inspect` must find the source of the new code.
+    return result

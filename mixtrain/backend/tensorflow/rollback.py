@@ -1,4 +1,4 @@
-"""What a step's forward pass writes, and how to put it back where the step is skipped."""
+"""Undo the variable writes of a step's forward pass where the step is skipped."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mixtrain.backend.tensorflow.live_values import is_live
 from mixtrain.backend.tensorflow.tensor import snapshot
 from mixtrain.backend.tensorflow.variables import copies_of, variables_made_at_once
 
-# TensorFlow marks the inputs that an operation only reads by this attribute, and these operations not at all.
+# TensorFlow marks the inputs that an operation only reads by this attribute, but not those of `_READERS`.
 _READ_ONLY: Final = "_read_only_resource_inputs"
-# (The resource of a collective is a token that orders it among others.)
+# (The resource of a collective is a token that orders it relative to others.)
 _READERS: Final = frozenset((
     "ReadVariableOp", "ResourceGather", "ResourceGatherNd", "VarIsInitializedOp", "CollectiveReduceV2",
     "CollectiveGatherV2",
@@ -22,35 +22,35 @@ _READERS: Final = frozenset((
 
 
 class TraceAgain(Exception):
-    """A function writes variables that its trace did not expect; the next trace does. Nothing has run."""
+    """A traced function writes unexpected variables, which the next trace expects. Nothing has run."""
 
 
 class Place(NamedTuple):
-    """Where a variable's value is.
+    """Location of a variable's value.
 
     Attributes:
         handle: The variable's resource.
-        dtype: The format of its value.
+        dtype: The dtype of its value.
     """
 
     handle: Any
     dtype: Any
 
     def read(self) -> Any:
-        """Return the value."""
+        """Read the value."""
         return tf.raw_ops.ReadVariableOp(resource=self.handle, dtype=self.dtype)
 
     def write(self, value: Any) -> None:
-        """Put another value there."""
+        """Write a value."""
         tf.raw_ops.AssignVariableOp(resource=self.handle, value=value)
 
 
 class Writes:
-    """Sees what a function writes in a graph, and the values from before.
+    """Detects which variables a function writes in a graph, and keeps their previous values.
 
-    The operations tell what is written. A value must be read before that, so what nobody named (a variable that a layer
-    makes in its first call, a weight that a layer normalizes in place) ends the trace, and the next one knows it: one
-    object serves all traces of a function.
+    The operations show what is written, but a value must be read before. So a write to a variable that `likely` does
+    not name (one that a layer creates in its first call, a weight that a layer normalizes in place) ends the trace, and
+    the next trace expects it: one object serves all traces of a function.
 
     Args:
         likely: Returns the variables that the function is likely to write.
@@ -61,10 +61,10 @@ class Writes:
         self._unnamed: dict[int, Place] = {}
 
     def of(self, function: Callable[[], Any]) -> tuple[Any, list[tuple[Place, Any]]]:
-        """Run a function in a graph; return its result, and the places that it writes with their values from before.
+        """Run a function in a graph; return its result, and the places it writes with their previous values.
 
         Raises:
-            TraceAgain: The function must be traced again.
+            TraceAgain: The function must be retraced.
         """
         graph = tf.compat.v1.get_default_graph()
         named = [place for variable in self._likely() for place in places_of(variable)]
@@ -82,13 +82,12 @@ class Writes:
 
 
 class Rollback:
-    """Runs a function whose writes can be taken back.
+    """Runs a function and undoes its variable writes on request.
 
-    In a function that is being compiled it is seen what is written.
+    In a compiled function, the written variables are detected.
 
     Args:
-        likely: Returns the variables that the function is likely to write; outside of a compiled call, all that can be
-            taken back.
+        likely: Returns the variables that the function is likely to write; in eager mode only these can be undone.
 
     Example:
         >>> variable = keras.Variable(1.0)
@@ -109,14 +108,14 @@ class Rollback:
             function: Reads and writes variables.
 
         Returns:
-            Its result, and what puts all that it wrote back to the values from before.
+            Its result, and a function that restores the variables that it wrote.
 
         Raises:
-            TraceAgain: While a graph is made: the function must be traced again.
+            TraceAgain: In a graph: the function must be retraced.
         """
         if tf.executing_eagerly():
-            before = [(variable, snapshot(variable)) for variable in self._likely()]
-            return function(), lambda: _assign(before)
+            saved = [(variable, snapshot(variable)) for variable in self._likely()]
+            return function(), lambda: _assign(saved)
         result, written = self._writes.of(function)
 
         def undo() -> None:
@@ -132,32 +131,32 @@ def _assign(values: Iterable[tuple[keras.Variable, Any]]) -> None:
 
 
 def places_of(variable: keras.Variable) -> list[Place]:
-    """Return where a variable's value is, each copy."""
+    """Return the place of each copy of a variable's value."""
     return [Place(copy.handle, copy.dtype) for copy in copies_of(variable)]
 
 
 def _written(graph: Any, operations: Iterable[Any]) -> dict[int, Place]:
-    """Return the variables from outside of a graph that operations write, by the identity of their resource."""
+    """Return the captured variables of a graph that operations write, by the identity of their resource."""
     inputs: set[int] = set()
     for operation in operations:
         inputs |= set(map(id, written_resources(operation)))
-    found: dict[int, Place] = {}
-    for outside, inside in graph.captures:
-        if id(inside) in inputs and not is_live(outside):
-            # Of a resource that is not a variable (a lookup table) TensorFlow knows no format.
-            known = outside._handle_data
-            if known is not None and known.is_set and len(known.shape_and_type) == 1:
-                found[id(outside)] = Place(outside, tf.as_dtype(known.shape_and_type[0].dtype))
-    return found
+    places: dict[int, Place] = {}
+    for outer, inner in graph.captures:
+        if id(inner) in inputs and not is_live(outer):
+            # A resource that is not a variable (a lookup table) has no dtype.
+            data = outer._handle_data
+            if data is not None and data.is_set and len(data.shape_and_type) == 1:
+                places[id(outer)] = Place(outer, tf.as_dtype(data.shape_and_type[0].dtype))
+    return places
 
 
 def written_resources(operation: Any) -> list[Any]:
-    """Return the resources that an operation of a graph writes, tensors."""
+    """Return the resource tensors that an operation of a graph writes."""
     if operation.type in _READERS:
         return []
-    kept = _read_only(operation)
+    read_only = _read_only(operation)
     inputs = enumerate(operation.inputs)
-    return [tensor for place, tensor in inputs if tensor.dtype == tf.resource and place not in kept]
+    return [tensor for index, tensor in inputs if tensor.dtype == tf.resource and index not in read_only]
 
 
 def _read_only(operation: Any) -> Sequence[int]:
