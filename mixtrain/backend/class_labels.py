@@ -1,4 +1,4 @@
-"""Labels that are class numbers: noted while a function is traced, looked at in each batch before it runs."""
+"""Class labels: noted while a function is traced, and checked in each batch before it runs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy as np
 
 
 class LabelOutOfRange(ValueError):
-    """A label is no class number.
+    """A label is not a class number.
 
     Args:
-        where: Who looked.
+        where: The function that checked it.
         label: The label.
-        classes: How many classes there are.
-        index: In which of the batches that were looked at together it is, from 0.
-        place: Where that batch is, in words; "" where that is not known.
+        classes: The number of classes.
+        index: The index of its batch among those that were checked together.
+        place: The position of that batch in words; "" where it is unknown.
     """
 
     def __init__(self, where: str, label: int, classes: int, index: int = 0, place: str = "") -> None:
@@ -31,20 +31,20 @@ class LabelOutOfRange(ValueError):
         self.label, self.classes, self.index = label, classes, index
 
     def told(self, where: str, place: str) -> LabelOutOfRange:
-        """Return the error with who ran the batches, and the place of the batch in words."""
+        """Return the error with the function that ran the batches, and the position of the batch in words."""
         return LabelOutOfRange(where, self.label, self.classes, self.index, f" in {place}")
 
 
 @contextlib.contextmanager
 def telling_place(where: str, place: Callable[[int], str]) -> Iterator[None]:
-    """Tell an error of labels with who ran the batches, and where the batch is.
+    """Add the function that runs the batches, and the position of the batch, to a `LabelOutOfRange`.
 
     Args:
-        where: Who runs them.
-        place: Returns the place of a batch in words, given which of those inside it is, from 0.
+        where: The function that runs the batches.
+        place: Returns the position of a batch in words, given its index among those that run inside.
 
     Raises:
-        LabelOutOfRange: A label is no class number.
+        LabelOutOfRange: A label is not a class number.
     """
     try:
         yield
@@ -54,13 +54,13 @@ def telling_place(where: str, place: Callable[[int], str]) -> Iterator[None]:
 
 @dataclasses.dataclass(frozen=True)
 class ClassRule:
-    """What the labels of one column must be.
+    """The valid labels of one column.
 
     Attributes:
         column: Index of the column among the tensors of a batch.
-        classes: How many classes there are.
-        ignored: The label that counts for nothing, or None.
-        weights: Index of the column that weighs them, of which 0 lets a label count for nothing; None for none.
+        classes: The number of classes.
+        ignored: The label that is ignored, or None.
+        weights: Index of the column of their weights, of which 0 ignores a label; None without weights.
     """
 
     column: int
@@ -80,37 +80,37 @@ _noting = _Noting()
 def note_class_labels(labels: Any, classes: int | None, ignored: int | None = None, weights: Any = None) -> None:
     """Note, while a function is traced, that a tensor holds class numbers.
 
-    It is looked at before the function runs, if it is a column of the batch as it came: a tensor that was computed
-    in between has no value yet.
+    They are checked before the function runs if the tensor is a column of the batch: a computed tensor has no value
+    yet.
 
     Args:
         labels: The tensor.
-        classes: How many classes there are; None where that is not known.
-        ignored: The label that counts for nothing.
-        weights: What weighs the labels.
+        classes: The number of classes; None where it is unknown.
+        ignored: The label that is ignored.
+        weights: The weights of the labels.
     """
     if _noting.rules is None or classes is None:
         return
-    column, weighing = _index_of(labels), _index_of(weights)
+    column = _index_of(labels)
     if column is not None:
-        _noting.rules.append(ClassRule(column, classes, ignored, weighing))
+        _noting.rules.append(ClassRule(column, classes, ignored, _index_of(weights)))
 
 
 @contextlib.contextmanager
 def noting_shards(columns: Sequence[Any], shards: Sequence[Any]) -> Iterator[None]:
-    """Let the tensors of a batch be known by some of their rows: what is noted of these holds for the whole.
+    """Let labels noted for shards count as labels of the whole columns.
 
     Args:
-        columns: Tensors.
-        shards: Of each of them the rows that the code inside sees.
+        columns: Tensors of the batch.
+        shards: The rows of each of them that the code inside sees.
     """
-    places = {id(column): shard for column, shard in zip(columns, shards, strict=True)}
-    before = _noting.columns
-    _noting.columns = [places.get(id(column), column) for column in before]
+    shard_of = {id(column): shard for column, shard in zip(columns, shards, strict=True)}
+    previous = _noting.columns
+    _noting.columns = [shard_of.get(id(column), column) for column in previous]
     try:
         yield
     finally:
-        _noting.columns = before
+        _noting.columns = previous
 
 
 def _index_of(tensor: Any) -> int | None:
@@ -118,9 +118,9 @@ def _index_of(tensor: Any) -> int | None:
 
 
 class ClassLabels:
-    """A function of a batch, and what the labels in its batches must be, known once it was traced.
+    """A function of a batch with the rules for its labels, which are known once it was traced.
 
-    Called, it runs the function, which is being traced, and notes its rules.
+    A call, in a trace, runs the function and notes the rules.
 
     Args:
         function: Takes the columns of a batch.
@@ -129,41 +129,41 @@ class ClassLabels:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self._flat = False  # Whether the columns of a batch have no parts.
-        # By the number of columns: batches with weights, and without, are traced apart.
+        # By the number of columns: batches with and without weights have different traces.
         self._rules: dict[int, tuple[ClassRule, ...]] = {}
 
     def rules_of(self, batch: Sequence[Any]) -> tuple[ClassRule, ...] | None:
-        """Return what the labels in a batch must be; None before the function was traced for one of its kind."""
+        """Return the rules for the labels in a batch; None before a trace for a batch of its structure."""
         return self._rules.get(len(batch))
 
     def forget(self) -> None:
-        """Forget what was known, as the function is retraced."""
+        """Clear the rules, as the function is retraced."""
         self._rules.clear()
 
     def __call__(self, *batch: Any) -> Any:
-        before = _noting.columns, _noting.rules
+        previous = _noting.columns, _noting.rules
         _noting.columns, _noting.rules = keras.tree.flatten(batch), []
-        self._flat = all(one is other for one, other in zip(batch, _noting.columns, strict=False))
+        self._flat = all(column is leaf for column, leaf in zip(batch, _noting.columns, strict=False))
         try:
             result = self._function(*batch)
             self._rules[len(batch)] = tuple(dict.fromkeys(_noting.rules))
         finally:
-            _noting.columns, _noting.rules = before
+            _noting.columns, _noting.rules = previous
         return result
 
     def ignored(self) -> set[int]:
-        """Return the labels that count for nothing somewhere."""
+        """Return the labels that any rule ignores."""
         return {rule.ignored for rules in self._rules.values() for rule in rules if rule.ignored is not None}
 
     def check(self, batch: Sequence[Any], *, stacked: bool = False) -> None:
-        """Look at the labels of a batch.
+        """Check the labels of a batch.
 
         Args:
-            batch: The columns, whose values are known.
+            batch: The columns, with known values.
             stacked: Whether they are several batches, stacked on a first axis.
 
         Raises:
-            LabelOutOfRange: A label is no class number.
+            LabelOutOfRange: A label is not a class number.
         """
         rules = self.rules_of(batch)
         if not rules:
@@ -172,22 +172,22 @@ class ClassLabels:
         for rule in rules:
             weights = None if rule.weights is None else columns[rule.weights]
             ignored = () if rule.ignored is None else (rule.ignored,)
-            found = first_outside(columns[rule.column], rule.classes, ignored, weights)
-            if found is not None:
-                index, label = found
+            outside = first_outside(columns[rule.column], rule.classes, ignored, weights)
+            if outside is not None:
+                index, label = outside
                 raise LabelOutOfRange("a compiled step", label, rule.classes, index if stacked else 0)
 
 
 def first_outside(
     labels: Any, classes: int, ignored: Collection[int] = (), weights: Any = None
 ) -> tuple[int, int] | None:
-    """Return the first label that counts and is no class number, with its index on the first axis; None for none.
+    """Return the first label that is not a class number, as ``(index on the first axis, label)``; None without one.
 
     Args:
-        labels: The labels, an array or a tensor whose values are known.
-        classes: How many classes there are.
-        ignored: Labels that count for nothing.
-        weights: What weighs the labels: one number for each, or one for each row.
+        labels: The labels, an array or a tensor with known values.
+        classes: The number of classes.
+        ignored: Labels that are ignored.
+        weights: The weights of the labels, one for each or one for each row; labels of weight 0 are ignored.
 
     Example:
         >>> first_outside(np.array([[0, 2], [-1, 5]]), 3, ignored=[-1])
@@ -195,24 +195,24 @@ def first_outside(
     """
     values = np.asarray(labels)
     if not values.size or _all_fit(values, classes):
-        return None  # Nearly all batches: to look is all that they cost.
+        return None  # The fast path, for nearly all batches.
     wrong = ~((values >= 0) & (values < classes))
     for label in ignored:
         wrong &= values != label
     if weights is not None:
         counted = np.asarray(weights) != 0
-        of_rows = (*counted.shape, *[1] * (wrong.ndim - counted.ndim))
-        wrong &= counted.reshape(wrong.shape if counted.size == wrong.size else of_rows)
-    places = np.argwhere(wrong)
-    if not len(places):
+        row_shape = (*counted.shape, *[1] * (wrong.ndim - counted.ndim))
+        wrong &= counted.reshape(wrong.shape if counted.size == wrong.size else row_shape)
+    indices = np.argwhere(wrong)
+    if not len(indices):
         return None
-    place = tuple(places[0])
-    return int(place[0]) if place else 0, int(values[place])
+    index = tuple(indices[0])
+    return int(index[0]) if index else 0, int(values[index])
 
 
 def _all_fit(values: np.ndarray, classes: int) -> bool:
     """Whether all labels are class numbers."""
     if values.dtype.kind == "i" and classes <= np.iinfo(values.dtype).max:
-        # Read without its sign, a negative number is larger than any class: one pass in place of two.
+        # As an unsigned integer a negative number is larger than any class: one pass instead of two.
         return bool(values.view(f"u{values.itemsize}").max() < classes)
     return bool(values.min() >= 0 and values.max() < classes)

@@ -1,4 +1,4 @@
-"""How a function becomes one compiled call: JAX compiles with XLA alone."""
+"""Compile functions: JAX always uses XLA."""
 
 from __future__ import annotations
 
@@ -16,45 +16,45 @@ from mixtrain.backend.jax.windows import with_fast_windows
 from mixtrain.dtype import DType
 
 _log = logging.getLogger("mixtrain")
-# Whether code that is not compiled as a whole is compiled operation by operation, each for each shape.
+# Whether eager code compiles each operation for each shape.
 EAGER_COMPILES: Final = True
-# Whether a compiled function that another one calls is compiled as a part of it.
+# Whether a compiled function becomes a part of the compiled function that calls it.
 INLINES_COMPILED: Final = True
 
 
 def choose_jit(
     dtypes: Collection[DType], device: DeviceInfo, compilable: bool = True, products: bool = False
 ) -> JitChoice:
-    """Return how a function is compiled: by XLA, whatever it computes in; JAX has no other way.
+    """Return the choice of XLA, the only compiler of JAX.
 
     Args:
-        dtypes: The formats that layers compute in.
+        dtypes: The compute dtypes of the layers.
         device: The device in use.
-        compilable: Whether XLA has every operation of the layers; on JAX layers have no others.
-        products: Whether the layers multiply by `product` alone.
+        compilable: Whether XLA has every operation of the layers; always so on JAX.
+        products: Whether all products of the layers are computed by `product`.
     """
     return JitChoice(True, f"JAX compiles {', '.join(sorted(dtypes)) or 'float32'} for {device.kind} by XLA")
 
 
 def is_tracing() -> bool:
-    """Whether the code that asks runs inside a function that is being compiled."""
+    """Whether the caller runs inside a function that is being traced."""
     return is_being_traced()
 
 
 def outside_graph() -> contextlib.AbstractContextManager[Any]:
-    """Run what is inside at once, even while a function is compiled: to make variables that outlive the trace."""
+    """Run the code inside eagerly, even in a trace: to create variables that outlive the trace."""
     return outside_scopes()
 
 
 def compile_function(function: Callable[..., Any], *, choice: JitChoice) -> Callable[..., Any]:
-    """Return `function` as one compiled call, or as it is in PYNATIVE_MODE.
+    """Compile `function`; return it unchanged in PYNATIVE_MODE.
 
     Args:
         function: Takes and returns structures of tensors; writes variables by `assign`.
         choice: What `choose_jit` returned, for the log.
 
     Returns:
-        The compiled function; `trace_count` tells how often it was traced.
+        The compiled function; `trace_count` returns the number of its traces.
     """
     if not context.graph_mode():
         return function
@@ -63,7 +63,7 @@ def compile_function(function: Callable[..., Any], *, choice: JitChoice) -> Call
 
 
 def called_directly(compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of `compile_function` as one that takes less time to call; on JAX there is no shorter way.
+    """Return a function of `compile_function` with less overhead per call; on JAX it is the function itself.
 
     Args:
         compiled: Takes tensors and returns a tuple of tensors; nothing differentiates through it.
@@ -72,11 +72,11 @@ def called_directly(compiled: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def trace_for(compiled: Callable[..., Any], *args: Any) -> None:
-    """Trace a compiled function for arguments, as a call with them would, without running it."""
+    """Trace a compiled function for arguments without running it."""
     if isinstance(compiled, Stateful):
         compiled.values_to_write(*args)
 
 
 def trace_count(compiled: Callable[..., Any]) -> int:
-    """Return how often a compiled function was traced; 0 for one that runs eagerly."""
+    """Return the number of traces of a compiled function; 0 for one that runs eagerly."""
     return int(getattr(compiled, "traces", 0))

@@ -1,8 +1,8 @@
-"""Functions that run in all processes at once, and values of this process as JAX hands them to such a function.
+"""Functions that run in all processes at once, and the conversion of this process's values to their arguments.
 
-Every process holds its own values: its variables, its batch. A function that works between processes is one program of
-all of them, in which each computes on what it holds (`jax.shard_map`) and the collectives are explicit. JAX wants the
-arguments of such a program as arrays of all processes; they share the memory of what the process holds.
+Every process has its own values: its variables, its batch. A function with collectives is one program of all processes
+(`jax.shard_map`), in which each computes on its own values. JAX requires global arrays as arguments of such a program;
+they share the memory of the process's own arrays.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _spanning = _Spanning()
 
 
 def spanning() -> bool:
-    """Whether a function of all processes is being traced here, in which they may communicate."""
+    """Whether a function of all processes is being traced in this thread, in which collectives may run."""
     return _spanning.on
 
 
 @functools.cache
 def _mesh() -> Mesh:
-    """Return one device of each process, in the order of their ranks."""
+    """Return the mesh of one device of each process, in the order of their ranks."""
     first: dict[int, Any] = {}
     for device in jax.devices():
         first.setdefault(device.process_index, device)
@@ -42,20 +42,20 @@ def _mesh() -> Mesh:
 
 
 @functools.cache
-def _alike() -> NamedSharding:
-    """Return the sharding of a value of which every process holds one."""
+def _replicated() -> NamedSharding:
+    """Return the sharding of a value of which every process has one."""
     return NamedSharding(_mesh(), PartitionSpec())
 
 
 def spanned(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a pure function of tensors as one that runs in all processes, in each on its own values."""
+    """Return a pure function as one that runs in all processes, in each on its own values."""
 
     def body(*args: Any) -> Any:
-        before, _spanning.on = _spanning.on, True
+        previous, _spanning.on = _spanning.on, True
         try:
             return function(*args)
         finally:
-            _spanning.on = before
+            _spanning.on = previous
 
     def run(*args: Any) -> Any:
         specs = {"in_specs": PartitionSpec(), "out_specs": PartitionSpec()}
@@ -65,15 +65,15 @@ def spanned(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def to_group(values: Any) -> Any:
-    """Return what this process holds as arguments of a function of all processes."""
-    return jax.tree.map(_of_all, values)
+    """Return values of this process as arguments of a function of all processes."""
+    return jax.tree.map(_to_global_array, values)
 
 
 def from_group(values: Any) -> Any:
-    """Return what a function of all processes has returned to this one."""
+    """Return the values of this process from the results of a function of all processes."""
     return jax.tree.map(lambda value: value.addressable_data(0), values)
 
 
-def _of_all(value: Any) -> Any:
-    held = jnp.asarray(value)
-    return jax.make_array_from_single_device_arrays(held.shape, _alike(), [held])
+def _to_global_array(value: Any) -> Any:
+    array = jnp.asarray(value)
+    return jax.make_array_from_single_device_arrays(array.shape, _replicated(), [array])

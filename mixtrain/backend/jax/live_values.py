@@ -1,4 +1,4 @@
-"""Values that leave a compiled step by the side: a compiled call writes them, Python reads them afterwards."""
+"""Values that a compiled step writes besides its results, and Python reads afterwards."""
 
 from __future__ import annotations
 
@@ -14,57 +14,57 @@ from mixtrain.backend.jax.variables import store, stored
 
 
 class LiveValue:
-    """The last value that was put here, in a compiled step or from Python.
+    """The last value that was put here by a compiled step or by Python.
 
     Args:
-        value: A tensor of the kind that will be put here: its dtype and shape.
+        value: A tensor with the dtype and shape of those that will be put here.
 
     Example:
-        >>> held = LiveValue(jnp.array([1.0, 2.0]))
-        >>> held.take() is None
+        >>> live = LiveValue(jnp.array([1.0, 2.0]))
+        >>> live.take() is None
         True
-        >>> held.put(jnp.array([3.0, 4.0]))
-        >>> held.take()[1].tolist()
+        >>> live.put(jnp.array([3.0, 4.0]))
+        >>> live.take()[1].tolist()
         [3.0, 4.0]
     """
 
     def __init__(self, value: Any) -> None:
         self._value = _slot(value.shape, keras.backend.standardize_dtype(value.dtype))
-        self._moment = _slot((), "int32")
+        self._time = _slot((), "int32")
 
     def put(self, value: Any) -> None:
-        """Keep a value."""
+        """Write a value."""
         now = current(_clock()) + 1
         put(self._value, jnp.asarray(value))
         put(_clock(), now)
-        put(self._moment, now)
+        put(self._time, now)
 
     def take(self) -> tuple[int, np.ndarray] | None:
-        """Return when a value was put since the last time, as a number that grows, and the value; None without one."""
-        moment = int(stored(self._moment))
-        if not moment:
+        """Return the time (a count) and the value of the last `put` since the previous call; None without one."""
+        time = int(stored(self._time))
+        if not time:
             return None
-        store(self._moment, jnp.zeros((), jnp.int32))
+        store(self._time, jnp.zeros((), jnp.int32))
         value = stored(self._value)
-        return moment, np.array(value.astype(jnp.float32) if value.dtype == jnp.bfloat16 else value)
+        return time, np.array(value.astype(jnp.float32) if value.dtype == jnp.bfloat16 else value)
 
 
 @functools.cache
 def _clock() -> keras.Variable:
-    """Return where the count of all values put so far is kept."""
+    """Return the count of all values that were put in this process."""
     return _slot((), "int32")
 
 
 class _Slot(keras.Variable):
-    """A place for a value."""
+    """A variable of a `LiveValue`."""
 
 
 def is_live(variable: keras.Variable) -> bool:
-    """Whether a variable is a place of a value that leaves a step, not a part of a network's state."""
+    """Whether a variable belongs to a `LiveValue`, and is not part of a network's state."""
     return isinstance(variable, _Slot)
 
 
 def _slot(shape: Any, dtype: str) -> keras.Variable:
-    """Return a new place for a value, outside of the function that is being traced."""
+    """Create a variable outside of the function that is being traced."""
     with outside_scopes():
         return _Slot(np.zeros(shape), dtype=dtype, trainable=False, autocast=False, name="held")

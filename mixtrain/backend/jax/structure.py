@@ -1,4 +1,4 @@
-"""Structures that hold tensors beside anything else: JAX's transformations take and return tensors alone."""
+"""Structures of tensors and other values, split for JAX's transformations, which take only tensors."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from mixtrain.backend.tensor_base import backend_value
 
 
 @dataclasses.dataclass(frozen=True)
-class _Place:
-    """Where a tensor belongs."""
+class _Slot:
+    """The position of a tensor in a structure."""
 
     index: int
 
 
 def split_tensors(structure: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
-    """Return the tensors of a structure, and a function that puts others in their places.
+    """Return the tensors of a structure, and a function that fills it with other ones.
 
     Example:
         >>> tensors, fill = split_tensors({"loss": jax.numpy.ones(()), "name": "first"})
@@ -35,11 +35,11 @@ def split_tensors(structure: Any) -> tuple[list[Any], Callable[[list[Any]], Any]
         if not isinstance(value, (jax.Array, np.ndarray)):
             return value
         tensors.append(value)
-        return _Place(len(tensors) - 1)
+        return _Slot(len(tensors) - 1)
 
-    form = keras.tree.map_structure(take, structure)
+    template = keras.tree.map_structure(take, structure)
 
     def fill(values: list[Any]) -> Any:
-        return keras.tree.map_structure(lambda leaf: values[leaf.index] if isinstance(leaf, _Place) else leaf, form)
+        return keras.tree.map_structure(lambda leaf: values[leaf.index] if isinstance(leaf, _Slot) else leaf, template)
 
     return tensors, fill

@@ -1,4 +1,4 @@
-"""The functions that are being compiled around the code that asks, and code that is compiled as it is written."""
+"""The functions that are being traced around the caller."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def is_being_traced() -> bool:
-    """Whether JAX traces the code that asks, be it for mixtrain, for Keras or for the user.
+    """Whether JAX traces the caller, for mixtrain, Keras or the user.
 
-    JAX has no public word for this that costs no operation; tests/backend/test_trace.py fails if the name moves.
+    JAX has no public function for this that costs no operation; tests/backend/test_trace.py fails if the name changes.
     """
     return not core.trace_state_clean()
 
 
 def traces() -> tuple[Any, ...]:
-    """Return the functions that are being compiled here, the innermost first; none outside of compilation.
+    """Return the functions that are being traced in this thread, the innermost first.
 
-    Each can be referred to weakly.
+    Each supports weak references.
     """
     return open_traces()
 
 
 def has_results(trace: Any) -> bool:
-    """Whether a function of `traces` was compiled to its end."""
+    """Whether the trace of a function of `traces` ran to its end."""
     return bool(trace.finished)
 
 
 def as_written(function: F) -> F:
-    """Return the function: JAX traces every function as it is written."""
+    """Return the function unchanged: JAX traces every function as it is written."""
     return function

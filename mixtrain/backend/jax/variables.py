@@ -8,14 +8,14 @@ import keras
 
 
 def stored(variable: keras.Variable) -> Any:
-    """Return the array that a variable holds, in its stored format; None for one that has no value yet.
+    """Return the array that a variable holds, in its stored dtype; None for one that has no value yet.
 
-    Keras shows a variable's value through scopes of state and of casts, which this must look behind; it has no public
-    way. tests/backend/test_storage.py fails if the name moves.
+    Keras has no public way to bypass the scopes of state and autocast through which it shows values;
+    tests/backend/test_storage.py fails if the name changes.
     """
     return variable._value
 
 
 def store(variable: keras.Variable, value: Any) -> None:
-    """Let a variable hold an array of its format and shape; `assign` would convert and check what is right already."""
+    """Set the value of a variable to an array of its dtype and shape, without the conversions of `assign`."""
     variable._value = value

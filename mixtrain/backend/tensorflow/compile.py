@@ -1,4 +1,4 @@
-"""How a function becomes one compiled call: plain graph or XLA."""
+"""Compile functions to a plain graph or with XLA."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from mixtrain.backend.info import DeviceInfo, JitChoice
 from mixtrain.backend.tensorflow.custom_gradients import custom_gradients_with_graph
 from mixtrain.backend.tensorflow.direct import DirectCall
 from mixtrain.backend.tensorflow.failure import explain_refusal
-from mixtrain.backend.tensorflow.variables import variables_made_at_once
+from mixtrain.backend.tensorflow.variables import initializing_eagerly
 from mixtrain.dtype import DType, bfloat16, float16
 
 _log = logging.getLogger("mixtrain")
-# Whether code that is not compiled as a whole is compiled operation by operation, each for each shape.
+# Whether eager code compiles each operation for each shape.
 EAGER_COMPILES: Final = False
-# Whether a compiled function that another one calls is compiled as a part of it.
+# Whether a compiled function becomes a part of the compiled function that calls it.
 INLINES_COMPILED: Final = False
-# What TensorFlow raises for a function that XLA cannot compile, and for much else too.
+# Raised by TensorFlow for a function that XLA cannot compile, and for other reasons.
 REFUSALS: Final = (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError, tf.errors.InternalError)
 
 
@@ -32,15 +32,15 @@ def choose_jit(
 ) -> JitChoice:
     """Decide between XLA and the plain graph.
 
-    The rule is from measurements on CPU: TensorFlow has no float16 convolution or matmul kernels of its own there and
-    emulates them (118-140 ms a LeNet-5 step, 5 ms with XLA), while float32 and bfloat16 have oneDNN kernels that XLA
-    does not use (3.2 ms against 7.3). Where all products go through `product`, those kernels serve float16 too.
+    The rule is based on measurements on CPU: TensorFlow emulates float16 convolutions and matrix products there
+    (118-140 ms a LeNet-5 step, 5 ms with XLA), while float32 and bfloat16 have oneDNN kernels that XLA does not use
+    (3.2 ms, with XLA 7.3 ms). Where all products are computed by `product`, float16 uses those kernels too.
 
     Args:
-        dtypes: The formats that layers compute in.
+        dtypes: The compute dtypes of the layers.
         device: The device in use.
         compilable: Whether XLA has every operation of the layers.
-        products: Whether the layers multiply by `product` alone.
+        products: Whether all products of the layers are computed by `product`.
 
     Returns:
         The choice and its reason; `set_context(jit_level=...)` overrides it.
@@ -62,26 +62,26 @@ def choose_jit(
 
 
 def is_tracing() -> bool:
-    """Whether the code that asks runs inside a function that is being compiled."""
+    """Whether the caller runs inside a function that is being traced."""
     return not tf.executing_eagerly()
 
 
 @contextlib.contextmanager
 def outside_graph() -> Iterator[None]:
-    """Run what is inside at once, even while a function is compiled: to make variables that outlive the trace."""
-    with tf.init_scope(), variables_made_at_once():
+    """Run the code inside eagerly, even in a trace: to create variables that outlive the trace."""
+    with tf.init_scope(), initializing_eagerly():
         yield
 
 
 def compile_function(function: Callable[..., Any], *, choice: JitChoice) -> Callable[..., Any]:
-    """Return `function` as one compiled call, or as it is in PYNATIVE_MODE.
+    """Compile `function`; return it unchanged in PYNATIVE_MODE.
 
     Args:
         function: Takes and returns structures of tensors; writes variables by `assign`.
         choice: Whether to use XLA.
 
     Returns:
-        The compiled function; `trace_count` tells how often it was traced.
+        The compiled function; `trace_count` returns the number of its traces.
     """
     if not context.graph_mode():
         return function
@@ -92,20 +92,20 @@ def compile_function(function: Callable[..., Any], *, choice: JitChoice) -> Call
 
 
 def log_choice(choice: JitChoice) -> None:
-    """Say in the log how a function is compiled, and why."""
+    """Log how a function is compiled, and why."""
     _log.info("compile: XLA %s (%s)", "on" if choice.jit else "off", choice.reason)
 
 
 class Compilation:
-    """What a function was compiled to: by XLA where that was chosen, by the plain graph once XLA has refused it.
+    """A function compiled with XLA if chosen, and to a plain graph once XLA has refused it.
 
     Args:
-        make: Takes whether XLA compiles; returns what is called.
+        make: Takes whether to use XLA; returns the compiled function, or any object that uses it.
         choice: How to compile.
 
     Attributes:
-        compiled: What `make` returned.
-        untried: Whether XLA is to compile the function and has neither done so nor refused it yet.
+        compiled: The current result of `make`.
+        untried: Whether XLA is chosen and has neither compiled nor refused the function yet.
 
     Example:
         >>> compilation = Compilation(lambda jit: graph_function(lambda x: x + 1, jit=jit), JitChoice(False, "example"))
@@ -120,18 +120,18 @@ class Compilation:
         self.untried = choice.jit
 
     def run(self, call: Callable[[Any], Any]) -> Any:
-        """Return what `call` returns for what is compiled, in the plain graph from the moment that XLA refuses it.
+        """Return ``call(compiled)``; if XLA refuses the function, use the plain graph from then on.
 
-        XLA refuses a function before anything of it has run.
+        XLA refuses a function before any of it has run.
 
         Args:
-            call: Takes what is compiled, and calls it once; where it fails, it has written nothing.
+            call: Takes `compiled` and calls it once; where it fails, it has written nothing.
 
         Returns:
-            What `call` returned.
+            The result of `call`.
 
         Raises:
-            ValueError: XLA refused what somebody has asked it to compile.
+            ValueError: XLA refused the function, and the user had requested XLA.
         """
         try:
             result = call(self.compiled)
@@ -143,19 +143,19 @@ class Compilation:
 
     @contextlib.contextmanager
     def fallback(self, error: Exception) -> Iterator[Any]:
-        """Yield the plain graph in place of what XLA refused; it stays, unless it fails too.
+        """Yield the plain graph in place of what XLA refused, and keep it unless it fails too.
 
         Args:
-            error: What a call raised.
+            error: The error of a call.
 
         Raises:
-            Exception: The error, where it is not such a refusal.
-            ValueError: XLA refused what somebody has asked it to compile.
+            Exception: The error, if it is not a refusal.
+            ValueError: XLA refused the function, and the user had requested XLA.
         """
         if not self._choice.jit or is_tracing():
             raise error
-        layer, why = explain_refusal(error.message)  # type: ignore[attr-defined]
-        refused = f"XLA does not compile {layer or 'the function'}: {why}"
+        layer, reason = explain_refusal(error.message)  # type: ignore[attr-defined]
+        refused = f"XLA does not compile {layer or 'the function'}: {reason}"
         if not self._choice.may_fall_back:
             raise ValueError(
                 f"{self._choice.reason}: expected operations that XLA compiles; got, from TensorFlow: {refused}. "
@@ -163,46 +163,42 @@ class Compilation:
                 "where XLA has no way."
             ) from error
         plain = self._make(False)
-        yield plain  # What is wrong with the function or its arguments, should it be that, is raised here.
+        yield plain  # If the function or its arguments are wrong, the caller's block raises here.
         self.compiled, self._choice, self.untried = plain, JitChoice(False, refused), False
         log_choice(self._choice)
 
 
 class _CompiledByXla:
-    """A function compiled by XLA, or in the plain graph where XLA refuses it."""
+    """A function compiled by XLA, or to a plain graph where XLA refuses it."""
 
     def __init__(self, function: Callable[..., Any], choice: JitChoice) -> None:
-        self._compilation = Compilation(functools.partial(_graph_of, function), choice)
+        self._compilation = Compilation(lambda jit: graph_function(function, jit=jit), choice)
 
     def __call__(self, *args: Any) -> Any:
         return self._compilation.run(lambda compiled: compiled(*args))
 
     def get_concrete_function(self, *args: Any) -> Any:
-        """Trace the present compiled function for arguments, as a `tf.function` does."""
+        """Trace the current function for arguments, like a `tf.function`."""
         return self._compilation.compiled.get_concrete_function(*args)
 
     def experimental_get_tracing_count(self) -> int:
-        """Return how often the present compiled function was traced, as a `tf.function` does."""
+        """Return the number of traces of the current function, like a `tf.function`."""
         return trace_count(self._compilation.compiled)
-
-
-def _graph_of(function: Callable[..., Any], jit: bool) -> Callable[..., Any]:
-    return graph_function(function, jit=jit)
 
 
 def graph_function(
     function: Callable[..., Any], *, jit: bool = False, inline: bool = False
 ) -> Callable[..., Any]:
-    """Return `function` as a compiled call of the backend.
+    """Compile `function` to a `tf.function`.
 
     Args:
-        function: What to compile.
+        function: The function to compile.
         jit: Whether XLA compiles it.
-        inline: Whether it becomes a part of what calls it, which saves a call. Which of its operations are fused, and
-            so the last bit of its numbers, then depends on where it is called from.
+        inline: Whether it is inlined where a graph calls it, which saves the call. The caller then affects which of its
+            operations are fused, and so the last bit of its results.
     """
-    # TensorFlow counts traces by a function's code and warns of many; the same lines serve every Model of a process.
-    # A partial has no code of its own, and is counted by itself.
+    # TensorFlow counts traces by a function's code object and warns of many, and every Model of a process runs the same
+    # code. A partial has no code object and is counted by itself.
     return tf.function(
         functools.partial(_traced, function),
         jit_compile=jit,
@@ -217,7 +213,7 @@ def _traced(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def called_directly(compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of `compile_function` as one that takes less time to call.
+    """Return a function of `compile_function` with less overhead per call.
 
     Args:
         compiled: Takes tensors and returns a tuple of tensors; nothing differentiates through it.
@@ -229,13 +225,13 @@ def called_directly(compiled: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def trace_for(compiled: Callable[..., Any], *args: Any) -> None:
-    """Trace a compiled function for arguments, as a call with them would, without running it."""
+    """Trace a compiled function for arguments without running it."""
     trace = getattr(compiled, "get_concrete_function", None)
     if trace is not None:
         trace(*args)
 
 
 def trace_count(compiled: Callable[..., Any]) -> int:
-    """Return how often a compiled function was traced; 0 for one that runs eagerly."""
+    """Return the number of traces of a compiled function; 0 for one that runs eagerly."""
     counter = getattr(compiled, "experimental_get_tracing_count", None)
     return int(counter()) if counter is not None else 0

@@ -1,4 +1,4 @@
-"""Labels that are class numbers, looked at inside a graph that runs many steps: before each of them."""
+"""Checks of class labels inside a graph that runs many steps."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import tensorflow as tf
 from mixtrain.backend.class_labels import ClassRule, LabelOutOfRange
 
 _MARK: Final = "labels out of range"
-_FOUND: Final = re.compile(rf"\[{_MARK}\] \[(-?\d+)\] \[(-?\d+)\] \[(\d+)\] \[(\d+)\]")
+_MESSAGE: Final = re.compile(rf"\[{_MARK}\] \[(-?\d+)\] \[(-?\d+)\] \[(\d+)\] \[(\d+)\]")
 
 
 def label_assertions(rules: Sequence[ClassRule], batch: Sequence[Any], index: Any) -> list[Any]:
-    """Return operations of the graph that is being made, which fail where a label is no class number.
+    """Return operations of the current graph that fail where a label is not a class number.
 
-    Weights are not asked: TensorFlow's own kernels fail on such a label too, whatever its weight.
+    Weights are ignored: TensorFlow's own kernels fail on such a label too, whatever its weight.
 
     Args:
-        rules: What labels must be.
+        rules: The rules for labels.
         batch: The columns of a batch.
-        index: Which of the steps that run together it is for.
+        index: The index of the step in the loop.
     """
-    columns, found = keras.tree.flatten(batch), []
-    # The labels come from the host: to look at them there makes no device wait.
+    columns, assertions = keras.tree.flatten(batch), []
+    # The labels come from the host: checked there, no device waits for them.
     with tf.device("/CPU:0"):
         for rule in rules:
             labels = tf.cast(columns[rule.column], tf.int64)
@@ -35,14 +35,14 @@ def label_assertions(rules: Sequence[ClassRule], batch: Sequence[Any], index: An
             low, high = tf.reduce_min(labels), tf.reduce_max(labels)
             fits = tf.logical_or(tf.equal(tf.size(labels), 0), tf.logical_and(low >= 0, high < rule.classes))
             data = [_MARK, low, high, tf.constant(rule.classes), index]
-            found.append(tf.raw_ops.Assert(condition=fits, data=data, summarize=1))
-    return found
+            assertions.append(tf.raw_ops.Assert(condition=fits, data=data, summarize=1))
+    return assertions
 
 
 def read_label(error: tf.errors.InvalidArgumentError) -> LabelOutOfRange | None:
-    """Return what an assertion found; None for another error."""
-    found = _FOUND.search(error.message)
-    if found is None:
+    """Return the error of a label assertion; None for another error."""
+    match = _MESSAGE.search(error.message)
+    if match is None:
         return None
-    low, high, classes, index = map(int, found.groups())
+    low, high, classes, index = map(int, match.groups())
     return LabelOutOfRange("a compiled step", low if low < 0 else high, classes, index)

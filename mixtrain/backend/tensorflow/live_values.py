@@ -1,4 +1,4 @@
-"""Values that leave a compiled step by the side: a compiled call writes them, Python reads them afterwards."""
+"""Values that a compiled step writes besides its results, and Python reads afterwards."""
 
 from __future__ import annotations
 
@@ -11,51 +11,51 @@ import numpy as np
 import tensorflow as tf
 
 _numbers = itertools.count()
-# The resources of all slots, for as long as they live.
+# The resources of all slots that are alive.
 _slots: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
 class LiveValue:
-    """The last value that was put here, in a compiled step (by XLA too) or from Python.
+    """The last value that was put here by a compiled step (by XLA too) or by Python.
 
     Args:
-        value: A tensor of the kind that will be put here: its dtype and shape. With XLA, values put between two calls
+        value: A tensor with the dtype and shape of those that will be put here. With XLA, values put between two calls
             of `take` have one size.
 
     Example:
-        >>> held = LiveValue(tf.constant([1.0, 2.0]))
-        >>> held.take() is None
+        >>> live = LiveValue(tf.constant([1.0, 2.0]))
+        >>> live.take() is None
         True
-        >>> held.put(tf.constant([3.0, 4.0]))
-        >>> held.take()[1].tolist()
+        >>> live.put(tf.constant([3.0, 4.0]))
+        >>> live.take()[1].tolist()
         [3.0, 4.0]
     """
 
     def __init__(self, value: Any) -> None:
         self._dtype = value.dtype
-        # Without a value at first: XLA refuses to change the size of one that has a value.
+        # Uninitialized: XLA refuses to change the size of a resource that has a value.
         self._value = _slot(value.dtype, value.shape)
-        self._moment = _slot(tf.int64, ())
+        self._time = _slot(tf.int64, ())
 
     def put(self, value: Any) -> None:
-        """Keep a value."""
+        """Write a value."""
         tf.raw_ops.AssignVariableOp(resource=self._value, value=value)
         tf.raw_ops.AssignAddVariableOp(resource=_clock(), value=tf.constant(1, tf.int64))
-        tf.raw_ops.AssignVariableOp(resource=self._moment, value=_read(_clock(), tf.int64))
+        tf.raw_ops.AssignVariableOp(resource=self._time, value=_read(_clock(), tf.int64))
 
     def take(self) -> tuple[int, np.ndarray] | None:
-        """Return when a value was put since the last time, as a number that grows, and the value; None without one."""
+        """Return the time (a count) and the value of the last `put` since the previous call; None without one."""
         if not bool(tf.raw_ops.VarIsInitializedOp(resource=self._value)):
             return None
         value = _read(self._value, self._dtype)
         tf.raw_ops.DestroyResourceOp(resource=self._value)
         value = tf.cast(value, tf.float32) if value.dtype == tf.bfloat16 else value
-        return int(_read(self._moment, tf.int64)), value.numpy()
+        return int(_read(self._time, tf.int64)), value.numpy()
 
 
 @functools.cache
 def _clock() -> Any:
-    """Return where the count of all values put so far is kept."""
+    """Return the count of all values that were put in this process."""
     clock = _slot(tf.int64, ())
     with tf.init_scope():
         tf.raw_ops.AssignVariableOp(resource=clock, value=tf.constant(0, tf.int64))
@@ -63,7 +63,7 @@ def _clock() -> Any:
 
 
 def _slot(dtype: Any, shape: Any) -> Any:
-    """Return a new place for a value, outside of the graph that is being made, which may be traced more than once."""
+    """Create a resource outside of the current graph, which may be retraced."""
     with tf.init_scope():
         slot = tf.raw_ops.VarHandleOp(dtype=dtype, shape=shape, shared_name=f"mixtrain_held_{next(_numbers)}")
     _slots[id(slot)] = slot
@@ -71,7 +71,7 @@ def _slot(dtype: Any, shape: Any) -> Any:
 
 
 def is_live(resource: Any) -> bool:
-    """Whether a resource is a place of a value that leaves a step, not a part of a network's state."""
+    """Whether a resource is that of a `LiveValue`, and not part of a network's state."""
     return _slots.get(id(resource)) is resource
 
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from mixtrain.backend.tensorflow.live_values import is_live
 from mixtrain.backend.tensorflow.tensor import snapshot
-from mixtrain.backend.tensorflow.variables import copies_of, variables_made_at_once
+from mixtrain.backend.tensorflow.variables import copies_of, initializing_eagerly
 
 # TensorFlow marks the inputs that an operation only reads by this attribute, but not those of `_READERS`.
 _READ_ONLY: Final = "_read_only_resource_inputs"
@@ -71,7 +71,7 @@ class Writes:
         places = {id(place.handle): place for place in named} | self._unnamed
         values = {key: place.read() for key, place in places.items()}
         count = len(graph.get_operations())
-        with variables_made_at_once():
+        with initializing_eagerly():
             result = function()
         written = _written(graph, graph.get_operations()[count:])
         unnamed = {key: place for key, place in written.items() if key not in places}

@@ -1,4 +1,4 @@
-"""The tensor that a Keras variable holds, written without a detour; variables that are made while a graph is."""
+"""Direct writes to Keras variables, and the creation of variables in graphs."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ import tensorflow as tf
 
 
 def store(variable: keras.Variable, value: Any) -> None:
-    """Let a variable hold a tensor of its format and shape; `assign` would convert and check what is right already."""
+    """Set the value of a variable to a tensor of its dtype and shape, without the conversions of `assign`."""
     for copy in copies_of(variable):
         tf.raw_ops.AssignVariableOp(resource=copy.handle, value=value)
 
 
-def variables_made_at_once() -> contextlib.AbstractContextManager[Any]:
-    """Give variables that are made inside their values at once, where `tf.function` would wait for its first call.
+def initializing_eagerly() -> contextlib.AbstractContextManager[Any]:
+    """Initialize variables that are created inside at once; `tf.function` would wait for its first call.
 
-    A trace that fails has no first call, and would leave them without values.
+    A failed trace has no first call and would leave them uninitialized.
     """
-    return tf.variable_creator_scope(_made_at_once)  # type: ignore[no-any-return]
+    return tf.variable_creator_scope(_without_lifting)  # type: ignore[no-any-return]
 
 
-def _made_at_once(next_creator: Callable[..., Any], **options: Any) -> Any:
+def _without_lifting(next_creator: Callable[..., Any], **options: Any) -> Any:
     return next_creator(**{**options, "experimental_enable_variable_lifting": False})
 
 
 def copies_of(variable: keras.Variable) -> Sequence[Any]:
-    """Return what holds a variable's value: several copies, where a strategy of `tf.distribute` mirrors it."""
+    """Return the TensorFlow variables of a Keras variable: several if a strategy of `tf.distribute` mirrors it."""
     value = variable.value
     return value.values if isinstance(value, tf.distribute.DistributedValues) else [value]
