@@ -1,6 +1,6 @@
-"""The backend interface: what mixtrain needs of the array library under Keras, from the backend that Keras runs on.
+"""The backend interface: functions of the array library that Keras runs on, beyond `keras.ops`.
 
-Every name below means the same on every backend; the files of a backend carry the same names. Packages above use
+Every name below means the same on every backend; the backends have the same file names. Packages above use
 `keras.ops`, `keras.Variable` and this interface, nothing else.
 """
 
@@ -27,6 +27,8 @@ from mixtrain.backend.example_columns import ExampleColumn, UnreadableRecord
 from mixtrain.backend.forked import forked_after_start, note_forks
 from mixtrain.backend.info import DeviceInfo, GroupInfo, JitChoice
 from mixtrain.backend.layout import cast_keeping_layout, elementwise, join_along, nhwc_of, reduce_axes, to_channels_last
+from mixtrain.backend.processor import processors
+from mixtrain.backend.row_part import RowPart, speaking_of
 from mixtrain.backend.share import SEED_STRIDE, Share, is_one_number, merge_of
 from mixtrain.backend.tensor_base import TensorBase, backend_value, public_tensor, wrap_with
 
@@ -91,9 +93,9 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow.products import product, times_transposed
     from mixtrain.backend.tensorflow.records import Examples, first_example
     from mixtrain.backend.tensorflow.replicas import Replicas, devices_in_force, find_devices
-    from mixtrain.backend.tensorflow.requirements import require, speaking_of
+    from mixtrain.backend.tensorflow.requirements import require
     from mixtrain.backend.tensorflow.rollback import Rollback
-    from mixtrain.backend.tensorflow.row_function import RowFunction, RowPart, call_row, processors
+    from mixtrain.backend.tensorflow.row_function import RowFunction, call_row
     from mixtrain.backend.tensorflow.scan import scan
     from mixtrain.backend.tensorflow.steps import GROUPS, CompiledSteps
     from mixtrain.backend.tensorflow.storage import exchange_storage, read_storage, storage_in
@@ -191,9 +193,9 @@ else:
     from mixtrain.backend.jax.products import product, times_transposed
     from mixtrain.backend.jax.records import Examples, first_example
     from mixtrain.backend.jax.replicas import Replicas, devices_in_force, find_devices
-    from mixtrain.backend.jax.requirements import require, speaking_of
+    from mixtrain.backend.jax.requirements import require
     from mixtrain.backend.jax.rollback import Rollback
-    from mixtrain.backend.jax.row_function import RowFunction, RowPart, call_row, processors
+    from mixtrain.backend.jax.row_function import RowFunction, call_row
     from mixtrain.backend.jax.scan import scan
     from mixtrain.backend.jax.steps import GROUPS, CompiledSteps
     from mixtrain.backend.jax.storage import exchange_storage, read_storage, storage_in

@@ -1,7 +1,8 @@
-"""What instructions this machine's processor has."""
+"""The processors of this machine: their number, instructions and memory."""
 
 from __future__ import annotations
 
+import os
 import pathlib
 import re
 from typing import Final
@@ -9,26 +10,31 @@ from typing import Final
 _CPU_INFO: Final = pathlib.Path("/proc/cpuinfo")
 
 
+def processors() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def cpu_info() -> str:
-    """Return what the system says of its processors; "" where it does not say it in a file (not Linux)."""
+    """Return the contents of /proc/cpuinfo; "" without that file (not Linux)."""
     return _CPU_INFO.read_text(errors="replace") if _CPU_INFO.exists() else ""
 
 
 def cpu_field(info: str, name: str) -> str:
     """Return a field of the first processor that `info` lists; "" without one."""
-    found = re.search(rf"^{name}\s*:(.*)$", info, flags=re.MULTILINE)
-    return found[1].strip() if found else ""
+    match = re.search(rf"^{name}\s*:(.*)$", info, flags=re.MULTILINE)
+    return match[1].strip() if match else ""
 
 
 def fast_bfloat16(info: str) -> bool:
     """Whether products of bfloat16 matrices take less time than those of float32.
 
-    With AMX they do, and with the AVX-512 instruction for them too, but on Intel's processors since Sapphire Rapids,
-    which are known by AVX512-FP16: they leave bfloat16 to AMX, and without it, as in a virtual machine that hides it,
-    a product of bfloat16 takes 1.7 times that of float32 (matrices of 2048x2048: 121 ms, 69 ms).
+    They do with AMX, and with AVX512-BF16 except on Intel's processors since Sapphire Rapids, recognized by
+    AVX512-FP16. Those leave bfloat16 to AMX: without it, as in a virtual machine that hides it, a bfloat16 product
+    takes 1.7 times as long as a float32 product (matrices of 2048x2048: 121 ms, 69 ms).
 
     Args:
-        info: What `cpu_info` returns.
+        info: The result of `cpu_info`.
     """
     flags = frozenset(cpu_field(info, "flags").split())
     if "amx_bf16" in flags:
@@ -38,10 +44,10 @@ def fast_bfloat16(info: str) -> bool:
 
 
 def peak_resident(*, restart: bool = False) -> int | None:
-    """Return the most memory that this process has held, in bytes; None where the system does not tell (not Linux).
+    """Return the peak resident memory of this process in bytes; None where it is unknown (not Linux).
 
     Args:
-        restart: Whether the peak begins anew, at what is held now.
+        restart: Whether to reset the peak to the current usage first.
     """
     status, clear = pathlib.Path("/proc/self/status"), pathlib.Path("/proc/self/clear_refs")
     if not status.exists():
@@ -49,7 +55,7 @@ def peak_resident(*, restart: bool = False) -> int | None:
     if restart:
         try:
             clear.write_text("5")
-        except OSError:  # Where that is not allowed, the peak is that of the whole process.
+        except OSError:  # Not allowed: the peak is that since the start of the process.
             return None
-    found = re.search(r"^VmHWM:\s*(\d+) kB$", status.read_text(), flags=re.MULTILINE)
-    return int(found.group(1)) * 1024 if found else None
+    match = re.search(r"^VmHWM:\s*(\d+) kB$", status.read_text(), flags=re.MULTILINE)
+    return int(match.group(1)) * 1024 if match else None

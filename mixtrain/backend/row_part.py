@@ -1,9 +1,11 @@
-"""A part of what is run over rows: a function of some columns, of single rows or of blocks."""
+"""Parts of a `RowFunction`, and the subject of the errors that they raise."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 
@@ -12,10 +14,11 @@ class RowPart:
     """A part of a `RowFunction`.
 
     Attributes:
-        function: From a seed and one tensor per column to a tuple of tensors; without the seed, and with rows along a
-            first axis of each tensor, where it is for blocks.
-        by_block: Whether it takes whole blocks, which costs less than row by row.
-        columns: Which columns it takes and returns, while the others stay; None: it takes all, and returns any number.
+        function: Takes a seed and one tensor per column, and returns a tuple of tensors. A function of blocks takes no
+            seed, and tensors with the rows along the first axis.
+        by_block: Whether it is a function of blocks, which costs less than row by row.
+        columns: The indices of the columns that it takes and returns; None for all columns, of which it returns any
+            number.
     """
 
     function: Callable[..., tuple[Any, ...]]
@@ -23,10 +26,33 @@ class RowPart:
     columns: tuple[int, ...] | None = None
 
     def applied(self, run: Callable[[tuple[Any, ...]], Sequence[Any]], block: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the columns of a block, those of this part as `run` makes them of their tuple."""
+        """Return the columns of a block, with those of this part replaced by ``run(their tuple)``."""
         if self.columns is None:
             return tuple(run(tuple(block)))
         columns = list(block)
-        for place, made in zip(self.columns, run(tuple(block[place] for place in self.columns)), strict=True):
-            columns[place] = made
+        for index, result in zip(self.columns, run(tuple(block[index] for index in self.columns)), strict=True):
+            columns[index] = result
         return tuple(columns)
+
+
+class _Subject(threading.local):
+    prefix = ""
+
+
+_subject = _Subject()
+
+
+@contextlib.contextmanager
+def speaking_of(subject: str) -> Iterator[None]:
+    """Prefix the messages of `require` with a subject, in code that runs or is traced inside."""
+    previous = _subject.prefix
+    _subject.prefix = f"{subject}: "
+    try:
+        yield
+    finally:
+        _subject.prefix = previous
+
+
+def with_subject(message: str) -> str:
+    """Return a format string of `require` with the current subject."""
+    return _subject.prefix.replace("{", "(").replace("}", ")") + message

@@ -14,10 +14,10 @@ from mixtrain import backend
 ROOM = pathlib.Path(inspect.getfile(backend)).parent
 BACKENDS = ("jax", "tensorflow")
 NEUTRAL = {
-    "ClassLabels", "DeviceInfo", "ExampleColumn", "GroupInfo", "JitChoice", "LabelOutOfRange", "SEED_STRIDE", "Share",
-    "TensorBase", "UnreadableRecord", "backend_value", "cast_keeping_layout", "elementwise", "first_outside",
-    "forked_after_start", "is_one_number", "join_along", "merge_of", "nhwc_of", "note_class_labels", "public_tensor",
-    "reduce_axes", "telling_place", "to_channels_last", "wrap_with",
+    "ClassLabels", "DeviceInfo", "ExampleColumn", "GroupInfo", "JitChoice", "LabelOutOfRange", "RowPart", "SEED_STRIDE",
+    "Share", "TensorBase", "UnreadableRecord", "backend_value", "cast_keeping_layout", "elementwise", "first_outside",
+    "forked_after_start", "is_one_number", "join_along", "merge_of", "nhwc_of", "note_class_labels", "processors",
+    "public_tensor", "reduce_axes", "speaking_of", "telling_place", "to_channels_last", "wrap_with",
 }
 MODULES = {"colors", "images", "row_random", "special", "warp"}
 # What the files of one backend know of each other.

@@ -121,7 +121,7 @@ def test_a_failed_call_leaves_variables_as_they_were() -> None:
 def test_the_values_before_a_call_are_told_without_it() -> None:
     held = variable(1)
     compiled = Stateful(lambda x: held.assign(held.value + x))
-    ((found, value),) = compiled.values_to_write(ONES)
+    ((found, value),) = compiled.values_before(ONES)
     assert found is held and value is stored(held)
     compiled(ONES)
     assert backend.to_numpy(value).tolist() == [1.0] * 3 and values(held) == [2.0] * 3

@@ -74,7 +74,7 @@ def called_directly(compiled: Callable[..., Any]) -> Callable[..., Any]:
 def trace_for(compiled: Callable[..., Any], *args: Any) -> None:
     """Trace a compiled function for arguments without running it."""
     if isinstance(compiled, Stateful):
-        compiled.values_to_write(*args)
+        compiled.values_before(*args)
 
 
 def trace_count(compiled: Callable[..., Any]) -> int:

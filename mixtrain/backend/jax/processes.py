@@ -1,4 +1,4 @@
-"""Several processes that train together: how they meet, and what they compute between them, by JAX's collectives."""
+"""Several processes that train together: their connection, and collectives by JAX."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from mixtrain.backend.jax.state import NeedsGroup, StateScope, current, open_tra
 from mixtrain.backend.jax.tensor import snapshot
 from mixtrain.backend.share import Written, lost_process, merge_of
 
-# Without these a process that dies would be missed for the 100 seconds of JAX's default.
+# JAX's default would detect the end of a process only after 100 seconds.
 HEARTBEAT_SECONDS: Final = 20
-# What is in the errors of collectives (Gloo's, NCCL's) and of the coordination service when a process has ended.
+# Matches the errors of collectives (Gloo, NCCL) and of the coordination service after a process has ended.
 _LOST: Final = r"Gloo .* failed|NCCL|heartbeat timeout|[Cc]onnection (closed|reset) by peer"
-# Where MPI or SLURM has started this process they say how many there are, and JAX asks them for the rest.
+# The number of processes, set by MPI or SLURM; JAX reads their other variables itself.
 _LAUNCHERS: Final = ("OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 
 
 def join_processes() -> tuple[int, int]:
-    """Meet the other processes, where the environment or the user says that there are some.
+    """Connect to the other processes, if the environment or the user has configured some.
 
     Returns:
-        ``(rank, size)``; ``(0, 1)`` where there are none.
+        ``(rank, size)``; ``(0, 1)`` without others.
 
     Raises:
-        RuntimeError: JAX has started before.
-        ValueError: The environment says too little.
+        RuntimeError: JAX has already started.
+        ValueError: The environment is incomplete.
     """
     if not jax.distributed.is_initialized():
         address = os.environ.get("JAX_COORDINATOR_ADDRESS")
-        launched = any(int(os.environ.get(name, "1")) > 1 for name in _LAUNCHERS)
-        if address is None and not launched:
+        has_launcher = any(int(os.environ.get(name, "1")) > 1 for name in _LAUNCHERS)
+        if address is None and not has_launcher:
             return 0, 1
         if has_started():
             raise RuntimeError(
@@ -52,7 +52,7 @@ def join_processes() -> tuple[int, int]:
                 "communication.init() right after the imports, before networks, tensors and set_seed."
             )
         count, index = (_number(name) for name in ("JAX_NUM_PROCESSES", "JAX_PROCESS_ID"))
-        if not launched and None in (count, index):
+        if not has_launcher and None in (count, index):
             raise checks.fail_value(
                 "communication.init", "beside JAX_COORDINATOR_ADDRESS the environment must say how many processes "
                 "there are, and which this is", f"JAX_NUM_PROCESSES={count}, JAX_PROCESS_ID={index}",
@@ -63,8 +63,8 @@ def join_processes() -> tuple[int, int]:
 
 
 def _number(name: str) -> int | None:
-    found = os.environ.get(name)
-    return None if found is None else int(found)
+    value = os.environ.get(name)
+    return None if value is None else int(value)
 
 
 def leave_processes() -> None:
@@ -75,7 +75,7 @@ def leave_processes() -> None:
 
 @contextlib.contextmanager
 def telling_lost_process(where: str) -> Iterator[None]:
-    """Raise what JAX says once a process has ended as one sentence that names it, where that can be told.
+    """Raise JAX's error after another process has ended as one that names that process, if it is known.
 
     Raises:
         RuntimeError: Another process has ended while it was needed.
@@ -86,64 +86,64 @@ def telling_lost_process(where: str) -> Iterator[None]:
         group = process_group.current()
         if group.size == 1 or not re.search(_LOST, str(error)):
             raise
-        told = {int(task) for task in re.findall(r"(?i)task[: ](\d+)", str(error))} - {group.rank}
+        ranks = {int(task) for task in re.findall(r"(?i)task[: ](\d+)", str(error))} - {group.rank}
         others = [rank for rank in range(group.size) if rank != group.rank]
-        raise RuntimeError(lost_process(where, sorted(told) or (others if len(others) == 1 else []))) from error
+        raise RuntimeError(lost_process(where, sorted(ranks) or (others if len(others) == 1 else []))) from error
 
 
 def all_reduce(values: Sequence[Any], op: str = "sum") -> list[Any]:
-    """Return tensors combined over all processes, each with those at its place.
+    """Reduce each of the tensors over all processes.
 
     Args:
         values: Tensors of the same shapes and dtypes in each process.
         op: "sum", "max", "min" or "prod".
     """
-    return list(_between("all_reduce", op, values))
+    return list(_collective("all_reduce", op, values))
 
 
 def all_gather(value: Any) -> Any:
-    """Return the tensors of all processes joined along axis 0."""
-    return _between("all_gather", "", [value])[0]
+    """Concatenate the tensors of all processes along axis 0."""
+    return _collective("all_gather", "", [value])[0]
 
 
 def reduce_scatter(value: Any, op: str = "sum") -> Any:
-    """Return this process's part, along axis 0, of a tensor that is combined over all processes."""
-    return _between("reduce_scatter", op, [value])[0]
+    """Reduce a tensor over all processes and return this process's part along axis 0."""
+    return _collective("reduce_scatter", op, [value])[0]
 
 
 def process_index() -> Any:
-    """Return this process's number, a scalar tensor: in a compiled function the same program for all of them."""
+    """Return this process's rank, a scalar tensor: a compiled function is the same program in all processes."""
     return jax.lax.axis_index(AXIS) if spanning() else jnp.int32(process_group.current().rank)
 
 
 def process_jit(choice: JitChoice) -> JitChoice:
-    """Return how a step between processes is compiled, given how one of one process would be."""
+    """Return how a step with collectives is compiled, given the choice for a single process."""
     return choice
 
 
-def _between(name: str, op: str, values: Sequence[Any]) -> Any:
+def _collective(name: str, op: str, values: Sequence[Any]) -> Any:
     if spanning():
         return _COLLECTIVES[name](op, *map(densified, values))
     if open_traces():
         raise NeedsGroup
-    return _at_once(name, op, *(densified(value) for value in values))
+    return _run_eagerly(name, op, *(densified(value) for value in values))
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _at_once(name: str, op: str, *values: Any) -> Any:
-    """Compute a collective in a program of its own, outside of compiled functions."""
+def _run_eagerly(name: str, op: str, *values: Any) -> Any:
+    """Run a collective eagerly, as a program of its own."""
     return from_group(_compiled(name, op)(*to_group(list(values))))
 
 
 def _forward(name: str, op: str, *values: Any) -> tuple[Any, Any]:
-    return _at_once(name, op, *values), values
+    return _run_eagerly(name, op, *values), values
 
 
 def _backward(name: str, op: str, values: Any, gradients: Any) -> tuple[Any, ...]:
     return tuple(from_group(_compiled_gradient(name, op)(*to_group((values, gradients)))))
 
 
-_at_once.defvjp(_forward, _backward)
+_run_eagerly.defvjp(_forward, _backward)
 
 
 @functools.cache
@@ -176,8 +176,8 @@ def _reduce_scatter(op: str, value: Any) -> list[Any]:
     if op == "sum":
         return [jax.lax.psum_scatter(value, AXIS, tiled=True)]
     size = value.shape[0] // process_group.current().size
-    whole = _all_reduce(op, value)[0]
-    return [jax.lax.dynamic_slice_in_dim(whole, jax.lax.axis_index(AXIS) * size, size)]
+    reduced = _all_reduce(op, value)[0]
+    return [jax.lax.dynamic_slice_in_dim(reduced, jax.lax.axis_index(AXIS) * size, size)]
 
 
 _COLLECTIVES: Final[dict[str, Callable[..., list[Any]]]] = {
@@ -186,30 +186,29 @@ _COLLECTIVES: Final[dict[str, Callable[..., list[Any]]]] = {
 
 
 class NotedWrites:
-    """Sees what a function writes.
+    """Detects which variables a function writes.
 
     Args:
-        likely: Returns the variables that the function is likely to write; outside of a compiled call, all.
+        likely: Returns the variables that the function is likely to write; in eager mode, all of them.
     """
 
     def __init__(self, likely: Callable[[], Iterable[keras.Variable]]) -> None:
         self._likely = likely
 
     def of(self, function: Callable[[], Any]) -> tuple[Any, list[Written]]:
-        """Run a function; return its result, and what it wrote."""
+        """Run a function; return its result and its writes."""
         if not tracing():
-            before = [(variable, snapshot(variable)) for variable in self._likely()]
+            saved = [(variable, snapshot(variable)) for variable in self._likely()]
             result = function()
             return result, [
-                Written(merge_of(variable), value, snapshot(variable), variable.assign) for variable, value in before
+                Written(merge_of(variable), value, snapshot(variable), variable.assign) for variable, value in saved
             ]
         with StateScope() as scope:
             result = function()
-        found = []
+        writes = []
         for key, variable in scope.written.items():
             value = scope.state_mapping[key]
             if not is_live(variable):
-                written = functools.partial(put, variable)
-                found.append(Written(merge_of(variable), current(variable), value, written))
+                writes.append(Written(merge_of(variable), current(variable), value, functools.partial(put, variable)))
             put(variable, value)
-        return result, found
+        return result, writes

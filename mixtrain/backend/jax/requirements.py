@@ -1,4 +1,4 @@
-"""What must hold for values that are being traced: looked at when the compiled function has run."""
+"""Requirements on traced values: checked after the compiled function has run."""
 
 from __future__ import annotations
 
@@ -12,124 +12,116 @@ import jax.numpy as jnp
 import numpy as np
 
 from mixtrain.backend.jax.array_namespace import SizeUnknown, is_traced
+from mixtrain.backend.row_part import with_subject
 
 _MAX_VALUES = 8
-# The number of the first sentence that does not hold, 0 for none, and the values in it.
-Found = tuple[Any, Any]
+# The number of the message of the first failed requirement, 0 for none, and the values in it.
+Failure = tuple[Any, Any]
 
 
-class _Spoken(threading.local):
-    subject = ""
+class _Scopes(threading.local):
     scopes: tuple[_Scope, ...] = ()
 
 
 class _Scope:
-    """What was required while a function was traced.
+    """The requirements in a traced function.
 
     Args:
-        sentences: Where sentences are added; they are numbered from 1.
+        messages: The list to which messages are added; they are numbered from 1.
+
+    Attributes:
+        failure: The first failed requirement.
     """
 
-    def __init__(self, sentences: list[str]) -> None:
-        self.sentences = sentences
-        self.found: Found = (jnp.int32(0), jnp.zeros(_MAX_VALUES, jnp.int32))
+    def __init__(self, messages: list[str]) -> None:
+        self.messages = messages
+        self.failure: Failure = (jnp.int32(0), jnp.zeros(_MAX_VALUES, jnp.int32))
 
-    def add(self, found: Found) -> None:
-        """Take in what was found after all before."""
-        fine = self.found[0] == 0
-        number, values = (jnp.where(fine, new, old) for new, old in zip(found, self.found, strict=True))
-        self.found = number, values
+    def add(self, failure: Failure) -> None:
+        """Add the possible failure of a later requirement."""
+        passed = self.failure[0] == 0
+        number, values = (jnp.where(passed, new, old) for new, old in zip(failure, self.failure, strict=True))
+        self.failure = number, values
 
 
-_spoken = _Spoken()
+_current = _Scopes()
 _numbering = threading.Lock()
 
 
 @contextlib.contextmanager
-def speaking_of(subject: str) -> Iterator[None]:
-    """Begin the sentences of `require` with a subject: what is made inside, now or compiled, is about it."""
-    before = _spoken.subject
-    _spoken.subject = f"{subject}: "
-    try:
-        yield
-    finally:
-        _spoken.subject = before
-
-
-@contextlib.contextmanager
-def gathering(sentences: list[str]) -> Iterator[_Scope]:
-    """Gather what is required while a function is traced inside."""
-    before, scope = _spoken.scopes, _Scope(sentences)
-    _spoken.scopes = (*before, scope)
+def collecting(messages: list[str]) -> Iterator[_Scope]:
+    """Collect the requirements of the code that is traced inside."""
+    previous, scope = _current.scopes, _Scope(messages)
+    _current.scopes = (*previous, scope)
     try:
         yield scope
     finally:
-        _spoken.scopes = before
+        _current.scopes = previous
 
 
 def require(condition: Any, message: str, *values: Any) -> None:
     """Raise a ValueError where the condition, a bool or a tensor, is false.
 
     Args:
-        condition: What must hold.
-        message: The sentence, with ``{}`` for each value.
+        condition: The condition.
+        message: The message, with ``{}`` for each value.
         values: Python numbers or tensors.
     """
-    message = _spoken.subject.replace("{", "(").replace("}", ")") + message
+    message = with_subject(message)
     if not is_traced(condition):
         if not bool(condition):
             if is_traced(*values):
                 raise SizeUnknown(message)
             raise ValueError(message.format(*(int(value) for value in values)))
         return
-    if not _spoken.scopes:
+    if not _current.scopes:
         raise SizeUnknown(message)
-    scope = _spoken.scopes[-1]
+    scope = _current.scopes[-1]
     with _numbering:  # Other threads may be tracing the same function.
-        scope.sentences.append(message)
-        number = len(scope.sentences)
+        scope.messages.append(message)
+        number = len(scope.messages)
     numbers = [jnp.asarray(value).astype(jnp.int32) for value in values]
     numbers += [jnp.int32(0)] * (_MAX_VALUES - len(numbers))
     scope.add((jnp.where(condition, 0, number).astype(jnp.int32), jnp.stack(numbers)))
 
 
-def gathered_in_branches(
+def collected_in_branches(
     choose: Callable[[list[Callable[[], Any]]], Any], branches: Sequence[Callable[[], Any]]
 ) -> Any:
-    """Return what one of several traced functions makes; what it requires holds for the function around.
+    """Return the result of the branch that `choose` runs; its requirements are added to those of the calling function.
 
     Raises:
         SizeUnknown: Their results differ in size.
     """
-    sentences = _spoken.scopes[-1].sentences if _spoken.scopes else []
+    messages = _current.scopes[-1].messages if _current.scopes else []
 
-    def inside(branch: Callable[[], Any]) -> Callable[[], Any]:
+    def collected(branch: Callable[[], Any]) -> Callable[[], Any]:
         def run() -> Any:
-            with gathering(sentences) as scope:
+            with collecting(messages) as scope:
                 result = branch()
-            return jax.tree.map(jnp.asarray, result), scope.found
+            return jax.tree.map(jnp.asarray, result), scope.failure
 
         return run
 
-    runs = [inside(branch) for branch in branches]
+    runs = [collected(branch) for branch in branches]
     shapes = [jax.eval_shape(run)[0] for run in runs]
     if any(shape != shapes[0] for shape in shapes[1:]):
         raise SizeUnknown("expected results of one size and dtype")
-    result, found = choose(runs)
-    if _spoken.scopes:
-        _spoken.scopes[-1].add(found)
+    result, failure = choose(runs)
+    if _current.scopes:
+        _current.scopes[-1].add(failure)
     return result
 
 
-def raise_found(sentences: Sequence[str], numbers: np.ndarray, values: np.ndarray) -> None:
-    """Raise a ValueError with the first sentence that does not hold, if there is one.
+def raise_failure(messages: Sequence[str], numbers: np.ndarray, values: np.ndarray) -> None:
+    """Raise a ValueError for the first failed requirement, if there is one.
 
     Args:
-        sentences: The sentences that the numbers count.
-        numbers: For each row or block the number of its sentence, or 0.
-        values: For each of them the values in it.
+        messages: The messages, numbered from 1.
+        numbers: The number of the message of each row or block, or 0.
+        values: The values in each message.
     """
-    wrong = np.flatnonzero(numbers)
-    if len(wrong):
-        sentence = sentences[int(np.ravel(numbers)[wrong[0]]) - 1]
-        raise ValueError(sentence.format(*np.reshape(values, (-1, _MAX_VALUES))[wrong[0]].tolist()))
+    failed = np.flatnonzero(numbers)
+    if len(failed):
+        message = messages[int(np.ravel(numbers)[failed[0]]) - 1]
+        raise ValueError(message.format(*np.reshape(values, (-1, _MAX_VALUES))[failed[0]].tolist()))

@@ -1,4 +1,4 @@
-"""Random numbers of a row: drawn from a seed alone, so that the same seed gives the same numbers on any thread."""
+"""Random numbers of a row: functions of a seed, so that the same seed gives the same numbers on any thread."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mixtrain.backend.jax.requirements import gathered_in_branches
+from mixtrain.backend.jax.requirements import collected_in_branches
 from mixtrain.backend.jax.array_namespace import is_traced, seed_words, space
 
-_FAN = 8  # As a power of two.
+_FAN = 8  # Bits per part: `fold` takes numbers below 2**8 - 1.
 
 
 def fold(seed: Any, number: int) -> Any:
-    """Return the seed of the part `number` (below 255) of what `seed` stands for; a pair of ints is a whole row's."""
+    """Return the seed of the part `number` (below 255) of `seed`; a pair of ints is the seed of a whole row."""
     xp, seed = space(seed_words(np.array(seed)) if isinstance(seed, tuple) else seed)
     low, high = seed[2:3], seed[3:4]
     shift, rest = np.uint32(_FAN), np.uint32(32 - _FAN)
@@ -26,15 +26,15 @@ def fold(seed: Any, number: int) -> Any:
 
 def uniform(seed: Any, low: float = 0.0, high: float = 1.0, shape: tuple[int, ...] = ()) -> Any:
     """Return float32 numbers from `low` to below `high`; `low` itself where they are equal."""
-    (_, drawn) = space(_uniform(seed, shape))
-    return drawn * np.float32(high - low) + np.float32(low)
+    (_, samples) = space(_uniform(seed, shape))
+    return samples * np.float32(high - low) + np.float32(low)
 
 
 def integer(seed: Any, bound: Any) -> Any:
     """Return an int32 from 0 to below `bound`, which is at least 1 and may be a tensor."""
-    xp, drawn, bound = space(_uniform(seed, ()), bound)
+    xp, samples, bound = space(_uniform(seed, ()), bound)
     bound = xp.asarray(bound, np.int32)
-    return xp.minimum((drawn * bound.astype(np.float32)).astype(np.int32), bound - 1)
+    return xp.minimum((samples * bound.astype(np.float32)).astype(np.int32), bound - 1)
 
 
 def happens(seed: Any, probability: float) -> Any:
@@ -44,8 +44,8 @@ def happens(seed: Any, probability: float) -> Any:
 
 def permutation(seed: Any, count: int) -> Any:
     """Return the numbers 0 to `count` - 1 in random order."""
-    xp, drawn = space(_uniform(seed, (count,)))
-    return xp.argsort(drawn).astype(np.int32)
+    xp, samples = space(_uniform(seed, (count,)))
+    return xp.argsort(samples).astype(np.int32)
 
 
 def normal(seed: Any, deviation: float, shape: tuple[int, ...]) -> Any:
@@ -54,17 +54,17 @@ def normal(seed: Any, deviation: float, shape: tuple[int, ...]) -> Any:
 
 
 def either(condition: Any, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
-    """Return what one of two functions without arguments makes; sizes of the two may differ."""
+    """Return the result of one of two functions without arguments; their sizes may differ."""
     if not is_traced(condition):
         return yes() if condition else no()
-    return gathered_in_branches(lambda branches: jax.lax.cond(condition, *branches), [yes, no])
+    return collected_in_branches(lambda branches: jax.lax.cond(condition, *branches), [yes, no])
 
 
 def one_of(index: Any, branches: Sequence[Callable[[], Any]]) -> Any:
-    """Return what the function number `index` makes; sizes may differ, dtypes and ranks may not."""
+    """Return the result of the function number `index`; sizes may differ, dtypes and ranks may not."""
     if not is_traced(index):
         return branches[int(index)]()
-    return gathered_in_branches(lambda branches: jax.lax.switch(index, branches), branches)
+    return collected_in_branches(lambda branches: jax.lax.switch(index, branches), branches)
 
 
 @functools.partial(jax.jit, static_argnums=1)

@@ -222,7 +222,7 @@ class Stateful:
         # Without donation: for a caller that needs the old values, or inside another traced function.
         self._jitted_undonated = jax.jit(self._wrapped)
         # Whether it communicates with other processes, as its trace shows: then it is one program of all processes.
-        self._spans_processes = False
+        self._spans = False
 
     def __call__(self, *tensors: Any) -> Any:
         return self._run(tensors, donate=True)
@@ -235,12 +235,12 @@ class Stateful:
         inside = bool(_open.scopes)
         while True:
             constants = [current(variable) for variable in self.read]
-            donate = not inside and (donate or self._spans_processes)
+            donate = not inside and (donate or self._spans)
             state = self._donated_values() if donate else [current(variable) for variable in self.written]
             try:
                 if not donate:
                     state, results = self._jitted_undonated(constants, state, *tensors)
-                elif self._spans_processes:
+                elif self._spans:
                     state, results = from_group(self._jitted(*to_group((constants, state, *tensors))))
                 else:
                     state, results = self._jitted(constants, state, *tensors)
@@ -257,7 +257,7 @@ class Stateful:
                 write(variable, value)
             return results
 
-    def values_to_write(self, *tensors: Any) -> list[tuple[keras.Variable, Any]]:
+    def values_before(self, *tensors: Any) -> list[tuple[keras.Variable, Any]]:
         """Return each variable that a call would write, with its value, without running the function."""
         while True:
             try:
@@ -278,7 +278,7 @@ class Stateful:
 
     def _compile_for_group(self, error: NeedsGroup) -> None:
         error.release()
-        self._spans_processes = True
+        self._spans = True
         self._jitted = jax.jit(spanned(self._wrapped), donate_argnums=1)
 
     def _add_variables(self, error: MoreState) -> None:

@@ -73,7 +73,7 @@ class CompiledSteps:
         if self._eager:
             return self._function(*batch)  # type: ignore[no-any-return]
         if self._labels.rules_of(batch) is None:
-            self._one.values_to_write(_ONE_STEP, *batch)
+            self._one.values_before(_ONE_STEP, *batch)
         self._labels.check(batch)
         return self._one(_ONE_STEP, *batch)  # type: ignore[no-any-return]
 
@@ -176,7 +176,7 @@ class CompiledSteps:
         spec = str(jax.tree.map(lambda column: (column.shape[1:], column.dtype), columns))
         if spec not in self._known_specs:
             self._known_specs.add(spec)
-            return self._one.values_to_write(_ONE_STEP, *_row_at(columns, 0))
+            return self._one.values_before(_ONE_STEP, *_row_at(columns, 0))
         return [(variable, stored(variable)) for variable in self._one.written]
 
     def _in_groups(self, columns: Row, first: int, end: int, last: Callable[[Row], Any] | None) -> Iterator[Row]:
@@ -230,7 +230,7 @@ class CompiledSteps:
             LabelOutOfRange: The first of them has a label out of range.
         """
         if self._labels.rules_of(columns) is None:
-            run.values_to_write(_bounds(first, end), *columns)
+            run.values_before(_bounds(first, end), *columns)
         try:
             self._labels.check(columns, stacked=True)
         except LabelOutOfRange as error:

@@ -1,7 +1,7 @@
-"""Several processes that train together: how they meet, and what they compute between them, by `tf.distribute`.
+"""Several processes that train together: their connection, and collectives by `tf.distribute`.
 
-`MultiWorkerMirroredStrategy` connects the processes and has the collectives. Variables are not made in its scope: each
-process has its own, as in a step of one process, and the recipe keeps them alike.
+`MultiWorkerMirroredStrategy` connects the processes and has the collectives. Variables are not created in its scope:
+each process has its own, as in a step of one process, and the recipe keeps them alike.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from mixtrain.backend.tensorflow.device import has_started
 from mixtrain.backend.tensorflow.rollback import Writes, places_of
 from mixtrain.backend.tensorflow.tensor import snapshot
 
-# The formats that TensorFlow's collectives add up on every device; others go as int64.
-_REDUCED: Final = (tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.int32, tf.int64)
+# The dtypes that TensorFlow's collectives sum on every device; others are converted to int64.
+_SUMMABLE: Final = (tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.int32, tf.int64)
 
 
-class _Joined:
+class _Connection:
     strategy: Any = None
 
 
 def join_processes() -> tuple[int, int]:
-    """Meet the other processes, where the environment says that there are some.
+    """Connect to the other processes, if the environment has configured some.
 
     Returns:
-        ``(rank, size)``; ``(0, 1)`` where there are none.
+        ``(rank, size)``; ``(0, 1)`` without others.
 
     Raises:
-        RuntimeError: TensorFlow has started before.
+        RuntimeError: TensorFlow has already started.
         ValueError: ``TF_CONFIG`` does not name workers and which of them this is, or this process has several GPUs.
     """
     workers, rank = _workers()
@@ -50,7 +50,7 @@ def join_processes() -> tuple[int, int]:
             "communication.init: it must come before TensorFlow computes; got a TensorFlow that has started. Write "
             "communication.init() right after the imports, before networks, tensors and set_seed."
         )
-    _Joined.strategy = strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    _Connection.strategy = strategy = tf.distribute.MultiWorkerMirroredStrategy()
     devices = strategy.extended.worker_devices
     if len(devices) != 1:
         raise checks.fail_value(
@@ -60,7 +60,7 @@ def join_processes() -> tuple[int, int]:
 
 
 def _workers() -> tuple[list[str], int]:
-    """Return the addresses of the processes that ``TF_CONFIG`` names, by rank, and which of them this is."""
+    """Return the addresses of the processes in ``TF_CONFIG``, by rank, and the rank of this one."""
     text = os.environ.get("TF_CONFIG")
     if not text:
         return [""], 0
@@ -82,12 +82,12 @@ def _workers() -> tuple[list[str], int]:
 
 def leave_processes() -> None:
     """End the communication with other processes."""
-    _Joined.strategy = None
+    _Connection.strategy = None
 
 
 @contextlib.contextmanager
 def telling_lost_process(where: str) -> Iterator[None]:
-    """Raise what TensorFlow says once a process has ended as one sentence that names it.
+    """Raise TensorFlow's error after another process has ended as one that names that process.
 
     Raises:
         RuntimeError: Another process has ended while it was needed.
@@ -95,7 +95,7 @@ def telling_lost_process(where: str) -> Iterator[None]:
     try:
         yield
     except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.InternalError) as error:
-        if _Joined.strategy is None or "Collective ops is aborted" not in str(error):
+        if _Connection.strategy is None or "Collective ops is aborted" not in str(error):
             raise
         own = process_group.current().rank
         ranks = sorted({int(task) for task in re.findall(r"/replica:0/task:(\d+)", str(error))} - {own})
@@ -103,7 +103,7 @@ def telling_lost_process(where: str) -> Iterator[None]:
 
 
 def all_reduce(values: Sequence[Any], op: str = "sum") -> list[Any]:
-    """Return tensors combined over all processes, each with those at its place.
+    """Reduce each of the tensors over all processes.
 
     Args:
         values: Tensors of the same shapes and dtypes in each process.
@@ -112,32 +112,32 @@ def all_reduce(values: Sequence[Any], op: str = "sum") -> list[Any]:
     tensors = _tensors(values)
     if op == "sum":
         sparse = any(isinstance(value, tf.IndexedSlices) for value in tensors)
-        return _summed(*tensors) if sparse else list(_differentiable_sum(*tensors))
+        return _sum_all(*tensors) if sparse else list(_differentiable_sum(*tensors))
     reduce = {"max": tf.reduce_max, "min": tf.reduce_min, "prod": tf.reduce_prod}[op]
-    return [reduce(_joined(value[None]), axis=0) for value in tensors]
+    return [reduce(_gather_all(value[None]), axis=0) for value in tensors]
 
 
 def all_gather(value: Any) -> Any:
-    """Return the tensors of all processes joined along axis 0."""
+    """Concatenate the tensors of all processes along axis 0."""
     value, = _tensors([value])
-    return _joined(tf.reshape(value, (1,)) if value.shape.rank == 0 else value)
+    return _gather_all(tf.reshape(value, (1,)) if value.shape.rank == 0 else value)
 
 
 def reduce_scatter(value: Any, op: str = "sum") -> Any:
-    """Return this process's part, along axis 0, of a tensor that is combined over all processes."""
+    """Reduce a tensor over all processes and return this process's part along axis 0."""
     group = process_group.current()
-    whole = all_reduce([value], op)[0]
-    size = tf.shape(whole)[0] // group.size
-    return whole[group.rank * size : (group.rank + 1) * size]
+    reduced = all_reduce([value], op)[0]
+    size = tf.shape(reduced)[0] // group.size
+    return reduced[group.rank * size : (group.rank + 1) * size]
 
 
 def process_index() -> Any:
-    """Return this process's number, a scalar tensor."""
+    """Return this process's rank, a scalar tensor."""
     return tf.constant(process_group.current().rank)
 
 
 def process_jit(choice: JitChoice) -> JitChoice:
-    """Return how a step between processes is compiled, given how one of one process would be."""
+    """Return how a step with collectives is compiled, given the choice for a single process."""
     return JitChoice(False, "XLA does not compile what is computed between processes") if choice.jit else choice
 
 
@@ -145,50 +145,50 @@ def _tensors(values: Sequence[Any]) -> list[Any]:
     return [value if isinstance(value, tf.IndexedSlices) else tf.convert_to_tensor(value) for value in values]
 
 
-# The strategy's own gradients ask for its replica context, which has ended where they are computed.
+# The strategy's own gradients need its replica context, which has ended when they are computed.
 @tf.custom_gradient
 def _differentiable_sum(*values: Any) -> Any:
-    return tuple(_summed(*map(tf.stop_gradient, values))), lambda *gradients: tuple(_summed(*gradients))
+    return tuple(_sum_all(*map(tf.stop_gradient, values))), lambda *gradients: tuple(_sum_all(*gradients))
 
 
 @tf.custom_gradient
-def _joined(value: Any) -> Any:
+def _gather_all(value: Any) -> Any:
     def gradient(upstream: Any) -> Any:
         size = tf.shape(value)[0]
         start = process_group.current().rank * size
-        return _summed(upstream)[0][start : start + size]
+        return _sum_all(upstream)[0][start : start + size]
 
-    return _gathered(tf.stop_gradient(value)), gradient
-
-
-def _summed(*values: Any) -> list[Any]:
-    given = [value if value.dtype in _REDUCED else tf.cast(value, tf.int64) for value in values]
-    summed: list[Any] = list(values)
-    for dtype in dict.fromkeys(value.dtype for value in given):  # The strategy joins tensors of one format.
-        places = [place for place, value in enumerate(given) if value.dtype == dtype]
-        for place, value in zip(places, _in_replica("sum", *(given[place] for place in places)), strict=True):
-            like = values[place].dtype
-            summed[place] = value if dtype == like else tf.cast(value, like)
-    return summed
+    return _gather_in_replica(tf.stop_gradient(value)), gradient
 
 
-def _gathered(value: Any) -> Any:
-    if value.dtype in _REDUCED:
+def _sum_all(*values: Any) -> list[Any]:
+    summable = [value if value.dtype in _SUMMABLE else tf.cast(value, tf.int64) for value in values]
+    sums: list[Any] = list(values)
+    for dtype in dict.fromkeys(value.dtype for value in summable):  # The strategy packs tensors of one dtype.
+        indices = [index for index, value in enumerate(summable) if value.dtype == dtype]
+        for index, value in zip(indices, _in_replica("sum", *(summable[index] for index in indices)), strict=True):
+            original = values[index].dtype
+            sums[index] = value if dtype == original else tf.cast(value, original)
+    return sums
+
+
+def _gather_in_replica(value: Any) -> Any:
+    if value.dtype in _SUMMABLE:
         return _in_replica("gather", value)[0]
     return tf.cast(_in_replica("gather", tf.cast(value, tf.int64))[0], value.dtype)
 
 
 def _in_replica(name: str, *values: Any) -> list[Any]:
-    """Run a collective in a replica of the strategy, at once or as a part of the graph that is being made."""
+    """Run a collective in a replica of the strategy, eagerly or in the current graph."""
     if not tf.executing_eagerly():
         return _collective(name, *values)
     return _compiled(name, tuple((value.dtype, tuple(value.shape)) for value in values))(*values)
 
 
 @functools.cache
-def _compiled(name: str, kinds: tuple[Any, ...]) -> Callable[..., Any]:
-    """Return a collective for tensors of Python of some formats and shapes, for each of which it is traced once."""
-    del kinds
+def _compiled(name: str, specs: tuple[Any, ...]) -> Callable[..., Any]:
+    """Return a collective for eager tensors of some dtypes and shapes, traced once for them."""
+    del specs
     return tf.function(functools.partial(_collective, name), autograph=False)  # type: ignore[no-any-return]
 
 
@@ -196,18 +196,18 @@ def _collective(name: str, *values: Any) -> list[Any]:
     @tf.autograph.experimental.do_not_convert
     def replica(*tensors: Any) -> list[Any]:
         context = tf.distribute.get_replica_context()
-        # Copies made here, for the strategy asks tensors for their device.
+        # Copies, since the strategy needs tensors with a device.
         copies = tf.nest.map_structure(tf.identity, list(tensors))
         return context.all_reduce("SUM", copies) if name == "sum" else [context.all_gather(copies[0], axis=0)]
 
-    return list(_Joined.strategy.run(replica, args=values))
+    return list(_Connection.strategy.run(replica, args=values))
 
 
 class NotedWrites:
-    """Sees what a function writes.
+    """Detects which variables a function writes.
 
     Args:
-        likely: Returns the variables that the function is likely to write; outside of a compiled call, all.
+        likely: Returns the variables that the function is likely to write; in eager mode, all of them.
     """
 
     def __init__(self, likely: Callable[[], Iterable[keras.Variable]]) -> None:
@@ -215,23 +215,23 @@ class NotedWrites:
         self._writes = Writes(likely)
 
     def of(self, function: Callable[[], Any]) -> tuple[Any, list[Written]]:
-        """Run a function; return its result, and what it wrote.
+        """Run a function; return its result and its writes.
 
         Raises:
-            TraceAgain: While a graph is made: the function must be traced again.
+            TraceAgain: In a graph: the function must be retraced.
         """
         if tf.executing_eagerly():
-            before = [(variable, snapshot(variable)) for variable in self._likely()]
+            saved = [(variable, snapshot(variable)) for variable in self._likely()]
             result = function()
             return result, [
-                Written(merge_of(variable), value, snapshot(variable), variable.assign) for variable, value in before
+                Written(merge_of(variable), value, snapshot(variable), variable.assign) for variable, value in saved
             ]
         merges = {
             id(place.handle): merge_of(variable) for variable in self._likely() for place in places_of(variable)
         }
         result, written = self._writes.of(function)
-        found = []
+        writes = []
         for place, value in written:
             merge = merges.get(id(place.handle)) or ("mean" if place.dtype.is_floating else "first")
-            found.append(Written(merge, value, place.read(), place.write))
-        return result, found
+            writes.append(Written(merge, value, place.read(), place.write))
+        return result, writes

@@ -1,4 +1,4 @@
-"""Random numbers of a row: drawn from a seed alone, so that the same seed gives the same numbers on any thread."""
+"""Random numbers of a row: functions of a seed, so that the same seed gives the same numbers on any thread."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import tensorflow as tf
 
-# A row's key, a tensor, and the position of what is drawn, an int: only a draw costs operations, for each of the rows.
+# A row's key, a tensor, and the position of a sample, an int: so only samples cost operations, not seeds.
 Seed = tuple[Any, int]
 
 _ALGORITHM: Final = "philox"
@@ -14,34 +14,30 @@ _FAN: Final = 256
 
 
 def fold(seed: Seed, number: int) -> Seed:
-    """Return the seed of the part `number` (below 255) of what `seed` stands for."""
-    return seed[0], _wrapped(seed[1] * _FAN + number + 1)
-
-
-def _wrapped(number: int) -> int:
-    """Return a number as 64 bits hold it."""
-    return (number + 2**63) % 2**64 - 2**63
+    """Return the seed of the part `number` (below 255) of `seed`."""
+    position = seed[1] * _FAN + number + 1
+    return seed[0], (position + 2**63) % 2**64 - 2**63  # Wrapped to int64.
 
 
 def _pair(seed: Seed) -> Any:
     return tf.stack([tf.constant(number, tf.int64) if isinstance(number, int) else number for number in seed])
 
 
-def _drawn(seed: Seed, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Return what `tf.random.stateless_uniform` does, in one operation, for it has several."""
+def _samples(seed: Seed, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Sample like `tf.random.stateless_uniform`, but by one operation instead of several."""
     return tf.raw_ops.StatelessRandomUniform(shape=shape, seed=_pair(seed), dtype=dtype)
 
 
 def uniform(seed: Seed, low: float = 0.0, high: float = 1.0, shape: tuple[int, ...] = ()) -> Any:
     """Return float32 numbers from `low` to below `high`; `low` itself where they are equal."""
-    drawn = _drawn(seed, shape, tf.float32)
-    return drawn if (low, high) == (0.0, 1.0) else drawn * (high - low) + low
+    samples = _samples(seed, shape, tf.float32)
+    return samples if (low, high) == (0.0, 1.0) else samples * (high - low) + low
 
 
 def integer(seed: Seed, bound: Any) -> Any:
     """Return an int32 from 0 to below `bound`, which is at least 1 and may be a tensor."""
-    drawn = _drawn(seed, (), tf.float64)
-    return tf.minimum(tf.cast(drawn * tf.cast(bound, tf.float64), tf.int32), bound - 1)
+    sample = _samples(seed, (), tf.float64)
+    return tf.minimum(tf.cast(sample * tf.cast(bound, tf.float64), tf.int32), bound - 1)
 
 
 def happens(seed: Seed, probability: float) -> Any:
@@ -60,14 +56,14 @@ def normal(seed: Seed, deviation: float, shape: tuple[int, ...]) -> Any:
 
 
 def either(condition: Any, yes: Any, no: Any) -> Any:
-    """Return what one of two functions without arguments makes; sizes of the two may differ."""
+    """Return the result of one of two functions without arguments; their sizes may differ."""
     if not tf.is_tensor(condition):
         return yes() if condition else no()
     return tf.cond(condition, yes, no)
 
 
 def one_of(index: Any, branches: Any) -> Any:
-    """Return what the function number `index` makes; sizes may differ, dtypes and ranks may not."""
+    """Return the result of the function number `index`; sizes may differ, dtypes and ranks may not."""
     return tf.switch_case(index, list(branches))
 
 
