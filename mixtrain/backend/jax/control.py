@@ -1,4 +1,4 @@
-"""What a compiled function cannot leave to Python: a branch, an order, and a call of Python while it runs."""
+"""Control flow of compiled functions: a branch, an order of operations, and calls of Python."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from mixtrain.backend.jax.code_paths import reached
 def cond(
     predicate: Any, on_true: Callable[[], Any], on_false: Callable[[], Any], *, writes: Sequence[Any] = ()
 ) -> None:
-    """Run one of two functions for what they write; neither's result is used.
+    """Run one of two functions for their writes; their results are not used.
 
-    In a compiled function both are computed, and what each variable holds is chosen number by number: that goes into
-    the kernels that compute the numbers, where a branch would make a GPU wait for the host.
+    In a compiled function both run, and the values of each variable are selected elementwise. XLA fuses that into the
+    kernels that compute the values, while a branch would make a GPU wait for the host.
 
     Args:
         predicate: A scalar bool tensor.
-        on_true: Run where `predicate` holds.
-        on_false: Run where it does not.
-        writes: The variables that either function may assign. (What is assigned is seen here.)
+        on_true: Runs if `predicate` is true.
+        on_false: Runs if it is false.
+        writes: The variables that either function may assign. (This backend detects them itself.)
     """
     del writes
     if not isinstance(predicate, jax.core.Tracer):
@@ -40,40 +40,40 @@ def cond(
         scopes.append(scope)
     yes, no = scopes
     for key, variable in (yes.written | no.written).items():
-        before = current(variable)
-        put(variable, jnp.where(predicate, yes.state_mapping.get(key, before), no.state_mapping.get(key, before)))
+        value = current(variable)
+        put(variable, jnp.where(predicate, yes.state_mapping.get(key, value), no.state_mapping.get(key, value)))
 
 
 def write_after(tensor: Any, function: Callable[[], None], weights: Sequence[Any]) -> None:
-    """Run a function that writes only once a tensor has its value: here variables are written when all is done.
+    """Run a function that writes once a tensor has its value; on JAX variables are written after the whole call.
 
     Args:
         tensor: The tensor.
-        function: Updates weights and what goes with them.
-        weights: They.
+        function: Updates weights and their state.
+        weights: The weights.
     """
     del tensor, weights
     function()
 
 
 def call_python(function: Callable[..., None], tensors: Sequence[Any]) -> None:
-    """Call a Python function for its effect whenever this place is reached, in a compiled function too.
+    """Call a Python function for its side effect when this point is reached, in a compiled function too.
 
     Args:
-        function: Takes the tensors' values as NumPy arrays (bfloat16 comes as float32); returns nothing.
+        function: Takes the tensors' values as NumPy arrays (bfloat16 as float32); returns nothing.
         tensors: The tensors.
     """
-    here = reached()
-    if here is False:
+    condition = reached()
+    if condition is False:
         return
     values = [value.astype(jnp.float32) if value.dtype == jnp.bfloat16 else value for value in tensors]
-    if any(isinstance(value, jax.core.Tracer) for value in (here, *values)):
-        # JAX refuses an order of calls in a program of several processes.
-        jax.debug.callback(functools.partial(_call_if, function), here, *values, ordered=not spanning())
+    if any(isinstance(value, jax.core.Tracer) for value in (condition, *values)):
+        # JAX refuses ordered callbacks in a program of several processes.
+        jax.debug.callback(functools.partial(_call_if, function), condition, *values, ordered=not spanning())
     else:
         function(*map(np.asarray, values))
 
 
-def _call_if(function: Callable[..., None], here: Any, *arrays: Any) -> None:
-    if here:
+def _call_if(function: Callable[..., None], condition: Any, *arrays: Any) -> None:
+    if condition:
         function(*map(np.asarray, arrays))

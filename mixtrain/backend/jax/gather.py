@@ -1,4 +1,4 @@
-"""Elements taken by their places, where Keras has no function for it."""
+"""Gather operations that Keras does not have."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 
 def gather_in_batches(x: Any, indices: Any, *, axis: int, batch_axes: int) -> Any:
-    """Take slices along `axis`, in each of the shared leading axes on its own."""
+    """Take slices along `axis`, separately for each index of the leading `batch_axes` axes."""
     axis = axis % jnp.ndim(x) - batch_axes
     take = functools.partial(jnp.take, axis=axis)
     for _ in range(batch_axes):
@@ -20,7 +20,7 @@ def gather_in_batches(x: Any, indices: Any, *, axis: int, batch_axes: int) -> An
 
 
 def gather_places(x: Any, places: Any) -> Any:
-    """Take the slices of `x` at places (..., k), which count along its first k axes."""
+    """Take the slices of `x` at indices (..., k) into its first k axes."""
     places = jnp.asarray(places)
     return jnp.asarray(x)[tuple(places[..., axis] for axis in range(places.shape[-1]))]
 
@@ -29,28 +29,28 @@ def choose_marked(x: Any, marks: Any) -> Any:
     """Return the elements of `x` where `marks`, of the same shape, is True, in a vector.
 
     Raises:
-        TypeError: In a compiled function, whose tensors have sizes of their own values' choice nowhere.
+        TypeError: In a compiled function, where sizes cannot depend on values.
     """
     _check_known("choosing marked elements", marks)
     return jnp.asarray(x)[np.asarray(marks)]
 
 
 def unique_with_places(x: Any) -> tuple[Any, Any]:
-    """Return the different elements in order of appearance, and for each element its place among them.
+    """Return the unique elements in order of appearance, and the index of each element among them.
 
     Raises:
-        TypeError: In a compiled function, whose tensors have sizes of their own values' choice nowhere.
+        TypeError: In a compiled function, where sizes cannot depend on values.
     """
     _check_known("unique elements", x)
-    values, first, places = np.unique(np.asarray(x).reshape(-1), return_index=True, return_inverse=True)
+    values, first, inverse = np.unique(np.asarray(x).reshape(-1), return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.argsort(order)
-    return jnp.asarray(values[order]), jnp.asarray(rank[places].reshape(np.shape(x)), jnp.int32)
+    return jnp.asarray(values[order]), jnp.asarray(rank[inverse].reshape(np.shape(x)), jnp.int32)
 
 
-def _check_known(what: str, value: Any) -> None:
+def _check_known(where: str, value: Any) -> None:
     if isinstance(value, jax.core.Tracer):
         raise TypeError(
-            f"{what}: with the JAX backend, expected values that are known, for they decide the size of the result; "
+            f"{where}: with the JAX backend, expected values that are known, for they decide the size of the result; "
             "got a tensor of a compiled function. Write it outside, in PYNATIVE_MODE, or set KERAS_BACKEND=tensorflow."
         )

@@ -1,4 +1,4 @@
-"""Functions that users write become compiled calls."""
+"""Compile functions of users."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from mixtrain.backend.jax.state import Stateful
 
 
 def compile_once(function: Callable[..., Any], *, jit: bool | None = None) -> Callable[..., Any]:
-    """Return a function of tensors of fixed shapes as one compiled call, in every mode.
+    """Compile a function of tensors of fixed shapes, in every mode.
 
     Args:
-        function: Takes tensors, returns a structure of tensors.
+        function: Takes tensors and returns a structure of tensors.
         jit: Whether XLA compiles it; on JAX it always does.
 
     Returns:
-        The compiled function; traced at its first call.
+        The compiled function; traced in its first call.
     """
     compiled = Stateful(function)
     return lambda *tensors: call_with_branches(compiled, *tensors)

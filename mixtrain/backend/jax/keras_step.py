@@ -1,4 +1,4 @@
-"""Keras's own train step, made to leave nothing of a step that its optimizer skipped."""
+"""Keras's own train step, with the state of skipped steps restored."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from mixtrain.backend.jax.state import StateScope
 def without_skipped_steps(
     model: keras.Model, train_step: Callable[..., Any], skipped: Callable[[], keras.Variable]
 ) -> Callable[..., Any]:
-    """Return a train step after which a skipped one has left the model's state and metrics as they were.
+    """Return a train step that restores the model's state and metrics if its optimizer skipped the step.
 
     Args:
         model: The compiled model.
-        train_step: Its own, as Keras calls it: ``(state, data)`` to ``(logs, state)``.
-        skipped: Returns the variable of the model's optimizer whose last number counts the skipped steps.
+        train_step: Its train step, from ``(state, data)`` to ``(logs, state)``.
+        skipped: Returns the variable of the model's optimizer whose last element counts the skipped steps.
     """
 
     def step(state: Any, data: Any) -> Any:
         logs, (weights, others, slots, metrics) = train_step(state, data)
-        _, others_before, slots_before, metrics_before = state
+        _, old_others, old_slots, old_metrics = state
         counter = skipped()
-        place = next(place for place, one in enumerate(model.optimizer.variables) if one is counter)
-        applied = slots[place][-1] == slots_before[place][-1]
+        index = next(index for index, variable in enumerate(model.optimizer.variables) if variable is counter)
+        applied = slots[index][-1] == old_slots[index][-1]
 
-        def chosen(after: Sequence[Any], before: Sequence[Any]) -> list[Any]:
-            pairs = zip(after, before, strict=True)
+        def select(new_values: Sequence[Any], old_values: Sequence[Any]) -> list[Any]:
+            pairs = zip(new_values, old_values, strict=True)
             return [new if new is old else jnp.where(applied, new, old) for new, old in pairs]
 
-        return logs, (weights, chosen(others, others_before), slots, chosen(metrics, metrics_before))
+        return logs, (weights, select(others, old_others), slots, select(metrics, old_metrics))
 
     return step
 
@@ -41,10 +41,10 @@ def without_skipped_steps(
 def with_values(
     function: Callable[[], Any], variables: Sequence[keras.Variable], values: Sequence[Any]
 ) -> list[Any]:
-    """Run a function whose variables have given values, and return those that they have after it.
+    """Run a function with given values of variables; return their values after it.
 
     Args:
-        function: Reads and writes the variables; what it returns is not used.
+        function: Reads and writes the variables; its result is not used.
         variables: The variables.
         values: Their values, in their order.
     """

@@ -1,4 +1,4 @@
-"""Normalization in float32 of half or float32 tensors, which holds no float32 copy of them for the backward pass."""
+"""Normalization in float32 of half or float32 tensors, without float32 copies kept for the backward pass."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def fused_batch_norm(
 def normalize_axes(
     x: Any, gamma: Any, beta: Any, *, axes: tuple[int, ...], epsilon: float
 ) -> tuple[Any, Any, Any]:
-    """Normalize a tensor over some of its axes, by a gradient of its own: held is `x` itself, and one number a mean.
+    """Normalize a tensor over axes, with a custom gradient that keeps `x` itself and its statistics.
 
     Args:
         x: Tensor, float32, float16 or bfloat16.
         gamma: Scale, float32, of a known shape that broadcasts to that of `x`.
         beta: Shift, float32, of the shape of `gamma`.
-        axes: Axes that each mean goes over, counted from the front.
+        axes: Axes that are reduced, counted from the front.
         epsilon: Added to the variance.
 
     Returns:
@@ -59,52 +59,52 @@ def normalize_axes(
 def _formula(axes: tuple[int, ...], epsilon: float, x: Any, gamma: Any, beta: Any) -> tuple[Any, Any, Any]:
     wide = x.astype(jnp.float32)
     mean = jnp.mean(wide, axes, keepdims=True)
-    # The rounding errors of the sum, taken out: over equal numbers the mean is then that number, whatever the order in
-    # which the device adds. What is left of them is multiplied by up to rsqrt(epsilon), in the gradient by more. Both
-    # sums are of the same numbers, so that a device that can adds them up in one pass.
-    near = wide - mean
-    error = jnp.mean(near, axes, keepdims=True)
-    spread = jnp.mean(jnp.square(near), axes, keepdims=True)
-    # One that overflowed stays infinite: it shows in the gradient, and the loss is what it is.
-    variance = jnp.where(jnp.isfinite(spread), jnp.maximum(spread - jnp.square(error), 0.0), spread)
+    # Corrects the rounding error of the sum, so that the mean of equal values is that value in any order of summation:
+    # the remaining error is multiplied by up to rsqrt(epsilon), in the gradient by more. Both sums are over `centered`,
+    # so that a device can compute them in one pass.
+    centered = wide - mean
+    error = jnp.mean(centered, axes, keepdims=True)
+    mean_square = jnp.mean(jnp.square(centered), axes, keepdims=True)
+    # An overflowed variance stays infinite, so that the gradient shows it.
+    variance = jnp.where(jnp.isfinite(mean_square), jnp.maximum(mean_square - jnp.square(error), 0.0), mean_square)
     mean += error
     return ((wide - mean) * jax.lax.rsqrt(variance + epsilon) * gamma + beta).astype(x.dtype), mean, variance
 
 
 def _forward(axes: tuple[int, ...], epsilon: float, x: Any, gamma: Any, beta: Any) -> tuple[Any, Any]:
-    # The plain formula: a second gradient goes through the statistics, of which `_backward` takes none.
+    # Not `_normalized`: a second derivative must pass through the statistics, which have no gradient in `_backward`.
     y, mean, variance = _formula(axes, epsilon, x, gamma, beta)
     return (y, mean, variance), (x, gamma, beta, mean, variance)
 
 
-def _backward(axes: tuple[int, ...], epsilon: float, held: Any, upstream: Any) -> tuple[Any, Any, Any]:
-    x, gamma, beta, mean, variance = held
-    # A variance that overflowed would give gradients of 0, and statistics that are not finite would go unseen.
+def _backward(axes: tuple[int, ...], epsilon: float, residuals: Any, upstream: Any) -> tuple[Any, Any, Any]:
+    x, gamma, beta, mean, variance = residuals
+    # NaN for an overflowed variance: its gradients would be 0, and the overflow would go unnoticed.
     scale = jnp.where(jnp.isfinite(variance), jax.lax.rsqrt(variance + epsilon), jnp.nan)
     normal = (x.astype(jnp.float32) - mean) * scale
     wide = upstream[0].astype(jnp.float32)
-    if set(axes) <= set(_repeated_axes(gamma, x.ndim)):
-        # One scale for all that a mean goes over: the two sums are those of the parameters' gradients.
-        of_gamma, of_beta = (jnp.mean(of, axes, keepdims=True) for of in (wide * normal, wide))
-        of_x = scale * gamma * (wide - of_beta - normal * of_gamma)
+    if set(axes) <= set(_broadcast_axes(gamma, x.ndim)):
+        # `gamma` is constant over the reduced axes: the sums for `x` are also those for the parameters.
+        d_gamma, d_beta = (jnp.mean(value, axes, keepdims=True) for value in (wide * normal, wide))
+        d_x = scale * gamma * (wide - d_beta - normal * d_gamma)
         count = math.prod(x.shape[axis] for axis in axes)
-        return of_x.astype(x.dtype), _summed_to(gamma, of_gamma * count), _summed_to(beta, of_beta * count)
-    of_normal = wide * gamma
-    along = jnp.mean(of_normal * normal, axes, keepdims=True)
-    of_x = scale * (of_normal - jnp.mean(of_normal, axes, keepdims=True) - normal * along)
-    return of_x.astype(x.dtype), _summed_to(gamma, wide * normal), _summed_to(beta, wide)
+        return d_x.astype(x.dtype), _sum_to(gamma, d_gamma * count), _sum_to(beta, d_beta * count)
+    d_normal = wide * gamma
+    projection = jnp.mean(d_normal * normal, axes, keepdims=True)
+    d_x = scale * (d_normal - jnp.mean(d_normal, axes, keepdims=True) - normal * projection)
+    return d_x.astype(x.dtype), _sum_to(gamma, wide * normal), _sum_to(beta, wide)
 
 
 _normalized = jax.custom_vjp(_formula, nondiff_argnums=(0, 1))
 _normalized.defvjp(_forward, _backward)
 
 
-def _summed_to(parameter: Any, values: Any) -> Any:
-    """Return the sum over the axes along which a parameter was repeated, in its shape."""
-    return jnp.sum(values, _repeated_axes(parameter, values.ndim)).reshape(parameter.shape)
+def _sum_to(parameter: Any, values: Any) -> Any:
+    """Sum over the axes along which a parameter was broadcast, to its shape."""
+    return jnp.sum(values, _broadcast_axes(parameter, values.ndim)).reshape(parameter.shape)
 
 
-def _repeated_axes(parameter: Any, rank: int) -> tuple[int, ...]:
-    """Return the axes of a tensor of a rank along which a parameter is repeated."""
+def _broadcast_axes(parameter: Any, rank: int) -> tuple[int, ...]:
+    """Return the axes along which a parameter is broadcast to a tensor of a rank."""
     shape = (1,) * (rank - parameter.ndim) + tuple(parameter.shape)
     return tuple(axis for axis, size in enumerate(shape) if size == 1)

@@ -1,4 +1,4 @@
-"""Pooling of half tensors: XLA has kernels for it, or makes them."""
+"""Pooling of half tensors, which XLA compiles natively."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import jax.numpy as jnp
 
 
 def pool(function: Callable[[Any], Any], x: Any) -> Any:
-    """Return ``function(x)``, a pooling: the largest number or the mean of each window.
+    """Return ``function(x)``, a max or average pooling.
 
     Args:
-        function: Takes a tensor and returns one of its format.
+        function: Takes a tensor and returns one of its dtype.
         x: A tensor.
     """
     return function(jnp.asarray(x))

@@ -1,4 +1,4 @@
-"""Products of half tensors: XLA has kernels for them, or makes them."""
+"""Products of half tensors, which XLA compiles natively."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import jax.numpy as jnp
 
 
 def product(function: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
-    """Return ``function(x, y)``, a function that is linear in each of two tensors (a convolution, a matrix product).
+    """Return ``function(x, y)``, which is linear in each argument (a convolution or a matrix product).
 
     Args:
-        function: Takes two tensors of one format and returns one of that format.
+        function: Takes two tensors of one dtype and returns one of that dtype.
         x: A tensor.
-        y: A tensor of the same format.
+        y: A tensor of the same dtype.
     """
-    # In eager code `asarray` of an array would cost as much as a small product.
+    # In eager code `asarray` of an array costs as much as a small product.
     x, y = (value if isinstance(value, jax.Array) else jnp.asarray(value) for value in (x, y))
     return function(x, y)
 
 
 def times_transposed(x: Any, weight: Any) -> Any:
-    """Return ``x @ weight.T`` of two matrices of one format."""
+    """Return ``x @ weight.T`` of two matrices of one dtype."""
     return product(lambda x, weight: jnp.matmul(x, weight.T), x, weight)

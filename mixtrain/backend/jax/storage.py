@@ -1,4 +1,4 @@
-"""Where a variable keeps its value: in another number format, and exchanged for a while."""
+"""The storage of a variable's value, which can be exchanged for one of another dtype."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mixtrain.dtype import DType
 
 
 def storage_in(variable: keras.Variable, dtype: DType) -> Any:
-    """Return new storage with a variable's present value, cast.
+    """Return new storage with a variable's current value, cast.
 
     Args:
         variable: Any variable that has its value.
-        dtype: The number format to keep it in.
+        dtype: The dtype of the storage.
     """
     with outside_scopes():
         value = jnp.asarray(current(variable)).astype(dtype)
@@ -25,23 +25,23 @@ def storage_in(variable: keras.Variable, dtype: DType) -> Any:
 
 
 def exchange_storage(variable: keras.Variable, storage: Any) -> Any:
-    """Let a variable keep its value in other storage, and in that one's format, from now on; return what it had.
+    """Switch a variable to other storage and its dtype; return the previous storage.
 
-    Storage is a variable too, so that a compiled call hands over its value as any other's. The two change places.
-    Keras has no public way to change a variable's format; tests/backend/test_storage.py fails if the name moves.
+    Storage is a variable too, so that a compiled call passes its value like any other. The two swap values and dtypes.
+    Keras has no public way to change a variable's dtype; tests/backend/test_storage.py fails if the name changes.
 
     Args:
-        variable: The variable; whoever holds it goes on holding it.
-        storage: What `storage_in` or this function returned, of the same shape.
+        variable: The variable, which stays the same object.
+        storage: A result of `storage_in` or of this function, of the same shape.
     """
-    before, after = current(variable), current(storage)
+    value, stored_value = current(variable), current(storage)
     variable._dtype, storage._dtype = storage._dtype, variable._dtype
-    put(variable, after)
-    put(storage, before)
+    put(variable, stored_value)
+    put(storage, value)
     return storage
 
 
 def read_storage(storage: Any) -> Any:
-    """Return the present value of storage as a tensor, which later writes leave alone."""
+    """Return the current value of storage as a tensor, which later writes do not change."""
     value = current(storage)
     return value if isinstance(value, jax.core.Tracer) else jnp.copy(value)

@@ -1,4 +1,4 @@
-"""Functions of half tensors where a device has no half kernels for them: float32 kernels, the result rounded."""
+"""Functions of half tensors by float32 kernels, for devices without half kernels."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from mixtrain.dtype import float16
 
 
 def has_kernels(dtype: str, device: DeviceInfo) -> bool:
-    """Whether a device has fast kernels of a format for what is no product: oneDNN has no float16 on CPU."""
+    """Whether a device has fast kernels of a dtype besides products: oneDNN has no float16 on CPU."""
     return device.kind != "CPU" or dtype != float16
 
 
 def by_float32(function: Callable[..., Any], *tensors: Any) -> Any:
-    """Return the function's result on the values of half tensors, computed in float32 and rounded once.
+    """Compute a function of half tensors in float32, and round the result once.
 
-    The backward pass does the same, from the half tensors: no float32 copy is held for it. What it needs of the
-    function's own steps is computed again; of a product nothing is.
+    The backward pass does the same from the half tensors: no float32 copy is kept for it. It recomputes the results
+    inside the function that it needs, for a product none.
 
     Args:
-        function: Takes tensors of one format and returns one of that format.
-        tensors: Its arguments, of one half format.
+        function: Takes tensors of one dtype and returns one of that dtype.
+        tensors: Its arguments, of one half-precision dtype.
     """
     half = tensors[0].dtype
 
@@ -32,17 +32,17 @@ def by_float32(function: Callable[..., Any], *tensors: Any) -> Any:
     def compute(*tensors: Any) -> tuple[Any, Callable[[Any], list[Any]]]:
         def gradient(upstream: Any) -> list[Any]:
             wide_upstream = tf.cast(upstream, tf.float32)
-            found: list[Any] = []
-            # One after the other: each holds float32 copies of other tensors.
-            for place in reversed(range(len(tensors))):
-                wide = widened(tensors, after=found[0] if found else upstream)
+            gradients: list[Any] = []
+            # In sequence, since each needs float32 copies of the other tensors.
+            for index in reversed(range(len(tensors))):
+                wide = widened(tensors, after=gradients[0] if gradients else upstream)
                 with tf.GradientTape() as tape:
-                    tape.watch(wide[place])
-                    # Only what its derivative needs of this stays in the graph; a bilinear function's needs nothing.
+                    tape.watch(wide[index])
+                    # The graph keeps only what the derivative needs: nothing for a bilinear function.
                     result = function(*wide)
-                one = tape.gradient(result, wide[place], output_gradients=wide_upstream)
-                found.insert(0, tf.cast(one, half))
-            return found
+                wide_gradient = tape.gradient(result, wide[index], output_gradients=wide_upstream)
+                gradients.insert(0, tf.cast(wide_gradient, half))
+            return gradients
 
         return tf.cast(function(*widened(tensors)), half), gradient
 
@@ -54,8 +54,8 @@ def widened(tensors: Sequence[Any], *, after: Any = None) -> list[Any]:
 
     Args:
         tensors: The tensors.
-        after: What the copies wait for: without it, those of a backward pass would be made in the forward pass, and
-            held.
+        after: A tensor that the copies wait for: without it, those of a backward pass would be made, and kept, in the
+            forward pass.
     """
     with tf.control_dependencies([] if after is None else [after]):
         return [tf.cast(tensor, tf.float32) for tensor in tensors]

@@ -1,4 +1,4 @@
-"""What a compiled function cannot leave to Python: a branch, an order, and a call of Python while it runs."""
+"""Control flow of compiled functions: a branch, an order of operations, and calls of Python."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ import tensorflow as tf
 from mixtrain.backend.tensorflow.python_functions import numpy_function
 from mixtrain.backend.tensorflow.rollback import written_resources
 
-# What leads up to an update of more weights waits for nothing: if it did, more of a backward pass would lie in memory
-# at a time (28 MiB of 371, CIFAR CNN, batch 512). In a small step it waits, for what is ready at its start holds up
-# the first product (6 of 91 microseconds, three dense layers of 64).
-_FEW_WEIGHTS: Final = 2**16
+# In an update of at least so many weights only the writes wait: if all its operations waited, more of the backward pass
+# would be in memory at a time (28 MiB of 371, CIFAR CNN, batch 512). In a smaller update all operations wait: those
+# that are ready at the start of a step delay the first product (6 of 91 microseconds, three dense layers of 64).
+_MIN_LARGE_UPDATE: Final = 2**16
 
 
 def cond(
     predicate: Any, on_true: Callable[[], Any], on_false: Callable[[], Any], *, writes: Sequence[Any] = ()
 ) -> None:
-    """Run one of two functions for what they write; neither's result is used.
+    """Run one of two functions for their writes; their results are not used.
 
     Args:
         predicate: A scalar bool tensor.
-        on_true: Run where `predicate` holds.
-        on_false: Run where it does not.
-        writes: The variables that either function may assign. (A backend without variables in its graphs needs them
-            named; this one does not.)
+        on_true: Runs if `predicate` is true.
+        on_false: Runs if it is false.
+        writes: The variables that either function may assign. (This backend does not need them.)
     """
     del writes
 
@@ -42,36 +41,36 @@ def cond(
 
 
 def write_after(tensor: Any, function: Callable[[], None], weights: Sequence[Any]) -> None:
-    """Run a function that writes only once a tensor has its value, and not at all where that fails.
+    """Run a function that writes once a tensor has its value, and not at all if computing that fails.
 
     Args:
         tensor: The tensor.
-        function: Updates weights and what goes with them.
-        weights: They.
+        function: Updates weights and their state.
+        weights: The weights.
     """
     if tf.executing_eagerly():
         function()
         return
-    if sum(math.prod(weight.shape) for weight in weights) < _FEW_WEIGHTS:
+    if sum(math.prod(weight.shape) for weight in weights) < _MIN_LARGE_UPDATE:
         with tf.control_dependencies([tensor]):
             function()
         return
     graph = tf.compat.v1.get_default_graph()
-    before = len(graph.get_operations())
+    count = len(graph.get_operations())
     function()
-    for operation in graph.get_operations()[before:]:
+    for operation in graph.get_operations()[count:]:
         if written_resources(operation):
-            # Not public: `tf.control_dependencies` holds for all that is made inside it, and others make the writes.
+            # A private method: `tf.control_dependencies` would apply to all operations that are created inside it.
             operation._add_control_input(tensor.op)
 
 
 def call_python(function: Callable[..., None], tensors: Sequence[Any]) -> None:
-    """Call a Python function for its effect whenever this place is reached, in a compiled function too.
+    """Call a Python function for its side effect when this point is reached, in a compiled function too.
 
-    XLA has no such call: a function that it compiles is refused with TensorFlow's own error.
+    XLA refuses a function with such a call, with TensorFlow's own error.
 
     Args:
-        function: Takes the tensors' values as NumPy arrays (bfloat16 comes as float32); returns nothing.
+        function: Takes the tensors' values as NumPy arrays (bfloat16 as float32); returns nothing.
         tensors: The tensors.
     """
     values = [tf.cast(value, tf.float32) if value.dtype == tf.bfloat16 else value for value in tensors]

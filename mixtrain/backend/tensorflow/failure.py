@@ -1,4 +1,4 @@
-"""What fails inside a compiled call, said in one sentence that names the layer."""
+"""Errors of compiled calls, in one sentence that names the layer."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ import tensorflow as tf
 
 # The operation's path as the graph knows it, with one or two pairs of braces.
 _NODE = re.compile(r"\{\{(?:function_)?node ([^}]*)\}\}")
-# What XLA says of an operation that it lacks, and what it says besides the reason in other refusals.
-_LACKING = re.compile(r" on XLA_\w+: (\w+) \(")
-_BESIDES = re.compile(r"during context \[\w+\]: | to node `[^`]*`|, metadata=.*")
+# XLA's message for an operation that it lacks, and the parts of other refusals that are not the reason.
+_MISSING = re.compile(r" on XLA_\w+: (\w+) \(")
+_CONTEXT = re.compile(r"during context \[\w+\]: | to node `[^`]*`|, metadata=.*")
 
 
 @contextlib.contextmanager
 def naming_layers(where: str) -> Iterator[None]:
-    """Turn the backend's report of values that do not fit into a ValueError that names the layer.
+    """Convert the backend's errors of values that do not match to a ValueError that names the layer.
 
     Args:
-        where: Who runs the call, for the message.
+        where: The function that runs the call, for the message.
 
     Raises:
-        ValueError: Shapes or values inside the call did not fit each other.
+        ValueError: Shapes or values inside the call did not match.
     """
     try:
         yield
     except tf.errors.InvalidArgumentError as error:
-        layer, said = explain(error.message)
+        layer, reason = explain(error.message)
         at = f" in {layer}" if layer else ""
         raise ValueError(
             f"{where}: expected columns whose shapes and values fit the network and each other; got, at run time{at}: "
-            f"{said}. Write batches of one shape, or train with dataset_sink_mode=False to see the batch."
+            f"{reason}. Write batches of one shape, or train with dataset_sink_mode=False to see the batch."
         ) from error
 
 
 def explain(message: str) -> tuple[str, str]:
-    """Return the layer's path and the first sentence of the backend's report.
+    """Return the layer's path and the reason in an error message of the backend.
 
     Example:
         >>> explain("sizes differ: [5] [8]\\n\\t [[{{node Net/conv/Conv2D}}]] [Op:__inference_loop_1]")
@@ -45,12 +45,12 @@ def explain(message: str) -> tuple[str, str]:
     """
     nodes = [node for node in _NODE.findall(message) if "/" in node]
     lines = [_NODE.sub("", line).strip() for line in message.splitlines()]
-    said = next((line for line in reversed(lines) if line and not line.startswith(("File", "[[", "Detected", "["))), "")
-    return (nodes[-1].rpartition("/")[0] if nodes else ""), said.rstrip(".")
+    reasons = (line for line in reversed(lines) if line and not line.startswith(("File", "[[", "Detected", "[")))
+    return (nodes[-1].rpartition("/")[0] if nodes else ""), next(reasons, "").rstrip(".")
 
 
 def explain_refusal(message: str) -> tuple[str, str]:
-    """Return the layer's path and, in a clause, why XLA does not compile a function.
+    """Return the layer's path and the reason why XLA does not compile a function, as a clause.
 
     Example:
         >>> message = "unsupported operations on XLA_CPU_JIT: ResizeArea (No registered ...){{node Net/up/Resize}}"
@@ -59,5 +59,5 @@ def explain_refusal(message: str) -> tuple[str, str]:
     """
     layer, _ = explain(message)
     first = message.splitlines()[0]
-    lacking = _LACKING.search(first)
-    return layer, f"it has no {lacking[1]}" if lacking else _BESIDES.sub("", _NODE.sub("", first)).strip().rstrip(".")
+    missing = _MISSING.search(first)
+    return layer, f"it has no {missing[1]}" if missing else _CONTEXT.sub("", _NODE.sub("", first)).strip().rstrip(".")

@@ -1,4 +1,4 @@
-"""Elements taken by their places, where Keras has no function for it."""
+"""Gather operations that Keras does not have."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import tensorflow as tf
 
 
 def gather_in_batches(x: Any, indices: Any, *, axis: int, batch_axes: int) -> Any:
-    """Take slices along `axis`, in each of the shared leading axes on its own."""
+    """Take slices along `axis`, separately for each index of the leading `batch_axes` axes."""
     return tf.gather(x, indices, axis=axis, batch_dims=batch_axes)
 
 
 def gather_places(x: Any, places: Any) -> Any:
-    """Take the slices of `x` at places (..., k), which count along its first k axes."""
+    """Take the slices of `x` at indices (..., k) into its first k axes."""
     return tf.gather_nd(x, places)
 
 
@@ -23,6 +23,6 @@ def choose_marked(x: Any, marks: Any) -> Any:
 
 
 def unique_with_places(x: Any) -> tuple[Any, Any]:
-    """Return the different elements in order of appearance, and for each element its place among them."""
-    values, places = tf.unique(tf.reshape(x, (-1,)))
-    return values, tf.reshape(places, tf.shape(x))
+    """Return the unique elements in order of appearance, and the index of each element among them."""
+    values, indices = tf.unique(tf.reshape(x, (-1,)))
+    return values, tf.reshape(indices, tf.shape(x))

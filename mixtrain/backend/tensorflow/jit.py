@@ -1,4 +1,4 @@
-"""Functions that users write become compiled calls; the formats found in them decide on XLA."""
+"""Compile functions of users; the dtypes in their graphs decide on XLA."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _FLOATS = {tf.as_dtype(dtype).as_datatype_enum: dtype for dtype in (float16, bfl
 
 
 def compile_once(function: Callable[..., Any], *, jit: bool | None = None) -> Callable[..., Any]:
-    """Return a function of tensors of fixed shapes as one compiled call, in every mode.
+    """Compile a function of tensors of fixed shapes, in every mode.
 
     Args:
-        function: Takes tensors, returns a structure of tensors.
-        jit: Whether XLA compiles it; None to decide by `choose_jit`, from the formats found in the function's graph.
+        function: Takes tensors and returns a structure of tensors.
+        jit: Whether XLA compiles it; None to decide by `choose_jit` from the dtypes in the function's graph.
 
     Returns:
-        The compiled function; traced at its first call, again where XLA turns out to be needed or to refuse it.
+        The compiled function; traced in its first call, and again if XLA is needed or refuses it.
     """
     compilations: list[Compilation] = []
 
@@ -36,7 +36,7 @@ def compile_once(function: Callable[..., Any], *, jit: bool | None = None) -> Ca
             plain = graph_function(function)
             choice = JitChoice(jit, 'jit(jit_level="O1")') if jit is not None else _choice(plain, tensors)
             compilations.append(
-                Compilation(lambda by_xla: graph_function(function, jit=True) if by_xla else plain, choice)
+                Compilation(lambda jit: graph_function(function, jit=True) if jit else plain, choice)
             )
         return compilations[0].run(lambda compiled: compiled(*tensors))
 
@@ -46,10 +46,10 @@ def compile_once(function: Callable[..., Any], *, jit: bool | None = None) -> Ca
 def _choice(plain: Any, tensors: tuple[Any, ...]) -> JitChoice:
     graph = plain.get_concrete_function(*tensors).graph.as_graph_def()
     nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
-    formats: set[DType] = {
+    dtypes: set[DType] = {
         _FLOATS[attribute.type]
         for node in nodes
         for attribute in node.attr.values()
         if attribute.type in _FLOATS
     }
-    return choose_jit(formats or {float32}, describe_device())
+    return choose_jit(dtypes or {float32}, describe_device())

@@ -1,4 +1,4 @@
-"""Keras's own train step, made to leave nothing of a step that its optimizer skipped."""
+"""Keras's own train step, with the state of skipped steps restored."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ from mixtrain.backend.tensorflow.tensor import snapshot
 def without_skipped_steps(
     model: keras.Model, train_step: Callable[..., Any], skipped: Callable[[], keras.Variable]
 ) -> Callable[..., Any]:
-    """Return a train step after which a skipped one has left the model's state and metrics as they were.
+    """Return a train step that restores the model's state and metrics if its optimizer skipped the step.
 
     Args:
         model: The compiled model.
-        train_step: Its own, as Keras calls it: ``(data)`` to ``logs``.
-        skipped: Returns the variable of the model's optimizer whose last number counts the skipped steps.
+        train_step: Its train step, from ``data`` to ``logs``.
+        skipped: Returns the variable of the model's optimizer whose last element counts the skipped steps.
     """
 
     def step(data: Any) -> Any:
         if _makes_metrics(model):
-            # A value must be read before it is written, so the metrics' variables must be there: a trace makes them.
+            # Values are saved before the step, so the metrics' variables must exist: a trace creates them.
             tf.function(train_step, autograph=False).get_concrete_function(data)
         counter = skipped()
         count = snapshot(counter)[-1]
-        before = [(one, snapshot(one)) for one in (*model.non_trainable_variables, *model.metrics_variables)]
+        variables = (*model.non_trainable_variables, *model.metrics_variables)
+        saved = [(variable, snapshot(variable)) for variable in variables]
         logs = train_step(data)
 
         def undo() -> None:
-            for variable, value in before:
+            for variable, value in saved:
                 variable.assign(value)
 
         cond(snapshot(counter)[-1] > count, undo, lambda: None)
@@ -43,7 +44,7 @@ def without_skipped_steps(
 
 
 def _makes_metrics(model: keras.Model) -> bool:
-    """Whether the first step makes variables: those of compiled metrics, and of the losses of several outputs."""
+    """Whether the first step creates variables, of compiled metrics or for the losses of several outputs."""
     unbuilt = any(not getattr(metric, "built", True) for metric in model.metrics)
     return unbuilt or (len(model.metrics) == 1 and keras.tree.is_nested(model.loss))
 
@@ -51,10 +52,10 @@ def _makes_metrics(model: keras.Model) -> bool:
 def with_values(
     function: Callable[[], Any], variables: Sequence[keras.Variable], values: Sequence[Any]
 ) -> list[Any]:
-    """Run a function whose variables have given values, and return those that they have after it.
+    """Run a function with given values of variables; return their values after it.
 
     Args:
-        function: Reads and writes the variables; what it returns is not used.
+        function: Reads and writes the variables; its result is not used.
         variables: The variables.
         values: Their values, in their order.
 

@@ -1,4 +1,4 @@
-"""Normalization in float32 of half or float32 tensors, which holds no float32 copy of them for the backward pass."""
+"""Normalization in float32 of half or float32 tensors, without float32 copies kept for the backward pass."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ def fused_batch_norm(
         ``(y, batch_mean, batch_variance)``: `y` has the shape and dtype of `x`; the statistics are float32 (C,), the
         variance with Bessel's correction (divided by n - 1; 0 where n is 1). Outside training they are the moving ones.
     """
-    # Where the device has no kernel for half values the float32 kernel takes them: its own would run in one thread.
+    # Without fast half kernels the float32 kernel is used: the half kernel of a CPU would run in one thread.
     wide = not has_kernels(x.dtype.name, describe_device())
     single = x.shape[:3].num_elements() == 1
 
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def normalize(x: Any, gamma: Any, beta: Any) -> tuple[Any, Any]:
-        y, batch_mean, batch_variance, *held = tf.raw_ops.FusedBatchNormV3(
+        y, batch_mean, batch_variance, *saved = tf.raw_ops.FusedBatchNormV3(
             x=widened([x])[0] if wide else x, scale=gamma, offset=beta, epsilon=epsilon, is_training=training,
             mean=tf.zeros([0]) if training else mean, variance=tf.zeros([0]) if training else variance,
         )
         if not training:
-            held[:2] = [mean, variance]
+            saved[:2] = [mean, variance]
         elif single:
             # Bessel's correction would divide by zero, and not every device's kernel guards against that.
             batch_variance = tf.zeros_like(batch_variance)
 
         def gradient(upstream: Any, *_: Any) -> tuple[Any, Any, Any]:
-            # A variance that overflowed would give gradients of 0, and statistics that are not finite go unseen.
-            unseen = tf.where(tf.math.is_finite(batch_variance), 0.0, math.nan) if training else 0.0
-            of_x, of_gamma, of_beta, *_ = tf.raw_ops.FusedBatchNormGradV3(
+            # NaN for an overflowed variance: its gradients would be 0, and the overflow would go unnoticed.
+            overflow = tf.where(tf.math.is_finite(batch_variance), 0.0, math.nan) if training else 0.0
+            d_x, d_gamma, d_beta, *_ = tf.raw_ops.FusedBatchNormGradV3(
                 y_backprop=tf.cast(upstream, tf.float32) if wide else upstream,
-                x=widened([x], after=upstream)[0] if wide else x, scale=gamma + unseen, epsilon=epsilon,
-                reserve_space_1=held[0], reserve_space_2=held[1], reserve_space_3=held[2], is_training=training,
+                x=widened([x], after=upstream)[0] if wide else x, scale=gamma + overflow, epsilon=epsilon,
+                reserve_space_1=saved[0], reserve_space_2=saved[1], reserve_space_3=saved[2], is_training=training,
             )
-            return tf.cast(of_x, x.dtype), of_gamma + unseen, of_beta
+            return tf.cast(d_x, x.dtype), d_gamma + overflow, d_beta
 
         return (tf.cast(y, x.dtype), batch_mean, batch_variance), gradient
 
@@ -64,13 +64,13 @@ def fused_batch_norm(
 def normalize_axes(
     x: Any, gamma: Any, beta: Any, *, axes: tuple[int, ...], epsilon: float
 ) -> tuple[Any, Any, Any]:
-    """Normalize a tensor over some of its axes, by a gradient of its own: held is `x` itself, and one number a mean.
+    """Normalize a tensor over axes, with a custom gradient that keeps `x` itself and its statistics.
 
     Args:
         x: Tensor, float32, float16 or bfloat16.
         gamma: Scale, float32, of a known shape that broadcasts to that of `x`.
         beta: Shift, float32, of the shape of `gamma`.
-        axes: Axes that each mean goes over, counted from the front.
+        axes: Axes that are reduced, counted from the front.
         epsilon: Added to the variance.
 
     Returns:
@@ -88,8 +88,8 @@ def _normalized(x: Any, gamma: Any, beta: Any, axes: tuple[int, ...], epsilon: f
     def normalize(x: Any, gamma: Any, beta: Any) -> tuple[Any, Any]:
         wide = tf.cast(x, tf.float32)
         mean = tf.reduce_mean(wide, axes, keepdims=True)
-        # The rounding errors of the sum, taken out: over equal numbers the mean is then that number, whatever the order
-        # in which the device adds. What is left of them is multiplied by up to rsqrt(epsilon), in the gradient by more.
+        # Corrects the rounding error of the sum, so that the mean of equal values is that value in any order of
+        # summation: the remaining error is multiplied by up to rsqrt(epsilon), in the gradient by more.
         mean += tf.reduce_mean(wide - mean, axes, keepdims=True)
         centered = wide - mean
         variance = tf.reduce_mean(tf.square(centered), axes, keepdims=True)
@@ -97,21 +97,21 @@ def _normalized(x: Any, gamma: Any, beta: Any, axes: tuple[int, ...], epsilon: f
         statistics.extend([mean, variance])
 
         def gradient(upstream: Any) -> tuple[Any, Any, Any]:
-            wide = widened([x], after=upstream)[0] - mean
-            seen = tf.where(tf.math.is_finite(variance), scale, math.nan)
-            normal, upstream = wide * seen, tf.cast(upstream, tf.float32)
-            of_normal = upstream * gamma
-            along = tf.reduce_mean(of_normal * normal, axes, keepdims=True)
-            of_x = seen * (of_normal - tf.reduce_mean(of_normal, axes, keepdims=True) - normal * along)
-            return tf.cast(of_x, x.dtype), _summed_to(gamma, upstream * normal), _summed_to(beta, upstream)
+            centered = widened([x], after=upstream)[0] - mean
+            safe_scale = tf.where(tf.math.is_finite(variance), scale, math.nan)
+            normal, upstream = centered * safe_scale, tf.cast(upstream, tf.float32)
+            d_normal = upstream * gamma
+            projection = tf.reduce_mean(d_normal * normal, axes, keepdims=True)
+            d_x = safe_scale * (d_normal - tf.reduce_mean(d_normal, axes, keepdims=True) - normal * projection)
+            return tf.cast(d_x, x.dtype), _sum_to(gamma, upstream * normal), _sum_to(beta, upstream)
 
         return tf.cast(centered * scale * gamma + beta, x.dtype), gradient
 
     return normalize(x, gamma, beta), *statistics
 
 
-def _summed_to(parameter: Any, values: Any) -> Any:
-    """Return the sum over the axes along which a parameter was repeated, in its shape."""
+def _sum_to(parameter: Any, values: Any) -> Any:
+    """Sum over the axes along which a parameter was broadcast, to its shape."""
     shape = (1,) * (values.shape.rank - parameter.shape.rank) + tuple(parameter.shape)
     axes = [axis for axis, size in enumerate(shape) if size == 1]
     return tf.reshape(tf.reduce_sum(values, axes), parameter.shape)

@@ -1,4 +1,4 @@
-"""Pooling of half tensors by the kernels that a device has: float32 ones on half values, where those are faster."""
+"""Pooling of half tensors, by float32 kernels where a device has no fast half kernels."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from mixtrain.backend.tensorflow.device import describe_device
 
 
 def pool(function: Callable[[Any], Any], x: Any) -> Any:
-    """Return ``function(x)``, a pooling: the largest number or the mean of each window.
+    """Return ``function(x)``, a max or average pooling.
 
-    On CPU float16 has kernels of one thread alone, whose gradient takes seven times as long as that of float32; so the
-    float32 kernels are given the half values. The backward pass does the same, from the half tensor: no float32 copy is
-    held for it.
+    On CPU float16 kernels run in one thread, and their gradient takes seven times as long as that of float32. So the
+    float32 kernels are used. The backward pass does the same from the half tensor: no float32 copy is kept for it.
 
     Args:
-        function: Takes a tensor and returns one of its format.
+        function: Takes a tensor and returns one of its dtype.
         x: A tensor.
     """
     x = tf.convert_to_tensor(x)

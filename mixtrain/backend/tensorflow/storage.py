@@ -1,4 +1,4 @@
-"""Where a variable keeps its value: in another number format, and exchanged for a while."""
+"""The storage of a variable's value, which can be exchanged for one of another dtype."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from mixtrain.dtype import DType
 
 
 def storage_in(variable: keras.Variable, dtype: DType) -> Any:
-    """Return new storage with a variable's present value, cast.
+    """Return new storage with a variable's current value, cast.
 
     Args:
         variable: Any variable that has its value.
-        dtype: The number format to keep it in.
+        dtype: The dtype of the storage.
     """
     with tf.init_scope():
         return tf.Variable(tf.cast(variable.value, dtype), trainable=variable.trainable, name=variable.name)
 
 
 def exchange_storage(variable: keras.Variable, storage: Any) -> Any:
-    """Let a variable keep its value in other storage, and in that one's format, from now on; return what it had.
+    """Switch a variable to other storage and its dtype; return the previous storage.
 
-    Keras has no public way to change a variable's format; tests/backend/test_storage.py fails if these names move.
+    Keras has no public way to change a variable's dtype; tests/backend/test_storage.py fails if these names change.
 
     Args:
-        variable: The variable; whoever holds it goes on holding it.
-        storage: What `storage_in` or this function returned, of the same shape.
+        variable: The variable, which stays the same object.
+        storage: A result of `storage_in` or of this function, of the same shape.
     """
-    before = variable._value
+    previous = variable._value
     variable._value, variable._dtype = storage, storage.dtype.name
-    return before
+    return previous
 
 
 def read_storage(storage: Any) -> Any:
-    """Return the present value of storage as a tensor, which later writes leave alone."""
+    """Return the current value of storage as a tensor, which later writes do not change."""
     return tf.identity(storage)
