@@ -1,4 +1,4 @@
-"""`TensorBase`: a Python object that stands for a backend tensor, and the protocols by which libraries read it."""
+"""`TensorBase`, a Python object that stands for a backend tensor, with the protocols of NumPy, TensorFlow and JAX."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ import numpy as np
 class TensorBase:
     """An object that stands for a tensor of the backend.
 
-    TensorFlow, JAX and NumPy read it by protocols of their own, so it goes into `keras.ops`, Keras layers, losses and
-    metrics, `tf.*`, `jnp.*` and NumPy functions as a backend tensor does.
+    It supports the protocols of TensorFlow, JAX and NumPy, so `keras.ops`, Keras layers, losses and metrics, `tf.*`,
+    `jnp.*` and NumPy functions accept it like a backend tensor.
     """
 
     __slots__ = ()
-    # NumPy's arrays leave an operator beside a tensor to the tensor.
+    # Operators of a NumPy array and a tensor are those of the tensor.
     __array_priority__ = 1000
 
     def backend_tensor(self) -> Any:
         """Return the backend tensor that this object stands for."""
         raise NotImplementedError
 
-    # Hooks of its gradient, a function of the tuple of it alone; None for none.
+    # Hooks of its gradient, a function of the tuple of the gradient; None without hooks.
     gradient_hooks: Any = None
 
     @property
     def nhwc(self) -> Any:
-        """The channels-last backend tensor that this one is a view of; None where there is none."""
+        """The channels-last backend tensor that this one is a view of; None if it is not a view."""
         return None
 
     def __tf_tensor__(self, dtype: Any = None, name: str | None = None) -> Any:
@@ -37,7 +37,7 @@ class TensorBase:
         return value if dtype is None or dtype == value.dtype else keras.ops.cast(value, dtype.name)
 
     def __tf_tracing_type__(self, context: Any) -> Any:
-        # To a `tf.function` it is the tensor that it stands for.
+        # A `tf.function` treats it as the tensor that it stands for.
         return self.backend_tensor().__tf_tracing_type__(context)
 
     def __jax_array__(self) -> Any:
@@ -45,7 +45,7 @@ class TensorBase:
 
     @property
     def __numpy_dtype__(self) -> np.dtype[Any]:
-        # NumPy, and JAX by it, take no `dtype` that is not NumPy's own.
+        # NumPy, and JAX through it, accept only NumPy dtypes.
         return np.dtype(keras.backend.standardize_dtype(self.backend_tensor().dtype))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -54,21 +54,21 @@ class TensorBase:
 
 
 class _Public:
-    """What users see backend tensors as."""
+    """The conversion of backend tensors to public ones."""
 
     make: Callable[[Any], Any] = staticmethod(lambda value: value)
 
 
 def wrap_with(make: Callable[[Any], Any]) -> None:
-    """Show backend tensors to users by a function from here on; `mixtrain.Tensor` says this of itself."""
+    """Set the function that converts backend tensors to public ones; `mixtrain.Tensor` sets itself."""
     _Public.make = staticmethod(make)
 
 
 def public_tensor(value: Any) -> Any:
-    """Return a backend tensor, or a view of one, as users see it."""
+    """Convert a backend tensor, or a view of one, to a public tensor."""
     return _Public.make(value)
 
 
 def backend_value(value: Any) -> Any:
-    """Return the backend tensor that `value` stands for; `value` itself where it is not a `TensorBase`."""
+    """Return the backend tensor of a `TensorBase`, and any other value unchanged."""
     return value.backend_tensor() if isinstance(value, TensorBase) else value

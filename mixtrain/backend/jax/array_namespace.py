@@ -1,7 +1,7 @@
-"""Where image arithmetic runs: traced by JAX where sizes are fixed, in NumPy where a row has values of its own.
+"""The namespace for image arithmetic: `jax.numpy` for traced values of fixed sizes, NumPy for concrete values.
 
-Products of float32 numbers that are added up are formed in float64, where they are exact: XLA adds without rounding
-them first, NumPy does not, and the results must not differ.
+Products of float32 numbers that are summed are computed in float64, where they are exact: XLA fuses product and sum
+without rounding in between, NumPy does not, and the results must be equal.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ import numpy as np
 
 
 class SizeUnknown(TypeError):
-    """A size, or a Python value, is asked of what is traced: the rows must be run one by one, by hand."""
+    """A size or another Python value of a traced tensor is required: rows must be computed one by one."""
 
 
 def space(*values: Any) -> tuple[Any, ...]:
-    """Return `jax.numpy` or `numpy`, and the values as it takes them: NumPy where none is traced."""
+    """Return `jax.numpy` if a value is traced or else `numpy`, and the values as arrays of it."""
     if is_traced(*values):
         return (jnp, *values)
     return (np, *(np.asarray(value) if isinstance(value, (jax.Array, np.generic)) else value for value in values))
 
 
 def exact(values: Any) -> Any:
-    """Return float32 or smaller numbers in a format that holds the product of two of them."""
+    """Return float32 or smaller values in a dtype in which products of two of them are exact."""
     return values.astype(np.float64)
 
 
 def is_traced(*values: Any) -> bool:
-    """Whether one of the values is being traced."""
+    """Whether any value is traced."""
     return any(isinstance(value, jax.core.Tracer) for value in values)
 
 
@@ -38,7 +38,7 @@ def known_size(value: Any) -> int:
     """Return a size as an int.
 
     Raises:
-        SizeUnknown: It is being traced.
+        SizeUnknown: It is traced.
     """
     if is_traced(value):
         raise SizeUnknown("expected a size that is fixed; got one that depends on the row")
@@ -46,5 +46,5 @@ def known_size(value: Any) -> int:
 
 
 def seed_words(seeds: np.ndarray) -> np.ndarray:
-    """Return seeds (..., 2) of 64 bits as (..., 4) of 32 bits, which JAX has everywhere."""
+    """Return seeds (..., 2) of int64 as (..., 4) of uint32: JAX has 64 bits only in its 64-bit mode."""
     return np.ascontiguousarray(seeds, np.int64).view(np.uint32)

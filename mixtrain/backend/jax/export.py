@@ -1,4 +1,4 @@
-"""Functions written for other programs: TensorFlow does it, in a process of its own."""
+"""Export of functions: only TensorFlow supports it, in another process."""
 
 from __future__ import annotations
 

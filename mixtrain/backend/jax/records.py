@@ -1,4 +1,4 @@
-"""Examples in TFRecord files: TensorFlow reads them, JAX has nothing that does."""
+"""Examples in TFRecord files: JAX has no reader for them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mixtrain.errors import UnsupportedBackendError
 
 
 def first_example(path: str, compression: str) -> dict[str, Kind]:
-    """Return the names of the features of the first example of a file, and what they hold.
+    """Return the names of the features of the first example of a file, and their kinds.
 
     Raises:
         UnsupportedBackendError: Always.
@@ -23,12 +23,12 @@ def first_example(path: str, compression: str) -> dict[str, Kind]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Examples:
-    """How the records of some files become rows.
+    """Reader of the rows in record files.
 
     Attributes:
-        columns: What to read.
+        columns: The columns to read.
         compression: "", "GZIP" or "ZLIB".
-        workers: How many records are parsed at a time.
+        workers: How many records are parsed in parallel.
     """
 
     columns: Sequence[ExampleColumn]
@@ -40,8 +40,8 @@ class Examples:
 
         Args:
             paths: The files.
-            start: The row to begin with.
-            count: How many rows to read, from the first file again after the last.
+            start: The first row to read.
+            count: The number of rows to read; after the last file the first one follows again.
 
         Raises:
             UnsupportedBackendError: Always.

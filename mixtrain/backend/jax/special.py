@@ -1,4 +1,4 @@
-"""Special functions that Keras has no names for, or not in all of its versions."""
+"""Special functions that Keras, or some of its versions, lack."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 
 
 def nextafter(x: Any, y: Any) -> Any:
-    """Return the number after `x` on the way to `y`, in their format."""
+    """Return the next representable number after `x` towards `y`."""
     return jax.numpy.nextafter(x, y)
 
 
 def float32_bits(x: Any) -> Any:
-    """Return the bits of float32 numbers as int32."""
+    """Return the bits of float32 values as int32."""
     return jax.lax.bitcast_convert_type(x, "int32")

@@ -1,4 +1,4 @@
-"""What device TensorFlow computes on, and what it is good at."""
+"""The device that TensorFlow uses, and its properties."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mixtrain.backend.processor import cpu_info, fast_bfloat16, peak_resident
 
 @functools.cache
 def describe_device() -> DeviceInfo:
-    """Return info about the first accelerator, or of the CPU where there is none."""
+    """Return info about the first accelerator, or about the CPU without one."""
     for kind in ("TPU", "GPU"):
         devices = tf.config.list_logical_devices(kind)
         if devices:
@@ -23,15 +23,15 @@ def describe_device() -> DeviceInfo:
 
 def has_started() -> bool:
     """Whether TensorFlow has computed anything in this process, or in one that it was forked from."""
-    # TensorFlow has no public word for this; tests/train/test_forks.py fails if the name moves.
+    # TensorFlow has no public function for this; tests/train/test_forks.py fails if the name changes.
     return bool(getattr(context.context_safe(), "_initialized", False))
 
 
 def peak_memory(*, restart: bool = False) -> int | None:
-    """Return the most memory that the device has held, in bytes, on a CPU that of the process; None where unknown.
+    """Return the peak memory of the device in bytes, on a CPU that of the process; None where it is unknown.
 
     Args:
-        restart: Whether the peak begins anew, at what is held now, where the device can do that.
+        restart: Whether to reset the peak to the current usage first, where the device supports that.
     """
     if describe_device().kind != "GPU":
         return peak_resident(restart=restart)
@@ -41,7 +41,7 @@ def peak_memory(*, restart: bool = False) -> int | None:
 
 
 def tf32_products() -> str:
-    """Return how to have float32 products computed in float32, where the device computes them in TF32; else ""."""
+    """Return the code that disables TF32, if the device computes float32 products in TF32; else ""."""
     if describe_device().kind != "GPU" or not tf.config.experimental.tensor_float_32_execution_enabled():
         return ""
     details = tf.config.experimental.get_device_details(tf.config.list_physical_devices("GPU")[0])
@@ -51,5 +51,5 @@ def tf32_products() -> str:
 
 
 def can_fork() -> bool:
-    """Whether a process that is forked from this one can run Python and NumPy."""
+    """Whether a process forked from this one can run Python and NumPy."""
     return True

@@ -1,4 +1,4 @@
-"""Encoded images of one format, decoded by one operation each: in a graph, or at once."""
+"""Decoding of image files, by one operation for each."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any, Final
 import tensorflow as tf
 
 DCT: Final = "INTEGER_ACCURATE"
-_JPEG: Final = b"\xff\xd8\xff"  # How such files begin.
+_JPEG: Final = b"\xff\xd8\xff"  # The first bytes of JPEG files.
 
 
 def is_jpeg(contents: bytes) -> bool:
-    """Whether these are the contents of a JPEG file."""
+    """Whether the contents of a file are a JPEG image."""
     return contents.startswith(_JPEG)
 
 
 def decoded(contents: Any, jpeg: bool) -> Any:
-    """Return the image, uint8 (H, W, 3), of a file's contents, a string: of a JPEG file, or of any other."""
+    """Return the image, uint8 (H, W, 3), in the contents of a JPEG file or another one, a string tensor."""
     if jpeg:
         return tf.raw_ops.DecodeJpeg(contents=contents, channels=3, dct_method=DCT)
     return tf.raw_ops.DecodeImage(contents=contents, channels=3, expand_animations=False)

@@ -1,4 +1,4 @@
-"""Functions written for other programs: a SavedModel of TensorFlow's, or ONNX by way of tf2onnx."""
+"""Export of functions as a SavedModel, or as ONNX with tf2onnx."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ def write_saved_model(function: Callable[..., Any], inputs: Sequence[Any], folde
     """Write a function of tensors as a SavedModel, with the signature ``serving_default``.
 
     Args:
-        function: Takes tensors, returns a tensor or a structure of them, in the file ``output_0``, ``output_1`` ...
-        inputs: An example of each input, in the file ``input_0``, ``input_1`` ...; the first axis may have any size
-            where the function allows it.
-        folder: Where it is written.
+        function: Takes tensors and returns a tensor or a structure of them, named ``output_0``, ``output_1`` ...
+        inputs: An example of each input, named ``input_0``, ``input_1`` ...; the size of the first axis is left open if
+            the function allows it.
+        folder: The folder to write.
     """
     graph, concrete = _traced(function, inputs)
     module = tf.Module()
@@ -44,7 +44,7 @@ def write_onnx(function: Callable[..., Any], inputs: Sequence[Any], file: str) -
 
 
 def _traced(function: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Any, Any]:
-    """Return a function as a graph, and its one trace; for any first axis, or else for that of the inputs."""
+    """Return a `tf.function` and its trace, for any size of the first axis if the function allows it."""
 
     def named(*arguments: Any) -> dict[str, Any]:
         outputs = keras.tree.flatten(function(*arguments))
@@ -54,13 +54,12 @@ def _traced(function: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Any, A
         graph = tf.function(named, _specs(inputs, any_size=True), autograph=False)
         return graph, graph.get_concrete_function()
     except (TypeError, ValueError, tf.errors.OpError):
-        # A network that counts on the size of its batch.
+        # The network requires the batch size of the inputs.
         graph = tf.function(named, _specs(inputs, any_size=False), autograph=False)
         return graph, graph.get_concrete_function()
 
 
 def _specs(inputs: Sequence[Any], *, any_size: bool) -> list[tf.TensorSpec]:
-    free = [any_size and value.shape.rank > 0 for value in inputs]
-    shapes = [(None, *value.shape[1:]) if is_free else value.shape for is_free, value in zip(free, inputs, strict=True)]
-    rows = enumerate(zip(shapes, inputs, strict=True))
-    return [tf.TensorSpec(shape, value.dtype, f"input_{index}") for index, (shape, value) in rows]
+    shapes = [(None, *value.shape[1:]) if any_size and value.shape.rank > 0 else value.shape for value in inputs]
+    indexed = enumerate(zip(shapes, inputs, strict=True))
+    return [tf.TensorSpec(shape, value.dtype, f"input_{index}") for index, (shape, value) in indexed]

@@ -1,4 +1,4 @@
-"""Examples in TFRecord files: what the first one holds, and the rows of many, parsed by several threads in order."""
+"""Examples in TFRecord files: the features of the first one, and rows parsed in order by several threads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BLOCK = 32
 
 
 def first_example(path: str, compression: str) -> dict[str, Kind]:
-    """Return the names of the features of the first example of a file, and what they hold.
+    """Return the names of the features of the first example of a file, and their kinds.
 
     Raises:
         UnreadableRecord: There is no such record.
@@ -30,7 +30,7 @@ def first_example(path: str, compression: str) -> dict[str, Kind]:
         features = {} if record is None else tf.train.Example.FromString(record.numpy()).features.feature
     except (tf.errors.OpError, ValueError) as error:
         raise UnreadableRecord(_first_reason(error)) from error
-    except Exception as error:  # The parser's own error, which has no public name.
+    except Exception as error:  # The parser's error class has no public name.
         if type(error).__name__ != "DecodeError":
             raise
         raise UnreadableRecord("a record that is no tf.train.Example") from error
@@ -46,12 +46,12 @@ def _first_reason(error: Exception) -> str:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Examples:
-    """How the records of some files become rows.
+    """Reader of the rows in record files.
 
     Attributes:
-        columns: What to read.
+        columns: The columns to read.
         compression: "", "GZIP" or "ZLIB".
-        workers: How many records are parsed at a time.
+        workers: How many records are parsed in parallel.
     """
 
     columns: Sequence[ExampleColumn]
@@ -63,11 +63,11 @@ class Examples:
 
         Args:
             paths: The files.
-            start: The row to begin with.
-            count: How many rows to read, from the first file again after the last.
+            start: The first row to read.
+            count: The number of rows to read; after the last file the first one follows again.
 
         Raises:
-            UnreadableRecord: The next record is damaged, or does not hold what it should.
+            UnreadableRecord: The next record is damaged, or lacks an expected feature.
         """
         records = tf.data.TFRecordDataset(list(paths), compression_type=self.compression)
         blocks = records.repeat().skip(start).take(count).batch(_BLOCK).map(
@@ -86,12 +86,12 @@ class Examples:
 
     @functools.cached_property
     def _parse(self) -> Any:
-        """The function from records to the values of each column and where each row begins, compiled once."""
+        """The compiled function from records to the values and row splits of each column."""
         features = {column.name: tf.io.RaggedFeature(_VALUES[column.kind]) for column in self.columns}
 
         def parse(records: tf.Tensor) -> tuple[tuple[tf.Tensor, tf.Tensor], ...]:
-            found = tf.io.parse_example(records, features)
-            return tuple((found[column.name].values, found[column.name].row_splits) for column in self.columns)
+            parsed = tf.io.parse_example(records, features)
+            return tuple((parsed[column.name].values, parsed[column.name].row_splits) for column in self.columns)
 
         with tf.device("CPU"):
             return tf.function(parse, autograph=False, input_signature=[tf.TensorSpec([None], tf.string)])

@@ -1,4 +1,4 @@
-"""The functions that are being compiled around the code that asks, and code that is compiled as it is written."""
+"""The functions that are being traced around the caller, and functions that AutoGraph does not convert."""
 
 from __future__ import annotations
 
@@ -11,28 +11,27 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def traces() -> tuple[Any, ...]:
-    """Return the functions that are being compiled here, the innermost first; none outside of compilation.
+    """Return the functions that are being traced in this thread, the innermost first.
 
-    A branch or a loop inside a function counts as one of its own. Each can be referred to weakly.
+    A branch or a loop inside a function is a function of its own. Each supports weak references.
     """
-    found: list[Any] = []
+    graphs: list[Any] = []
     if not tf.executing_eagerly():
         graph: Any = tf.compat.v1.get_default_graph()
         while hasattr(graph, "outer_graph"):
-            found.append(graph)
+            graphs.append(graph)
             graph = graph.outer_graph
-    return tuple(found)
+    return tuple(graphs)
 
 
 def has_results(trace: Any) -> bool:
-    """Whether a function of `traces` was compiled to its end, and returns something."""
+    """Whether the trace of a function of `traces` ran to its end and has outputs."""
     return bool(trace.outputs)
 
 
 def as_written(function: F) -> F:
-    """Return a function that a user's ``@tf.function`` traces as it is, with all that it calls.
+    """Return a function that a user's ``@tf.function`` traces without AutoGraph, like all functions that it calls.
 
-    TensorFlow would rewrite its source, and that of all that it calls, to let tensors decide branches, which takes tens
-    of seconds and changes nothing.
+    AutoGraph would rewrite their source to let tensors decide branches, which takes tens of seconds for no effect.
     """
     return tf.autograph.experimental.do_not_convert(function)  # type: ignore[no-any-return]
