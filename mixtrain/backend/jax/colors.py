@@ -11,6 +11,7 @@ import numpy as np
 from mixtrain.backend.jax.images import saturate
 from mixtrain.backend.jax.array_namespace import exact, space
 
+# OpenCV's weights of red, green and blue in fixed point, with so many fractional bits.
 _GREY_BITS = 15
 _GREY = (9798, 19235, 3735)
 
@@ -22,12 +23,12 @@ def scale_values(values: Any, factor: Any, shift: Any) -> Any:
 
 
 def normalize(values: Any, mean: np.ndarray, deviation: np.ndarray) -> Any:
-    """Return ``(values - mean) / deviation`` in float32, the two in a shape that fits the last axes of `values`."""
+    """Return ``(values - mean) / deviation`` in float32; both broadcast to the last axes of `values`."""
     return (jnp.asarray(values).astype(np.float32) - mean) / deviation
 
 
 def blend(first: Any, second: Any, share: Any) -> Any:
-    """Return ``first * share + second * (1 - share)`` in the first's dtype; `share` may be beyond 0 and 1."""
+    """Return ``first * share + second * (1 - share)`` in the dtype of `first`; `share` may be outside [0, 1]."""
     xp, first, second, share = space(first, second, share)
     share = xp.asarray(share, np.float32)
     first, second = xp.asarray(first), xp.asarray(second)
@@ -36,13 +37,13 @@ def blend(first: Any, second: Any, share: Any) -> Any:
 
 
 def brighten(image: Any, factor: Any) -> Any:
-    """Return the image with all values times `factor`."""
+    """Multiply all values of the image by `factor`."""
     xp, image, factor = space(image, factor)
     return saturate(image.astype(np.float32) * xp.asarray(factor, np.float32), image.dtype)
 
 
 def grey(image: Any) -> Any:
-    """Return the brightness of red, green and blue, (..., 1), in the image's dtype."""
+    """Convert red, green and blue to gray, (..., 1), in the image's dtype."""
     xp, image = space(image)
     if np.issubdtype(image.dtype, np.integer):
         weighted = image[..., :3].astype(np.int32) * np.array(_GREY, np.int32)
@@ -53,38 +54,38 @@ def grey(image: Any) -> Any:
 
 
 def contrast(image: Any, factor: Any) -> Any:
-    """Return the image farther from its mean brightness by `factor`."""
+    """Scale the difference of the image to its mean gray by `factor`."""
     xp, image = space(image)
     mean = xp.floor(xp.mean(exact(grey(image))) + 0.5)
     return blend(image, mean, factor)
 
 
 def saturation(image: Any, factor: Any) -> Any:
-    """Return the image with its colors stronger by `factor`; 0 leaves greys."""
+    """Scale the difference of the image to its gray version by `factor`; 0 gives the gray version."""
     return blend(image, grey(image), factor)
 
 
 def hue(image: Any, turn: Any) -> Any:
-    """Return the image with its hues turned by a share `turn` of the circle, from -0.5 to 0.5.
+    """Rotate the hues of the image by `turn`, a fraction of the circle from -0.5 to 0.5.
 
-    Of integer images hues are kept in 256 steps and saturations in 255, as OpenCV keeps them.
+    The hues of integer images have 256 steps and the saturations 255, as in OpenCV.
     """
     xp, image, turn = space(image, turn)
-    whole = np.issubdtype(image.dtype, np.integer)
-    values = rgb_to_hsv(image.astype(np.float32) / np.float32(255.0 if whole else 1.0))
+    is_integer = np.issubdtype(image.dtype, np.integer)
+    values = rgb_to_hsv(image.astype(np.float32) / np.float32(255.0 if is_integer else 1.0))
     angle, strength = values[..., 0], values[..., 1]
     turn = xp.asarray(turn, np.float32)
-    if whole:
-        steps = xp.trunc(turn * np.float32(255.0))  # Cut off towards 0.
+    if is_integer:
+        steps = xp.trunc(turn * np.float32(255.0))  # Truncated towards 0.
         angle = xp.mod(xp.round(angle * np.float32(256.0)) + steps, np.float32(256.0)) / np.float32(255.0)
         turn, strength = np.float32(0.0), xp.round(strength * np.float32(255.0)) / np.float32(255.0)
-    turned = xp.stack([xp.mod(angle + turn, np.float32(1.0)), strength, values[..., 2]], axis=-1)
-    result = hsv_to_rgb(turned)
-    return saturate(result * np.float32(255.0) if whole else result, image.dtype)
+    hsv = xp.stack([xp.mod(angle + turn, np.float32(1.0)), strength, values[..., 2]], axis=-1)
+    result = hsv_to_rgb(hsv)
+    return saturate(result * np.float32(255.0) if is_integer else result, image.dtype)
 
 
 def rgb_to_hsv(image: Any) -> Any:
-    """Return hue, saturation and value, each from 0 to 1, of red, green and blue from 0 to 1."""
+    """Convert red, green and blue in [0, 1] to hue, saturation and value in [0, 1]."""
     xp, image = space(image)
     red, green, blue = image[..., 0], image[..., 1], image[..., 2]
     value = xp.max(image, axis=-1)
@@ -101,12 +102,12 @@ def rgb_to_hsv(image: Any) -> Any:
 
 
 def hsv_to_rgb(image: Any) -> Any:
-    """Return red, green and blue of hue, saturation and value."""
+    """Convert hue, saturation and value to red, green and blue."""
     xp, image = space(image)
     angle, strength, value = image[..., 0:1], image[..., 1:2], image[..., 2:3]
     turns = angle * 6
-    near = xp.concatenate([xp.abs(turns - 3) - 1, 2 - xp.abs(turns - 2), 2 - xp.abs(turns - 4)], axis=-1)
-    return ((1 - strength + xp.clip(near, 0, 1) * strength) * value).astype(image.dtype)
+    pure = xp.concatenate([xp.abs(turns - 3) - 1, 2 - xp.abs(turns - 2), 2 - xp.abs(turns - 4)], axis=-1)
+    return ((1 - strength + xp.clip(pure, 0, 1) * strength) * value).astype(image.dtype)
 
 
 def invert(image: Any) -> Any:
@@ -115,52 +116,52 @@ def invert(image: Any) -> Any:
 
 
 def solarize(image: Any, low: Any, high: Any) -> Any:
-    """Return the image with the values from `low` to `high` inverted."""
+    """Invert the values of the image from `low` to `high`."""
     xp, image, low, high = space(image, low, high)
-    whole = image.astype(np.float32)
-    return xp.where((whole >= low) & (whole <= high), invert(image), image)
+    values = image.astype(np.float32)
+    return xp.where((values >= low) & (values <= high), invert(image), image)
 
 
 def posterize(image: Any, bits: Any) -> Any:
-    """Return a uint8 image with only the `bits` highest bits of each value kept."""
+    """Keep only the `bits` highest bits of each value of a uint8 image."""
     xp, image, bits = space(image, bits)
     step = xp.left_shift(np.int32(1), 8 - xp.asarray(bits, np.int32))
     return (image.astype(np.int32) // step * step).astype(image.dtype)
 
 
 def equalize(image: Any, *, like_pillow: bool = False) -> Any:
-    """Return a uint8 image each channel of which uses all values about equally often.
+    """Equalize the histogram of each channel of a uint8 image.
 
     Args:
         image: (H, W, C).
-        like_pillow: Whether with Pillow's steps instead of OpenCV's.
+        like_pillow: Whether to round like Pillow instead of OpenCV.
     """
     levels = np.arange(256)
 
     def by_pillow(xp: Any, counts: Any) -> Any:
         last = xp.max(xp.where(counts > 0, levels, 0))
         step = (xp.sum(counts) - counts[last]) // 255
-        before = xp.cumsum(counts) - counts
-        made = xp.minimum((step // 2 + before) // xp.maximum(step, 1), 255)
-        return xp.where(step == 0, levels, made)
+        previous = xp.cumsum(counts) - counts
+        equalized = xp.minimum((step // 2 + previous) // xp.maximum(step, 1), 255)
+        return xp.where(step == 0, levels, equalized)
 
     def by_opencv(xp: Any, counts: Any) -> Any:
         first = xp.min(xp.where(counts > 0, levels, 255))
         others = xp.sum(counts) - counts[first]
         scale = np.float32(255.0) / xp.maximum(others, 1).astype(np.float32)
-        made = xp.round((xp.cumsum(counts) - counts[first]).astype(np.float32) * scale)
-        return xp.where(others == 0, levels, xp.clip(made, 0.0, 255.0).astype(np.int32))
+        equalized = xp.round((xp.cumsum(counts) - counts[first]).astype(np.float32) * scale)
+        return xp.where(others == 0, levels, xp.clip(equalized, 0.0, 255.0).astype(np.int32))
 
     return _by_table(image, by_pillow if like_pillow else by_opencv)
 
 
 def auto_contrast(image: Any, cutoff: float, ignore: Sequence[int]) -> Any:
-    """Return a uint8 image each channel of which is stretched to 0 to 255.
+    """Stretch each channel of a uint8 image to the range from 0 to 255.
 
     Args:
         image: (H, W, C).
-        cutoff: How many per cent of the darkest and of the lightest pixels do not count.
-        ignore: Values that do not count.
+        cutoff: Percentage of the darkest and of the lightest pixels to ignore.
+        ignore: Values to ignore.
     """
     levels = np.arange(256)
 
@@ -170,14 +171,14 @@ def auto_contrast(image: Any, cutoff: float, ignore: Sequence[int]) -> Any:
         cut = (xp.sum(counts).astype(np.float32) * np.float32(cutoff / 100.0)).astype(np.int32)
         low = xp.min(xp.where(xp.cumsum(counts) > cut, levels, 255))
         high = xp.max(xp.where(xp.cumsum(counts[::-1])[::-1] > cut, levels, 0))
-        made = (levels - low) * 255 // xp.maximum(high - low, 1)
-        return xp.where(high <= low, levels, xp.clip(made, 0, 255))
+        stretched = (levels - low) * 255 // xp.maximum(high - low, 1)
+        return xp.where(high <= low, levels, xp.clip(stretched, 0, 255))
 
     return _by_table(image, table)
 
 
 def _by_table(image: Any, table: Callable[[Any, Any], Any]) -> Any:
-    """Return the image with each channel's values replaced by the table that its histogram gives."""
+    """Map the values of each channel by the table that `table` computes from its histogram."""
     xp, image = space(image)
     planes = []
     for channel in range(image.shape[-1]):
@@ -188,51 +189,51 @@ def _by_table(image: Any, table: Callable[[Any, Any], Any]) -> Any:
 
 
 def smooth(image: Any) -> Any:
-    """Return the image averaged over 3 x 3 pixels, the middle one five times; its edge stays."""
+    """Average the image over 3 x 3 pixels, with weight 5 for the center; the edge stays unchanged."""
     xp, image = space(image)
     values = image.astype(np.float32)
     rows, columns = values.shape[0], values.shape[1]
-    wide = xp.pad(values, [(1, 1), (1, 1), (0, 0)])
-    total = sum(wide[row : row + rows, column : column + columns] for row in range(3) for column in range(3))
-    averaged = (total + 4 * values) * np.float32(1.0 / 13.0)
-    mixed = xp.where(_inside(image, 1, 1, rows - 1, columns - 1), averaged, values)
+    padded = xp.pad(values, [(1, 1), (1, 1), (0, 0)])
+    total = sum(padded[row : row + rows, column : column + columns] for row in range(3) for column in range(3))
+    mean = (total + 4 * values) * np.float32(1.0 / 13.0)
+    mixed = xp.where(_inside(image, 1, 1, rows - 1, columns - 1), mean, values)
     return saturate(mixed, image.dtype)
 
 
 def blur(image: Any, across: Sequence[float], down: Sequence[float]) -> Any:
-    """Return the image averaged with weights from left to right and from top to bottom, mirrored at its edge."""
+    """Convolve the image with weights across and down, with the edge reflected."""
     xp, image = space(image)
     rows, columns = image.shape[0], image.shape[1]
     sides, ends = len(across) // 2, len(down) // 2
     values = xp.pad(exact(image.astype(np.float32)), [(ends, ends), (sides, sides), (0, 0)], mode="reflect")
-    values = sum(np.float32(share) * values[:, place : place + columns] for place, share in enumerate(across))
+    values = sum(np.float32(weight) * values[:, start : start + columns] for start, weight in enumerate(across))
     values = exact(values.astype(np.float32))
-    values = sum(np.float32(share) * values[place : place + rows] for place, share in enumerate(down))
+    values = sum(np.float32(weight) * values[start : start + rows] for start, weight in enumerate(down))
     return saturate(values.astype(np.float32), image.dtype)
 
 
 def fill_box(image: Any, top: Any, left: Any, bottom: Any, right: Any, value: Any) -> Any:
-    """Return (H, W, C) with the rows `top` to `bottom` and columns `left` to `right` (without the last) replaced."""
+    """Fill the rows `top` to `bottom` and columns `left` to `right` (exclusive) of (H, W, C) with a value."""
     xp, image, top, left, bottom, right, value = space(image, top, left, bottom, right, value)
     return xp.where(_inside(image, top, left, bottom, right), xp.asarray(value).astype(image.dtype), image)
 
 
 def _inside(image: Any, top: Any, left: Any, bottom: Any, right: Any) -> Any:
-    """Return where in (H, W, C) rows and columns are in a range, as bools (H, W, 1)."""
+    """Whether the pixels of (H, W, C) are in a range of rows and columns, bools (H, W, 1)."""
     rows = np.arange(image.shape[0])[:, None, None]
     columns = np.arange(image.shape[1])[None, :, None]
     return (rows >= top) & (rows < bottom) & (columns >= left) & (columns < right)
 
 
-# The directions in which the colors of photographs differ, and by how much (ImageNet's principal components).
-_DIRECTIONS = np.array(
+# The principal components of the colors in ImageNet, and their magnitudes.
+_COMPONENTS = np.array(
     ((-0.5675, 0.7192, 0.4009), (-0.5808, -0.0045, -0.8140), (-0.5836, -0.6948, 0.4203)), np.float32
 )
-_LENGTHS = np.array((55.46, 4.794, 1.148), np.float32)
+_MAGNITUDES = np.array((55.46, 4.794, 1.148), np.float32)
 
 
 def light(image: Any, amounts: Any) -> Any:
-    """Return the image with an amount of each of three colors added."""
+    """Add an amount of each principal component of colors to the image."""
     _, image, amounts = space(image, amounts)
-    added = (exact(_DIRECTIONS) * (amounts * _LENGTHS)).sum(axis=1).astype(np.float32)
+    added = (exact(_COMPONENTS) * (amounts * _MAGNITUDES)).sum(axis=1).astype(np.float32)
     return saturate(image.astype(np.float32) + added, image.dtype)

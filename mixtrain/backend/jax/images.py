@@ -13,13 +13,13 @@ import numpy as np
 from mixtrain.backend.jax.array_namespace import exact, known_size, space
 
 Method = Literal["nearest", "linear", "cubic", "area", "pil_nearest", "pil_linear", "pil_cubic", "pil_lanczos"]
-_COMMON = ("JPEG", "PNG")  # Pillow asks one format after the other, of those that it knows or of these.
+_COMMON = ("JPEG", "PNG")  # Tried first: Pillow tries one format after the other.
 Border = Literal["constant", "edge", "reflect", "symmetric"]
 
 
 def decode(contents: Any) -> Any:
     """Return the image, uint8 (H, W, 3), of an encoded file, a vector of uint8; see `decode_files`."""
-    known_size(contents[0] if len(contents) else 0)  # Only values that are there can be decoded.
+    known_size(contents[0] if len(contents) else 0)  # Raises SizeUnknown for a traced tensor.
     return decode_files([np.asarray(contents)])[0]
 
 
@@ -28,7 +28,7 @@ def decode_files(files: Sequence[np.ndarray]) -> list[np.ndarray]:
 
     Raises:
         ImportError: Pillow is not installed.
-        ValueError: One is no image that Pillow knows.
+        ValueError: A file is not an image that Pillow can decode.
     """
     try:
         from PIL import Image, UnidentifiedImageError
@@ -38,7 +38,7 @@ def decode_files(files: Sequence[np.ndarray]) -> list[np.ndarray]:
             "Write pip install pillow, or set KERAS_BACKEND=tensorflow."
         ) from error
 
-    def opened(contents: np.ndarray) -> Image.Image:
+    def open_image(contents: np.ndarray) -> Image.Image:
         file = io.BytesIO(contents.tobytes())
         try:
             image: Image.Image = Image.open(file, formats=_COMMON)
@@ -48,15 +48,16 @@ def decode_files(files: Sequence[np.ndarray]) -> list[np.ndarray]:
 
     arrays: list[np.ndarray] = []
     try:
-        # Neighbors of one size become one image: to convert it and to copy it out costs as much as for a single one,
-        # which for a small file is a third of all.
-        for (mode, width, height), run in itertools.groupby(map(opened, files), key=lambda one: (one.mode, *one.size)):
-            images = list(run)
+        # Consecutive images of one size become one sheet: to convert and copy it costs as much as a single image, which
+        # is a third of the time for a small file.
+        groups = itertools.groupby(map(open_image, files), key=lambda image: (image.mode, *image.size))
+        for (mode, width, height), group in groups:
+            images = list(group)
             sheet = images[0]
             if len(images) > 1:
                 sheet = Image.new(mode, (width, height * len(images)))
-                for number, image in enumerate(images):
-                    sheet.paste(image, (0, number * height))
+                for index, image in enumerate(images):
+                    sheet.paste(image, (0, index * height))
             pixels = (sheet if mode == "RGB" else sheet.convert("RGB")).tobytes()
             arrays.extend(map(np.array, np.frombuffer(pixels, np.uint8).reshape(len(images), height, width, 3)))
         return arrays
@@ -71,7 +72,7 @@ def decode_part(contents: Any, choose: Callable[[Any, Any], tuple[Any, Any, Any,
 
     Args:
         contents: A vector of uint8.
-        choose: From the image's height and width to the part's top, left, height and width.
+        choose: Takes the image's height and width; returns the part's top, left, height and width.
     """
     image = decode(contents)
     return crop(image, *choose(*size_of(image)))
@@ -83,7 +84,7 @@ def size_of(image: Any) -> tuple[Any, Any]:
 
 
 def saturate(values: Any, dtype: Any) -> Any:
-    """Return float values as `dtype`; an integer one has them rounded to the nearest and kept within its range."""
+    """Cast float values to `dtype`, for an integer dtype rounded to nearest and clipped to its range."""
     xp, values = space(values)
     if not np.issubdtype(dtype, np.integer):
         return values.astype(dtype)
@@ -96,33 +97,33 @@ def saturate(values: Any, dtype: Any) -> Any:
 
 
 def resize(image: Any, height: Any, width: Any, method: Method) -> Any:
-    """Return the image at another size, of the same dtype.
+    """Resize an image; the dtype stays the same.
 
     Args:
         image: (..., H, W, C).
         height: The new height, an int or a tensor; `width` likewise.
         width: The new width.
-        method: OpenCV's meaning of the word, or Pillow's, which averages where it shrinks.
+        method: The interpolation of OpenCV, or with "pil_" that of Pillow, which averages when it shrinks.
     """
     xp, image = space(image)
     height, width = known_size(height), known_size(width)
     rows, columns = size_of(image)
     if method in ("nearest", "pil_nearest"):
         shift = np.float32(0.5 if method == "pil_nearest" else 0.0)
-        down, across = (_nearest(new, old, shift) for new, old in ((height, rows), (width, columns)))
-        return xp.take(xp.take(image, down, axis=-3), across, axis=-2)
+        row_indices, column_indices = (_nearest(new, old, shift) for new, old in ((height, rows), (width, columns)))
+        return xp.take(xp.take(image, row_indices, axis=-3), column_indices, axis=-2)
     values = image.astype(np.float32)
     if method == "linear":
-        result = _between(xp, _between(xp, values, width, columns, -2), height, rows, -3)
+        result = _interpolate(xp, _interpolate(xp, values, width, columns, -2), height, rows, -3)
         if image.dtype in (np.uint8, np.uint16):
-            return (result + np.float32(0.5)).astype(image.dtype)  # A mean is in range; half a level goes up.
+            return (result + np.float32(0.5)).astype(image.dtype)  # In range, so only rounded, half up as in OpenCV.
         return saturate(result, image.dtype)
-    across = exact(_weights(method, width, columns, height, rows))
-    down = exact(_weights(method, height, rows, width, columns))
-    result = xp.einsum("ow,...hwc->...hoc", across, exact(values), optimize=True).astype(np.float32)
+    column_weights = exact(_weights(method, width, columns, height, rows))
+    row_weights = exact(_weights(method, height, rows, width, columns))
+    result = xp.einsum("ow,...hwc->...hoc", column_weights, exact(values), optimize=True).astype(np.float32)
     if method.startswith("pil_"):  # Pillow rounds after each axis.
         result = saturate(result, image.dtype)
-    result = xp.einsum("oh,...hwc->...owc", down, exact(result), optimize=True).astype(np.float32)
+    result = xp.einsum("oh,...hwc->...owc", row_weights, exact(result), optimize=True).astype(np.float32)
     return saturate(result, image.dtype)
 
 
@@ -131,67 +132,68 @@ def _nearest(new: int, old: int, shift: np.float32) -> np.ndarray:
     return np.minimum(np.floor((np.arange(new, dtype=np.float32) + shift) * scale), old - 1).astype(np.int32)
 
 
-def _between(xp: Any, values: Any, new: int, old: int, axis: int) -> Any:
-    """Return one axis at another size, each value between the two nearest."""
-    place = (np.arange(new, dtype=np.float32) + np.float32(0.5)) * (np.float32(old) / np.float32(new)) - np.float32(0.5)
-    below = np.floor(place)
-    share = (place - below).reshape((-1,) + (1,) * (-1 - axis))
-    first = xp.take(values, np.maximum(below, 0).astype(np.int32), axis=axis)
-    second = xp.take(values, np.minimum(np.ceil(place), old - 1).astype(np.int32), axis=axis)
-    return (first + exact(second - first) * share).astype(np.float32)
+def _interpolate(xp: Any, values: Any, new: int, old: int, axis: int) -> Any:
+    """Resize one axis by linear interpolation."""
+    scale = np.float32(old) / np.float32(new)
+    position = (np.arange(new, dtype=np.float32) + np.float32(0.5)) * scale - np.float32(0.5)
+    lower = np.floor(position)
+    fraction = (position - lower).reshape((-1,) + (1,) * (-1 - axis))
+    first = xp.take(values, np.maximum(lower, 0).astype(np.int32), axis=axis)
+    second = xp.take(values, np.minimum(np.ceil(position), old - 1).astype(np.int32), axis=axis)
+    return (first + exact(second - first) * fraction).astype(np.float32)
 
 
 def _weights(method: Method, new: int, old: int, other_new: int, other_old: int) -> np.ndarray:
-    """Return the matrix (new, old) that resizes one axis."""
+    """Return the weights (new, old) that resize one axis."""
     scale = np.float32(old) / np.float32(new)
     if method == "area":
         shrinks = scale >= 1.0 and np.float32(other_old) / np.float32(other_new) >= 1.0
-        return (_area_weights if shrinks else _stretched_weights)(new, old, scale)
+        return (_area_weights if shrinks else _enlarging_weights)(new, old, scale)
     if method == "cubic":
         return _cubic_weights(new, old, scale)
     kernel, support = _KERNELS[method]
     stretch = np.maximum(scale, np.float32(1.0))
-    center = (_range(new) + np.float32(0.5))[:, None] * scale
-    distance = (_range(old)[None, :] + np.float32(0.5) - center) / stretch
+    center = (_float_range(new) + np.float32(0.5))[:, None] * scale
+    distance = (_float_range(old)[None, :] + np.float32(0.5) - center) / stretch
     raw = np.where(np.abs(distance) < support, kernel(distance), np.float32(0.0))
     return raw / np.sum(raw, axis=1, keepdims=True)
 
 
-def _range(count: int) -> np.ndarray:
+def _float_range(count: int) -> np.ndarray:
     return np.arange(count, dtype=np.float32)
 
 
 def _area_weights(new: int, old: int, scale: np.float32) -> np.ndarray:
-    start = _range(new)[:, None] * scale
-    place = _range(old)[None, :]
-    overlap = np.minimum(start + scale, place + np.float32(1.0)) - np.maximum(start, place)
+    start = _float_range(new)[:, None] * scale
+    pixel = _float_range(old)[None, :]
+    overlap = np.minimum(start + scale, pixel + np.float32(1.0)) - np.maximum(start, pixel)
     return np.maximum(overlap, np.float32(0.0)) / scale
 
 
-def _stretched_weights(new: int, old: int, scale: np.float32) -> np.ndarray:
-    """Return OpenCV's area weights for enlarging: between two pixels only where the new pixel covers both."""
-    index = _range(new)
+def _enlarging_weights(new: int, old: int, scale: np.float32) -> np.ndarray:
+    """Return OpenCV's area weights for enlarging: two pixels are mixed only where the new pixel covers both."""
+    index = _float_range(new)
     first = np.floor(index * scale)
-    share = (index + np.float32(1.0)) - (first + np.float32(1.0)) / scale
-    share = np.where(share <= 0.0, np.float32(0.0), share - np.floor(share))
-    places = first.astype(np.int32)
-    second = np.minimum(places + 1, old - 1)
-    return (np.float32(1.0) - share)[:, None] * _one_hot(places, old) + share[:, None] * _one_hot(second, old)
+    fraction = (index + np.float32(1.0)) - (first + np.float32(1.0)) / scale
+    fraction = np.where(fraction <= 0.0, np.float32(0.0), fraction - np.floor(fraction))
+    indices = first.astype(np.int32)
+    second = np.minimum(indices + 1, old - 1)
+    return (np.float32(1.0) - fraction)[:, None] * _one_hot(indices, old) + fraction[:, None] * _one_hot(second, old)
 
 
-def _one_hot(places: np.ndarray, count: int) -> np.ndarray:
-    return (places[:, None] == np.arange(count)).astype(np.float32)
+def _one_hot(indices: np.ndarray, count: int) -> np.ndarray:
+    return (indices[:, None] == np.arange(count)).astype(np.float32)
 
 
 def _cubic_weights(new: int, old: int, scale: np.float32) -> np.ndarray:
-    """Return OpenCV's cubic weights (a = -0.75), pixels beyond the border being the border's."""
-    center = (_range(new) + np.float32(0.5)) * scale - np.float32(0.5)
+    """Return OpenCV's cubic weights (a = -0.75), with the border repeated."""
+    center = (_float_range(new) + np.float32(0.5)) * scale - np.float32(0.5)
     first = np.floor(center)
-    share = center - first
+    fraction = center - first
     total = np.zeros((new, old), np.float32)
-    for step in (-1, 0, 1, 2):
-        place = np.clip(first.astype(np.int32) + step, 0, old - 1)
-        total += _cubic(share - np.float32(step), -0.75)[:, None] * _one_hot(place, old)
+    for offset in (-1, 0, 1, 2):
+        index = np.clip(first.astype(np.int32) + offset, 0, old - 1)
+        total += _cubic(fraction - np.float32(offset), -0.75)[:, None] * _one_hot(index, old)
     return total
 
 
@@ -210,7 +212,7 @@ _KERNELS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], float]] = {
 
 
 def crop(image: Any, top: Any, left: Any, height: Any, width: Any) -> Any:
-    """Return the part of (..., H, W, C) that starts at (top, left), of the given size."""
+    """Return the part of (..., H, W, C) of the given size that starts at (top, left)."""
     _, image, top, left = space(image, top, left)
     height, width = known_size(height), known_size(width)
     if isinstance(image, np.ndarray) or (isinstance(top, int) and isinstance(left, int)):
@@ -222,7 +224,7 @@ def crop(image: Any, top: Any, left: Any, height: Any, width: Any) -> Any:
 def pad(
     image: Any, left: Any, top: Any, right: Any, bottom: Any, border: Border, fill: tuple[float, ...] = (0,)
 ) -> Any:
-    """Return (..., H, W, C) with a border, which has one value, or one per channel, where it is "constant"."""
+    """Pad (..., H, W, C); a "constant" border has one value, or one per channel."""
     xp, image = space(image)
     left, top, right, bottom = map(known_size, (left, top, right, bottom))
     widths = [*[(0, 0)] * (image.ndim - 3), (top, bottom), (left, right), (0, 0)]
@@ -236,5 +238,5 @@ def pad(
 
 
 def flip(image: Any, axis: Literal["horizontal", "vertical"]) -> Any:
-    """Return (..., H, W, C) mirrored from left to right, or from top to bottom."""
+    """Flip (..., H, W, C) from left to right, or from top to bottom."""
     return image[..., ::-1, :] if axis == "horizontal" else image[..., ::-1, :, :]

@@ -14,12 +14,12 @@ from mixtrain.backend.tensorflow.encoded import DCT, decoded, is_jpeg
 from mixtrain.backend.tensorflow.op_errors import reason_of
 
 Method = Literal["nearest", "linear", "cubic", "area", "pil_nearest", "pil_linear", "pil_cubic", "pil_lanczos"]
-_MAX_FILES = 32  # That one call decodes.
+_MAX_FILES = 32  # The maximum number of files that one call decodes.
 Border = Literal["constant", "edge", "reflect", "symmetric"]
 
 
 def decode(contents: Any) -> Any:
-    """Return the image, uint8 (H, W, 3), of an encoded file, a vector of uint8; a NumPy array for one."""
+    """Return the image, uint8 (H, W, 3), of an encoded file, a vector of uint8; a NumPy array for a NumPy array."""
     if isinstance(contents, np.ndarray):
         return decode_files([contents])[0]
     text = _text(contents)
@@ -27,9 +27,9 @@ def decode(contents: Any) -> Any:
     return tf.ensure_shape(image, (None, None, 3))
 
 
-def _decode_now(contents: bytes) -> np.ndarray:
+def _decode_eagerly(contents: bytes) -> np.ndarray:
     try:
-        # Of bytes that are no tensor yet, TensorFlow would look for the way to convert them each time.
+        # Converted explicitly: for bytes TensorFlow would search for a conversion in each call.
         image = decoded(tf.constant(contents), is_jpeg(contents))
     except tf.errors.OpError as error:
         raise ValueError(reason_of(error)) from error
@@ -40,21 +40,21 @@ def decode_files(files: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Return the images, uint8 (H, W, 3), of encoded files, each a vector of uint8.
 
     Raises:
-        ValueError: One is no image that TensorFlow knows.
+        ValueError: A file is not an image that TensorFlow can decode.
     """
     images: list[np.ndarray] = []
-    for jpeg, run in itertools.groupby((file.tobytes() for file in files), key=is_jpeg):
-        contents = list(run)
+    for jpeg, group in itertools.groupby((file.tobytes() for file in files), key=is_jpeg):
+        contents = list(group)
         while len(contents) > 1:
             count = 1 << (min(len(contents), _MAX_FILES).bit_length() - 1)
             images.extend(_decode_together(contents[:count], jpeg))
             del contents[:count]
-        images.extend(map(_decode_now, contents))
+        images.extend(map(_decode_eagerly, contents))
     return images
 
 
 def _decode_together(files: Sequence[bytes], jpeg: bool) -> list[np.ndarray]:
-    """Return the images of several files, decoded by one call and without Python's lock."""
+    """Return the images of several files, decoded by one call without Python's global lock."""
     try:
         images = _decoder(len(files), jpeg)(tf.constant(files))
     except tf.errors.OpError as error:
@@ -64,7 +64,7 @@ def _decode_together(files: Sequence[bytes], jpeg: bool) -> list[np.ndarray]:
 
 @functools.lru_cache
 def _decoder(count: int, jpeg: bool) -> Any:
-    """Return the compiled function that decodes so many files; `tf.map_fn` would need images of one size."""
+    """Return a compiled function that decodes `count` files; `tf.map_fn` would need images of one size."""
 
     def run(files: Any) -> list[Any]:
         return [decoded(contents, jpeg) for contents in tf.unstack(files)]
@@ -78,20 +78,20 @@ def decode_part(contents: Any, choose: Callable[[Any, Any], tuple[Any, Any, Any,
 
     Args:
         contents: A vector of uint8.
-        choose: From the image's height and width to the part's top, left, height and width.
+        choose: Takes the image's height and width; returns the part's top, left, height and width.
     """
     text = _text(contents)
 
-    def of_jpeg() -> Any:
+    def decode_jpeg() -> Any:
         shape = tf.io.extract_jpeg_shape(text)
         window = tf.stack(choose(shape[0], shape[1]))
         return tf.io.decode_and_crop_jpeg(text, window, channels=3, dct_method=DCT)
 
-    def of_other() -> Any:
+    def decode_other() -> Any:
         image = _decode_any(text)
         return crop(image, *choose(*size_of(image)))
 
-    return tf.ensure_shape(tf.cond(tf.io.is_jpeg(text), of_jpeg, of_other), (None, None, 3))
+    return tf.ensure_shape(tf.cond(tf.io.is_jpeg(text), decode_jpeg, decode_other), (None, None, 3))
 
 
 def _decode_any(text: Any) -> Any:
@@ -99,7 +99,7 @@ def _decode_any(text: Any) -> Any:
 
 
 def _text(contents: Any) -> Any:
-    """Return a vector of uint8 as a string; in TensorFlow's own format of tensors the values come last."""
+    """Return a vector of uint8 as a string: the values are the last bytes of a serialized tensor."""
     count = tf.size(contents)
     return tf.strings.substr(tf.io.serialize_tensor(contents), -count, count)
 
@@ -108,24 +108,24 @@ def size_of(image: Any) -> tuple[Any, Any]:
     """Return height and width: ints where they are known, otherwise tensors."""
     known = image.shape[-3:-1]
     shape = tf.shape(image)
-    return tuple(shape[place - 3] if size is None else size for place, size in enumerate(known))  # type: ignore
+    return tuple(shape[index - 3] if size is None else size for index, size in enumerate(known))  # type: ignore
 
 
 def saturate(values: Any, dtype: Any) -> Any:
-    """Return float values as `dtype`; an integer one has them rounded to the nearest and kept within its range."""
+    """Cast float values to `dtype`, for an integer dtype rounded to nearest and clipped to its range."""
     if not dtype.is_integer:
         return tf.cast(values, dtype)
     return tf.cast(tf.clip_by_value(tf.round(values), float(dtype.min), float(dtype.max)), dtype)
 
 
 def resize(image: Any, height: Any, width: Any, method: Method) -> Any:
-    """Return the image at another size, of the same dtype.
+    """Resize an image; the dtype stays the same.
 
     Args:
         image: (..., H, W, C).
         height: The new height, an int or a tensor; `width` likewise.
         width: The new width.
-        method: OpenCV's meaning of the word, or Pillow's, which averages where it shrinks.
+        method: The interpolation of OpenCV, or with "pil_" that of Pillow, which averages when it shrinks.
     """
     leading = tf.shape(image)[:-3]
     batch = tf.reshape(image, tf.concat([[-1], tf.shape(image)[-3:]], 0)) if image.shape.rank != 4 else image
@@ -136,18 +136,18 @@ def resize(image: Any, height: Any, width: Any, method: Method) -> Any:
             images=batch, size=size, half_pixel_centers=method == "pil_nearest"
         )
     elif method == "linear":
-        known = image.dtype in (tf.uint8, tf.uint16, tf.int8, tf.int16, tf.int32, tf.float16, tf.float32)
-        source = batch if known else tf.cast(batch, tf.float32)
+        supported = image.dtype in (tf.uint8, tf.uint16, tf.int8, tf.int16, tf.int32, tf.float16, tf.float32)
+        source = batch if supported else tf.cast(batch, tf.float32)
         result = tf.raw_ops.ResizeBilinear(images=source, size=size, half_pixel_centers=True)
     else:
         rows, columns = size_of(batch)
-        across = _weights(method, width, columns, height, rows)
-        result = tf.einsum("ow,nhwc->nhoc", across, tf.cast(batch, tf.float32))
+        column_weights = _weights(method, width, columns, height, rows)
+        result = tf.einsum("ow,nhwc->nhoc", column_weights, tf.cast(batch, tf.float32))
         if method.startswith("pil_"):  # Pillow rounds after each axis.
             result = tf.cast(saturate(result, image.dtype), tf.float32)
         result = tf.einsum("oh,nhwc->nowc", _weights(method, height, rows, width, columns), result)
     if method == "linear" and image.dtype in (tf.uint8, tf.uint16):
-        result = tf.cast(result + 0.5, image.dtype)  # A mean is in range, and half a level goes up, as in OpenCV.
+        result = tf.cast(result + 0.5, image.dtype)  # In range, so only rounded, half up as in OpenCV.
     elif result.dtype != image.dtype:
         result = saturate(result, image.dtype)
     if image.shape.rank != 4:
@@ -157,54 +157,50 @@ def resize(image: Any, height: Any, width: Any, method: Method) -> Any:
 
 
 def _weights(method: Method, new: Any, old: Any, other_new: Any, other_old: Any) -> Any:
-    """Return the matrix (new, old) that resizes one axis."""
+    """Return the weights (new, old) that resize one axis."""
     scale = tf.cast(old, tf.float32) / tf.cast(new, tf.float32)
     other_scale = tf.cast(other_old, tf.float32) / tf.cast(other_new, tf.float32)
     if method == "area":
         shrinks = tf.logical_and(scale >= 1.0, other_scale >= 1.0)
-        return tf.where(shrinks, _area_weights(new, old, scale), _stretched_weights(new, old, scale))
+        return tf.where(shrinks, _area_weights(new, old, scale), _enlarging_weights(new, old, scale))
     if method == "cubic":
         return _cubic_weights(new, old, scale)
     kernel, support = _KERNELS[method]
     stretch = tf.maximum(scale, 1.0)
     center = (tf.range(tf.cast(new, tf.float32)) + 0.5)[:, None] * scale
-    place = tf.range(tf.cast(old, tf.float32))[None, :] + 0.5
-    distance = (place - center) / stretch
+    position = tf.range(tf.cast(old, tf.float32))[None, :] + 0.5
+    distance = (position - center) / stretch
     raw = tf.where(tf.abs(distance) < support, kernel(distance), 0.0)
     return raw / tf.reduce_sum(raw, axis=1, keepdims=True)
 
 
 def _area_weights(new: Any, old: Any, scale: Any) -> Any:
     start = tf.range(tf.cast(new, tf.float32))[:, None] * scale
-    place = tf.range(tf.cast(old, tf.float32))[None, :]
-    overlap = tf.minimum(start + scale, place + 1.0) - tf.maximum(start, place)
+    pixel = tf.range(tf.cast(old, tf.float32))[None, :]
+    overlap = tf.minimum(start + scale, pixel + 1.0) - tf.maximum(start, pixel)
     return tf.maximum(overlap, 0.0) / scale
 
 
-def _stretched_weights(new: Any, old: Any, scale: Any) -> Any:
-    """Return OpenCV's area weights for enlarging: between two pixels only where the new pixel covers both."""
+def _enlarging_weights(new: Any, old: Any, scale: Any) -> Any:
+    """Return OpenCV's area weights for enlarging: two pixels are mixed only where the new pixel covers both."""
     index = tf.range(tf.cast(new, tf.float32))
     first = tf.floor(index * scale)
-    share = (index + 1.0) - (first + 1.0) / scale
-    share = tf.where(share <= 0.0, 0.0, share - tf.floor(share))
+    fraction = (index + 1.0) - (first + 1.0) / scale
+    fraction = tf.where(fraction <= 0.0, 0.0, fraction - tf.floor(fraction))
     first = tf.cast(first, tf.int32)
-    return _two_taps(first, share, old)
-
-
-def _two_taps(first: Any, share: Any, old: Any) -> Any:
     second = tf.minimum(first + 1, old - 1)
-    return (1.0 - share)[:, None] * tf.one_hot(first, old) + share[:, None] * tf.one_hot(second, old)
+    return (1.0 - fraction)[:, None] * tf.one_hot(first, old) + fraction[:, None] * tf.one_hot(second, old)
 
 
 def _cubic_weights(new: Any, old: Any, scale: Any) -> Any:
-    """Return OpenCV's cubic weights (a = -0.75), pixels beyond the border being the border's."""
+    """Return OpenCV's cubic weights (a = -0.75), with the border repeated."""
     center = (tf.range(tf.cast(new, tf.float32)) + 0.5) * scale - 0.5
     first = tf.floor(center)
-    share = center - first
+    fraction = center - first
     total = tf.zeros(tf.stack([new, old]))
-    for step in (-1, 0, 1, 2):
-        place = tf.clip_by_value(tf.cast(first, tf.int32) + step, 0, old - 1)
-        total += _cubic(share - step, -0.75)[:, None] * tf.one_hot(place, old)
+    for offset in (-1, 0, 1, 2):
+        index = tf.clip_by_value(tf.cast(first, tf.int32) + offset, 0, old - 1)
+        total += _cubic(fraction - offset, -0.75)[:, None] * tf.one_hot(index, old)
     return total
 
 
@@ -228,14 +224,10 @@ _KERNELS: dict[str, tuple[Callable[[Any], Any], float]] = {
 
 
 def crop(image: Any, top: Any, left: Any, height: Any, width: Any) -> Any:
-    """Return the part of (..., H, W, C) that starts at (top, left), of the given size."""
-    return image[..., top : top + height, left : left + width, :] if _all_ints(top, left, height, width) else _slice(
-        image, top, left, height, width
-    )
-
-
-def _all_ints(*values: Any) -> bool:
-    return all(isinstance(value, int) for value in values)
+    """Return the part of (..., H, W, C) of the given size that starts at (top, left)."""
+    if all(isinstance(value, int) for value in (top, left, height, width)):
+        return image[..., top : top + height, left : left + width, :]
+    return _slice(image, top, left, height, width)
 
 
 def _slice(image: Any, top: Any, left: Any, height: Any, width: Any) -> Any:
@@ -249,7 +241,7 @@ def _slice(image: Any, top: Any, left: Any, height: Any, width: Any) -> Any:
 def pad(
     image: Any, left: Any, top: Any, right: Any, bottom: Any, border: Border, fill: tuple[float, ...] = (0,)
 ) -> Any:
-    """Return (..., H, W, C) with a border, which has one value, or one per channel, where it is "constant"."""
+    """Pad (..., H, W, C); a "constant" border has one value, or one per channel."""
     if border == "edge":
         rows, columns = size_of(image)
         image = tf.gather(image, tf.clip_by_value(tf.range(-top, rows + bottom), 0, rows - 1), axis=-3)
@@ -264,5 +256,5 @@ def pad(
 
 
 def flip(image: Any, axis: Literal["horizontal", "vertical"]) -> Any:
-    """Return (..., H, W, C) mirrored from left to right, or from top to bottom."""
+    """Flip (..., H, W, C) from left to right, or from top to bottom."""
     return tf.reverse(image, axis=[-2 if axis == "horizontal" else -3])
