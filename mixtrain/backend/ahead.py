@@ -1,4 +1,4 @@
-"""Reading ahead: a thread prepares the next elements while the reader works on this one."""
+"""Reading ahead: a thread makes the next elements while the reader uses the current one."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ THREAD_NAME: Final = "mixtrain-read-ahead"
 
 
 def read_ahead(produce: Callable[[], Iterator[Any]], *, depth: int = 4) -> Iterator[Any]:
-    """Yield what `produce` yields, made in a thread of its own.
+    """Yield the elements of a generator that runs in a thread of its own.
 
     Args:
         produce: A generator function; called, run and closed in the thread.
-        depth: How many elements may wait for the reader.
+        depth: The maximum number of elements that wait for the reader.
 
     Raises:
-        BaseException: Whatever `produce` raised, as itself and in its place in the order.
+        BaseException: Raised by `produce`, after the elements before it.
     """
     ready: queue.Queue[tuple[bool, Any]] = queue.Queue(depth)
     stop = threading.Event()
@@ -27,18 +27,18 @@ def read_ahead(produce: Callable[[], Iterator[Any]], *, depth: int = 4) -> Itera
     worker.start()
     try:
         while True:
-            more, value = ready.get()
-            if more:
+            is_element, value = ready.get()
+            if is_element:
                 yield value
             elif value is None:
                 return
             else:
                 raise value
     finally:
-        value = None  # An exception knows this frame, which would know it: both would stay until collected.
+        value = None  # The traceback of an exception refers to this frame: a cycle until collected.
         stop.set()
         with contextlib.suppress(queue.Empty):
-            ready.get_nowait()  # Lets a worker that waits for an empty queue see `stop`.
+            ready.get_nowait()  # Wakes a worker that waits for space in the queue, which then sees `stop`.
 
 
 def _work(produce: Callable[[], Iterator[Any]], ready: queue.Queue[tuple[bool, Any]], stop: threading.Event) -> None:

@@ -1,4 +1,4 @@
-"""NumPy arrays at a place in memory that TensorFlow and JAX take over on a CPU, where they copy others."""
+"""Aligned NumPy arrays, whose memory TensorFlow and JAX use on a CPU without a copy."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Final
 
 import numpy as np
 
-# Both take over what begins at a multiple of it.
+# The alignment in bytes that both require.
 _ALIGNMENT: Final = 64
 
 
 def aligned_empty(count: int, value: np.ndarray) -> np.ndarray:
-    """Return an array for `count` values like one, aligned where they are numbers; its `base` owns the memory.
+    """Return an uninitialized array for `count` values, aligned if they are numeric; its `base` owns the memory.
 
     Args:
-        count: How many values.
-        value: One of them; only its shape and dtype are looked at.
+        count: The number of values.
+        value: An array with the shape and dtype of a value.
     """
     if value.dtype.kind in "USO":
         return np.empty((count, *value.shape), value.dtype)
@@ -26,7 +26,7 @@ def aligned_empty(count: int, value: np.ndarray) -> np.ndarray:
 
 
 def aligned_copy(value: np.ndarray) -> np.ndarray:
-    """Return a copy of an array, aligned where it holds numbers."""
+    """Return a copy of an array, aligned if it is numeric."""
     (copy,) = aligned_empty(1, value)
     copy[...] = value
     return copy  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""What is asked of the examples in record files, and the error that says which of it is not there."""
+"""The columns to read from examples in record files, and the error for unreadable records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Kind = Literal["bytes", "float", "int"]
 
 
 class UnreadableRecord(ValueError):
-    """A record is damaged, or does not hold what it should."""
+    """A record is damaged, or lacks an expected feature."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,8 +18,8 @@ class ExampleColumn:
 
     Attributes:
         name: The name of the feature.
-        kind: What the feature holds.
-        dtype: What the rows hold: a number format, or "string" for text.
+        kind: The kind of the feature's values.
+        dtype: The dtype of the values in rows, "string" for text.
         shape: The shape of a row's value, with at most one -1; None: one dimension of any size.
     """
 

@@ -1,4 +1,4 @@
-"""Whether this process was forked from one in which the backend had started, whose threads it does not have."""
+"""Detects whether this process was forked after the backend had started: it lacks the threads of the backend."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class _Fork:
 
 
 def note_forks(has_started: Callable[[], bool]) -> None:
-    """Note from here on in each forked process whether the backend had started before.
+    """Note in each process that is forked from now on whether the backend had started before.
 
     Args:
         has_started: Whether the backend has computed anything.
@@ -25,5 +25,5 @@ def note_forks(has_started: Callable[[], bool]) -> None:
 
 
 def forked_after_start() -> bool:
-    """Whether what the backend computes here would wait forever, for threads that are in another process alone."""
+    """Whether the backend would hang here, waiting for threads that only the parent process has."""
     return _Fork.after_start

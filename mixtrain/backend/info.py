@@ -1,4 +1,4 @@
-"""What a backend reports about its device and about how it compiles a function."""
+"""Information of a backend about its device and its compilation."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ DeviceKind = Literal["CPU", "GPU", "TPU"]
 
 @dataclasses.dataclass(frozen=True)
 class DeviceInfo:
-    """What the device in use is good at.
+    """Properties of the device in use.
 
     Attributes:
         kind: "CPU", "GPU" or "TPU".
-        name: The device's own name, for messages.
-        fast_bfloat16: Whether products of bfloat16 matrices take less time on the device than those of float32.
+        name: The name of the device, for messages.
+        fast_bfloat16: Whether products of bfloat16 matrices take less time than those of float32.
     """
 
     kind: DeviceKind
@@ -30,7 +30,7 @@ class JitChoice:
     Attributes:
         jit: True for XLA, False for the backend's plain graph.
         reason: One clause for the log.
-        may_fall_back: Whether the plain graph takes over where XLA refuses the function: nobody asked for XLA.
+        may_fall_back: Whether to use the plain graph if XLA refuses the function: the user has not requested XLA.
     """
 
     jit: bool
@@ -40,13 +40,13 @@ class JitChoice:
 
 @dataclasses.dataclass(frozen=True)
 class GroupInfo:
-    """When a backend gains by running several steps of the host feed in one call.
+    """When a backend benefits from running several steps of the host feed in one call.
 
     Attributes:
-        after: Calls to make one by one first, which the compilation of a group is worth.
-        size: How many steps a group has; None for any number.
-        early: Whether a call returns before its work is done, so that who times it must wait for its results.
-        reads: Whether a call gains by reading its batches itself.
+        after: The number of single steps after which compiling a group pays off.
+        size: The number of steps of a group; None for any number.
+        early: Whether a call returns before its results are computed, so that a timer must wait for them.
+        reads: Whether a call benefits from reading its batches itself.
     """
 
     after: int

@@ -1,9 +1,9 @@
-"""Channels-last views: a tensor in the layout that convolutions compute in, kept between neighboring cells.
+"""Channels-last views: results in the layout in which convolutions compute, kept between neighboring cells.
 
 Networks here are channels first, the libraries' convolutions channels last, and a transpose into and out of every cell
-costs half a step again. So while a function is compiled, what a convolution gives back is a `ChannelsFirstView`: it
-holds the channels-last result, on which the next cell computes, beside the channels-first tensor; a transpose that
-nobody reads is pruned from the program. Eager tensors have no views: nothing would be pruned there.
+makes a step half as long again. So in a trace a convolution returns a `ChannelsFirstView`: it has the channels-last
+result, on which the next cell computes, besides the channels-first tensor. A transpose that is not used is pruned from
+the program. Eager tensors have no views: nothing would be pruned there.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import keras
 
 from mixtrain.backend.tensor_base import TensorBase, backend_value
 
-# Where the axes N, C, H and W are in a channels-last tensor.
+# The axes of N, C, H and W in a channels-last tensor.
 _POSITIONS: Final = (0, 3, 1, 2)
 
 
 class ChannelsFirstView(TensorBase):
-    """A tensor (N, C, H, W) with the channels-last tensor (N, H, W, C) that it was made of.
+    """A tensor (N, C, H, W) that also has the channels-last tensor (N, H, W, C) it was made of.
 
-    Attributes that it lacks are those of the backend tensor.
+    Other attributes are those of the backend tensor.
 
     Args:
         nhwc: The channels-last backend tensor.
@@ -33,7 +33,7 @@ class ChannelsFirstView(TensorBase):
 
     def __init__(self, nhwc: Any) -> None:
         self._nhwc = nhwc
-        # Here, not when it is read: that may be inside a branch or loop, whose tensors must not get out.
+        # Not on first use, which may be inside a branch or loop, whose tensors must not leak.
         self._nchw = keras.ops.transpose(nhwc, (0, 3, 1, 2))
 
     def backend_tensor(self) -> Any:
@@ -108,23 +108,23 @@ ChannelsFirstView.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 
 def nhwc_of(tensor: Any) -> Any:
-    """Return the channels-last tensor that a channels-first tensor is a view of; None where it is no view."""
+    """Return the channels-last tensor that a channels-first tensor is a view of; None if it is not a view."""
     return tensor.nhwc if isinstance(tensor, TensorBase) else None
 
 
 def to_channels_last(tensor: Any) -> Any:
-    """Return a tensor (N, C, H, W) as (N, H, W, C): what it is a view of, or else a transpose."""
+    """Return a tensor (N, C, H, W) as (N, H, W, C): the tensor that it is a view of, or a transpose."""
     nhwc = nhwc_of(tensor)
     return keras.ops.transpose(tensor, (0, 2, 3, 1)) if nhwc is None else nhwc
 
 
 def channels_first(nhwc: Any, *, view: bool) -> Any:
-    """Return a tensor (N, H, W, C) as (N, C, H, W): a view that remembers it, or a plain transpose."""
+    """Return a tensor (N, H, W, C) as (N, C, H, W): a view, or a plain transpose."""
     return ChannelsFirstView(nhwc) if view else keras.ops.transpose(nhwc, (0, 3, 1, 2))
 
 
 def elementwise(function: Callable[..., Any], *tensors: Any) -> Any:
-    """Apply a function that treats every element alike, to channels-last tensors where they can stand for all."""
+    """Apply an elementwise function, to the channels-last tensors if all arguments have or broadcast to them."""
     for tensor in tensors:
         if isinstance(tensor, TensorBase):
             break
@@ -133,16 +133,16 @@ def elementwise(function: Callable[..., Any], *tensors: Any) -> Any:
     views = [nhwc_of(tensor) for tensor in tensors]
     if any(view is not None for view in views):
         pairs = zip(tensors, views, strict=True)
-        views = [_beside_views(tensor) if view is None else view for tensor, view in pairs]
+        views = [_channels_last_operand(tensor) if view is None else view for tensor, view in pairs]
         if all(view is not None for view in views):
             return ChannelsFirstView(function(*views))
     return function(*map(backend_value, tensors))
 
 
-def _beside_views(tensor: Any) -> Any:
-    """Return a scalar, or one number for each channel (N, C, 1, 1), as it broadcasts to views; None for others."""
+def _channels_last_operand(tensor: Any) -> Any:
+    """Return a scalar, or (N, C, 1, 1) as (N, 1, 1, C), to broadcast with channels-last tensors; None for others."""
     shape = getattr(tensor, "shape", None)
-    # TensorFlow has tensors whose number of axes nobody knows.
+    # TensorFlow has tensors of unknown rank.
     if shape is None or getattr(shape, "rank", 0) is None:
         return None
     if len(shape) == 0:
@@ -151,17 +151,18 @@ def _beside_views(tensor: Any) -> Any:
 
 
 def reduce_axes(function: Callable[..., Any], tensor: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """Apply ``function(tensor, axis=axes, keepdims=keepdims)``, for which the order of elements does not matter.
+    """Apply a reduction ``function(tensor, axis=axes, keepdims=keepdims)``, on the channels-last tensor of a view.
 
     Args:
-        function: A reduction such as `keras.ops.mean`.
+        function: A reduction such as `keras.ops.mean`, for which the order of elements does not matter.
         tensor: Any tensor.
         axes: Axes counted from the front.
-        keepdims: Whether they stay, with size 1.
+        keepdims: Whether to keep the axes, with size 1.
     """
     nhwc = nhwc_of(tensor)
-    kept = [axis for axis in (0, 2, 3, 1) if axis not in axes]
-    if nhwc is None or not (keepdims or kept == sorted(kept)):
+    remaining = [axis for axis in (0, 2, 3, 1) if axis not in axes]
+    # Without the reduced axes the channels-last result must have the order of the channels-first one.
+    if nhwc is None or not (keepdims or remaining == sorted(remaining)):
         value = backend_value(tensor)
         return function(value, axis=None if len(axes) == len(value.shape) else axes, keepdims=keepdims)
     reduced = function(nhwc, axis=tuple(sorted(_POSITIONS[axis] for axis in axes)), keepdims=keepdims)
@@ -169,7 +170,7 @@ def reduce_axes(function: Callable[..., Any], tensor: Any, axes: tuple[int, ...]
 
 
 def join_along(function: Callable[..., Any], tensors: Sequence[Any], axis: int) -> Any:
-    """Apply ``function(tensors, axis=axis)``, which joins tensors, to channels-last tensors where all are views."""
+    """Apply ``function(tensors, axis=axis)``, which joins tensors, to the channels-last tensors if all are views."""
     views = [nhwc_of(tensor) for tensor in tensors]
     if any(view is None for view in views):
         return function([*map(backend_value, tensors)], axis=axis)
@@ -177,5 +178,5 @@ def join_along(function: Callable[..., Any], tensors: Sequence[Any], axis: int) 
 
 
 def cast_keeping_layout(tensor: Any, dtype: str) -> Any:
-    """Cast a tensor, or what it is a view of."""
+    """Cast a tensor, for a view the channels-last tensor."""
     return tensor if tensor.dtype == dtype else elementwise(lambda x: keras.ops.cast(x, dtype), tensor)

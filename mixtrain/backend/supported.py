@@ -24,11 +24,11 @@ def check_backend(name: str) -> None:
 
 
 def check_asked_backend() -> None:
-    """Refuse the backend that the environment asks for before Keras is imported, which fails where it is missing.
+    """Refuse an unsupported backend in the environment before Keras is imported, which fails if it is not installed.
 
     Raises:
         UnsupportedBackendError: It is not supported.
     """
-    asked = os.environ.get("KERAS_BACKEND")
-    if asked:
-        check_backend(asked)
+    name = os.environ.get("KERAS_BACKEND")
+    if name:
+        check_backend(name)

@@ -1,4 +1,4 @@
-"""Whose line it was: the user's code that an error of the array library passed through."""
+"""The user's code in the traceback of an error of the array library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import keras
 
 
 def deciding_code(error: BaseException, library: str) -> types.CodeType | None:
-    """Return the innermost code of the user's that an exception passed through, None where there is none.
+    """Return the innermost code of the user in the traceback of an exception; None without one.
 
     The arguments are those of `users_code`.
     """
@@ -17,21 +17,21 @@ def deciding_code(error: BaseException, library: str) -> types.CodeType | None:
 
 
 def users_code(error: BaseException, library: str) -> list[types.CodeType]:
-    """Return the code of the user's that an exception passed through, the innermost last.
+    """Return the code of the user in the traceback of an exception, the innermost last.
 
     Args:
-        error: The exception, as it was caught.
-        library: The array library's own file: its code, Keras's and mixtrain's backend are not the user's.
+        error: The exception.
+        library: A file of the array library: code of its folder, of Keras and of mixtrain's backend is excluded.
     """
     others = tuple(str(pathlib.Path(path).parent) for path in (library, keras.__file__, __file__))
-    # Tensors, and what stands between them and the backend's.
+    # Public tensors, and their conversion from and to backend tensors.
     package = pathlib.Path(__file__).parents[1]
     others += tuple(str(package / name) for name in ("boundary.py", "common", "ops"))
-    found: list[types.CodeType] = []
+    codes: list[types.CodeType] = []
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
         if not code.co_filename.startswith(others):
-            found.append(code)
+            codes.append(code)
         trace = trace.tb_next
-    return found
+    return codes

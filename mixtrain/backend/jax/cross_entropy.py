@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 
 def sparse_softmax_cross_entropy(labels: Any, logits: Any) -> Any:
-    """Return the cross entropy of class numbers.
+    """Compute the cross entropy of class numbers.
 
     Args:
         labels: Class numbers (...), int32 or int64.
@@ -20,12 +20,12 @@ def sparse_softmax_cross_entropy(labels: Any, logits: Any) -> Any:
     """
     labels = jnp.asarray(labels)[..., None]
     classes = logits.shape[-1]
-    found = jnp.take_along_axis(jax.nn.log_softmax(logits), jnp.clip(labels, 0, classes - 1), axis=-1)
-    return jnp.where((labels >= 0) & (labels < classes), -found, jnp.nan)[..., 0]
+    log_probabilities = jnp.take_along_axis(jax.nn.log_softmax(logits), jnp.clip(labels, 0, classes - 1), axis=-1)
+    return jnp.where((labels >= 0) & (labels < classes), -log_probabilities, jnp.nan)[..., 0]
 
 
 def softmax_cross_entropy(labels: Any, logits: Any) -> Any:
-    """Return the cross entropy of class probabilities.
+    """Compute the cross entropy of class probabilities.
 
     Args:
         labels: Probabilities (..., C), float32; each row sums to 1.

@@ -1,4 +1,4 @@
-"""A loop over the first axis of tensors that keeps every state on its way."""
+"""A loop over the first axis of tensors that returns every state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def scan(step: Callable[[Any, Any], Any], initial: Any, elements: Any) -> Any:
     """
 
     def body(state: Any, element: Any) -> tuple[Any, Any]:
-        following = step(state, element)
-        return following, following
+        state = step(state, element)
+        return state, state
 
     return jax.lax.scan(body, initial, elements)[1]

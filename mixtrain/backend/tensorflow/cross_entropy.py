@@ -1,4 +1,4 @@
-"""Softmax cross entropy by TensorFlow's fused kernels, which keep the gradient from the forward pass."""
+"""Softmax cross entropy by TensorFlow's fused kernels, which compute the gradient in the forward pass."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tensorflow as tf
 
 
 def sparse_softmax_cross_entropy(labels: Any, logits: Any) -> Any:
-    """Return the cross entropy of class numbers.
+    """Compute the cross entropy of class numbers.
 
     Args:
         labels: Class numbers (...), int32 or int64.
@@ -22,7 +22,7 @@ def sparse_softmax_cross_entropy(labels: Any, logits: Any) -> Any:
 
 
 def softmax_cross_entropy(labels: Any, logits: Any) -> Any:
-    """Return the cross entropy of class probabilities.
+    """Compute the cross entropy of class probabilities.
 
     Args:
         labels: Probabilities (..., C), float32; each row sums to 1, which the gradient relies on.

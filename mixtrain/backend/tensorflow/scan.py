@@ -1,4 +1,4 @@
-"""A loop over the first axis of tensors that keeps every state on its way, in eager, graph and XLA alike."""
+"""A loop over the first axis of tensors that returns every state, in eager, graph and XLA alike."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def scan(step: Callable[[Any, Any], Any], initial: Any, elements: Any) -> Any:
     Returns:
         The states after each step, stacked along a new first axis, in the structure of `initial`.
     """
-    # keras.ops.scan has no bound on its steps, without which XLA cannot differentiate it.
+    # Not keras.ops.scan, whose loop has no maximum number of steps: XLA could not differentiate it.
     return tf.scan(step, elements, initializer=initial)
