@@ -78,19 +78,19 @@ def decided(tensor: Any) -> bool:
     return _open.path.decide(tensor)
 
 
-def in_all_paths(run: Callable[[], _Result], given: Any) -> _Result:
+def in_all_paths(run: Callable[[], _Result], args: Any) -> _Result:
     """Trace a function along all its paths, and return the result of the path that the tensors in it decide.
 
     Args:
         run: Called once for each path; returns a structure of arrays. Its side effects in Python are repeated.
-        given: The arguments of the function that is traced, in any structure.
+        args: The arguments of the function that is traced, in any structure.
 
     Raises:
         TypeError: The paths return values of different shapes or dtypes.
         jax.errors.TracerBoolConversionError: There are too many paths, as with a ``while``; or a tensor decides that
             belongs to another function, such as the body of a loop.
     """
-    traced = [value for value in jax.tree.leaves(given) if isinstance(value, jax.core.Tracer)]
+    traced = [value for value in jax.tree.leaves(args) if isinstance(value, jax.core.Tracer)]
     # A tracer's trace has no public name; tests/backend/test_branches.py fails if it moves.
     return _explore(run, _Path((), _MAX_PATHS - 1, traced[0]._trace if traced else None))
 

@@ -113,17 +113,17 @@ class _Chunk:
         """The number of elements that were not returned yet."""
         return len(self.host[0]) - self.used
 
-    def next(self) -> Row:
+    def peek(self) -> Row:
         """Return the next element, which stays in the chunk."""
         return on_device(tuple(column[self.used] for column in self.host)) if self.stacked else self.device
 
-    def one(self) -> Row:
+    def take_one(self) -> Row:
         """Take the next element."""
-        element = self.next()
+        element = self.peek()
         self.used += 1
         return element
 
-    def several(self, count: int) -> Row:
+    def take(self, count: int) -> Row:
         """Take the next elements, stacked."""
         all_rows = self.stacked and count == len(self.host[0])
         start, self.used = self.used, self.used + count
@@ -165,7 +165,7 @@ class Pass(Iterator[Row]):
 
     def __next__(self) -> Row:
         chunk = self._front(0)
-        element = chunk.one()
+        element = chunk.take_one()
         self._current = chunk if chunk.remaining else None
         return self._pack(element)
 
@@ -196,7 +196,7 @@ class Pass(Iterator[Row]):
 
     def peek(self, count: int) -> Row:
         """Return the next element without taking it; the next call must be `chunk(count)`."""
-        return self._pack(self._stacked_chunk(count).next())
+        return self._pack(self._stacked_chunk(count).peek())
 
     def use(self, count: int) -> None:
         """Take the next `count` elements of `chunk`."""
@@ -262,7 +262,7 @@ class Pass(Iterator[Row]):
     def _take(self, count: int, *, following: int) -> Row:
         """Return `count` ready elements, stacked; if they are the last ready ones, request `following` more."""
         chunk = self._front(count)
-        columns = chunk.several(count)
+        columns = chunk.take(count)
         self._request_following(chunk, following)
         return self._pack(columns)
 

@@ -1,4 +1,4 @@
-"""The array that a Keras variable holds, whatever is being traced."""
+"""Direct access to the array of a Keras variable."""
 
 from __future__ import annotations
 

@@ -123,8 +123,8 @@ def resize(image: Any, height: Any, width: Any, method: Method) -> Any:
 
     Args:
         image: (..., H, W, C).
-        height: The new height, an int or a tensor; `width` likewise.
-        width: The new width.
+        height: The new height, an int or a tensor.
+        width: The new width, an int or a tensor.
         method: The interpolation of OpenCV, or with "pil_" that of Pillow, which averages when it shrinks.
     """
     leading = tf.shape(image)[:-3]

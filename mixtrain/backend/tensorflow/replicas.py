@@ -126,12 +126,12 @@ class Replicas:
         if tf.distribute.has_strategy():
             raise checks.fail_value(
                 "Model.train", "a step must run outside of the scope of a strategy of tf.distribute", "one inside it",
-                "strategy.scope() around the network, the optimizer and the Model alone",
+                "strategy.scope() around the network, the optimizer and the Model undivided",
             )
         tensors = [tf.convert_to_tensor(backend_value(value)) for value in tf.nest.flatten(tuple(columns))]
         rows = rows_of_all(tensors)
-        alone = self._whole or tf.executing_eagerly() or self.count == 1 or all(map(is_one_number, tensors))
-        if alone or rows is not None and not divide(rows, self.count):
+        undivided = self._whole or tf.executing_eagerly() or self.count == 1 or all(map(is_one_number, tensors))
+        if undivided or rows is not None and not divide(rows, self.count):
             with tf.device(self._devices[0]):
                 return part(Share(rows), *columns)
         division = _Division(tensors, rows, self.count)

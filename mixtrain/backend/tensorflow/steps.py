@@ -88,7 +88,7 @@ class CompiledSteps:
         return tuple(tf.concat(pair, 0) for pair in zip(first, rest, strict=True))
 
     def _first_streamed(self, iterator: Any) -> tuple[Row, Row]:
-        """Run the very first step by itself; return its results, stacked, and its batch.
+        """Run the very first step outside of a loop; return its results, stacked, and its batch.
 
         A loop could not put back the batch of a step that XLA refuses. Errors of the trace are raised before the batch
         is read.

@@ -30,7 +30,7 @@ class Pipeline:
     """A stream of elements, each a tuple with one tensor per column; every method returns a new pipeline.
 
     Attributes:
-        source: TensorFlow's own stream, or rows that Python code makes.
+        source: A `tf.data.Dataset`, or rows made by Python code.
         columns: Names of the columns, or None where they have none.
         failures: Store the exceptions that Python code in the stream raised; see `raise_pending`.
         even: Whether all elements are known to have as many rows as the first.
@@ -43,7 +43,7 @@ class Pipeline:
 
     @property
     def dataset(self) -> tf.data.Dataset:
-        """The stream as TensorFlow's own object."""
+        """The stream as a `tf.data.Dataset`."""
         return self.source.dataset if isinstance(self.source, PythonRows) else self.source
 
     @property
