@@ -98,16 +98,16 @@ def test_on_jax_branches_may_be_nested_and_stand_in_what_is_called() -> None:
             weight.assign(y)
         return y
 
-    found = [(run(mixtrain.Tensor(x)).asnumpy().tolist(), weight.asnumpy().tolist()) for x in (
+    results = [(run(mixtrain.Tensor(x)).asnumpy().tolist(), weight.asnumpy().tolist()) for x in (
         [1.0, 2.0], [-1.0, -2.0], [9.0, 1.0], [30.0, 1.0])]
-    assert found == [([2, 4], [0, 0]), ([1, 2], [0, 0]), ([27, 3], [27, 3]), ([90, 3], [27, 3])]
+    assert results == [([2, 4], [0, 0]), ([1, 2], [0, 0]), ([27, 3], [27, 3]), ([90, 3], [27, 3])]
 
 
 @on_jax
 def test_on_jax_a_gradient_is_that_of_the_branch_that_is_taken() -> None:
     gradient = mixtrain.jit(mixtrain.grad(lambda x: signed(x).sum()))
-    found = [gradient(mixtrain.Tensor(x)).asnumpy().tolist() for x in ([1.0, 2.0], [-1.0, -2.0], [9.0, 1.0])]
-    assert found == [[2, 2], [-1, -1], [3, 3]]
+    results = [gradient(mixtrain.Tensor(x)).asnumpy().tolist() for x in ([1.0, 2.0], [-1.0, -2.0], [9.0, 1.0])]
+    assert results == [[2, 2], [-1, -1], [3, 3]]
 
 
 @on_jax

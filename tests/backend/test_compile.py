@@ -183,14 +183,14 @@ def test_rows_of_an_embedding_that_come_twice_are_added_before_they_are_squared(
             return keras.ops.sum(rows * np.float32([[1.0], [2.0], [3.0], [-1.0]])), None
 
         gradients.append(backend.value_and_gradient(loss, [table])[2])
-    one, other = (float(backend.global_norm([None, *found])) for found in gradients)
-    assert one == other == pytest.approx(np.sqrt(2 * (3.0**2 + 2.0**2)))
+    sparse, dense = (float(backend.global_norm([None, *values])) for values in gradients)
+    assert sparse == dense == pytest.approx(np.sqrt(2 * (3.0**2 + 2.0**2)))
 
 
 def test_the_norm_of_many_gradients_is_that_of_one_vector() -> None:
     arrays = [np.full(shape, 0.5, np.float32) for shape in ((3, 4), (5,), (), (2**14,))]
-    found = float(backend.global_norm([None, *map(backend.to_tensor, arrays)]))
-    assert found == pytest.approx(np.sqrt(0.25 * (12 + 5 + 1 + 2**14)), rel=1e-6)
+    norm = float(backend.global_norm([None, *map(backend.to_tensor, arrays)]))
+    assert norm == pytest.approx(np.sqrt(0.25 * (12 + 5 + 1 + 2**14)), rel=1e-6)
     assert np.isnan(float(backend.global_norm([backend.to_tensor(np.float32([1.0, np.nan]))])))
     assert float(backend.global_norm([backend.to_tensor(np.float32([1.0, 1e30]))])) == np.inf
 
@@ -207,8 +207,8 @@ def test_gradients_are_finite_although_the_norm_is_too_large(
         return backend.finite_and_norm([backend.to_tensor(np.ones((2, 2), np.float32)), None, gradient])
 
     run = backend.compile_function(look, choice=PLAIN) if compiled else look
-    found, norm = run(backend.to_tensor(np.float32(values)))
-    assert bool(found) is finite
+    all_finite, norm = run(backend.to_tensor(np.float32(values)))
+    assert bool(all_finite) is finite
     with np.errstate(over="ignore", invalid="ignore"):
         expected = np.sqrt(np.float32(4) + np.square(np.float32(values)).sum())
     np.testing.assert_allclose(float(norm), expected, rtol=1e-6)

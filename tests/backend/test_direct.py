@@ -55,8 +55,8 @@ def test_what_is_no_tensor_goes_the_functions_own_way(value: Any, expected: floa
 def test_results_that_are_no_tuple_of_tensors_keep_their_form() -> None:
     direct = DirectCall(_compiled(lambda x: ({"double": 2 * x}, None)))
     for _ in range(3):
-        found, nothing = direct(tf.constant(2.0))
-        assert found["double"].numpy() == 4 and nothing is None
+        results, nothing = direct(tf.constant(2.0))
+        assert results["double"].numpy() == 4 and nothing is None
 
 
 def test_inside_another_function_it_is_part_of_that() -> None:

@@ -47,9 +47,9 @@ def gradients(function: Callable[..., Any], *arguments: Any) -> list[Any]:
 def test_only_float16_on_cpu_has_no_kernels() -> None:
     from mixtrain.backend.tensorflow.by_float32 import has_kernels
 
-    formats = ("float16", "bfloat16", "float32")
-    assert [has_kernels(dtype, CPU) for dtype in formats] == [False, True, True]
-    assert [has_kernels(dtype, GPU) for dtype in formats] == [True, True, True]
+    dtypes = ("float16", "bfloat16", "float32")
+    assert [has_kernels(dtype, CPU) for dtype in dtypes] == [False, True, True]
+    assert [has_kernels(dtype, GPU) for dtype in dtypes] == [True, True, True]
 
 
 @pytest.mark.parametrize("mode", ["valid", "same"])
@@ -58,12 +58,12 @@ def test_max_pooling_and_its_gradient_are_those_of_the_half_kernel(mode: str, co
     def pooled(x: Any) -> Any:
         return backend.pool(lambda x: keras.ops.max_pool(x, 2, 2, mode), x)
 
-    x, found = draw(2, 7, 6, 3), {}
+    x, results = draw(2, 7, 6, 3), {}
     for device in (CPU, GPU):
         on(device)
         run = tf.function(gradients, autograph=False) if compiled else gradients
-        found[device.kind] = run(pooled, x)
-    for one, other in zip(found["CPU"], found["GPU"], strict=True):
+        results[device.kind] = run(pooled, x)
+    for one, other in zip(results["CPU"], results["GPU"], strict=True):
         assert one.dtype == tf.float16
         np.testing.assert_array_equal(one, other)
 
@@ -82,11 +82,11 @@ def test_batch_normalization_has_the_half_kernels_numbers(training: bool, on: An
     def normalized(*arguments: Any) -> Any:
         return backend.fused_batch_norm(*arguments, *parameters[2:], epsilon=1e-3, training=training)
 
-    found = {}
+    results = {}
     for device in (CPU, GPU):
         on(device)
-        found[device.kind] = gradients(normalized, draw(4, 5, 6, 3), *parameters[:2])
-    for one, other in zip(found["CPU"], found["GPU"], strict=True):
+        results[device.kind] = gradients(normalized, draw(4, 5, 6, 3), *parameters[:2])
+    for one, other in zip(results["CPU"], results["GPU"], strict=True):
         assert one.dtype == other.dtype
         # Half a unit in the last place, where sums in another order fall on the other side.
         unit = 1e-3 if one.dtype == tf.float16 else 1e-5
@@ -94,7 +94,7 @@ def test_batch_normalization_has_the_half_kernels_numbers(training: bool, on: An
 
 
 def test_second_derivatives_of_a_batch_normalization_pass_through(on: Any) -> None:
-    found = {}
+    results = {}
     for device in (CPU, GPU):
         on(device)
         x = draw(2, 3, 2, 2)
@@ -107,8 +107,8 @@ def test_second_derivatives_of_a_batch_normalization_pass_through(on: Any) -> No
                 )
                 loss = tf.reduce_sum(tf.cast(y, tf.float32) ** 3)
             squares = tf.reduce_sum(tf.cast(inner.gradient(loss, x), tf.float32) ** 2)
-        found[device.kind] = outer.gradient(squares, x)
-    np.testing.assert_allclose(found["CPU"], found["GPU"], rtol=0.02, atol=0.1)
+        results[device.kind] = outer.gradient(squares, x)
+    np.testing.assert_allclose(results["CPU"], results["GPU"], rtol=0.02, atol=0.1)
 
 
 @pytest.mark.parametrize("name", ["pool", "norm"])

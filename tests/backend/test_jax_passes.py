@@ -47,11 +47,11 @@ def _ends(results: Any) -> Any:
 
 
 def _all_taken(iterator: Any, count: int) -> list[Any]:
-    found = []
+    results = []
     with pytest.raises(StopIteration):
         while True:
-            found.append(_taken(iterator, count))
-    return found
+            results.append(_taken(iterator, count))
+    return results
 
 
 def test_elements_come_stacked_and_fewer_at_the_end() -> None:
@@ -65,8 +65,8 @@ def test_a_chunk_ends_before_an_element_of_another_shape_and_at_the_end_of_nothi
 
 def test_what_was_prepared_is_given_whatever_is_asked_for_next() -> None:
     iterator = _pipeline(_rows(12)).graph_iterator()
-    found = [_taken(iterator, 4), _taken(iterator, 2), int(next(iterator)[1]), int(next(iterator)[1])]
-    assert [*found, _taken(iterator, 3), _taken(iterator, 9)] == [[0, 1, 2, 3], [4, 5], 6, 7, [8, 9, 10], [11]]
+    results = [_taken(iterator, 4), _taken(iterator, 2), int(next(iterator)[1]), int(next(iterator)[1])]
+    assert [*results, _taken(iterator, 3), _taken(iterator, 9)] == [[0, 1, 2, 3], [4, 5], 6, 7, [8, 9, 10], [11]]
 
 
 def test_an_element_can_be_seen_before_it_is_used() -> None:
@@ -77,12 +77,12 @@ def test_an_element_can_be_seen_before_it_is_used() -> None:
 
 def test_chunks_have_one_length_however_many_of_their_elements_are_used_at_a_time() -> None:
     iterator = _pipeline(_rows(30)).graph_iterator()
-    found = []
+    results = []
     for count in (10, 4, 6, 7, 3):
         columns, first, given = iterator.chunk(count)
         iterator.use(given)
-        found.append((len(columns[0]), first, given))
-    assert found == [(10, 0, 10), (10, 0, 4), (10, 4, 6), (10, 0, 7), (10, 7, 3)]
+        results.append((len(columns[0]), first, given))
+    assert results == [(10, 0, 10), (10, 0, 4), (10, 4, 6), (10, 0, 7), (10, 7, 3)]
 
 
 def test_chunks_stay_below_a_size_and_have_one_length_where_they_can(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,12 +106,12 @@ def test_chunks_stay_below_a_size_and_have_one_length_where_they_can(monkeypatch
 def test_what_a_long_loop_reads_comes_in_parts_of_one_length_in_the_same_order(count: int, lengths: list[int]) -> None:
     iterator = _pipeline(_rows(count)).repeat(2).graph_iterator()
     for _ in range(2):
-        found: list[Any] = []
+        results: list[Any] = []
         parts = []
-        while len(found) < count:
-            parts.append(_taken(iterator, count - len(found)))
-            found += parts[-1]
-        assert found == list(range(count))
+        while len(results) < count:
+            parts.append(_taken(iterator, count - len(results)))
+            results += parts[-1]
+        assert results == list(range(count))
         assert [len(part) for part in parts] == lengths
 
 
@@ -146,14 +146,14 @@ def test_a_loop_that_ends_after_another_number_of_steps_each_time_is_compiled_no
         del seconds, facts
         compiled.extend([event] * ("backend_compile" in event))
 
-    found = [run() for _ in range(3)]
+    results = [run() for _ in range(3)]
     jax.monitoring.register_event_duration_secs_listener(note)
     try:
-        found += [run() for _ in range(5)]
+        results += [run() for _ in range(5)]
     finally:
         jax.monitoring.unregister_event_duration_listener(note)
-    assert [labels[-1] for labels in found] == [37, 87, 200, 290, 333, 480, 555, 715]
-    assert sum(found, []) == list(range(716))
+    assert [labels[-1] for labels in results] == [37, 87, 200, 290, 333, 480, 555, 715]
+    assert sum(results, []) == list(range(716))
     assert compiled == []
 
 
@@ -188,14 +188,14 @@ def test_columns_come_in_the_structure_that_was_asked_for() -> None:
 
 def _lengths(counts: list[int], usual: int, rows: int) -> list[int]:
     """Return how many elements come together where so many are asked for, one after the other."""
-    elements, found, labels = _pipeline(_rows(rows)).iterate(), [], []
+    elements, results, labels = _pipeline(_rows(rows)).iterate(), [], []
     for count in counts:
         group = elements.together(count, usual)
         assert isinstance(group, passes.Stacked)
         labels += [int(label) for _, label in group]
-        found.append(len(group))
+        results.append(len(group))
     assert labels == list(range(len(labels)))
-    return found
+    return results
 
 
 @pytest.mark.skipif(on_gpu(), reason="there a group of each length is compiled")
@@ -235,15 +235,15 @@ def test_groups_of_elements_that_are_ready_share_their_columns_and_train_as_copi
         total.assign(total + x.sum() * label)
         return (total + 0.0,)
 
-    found = []
+    results = []
     for copied in (False, True):
         steps = CompiledSteps(step, choice=JitChoice(True, "a test"))
         total.assign(0.0)
-        found.append([])
+        results.append([])
         for group in groups:
-            found[-1] += np.asarray(steps.several_undoable([*group] if copied else group)[0][0]).tolist()
+            results[-1] += np.asarray(steps.several_undoable([*group] if copied else group)[0][0]).tolist()
     expected = np.cumsum([2.0 * number * number for number in range(2, 66)])
-    assert found[0] == found[1] == expected.tolist()
+    assert results[0] == results[1] == expected.tolist()
 
 
 @pytest.mark.skipif(on_gpu(), reason="there a group has its elements alone")
@@ -313,9 +313,9 @@ def test_no_dataset_is_the_backend_own() -> None:
 
 def test_single_elements_come_as_they_were_whatever_the_form_of_the_one_before() -> None:
     rows = [(np.full(size, number, np.float32), np.array(number)) for number, size in enumerate((2, 2, 2, 1, 2, 2))]
-    found = list(_pipeline(rows).iterate())
-    assert [np.asarray(x).tolist() for x, _ in found] == [x.tolist() for x, _ in rows]
-    assert [int(label) for _, label in found] == list(range(6))
+    results = list(_pipeline(rows).iterate())
+    assert [np.asarray(x).tolist() for x, _ in results] == [x.tolist() for x, _ in rows]
+    assert [int(label) for _, label in results] == list(range(6))
 
 
 @pytest.mark.parametrize(("most", "ahead"), [(2**26, 8), (1, 2)], ids=["small", "large"])

@@ -26,9 +26,9 @@ def test_operations_are_found_in_compiled_functions_and_in_gradients() -> None:
     def function(x: Any) -> Any:
         return {"value": jax.jit(jnp.sin)(x), "gradient": jax.grad(lambda x: jax.nn.relu(jnp.sin(x)).sum())(x)}
 
-    found = rewritten(function, {"sin": doubled})(X)
-    np.testing.assert_array_equal(found["value"], 2 * X)
-    np.testing.assert_allclose(found["gradient"], np.where(X > 0, np.cos(X), 0), rtol=1e-6)
+    results = rewritten(function, {"sin": doubled})(X)
+    np.testing.assert_array_equal(results["value"], 2 * X)
+    np.testing.assert_allclose(results["gradient"], np.where(X > 0, np.cos(X), 0), rtol=1e-6)
 
 
 def test_a_rewrite_that_returns_none_and_operations_without_one_leave_the_program_as_it_is() -> None:
@@ -36,6 +36,6 @@ def test_a_rewrite_that_returns_none_and_operations_without_one_leave_the_progra
         values, places = jax.lax.top_k(jnp.sin(x), 2)
         return values, places, jax.lax.scan(lambda carry, row: (carry + row, carry), 0.0, x)
 
-    found = rewritten(function, {"sin": lambda primitive, told, x: None})(X)
-    for seen, expected in zip(jax.tree.leaves(found), jax.tree.leaves(function(X)), strict=True):
+    results = rewritten(function, {"sin": lambda primitive, told, x: None})(X)
+    for seen, expected in zip(jax.tree.leaves(results), jax.tree.leaves(function(X)), strict=True):
         np.testing.assert_array_equal(seen, expected)

@@ -40,8 +40,8 @@ def values_and_gradients(function: Callable[..., Any], axes: tuple[int, ...], *a
         _, y, first = backend.value_and_gradient(loss, [], arguments)
         return sum(ops.sum(ops.square(gradient)) for gradient in first), [y, *first]
 
-    _, found, second = backend.value_and_gradient(squares, [], arguments)
-    return [*found, *second]
+    _, results, second = backend.value_and_gradient(squares, [], arguments)
+    return [*results, *second]
 
 
 @pytest.mark.parametrize(("axes", "shape"), on_jax_only_some(CASES, [1, 3]))
@@ -53,8 +53,8 @@ def test_values_and_two_orders_of_gradients_are_those_of_the_formula(axes: Any, 
         arguments = map(backend.to_tensor, values)
         return run_as(lambda *given: tuple(values_and_gradients(function, axes, *given)))(*arguments)
 
-    expected, found = run(plain), run(ours, compiled) if in_graph else run(ours)
-    for one, other in zip(map(backend.to_numpy, found), map(backend.to_numpy, expected), strict=True):
+    expected, results = run(plain), run(ours, compiled) if in_graph else run(ours)
+    for one, other in zip(map(backend.to_numpy, results), map(backend.to_numpy, expected), strict=True):
         assert one.shape == other.shape
         assert np.abs(one - other).max() < 1e-5 * max(1.0, np.abs(other).max())
 
@@ -125,13 +125,13 @@ def test_the_gradient_of_any_rows_is_that_of_float64(dtype: str, mode: str) -> N
         x = backend.to_tensor(rows(base, noise).astype(np.float32), dtype)
         wide = backend.to_numpy(ops.cast(x, "float32"))
         expected = gradient_in_float64(wide, gamma, upstream, 1e-3)
-        found, by_keras = (
+        error, keras_error = (
             np.abs(backend.to_numpy(ops.cast(call(x, backend.to_tensor(gamma), backend.to_tensor(upstream)), "float32"))
                    - expected).max() / np.abs(expected).max()
             for call in (run, run_keras)
         )
-        assert found <= bound + ROUNDING[dtype], (name, found)
-        assert found <= 2 * by_keras + 3e-7, (name, found, by_keras)
+        assert error <= bound + ROUNDING[dtype], (name, error)
+        assert error <= 2 * keras_error + 3e-7, (name, error, keras_error)
 
 
 @pytest.mark.parametrize("half", ["float16", "bfloat16"])

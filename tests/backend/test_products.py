@@ -63,14 +63,14 @@ def test_the_sum_is_float32_and_rounded_once(dtype: str, on: Any) -> None:
 @HALF
 def test_gradients_are_those_of_the_half_values(dtype: str, on: Any) -> None:
     on(SLOW)
-    found = {}
+    results = {}
     for name, function in (("by the backend", lambda a, b: backend.product(matmul, a, b)), ("own", matmul)):
 
         def loss(x: Any, y: Any, function: Any = function) -> Any:
             return keras.ops.sum(keras.ops.cast(function(x, y), "float32") ** 2), None
 
-        found[name] = backend.value_and_gradient(loss, [], _pair(dtype))[2]
-    for one, other in zip(found["by the backend"], found["own"], strict=True):
+        results[name] = backend.value_and_gradient(loss, [], _pair(dtype))[2]
+    for one, other in zip(results["by the backend"], results["own"], strict=True):
         assert one.dtype == dtype
         np.testing.assert_allclose(backend.to_numpy(one), backend.to_numpy(other), rtol=0.03, atol=0.5)
 
@@ -139,16 +139,16 @@ def test_a_device_with_half_units_uses_them(dtype: str, on: Any) -> None:
 def test_float32_and_mixed_formats_are_left_alone(on: Any) -> None:
     on(SLOW)
     x, y = _pair("float32")
-    found, expected = backend.product(matmul, x, y), matmul(x, y)
-    np.testing.assert_array_equal(backend.to_numpy(found), backend.to_numpy(expected))
+    results, expected = backend.product(matmul, x, y), matmul(x, y)
+    np.testing.assert_array_equal(backend.to_numpy(results), backend.to_numpy(expected))
 
 
 def test_a_matrix_times_the_transpose_of_another(on: Any) -> None:
     on(SLOW)
     x, y = _pair("float16")
-    found, expected = backend.times_transposed(x, keras.ops.transpose(y)), backend.product(matmul, x, y)
-    assert found.dtype == "float16"
-    np.testing.assert_array_equal(backend.to_numpy(found), backend.to_numpy(expected))
+    results, expected = backend.times_transposed(x, keras.ops.transpose(y)), backend.product(matmul, x, y)
+    assert results.dtype == "float16"
+    np.testing.assert_array_equal(backend.to_numpy(results), backend.to_numpy(expected))
 
 
 def test_second_derivatives_pass_through(on: Any) -> None:
@@ -161,8 +161,8 @@ def test_second_derivatives_pass_through(on: Any) -> None:
         (gradient,) = backend.value_and_gradient(cube, [], [x])[2]
         return keras.ops.sum(gradient), gradient
 
-    _, found, (second,) = backend.value_and_gradient(first, [], [backend.to_tensor([[3.0]], "float16")])
-    assert backend.to_numpy(found).item() == 27 and backend.to_numpy(second).item() == 18
+    _, derivative, (second,) = backend.value_and_gradient(first, [], [backend.to_tensor([[3.0]], "float16")])
+    assert backend.to_numpy(derivative).item() == 27 and backend.to_numpy(second).item() == 18
 
 
 def test_products_of_keras_kernels_take_variables(on: Any) -> None:

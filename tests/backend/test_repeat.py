@@ -31,8 +31,8 @@ def test_each_index_runs_once_and_in_order(count: int) -> None:
 
 def test_a_single_step_runs_once() -> None:
     steps = tf.Variable(0)
-    found = tf.function(lambda x: once(lambda: (steps.assign_add(1), 2 * x)), autograph=False)(tf.ones([2]))
-    assert [value.numpy().tolist() for value in found] == [1, [2.0, 2.0]] and int(steps) == 1
+    results = tf.function(lambda x: once(lambda: (steps.assign_add(1), 2 * x)), autograph=False)(tf.ones([2]))
+    assert [value.numpy().tolist() for value in results] == [1, [2.0, 2.0]] and int(steps) == 1
 
 
 def test_results_of_one_form_come_back_each_in_its_place() -> None:
@@ -40,8 +40,8 @@ def test_results_of_one_form_come_back_each_in_its_place() -> None:
         number = tf.cast(index, tf.float32)
         return number, index, number * 2, index > 0, tf.fill([2], number), number * 3
 
-    found = tf.function(lambda count: repeated(step, count), autograph=False)(tf.constant(3))
-    assert [row.numpy().tolist() for row in found] == [
+    results = tf.function(lambda count: repeated(step, count), autograph=False)(tf.constant(3))
+    assert [row.numpy().tolist() for row in results] == [
         [0.0, 1.0, 2.0], [0, 1, 2], [0.0, 2.0, 4.0], [False, True, True], [[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]],
         [0.0, 3.0, 6.0],
     ]

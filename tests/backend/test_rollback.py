@@ -91,8 +91,8 @@ def test_writes_in_a_loop_of_the_graph_are_put_back() -> None:
 def test_what_a_summary_keeps_is_not_put_back() -> None:
     held = backend.LiveValue(backend.to_tensor(np.zeros(2, np.float32)))
     undone(lambda: held.put(keras.ops.ones(2)))()
-    found = held.take()
-    assert found is not None and found[1].tolist() == [1.0, 1.0]
+    taken = held.take()
+    assert taken is not None and taken[1].tolist() == [1.0, 1.0]
 
 
 @pytest.mark.tensorflow

@@ -136,9 +136,9 @@ def test_rows_with_files_are_decoded_and_run_in_one_call_where_that_gives_the_sa
     labels = [np.array(number) for number in range(3)]
     assert run.call_files(KEYS, [files, labels]) is None  # No size is known.
     expected = run(KEYS, [images, np.stack(labels)])
-    found = [run.call_files(KEYS, [files, labels]) for _ in range(30)]
-    assert found[0] is None and found[-1] is not None
-    for result, column in zip(found[-1], expected, strict=True):
+    results = [run.call_files(KEYS, [files, labels]) for _ in range(30)]
+    assert results[0] is None and results[-1] is not None
+    for result, column in zip(results[-1], expected, strict=True):
         np.testing.assert_array_equal(result, column)
     larger = vision.encode_png(np.zeros((7, 5, 3), np.uint8))
     for wrong in (larger, files[0][:20], np.zeros((2, 2), np.uint8), vision.encode_jpeg(images[0])):

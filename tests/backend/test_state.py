@@ -1,4 +1,4 @@
-"""State threaded by JAX's backend: which variables a function uses, what is handed over, and what others keep."""
+"""State of functions on JAX: which variables a function uses, what is donated, and what others keep."""
 
 from __future__ import annotations
 
@@ -118,11 +118,11 @@ def test_a_failed_call_leaves_variables_as_they_were() -> None:
     assert values(held) == [1.0] * 3 and open_traces() == ()
 
 
-def test_the_values_before_a_call_are_told_without_it() -> None:
+def test_values_before_a_call_are_returned_without_running_it() -> None:
     held = variable(1)
     compiled = Stateful(lambda x: held.assign(held.value + x))
-    ((found, value),) = compiled.values_before(ONES)
-    assert found is held and value is stored(held)
+    ((written, value),) = compiled.values_before(ONES)
+    assert written is held and value is stored(held)
     compiled(ONES)
     assert backend.to_numpy(value).tolist() == [1.0] * 3 and values(held) == [2.0] * 3
 

@@ -17,17 +17,17 @@ def values(tensor: Any) -> Any:
 
 
 def test_a_mask_that_keras_layers_read_stays_with_a_tensor_while_compiling() -> None:
-    found: list[Any] = []
+    results: list[Any] = []
 
     def function(x: Any) -> Any:
         mask = keras.ops.greater(x, 0.0)
         assert backend.mask_of(x) is None
         backend.give_mask(x, mask)
-        found.append(backend.mask_of(x) is mask)
+        results.append(backend.mask_of(x) is mask)
         return x
 
     backend.compile_function(function, choice=JitChoice(False, "test"))(backend.to_tensor([[1.0, -1.0]]))
-    assert found[-1]
+    assert results[-1]
 
 
 def test_tensors_are_told_from_arrays_variables_and_numbers() -> None:
