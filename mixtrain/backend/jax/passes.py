@@ -221,12 +221,16 @@ class Pass(Iterator[Row]):
             return None
         available = length(min(max_length, chunk.remaining))
         following = length(following)
-        if not (self._any_length and chunk.stacked):
-            return Stacked(self._take(available, following=following))
-        part = _StackedPart(self._pack(chunk.device), chunk.used, available)
-        chunk.used += available
-        self._request_following(chunk, following)
-        return part
+        if self._any_length and chunk.stacked:
+            elements: Stacked = _StackedPart(self._pack(chunk.device), chunk.used, available)
+            chunk.used += available
+        else:
+            elements = Stacked(self._pack(chunk.take(available)))
+        if not chunk.remaining:
+            self._current = None
+            if not self._pending:
+                self._request(self._chunk_size(following))
+        return elements
 
     def close(self) -> None:
         """End the pass and close its source."""
@@ -258,19 +262,6 @@ class Pass(Iterator[Row]):
         if not chunk.stacked:
             chunk.device, chunk.stacked = on_device(chunk.host), True
         return chunk
-
-    def _take(self, count: int, *, following: int) -> Row:
-        """Return `count` ready elements, stacked; if they are the last ready ones, request `following` more."""
-        chunk = self._front(count)
-        columns = chunk.take(count)
-        self._request_following(chunk, following)
-        return self._pack(columns)
-
-    def _request_following(self, chunk: _Chunk, following: int) -> None:
-        if not chunk.remaining:
-            self._current = None
-            if not self._pending:
-                self._request(self._chunk_size(following))
 
     def _request(self, count: int) -> None:
         self._pending.append(count)

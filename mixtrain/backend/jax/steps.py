@@ -86,20 +86,7 @@ class CompiledSteps:
         Raises:
             LabelOutOfRange: A label is not a class number; the steps before its batch have run.
         """
-        parts: list[Row] = []
-        sizes: list[int] = []
-        while len(sizes) < count:
-            columns, first, available = iterator.chunk(count - len(sizes))
-            try:
-                run = self._run_one_by_one if self._eager else self._run_chunk
-                rows = run(columns, first, first + available)
-            except LabelOutOfRange as error:
-                error.index += len(sizes)
-                raise
-            iterator.use(_num_rows(rows))
-            parts.append(rows)
-            sizes += [_batch_size(columns)] * _num_rows(rows)
-        self.sizes = np.array(sizes)
+        parts, _, _ = self._run_chunks(iterator, count, None)
         return self._concatenate_on_host(parts) if self._on_cpu else _concatenate(parts)
 
     def streamed_until(self, iterator: Any, count: int, last: Callable[[Row], Any]) -> tuple[Row, Row]:
@@ -117,24 +104,8 @@ class CompiledSteps:
         Raises:
             LabelOutOfRange: As `streamed`.
         """
-        parts: list[Row] = []
-        sizes: list[int] = []
-        while len(sizes) < count:
-            columns, first, available = iterator.chunk(count - len(sizes))
-            try:
-                run = self._run_until_eagerly if self._eager else self._run_until
-                rows, is_last = run(columns, first, first + available, last)
-            except LabelOutOfRange as error:
-                error.index += len(sizes)
-                raise
-            num_steps = _num_rows(rows)
-            iterator.use(num_steps)
-            parts.append(rows)
-            sizes += [_batch_size(columns)] * num_steps
-            if is_last:
-                break
-        self.sizes = np.array(sizes)
-        results, index = self._concatenate_on_host(parts), first + num_steps - 1
+        parts, columns, index = self._run_chunks(iterator, count, last)
+        results = self._concatenate_on_host(parts)
         if not self._on_cpu:
             return results, _row_at(columns, index)
         # On CPU a copy of each column takes less time than a JAX operation on it.
@@ -216,12 +187,44 @@ class CompiledSteps:
         """Return how often the step was traced for batches of one spec."""
         return max(self._one.traces, self._many.traces)
 
-    def _run_chunk(self, columns: Row, first: int, end: int) -> Row:
-        """Run steps on stacked batches, up to the first one that has a label out of range."""
+    def _run_chunks(
+        self, iterator: Any, count: int, last: Callable[[Row], Any] | None
+    ) -> tuple[list[Row], Row, int]:
+        """Run steps on the batches of an iterator, chunk by chunk, and set `sizes`.
+
+        Returns:
+            The results of each chunk, the last chunk, and the row of the last step's batch in it.
+        """
+        parts: list[Row] = []
+        sizes: list[int] = []
+        is_last = False
+        while len(sizes) < count and not is_last:
+            columns, first, available = iterator.chunk(count - len(sizes))
+            try:
+                rows, is_last = self._run_chunk(columns, first, first + available, last)
+            except LabelOutOfRange as error:
+                error.index += len(sizes)
+                raise
+            num_steps = _num_rows(rows)
+            iterator.use(num_steps)
+            parts.append(rows)
+            sizes += [_batch_size(columns)] * num_steps
+        self.sizes = np.array(sizes)
+        return parts, columns, first + num_steps - 1
+
+    def _run_chunk(
+        self, columns: Row, first: int, end: int, last: Callable[[Row], Any] | None
+    ) -> tuple[Row, bool]:
+        """Run steps on stacked batches, up to the last step or the first batch that has a label out of range."""
+        if self._eager:
+            rows = self._run_one_by_one(columns, first, end, last)
+            return rows, last is not None and bool(last(_row_at(rows, -1)))
+        if last is not None:
+            return self._run_until(columns, first, end, last)
         end = self._valid_end(self._many, columns, first, end)
         if not self._on_cpu:  # The loop of other devices runs all rows.
             columns, first, end = _slice_rows(columns, first, end), 0, end - first
-        return _slice_results(self._many(_bounds(first, end), *columns), first, end)
+        return _slice_results(self._many(_bounds(first, end), *columns), first, end), False
 
     def _valid_end(self, run: Stateful, columns: Row, first: int, end: int) -> int:
         """Check the labels of stacked batches; return the end of the rows that may run.
@@ -261,10 +264,6 @@ class CompiledSteps:
         if len(parts) == 1:
             return parts[0]
         return self._put_rows(tuple(np.concatenate([*map(np.asarray, rows)]) for rows in zip(*parts, strict=True)))
-
-    def _run_until_eagerly(self, columns: Row, first: int, end: int, last: Callable[[Row], Any]) -> tuple[Row, bool]:
-        rows = self._run_one_by_one(columns, first, end, last)
-        return rows, bool(last(_row_at(rows, -1)))
 
     def _run_one_by_one(self, columns: Row, first: int, end: int, last: Callable[[Row], Any] | None = None) -> Row:
         rows: list[Row] = []
