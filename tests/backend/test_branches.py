@@ -111,7 +111,7 @@ def test_on_jax_a_gradient_is_that_of_the_branch_that_is_taken() -> None:
 
 
 @on_jax
-def test_on_jax_numbers_of_python_are_those_of_the_branch_that_is_taken() -> None:
+def test_on_jax_python_numbers_are_those_of_the_branch_that_is_taken() -> None:
     @mixtrain.jit
     def run(x: Any) -> Any:
         return (x, 1, "text") if x.sum() > 0 else (x, 2, "text")
@@ -145,11 +145,11 @@ def test_on_jax_what_is_printed_is_what_the_branches_taken_print(capsys: Any) ->
     ("function", "message"),
     [
         (lambda x: _counted_down(x), "_counted_down: .*expected a Python value to decide a while.* ops.select"),
-        (lambda x: x if x.sum() > 0 else x.astype("float16"), r"same shapes and formats; got .*float32.*float16"),
-        (lambda x: x if x.sum() > 0 else (x, x), "same shapes and formats"),
+        (lambda x: x if x.sum() > 0 else x.astype("float16"), r"same shapes and dtypes; got .*float32.*float16"),
+        (lambda x: x if x.sum() > 0 else (x, x), "same shapes and dtypes"),
     ],
 )
-def test_on_jax_what_cannot_be_traced_in_all_ways_is_refused(function: Any, message: str) -> None:
+def test_on_jax_code_that_cannot_be_traced_along_all_paths_is_refused(function: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         mixtrain.jit(function)(mixtrain.Tensor([1.0]))
 

@@ -129,7 +129,7 @@ def _select(condition: Any, yes: Any, no: Any) -> Any:
     if specs[0] != specs[1]:
         raise TypeError(
             "a compiled call: expected both branches of an if that a tensor decides to give values of the same shapes "
-            f"and formats; got {specs[0][1]} and {specs[1][1]}. Write ops.cast or ops.reshape in one of them."
+            f"and dtypes; got {specs[0][1]} and {specs[1][1]}. Write ops.cast or ops.reshape in one of them."
         )
     return jax.tree.map(lambda x, y: x if x is y else jnp.where(condition, x, y), yes, no)
 

@@ -32,7 +32,7 @@ _ONE_STEP: Final = np.array([0, 1], np.int32)
 
 
 class CompiledSteps:
-    """A compiled training step with its three ways to call it.
+    """A compiled training step that can be called in three ways.
 
     Args:
         function: Takes the columns of a batch, tensors, and returns a tuple of tensors of fixed shapes; it writes

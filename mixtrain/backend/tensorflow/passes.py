@@ -65,7 +65,7 @@ class DevicePut:
 
     def lend(self, columns: tuple[np.ndarray, ...]) -> Row:
         """Copy an element whose arrays may be written again once `take_back` has returned."""
-        return self(tuple(map(np.array, columns)))  # TensorFlow may take over an array where it lies.
+        return self(tuple(map(np.array, columns)))  # TensorFlow may use the memory of an array.
 
     def take_back(self) -> None:
         """Wait until lent arrays are not read any more: `lend` has copied them."""

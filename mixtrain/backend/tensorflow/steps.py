@@ -24,7 +24,7 @@ GROUPS: Final = GroupInfo(after=2, reads=True)
 
 
 class CompiledSteps:
-    """A compiled training step with its three ways to call it, which share one compiled step.
+    """A compiled training step that can be called in three ways, which share one compiled function.
 
     Args:
         function: Takes the columns of a batch, tensors, and returns a tuple of tensors of fixed shapes; it writes
