@@ -59,6 +59,7 @@ class CompiledSteps:
             LabelOutOfRange: A label is not a class number; nothing has run.
         """
         compilation = self._compilation
+        # `Compilation.run` written out, as each step calls this: tests/train/test_call_depth.py counts the frames.
         try:
             steps = compilation.compiled
             steps.check(batch)
@@ -136,14 +137,7 @@ class CompiledSteps:
             LabelOutOfRange: A label is not a class number; nothing has run.
             Exception: Raised by a step; all variables are restored.
         """
-        compilation = self._compilation
-        try:
-            results = compilation.compiled.several(batches, last)
-        except REFUSALS as error:
-            with compilation.fallback(error) as plain:
-                return plain.several(batches, last)  # type: ignore[no-any-return]
-        compilation.untried = False
-        return results  # type: ignore[no-any-return]
+        return self._compilation.run(lambda steps: steps.several(batches, last))  # type: ignore[no-any-return]
 
     def traces(self) -> int:
         """Return how often the step was traced."""
