@@ -63,7 +63,7 @@ def _has_mixed_policy(row: PlanRow) -> bool:
 
 def _scales_itself(optimizer: Any) -> bool:
     """Whether an optimizer has a loss scale of its own."""
-    return optimizer is not None and drive(optimizer).own_scale is not None
+    return optimizer is not None and drive(optimizer).expected_loss_scale is not None
 
 
 def warn_unscaled(where: str, plan: PrecisionPlan, optimizer: Any) -> None:
@@ -84,7 +84,7 @@ def warn_unscaled(where: str, plan: PrecisionPlan, optimizer: Any) -> None:
     )
 
 
-def taken_over(optimizer: Any, manager: Any) -> tuple[Any, Any]:
+def unwrap_loss_scale_optimizer(optimizer: Any, manager: Any) -> tuple[Any, Any]:
     """Replace a Keras `LossScaleOptimizer` by its inner optimizer and a manager with the same scale and window.
 
     Args:
@@ -145,7 +145,7 @@ def build_train_network(
     """
     checks.one_of("build_train_network", "boost_level", boost_level, ("O0",))
     plan = planned("build_train_network", network, level, keep_batchnorm_fp32, cast_model_type)
-    optimizer, loss_scale_manager = taken_over(optimizer, loss_scale_manager)
+    optimizer, loss_scale_manager = unwrap_loss_scale_optimizer(optimizer, loss_scale_manager)
     manager = default_manager(plan, optimizer) if isinstance(loss_scale_manager, _Default) else loss_scale_manager
     check_manager("build_train_network", manager, optimizer)
     if manager is None and isinstance(loss_scale_manager, _Default):

@@ -19,7 +19,7 @@ class OptimizerDriver(Protocol):
         loss_scale: Loss scale that the optimizer itself divides the gradients by.
         divides_by_loss_scale: Whether the optimizer divides by it, so that the step must not; a Keras optimizer does
             only with a ``loss_scale_factor``.
-        own_scale: Factor that the optimizer expects the loss to be multiplied by if nothing else scales the loss
+        expected_loss_scale: Factor that the optimizer expects the loss to be multiplied by if nothing else scales the loss
             (Keras's ``loss_scale_factor``); None if it expects none.
         iterations: Updates applied so far, a scalar int tensor.
         counter: The variable that counts the updates, or the batches with Keras's gradient accumulation.
@@ -36,7 +36,7 @@ class OptimizerDriver(Protocol):
     def divides_by_loss_scale(self) -> bool: ...
 
     @property
-    def own_scale(self) -> float | None: ...
+    def expected_loss_scale(self) -> float | None: ...
 
     @property
     def iterations(self) -> Any: ...
@@ -113,7 +113,7 @@ class _CellDriver:
         return True
 
     @property
-    def own_scale(self) -> float | None:
+    def expected_loss_scale(self) -> float | None:
         return None
 
     @property
@@ -166,7 +166,7 @@ class _KerasDriver:
         return self.optimizer.loss_scale_factor is not None
 
     @property
-    def own_scale(self) -> float | None:
+    def expected_loss_scale(self) -> float | None:
         return self.loss_scale if self.divides_by_loss_scale else None
 
     @property

@@ -39,7 +39,7 @@ def output_names(network: Any) -> list[str]:
     return list(names) if isinstance(names, (list, tuple)) else []
 
 
-class SeenBatch(NamedTuple):
+class BatchOutputs(NamedTuple):
     """The tensors of a forward pass that metrics are computed from.
 
     Attributes:
@@ -78,16 +78,16 @@ class NetworkLoss:
         if loss_fn is not None:
             names = output_names(network)
             self._loss = loss_caller(loss_fn, loss_weights, names, keras_network=self._in_keras)
-        self._seen: list[SeenBatch] | None = None
+        self._batches: list[BatchOutputs] | None = None
 
     @contextlib.contextmanager
-    def seeing(self) -> Iterator[list[SeenBatch]]:
-        """Collect a `SeenBatch` of each forward pass in the context, in the list that it yields."""
-        self._seen = []
+    def recording_outputs(self) -> Iterator[list[BatchOutputs]]:
+        """Collect a `BatchOutputs` of each forward pass in the context, in the list that it yields."""
+        self._batches = []
         try:
-            yield self._seen
+            yield self._batches
         finally:
-            self._seen = None
+            self._batches = None
 
     def __call__(self, columns: Sequence[Any], *, training: bool) -> tuple[Any, Any, Any]:
         """Return ``(loss, outputs, label)`` of a batch, float32; without a loss, 0 for it.
@@ -98,11 +98,11 @@ class NetworkLoss:
         """
         losses: dict[str, Any] = {}
         loss, outputs, label = self._run(columns, losses, training=training)
-        if self._seen is not None:
+        if self._batches is not None:
             weights = columns[2] if len(columns) > 2 else None
-            seen_outputs, seen_label, weights = boundary.settled((outputs, label, weights))
-            masks = [backend.mask_of(output) for output in keras.tree.flatten(seen_outputs)]
-            self._seen.append(SeenBatch(seen_outputs, seen_label, weights, masks, losses if len(losses) > 1 else {}))
+            backend_outputs, backend_label, weights = boundary.settled((outputs, label, weights))
+            masks = [backend.mask_of(output) for output in keras.tree.flatten(backend_outputs)]
+            self._batches.append(BatchOutputs(backend_outputs, backend_label, weights, masks, losses if len(losses) > 1 else {}))
         return loss, outputs, label
 
     def _run(self, columns: Sequence[Any], losses: dict[str, Any], *, training: bool) -> tuple[Any, Any, Any]:
@@ -164,9 +164,9 @@ class WithLossCell(Cell):
         """Return the loss of ``(data, label)``, or of ``(data, label, sample_weight)`` with a Keras loss."""
         return self._loss(columns, training=self.training)[0]
 
-    def seen(self, *columns: Any) -> tuple[Any, SeenBatch]:
+    def with_outputs(self, *columns: Any) -> tuple[Any, BatchOutputs]:
         """Return the loss of a batch, and the tensors that metrics are computed from."""
-        with self._loss.seeing() as batches:
+        with self._loss.recording_outputs() as batches:
             loss = self(*columns)
         return loss, batches[-1]
 
@@ -228,8 +228,8 @@ class WithEvalCell(Cell):
         """Return ``(loss, outputs, label)``; the loss of a Cell without a loss function is 0."""
         return self._loss(columns, training=self.training)  # type: ignore[no-any-return]
 
-    def seen(self, *columns: Any) -> tuple[tuple[Any, Any, Any], SeenBatch]:
+    def with_outputs(self, *columns: Any) -> tuple[tuple[Any, Any, Any], BatchOutputs]:
         """Return ``(loss, outputs, label)`` of a batch, and the tensors that metrics are computed from."""
-        with self._loss.seeing() as batches:
+        with self._loss.recording_outputs() as batches:
             results = self(*columns)
         return results, batches[-1]

@@ -53,13 +53,13 @@ class Scaling:
     advance: Callable[[Any], None]
 
 
-class AppliedBatches(Protocol):
+class StepObserver(Protocol):
     """Observer of the batches whose update is applied, such as training metrics."""
 
-    def variables(self, seen: Any) -> Sequence[keras.Variable]:
-        """Return the variables that `take_in` writes, created on first use for the shapes of an auxiliary value."""
+    def variables(self, auxiliary: Any) -> Sequence[keras.Variable]:
+        """Return the variables that `update` writes, created on first use for the shapes of an auxiliary value."""
 
-    def take_in(self, seen: Any) -> None:
+    def update(self, auxiliary: Any) -> None:
         """Update from the auxiliary value of an applied batch; called in the branch that applies it."""
 
     def results(self) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def run_step(
     written: Sequence[keras.Variable] = (),
     scaling: Scaling | None = None,
     auxiliary: bool = False,
-    observer: AppliedBatches | None = None,
+    observer: StepObserver | None = None,
     replicas: backend.Replicas | ProcessReplicas | None = None,
     reduce_dtype: DType = float32,
     gradients_mean: bool = True,
@@ -171,7 +171,7 @@ def run_step(
         else:
             window.add(gradients, batch_rows, apply)
         if observer is not None:
-            observer.take_in(extra)
+            observer.update(extra)
 
     # One flag for all replicas. The norm cannot be the flag: the squares of finite gradients may have an infinite sum.
     finite, norm = (None, backend.global_norm(gradients)) if scaling is None else backend.finite_and_norm(gradients)

@@ -28,7 +28,7 @@ from mixtrain.step.compiled_call import CompiledCall
 from mixtrain.step.grad_reducer import DistributedGradReducer
 from mixtrain.step.gradient_window import GradientWindow
 from mixtrain.step.loss_cell import WithLossCell, sums_rows
-from mixtrain.step.recipe import AppliedBatches, Scaling, StepResult, run_step
+from mixtrain.step.recipe import StepObserver, Scaling, StepResult, run_step
 
 _log = logging.getLogger("mixtrain")
 # Tensors of a step that a callback can request in addition to the scalars.
@@ -76,7 +76,7 @@ class TrainOneStepCell(Cell):
         if sens == 0:
             raise checks.fail_value("TrainOneStepCell", "sens must not be 0", sens, "sens=1.0")
         if sens is None:
-            sens = self.driver.own_scale
+            sens = self.driver.expected_loss_scale
         self.sens = 1.0 if sens is None else sens
         self.return_grad = return_grad
         self.weights = self.driver.select(network.trainable_params())
@@ -94,7 +94,7 @@ class TrainOneStepCell(Cell):
         # In force during `run_with_report` only.
         self._reports: list[StepResult] | None = None
         self._needs: frozenset[str] = frozenset()
-        self._observer: AppliedBatches | None = None
+        self._observer: StepObserver | None = None
         parallel = in_force()
         joint_batch = parallel is not None and self._takes_joint_batch(parallel)
         self._parallel = parallel
@@ -155,19 +155,19 @@ class TrainOneStepCell(Cell):
             self.driver.apply(gradients, self.weights)
 
         observed = self._observer is not None and isinstance(self.network, WithLossCell)
-        with_outputs = observed or "predictions" in self._needs
+        needs_outputs = observed or "predictions" in self._needs
         parallel = self._parallel
         # Whether the loss is a sum or a mean over rows matters only if rows are shared or accumulated.
         weights_rows = parallel is not None or self.window is not None
         sums = weights_rows and ((parallel is not None and not parallel.gradients_mean) or sums_rows(self.network))
         return run_step(
-            self.network.seen if with_outputs else self.network,
+            self.network.with_outputs if needs_outputs else self.network,
             inputs,
             self.weights,
             apply=apply,
             written=self.driver.state_variables(),
             scaling=scaling,
-            auxiliary=with_outputs,
+            auxiliary=needs_outputs,
             observer=self._observer if observed else None,
             replicas=self._replicas,
             reduce_dtype=float32 if parallel is None or self._replicas is None else parallel.reduce_dtype,
@@ -230,8 +230,8 @@ class TrainOneStepCell(Cell):
         choice = choose_step_jit(network)
         return choice if self._replicas is None else self._replicas.jit_choice(choice)
 
-    def observe(self, observer: AppliedBatches | None) -> None:
-        """Set the observer that gets a `SeenBatch` of every applied batch; None to remove it."""
+    def observe(self, observer: StepObserver | None) -> None:
+        """Set the observer that gets a `BatchOutputs` of every applied batch; None to remove it."""
         self._observer = observer
 
     def run_with_report(self, *inputs: Any, needs: Collection[str] = ()) -> tuple[Any, dict[str, Any]]:
@@ -359,10 +359,10 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
     def __init__(self, network: Any, optimizer: Any, scale_sense: Any) -> None:
         super().__init__(network, optimizer)
-        if self.driver.own_scale not in (None, 1.0):
+        if self.driver.expected_loss_scale not in (None, 1.0):
             raise checks.fail_value(
                 type(self).__name__, "the loss must be scaled once, by scale_sense",
-                f"loss_scale_factor={self.driver.own_scale:g} in the optimizer",
+                f"loss_scale_factor={self.driver.expected_loss_scale:g} in the optimizer",
                 f"{type(optimizer).__name__}(...) without it",
             )
         self._scale = StepScale("TrainOneStepWithLossScaleCell", scale_sense)

@@ -26,9 +26,14 @@ def with_masks(network: Any) -> Callable[..., Any]:
     """Return a function that runs an eval network: its outputs, their masks and the losses of several outputs."""
 
     def call(*batch: Any) -> tuple[Any, list[Any], dict[str, Any]]:
-        results, seen = network.seen(*batch) if isinstance(network, WithEvalCell) else (network(*batch), None)
+        losses: dict[str, Any] = {}
+        if isinstance(network, WithEvalCell):
+            results, batch_outputs = network.with_outputs(*batch)
+            losses = batch_outputs.output_losses
+        else:
+            results = network(*batch)
         outputs = boundary.settled(results)
-        return outputs, masks_of(outputs), {} if seen is None else seen.output_losses
+        return outputs, masks_of(outputs), losses
 
     return call
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import keras
 
 from mixtrain import backend, boundary, checks, context
-from mixtrain.amp.train_network import LEVEL_DEFAULT, host_driven, taken_over
+from mixtrain.amp.train_network import LEVEL_DEFAULT, host_driven, unwrap_loss_scale_optimizer
 from mixtrain.diagnostics.report import report_html
 from mixtrain.dtype import DType
 from mixtrain.loss_scale.manager import FixedLossScaleManager, LossScaleManager
@@ -126,7 +126,7 @@ class Model(KerasCalls):
                 raise checks.fail_value(
                     "Model", "optimizer must be the name of one of Keras's optimizers", optimizer, 'optimizer="adam"'
                 ) from None
-        optimizer, loss_scale_manager = taken_over(optimizer, loss_scale_manager)
+        optimizer, loss_scale_manager = unwrap_loss_scale_optimizer(optimizer, loss_scale_manager)
         self._compile_arguments = CompileArguments(loss_fn, loss_weights, optimizer, metrics, weighted_metrics)
         named = model_metrics(network, loss_fn, metrics, weighted_metrics)
         in_keras = isinstance(network, keras.Layer)

@@ -11,7 +11,7 @@ import numpy as np
 
 from mixtrain import backend
 from mixtrain.nn.metrics import KerasMetric
-from mixtrain.step.loss_cell import SeenBatch
+from mixtrain.step.loss_cell import BatchOutputs
 from mixtrain.train.keras_metrics import (
     NOT_FOR_A_GRAPH,
     CompileMetric,
@@ -52,35 +52,35 @@ class TrainingMetrics:
         return bool(self._metrics) or self._network is not None
 
     # ---- inside the step --------------------------------------------------------------------------------------
-    def variables(self, seen: SeenBatch) -> list[keras.Variable]:
-        """Return the variables that `take_in` writes, created for the shapes of a batch."""
+    def variables(self, batch: BatchOutputs) -> list[keras.Variable]:
+        """Return the variables that `update` writes, created for the shapes of a batch."""
         with backend.outside_graph():
-            for name in seen.output_losses if self._network is not None else ():
+            for name in batch.output_losses if self._network is not None else ():
                 if name not in self._output_losses:
                     self._output_losses[name] = keras.metrics.Mean(name=name)
             for name in [name for name in self._metrics if name not in self._built]:
                 self._built.add(name)
-                self._build(name, seen)
+                self._build(name, batch)
         metrics = [metric.metric for metric in self._metrics.values()]
         return [variable for metric in (*metrics, *self._output_losses.values()) for variable in metric.variables]
 
-    def _build(self, name: str, seen: SeenBatch) -> None:
+    def _build(self, name: str, batch: BatchOutputs) -> None:
         """Create a metric's variables by an update with zeros."""
         metric = self._metrics[name]
-        outputs, label, weights = keras.tree.map_structure(_zeros_like, seen[:3])
-        self._update(name, metric, outputs, label, weights)
+        outputs, label, weights = keras.tree.map_structure(_zeros_like, batch[:3])
+        self._update_metric(name, metric, outputs, label, weights)
         metric.clear()
 
-    def take_in(self, seen: SeenBatch) -> None:
+    def update(self, batch: BatchOutputs) -> None:
         """Update the metrics with the batch of a step that was applied."""
-        give_masks(seen.outputs, seen.masks)
+        give_masks(batch.outputs, batch.masks)
         for name, metric in list(self._metrics.items()):
-            self._update(name, metric, seen.outputs, seen.label, seen.weights)
+            self._update_metric(name, metric, batch.outputs, batch.label, batch.weights)
         for name, metric in self._output_losses.items():
-            rows = keras.ops.shape(keras.tree.flatten(seen.outputs)[0])[0]
-            metric.update_state(seen.output_losses[name], sample_weight=rows)
+            rows = keras.ops.shape(keras.tree.flatten(batch.outputs)[0])[0]
+            metric.update_state(batch.output_losses[name], sample_weight=rows)
 
-    def _update(self, name: str, metric: Any, outputs: Any, label: Any, weights: Any) -> None:
+    def _update_metric(self, name: str, metric: Any, outputs: Any, label: Any, weights: Any) -> None:
         """Update a metric; one that cannot be compiled is left out from now on."""
         try:
             update_metric(metric, outputs, label, weights)
