@@ -69,7 +69,7 @@ class Autocast:
         kind = self.class_of(name)
         if kind == "inputs":
             return args, kwargs
-        dtypes = float_formats((args, kwargs), numpy_as_float32)
+        dtypes = float_dtypes((args, kwargs), numpy_as_float32)
         dtype = self.target(kind, dtypes)
         if dtype is None or dtypes == {dtype}:
             return args, kwargs
@@ -111,7 +111,7 @@ def widest(dtypes: set[DType]) -> DType:
     return functools.reduce(wider, dtypes)
 
 
-def float_formats(values: Any, numpy_as_float32: bool = False) -> set[DType]:
+def float_dtypes(values: Any, numpy_as_float32: bool = False) -> set[DType]:
     """Return the dtypes of the floating-point tensors, variables and arrays in a structure."""
     dtypes = {_float_dtype(value, numpy_as_float32) for value in _leaves(values)}
     return {dtype for dtype in dtypes if dtype is not None}

@@ -21,7 +21,7 @@ from mixtrain.backend.class_labels import (
     LabelOutOfRange,
     first_outside,
     note_class_labels,
-    telling_place,
+    naming_position,
 )
 from mixtrain.backend.example_columns import ExampleColumn, UnreadableRecord
 from mixtrain.backend.forked import forked_after_start, note_forks
@@ -351,7 +351,7 @@ __all__ = [
     "store",
     "tapped_gradients",
     "telling_lost_process",
-    "telling_place",
+    "naming_position",
     "tensor_decided",
     "tf32_products",
     "times_transposed",

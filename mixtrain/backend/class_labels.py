@@ -30,13 +30,13 @@ class LabelOutOfRange(ValueError):
         )
         self.label, self.classes, self.index = label, classes, index
 
-    def told(self, where: str, place: str) -> LabelOutOfRange:
+    def located(self, where: str, place: str) -> LabelOutOfRange:
         """Return the error with the function that ran the batches, and the position of the batch in words."""
         return LabelOutOfRange(where, self.label, self.classes, self.index, f" in {place}")
 
 
 @contextlib.contextmanager
-def telling_place(where: str, place: Callable[[int], str]) -> Iterator[None]:
+def naming_position(where: str, place: Callable[[int], str]) -> Iterator[None]:
     """Add the function that runs the batches, and the position of the batch, to a `LabelOutOfRange`.
 
     Args:
@@ -49,7 +49,7 @@ def telling_place(where: str, place: Callable[[int], str]) -> Iterator[None]:
     try:
         yield
     except LabelOutOfRange as error:
-        raise error.told(where, place(error.index)) from None
+        raise error.located(where, place(error.index)) from None
 
 
 @dataclasses.dataclass(frozen=True)

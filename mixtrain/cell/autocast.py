@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, Final
 
-from mixtrain.autocast.state import Autocast, autocasting, float_formats, widest
+from mixtrain.autocast.state import Autocast, autocasting, float_dtypes, widest
 from mixtrain.dtype import float32, float64
 from mixtrain.precision.cast import CastRule
 from mixtrain.precision.plan import planned_rule
@@ -57,7 +57,7 @@ def under_autocast(
     # The operators of a user's cell are autocast one by one.
     if name is None and not _is_leaf(cell):
         return rule, contextlib.nullcontext()
-    dtypes = float_formats((args, kwargs), numpy_as_float32=True)
+    dtypes = float_dtypes((args, kwargs), numpy_as_float32=True)
     if float64 in dtypes or (name is not None and _has_float64(cell)):
         return _UNCHANGED, autocasting(None)
     if rule.inputs is not None:

@@ -21,7 +21,7 @@ from mixtrain.dtype import float_format
 _Key = tuple[Kind, Any, int]
 # The counts of non-finite values that a step found in gradients of parameters, by the path of the layer that owns them;
 # None for a gradient that the step does not compute.
-Told = Mapping[str, Sequence[int | None]]
+StepCounts = Mapping[str, Sequence[int | None]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +39,7 @@ def find_non_finite(
     *,
     factor: float = 2.0,
     minimum: float = 1.0,
-    told: Told | None = None,
+    step_counts: StepCounts | None = None,
 ) -> Finding:
     """Run a batch forward and backward, and find the first tensor that is not finite and what would help.
 
@@ -49,8 +49,8 @@ def find_non_finite(
         loss_scale: What the loss is multiplied by before gradients are computed.
         factor: Smaller scales are `loss_scale` divided by powers of it.
         minimum: The smallest scale.
-        told: The counts of non-finite gradients from the step. With them a pass at the next smaller scale is mostly
-            enough.
+        step_counts: The counts of non-finite gradients from the step. With them a pass at the next smaller scale is
+            mostly enough.
     """
     for index, column in enumerate(batch):
         for part in keras.tree.flatten(column):
@@ -66,8 +66,8 @@ def find_non_finite(
             return Finding("loss", count=result.loss.non_finite, size=result.loss.size, forward_finite=False)
         return _forward_finding(culprit, result.calls, replay, batch)
     overflow = None
-    if told is not None and next_scale != loss_scale:
-        overflow = _predicted_overflow(smaller, loss_scale / next_scale, told)
+    if step_counts is not None and next_scale != loss_scale:
+        overflow = _predicted_overflow(smaller, loss_scale / next_scale, step_counts)
     if overflow is None:
         result = smaller if next_scale == loss_scale else replay.run(batch, loss_scale)
         overflow = _first_overflow(result)
@@ -182,7 +182,7 @@ def _first_overflow(result: PassInfo) -> _Overflow | None:
     return next((_Overflow(key, gradient.overflowing) for key, gradient in gradients if gradient.overflowing), None)
 
 
-def _predicted_overflow(smaller: PassInfo, factor: float, told: Told) -> _Overflow | None:
+def _predicted_overflow(smaller: PassInfo, factor: float, step_counts: StepCounts) -> _Overflow | None:
     """Predict the first gradient that overflowed in a step from a pass at a smaller scale.
 
     Scaling by a power of two is exact, so the pass knows which of its values overflow at the scale of the step. An
@@ -191,7 +191,7 @@ def _predicted_overflow(smaller: PassInfo, factor: float, told: Told) -> _Overfl
     Args:
         smaller: The pass.
         factor: Ratio of the scale of the step to that of the pass.
-        told: The counts of the step.
+        step_counts: The counts of the step.
 
     Returns:
         The gradient, or None if a pass at the scale of the step is needed.
@@ -204,10 +204,10 @@ def _predicted_overflow(smaller: PassInfo, factor: float, told: Told) -> _Overfl
         kind, path, index = key
         if first is not None and (kind, path) != first.key[:2]:
             break
-        count = told[path][index] if kind == "parameter" else None
+        count = step_counts[path][index] if kind == "parameter" else None
         if count is not None and bool(count) != bool(gradient.overflowing):
             # All gradients of a layer's parameters derive from that of its output: if one is finite, so is that.
-            only_this = count and first is None and 0 in told[path]
+            only_this = count and first is None and 0 in step_counts[path]
             return _Overflow(key, count) if only_this else None
         if first is None and gradient.overflowing:
             first = _Overflow(key, gradient.overflowing)

@@ -162,7 +162,7 @@ class PreparedOptimizer(keras.optimizers.LossScaleOptimizer):
     @property
     def skipped_steps(self) -> int:
         """The number of steps skipped so far."""
-        return 0 if self._scale is None else self._scale.state.present_count(Count.SKIPPED_STEPS)
+        return 0 if self._scale is None else self._scale.state.current_count(Count.SKIPPED_STEPS)
 
     # ---- saving ---------------------------------------------------------------------------------------------------
     def get_config(self) -> dict[str, Any]:

@@ -159,7 +159,7 @@ class DynamicLossScaleManager(LossScaleManager):
 
     def get_loss_scale(self) -> float:
         """Return the current scale."""
-        return self._state.present_scale()
+        return self._state.current_scale()
 
     def update_loss_scale(self, overflow: Any) -> None:
         """Update the scale after a step.

@@ -153,12 +153,12 @@ class LossScaleState:
         self.counts = _variable(np.zeros(len(Count), np.int32), "counts")
         self.before_reading: Callable[[], None] = _nothing
 
-    def present_scale(self) -> float:
+    def current_scale(self) -> float:
         """Return the current scale, read from the device."""
         self.before_reading()
         return float(backend.to_numpy(self.loss_scale))
 
-    def present_count(self, count: Count) -> int:
+    def current_count(self, count: Count) -> int:
         """Return one of the counts, read from the device."""
         self.before_reading()
         return int(backend.to_numpy(self.counts)[count])

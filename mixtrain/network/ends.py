@@ -20,7 +20,7 @@ _WRAPPERS: Final = (keras.layers.TimeDistributed, keras.layers.SpectralNormaliza
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class CallSite:
     """One call of a layer inside a network.
 
     Attributes:
@@ -31,10 +31,10 @@ class Place:
 
     layer: Any
     key: tuple[int, int]
-    sources: Callable[[], Sequence[Place]]
+    sources: Callable[[], Sequence[CallSite]]
 
 
-def ends_of(layer: Any) -> Sequence[Place]:
+def output_calls(layer: Any) -> Sequence[CallSite]:
     """Return the calls inside a layer whose outputs are the layer's own; none for a layer without children.
 
     A functional model is read from its graph, a `call` or `construct` of the user's from its source. Where the source
@@ -61,7 +61,7 @@ def ends_of(layer: Any) -> Sequence[Place]:
     return [_in_order(children)] if origins is None else _in_code(layer, origins)
 
 
-def _in_code(network: Any, origins: Sequence[Origin]) -> list[Place]:
+def _in_code(network: Any, origins: Sequence[Origin]) -> list[CallSite]:
     """Return the calls of layers among the origins that a method's source shows."""
     calls = []
     for origin in origins:
@@ -71,17 +71,17 @@ def _in_code(network: Any, origins: Sequence[Origin]) -> list[Place]:
         layer = getattr(layer, "keras_layer", layer)
         if isinstance(layer, keras.Layer) or is_cell(layer):
             sources = functools.partial(_in_code, network, origin.inputs)
-            calls.append(Place(layer, (id(layer), id(origin)), sources))
+            calls.append(CallSite(layer, (id(layer), id(origin)), sources))
     return calls
 
 
-def _in_order(layers: Sequence[Any]) -> Place:
-    return Place(layers[-1], (id(layers[-1]), -len(layers)), lambda: [_in_order(layers[:-1])] if layers[:-1] else [])
+def _in_order(layers: Sequence[Any]) -> CallSite:
+    return CallSite(layers[-1], (id(layers[-1]), -len(layers)), lambda: [_in_order(layers[:-1])] if layers[:-1] else [])
 
 
-def _in_graph(tensor: Any) -> Place:
+def _in_graph(tensor: Any) -> CallSite:
     # Keras has no public attribute for the operation that made a tensor, nor for the inputs of an operation's calls but
     # the first; tests/network/test_ends.py fails if these private names change.
     operation, node, _ = tensor._keras_history
     inputs = operation._inbound_nodes[node].input_tensors
-    return Place(operation, (id(operation), node), lambda: [_in_graph(source) for source in inputs])
+    return CallSite(operation, (id(operation), node), lambda: [_in_graph(source) for source in inputs])

@@ -20,7 +20,7 @@ _NAMES: Final = frozenset({
 })
 
 
-def passes_on(layer: Any) -> bool:
+def preserves_values(layer: Any) -> bool:
     """Whether the outputs of a layer are its inputs, except for order, selection and averages."""
     if isinstance(layer, keras.layers.Activation):
         return name_of(layer.activation) in ("linear", "identity")
@@ -28,7 +28,7 @@ def passes_on(layer: Any) -> bool:
 
 
 def name_passes_on(name: str) -> bool:
-    """Whether a function of this name passes its values on, as `passes_on` means it."""
+    """Whether a function of this name passes its values on, as `preserves_values` means it."""
     return plain(name) in _NAMES
 
 

@@ -19,7 +19,7 @@ class OptimizerDriver(Protocol):
         loss_scale: Loss scale that the optimizer itself divides the gradients by.
         divides_by_loss_scale: Whether the optimizer divides by it, so that the step must not; a Keras optimizer does
             only with a ``loss_scale_factor``.
-        expected_loss_scale: Factor that the optimizer expects the loss to be multiplied by if nothing else scales the loss
+        expected_loss_scale: Factor by which the optimizer expects the loss to be multiplied if nothing else scales it
             (Keras's ``loss_scale_factor``); None if it expects none.
         iterations: Updates applied so far, a scalar int tensor.
         counter: The variable that counts the updates, or the batches with Keras's gradient accumulation.

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from mixtrain.precision.claims import claims_on
-from mixtrain.precision.keras_functions import make_again, remember
+from mixtrain.precision.keras_functions import rebuild_functions, record_network
 from mixtrain.precision.plan import PlanRow, PrecisionPlan
 
 _ATTRIBUTE: Final = "_mixtrain_applied"
@@ -77,7 +77,7 @@ def _changing() -> Iterator[set[int]]:
     with _LOCK:
         yield changed
     if changed:
-        make_again(changed)
+        rebuild_functions(changed)
     _run_pending_undos()
 
 
@@ -121,7 +121,7 @@ def apply_plan(network: Any, plan: PrecisionPlan) -> AppliedPlan:
             "Write apply_plan(network, plan_precision(network, ...))."
         )
     previous, applied = applied_plan(network), AppliedPlan(network, plan)
-    remember(network, (row.target for row in plan.rows))
+    record_network(network, (row.target for row in plan.rows))
     with _changing() as changed:
         changed |= applied._claim(plan.rows)
         # The previous plan goes last, so that a layer with the same row in both plans does not change.

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from typing import Any, Final, Protocol
 
 from mixtrain.precision.plan import PlanRow
-from mixtrain.precision.row_effect import AS_IT_IS, Undo, effect_of, put_row, take_back
+from mixtrain.precision.row_effect import AS_IT_IS, Undo, apply_row, effect_of, undo_row
 from mixtrain.trace_version import effect_changed
 
 _ATTRIBUTE: Final = "_mixtrain_claims"
@@ -65,11 +65,11 @@ class Claims:
                 claimant.covered[id(self._layer)] = row
         if effect == previous:
             return False
-        take_back(self._undo)
+        undo_row(self._undo)
         self._effect = effect
         effect_changed(self._layer, effect)
         if effect != AS_IT_IS:
-            put_row(self._rows[-1][1], self._undo)
+            apply_row(self._rows[-1][1], self._undo)
         return True
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Claims:

@@ -22,7 +22,7 @@ _ATTENTION: Final = tuple(
 )
 
 
-def own_format(layer: Any) -> DType:
+def own_dtype(layer: Any) -> DType:
     """Return the dtype that a layer computes in without any plan."""
     if isinstance(layer, keras.Layer):
         policy = own_policy(layer)
@@ -32,7 +32,7 @@ def own_format(layer: Any) -> DType:
     return float32 if request is None else request.dtype
 
 
-def present_format(layer: Any) -> DType:
+def current_dtype(layer: Any) -> DType:
     """Return the dtype that a layer currently computes in."""
     if isinstance(layer, keras.Layer):
         return _float_format(layer.compute_dtype)
@@ -42,7 +42,7 @@ def present_format(layer: Any) -> DType:
 
 def computed_dtypes(network: Any) -> frozenset[DType]:
     """Return the dtypes that the layers of a network currently compute in."""
-    return frozenset(present_format(node.layer) for node in tree_of(network).walk())
+    return frozenset(current_dtype(node.layer) for node in tree_of(network).walk())
 
 
 def choose_step_jit(network: Any) -> backend.JitChoice:
@@ -57,7 +57,7 @@ def multiplies_by_backend(layer: Any) -> bool:
 
     Those of Cells do, by `mixtrain.ops`. A Keras layer of a user's own may do anything, so it counts as not.
     """
-    if is_cell(layer) or present_format(layer) == float32 or covered(layer):
+    if is_cell(layer) or current_dtype(layer) == float32 or covered(layer):
         return True
     return keras_owns(type(layer)) and family_of(layer) not in ("matmul", "recurrent") and not (
         isinstance(layer, _ATTENTION)
@@ -73,7 +73,7 @@ def compilable(network: Any) -> bool:
     return all(getattr(layer, "supports_jit", True) or family_of(layer) == "recurrent" for layer in layers)
 
 
-def parameter_format(layer: Any) -> DType | None:
+def parameter_dtype_of(layer: Any) -> DType | None:
     """Return the dtype in which the parameters of a layer and its sublayers are stored; None if it has none."""
     first = next(iter(layer.get_parameters() if is_cell(layer) else getattr(layer, "weights", ())), None)
     if first is None:

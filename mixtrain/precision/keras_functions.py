@@ -14,7 +14,7 @@ _NETWORKS: Final[weakref.WeakKeyDictionary[Any, tuple[frozenset[int], tuple[weak
 )
 
 
-def remember(network: Any, layers: Iterable[Any]) -> None:
+def record_network(network: Any, layers: Iterable[Any]) -> None:
     """Record a planned network.
 
     Args:
@@ -27,7 +27,7 @@ def remember(network: Any, layers: Iterable[Any]) -> None:
         _NETWORKS[network] = frozenset(map(id, layers)), models
 
 
-def make_again(changed: set[int]) -> None:
+def rebuild_functions(changed: set[int]) -> None:
     """Let Keras rebuild the functions that it compiled for models with a layer of these ids.
 
     Keras traces such a function once; without a rebuild it would go on computing in the earlier precision.

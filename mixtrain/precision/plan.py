@@ -135,7 +135,7 @@ def planned_rule(layer: Any) -> PlannedRule | None:
     return getattr(layer, _PLANNED, None)
 
 
-def note_rule(row: PlanRow) -> Callable[[], None]:
+def store_rule(row: PlanRow) -> Callable[[], None]:
     """Store the rule of a row on its layer; return a function that removes it."""
     object.__setattr__(row.target, _PLANNED, PlannedRule(row.rule, row.by_user))
     return functools.partial(object.__delattr__, row.target, _PLANNED)

@@ -12,11 +12,11 @@ import keras
 from mixtrain import checks
 from mixtrain.dtype import DType, float32
 from mixtrain.errors import PrecisionRuleError
-from mixtrain.network.ends import Place, ends_of
+from mixtrain.network.ends import CallSite, output_calls
 from mixtrain.network.walk import Node, is_cell, tree_of
 from mixtrain.precision.cast import CastRule
 from mixtrain.precision.families import Family, computes_in_float32_alone, family_of, rule_giver
-from mixtrain.precision.formats import own_format, parameter_format, reason_to_stay
+from mixtrain.precision.formats import own_dtype, parameter_dtype_of, reason_to_stay
 from mixtrain.precision.fused_norm import reason_not_fused
 from mixtrain.precision.levels import AmpLevel, Level, Resolved, resolve_level
 from mixtrain.precision.own_policy import chosen_policies, own_policy
@@ -183,7 +183,7 @@ class _Planner:
         chooser = self._chooser(node.layer)
         # O0 leaves the network as it is, so the layer's own policy is in force without a rule.
         if chooser is not None and (self._lists is not None or self._level.default != "unchanged"):
-            dtype, name = own_format(chooser), own_policy(chooser).name
+            dtype, name = own_dtype(chooser), own_policy(chooser).name
             # A class or pattern in a list gives way to a layer's own dtype; the very layer in the list contradicts it.
             if listed is not None and listed.names_layer:
                 self._check_contradiction(node, dtype, f'dtype="{name}"', listed)
@@ -281,8 +281,8 @@ class _Planner:
             layer=type(layer).__name__,
             rule=decision.rule,
             why=f"{decision.why}; in separate operations: {kernel}" if kernel else decision.why,
-            compute_dtype=decision.dtype or own_format(layer),
-            parameter_dtype=parameter_format(layer),
+            compute_dtype=decision.dtype or own_dtype(layer),
+            parameter_dtype=parameter_dtype_of(layer),
             output_dtype=output,
             cast=cast,
             target=layer,
@@ -300,15 +300,15 @@ class _Planner:
         if decision.returns_float32 or node is self._root and decision.dtype is not None and decision.rule != TO_FLOAT:
             return float32, True
         half_norm = self._is_half_norm(node.layer, decision)
-        own = self._half if half_norm else decision.dtype or own_format(node.layer)
-        inner = {dtype for call in ends_of(node.layer) if (dtype := self._call_dtype(call)) not in (None, own)}
+        own = self._half if half_norm else decision.dtype or own_dtype(node.layer)
+        inner = {dtype for call in output_calls(node.layer) if (dtype := self._call_dtype(call)) not in (None, own)}
         if not inner:
             return own, half_norm
         # The layers that end this one return other dtypes. A layer that is left alone passes them on; otherwise they
         # are cast to float32, so that no digit is lost.
         return (_joint_dtype(inner), False) if decision.dtype is None else (float32, True)
 
-    def _call_dtype(self, call: Place) -> DType | None:
+    def _call_dtype(self, call: CallSite) -> DType | None:
         """Return the output dtype of a call inside a network; None for the network's inputs."""
         if id(call.layer) in self._decided:
             return self._output(call.layer)[0]

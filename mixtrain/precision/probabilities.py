@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import keras
 
-from mixtrain.network.ends import Place, ends_of
-from mixtrain.network.passing import name_of, names_of, passes_on
+from mixtrain.network.ends import CallSite, output_calls
+from mixtrain.network.passing import name_of, names_of, preserves_values
 from mixtrain.network.walk import children_of, is_cell
 from mixtrain.precision.families import family_of, rule_giver
 
@@ -77,18 +77,18 @@ class FinalProbabilities:
         if kind is not None:
             self._computed[id(layer)] = kind
             return kind
-        if passes_on(rule_giver(layer)):
+        if preserves_values(rule_giver(layer)):
             return ""
-        ends = ends_of(layer)
+        ends = output_calls(layer)
         return self._joined([self._returned_by_call(call) for call in ends]) if ends else None
 
-    def _returned_by_call(self, call: Place) -> str | None:
+    def _returned_by_call(self, call: CallSite) -> str | None:
         """Return the kind of a call's outputs, following calls that pass their inputs on back to their sources."""
         if call.key not in self._traced:
             self._traced[call.key] = self._trace(call)
         return self._traced[call.key]
 
-    def _trace(self, call: Place) -> str | None:
+    def _trace(self, call: CallSite) -> str | None:
         if isinstance(call.layer, keras.layers.InputLayer):
             return ""
         kind = self._returned_by(call.layer)

@@ -18,7 +18,7 @@ from mixtrain.precision.half_products import by_backend_products
 from mixtrain.precision.lean_norm import is_lean, lean
 from mixtrain.precision.own_config import keep_own_config
 from mixtrain.precision.own_policy import OWN_POLICY
-from mixtrain.precision.plan import PlanRow, note_rule
+from mixtrain.precision.plan import PlanRow, store_rule
 
 Undo = Callable[[], object]
 AS_IT_IS: Final = None
@@ -31,7 +31,7 @@ def effect_of(row: PlanRow) -> Hashable:
     return row.cast, row.compute_dtype, row.output_dtype, row.fused, row.by_user
 
 
-def put_row(row: PlanRow, undo: list[Undo]) -> None:
+def apply_row(row: PlanRow, undo: list[Undo]) -> None:
     """Apply a row to its layer.
 
     Args:
@@ -40,7 +40,7 @@ def put_row(row: PlanRow, undo: list[Undo]) -> None:
     """
     if row.cast is not None:
         _apply_cast(row, row.cast, undo)
-        undo.append(note_rule(row))
+        undo.append(store_rule(row))
     if row.fused:
         undo.append(interpose(row.target, lambda forward: fused(row.target, forward)))
     if is_lean(row.target):
@@ -88,7 +88,7 @@ def _casting(forward: Forward, cast: CastRule) -> Forward:
     return call
 
 
-def take_back(undo: list[Undo]) -> None:
+def undo_row(undo: list[Undo]) -> None:
     """Call the functions that revert a row, last in, first out; all of them even if one raises."""
     with contextlib.ExitStack() as stack:
         for function in undo:

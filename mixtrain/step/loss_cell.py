@@ -100,9 +100,9 @@ class NetworkLoss:
         loss, outputs, label = self._run(columns, losses, training=training)
         if self._batches is not None:
             weights = columns[2] if len(columns) > 2 else None
-            backend_outputs, backend_label, weights = boundary.settled((outputs, label, weights))
-            masks = [backend.mask_of(output) for output in keras.tree.flatten(backend_outputs)]
-            self._batches.append(BatchOutputs(backend_outputs, backend_label, weights, masks, losses if len(losses) > 1 else {}))
+            values: tuple[Any, Any, Any] = boundary.settled((outputs, label, weights))
+            masks = [backend.mask_of(output) for output in keras.tree.flatten(values[0])]
+            self._batches.append(BatchOutputs(*values, masks, losses if len(losses) > 1 else {}))
         return loss, outputs, label
 
     def _run(self, columns: Sequence[Any], losses: dict[str, Any], *, training: bool) -> tuple[Any, Any, Any]:

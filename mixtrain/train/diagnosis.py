@@ -9,7 +9,7 @@ import numpy as np
 
 from mixtrain import backend, context
 from mixtrain.diagnostics.finding import Finding
-from mixtrain.diagnostics.non_finite import Told, find_non_finite
+from mixtrain.diagnostics.non_finite import StepCounts, find_non_finite
 from mixtrain.diagnostics.replay import Replay
 from mixtrain.precision.formats import choose_step_jit
 from mixtrain.train.networks import Networks
@@ -55,7 +55,7 @@ class OverflowDiagnosis:
         networks.precision.enforce()
         replay = self._replay()
         counts = None if non_finite_counts is None else self._counts_by_layer(replay, non_finite_counts[-1])
-        finding = find_non_finite(replay, batch, loss_scale, factor=factor, minimum=minimum, told=counts)
+        finding = find_non_finite(replay, batch, loss_scale, factor=factor, minimum=minimum, step_counts=counts)
         self._last = batch, loss_scale, finding
         return finding
 
@@ -63,7 +63,7 @@ class OverflowDiagnosis:
         """Release the last batch."""
         self._last = None
 
-    def _counts_by_layer(self, replay: Replay, non_finite_counts: np.ndarray) -> Told:
+    def _counts_by_layer(self, replay: Replay, non_finite_counts: np.ndarray) -> StepCounts:
         """Return the counts of a step's gradients that are not finite, by the layers that own the weights."""
         weights = self._networks.train_network.weights
         counts = {id(weight): int(count) for weight, count in zip(weights, non_finite_counts, strict=True)}

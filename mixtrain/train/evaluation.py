@@ -235,7 +235,7 @@ def _update_metrics(evaluation: Evaluation, outputs: tuple[Any, ...], masks: lis
 
 def _naming_batch(number: int) -> contextlib.AbstractContextManager[None]:
     """Add the number of the batch to an error about its labels."""
-    return backend.telling_place("Model.eval", lambda index: f"batch {number}")
+    return backend.naming_position("Model.eval", lambda index: f"batch {number}")
 
 
 def _checked_outputs(outputs: Any, indexes: tuple[int, int, int] | None) -> tuple[Any, ...]:

@@ -224,7 +224,7 @@ class TrainingLoop:
                 try:
                     records, outputs = call()
                 except backend.LabelOutOfRange as error:
-                    raise error.told("Model.train", f"step {self._step + 1 + error.index}, epoch {epoch}") from None
+                    raise error.located("Model.train", f"step {self._step + 1 + error.index}, epoch {epoch}") from None
                 if self._sink is None:
                     self._after_steps(records, self._step + count, batch)
                 self._step += count

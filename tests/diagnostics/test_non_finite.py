@@ -40,7 +40,7 @@ def _find(network: Any, value: Any, *, loss: Any = "mae", loss_scale: float = 1.
     assert str(find_non_finite(Replay(network, with_loss, compiled=compiled), batch, loss_scale)) == str(finding)
     replay = _RecordingReplay(network, with_loss)
     counts = _step_counts(replay, with_loss, batch, loss_scale)
-    assert str(find_non_finite(replay, batch, loss_scale, told=counts)) == str(finding)
+    assert str(find_non_finite(replay, batch, loss_scale, step_counts=counts)) == str(finding)
     return finding
 
 
@@ -199,7 +199,7 @@ def _find_with_counts(network: Any, value: np.ndarray, loss_scale: float) -> tup
     batch = [backend.to_tensor(value.astype(np.float32)), backend.to_tensor(np.zeros((len(value), 1), np.float32))]
     with_loss = nn.WithLossCell(network, "mae")
     replay = _RecordingReplay(network, with_loss)
-    finding = find_non_finite(replay, batch, loss_scale, told=_step_counts(replay, with_loss, batch, loss_scale))
+    finding = find_non_finite(replay, batch, loss_scale, step_counts=_step_counts(replay, with_loss, batch, loss_scale))
     assert str(find_non_finite(Replay(network, with_loss), batch, loss_scale)) == str(finding)
     return finding, replay.scales
 

@@ -8,7 +8,7 @@ import keras
 import pytest
 
 from mixtrain import nn
-from mixtrain.network.ends import Place, ends_of
+from mixtrain.network.ends import CallSite, output_calls
 
 L = keras.layers
 
@@ -17,7 +17,7 @@ def names(calls: Any) -> list[str]:
     return [getattr(call.layer, "name", type(call.layer).__name__) for call in calls]
 
 
-def sources(call: Place) -> list[str]:
+def sources(call: CallSite) -> list[str]:
     return names(call.sources())
 
 
@@ -34,7 +34,7 @@ def test_a_functional_model_is_followed_along_its_graph_each_call_of_a_layer_by_
     inputs = keras.Input((4,), name="given")
     head, body = L.Dense(1, name="head"), L.Dense(4, name="body")
     model = keras.Model(inputs, [head(inputs), head(body(inputs)), keras.ops.tanh(inputs)])
-    first, second, operation = ends_of(model)
+    first, second, operation = output_calls(model)
     assert names([first, second]) == ["head", "head"] and type(operation.layer).__name__ == "Tanh"
     assert (sources(first), sources(second)) == (["given"], ["body"])
     assert len({call.key for call in (first, second, operation)}) == 3
@@ -46,14 +46,14 @@ def test_a_functional_model_is_followed_along_its_graph_each_call_of_a_layer_by_
     nn.SequentialCell(nn.ReLU(), L.Dense(2, name="last")),
 ], ids=lambda layer: type(layer).__name__)
 def test_wrappers_and_sequences_end_in_their_last_layer(layer: Any) -> None:
-    assert names(ends_of(layer)) == ["last"]
+    assert names(output_calls(layer)) == ["last"]
 
 
 def test_a_bidirectional_layer_ends_in_both_and_layers_that_compute_by_themselves_in_none() -> None:
     both = L.Bidirectional(L.LSTM(2, name="lstm"))
-    assert names(ends_of(both)) == ["forward_lstm", "backward_lstm"]
+    assert names(output_calls(both)) == ["forward_lstm", "backward_lstm"]
     for layer in (L.LSTM(2), L.MultiHeadAttention(2, 2), L.Dense(2), nn.ReLU(), nn.Dense(2, 2)):
-        assert not ends_of(layer)
+        assert not output_calls(layer)
 
 
 class Written(nn.Cell):
@@ -109,7 +109,7 @@ def chosen(self: Any, x: Any) -> Any:
 ], ids=lambda value: getattr(value, "__name__", None))
 def test_the_source_of_a_method_tells_what_it_returns(method: Any, ends: list[str], inputs: list[list[str]]) -> None:
     network = type("Network", (Written,), {})(method)
-    calls = ends_of(network)
+    calls = output_calls(network)
     assert kinds(calls) == ends
     assert [kinds(call.sources())[:1] for call in calls] == [expected[:1] for expected in inputs]
 
@@ -118,4 +118,4 @@ def test_without_a_source_the_last_layer_is_taken() -> None:
     space: dict[str, Any] = {}
     exec("def construct(self, x):\n    return self.last(x)", space)
     network = type("Network", (Written,), {})(space["construct"])
-    assert kinds(ends_of(network)) == ["CellList"]
+    assert kinds(output_calls(network)) == ["CellList"]

@@ -62,9 +62,9 @@ def test_a_trained_model_is_left_where_it_is() -> None:
     trained.train(1, DATA, verbose=0)
     before = [value.copy() for value in values_of(trained)]
     state = trained.train_network.state
-    counts = backend.to_numpy(state.counts).tolist(), state.present_scale()
+    counts = backend.to_numpy(state.counts).tolist(), state.current_scale()
     calibrate_loss_scale(trained, DATA, steps=2)
-    assert (backend.to_numpy(state.counts).tolist(), state.present_scale()) == counts
+    assert (backend.to_numpy(state.counts).tolist(), state.current_scale()) == counts
     for left, right in zip(before, values_of(trained), strict=True):
         np.testing.assert_array_equal(left, right)
 

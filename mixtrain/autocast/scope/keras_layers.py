@@ -12,7 +12,7 @@ from typing import Any
 import keras
 
 from mixtrain.autocast.state import (
-    Autocast, autocast_in_force, autocasting, float_formats, is_symbolic, widest,
+    Autocast, autocast_in_force, autocasting, float_dtypes, is_symbolic, widest,
 )
 from mixtrain.autocast.operator_lists import OperatorClass
 from mixtrain.cell.autocast import listed_name
@@ -74,7 +74,7 @@ def layer_call(original: Callable[..., Any]) -> Callable[..., Any]:
         if is_symbolic((args, kwargs)):  # A model is being built; dtypes are decided when it runs.
             with autocasting(None):
                 return original(self, *args, **kwargs)
-        decision, inner_scope = _decide(self, state, float_formats((args, kwargs), numpy_as_float32=True))
+        decision, inner_scope = _decide(self, state, float_dtypes((args, kwargs), numpy_as_float32=True))
         token = _calling.set(decision)
         try:
             with inner_scope:
