@@ -64,7 +64,7 @@ def stream_of(name: str, seed: int = 0) -> keras.random.SeedGenerator:
         seed: The operation's own seed, 0 for none; each has a stream of its own.
     """
     if (name, seed) not in _Streams.drawing:
-        with backend.outside_graph():
+        with backend.eager_scope():
             _Streams.drawing[name, seed] = keras.random.SeedGenerator(seed=_first_seed(name, seed))
     return _Streams.drawing[name, seed]
 

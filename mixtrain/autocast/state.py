@@ -159,7 +159,7 @@ def keep_mask(value: Any, cast_value: Any) -> Any:
     """Return a cast tensor with the mask that Keras's layers and losses read from the original."""
     mask = backend.mask_of(value) if backend.is_tensor(value) else None
     if mask is not None:
-        backend.give_mask(cast_value, mask)
+        backend.set_mask(cast_value, mask)
     return cast_value
 
 

@@ -28,7 +28,7 @@ from mixtrain.backend.forked import forked_after_start, note_forks
 from mixtrain.backend.info import DeviceInfo, GroupInfo, JitChoice
 from mixtrain.backend.layout import cast_keeping_layout, elementwise, join_along, nhwc_of, reduce_axes, to_channels_last
 from mixtrain.backend.processor import processors
-from mixtrain.backend.row_part import RowPart, speaking_of
+from mixtrain.backend.row_part import RowPart, error_subject
 from mixtrain.backend.share import SEED_STRIDE, Share, is_one_number, merge_of
 from mixtrain.backend.tensor_base import TensorBase, backend_value, public_tensor, wrap_with
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         choose_jit,
         compile_function,
         is_tracing,
-        outside_graph,
+        eager_scope,
         trace_count,
         trace_for,
     )
@@ -80,7 +80,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
     from mixtrain.backend.tensorflow.pooling import pool
     from mixtrain.backend.tensorflow.passes import DevicePut, Stacked
     from mixtrain.backend.tensorflow.processes import (
-        NotedWrites,
+        RecordedWrites,
         all_gather,
         all_reduce,
         join_processes,
@@ -88,7 +88,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         process_index,
         process_jit,
         reduce_scatter,
-        telling_lost_process,
+        naming_lost_process,
     )
     from mixtrain.backend.tensorflow.products import product, times_transposed
     from mixtrain.backend.tensorflow.records import Examples, first_example
@@ -104,7 +104,6 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         Pipeline,
         is_pipeline_source,
         pipeline_from_arrays,
-        pipeline_from_batches,
         pipeline_from_rows,
         wrap_pipeline,
     )
@@ -115,7 +114,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         bytes_of,
         double_precision,
         from_channels_last,
-        give_mask,
+        set_mask,
         held_format,
         is_open_size,
         is_symbolic,
@@ -130,7 +129,7 @@ if TYPE_CHECKING or keras.backend.backend() == "tensorflow":
         truth,
         wait_for,
     )
-    from mixtrain.backend.tensorflow.trace import as_written, has_results, traces
+    from mixtrain.backend.tensorflow.trace import without_autograph, has_results, traces
     from mixtrain.backend.tensorflow.variables import store
 else:
     from mixtrain.backend.jax import colors, images, row_random, special, warp
@@ -142,7 +141,7 @@ else:
         choose_jit,
         compile_function,
         is_tracing,
-        outside_graph,
+        eager_scope,
         trace_count,
         trace_for,
     )
@@ -180,7 +179,7 @@ else:
     from mixtrain.backend.jax.pooling import pool
     from mixtrain.backend.jax.passes import DevicePut, Stacked
     from mixtrain.backend.jax.processes import (
-        NotedWrites,
+        RecordedWrites,
         all_gather,
         all_reduce,
         join_processes,
@@ -188,7 +187,7 @@ else:
         process_index,
         process_jit,
         reduce_scatter,
-        telling_lost_process,
+        naming_lost_process,
     )
     from mixtrain.backend.jax.products import product, times_transposed
     from mixtrain.backend.jax.records import Examples, first_example
@@ -204,7 +203,6 @@ else:
         Pipeline,
         is_pipeline_source,
         pipeline_from_arrays,
-        pipeline_from_batches,
         pipeline_from_rows,
         wrap_pipeline,
     )
@@ -215,7 +213,7 @@ else:
         bytes_of,
         double_precision,
         from_channels_last,
-        give_mask,
+        set_mask,
         held_format,
         is_open_size,
         is_symbolic,
@@ -230,7 +228,7 @@ else:
         truth,
         wait_for,
     )
-    from mixtrain.backend.jax.trace import as_written, has_results, traces
+    from mixtrain.backend.jax.trace import without_autograph, has_results, traces
     from mixtrain.backend.jax.variables import store
 
 note_forks(has_started)
@@ -253,7 +251,7 @@ __all__ = [
     "JitChoice",
     "LabelOutOfRange",
     "LiveValue",
-    "NotedWrites",
+    "RecordedWrites",
     "Pipeline",
     "Replicas",
     "Rollback",
@@ -266,7 +264,7 @@ __all__ = [
     "all_finite",
     "all_gather",
     "all_reduce",
-    "as_written",
+    "without_autograph",
     "backend_value",
     "byte_count",
     "bytes_of",
@@ -298,7 +296,7 @@ __all__ = [
     "fused_batch_norm",
     "gather_in_batches",
     "gather_places",
-    "give_mask",
+    "set_mask",
     "global_norm",
     "has_results",
     "has_started",
@@ -324,10 +322,9 @@ __all__ = [
     "non_finite_counts",
     "normalize_axes",
     "note_class_labels",
-    "outside_graph",
+    "eager_scope",
     "peak_memory",
     "pipeline_from_arrays",
-    "pipeline_from_batches",
     "pipeline_from_rows",
     "pool",
     "process_index",
@@ -345,12 +342,12 @@ __all__ = [
     "snapshot",
     "softmax_cross_entropy",
     "sparse_softmax_cross_entropy",
-    "speaking_of",
+    "error_subject",
     "special",
     "storage_in",
     "store",
     "tapped_gradients",
-    "telling_lost_process",
+    "naming_lost_process",
     "naming_position",
     "tensor_decided",
     "tf32_products",

@@ -43,7 +43,7 @@ _subject = _Subject()
 
 
 @contextlib.contextmanager
-def speaking_of(subject: str) -> Iterator[None]:
+def error_subject(subject: str) -> Iterator[None]:
     """Prefix the messages of `require` with a subject, in code that runs or is traced inside."""
     previous = _subject.prefix
     _subject.prefix = f"{subject}: "

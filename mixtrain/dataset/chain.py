@@ -158,7 +158,7 @@ class _Transform:
     def apply(self, function: Callable[..., Any], columns: dict[int, Any], *arguments: Any) -> None:
         """Replace each column of the step by what the function returns for it; errors name the column."""
         for position, name in zip(self.step.positions, self.step.names, strict=True):
-            with backend.speaking_of(f'map, column "{name}"'):
+            with backend.error_subject(f'map, column "{name}"'):
                 columns[position] = function(columns[position], *arguments)
 
 

@@ -73,7 +73,7 @@ class ProcessReplicas:
 
     def __init__(self, likely_written: Callable[[], Iterable[keras.Variable]]) -> None:
         self._likely_written = likely_written
-        self._writes = backend.NotedWrites(likely_written)
+        self._writes = backend.RecordedWrites(likely_written)
         self.count = process_group.current().size
 
     def jit_choice(self, choice: backend.JitChoice) -> backend.JitChoice:

@@ -72,7 +72,7 @@ class GradScaler:
         self._scaled = False
 
     # ---- the four calls of an iteration -----------------------------------------------------------------------
-    @backend.as_written
+    @backend.without_autograph
     def scale(self, outputs: Any) -> Any:
         """Multiply a loss, or each tensor of a structure of losses, by the scale, in at least float32.
 
@@ -84,7 +84,7 @@ class GradScaler:
         self._scaled = True
         return gradients.all_scaled(outputs, self.state.loss_scale)
 
-    @backend.as_written
+    @backend.without_autograph
     def unscale_(self, grads: Any, optimizer: Any) -> Any:
         """Divide the gradients of an optimizer by the scale, to clip or inspect them before `step`.
 
@@ -119,7 +119,7 @@ class GradScaler:
         self._stages.put(OptimizerStage(optimizer, finite, grads))
         return unscaled
 
-    @backend.as_written
+    @backend.without_autograph
     def step(self, optimizer: Any, grads: Sequence[Any], variables: Sequence[Any] | None = None) -> Any:
         """Apply gradients if all of them are finite; otherwise leave the variables and the optimizer unchanged.
 
@@ -163,7 +163,7 @@ class GradScaler:
         self._stages.put(OptimizerStage(optimizer, None))
         return finite
 
-    @backend.as_written
+    @backend.without_autograph
     def update(self, new_scale: Any = None) -> None:
         """Update the scale at the end of an iteration: down if gradients were not finite, up after enough good ones.
 
@@ -196,12 +196,12 @@ class GradScaler:
         self._stages.clear(everything=new_scale is not None)
 
     # ---- settings and state -----------------------------------------------------------------------------------
-    @backend.as_written
+    @backend.without_autograph
     def get_scale(self) -> Any:
         """Return the scale, a float; in a function being compiled a float32 scalar tensor; 1.0 if disabled."""
         return gradients.reading(self.state.loss_scale, float) if self._enabled else 1.0
 
-    @backend.as_written
+    @backend.without_autograph
     def get_growth_tracker(self) -> Any:
         """Return the number of consecutive good iterations, an int; in a function being compiled a tensor."""
         return gradients.reading(self.state.good_steps, int) if self._enabled else 0

@@ -146,7 +146,7 @@ class Feed:
         if self._pipeline is None:
             example = tuple(map(backend.to_numpy, parts))
             arrays = functools.partial(self._arrays, [value.dtype for value in example])
-            pipeline = backend.pipeline_from_batches(arrays, example, size=self.size)
+            pipeline = backend.pipeline_from_rows(arrays, example, size=self.size)
             self._graph = dataclasses.replace(pipeline, even=self._even())
         else:
             self._graph = self._pipeline

@@ -213,7 +213,7 @@ def give_masks(outputs: Any, masks: Sequence[Any]) -> None:
     """Attach the masks that `masks_of` returned to a network's outputs, which lose them in a compiled call."""
     for output, mask in zip(keras.tree.flatten(outputs), masks, strict=True):
         if mask is not None:
-            backend.give_mask(output, mask)
+            backend.set_mask(output, mask)
 
 
 def update_metric(metric: Metric, predictions: Any, labels: Any, weights: Any) -> None:

@@ -110,7 +110,7 @@ class TrainingLoop:
         if networks.in_processes:
             # All processes must run the same number of steps per call, however long a step takes in each.
             self._stepper.steps_per_call.run_alone()
-            self._agreement = Agreement(training.where, self._call_settings(), self._callbacks.controls)
+            self._agreement = Agreement(training.where, self._call_settings(), self._callbacks.needs_control)
 
     def run(self) -> EpochHistory:
         """Train for the epochs of the run.
@@ -130,7 +130,7 @@ class TrainingLoop:
         self._mode.set(True)
         with contextlib.ExitStack() as stack:
             if self._agreement is not None:
-                stack.enter_context(backend.telling_lost_process(self._training.where))
+                stack.enter_context(backend.naming_lost_process(self._training.where))
             stack.callback(self._close)
             callbacks = stack.enter_context(self._callbacks)
             callbacks.on_train_begin(self._context)
@@ -262,7 +262,7 @@ class TrainingLoop:
         stepper = self._stepper
         if self._samples_after(self._step):
             self._sample(group[0], self._step + 1)
-        counts = hooks and self._callbacks.look_beyond
+        counts = hooks and self._callbacks.reads_beyond_arguments
         several = functools.partial(stepper.several, counts=counts)
         parts = until_overflow(stepper, group, counts=counts) if self._ends_at_overflow else [(group, several)]
         for part, run in parts:
@@ -313,7 +313,7 @@ class TrainingLoop:
     @property
     def _may_group(self) -> bool:
         """Whether steps may run in groups: nothing needs control after every single step."""
-        return not self._callbacks.controls and self._host_manager is None and context.graph_mode()
+        return not self._callbacks.needs_control and self._host_manager is None and context.graph_mode()
 
     # ---- sink feed --------------------------------------------------------------------------------------------
     def _sink_calls(self, epoch: int) -> _Calls:
@@ -417,7 +417,7 @@ class TrainingLoop:
     @property
     def _ends_at_overflow(self) -> bool:
         """Whether a call of several steps must end at the first that overflows."""
-        return self._retries or self._callbacks.hear_of_overflows
+        return self._retries or self._callbacks.has_overflow_hooks
 
     # ---- after steps ------------------------------------------------------------------------------------------
     def _unobserved_steps(self, done: int, *, sampled: bool = False) -> int:
@@ -451,7 +451,7 @@ class TrainingLoop:
             for overflow in records.overflow:
                 manager.update_loss_scale(bool(overflow))
             set_scale(backend.to_tensor(float(manager.get_loss_scale())))
-        if self._callbacks.hear_of_overflows and batch is not None and records.overflow[-1]:
+        if self._callbacks.has_overflow_hooks and batch is not None and records.overflow[-1]:
             last = records.each()[-1]
             explain = functools.partial(self._diagnosis, now(batch), float(last.loss_scale[0]), last.non_finite_counts)
             fields = {"cur_step_num": step, "train_dataset_element": batch, "step_results": last}

@@ -54,7 +54,7 @@ class TrainingMetrics:
     # ---- inside the step --------------------------------------------------------------------------------------
     def variables(self, batch: BatchOutputs) -> list[keras.Variable]:
         """Return the variables that `update` writes, created for the shapes of a batch."""
-        with backend.outside_graph():
+        with backend.eager_scope():
             for name in batch.output_losses if self._network is not None else ():
                 if name not in self._output_losses:
                     self._output_losses[name] = keras.metrics.Mean(name=name)

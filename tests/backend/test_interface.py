@@ -17,7 +17,7 @@ NEUTRAL = {
     "ClassLabels", "DeviceInfo", "ExampleColumn", "GroupInfo", "JitChoice", "LabelOutOfRange", "RowPart", "SEED_STRIDE",
     "Share", "TensorBase", "UnreadableRecord", "backend_value", "cast_keeping_layout", "elementwise", "first_outside",
     "forked_after_start", "is_one_number", "join_along", "merge_of", "nhwc_of", "note_class_labels", "processors",
-    "public_tensor", "reduce_axes", "speaking_of", "naming_position", "to_channels_last", "wrap_with",
+    "public_tensor", "reduce_axes", "error_subject", "naming_position", "to_channels_last", "wrap_with",
 }
 MODULES = {"colors", "images", "row_random", "special", "warp"}
 # Methods and functions that only files of the same backend use.

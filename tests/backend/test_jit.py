@@ -89,7 +89,7 @@ def test_variables_can_be_made_while_a_function_is_compiled() -> None:
 
     def run(x: Any) -> Any:
         if not made:
-            with backend.outside_graph():
+            with backend.eager_scope():
                 made.append(keras.Variable(np.float32(1.0)))
         made[0].assign_add(x)
         return backend.snapshot(made[0])

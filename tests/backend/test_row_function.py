@@ -70,7 +70,7 @@ def test_random_numbers_are_those_of_tensorflow() -> None:
 @pytest.mark.parametrize("by_block", [False, True])
 def test_what_a_row_must_hold_is_said_with_its_values(by_block: bool) -> None:
     def function(*values: Any) -> Any:
-        with backend.speaking_of("map {x}"):
+        with backend.error_subject("map {x}"):
             return (_below(5, values[-1]),)
 
     run = _function(function, by_block=by_block)

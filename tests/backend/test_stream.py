@@ -81,7 +81,7 @@ def test_rows_of_different_sizes_keep_their_shapes():
 
 def test_batches_may_end_with_a_smaller_one():
     batches = [(np.zeros((4, 3), np.float32),), (np.zeros((2, 3), np.float32),)]
-    pipeline = backend.pipeline_from_batches(lambda: iter(batches), batches[0], size=2)
+    pipeline = backend.pipeline_from_rows(lambda: iter(batches), batches[0], size=2)
     assert [tuple(row[0].shape) for row in pipeline.iterate()] == [(4, 3), (2, 3)]
 
 

@@ -22,7 +22,7 @@ def test_a_mask_that_keras_layers_read_stays_with_a_tensor_while_compiling() -> 
     def function(x: Any) -> Any:
         mask = keras.ops.greater(x, 0.0)
         assert backend.mask_of(x) is None
-        backend.give_mask(x, mask)
+        backend.set_mask(x, mask)
         results.append(backend.mask_of(x) is mask)
         return x
 

@@ -58,7 +58,7 @@ def test_what_is_outside_of_the_graph_has_values_and_no_traces() -> None:
     seen = []
 
     def run(x: Any) -> Any:
-        with backend.outside_graph():
+        with backend.eager_scope():
             seen.append((float(keras.ops.exp(backend.to_tensor(np.float32(0)))), backend.is_symbolic(ONE * 2.0)))
         return x
 
@@ -95,4 +95,4 @@ def test_code_is_compiled_as_it_is_written_inside_a_function_that_tensorflow_rew
 
     assert int(tf.function(rewritten)(tf.constant(1.0))) == 1
     with pytest.raises(tf.errors.OperatorNotAllowedInGraphError):
-        tf.function(backend.as_written(rewritten))(tf.constant(1.0))
+        tf.function(backend.without_autograph(rewritten))(tf.constant(1.0))

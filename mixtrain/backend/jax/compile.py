@@ -41,7 +41,7 @@ def is_tracing() -> bool:
     return is_being_traced()
 
 
-def outside_graph() -> contextlib.AbstractContextManager[Any]:
+def eager_scope() -> contextlib.AbstractContextManager[Any]:
     """Run the code inside eagerly, even in a trace: to create variables that outlive the trace."""
     return outside_scopes()
 

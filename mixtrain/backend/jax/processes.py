@@ -74,7 +74,7 @@ def leave_processes() -> None:
 
 
 @contextlib.contextmanager
-def telling_lost_process(where: str) -> Iterator[None]:
+def naming_lost_process(where: str) -> Iterator[None]:
     """Raise JAX's error after another process has ended as one that names that process, if it is known.
 
     Raises:
@@ -185,7 +185,7 @@ _COLLECTIVES: Final[dict[str, Callable[..., list[Any]]]] = {
 }
 
 
-class NotedWrites:
+class RecordedWrites:
     """Detects which variables a function writes.
 
     Args:

@@ -198,14 +198,3 @@ def pipeline_from_rows(
     """
     names = None if columns is None else tuple(columns)
     return Pipeline(rows.from_python(CheckedRows(factory, example, size, names)), names)
-
-
-def pipeline_from_batches(
-    factory: Callable[[], Iterable[Row]],
-    example: Row,
-    *,
-    size: float | None = None,
-    columns: Sequence[str] | None = None,
-) -> Pipeline:
-    """Return the batches made by Python code, like `pipeline_from_rows` for rows; the last may be smaller."""
-    return pipeline_from_rows(factory, example, size=size, columns=columns)

@@ -152,6 +152,6 @@ def mask_of(tensor: Any) -> Any:
     return get_keras_mask(backend_value(tensor))
 
 
-def give_mask(tensor: Any, mask: Any) -> None:
+def set_mask(tensor: Any, mask: Any) -> None:
     """Set the Keras mask of a tensor."""
     set_keras_mask(backend_value(tensor), mask)

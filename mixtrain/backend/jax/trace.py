@@ -33,6 +33,6 @@ def has_results(trace: Any) -> bool:
     return bool(trace.finished)
 
 
-def as_written(function: F) -> F:
+def without_autograph(function: F) -> F:
     """Return the function unchanged: JAX traces every function as it is written."""
     return function

@@ -67,7 +67,7 @@ def is_tracing() -> bool:
 
 
 @contextlib.contextmanager
-def outside_graph() -> Iterator[None]:
+def eager_scope() -> Iterator[None]:
     """Run the code inside eagerly, even in a trace: to create variables that outlive the trace."""
     with tf.init_scope(), initializing_eagerly():
         yield

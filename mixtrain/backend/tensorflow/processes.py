@@ -86,7 +86,7 @@ def leave_processes() -> None:
 
 
 @contextlib.contextmanager
-def telling_lost_process(where: str) -> Iterator[None]:
+def naming_lost_process(where: str) -> Iterator[None]:
     """Raise TensorFlow's error after another process has ended as one that names that process.
 
     Raises:
@@ -203,7 +203,7 @@ def _collective(name: str, *values: Any) -> list[Any]:
     return list(_Connection.strategy.run(replica, args=values))
 
 
-class NotedWrites:
+class RecordedWrites:
     """Detects which variables a function writes.
 
     Args:

@@ -125,6 +125,6 @@ def mask_of(tensor: Any) -> Any:
     return getattr(backend_value(tensor), "_keras_mask", None)
 
 
-def give_mask(tensor: Any, mask: Any) -> None:
+def set_mask(tensor: Any, mask: Any) -> None:
     """Set the Keras mask of a tensor."""
     backend_value(tensor)._keras_mask = mask

@@ -29,7 +29,7 @@ def has_results(trace: Any) -> bool:
     return bool(trace.outputs)
 
 
-def as_written(function: F) -> F:
+def without_autograph(function: F) -> F:
     """Return a function that a user's ``@tf.function`` traces without AutoGraph, like all functions that it calls.
 
     AutoGraph would rewrite their source to let tensors decide branches, which takes tens of seconds for no effect.

@@ -244,7 +244,7 @@ class Graph(Cell):
         if self.config.fixed:
             return
         layers = (node.layer for node in tree_of(self).walk())
-        with backend.outside_graph():
+        with backend.eager_scope():
             if not all(layer.built for layer in layers if isinstance(layer, keras.Layer)):
                 self._run_once(inputs)
             trained = [weight for network in self._trained_cells() for weight in network.trainable_params()]

@@ -50,9 +50,10 @@ class CallbackList:
         arguments: The state of the run.
 
     Attributes:
-        controls: Whether a callback needs control between any two steps.
-        hear_of_overflows: Whether a callback overrides `on_train_overflow`.
-        look_beyond: Whether a step hook may read more than the arguments, such as the optimizer; mixtrain's do not.
+        needs_control: Whether a callback needs control between any two steps.
+        has_overflow_hooks: Whether a callback overrides `on_train_overflow`.
+        reads_beyond_arguments: Whether a step hook may read more than the arguments, such as the optimizer. Those of
+            mixtrain's own callbacks do not.
 
     Raises:
         TypeError: An item is not a callback.
@@ -86,9 +87,9 @@ class CallbackList:
         step_listeners = [listener for hook in _STEP_HOOKS for listener in self._listeners[hook]]
         step_owners = {id(listener.owner) for listener in step_listeners}
         self._step_callbacks = [callback for callback in self._callbacks if id(callback) in step_owners]
-        self.look_beyond = not all(_is_ours(listener.call) for listener in step_listeners)
+        self.reads_beyond_arguments = not all(_is_ours(listener.call) for listener in step_listeners)
         # Computed once, because the loop reads it before every step.
-        self.controls = any(
+        self.needs_control = any(
             type(callback).free_steps is Callback.free_steps and not declares_observing(callback)
             for callback in self._step_callbacks
         )
@@ -98,7 +99,7 @@ class CallbackList:
             for callback in self._callbacks
             if type(callback).on_train_overflow is not Callback.on_train_overflow
         ]
-        self.hear_of_overflows = bool(self._listeners["on_train_overflow"])
+        self.has_overflow_hooks = bool(self._listeners["on_train_overflow"])
         self._samplers = [callback for callback in self._callbacks if callback.sample_every is not None]
 
     def __enter__(self: _ListT) -> _ListT:
@@ -125,7 +126,7 @@ class CallbackList:
 
     def free_steps(self, run_context: RunContext) -> float:
         """Return how many steps may run before a callback needs control; `math.inf` if none does."""
-        if self.controls:
+        if self.needs_control:
             return 1
         return min((callback.free_steps(run_context) for callback in self._step_callbacks), default=math.inf)
 
@@ -148,7 +149,7 @@ class CallbackList:
                     callback.needs, 'needs = {"gradients"}',
                 )
         needs = frozenset(need for callback in self._step_callbacks for need in callback.needs)
-        return needs | {NON_FINITE} if self.hear_of_overflows else needs
+        return needs | {NON_FINITE} if self.has_overflow_hooks else needs
 
     @property
     def one_step_calls(self) -> bool:
