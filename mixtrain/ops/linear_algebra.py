@@ -129,16 +129,17 @@ def det(input: Any) -> Any:
 
 def logdet(input: Any) -> Any:
     """The logarithms of the determinants of `input`. Source: MindSpore, `mindspore.ops.logdet`."""
-    return keras.ops.log(keras.ops.det(as_floats("ops.logdet", input)))
+    # Not `keras.ops.logdet`, which on TensorFlow is for positive definite matrices only.
+    sign, logarithm = keras.ops.slogdet(as_floats("ops.logdet", input))
+    return keras.ops.log(sign) + logarithm
 
 
 def slogdet(input: Any) -> tuple[Any, Any]:
-    """Signs of the determinants of `input`, and logarithms of their sizes.
+    """The signs of the determinants of `input`, and the logarithms of their absolute values.
 
     Source: MindSpore, `mindspore.ops.slogdet`.
     """
-    found = keras.ops.det(as_floats("ops.slogdet", input))
-    return keras.ops.sign(found), keras.ops.log(keras.ops.abs(found))
+    return tuple(keras.ops.slogdet(as_floats("ops.slogdet", input)))  # type: ignore[return-value]
 
 
 def inverse(input: Any) -> Any:
