@@ -1,4 +1,4 @@
-"""Matrices: factors, inverses, determinants, norms, and products that are named for what they add."""
+"""Linear algebra: products with an addend, determinants, factorizations, solvers and norms, with their primitives."""
 
 from __future__ import annotations
 
@@ -51,17 +51,18 @@ def inner(input: Any, other: Any) -> Any:
 
 
 def kron(input: Any, other: Any) -> Any:
-    """Kronecker's product of `input` and `other`. Source: MindSpore, `mindspore.ops.kron`."""
-    # Keras's own takes no tensors of a compiled function on TensorFlow.
+    """The Kronecker product of `input` and `other`. Source: MindSpore, `mindspore.ops.kron`."""
+    # `keras.ops.kron` is newer than Keras 3.10, and fails in compiled functions on TensorFlow.
     x, y = pair("ops.kron", input, other)
     shapes = keras.ops.shape(x), keras.ops.shape(y)
     rank = max(map(len, shapes))
     sizes = list(zip(*((1,) * (rank - len(shape)) + tuple(shape) for shape in shapes), strict=True))
+    # The axes of `x` and `y` alternate, each broadcast along the other's.
     product = keras.ops.multiply(
-        keras.ops.reshape(x, [size for one, _ in sizes for size in (one, 1)]),
-        keras.ops.reshape(y, [size for _, one in sizes for size in (1, one)]),
+        keras.ops.reshape(x, [size for x_size, _ in sizes for size in (x_size, 1)]),
+        keras.ops.reshape(y, [size for _, y_size in sizes for size in (1, y_size)]),
     )
-    return keras.ops.reshape(product, [one * another for one, another in sizes])
+    return keras.ops.reshape(product, [x_size * y_size for x_size, y_size in sizes])
 
 
 def cross(input: Any, other: Any, dim: int | None = None) -> Any:
@@ -70,7 +71,7 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     Source: MindSpore, `mindspore.ops.cross`.
     """
     x, y = pair("ops.cross", input, other)
-    axis = next(n for n, size in enumerate(x.shape) if size == 3) if dim is None else dim
+    axis = next(index for index, size in enumerate(x.shape) if size == 3) if dim is None else dim
     return keras.ops.cross(x, y, axis=axis)
 
 
@@ -95,31 +96,30 @@ def bidense(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     Source: MindSpore, `mindspore.ops.bidense`.
     """
     x, y = as_floats("ops.bidense", input1), as_floats("ops.bidense", input2)
-    found = keras.ops.einsum("...i,oij,...j->...o", x, as_floats("ops.bidense", weight), y)
-    return found if bias is None else add(found, bias)
+    product = keras.ops.einsum("...i,oij,...j->...o", x, as_floats("ops.bidense", weight), y)
+    return product if bias is None else add(product, bias)
 
 
 def vecdot(x: Any, y: Any, *, axis: int = -1) -> Any:
-    """Sums of `x` * `y` along `axis`. Source: MindSpore, `mindspore.ops.vecdot`."""
+    """The dot products of `x` and `y` along `axis`. Source: MindSpore, `mindspore.ops.vecdot`."""
     return keras.ops.sum(mul(x, y), axis=axis)
 
 
 def batch_dot(x1: Any, x2: Any, axes: Any = None) -> Any:
-    """Sum products of `x1` and `x2` over one axis each, `axes`, for every row of the batch.
+    """The dot products of `x1` and `x2` over one axis each, `axes`, for every sample of the batch.
 
     Source: MindSpore, `mindspore.ops.batch_dot`.
     """
     x, y = as_floats("ops.batch_dot", x1), as_floats("ops.batch_dot", x2)
     if axes is None:
         axes = (rank_of(x) - 1, 1 if rank_of(y) == 2 else rank_of(y) - 2)
-    first, second = (axes, axes) if isinstance(axes, int) else axes
-    letters = "bcdefgh"[: rank_of(x)], "bijklmn"[: rank_of(y)]
-    left = [*letters[0]]
-    right = [*letters[1]]
-    left[first], right[second] = "z", "z"
-    kept = [one for one in [*left, *right[1:]] if one != "z"]
-    found = keras.ops.einsum(f"{''.join(left)},{''.join(right)}->{''.join(kept)}", x, y)
-    return keras.ops.expand_dims(found, -1) if len(kept) == 1 else found
+    x_axis, y_axis = (axes, axes) if isinstance(axes, int) else axes
+    # Einsum labels: "b" is the batch, "z" the axes that are summed over.
+    x_labels, y_labels = [*"bcdefgh"[: rank_of(x)]], [*"bijklmn"[: rank_of(y)]]
+    x_labels[x_axis], y_labels[y_axis] = "z", "z"
+    labels = [label for label in [*x_labels, *y_labels[1:]] if label != "z"]
+    product = keras.ops.einsum(f"{''.join(x_labels)},{''.join(y_labels)}->{''.join(labels)}", x, y)
+    return keras.ops.expand_dims(product, -1) if len(labels) == 1 else product
 
 
 def det(input: Any) -> Any:
@@ -152,23 +152,25 @@ def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False)
 
     Args:
         x: Matrices.
-        atol: The least singular value that counts.
-        rtol: The same, as a share of the largest.
+        atol: Absolute tolerance of singular values.
+        rtol: Tolerance relative to the largest singular value.
         hermitian: Accepted; the result is the same.
 
     Source: MindSpore, `mindspore.ops.pinv`.
     """
     value = as_floats("ops.pinv", x)
     u, s, v = keras.ops.svd(value, full_matrices=False)
-    share = float(rtol if rtol is not None else 0.0 if atol else max(value.shape[-2:]) * 1.2e-7)
-    limit = keras.ops.maximum(keras.ops.max(s, axis=-1, keepdims=True) * share, float(atol or 0.0))
-    turned = keras.ops.where(s > limit, 1 / keras.ops.where(s > limit, s, 1.0), 0.0)
-    return keras.ops.matmul(keras.ops.swapaxes(v, -1, -2) * turned[..., None, :], keras.ops.swapaxes(u, -1, -2))
+    # 1.2e-7 is the machine epsilon of float32.
+    relative = float(rtol if rtol is not None else 0.0 if atol else max(value.shape[-2:]) * 1.2e-7)
+    limit = keras.ops.maximum(keras.ops.max(s, axis=-1, keepdims=True) * relative, float(atol or 0.0))
+    # The inner `where` keeps the gradient of 1 / 0 out of the result.
+    reciprocal = keras.ops.where(s > limit, 1 / keras.ops.where(s > limit, s, 1.0), 0.0)
+    return keras.ops.matmul(keras.ops.swapaxes(v, -1, -2) * reciprocal[..., None, :], keras.ops.swapaxes(u, -1, -2))
 
 
 def cholesky(input_x: Any, upper: bool = False) -> Any:
-    """Cholesky's factor of `input_x`, lower or `upper`. Source: MindSpore, `mindspore.ops.cholesky`."""
-    lower = keras.ops.cholesky(as_floats("ops.cholesky", input_x))  # Keras 3.10 gives the lower factor alone.
+    """The Cholesky factor of `input_x`, lower or `upper`. Source: MindSpore, `mindspore.ops.cholesky`."""
+    lower = keras.ops.cholesky(as_floats("ops.cholesky", input_x))  # Keras 3.10 has no `upper`.
     return swapaxes(lower, -1, -2) if upper else lower
 
 
@@ -178,12 +180,12 @@ def cholesky_inverse(input_x: Any, upper: bool = False) -> Any:
     Source: MindSpore, `mindspore.ops.cholesky_inverse`.
     """
     x = as_floats("ops.cholesky_inverse", input_x)
-    turned = keras.ops.swapaxes(x, -1, -2)
-    return keras.ops.inv(keras.ops.matmul(*((turned, x) if upper else (x, turned))))
+    transposed = keras.ops.swapaxes(x, -1, -2)
+    return keras.ops.inv(keras.ops.matmul(transposed, x) if upper else keras.ops.matmul(x, transposed))
 
 
 def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
-    """Solve for `input`, given the factor `input2`, lower or `upper`.
+    """Solve A @ x = `input` for the A whose Cholesky factor, lower or `upper`, is `input2`.
 
     Source: MindSpore, `mindspore.ops.cholesky_solve`.
     """
@@ -193,7 +195,7 @@ def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
 
 
 def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False) -> Any:
-    """The x with `matrix` @ x = `rhs`; with `adjoint`, of the transpose.
+    """Solve `matrix` @ x = `rhs`; with `adjoint`, for the transpose of `matrix`.
 
     Source: MindSpore, `mindspore.ops.matrix_solve`.
     """
@@ -212,7 +214,7 @@ def matrix_power(input: Any, n: int) -> Any:
 
 
 def lstsq(input: Any, A: Any) -> Any:
-    """The x for which `input` @ x is nearest to `A`. Source: MindSpore, `mindspore.ops.lstsq`."""
+    """The least-squares solution x of `input` @ x = `A`. Source: MindSpore, `mindspore.ops.lstsq`."""
     return keras.ops.lstsq(as_floats("ops.lstsq", input), as_floats("ops.lstsq", A))
 
 
@@ -248,8 +250,8 @@ def vector_norm(x: Any, ord: Any = 2, axis: Any = None, keepdims: bool = False, 
     """
     value = as_floats("ops.vector_norm", x)
     flat = keras.ops.reshape(value, (-1,)) if axis is None else value
-    found = norm(flat if dtype is None else keras.ops.cast(flat, dtype), ord, -1 if axis is None else axis, keepdims)
-    return keras.ops.reshape(found, (1,) * rank_of(value)) if axis is None and keepdims else found
+    result = norm(flat if dtype is None else keras.ops.cast(flat, dtype), ord, -1 if axis is None else axis, keepdims)
+    return keras.ops.reshape(result, (1,) * rank_of(value)) if axis is None and keepdims else result
 
 
 def matrix_norm(
@@ -273,29 +275,29 @@ def dist(input: Any, other: Any, p: float = 2.0) -> Any:
 def cdist(x1: Any, x2: Any, p: float = 2.0) -> Any:
     """Distances of order `p` between the rows of `x1` and those of `x2`. Source: MindSpore, `mindspore.ops.cdist`."""
     x, y = pair("ops.cdist", x1, x2)
-    return _lengths(x[..., :, None, :] - y[..., None, :, :], p)
+    return _row_norms(x[..., :, None, :] - y[..., None, :, :], p)
 
 
 def pdist(input: Any, p: float = 2.0) -> Any:
-    """Distances of order `p` between the rows of `input`, each pair once. Source: MindSpore, `mindspore.ops.pdist`."""
+    """Distances of order `p` between all pairs of rows of `input`. Source: MindSpore, `mindspore.ops.pdist`."""
     x = as_floats("ops.pdist", input)
     pairs = list(itertools.combinations(range(x.shape[-2]), 2))
-    first, second = ([one[place] for one in pairs] for place in (0, 1))
-    return _lengths(keras.ops.take(x, first, axis=-2) - keras.ops.take(x, second, axis=-2), p)
+    first, second = ([pair[index] for pair in pairs] for index in (0, 1))
+    return _row_norms(keras.ops.take(x, first, axis=-2) - keras.ops.take(x, second, axis=-2), p)
 
 
-def _lengths(x: Any, p: float) -> Any:
-    """Return the norms of order `p` of the rows of `x`."""
-    size = keras.ops.abs(x)
+def _row_norms(x: Any, p: float) -> Any:
+    """Compute the norms of order `p` of the rows of `x`."""
+    magnitude = keras.ops.abs(x)
     if p == math.inf:
-        return keras.ops.max(size, axis=-1)
+        return keras.ops.max(magnitude, axis=-1)
     if p == 0:
-        return keras.ops.cast(keras.ops.count_nonzero(size, axis=-1), x.dtype)
-    return keras.ops.power(keras.ops.sum(keras.ops.power(size, p), axis=-1), 1 / p)
+        return keras.ops.cast(keras.ops.count_nonzero(magnitude, axis=-1), x.dtype)
+    return keras.ops.power(keras.ops.sum(keras.ops.power(magnitude, p), axis=-1), 1 / p)
 
 
 def cond(A: Any, p: Any = None) -> Any:
-    """The condition number of the matrices `A` in the norm `p`: None for the ratio of the singular values.
+    """The condition number of the matrices `A` in the norm `p`; None is the ratio of the extreme singular values.
 
     Source: MindSpore, `mindspore.ops.cond`.
     """
@@ -308,34 +310,34 @@ def cond(A: Any, p: Any = None) -> Any:
 
 
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-08) -> Any:
-    """The cosine of the angle between vectors along `dim` of `x1` and `x2`, whose norms are at least `eps`.
+    """The cosine similarity of vectors along `dim` of `x1` and `x2`; `eps` is the least product of their norms.
 
     Source: MindSpore, `mindspore.ops.cosine_similarity`.
     """
     x, y = pair("ops.cosine_similarity", x1, x2)
-    lengths = [keras.ops.sqrt(keras.ops.sum(one * one, axis=dim)) for one in (x, y)]
-    return keras.ops.sum(x * y, axis=dim) / keras.ops.maximum(lengths[0] * lengths[1], eps)
+    x_norm, y_norm = (keras.ops.sqrt(keras.ops.sum(value * value, axis=dim)) for value in (x, y))
+    return keras.ops.sum(x * y, axis=dim) / keras.ops.maximum(x_norm * y_norm, eps)
 
 
 def block_diag(*inputs: Any) -> Any:
-    """The matrices `inputs` along the diagonal of one. Source: MindSpore, `mindspore.ops.block_diag`."""
-    parts = [tensor("ops.block_diag", one) for one in inputs]
-    parts = [keras.ops.reshape(part, (1,) * (2 - rank_of(part)) + tuple(part.shape)) for part in parts]
-    width, rows, ahead = sum(part.shape[1] for part in parts), [], 0
-    for part in parts:
-        rows.append(keras.ops.pad(part, [(0, 0), (ahead, width - ahead - part.shape[1])]))
-        ahead += part.shape[1]
+    """The block-diagonal matrix of the matrices `inputs`. Source: MindSpore, `mindspore.ops.block_diag`."""
+    blocks = [tensor("ops.block_diag", value) for value in inputs]
+    blocks = [keras.ops.reshape(block, (1,) * (2 - rank_of(block)) + tuple(block.shape)) for block in blocks]
+    width, rows, start = sum(block.shape[1] for block in blocks), [], 0
+    for block in blocks:
+        rows.append(keras.ops.pad(block, [(0, 0), (start, width - start - block.shape[1])]))
+        start += block.shape[1]
     return keras.ops.concatenate(rows, axis=0)
 
 
 def matrix_band_part(x: Any, lower: int, upper: int) -> Any:
-    """The matrices `x` with zeros but for `lower` diagonals below the main one and `upper` above it.
+    """The matrices `x` with zeros outside a band of `lower` diagonals below the main one and `upper` above it.
 
     Source: MindSpore, `mindspore.ops.matrix_band_part`.
     """
     value = tensor("ops.matrix_band_part", x)
-    low = value if lower < 0 else keras.ops.triu(value, -int(lower))
-    return low if upper < 0 else keras.ops.tril(low, int(upper))
+    value = value if lower < 0 else keras.ops.triu(value, -int(lower))
+    return value if upper < 0 else keras.ops.tril(value, int(upper))
 
 
 Ger: Final = primitive("Ger", ger)
@@ -344,6 +346,8 @@ MatrixDeterminant: Final = primitive("MatrixDeterminant", det)
 LogMatrixDeterminant: Final = primitive("LogMatrixDeterminant", slogdet)
 MatrixBandPart: Final = primitive("MatrixBandPart", matrix_band_part)
 MatrixPower: Final = primitive("MatrixPower", matrix_power)
+Cholesky: Final = configured("Cholesky", cholesky, upper=False)
+MatrixSolve: Final = configured("MatrixSolve", matrix_solve, adjoint=False)
 
 
 class Cross(Primitive):
@@ -363,19 +367,8 @@ class Cross(Primitive):
         return cross(input, other, None if self.dim == -65530 else self.dim)
 
 
-class Cholesky(Primitive):
-    """`cholesky`, lower or `upper`. Example: ``ops.Cholesky()(x)``. Source: MindSpore, `mindspore.ops.Cholesky`."""
-
-    def __init__(self, upper: bool = False) -> None:
-        super().__init__()
-        self.upper = upper
-
-    def __call__(self, input_x: Any) -> Any:
-        return cholesky(input_x, self.upper)
-
-
 class LpNorm(Primitive):
-    """The norm of order `p` along `axis`, no smaller than `epsilon`; with `keep_dims` the axes stay.
+    """The norm of order `p` along `axis`, at least `epsilon`; `keep_dims` keeps the axes.
 
     Example: ``ops.LpNorm(axis=[0, 1], p=2)(x)``. Source: MindSpore, `mindspore.ops.LpNorm`.
     """
@@ -392,7 +385,7 @@ class LpNorm(Primitive):
 
 
 class MatrixInverse(Primitive):
-    """`inverse`, with `adjoint` of the transpose. Example: ``ops.MatrixInverse()(x)``.
+    """`inverse`; with `adjoint`, of the transpose. Example: ``ops.MatrixInverse()(x)``.
 
     Source: MindSpore, `mindspore.ops.MatrixInverse`.
     """
@@ -402,22 +395,8 @@ class MatrixInverse(Primitive):
         self.adjoint = adjoint
 
     def __call__(self, x: Any) -> Any:
-        found = inverse(x)
-        return keras.ops.swapaxes(found, -1, -2) if self.adjoint else found
-
-
-class MatrixSolve(Primitive):
-    """`matrix_solve`, with `adjoint` of the transpose. Example: ``ops.MatrixSolve()(matrix, rhs)``.
-
-    Source: MindSpore, `mindspore.ops.MatrixSolve`.
-    """
-
-    def __init__(self, adjoint: bool = False) -> None:
-        super().__init__()
-        self.adjoint = adjoint
-
-    def __call__(self, matrix: Any, rhs: Any) -> Any:
-        return matrix_solve(matrix, rhs, self.adjoint)
+        result = inverse(x)
+        return keras.ops.swapaxes(result, -1, -2) if self.adjoint else result
 
 
 class Qr(Primitive):
