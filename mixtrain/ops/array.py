@@ -1,4 +1,4 @@
-"""Another shape or order of the same elements, and repetition, with their primitives."""
+"""Shape and order of the same elements: reshape, transpose, squeeze, flip, roll, with their primitives."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def reshape(input: Any, shape: Any) -> Any:
 
     Args:
         input: Tensor.
-        shape: The new shape; one entry may be -1, which means what is left.
+        shape: The new shape; one entry may be -1, for the size that follows from the others.
 
     Returns:
         Tensor.
@@ -37,23 +37,23 @@ def reshape(input: Any, shape: Any) -> Any:
     x = tensor("ops.reshape", input)
     sizes = sizes_of("ops.reshape", shape)
     if None in sizes:
-        # An axis of unknown size has None for its size, and stays where its place is kept.
-        known = keras.ops.shape(x)
+        # None, as in `x.shape`, is an axis of unknown size: it keeps the size of the same axis of `x`.
+        shape = keras.ops.shape(x)
         sizes = tuple(
-            (known[place] if place < len(known) else -1) if size is None else size for place, size in enumerate(sizes)
+            (shape[axis] if axis < len(shape) else -1) if size is None else size for axis, size in enumerate(sizes)
         )
     _check_count(x, sizes)
     return keras.ops.reshape(x, sizes)
 
 
 def _check_count(x: Any, sizes: tuple[Any, ...]) -> None:
-    """Raise a ValueError where the elements are known not to fill the shape."""
+    """Raise a ValueError where the shape is known to hold another number of elements."""
     shape = tuple(x.shape)
     if None in shape or not all(isinstance(size, int) for size in sizes):
         return
-    count, rest = math.prod(shape), math.prod(size for size in sizes if size != -1)
-    free = sizes.count(-1)
-    if free > 1 or min(sizes, default=0) < -1 or (count % rest if free and rest else count != rest):
+    count, known = math.prod(shape), math.prod(size for size in sizes if size != -1)
+    unknown = sizes.count(-1)
+    if unknown > 1 or min(sizes, default=0) < -1 or (count % known if unknown and known else count != known):
         raise ValueError(
             f"ops.reshape: expected a shape of {count} elements, as the input of shape {tuple(x.shape)} has; "
             f"got {checks.shown(tuple(sizes))}. Write -1 for one size that follows from the others."
@@ -61,11 +61,11 @@ def _check_count(x: Any, sizes: tuple[Any, ...]) -> None:
 
 
 def transpose(input: Any, dims: Any) -> Any:
-    """Put the axes into another order.
+    """Permute the axes.
 
     Args:
         input: Tensor.
-        dims: The axes of `input` in the order they shall have.
+        dims: The axes of `input` in their new order.
 
     Returns:
         Tensor.
@@ -95,7 +95,7 @@ def permute(input: Any, axis: Any) -> Any:
 
 
 def squeeze(input: Any, axis: Any = None) -> Any:
-    """Leave out axes of size 1.
+    """Remove axes of size 1.
 
     Args:
         input: Tensor.
@@ -105,7 +105,7 @@ def squeeze(input: Any, axis: Any = None) -> Any:
         Tensor.
 
     Raises:
-        ValueError: An axis that is named has another size.
+        ValueError: An axis in `axis` has another size.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -118,8 +118,8 @@ def squeeze(input: Any, axis: Any = None) -> Any:
     if axis is None or axis in ((), []):
         return keras.ops.squeeze(x)
     axes = axes_of("ops.squeeze", axis, rank_of(x))
-    for number in axes:
-        if x.shape[number] not in (1, None):
+    for index in axes:
+        if x.shape[index] not in (1, None):
             raise checks.fail_value(
                 "ops.squeeze", f"axis must have size 1 in an input of shape {tuple(x.shape)}", axis, "axis=None"
             )
@@ -127,17 +127,17 @@ def squeeze(input: Any, axis: Any = None) -> Any:
 
 
 def expand_dims(input_x: Any, axis: int) -> Any:
-    """Put in an axis of size 1.
+    """Insert an axis of size 1.
 
     Args:
         input_x: Tensor.
-        axis: Where the new axis stands in the result.
+        axis: Position of the new axis in the result.
 
     Returns:
         Tensor.
 
     Raises:
-        ValueError: There is no such place.
+        ValueError: `axis` is out of range.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -148,30 +148,30 @@ def expand_dims(input_x: Any, axis: int) -> Any:
     """
     x = tensor("ops.expand_dims", input_x)
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
-    for number in sorted(axis_of("ops.expand_dims", item, rank_of(x) + len(axes)) for item in axes):
-        x = keras.ops.expand_dims(x, number)
+    for index in sorted(axis_of("ops.expand_dims", item, rank_of(x) + len(axes)) for item in axes):
+        x = keras.ops.expand_dims(x, index)
     return x
 
 
 def unsqueeze(input: Any, dim: int) -> Any:
-    """`expand_dims`: put into `input` an axis of size 1 at `dim`. Source: MindSpore, `mindspore.ops.unsqueeze`."""
+    """`expand_dims`: insert into `input` an axis of size 1 at `dim`. Source: MindSpore, `mindspore.ops.unsqueeze`."""
     return expand_dims(input, dim)
 
 
 def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Any:
-    """Join neighboring axes into one; all but the first without arguments.
+    """Flatten the axes from `start_dim` to `end_dim` into one; by default all but the first.
 
     Args:
         input: Tensor.
-        order: "C": the last axis runs fastest; "F": the first.
-        start_dim: The first axis to join.
-        end_dim: The last axis to join.
+        order: "C" for row-major order, "F" for column-major order.
+        start_dim: The first axis to flatten.
+        end_dim: The last axis to flatten.
 
     Returns:
         Tensor.
 
     Raises:
-        ValueError: There is no such axis, `start_dim` comes after `end_dim`, or `order` is another.
+        ValueError: There is no such axis, `start_dim` comes after `end_dim`, or `order` is neither.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -192,55 +192,55 @@ def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = 
     if first > last:
         raise checks.fail_value("ops.flatten", "start_dim must not come after end_dim", start_dim, "start_dim=1")
     sizes = keras.ops.shape(x)
-    joined = sizes[first:last + 1]
-    size = math.prod(joined) if all(isinstance(item, int) for item in joined) else -1
+    flattened = sizes[first:last + 1]
+    size = math.prod(flattened) if all(isinstance(item, int) for item in flattened) else -1
     return keras.ops.reshape(x, (*sizes[:first], size, *sizes[last + 1:]))
 
 
 def ravel(input: Any) -> Any:
-    """Join all axes of `input` into one. Example: ``ops.ravel(x)``. Source: MindSpore, `mindspore.ops.ravel`."""
+    """Flatten `input` to a vector. Example: ``ops.ravel(x)``. Source: MindSpore, `mindspore.ops.ravel`."""
     return keras.ops.reshape(tensor("ops.ravel", input), (-1,))
 
 
 def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
     """Exchange the axes `axis0` and `axis1` of `input`. Source: MindSpore, `mindspore.ops.swapaxes`."""
     x = tensor("ops.swapaxes", input)
-    pair = [axis_of("ops.swapaxes", axis, rank_of(x)) for axis in (axis0, axis1)]
-    return keras.ops.swapaxes(x, *pair)
+    axes = [axis_of("ops.swapaxes", axis, rank_of(x)) for axis in (axis0, axis1)]
+    return keras.ops.swapaxes(x, *axes)
 
 
 swapdims: Final = renamed(swapaxes, "swapdims")
 
 
 def movedim(x: Any, source: Any, destination: Any) -> Any:
-    """Move the axes `source` of `x` to the places `destination`. Source: MindSpore, `mindspore.ops.movedim`."""
+    """Move the axes `source` of `x` to the positions `destination`. Source: MindSpore, `mindspore.ops.movedim`."""
     value = tensor("ops.movedim", x)
-    places = [axes_of("ops.movedim", axis, rank_of(value)) for axis in (source, destination)]
-    return keras.ops.moveaxis(value, *places)
+    axes = [axes_of("ops.movedim", axis, rank_of(value)) for axis in (source, destination)]
+    return keras.ops.moveaxis(value, *axes)
 
 
 moveaxis: Final = renamed(movedim, "moveaxis")
 
 
 def flip(input: Any, dims: Any) -> Any:
-    """Turn the order of `input` round along the axes `dims`. Source: MindSpore, `mindspore.ops.flip`."""
-    return _flipped("ops.flip", input, "dims", dims)
+    """Reverse the order of elements of `input` along the axes `dims`. Source: MindSpore, `mindspore.ops.flip`."""
+    return _flip("ops.flip", input, "dims", dims)
 
 
 def reverse(x: Any, axis: Any) -> Any:
-    """`flip`: turn the order of `x` round along `axis`. Source: MindSpore, `mindspore.ops.reverse`."""
-    return _flipped("ops.reverse", x, "axis", axis)
+    """`flip`: reverse the order of elements of `x` along `axis`. Source: MindSpore, `mindspore.ops.reverse`."""
+    return _flip("ops.reverse", x, "axis", axis)
 
 
-def _flipped(where: str, x: Any, name: str, axes: Any) -> Any:
+def _flip(where: str, x: Any, name: str, axes: Any) -> Any:
     x = tensor(where, x)
-    for axis in axes_of(where, axes, rank_of(x), name=name):  # Keras 3.10 flips one axis at a time.
+    for axis in axes_of(where, axes, rank_of(x), name=name):  # `keras.ops.flip` of Keras 3.10 takes one axis.
         x = keras.ops.flip(x, axis=axis)
     return x
 
 
 def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
-    """Move the elements of `input` by `shifts` along `dims` (the flat tensor for None), the last to the front.
+    """Roll the elements of `input` by `shifts` along `dims` (the flat tensor for None), the last ones to the front.
 
     Source: MindSpore, `mindspore.ops.roll`.
     """
@@ -248,14 +248,14 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     if dims is None:
         return keras.ops.roll(x, shifts)
     axes = axes_of("ops.roll", dims, rank_of(x), name="dims")
-    moves = tuple(shifts) if isinstance(shifts, (tuple, list)) else (shifts,)
-    for move, axis in zip(moves, axes, strict=True):
-        x = keras.ops.roll(x, move, axis=axis)
+    shifts = tuple(shifts) if isinstance(shifts, (tuple, list)) else (shifts,)
+    for shift, axis in zip(shifts, axes, strict=True):
+        x = keras.ops.roll(x, shift, axis=axis)
     return x
 
 
 def t(input: Any) -> Any:
-    """The transpose of a matrix `input`; a vector stays. Source: MindSpore, `mindspore.ops.t`."""
+    """The transpose of a matrix `input`; a vector is returned unchanged. Source: MindSpore, `mindspore.ops.t`."""
     x = tensor("ops.t", input)
     if rank_of(x) > 2:
         raise ValueError(f"ops.t: expected at most 2 axes; got shape {tuple(x.shape)}. Write ops.transpose(x, dims).")
@@ -263,14 +263,14 @@ def t(input: Any) -> Any:
 
 
 class Flatten(Primitive):
-    """Join all axes but the first. Example: ``ops.Flatten()(x)``. Source: MindSpore, `mindspore.ops.Flatten`."""
+    """Flatten all axes but the first. Example: ``ops.Flatten()(x)``. Source: MindSpore, `mindspore.ops.Flatten`."""
 
     def __call__(self, input_x: Any) -> Any:
         return flatten(input_x)
 
 
 class Squeeze(Primitive):
-    """`squeeze` over a fixed `axis`, or all of size 1. Example: ``ops.Squeeze(0)(x)``.
+    """`squeeze` of a fixed `axis`, or of all axes of size 1. Example: ``ops.Squeeze(0)(x)``.
 
     Source: MindSpore, `mindspore.ops.Squeeze`.
     """

@@ -1,4 +1,4 @@
-"""What operations ask of their arguments: tensors in one format, and axes that exist."""
+"""Checks and conversions of arguments: tensors of one dtype, axes, shapes, values known while compiling."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def is_number(value: Any) -> bool:
 
 
 def format_of(x: Any) -> DType:
-    """Return a tensor's number format."""
+    """Return the dtype of a tensor."""
     return dtype_of(x.dtype)
 
 
 @functools.cache
 def dtype_of(dtype: Any) -> DType:
-    """Return the `DType` of a backend's dtype."""
+    """Return the `DType` of a backend dtype."""
     return as_dtype(keras.backend.standardize_dtype(dtype))
 
 
-def meeting_format(x: Any, number: Any) -> DType:
-    """Return the format in which a tensor meets a Python number."""
+def _dtype_with_number(x: Any, number: Any) -> DType:
+    """Return the dtype that a tensor and a Python number promote to."""
     dtype = format_of(x)
     if isinstance(number, (bool, np.bool_)) or is_complex(dtype):
         return dtype
@@ -66,7 +66,7 @@ def meeting_format(x: Any, number: Any) -> DType:
 
 
 def pair(where: str, x: Any, y: Any) -> tuple[Any, Any]:
-    """Return two arguments in the format they meet in; at most one of them is left a number.
+    """Return two arguments in the dtype they promote to; at most one of them stays a Python number.
 
     Raises:
         TypeError: One of them cannot become a tensor.
@@ -76,8 +76,8 @@ def pair(where: str, x: Any, y: Any) -> tuple[Any, Any]:
         x = tensor(where, x)
     if is_number(y):
         x = tensor(where, x)
-        dtype = meeting_format(x, y)
-        return backend.cast_keeping_layout(x, dtype), _plain(y, dtype)
+        dtype = _dtype_with_number(x, y)
+        return backend.cast_keeping_layout(x, dtype), _python_number(y, dtype)
     if is_number(x):
         y, x = pair(where, y, x)
         return x, y
@@ -87,8 +87,8 @@ def pair(where: str, x: Any, y: Any) -> tuple[Any, Any]:
     return backend.cast_keeping_layout(x, dtype), backend.cast_keeping_layout(y, dtype)
 
 
-def _plain(number: Any, dtype: DType) -> Any:
-    """Return a number as the Python one that stands beside a tensor of `dtype`."""
+def _python_number(number: Any, dtype: DType) -> Any:
+    """Return a number as the Python type that leaves a tensor of `dtype` in its dtype."""
     if is_complex(dtype):
         return complex(number)
     if is_float(dtype):
@@ -98,8 +98,8 @@ def _plain(number: Any, dtype: DType) -> Any:
 
 def check_broadcast(where: str, x: Any, y: Any) -> None:
     """Raise a ValueError where two shapes are known not to broadcast."""
-    for one, other in zip(reversed(tuple(x.shape)), reversed(tuple(y.shape)), strict=False):
-        if isinstance(one, int) and isinstance(other, int) and one != other and 1 not in (one, other):
+    for x_size, y_size in zip(reversed(tuple(x.shape)), reversed(tuple(y.shape)), strict=False):
+        if isinstance(x_size, int) and isinstance(y_size, int) and x_size != y_size and 1 not in (x_size, y_size):
             raise ValueError(
                 f"{where}: expected shapes that broadcast; got {tuple(x.shape)} and {tuple(y.shape)}. "
                 "Write sizes that are equal, or 1, from the last axis on."
@@ -113,22 +113,22 @@ def as_floats(where: str, value: Any) -> Any:
 
 
 def values_of(where: str, value: Any) -> np.ndarray:
-    """Return numbers that must be known before computing: ints, a list, an array, or a tensor of constants.
+    """Return numbers that must be known while compiling: an int, a list, an array, or a constant tensor.
 
     Raises:
         TypeError: The tensor is computed by the function that is being compiled.
     """
-    found = backend.known_value(tensor(where, value))
-    if found is None:
+    values = backend.known_value(tensor(where, value))
+    if values is None:
         raise checks.fail_type(where, "numbers known while compiling were needed", value, "a tuple of ints")
-    return found
+    return values
 
 
 def as_mask(where: str, value: Any) -> Any:
     """Return `value` as a tensor of bools.
 
     Raises:
-        TypeError: It holds other numbers.
+        TypeError: It has another dtype.
     """
     x = tensor(where, value)
     if x.dtype != bool_:
@@ -158,32 +158,33 @@ def axis_of(where: str, axis: Any, rank: int, *, name: str = "axis") -> int:
 
 
 def axes_of(where: str, axis: Any, rank: int, *, name: str = "axis") -> tuple[int, ...]:
-    """Return axes counted from the front: one for an int; all of them for None and for an empty tuple."""
+    """Return axes counted from the front: one for an int, all of them for None and for an empty tuple."""
     if axis is None or (isinstance(axis, (list, tuple)) and not axis):
         return tuple(range(rank))
     if backend.is_tensor(axis) or isinstance(axis, np.ndarray):
         axis = values_of(where, axis).reshape(-1).tolist()
     if not isinstance(axis, (list, tuple)):
         axis = (axis,)
-    found = tuple(axis_of(where, item, rank, name=name) for item in axis)
-    if len(set(found)) < len(found):
-        raise checks.fail_value(where, f"{name} must name each axis once", axis, f"{name}={found[0]}")
-    return () if rank == 0 else found
+    axes = tuple(axis_of(where, item, rank, name=name) for item in axis)
+    if len(set(axes)) < len(axes):
+        raise checks.fail_value(where, f"{name} must name each axis once", axis, f"{name}={axes[0]}")
+    return () if rank == 0 else axes
 
 
 def spread(arguments: Sequence[Any]) -> Any:
-    """Return what ``f(1, 2)`` and ``f((1, 2))`` both mean: the tuple (1, 2)."""
+    """Return the tuple (1, 2) for the arguments of ``f(1, 2)`` and of ``f((1, 2))``."""
     if len(arguments) == 1 and not is_number(arguments[0]):
         return arguments[0]
     return tuple(arguments)
 
 
 def sizes_of(where: str, shape: Any, *, name: str = "shape") -> tuple[Any, ...]:
-    """Return a shape as a tuple; its entries are ints, or what the backend has for sizes that are not known yet.
+    """Return a shape as a tuple of ints, or of the backend's symbols for dynamic dimensions.
 
     Raises:
-        TypeError: It is not an int, and no tuple, list or tensor of them.
+        TypeError: It is neither an int nor a tuple, list or tensor of ints.
     """
+    # Fast path for what most callers pass.
     if type(shape) is tuple and all(type(size) is int for size in shape):
         return shape
     if backend.is_tensor(shape):

@@ -1,4 +1,4 @@
-"""Several tensors into one, and one into several, with their primitives."""
+"""Concatenate, stack, split and unstack tensors, with their primitives."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from mixtrain.ops.primitive import Primitive
 
 
 def _tensors(where: str, values: Any) -> list[Any]:
-    """Return tensors in the format that all of them meet in."""
+    """Return the values as tensors of the dtype they promote to."""
     if not isinstance(values, (tuple, list)) or not values:
         raise checks.fail_type(where, "a tuple or list of tensors was needed", values, f"{where}((x, y))")
-    found = [tensor(where, value) for value in values]
-    dtype = functools.reduce(promoted, (format_of(value) for value in found))
-    return [backend.cast_keeping_layout(value, dtype) for value in found]
+    tensors = [tensor(where, value) for value in values]
+    dtype = functools.reduce(promoted, (format_of(value) for value in tensors))
+    return [backend.cast_keeping_layout(value, dtype) for value in tensors]
 
 
-def _check_same(where: str, values: list[Any], but: int | None) -> None:
-    """Raise a ValueError unless the tensors have one shape, the axis `but` aside."""
+def _check_shapes(where: str, values: list[Any], skipped_axis: int | None) -> None:
+    """Raise a ValueError unless the tensors have one shape, apart from `skipped_axis`."""
     shapes = [tuple(value.shape) for value in values]
-    kept = [shape if but is None else (*shape[:but], *shape[but + 1:]) for shape in shapes]
-    for shape, rest in zip(shapes, kept, strict=True):
-        same = len(rest) == len(kept[0]) and all(
-            None in (one, other) or one == other for one, other in zip(rest, kept[0], strict=True)
+    for shape in shapes:
+        same = len(shape) == len(shapes[0]) and all(
+            axis == skipped_axis or size == expected or None in (size, expected)
+            for axis, (size, expected) in enumerate(zip(shape, shapes[0], strict=True))
         )
-        if len(shape) != len(shapes[0]) or not same:
-            aside = "" if but is None else f", axis {but} aside"
+        if not same:
+            aside = "" if skipped_axis is None else f", axis {skipped_axis} aside"
             raise ValueError(
                 f"{where}: expected tensors of one shape{aside}; got {shapes[0]} and {shape}. "
                 "Write tensors whose other sizes are equal."
@@ -39,18 +39,18 @@ def _check_same(where: str, values: list[Any], but: int | None) -> None:
 
 
 def cat(tensors: Any, axis: int = 0) -> Any:
-    """Put tensors one after the other.
+    """Concatenate tensors along an axis.
 
     Args:
-        tensors: Tuple or list of tensors whose shapes are equal but along the axis.
-        axis: The axis along which they follow each other.
+        tensors: Tuple or list of tensors whose shapes are equal except along `axis`.
+        axis: The axis to concatenate along.
 
     Returns:
-        Tensor, in the format that all of them meet in.
+        Tensor, of the dtype that all of them promote to.
 
     Raises:
-        ValueError: The shapes differ elsewhere, or there is no such axis.
-        TypeError: `tensors` is no tuple or list.
+        ValueError: The shapes differ along another axis, or there is no such axis.
+        TypeError: `tensors` is not a tuple or list.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -59,35 +59,35 @@ def cat(tensors: Any, axis: int = 0) -> Any:
 
     Source: MindSpore, `mindspore.ops.cat`.
     """
-    return _joined("ops.cat", tensors, axis)
+    return _concat("ops.cat", tensors, axis)
 
 
 def concat(tensors: Any, axis: int = 0) -> Any:
-    """`cat`: put `tensors` one after the other along `axis`. Source: MindSpore, `mindspore.ops.concat`."""
-    return _joined("ops.concat", tensors, axis)
+    """`cat`: concatenate `tensors` along `axis`. Source: MindSpore, `mindspore.ops.concat`."""
+    return _concat("ops.concat", tensors, axis)
 
 
-def _joined(where: str, tensors: Any, axis: int) -> Any:
+def _concat(where: str, tensors: Any, axis: int) -> Any:
     values = _tensors(where, tensors)
     if not rank_of(values[0]):
         raise ValueError(f"{where}: expected tensors with axes; got a scalar. Write ops.stack((x, y)).")
-    number = axis_of(where, axis, rank_of(values[0]))
-    _check_same(where, values, number)
-    return backend.join_along(keras.ops.concatenate, values, number)
+    axis = axis_of(where, axis, rank_of(values[0]))
+    _check_shapes(where, values, axis)
+    return backend.join_along(keras.ops.concatenate, values, axis)
 
 
 def stack(tensors: Any, axis: int = 0) -> Any:
-    """Put tensors of one shape side by side, along a new axis.
+    """Stack tensors of one shape along a new axis.
 
     Args:
         tensors: Tuple or list of tensors.
-        axis: Where the new axis stands in the result.
+        axis: Position of the new axis in the result.
 
     Returns:
         Tensor.
 
     Raises:
-        ValueError: The shapes differ, or there is no such place.
+        ValueError: The shapes differ, or `axis` is out of range.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -97,18 +97,18 @@ def stack(tensors: Any, axis: int = 0) -> Any:
     Source: MindSpore, `mindspore.ops.stack`.
     """
     values = _tensors("ops.stack", tensors)
-    number = axis_of("ops.stack", axis, rank_of(values[0]) + 1)
-    _check_same("ops.stack", values, None)
-    return keras.ops.stack(values, axis=number)
+    axis = axis_of("ops.stack", axis, rank_of(values[0]) + 1)
+    _check_shapes("ops.stack", values, None)
+    return keras.ops.stack(values, axis=axis)
 
 
 def split(tensor: Any, split_size_or_sections: Any, axis: int = 0) -> tuple[Any, ...]:
-    """Cut a tensor into pieces.
+    """Split a tensor along an axis.
 
     Args:
         tensor: Tensor.
         split_size_or_sections: The size of each piece (the last may be smaller), or a tuple of their sizes.
-        axis: The axis along which to cut.
+        axis: The axis to split.
 
     Returns:
         Tuple of tensors.
@@ -124,20 +124,20 @@ def split(tensor: Any, split_size_or_sections: Any, axis: int = 0) -> tuple[Any,
     Source: MindSpore, `mindspore.ops.split`.
     """
     x = _as_tensor("ops.split", tensor)
-    number = axis_of("ops.split", axis, rank_of(x))
-    whole = known_size("ops.split", x, number)
+    index = axis_of("ops.split", axis, rank_of(x))
+    size = known_size("ops.split", x, index)
     if is_number(split_size_or_sections):
-        size = checks.integer("ops.split", "split_size_or_sections", split_size_or_sections, at_least=1, example=2)
-        return _cut(x, list(range(size, whole, size)), number)
+        step = checks.integer("ops.split", "split_size_or_sections", split_size_or_sections, at_least=1, example=2)
+        return _split(x, list(range(step, size, step)), index)
     sections = sizes_of("ops.split", split_size_or_sections, name="split_size_or_sections")
-    if sum(sections) != whole or min(sections) < 0:
+    if sum(sections) != size or min(sections) < 0:
         raise checks.fail_value(
-            "ops.split", f"the sections must add up to {whole}, the size of axis {axis}", sections, f"({whole},)"
+            "ops.split", f"the sections must add up to {size}, the size of axis {axis}", sections, f"({size},)"
         )
-    return _cut(x, [sum(sections[:at]) for at in range(1, len(sections))], number)
+    return _split(x, [sum(sections[:end]) for end in range(1, len(sections))], index)
 
 
-# `split` has a parameter called tensor.
+# The parameter `tensor` of `split` hides the function.
 _as_tensor = tensor
 
 
@@ -156,36 +156,36 @@ def known_size(where: str, x: Any, axis: int) -> int:
     return int(size)
 
 
-def _cut(x: Any, places: list[int], axis: int) -> tuple[Any, ...]:
-    return tuple(keras.ops.split(x, places, axis=axis)) if places else (x,)
+def _split(x: Any, indices: list[int], axis: int) -> tuple[Any, ...]:
+    return tuple(keras.ops.split(x, indices, axis=axis)) if indices else (x,)
 
 
 def chunk(input: Any, chunks: int, axis: int = 0) -> tuple[Any, ...]:
-    """Cut `input` along `axis` into at most `chunks` pieces of one size, the last perhaps smaller.
+    """Split `input` along `axis` into at most `chunks` pieces of one size; the last may be smaller.
 
     Example: ``ops.chunk(x, 2)``. Source: MindSpore, `mindspore.ops.chunk`.
     """
     x = tensor("ops.chunk", input)
-    number = axis_of("ops.chunk", axis, rank_of(x))
+    axis = axis_of("ops.chunk", axis, rank_of(x))
     count = checks.integer("ops.chunk", "chunks", chunks, at_least=1, example=2)
-    return split(x, max(1, -(-known_size("ops.chunk", x, number) // count)), number)
+    return split(x, max(1, -(-known_size("ops.chunk", x, axis) // count)), axis)
 
 
 def unstack(input_x: Any, axis: int = 0) -> tuple[Any, ...]:
-    """The tensors that `input_x` holds along `axis`, without that axis. Source: MindSpore, `mindspore.ops.unstack`."""
+    """Unstack `input_x` along `axis` into tensors without that axis. Source: MindSpore, `mindspore.ops.unstack`."""
     x = tensor("ops.unstack", input_x)
-    number = axis_of("ops.unstack", axis, rank_of(x))
-    known_size("ops.unstack", x, number)
-    return tuple(keras.ops.unstack(x, axis=number))
+    axis = axis_of("ops.unstack", axis, rank_of(x))
+    known_size("ops.unstack", x, axis)
+    return tuple(keras.ops.unstack(x, axis=axis))
 
 
 def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
-    """`unstack`: the tensors that `input` holds along `dim`. Source: MindSpore, `mindspore.ops.unbind`."""
+    """`unstack`: unstack `input` along `dim`. Source: MindSpore, `mindspore.ops.unbind`."""
     return unstack(input, dim)
 
 
 def hstack(tensors: Any) -> Any:
-    """Put `tensors` one after the other along their second axis, vectors along the only one.
+    """Concatenate `tensors` along their second axis, vectors along their only one.
 
     Source: MindSpore, `mindspore.ops.hstack`.
     """
@@ -193,7 +193,7 @@ def hstack(tensors: Any) -> Any:
 
 
 def vstack(inputs: Any) -> Any:
-    """Put `inputs` one below the other, vectors as rows. Source: MindSpore, `mindspore.ops.vstack`."""
+    """Concatenate `inputs` along their first axis, vectors as rows. Source: MindSpore, `mindspore.ops.vstack`."""
     values = _tensors("ops.vstack", inputs)
     rows = [value if rank_of(value) > 1 else keras.ops.reshape(value, (1, -1)) for value in values]
     return keras.ops.concatenate(rows)
@@ -213,7 +213,7 @@ class Concat(_Joining):
     """`concat` along a fixed `axis`. Example: ``ops.Concat(1)((x, y))``. Source: MindSpore, `mindspore.ops.Concat`."""
 
     def __call__(self, *tensors: Any) -> Any:
-        return _joined("ops.Concat", tensors[0] if len(tensors) == 1 else tensors, self.axis)
+        return _concat("ops.Concat", tensors[0] if len(tensors) == 1 else tensors, self.axis)
 
 
 class Stack(_Joining):
@@ -241,14 +241,14 @@ class Unstack(_Joining):
 
 
 class Split(Primitive):
-    """Cut a tensor into pieces of one size.
+    """Split a tensor into pieces of one size.
 
     Args:
-        axis: The axis along which to cut.
-        output_num: How many pieces.
+        axis: The axis to split.
+        output_num: The number of pieces.
 
     Raises:
-        ValueError: In the call: the axis cannot be cut into so many equal pieces.
+        ValueError: In the call: `output_num` does not divide the size of the axis.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -265,12 +265,12 @@ class Split(Primitive):
 
     def __call__(self, input_x: Any) -> tuple[Any, ...]:
         x = tensor("ops.Split", input_x)
-        number = axis_of("ops.Split", self.axis, rank_of(x))
-        size = known_size("ops.Split", x, number)
+        axis = axis_of("ops.Split", self.axis, rank_of(x))
+        size = known_size("ops.Split", x, axis)
         if size % self.output_num:
             raise checks.fail_value(
                 "ops.Split", f"output_num must divide {size}, the size of axis {self.axis}", self.output_num,
                 f"output_num={size}",
             )
         step = size // self.output_num
-        return _cut(x, list(range(step, size, step)), number)
+        return _split(x, list(range(step, size, step)), axis)
