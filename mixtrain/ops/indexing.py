@@ -1,4 +1,4 @@
-"""Indexing of tensors, read and write: NumPy's basic and advanced forms, on every backend."""
+"""Read and write indexing of tensors: NumPy's basic and advanced forms, on every backend."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def read(x: Any, index: Any) -> Any:
         index: Ints, slices, None, Ellipsis, bools, integer or bool tensors, lists and NumPy arrays, or a tuple of them.
 
     Raises:
-        IndexError: There are too many indices, one is out of range, or of a kind that is no index.
+        IndexError: There are too many indices, one is out of range, or of a type that cannot index.
         TypeError: `x` has no axes, or an index is of floats.
         ValueError: A slice has step 0.
     """
-    key = _parsed(x, index)
+    key = _parse(x, index)
     if not any(_is_array(part) or isinstance(part, _Flag) for part in key):
         return x[key]
-    return _gathered(x, key)
+    return _gather(x, key)
 
 
 def written(x: Any, index: Any, value: Any) -> Any:
-    """Return a backend tensor with other values at ``x[index]``.
+    """Return a copy of a backend tensor with `value` at ``x[index]``.
 
     Args:
         x: Backend tensor.
@@ -58,49 +58,49 @@ def written(x: Any, index: Any, value: Any) -> Any:
     if backend.is_tensor(mask) and keras.backend.standardize_dtype(mask.dtype) == "bool" and mask.shape == x.shape \
             and len(value.shape) == 0:
         return keras.ops.where(mask, value, x)
-    chosen = read(places(x), index)
-    wanted = tuple(chosen.shape)
-    given = tuple(value.shape)
-    while len(given) > len(wanted) and given[0] == 1:
-        value, given = keras.ops.squeeze(value, 0), given[1:]
+    # Indexing the flat positions of the elements turns every form of index into one scatter.
+    positions = read(places(x), index)
+    expected = tuple(positions.shape)
+    shape = tuple(value.shape)
+    while len(shape) > len(expected) and shape[0] == 1:
+        value, shape = keras.ops.squeeze(value, 0), shape[1:]
     try:
-        if np.broadcast_shapes(given, wanted) != wanted:
+        if np.broadcast_shapes(shape, expected) != expected:
             raise ValueError
     except ValueError:
         raise ValueError(
-            f"Tensor: expected a value that broadcasts to shape {wanted}, that of x[index]; got shape {given}. "
-            f"Write value.reshape({wanted})."
+            f"Tensor: expected a value that broadcasts to shape {expected}, that of x[index]; got shape {shape}. "
+            f"Write value.reshape({expected})."
         ) from None
-    return scattered(x, chosen, keras.ops.broadcast_to(value, wanted)) if 0 not in wanted else x
+    return scattered(x, positions, keras.ops.broadcast_to(value, expected)) if 0 not in expected else x
 
 
 def places(x: Any) -> Any:
-    """Return an int32 tensor of the shape of `x`: the place of each element in the flat tensor."""
+    """Return an int32 tensor of the shape of `x` with the position of each element in the flat tensor."""
     sizes = tuple(_size(x, axis) for axis in range(len(x.shape)))
     return keras.ops.reshape(keras.ops.arange(math.prod(sizes), dtype="int32"), sizes)
 
 
-def scattered(x: Any, chosen: Any, values: Any) -> Any:
-    """Return `x` with other values at places of the flat tensor."""
+def scattered(x: Any, positions: Any, values: Any) -> Any:
+    """Return `x` with `values` at `positions` of the flat tensor."""
     sizes = tuple(_size(x, axis) for axis in range(len(x.shape)))
     flat = keras.ops.reshape(x, (-1,))
-    at = keras.ops.reshape(chosen, (-1, 1))
-    return keras.ops.reshape(keras.ops.scatter_update(flat, at, keras.ops.reshape(values, (-1,))), sizes)
+    indices = keras.ops.reshape(positions, (-1, 1))
+    return keras.ops.reshape(keras.ops.scatter_update(flat, indices, keras.ops.reshape(values, (-1,))), sizes)
 
 
 def _is_array(part: Any) -> bool:
     return backend.is_tensor(part) or isinstance(part, np.ndarray)
 
 
-def _parsed(x: Any, index: Any) -> _Key:
-    """Return an index as a tuple of ints, slices, None and integer arrays, one for each axis and None for new ones."""
+def _parse(x: Any, index: Any) -> _Key:
+    """Return an index as a tuple of ints, slices and integer arrays, one for each axis, and None for new axes."""
     if isinstance(index, list) and any(isinstance(part, (list, tuple, slice)) for part in index):
-        index = tuple(index)  # As in NumPy of old: a list of lists is a tuple of them.
-    parts = index if isinstance(index, tuple) else (index,)
-    found: list[Any] = []
-    for part in map(settled, parts):
-        found.extend(_part(part))
-    used = sum(part is not None and part is not Ellipsis and not isinstance(part, _Flag) for part in found)
+        index = tuple(index)  # A list of lists is a tuple of them, as in NumPy before 1.23.
+    key: list[Any] = []
+    for part in map(settled, index if isinstance(index, tuple) else (index,)):
+        key.extend(_parse_part(part))
+    used = sum(part is not None and part is not Ellipsis and not isinstance(part, _Flag) for part in key)
     rank = len(x.shape)
     if used and not rank:
         raise TypeError("Tensor: expected a tensor with axes to index; got one without. Write x.item() or x[...].")
@@ -108,17 +108,18 @@ def _parsed(x: Any, index: Any) -> _Key:
         raise IndexError(
             f"Tensor: expected at most {rank} indices, one for each axis; got {used}. Write x[...] with fewer."
         )
-    if not any(part is Ellipsis for part in found):
-        found.append(Ellipsis)
-    place = next(number for number, part in enumerate(found) if part is Ellipsis)
-    if any(part is Ellipsis for part in found[place + 1:]):
+    # Parts may be arrays, which `list.index` would compare element by element.
+    if not any(part is Ellipsis for part in key):
+        key.append(Ellipsis)
+    position = next(index for index, part in enumerate(key) if part is Ellipsis)
+    if any(part is Ellipsis for part in key[position + 1:]):
         raise IndexError("Tensor: expected one Ellipsis; got several. Write ':' for the other axes.")
-    found[place : place + 1] = [slice(None)] * (rank - used)
-    return tuple(_checked(x, found))
+    key[position : position + 1] = [slice(None)] * (rank - used)
+    return tuple(_check_key(x, key))
 
 
-def _part(part: Any) -> list[Any]:
-    """Return one part of an index as ints, slices, None, Ellipsis and integer arrays."""
+def _parse_part(part: Any) -> list[Any]:
+    """Return one part of an index as ints, slices, None, Ellipsis, flags, masks and integer arrays."""
     if part is None or part is Ellipsis:
         return [part]
     if isinstance(part, slice):
@@ -141,29 +142,29 @@ def _part(part: Any) -> list[Any]:
             f"Tensor: expected ints, slices, None, Ellipsis, bools, integer arrays or tensors as an index; got "
             f"{type(part).__name__}. Write x[0], x[1:] or x[mask]."
         )
-    name = part.dtype.name if isinstance(part, np.ndarray) else keras.backend.standardize_dtype(part.dtype)
-    if name == "bool":
+    dtype = part.dtype.name if isinstance(part, np.ndarray) else keras.backend.standardize_dtype(part.dtype)
+    if dtype == "bool":
         if not len(part.shape):
             return [_Flag(bool(part))]
-        places = np.nonzero(part) if isinstance(part, np.ndarray) else keras.ops.nonzero(part)
-        return [_Places(place, size, axis) for axis, (place, size) in enumerate(zip(places, part.shape, strict=True))]
-    if "int" not in name:
-        raise TypeError(f"Tensor: expected integers or bools as an index; got {name}. Write index.astype(int).")
+        indices = np.nonzero(part) if isinstance(part, np.ndarray) else keras.ops.nonzero(part)
+        return [_Mask(along_axis, size) for along_axis, size in zip(indices, part.shape, strict=True)]
+    if "int" not in dtype:
+        raise TypeError(f"Tensor: expected integers or bools as an index; got {dtype}. Write index.astype(int).")
     return [part]
 
 
 class _Flag:
     """A single bool as an index: a new axis of size 1 or 0."""
 
-    def __init__(self, kept: bool) -> None:
-        self.kept = kept
+    def __init__(self, value: bool) -> None:
+        self.value = value
 
 
-class _Places:
-    """Where a mask holds, along one of its axes."""
+class _Mask:
+    """The indices of the True elements of a mask along one of its axes, and the size of that axis."""
 
-    def __init__(self, places: Any, size: int, axis: int) -> None:
-        self.places, self.size, self.axis = places, size, axis
+    def __init__(self, indices: Any, size: int) -> None:
+        self.indices, self.size = indices, size
 
 
 def _bound(value: Any) -> Any:
@@ -174,13 +175,13 @@ def _bound(value: Any) -> Any:
     return value
 
 
-def _checked(x: Any, parts: list[Any]) -> list[Any]:
-    """Return the parts with ints within their axes, and masks of the sizes of theirs."""
-    found: list[Any] = []
+def _check_key(x: Any, parts: list[Any]) -> list[Any]:
+    """Return the parts with masks as indices; raise an IndexError where one does not fit its axis."""
+    key: list[Any] = []
     axis = 0
     for part in parts:
         if part is None or isinstance(part, _Flag):
-            found.append(part)
+            key.append(part)
             continue
         size = x.shape[axis]
         if isinstance(part, int) and size is not None and not -size <= part < size:
@@ -188,18 +189,18 @@ def _checked(x: Any, parts: list[Any]) -> list[Any]:
                 f"Tensor: expected an index from {-size} to {size - 1} for axis {axis}; got {part}. "
                 f"Write x[{size - 1}]."
             )
-        if isinstance(part, _Places):
+        if isinstance(part, _Mask):
             if size is not None and part.size != size:
                 raise IndexError(
                     f"Tensor: expected a mask of size {size} for axis {axis}; got {part.size}. "
                     "Write a mask of x's shape."
                 )
-            part = part.places
+            part = part.indices
         elif _is_array(part):
             _check_range(part, size, axis)
-        found.append(part)
+        key.append(part)
         axis += 1
-    return found
+    return key
 
 
 def _check_range(part: Any, size: Any, axis: int) -> None:
@@ -214,43 +215,38 @@ def _check_range(part: Any, size: Any, axis: int) -> None:
         )
 
 
-def _gathered(x: Any, key: _Key) -> Any:
-    """Return ``x[key]`` where the key has arrays: what they choose together stands for their axes."""
-    basic: list[Any] = []  # What is done first: slices, new axes; axes that arrays choose from stay whole.
-    chosen: list[tuple[int, Any]] = []  # Axis of what is done first, and indices along it.
-    positions: list[int] = []  # Where in the key the arrays and ints stand.
-    axis = 0
-    for number, part in enumerate(key):
+def _gather(x: Any, key: _Key) -> Any:
+    """Return ``x[key]`` where the key has arrays: their broadcast shape takes the place of their axes."""
+    # Slices and new axes come first. Then the axes with arrays or ints are merged, and one `take` reads from them.
+    basic: list[Any] = []
+    advanced: list[tuple[int, Any]] = []  # (axis after the basic indexing, indices along it)
+    for axis, part in enumerate(key):
         if isinstance(part, (int, np.integer)) or _is_array(part):
             basic.append(slice(None))
-            chosen.append((axis, part))
-            positions.append(number)
+            advanced.append((axis, part))
         elif isinstance(part, _Flag):
             basic.append(None)
-            chosen.append((axis, np.zeros(int(part.kept), np.int32)))
-            positions.append(number)
+            advanced.append((axis, np.zeros(int(part.value), np.int32)))
         else:
             basic.append(part)
-        axis += 1
     x = x[tuple(basic)]
-    axes = [place for place, _ in chosen]
-    sizes = [_size(x, place) for place in axes]
-    indices = [_positive(part, size) for (_, part), size in zip(chosen, sizes, strict=True)]
-    together = _broadcast(indices)
-    others = [place for place in range(len(x.shape)) if place not in axes]
-    linear: Any = together[0]
-    for index, size in zip(together[1:], sizes[1:], strict=True):
-        linear = linear * size + index
-    turned = keras.ops.transpose(x, (*axes, *others))
-    rest = [_size(x, place) for place in others]
-    merged = keras.ops.reshape(turned, (math.prod(sizes) if all(isinstance(n, int) for n in sizes) else -1, *rest))
-    result = keras.ops.take(merged, linear, axis=0)
-    adjacent = positions == list(range(positions[0], positions[0] + len(positions)))
-    if not adjacent or axes[0] == 0:
+    axes = [axis for axis, _ in advanced]
+    sizes = [_size(x, axis) for axis in axes]
+    indices = _broadcast([_non_negative(part, size) for (_, part), size in zip(advanced, sizes, strict=True)])
+    other_axes = [axis for axis in range(len(x.shape)) if axis not in axes]
+    flat_index: Any = indices[0]
+    for index, size in zip(indices[1:], sizes[1:], strict=True):
+        flat_index = flat_index * size + index
+    transposed = keras.ops.transpose(x, (*axes, *other_axes))
+    merged_size = math.prod(sizes) if all(isinstance(size, int) for size in sizes) else -1
+    merged = keras.ops.reshape(transposed, (merged_size, *(_size(x, axis) for axis in other_axes)))
+    result = keras.ops.take(merged, flat_index, axis=0)
+    # As in NumPy, the axes of the arrays come first in the result unless the arrays are neighbors in the key.
+    first = axes[0]
+    if first == 0 or axes != list(range(first, first + len(axes))):
         return result
-    rank = len(linear.shape)
-    before = axes[0]
-    order = (*range(rank, rank + before), *range(rank), *range(rank + before, rank + len(others)))
+    rank = len(flat_index.shape)
+    order = (*range(rank, rank + first), *range(rank), *range(rank + first, rank + len(other_axes)))
     return keras.ops.transpose(result, order)
 
 
@@ -259,7 +255,7 @@ def _size(x: Any, axis: int) -> Any:
     return keras.ops.shape(x)[axis] if size is None else size
 
 
-def _positive(part: Any, size: Any) -> Any:
+def _non_negative(part: Any, size: Any) -> Any:
     """Return indices counted from the front, as an int32 tensor."""
     if isinstance(part, (int, np.integer)):
         return backend.to_tensor(np.asarray(part + size if part < 0 else part, np.int32))
