@@ -67,10 +67,10 @@ class GradOperation(Primitive):
             if not tensor_positions(inputs) and not self.get_by_list:
                 raise checks.fail_type(self.name, "an input must be a tensor", inputs, "gradient(mixtrain.Tensor(x))")
             _, inputs_found, weights_found = differentiate(self.name, fn, inputs, named, positions, held, sens)
-            by_list = as_given(weights, weights_found)
-            if self.get_all:
-                return (inputs_found, by_list) if self.get_by_list else inputs_found
-            return by_list if self.get_by_list else inputs_found[0]
+            if self.get_by_list:
+                by_list = as_given(weights, weights_found)
+                return (inputs_found, by_list) if self.get_all else by_list
+            return inputs_found if self.get_all else inputs_found[0]
 
         return gradients
 

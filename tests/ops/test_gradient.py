@@ -97,6 +97,7 @@ def test_grad_operation_gives_what_its_settings_say(get_all: bool, get_by_list: 
 def test_one_parameter_gives_one_gradient_and_keras_variables_are_weights_too() -> None:
     net, dense = Net(), keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")
     assert plain(ops.GradOperation(get_by_list=True)(net, net.w)(X, Y)) == DW
+    assert plain(ops.GradOperation()(net, net.w)(X, Y)) == DX  # Without get_by_list, weights are unused.
     dense.build((None, 2))
     assert plain(mixtrain.grad(lambda x: dense(x[None]), None, dense.trainable_weights)(X)) == ([[1.0], [2.0]],)
 
