@@ -1,4 +1,4 @@
-"""Gradients of functions and networks, by position of the inputs and by list of the weights."""
+"""Gradients of functions and networks by inputs, chosen by position, and by weights."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class GradOperation(Primitive):
     """Makes a function that computes gradients: ``grad(fn, weights)(*inputs)``.
 
     Args:
-        get_all: Whether gradients are taken of all tensors among the inputs; else of the first.
-        get_by_list: Whether gradients are taken of the weights (in place of the first input, or beside all).
-        sens_param: Whether calls end with one more argument, or have a keyword ``sens``: what the output's gradient
-            is, of the shape of the output (a tuple for several outputs). Else it is 1 everywhere.
+        get_all: Whether to differentiate by all tensors among the inputs; else by the first.
+        get_by_list: Whether to differentiate by the weights (instead of the first input, or besides all inputs).
+        sens_param: Whether calls pass the gradient of the output as one more argument, or as the keyword ``sens``. It
+            has the shape of the output (a tuple for several outputs). Else it is 1 everywhere.
 
     Returns:
-        A call gives a function that returns the gradient of the first input; the tuple of all inputs' gradients; the
-        weights' gradients, one for one Parameter and a tuple for a list; or a tuple of the last two. Something that
-        the output does not depend on has a gradient of zeros.
+        A call returns a function, which returns the gradient of the first input; the tuple of the gradients of all
+        inputs; the gradients of the weights, one for one Parameter and a tuple for a list; or a tuple of the last two.
+        Inputs and weights that the output does not depend on have a gradient of zeros.
 
     Raises:
-        TypeError: An argument is no bool, or the function or the weights are none.
-        ValueError: There are no weights to take gradients of, or `sens` has another shape than the output.
+        TypeError: An argument is not a bool, the function is not callable, or the weights are not Parameters.
+        ValueError: There are no weights to differentiate by, or `sens` does not have the shape of the output.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -54,23 +54,23 @@ class GradOperation(Primitive):
 
         Args:
             fn: A Cell or a function; its outputs are tensors.
-            weights: With `get_by_list`: a Parameter or a list of them; without, a Cell's trainable ones.
+            weights: With `get_by_list`: a Parameter or a list of them; None for the trainable ones of the Cell `fn`.
         """
         check_function(self.name, fn)
         if self.get_by_list and weights is None:
-            weights = _weights_of(self.name, fn)
-        held = weights_of(self.name, weights) if self.get_by_list else None
+            weights = _trainable_params(self.name, fn)
+        variables = weights_of(self.name, weights) if self.get_by_list else None
 
-        def gradients(*inputs: Any, **named: Any) -> Any:
-            inputs, named, sens = split_sens(self.name, inputs, named, self.sens_param)
+        def gradients(*inputs: Any, **kwargs: Any) -> Any:
+            inputs, kwargs, sens = split_sens(self.name, inputs, kwargs, self.sens_param)
             positions = tensor_positions(inputs) if self.get_all else () if self.get_by_list else (0,)
             if not tensor_positions(inputs) and not self.get_by_list:
                 raise checks.fail_type(self.name, "an input must be a tensor", inputs, "gradient(mixtrain.Tensor(x))")
-            _, inputs_found, weights_found = differentiate(self.name, fn, inputs, named, positions, held, sens)
+            _, by_input, by_weight = differentiate(self.name, fn, inputs, kwargs, positions, variables, sens)
             if self.get_by_list:
-                by_list = as_given(weights, weights_found)
-                return (inputs_found, by_list) if self.get_all else by_list
-            return inputs_found if self.get_all else inputs_found[0]
+                by_list = as_given(weights, by_weight)
+                return (by_input, by_list) if self.get_all else by_list
+            return by_input if self.get_all else by_input[0]
 
         return gradients
 
@@ -89,15 +89,15 @@ def differentiate(
     """Run a function and differentiate its outputs.
 
     Args:
-        where: Who asks, for errors.
+        where: Name of the caller, for errors.
         fn: A Cell or a function.
         inputs: Its arguments; NumPy arrays become tensors.
         named: Its keyword arguments.
-        positions: The inputs that gradients are taken of, among them tuples of tensors; numbers are passed over. The
-            gradient of an integer tensor is zeros.
-        weights: The variables that gradients are taken of, or None.
+        positions: The inputs to differentiate by: tensors or tuples of tensors; numbers are skipped. The gradient of
+            an integer tensor is zeros.
+        weights: The variables to differentiate by, or None.
         sens: The gradient of the outputs: None for 1 everywhere, a number, a tensor, or one for each output.
-        only_first: Whether only the first output is differentiated.
+        only_first: Whether to differentiate only the first output.
 
     Returns:
         ``(outputs, gradients of inputs, gradients of weights)``.
@@ -110,22 +110,22 @@ def differentiate(
     watched = [inputs[index] for index in watched_at]
     tensors = [value for value in keras.tree.flatten(watched) if _is_float_tensor(value)]
     weights = list(weights or ())
-    read_as = parameter_read_dtype()
+    read_dtype = parameter_read_dtype()
 
-    def forward(*given: Any) -> tuple[Any, Any]:
-        with parameters_read_as(read_as):
-            outputs = _called(fn, _with_tensors(inputs, watched_at, given), named, wants)
+    def forward(*tensors: Any) -> tuple[Any, Any]:
+        with parameters_read_as(read_dtype):
+            outputs = _call(fn, _with_tensors(inputs, watched_at, tensors), named, wants)
         first = outputs[:1] if only_first and isinstance(outputs, (tuple, list)) else outputs
-        return _weighted(where, first, sens), outputs
+        return _weighted_sum(where, first, sens), outputs
 
-    with parameters_read_as(None):  # The variables themselves are looked at, not their casts.
-        _, outputs, found = backend.value_and_gradient(forward, weights, tensors)
-    dense = [_dense(gradient, of) for gradient, of in zip(found, [*weights, *tensors], strict=True)]
-    of_tensors = iter(dense[len(weights) :])
+    with parameters_read_as(None):  # Differentiate by the variables themselves, not by their casts.
+        _, outputs, gradients = backend.value_and_gradient(forward, weights, tensors)
+    dense = [_dense(gradient, source) for gradient, source in zip(gradients, [*weights, *tensors], strict=True)]
+    tensor_gradients = iter(dense[len(weights) :])
 
     def gradient_of(value: Any) -> Any:
         if _is_float_tensor(value):
-            return next(of_tensors)
+            return next(tensor_gradients)
         return keras.ops.zeros_like(value) if backend.is_tensor(value) else value
 
     by_input = tuple(keras.tree.map_structure(gradient_of, watched))
@@ -134,31 +134,32 @@ def differentiate(
         return results
     outputs, by_input, by_weight = wrapped(results)
     hooked = tuple(
-        one if hooks[index] is None else hooks[index]((one,)) for index, one in zip(watched_at, by_input, strict=True)
+        gradient if hooks[index] is None else hooks[index]((gradient,))
+        for index, gradient in zip(watched_at, by_input, strict=True)
     )
     return outputs, hooked, by_weight
 
 
-def _called(fn: Callable[..., Any], inputs: Sequence[Any], named: dict[str, Any], wants: bool) -> Any:
-    """Return the outputs of a user's function, which gets Tensors where its caller uses them, as backend tensors."""
+def _call(fn: Callable[..., Any], inputs: Sequence[Any], named: dict[str, Any], wants: bool) -> Any:
+    """Call a user's function, with Tensors if its caller uses them, and return its outputs as backend tensors."""
     if not wants:
         return settled(fn(*inputs, **settled(named)))
     with running("tensors"):
         return settled(fn(*wrapped(inputs), **wrapped(named)))
 
 
-def _with_tensors(inputs: Sequence[Any], places: Sequence[int], tensors: Sequence[Any]) -> list[Any]:
-    """Return the inputs with other float tensors in those places, in order."""
-    rest = iter(tensors)
+def _with_tensors(inputs: Sequence[Any], positions: Sequence[int], tensors: Sequence[Any]) -> list[Any]:
+    """Return the inputs with the float tensors at `positions` replaced by `tensors`, in order."""
+    remaining = iter(tensors)
     return [
-        keras.tree.map_structure(lambda leaf: next(rest) if _is_float_tensor(leaf) else leaf, value)
-        if index in places else value
+        keras.tree.map_structure(lambda leaf: next(remaining) if _is_float_tensor(leaf) else leaf, value)
+        if index in positions else value
         for index, value in enumerate(inputs)
     ]
 
 
 def _as_input(value: Any, watched: bool) -> Any:
-    """Return an argument as the function gets it; a variable that gradients are taken of comes as its value."""
+    """Return an argument as the function receives it; a variable to differentiate by becomes its value."""
     if isinstance(value, np.ndarray) or (watched and isinstance(value, keras.Variable)):
         return backend.to_tensor(value)
     return value
@@ -169,7 +170,7 @@ def _is_float_tensor(value: Any) -> bool:
 
 
 def tensor_positions(inputs: Sequence[Any], positions: Sequence[int] | None = None) -> tuple[int, ...]:
-    """Return the places (among `positions`, or all) of the inputs that are tensors or structures with tensors."""
+    """Return the positions (among `positions`, or all) of the inputs that are tensors or structures with tensors."""
     tensors = (*backend.TENSOR_TYPES, np.ndarray, keras.Variable)
     return tuple(
         index for index in (range(len(inputs)) if positions is None else positions)
@@ -178,41 +179,46 @@ def tensor_positions(inputs: Sequence[Any], positions: Sequence[int] | None = No
 
 
 def _dense(gradient: Any, source: Any) -> Any:
-    """Return a gradient as a tensor of the format of what it belongs to; zeros where there is none."""
+    """Return a gradient as a dense tensor of the dtype of its source; zeros if it is None."""
     dtype = getattr(source, "stored_dtype", None) or format_of(source)
     if gradient is None:
         return keras.ops.zeros(keras.ops.shape(source), dtype)
     return keras.ops.cast(backend.densified(gradient), dtype)
 
 
-def _weighted(where: str, outputs: Any, sens: Any) -> Any:
-    """Return what is differentiated: the float outputs times their gradients, in at least float32, as one tensor."""
-    found = [value for value in keras.tree.flatten(outputs) if backend.is_tensor(value)]
-    given = [None] * len(found) if sens is None else [sens] if len(found) == 1 else keras.tree.flatten(sens)
-    if len(given) != len(found):
-        raise checks.fail_value(where, f"sens must have {len(found)} gradients, one an output", len(given), "a tuple")
-    terms = [_term(where, value, one) for value, one in zip(found, given, strict=True) if is_float(value.dtype)]
+def _weighted_sum(where: str, outputs: Any, sens: Any) -> Any:
+    """Return the float outputs times their `sens`, in at least float32, as the one tensor to differentiate."""
+    tensors = [value for value in keras.tree.flatten(outputs) if backend.is_tensor(value)]
+    weights = [None] * len(tensors) if sens is None else [sens] if len(tensors) == 1 else keras.tree.flatten(sens)
+    if len(weights) != len(tensors):
+        raise checks.fail_value(
+            where, f"sens must have {len(tensors)} gradients, one an output", len(weights), "a tuple"
+        )
+    terms = [
+        _weighted(where, value, weight)
+        for value, weight in zip(tensors, weights, strict=True) if is_float(value.dtype)
+    ]
     if not terms:
         raise checks.fail_type(where, "the function must return a float tensor", outputs, "return loss")
     return terms[0] if len(terms) == 1 else sum(keras.ops.sum(term) for term in terms)
 
 
-def _term(where: str, value: Any, sens: Any) -> Any:
+def _weighted(where: str, value: Any, sens: Any) -> Any:
     value = keras.ops.cast(value, wider(value.dtype, float32))
     if sens is None:
         return value
     sens = keras.ops.cast(backend.to_tensor(sens), value.dtype)
-    shape, wanted = tuple(sens.shape), tuple(value.shape)
-    if shape not in ((), wanted) and None not in (*shape, *wanted):
+    shape, expected = tuple(sens.shape), tuple(value.shape)
+    if shape not in ((), expected) and None not in (*shape, *expected):
         raise checks.fail_value(
-            where, f"sens must have the shape of the output {wanted}", shape, "ops.fill(loss.dtype, loss.shape, scale)"
+            where, f"sens must have the shape of the output {expected}", shape, "ops.fill(loss.dtype, loss.shape, scale)"
         )
     return value * sens
 
 
-# ---- what the callers share ---------------------------------------------------------------------------------------
+# ---- Arguments, for all callers of `differentiate` ----------------------------------------------------------------
 def check_function(where: str, fn: Any) -> None:
-    """Raise a TypeError unless `fn` can be called."""
+    """Raise a TypeError unless `fn` is a function or a callable object."""
     if not callable(fn) or isinstance(fn, type):
         raise checks.fail_type(where, "fn must be a Cell or a function", fn, f"{where}(net)")
 
@@ -221,7 +227,7 @@ def weights_of(where: str, weights: Any) -> tuple[Any, ...] | None:
     """Return one weight or a list of them as a tuple; None stays None.
 
     Raises:
-        TypeError: An item is no Parameter or Keras variable.
+        TypeError: An item is not a Parameter or Keras variable.
     """
     if weights is None:
         return None
@@ -231,7 +237,7 @@ def weights_of(where: str, weights: Any) -> tuple[Any, ...] | None:
     return items
 
 
-def _weights_of(where: str, fn: Any) -> list[Any]:
+def _trainable_params(where: str, fn: Any) -> list[Any]:
     """Return the trainable parameters of a Cell."""
     if not hasattr(fn, "trainable_params"):
         raise checks.fail_value(
@@ -240,16 +246,16 @@ def _weights_of(where: str, fn: Any) -> list[Any]:
     return list(fn.trainable_params())
 
 
-def as_given(weights: Any, found: tuple[Any, ...]) -> Any:
-    """Return the weights' gradients: one for one Parameter, else a tuple."""
-    return found[0] if isinstance(weights, keras.Variable) else found
+def as_given(weights: Any, gradients: tuple[Any, ...]) -> Any:
+    """Return the gradients of the weights: one for one Parameter, else a tuple."""
+    return gradients[0] if isinstance(weights, keras.Variable) else gradients
 
 
 def split_sens(
-    where: str, inputs: Sequence[Any], named: dict[str, Any], wanted: bool
+    where: str, inputs: Sequence[Any], named: dict[str, Any], has_sens: bool
 ) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
     """Return ``(inputs, keyword arguments, sens)``; `sens` is the keyword of that name, else the last input."""
-    if not wanted:
+    if not has_sens:
         return tuple(inputs), named, None
     if "sens" in named:
         return tuple(inputs), {name: value for name, value in named.items() if name != "sens"}, named["sens"]
