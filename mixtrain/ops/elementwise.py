@@ -1,4 +1,4 @@
-"""How a function of each element is computed: in the format its arguments meet in, and on channels-last views."""
+"""Elementwise functions: dtype promotion, channels-last views, and the public functions made from table rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mixtrain.ops.inputs import as_floats, format_of, is_number, pair, tensor
 
 
 def unary(where: str, compute: Callable[[Any], Any], x: Any, *, floats: bool = False) -> Any:
-    """Apply `compute` to every element; with `floats`, integers become float32 before."""
+    """Apply `compute` to every element; with `floats`, integers are cast to float32 first."""
     x = as_floats(where, x) if floats else tensor(where, x)
     return backend.elementwise(compute, x) if isinstance(x, backend.TensorBase) else compute(x)
 
@@ -22,17 +22,16 @@ def unary(where: str, compute: Callable[[Any], Any], x: Any, *, floats: bool = F
 def binary(
     where: str, compute: Callable[[Any, Any], Any], x: Any, y: Any, *, floats: bool = False, tensors: bool = False
 ) -> Any:
-    """Apply `compute` to every pair of elements; with `floats`, integers become float32 before.
+    """Apply `compute` to every pair of elements; with `floats`, integers are cast to float32 first.
 
-    Two bools are computed as 0 and 1, and what comes out is as bool as they were. With `tensors`, numbers become
-    tensors of the other's dtype, for functions that would give them one of their own.
+    Two bools are computed as 0 and 1, and the result is cast back to bool. With `tensors`, numbers become tensors of
+    the dtype of the other argument, for functions that would choose a dtype for them.
     """
     x, y = pair(where, x, y)
     if floats:
         x, y = _as_float(x), _as_float(y)
     elif _is_bool(x) and _is_bool(y):
-        found = compute(_as_int(x), _as_int(y))
-        return keras.ops.cast(found, bool_)
+        return keras.ops.cast(compute(_as_int(x), _as_int(y)), bool_)
     if tensors and is_number(y):
         y = backend.to_tensor(y, format_of(x))
     if tensors and is_number(x):
@@ -59,15 +58,15 @@ def _as_float(x: Any) -> Any:
 
 
 def unary_function(
-    name: str, compute: Callable[[Any], Any], says: str, *, floats: bool = True, parameter: str = "input"
+    name: str, compute: Callable[[Any], Any], doc: str, *, floats: bool = True, parameter: str = "input"
 ) -> Callable[..., Any]:
-    """Return the public function of a row: `name`, what computes it, and what it says of itself.
+    """Return the public function of a table row of name, computation and docstring.
 
     Args:
         name: MindSpore's name.
         compute: Function of a tensor.
-        says: What it computes, in words that name the parameter.
-        floats: Whether integers become float32; else they stay.
+        doc: First sentence of the docstring; it names the parameter.
+        floats: Whether integers are cast to float32; else they stay integers.
         parameter: MindSpore's name of the parameter, "input" or "x".
 
     Example:
@@ -82,19 +81,19 @@ def unary_function(
     def of_x(x: Any) -> Any:
         return unary(f"ops.{name}", compute, x, floats=floats)
 
-    return _named(of_x if parameter == "x" else of_input, name, f"{says} Example: ``ops.{name}(x)``.")
+    return named(of_x if parameter == "x" else of_input, name, f"{doc} Example: ``ops.{name}(x)``.")
 
 
 def binary_function(
-    name: str, compute: Callable[[Any, Any], Any], says: str, *, floats: bool = False, tensors: bool = False
+    name: str, compute: Callable[[Any, Any], Any], doc: str, *, floats: bool = False, tensors: bool = False
 ) -> Callable[..., Any]:
-    """Return the public function of a row with the parameters `input` and `other`; see `unary_function`.
+    """Return the public function of a table row with the parameters `input` and `other`; see `unary_function`.
 
     Args:
         name: MindSpore's name.
         compute: Function of two tensors, or of a tensor and a number.
-        says: What it computes.
-        floats: Whether integers become float32; else they stay.
+        doc: First sentence of the docstring.
+        floats: Whether integers are cast to float32; else they stay integers.
         tensors: Whether `compute` needs tensors in place of numbers.
 
     Example:
@@ -106,33 +105,32 @@ def binary_function(
     def of_two(input: Any, other: Any) -> Any:
         return binary(f"ops.{name}", compute, input, other, floats=floats, tensors=tensors)
 
-    return _named(of_two, name, f"{says} Example: ``ops.{name}(x, y)``.")
+    return named(of_two, name, f"{doc} Example: ``ops.{name}(x, y)``.")
 
 
 def renamed(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return `function` under another of MindSpore's names for it; keyword names are the first one's.
+    """Return `function` under another of MindSpore's names for it, with the same parameter names.
 
     Example:
         >>> renamed(len, "size").__doc__
         'Another name of `len`. Source: MindSpore, `mindspore.ops.size`.'
     """
 
-    def other_name(*args: Any, **kwargs: Any) -> Any:
+    def alias(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
-    other_name.__name__ = other_name.__qualname__ = name
-    other_name.__doc__ = f"Another name of `{function.__name__}`. Source: MindSpore, `mindspore.ops.{name}`."
-    return other_name
+    return named(alias, name, f"Another name of `{function.__name__}`.")
 
 
-def _named(function: Callable[..., Any], name: str, says: str) -> Callable[..., Any]:
+def named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+    """Return `function` with the name and docstring of the operation `name`."""
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{says} Source: MindSpore, `mindspore.ops.{name}`."
+    function.__doc__ = f"{doc} Source: MindSpore, `mindspore.ops.{name}`."
     return function
 
 
 def keep_integers(compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return `compute` for floats; integers, which it would not change, pass."""
+    """Return a function that applies `compute` to floats and returns integers unchanged."""
 
     def apply(x: Any) -> Any:
         return compute(x) if is_float(x.dtype) else keras.ops.convert_to_tensor(x)
