@@ -1,4 +1,4 @@
-"""The convolution itself, of channels-last tensors: what the operations and the layers both compute."""
+"""Convolution and transposed convolution of channels-last tensors, for the operations and the layers."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from mixtrain import backend
 from mixtrain.ops.windows import Sides, Window, is_same, pad, spread
 
 LAST: Final = "channels_last"
-# As they are outside any autocast: the formats are settled here.
+# Bound before autocast can replace them: callers choose the dtypes.
 _conv, _depthwise, _conv_transpose = keras.ops.conv, keras.ops.depthwise_conv, keras.ops.conv_transpose
 
 
 def convolve(
     last: Any, weight: Any, *, stride: Window, pad_mode: str, around: Sides, dilation: Window, groups: int
 ) -> Any:
-    """Slide a weight over the axes between the first and the last.
+    """Convolve a tensor (N, *sizes, C) with a weight.
 
     Args:
-        last: Tensor (N, *sizes, C).
-        weight: (channels of the output, C / groups, *window), in the same format.
-        stride: Step of the window along each axis.
+        last: Channels-last tensor (N, *sizes, C).
+        weight: (channels of the output, C / groups, *kernel size), of the same dtype.
+        stride: Stride along each axis.
         pad_mode: "valid", "same" or "pad".
         around: With "pad": zeros before and after each axis.
-        dilation: Distance between the window's elements along each axis.
+        dilation: Dilation along each axis.
         groups: Number of groups that channels are split into.
 
     Returns:
@@ -50,28 +50,28 @@ def convolve(
         # (in * multiplier, 1, height, width) -> (height, width, in, multiplier)
         grouped = keras.ops.transpose(keras.ops.reshape(weight, (groups, -1, *window)), (2, 3, 0, 1))
         return backend.product(lambda x, kernel: _depthwise(x, kernel, stride[0], padding, LAST), last, grouped)
-    separable = len(window) == 2 and groups == 1
+    can_dilate = len(window) == 2 and groups == 1 and all(step == 1 for step in stride)
 
-    def with_kernel(part: Any, share: Any) -> Any:
-        kernel, gaps = keras.ops.transpose(share, (*range(2, len(window) + 2), 1, 0)), dilation
-        if any(gap > 1 for gap in gaps) and (any(step > 1 for step in stride) or not separable):
-            # The backend has no step and dilation at once, and no dilation for groups and volumes.
-            kernel, gaps = spread(kernel, gaps), (1,) * len(gaps)
-        return backend.product(lambda x, kernel: _conv(x, kernel, stride, padding, LAST, gaps), part, kernel)
+    def conv(x: Any, weight: Any) -> Any:
+        kernel, rates = keras.ops.transpose(weight, (*range(2, len(window) + 2), 1, 0)), dilation
+        if any(rate > 1 for rate in rates) and not can_dilate:
+            # The backend has no dilation together with strides, and none for groups and volumes: dilate the kernel.
+            kernel, rates = spread(kernel, rates), (1,) * len(rates)
+        return backend.product(lambda x, kernel: _conv(x, kernel, stride, padding, LAST, rates), x, kernel)
 
     # The backend has groups for images only.
-    return by_groups(with_kernel, last, weight, groups if len(window) == 3 else 1)
+    return by_groups(conv, last, weight, groups if len(window) == 3 else 1)
 
 
 def convolve_back(last: Any, weight: Any, *, stride: Window, padding: str, dilation: Window, groups: int) -> Any:
-    """Spread each element over a window: a convolution run backwards.
+    """Compute the transposed convolution of a tensor (N, *sizes, C) with a weight.
 
     Args:
-        last: Tensor (N, *sizes, C).
-        weight: (C, channels of the output / groups, *window), in the same format.
-        stride: Distance between the windows of neighbors along each axis.
-        padding: "valid" (all that the windows cover) or "same" (size * stride elements along each axis).
-        dilation: Distance between the window's elements along each axis.
+        last: Channels-last tensor (N, *sizes, C).
+        weight: (C, channels of the output / groups, *kernel size), of the same dtype.
+        stride: Stride along each axis.
+        padding: "valid" (the full output) or "same" (size * stride elements along each axis).
+        dilation: Dilation along each axis.
         groups: Number of groups that channels are split into.
 
     Returns:
@@ -83,20 +83,19 @@ def convolve_back(last: Any, weight: Any, *, stride: Window, padding: str, dilat
         (1, 5, 5, 3)
     """
 
-    def with_kernel(part: Any, share: Any) -> Any:
-        window_first = (*range(2, len(stride) + 2), 1, 0)
-        # The backend has no step and dilation at once.
-        kernel = spread(keras.ops.transpose(share, window_first), dilation)
+    def conv_transpose(x: Any, weight: Any) -> Any:
+        # The backend has no dilation together with strides: dilate the kernel.
+        kernel = spread(keras.ops.transpose(weight, (*range(2, len(stride) + 2), 1, 0)), dilation)
         return backend.product(
-            lambda x, kernel: _conv_transpose(x, kernel, stride, padding, data_format=LAST), part, kernel
+            lambda x, kernel: _conv_transpose(x, kernel, stride, padding, data_format=LAST), x, kernel
         )
 
-    return by_groups(with_kernel, last, weight, groups)
+    return by_groups(conv_transpose, last, weight, groups)
 
 
 def by_groups(function: Callable[[Any, Any], Any], x: Any, weight: Any, groups: int) -> Any:
-    """Apply ``function(x, weight)`` to each group of channels of `x` (last) and of `weight` (first), and join them."""
+    """Apply ``function(x, weight)`` to each group of channels of `x` (last axis) and of `weight` (first axis)."""
     if groups == 1:
         return function(x, weight)
     parts = zip(keras.ops.split(x, groups, axis=-1), keras.ops.split(weight, groups, axis=0), strict=True)
-    return keras.ops.concatenate([function(part, kernel) for part, kernel in parts], axis=-1)
+    return keras.ops.concatenate([function(*part) for part in parts], axis=-1)
