@@ -1,4 +1,4 @@
-"""Elements in other arrangements: columns, products of sets, channels into pixels, indices, masks and windows."""
+"""Rearranged elements and generated ones: columns, pixel shuffles, index grids, masks and window functions."""
 
 from __future__ import annotations
 
@@ -14,33 +14,29 @@ import numpy as np
 from mixtrain import backend, checks
 from mixtrain.dtype import DType, as_dtype, float32, float64, int64
 from mixtrain.ops.array import reshape
+from mixtrain.ops.elementwise import named
 from mixtrain.ops.inputs import rank_of, tensor
 from mixtrain.ops.primitive import Primitive
 from mixtrain.ops.tensor_info import shape
 
 
-def _at_least(axes: int) -> Callable[..., Any]:
-    name = f"atleast_{axes}d"
+def _at_least(rank: int) -> Callable[..., Any]:
+    name = f"atleast_{rank}d"
 
-    def one(value: Any) -> Any:
+    def expand(value: Any) -> Any:
         x = tensor(f"ops.{name}", value)
-        missing = axes - rank_of(x)
+        missing = rank - rank_of(x)
         if missing <= 0:
             return x
-        # Two axes become those in front of a third; less get new ones around them.
-        ahead = {(3, 1): 1, (3, 0): 1, (2, 1): 1, (2, 0): 1}.get((axes, rank_of(x)), 0)
-        sizes = (*(1,) * ahead, *x.shape, *(1,) * (missing - ahead))
-        return keras.ops.reshape(x, sizes)
+        # As in NumPy: a vector becomes (1, N) or (1, N, 1), a matrix (M, N, 1).
+        leading = 1 if rank > 1 and rank_of(x) < 2 else 0
+        return keras.ops.reshape(x, (*(1,) * leading, *x.shape, *(1,) * (missing - leading)))
 
-    def of_all(inputs: Any) -> Any:
-        return tuple(map(one, inputs)) if isinstance(inputs, (tuple, list)) else one(inputs)
+    def at_least(inputs: Any) -> Any:
+        return tuple(map(expand, inputs)) if isinstance(inputs, (tuple, list)) else expand(inputs)
 
-    of_all.__name__ = of_all.__qualname__ = name
-    of_all.__doc__ = (
-        f"`inputs`, a tensor or a tuple of them, with at least {axes} axes. Example: ``ops.{name}(x)``. "
-        f"Source: MindSpore, `mindspore.ops.{name}`."
-    )
-    return of_all
+    doc = f"`inputs`, a tensor or a tuple of them, with at least {rank} axes. Example: ``ops.{name}(x)``."
+    return named(at_least, name, doc)
 
 
 atleast_1d: Final = _at_least(1)
@@ -49,37 +45,39 @@ atleast_3d: Final = _at_least(3)
 
 
 def column_stack(tensors: Sequence[Any]) -> Any:
-    """`tensors` beside each other, vectors as columns. Source: MindSpore, `mindspore.ops.column_stack`."""
-    parts = [tensor("ops.column_stack", one) for one in tensors]
-    return keras.ops.concatenate(
-        [keras.ops.reshape(one, (-1, 1)) if rank_of(one) < 2 else one for one in parts], axis=1
-    )
+    """Concatenate `tensors` along their second axis, vectors as columns.
+
+    Source: MindSpore, `mindspore.ops.column_stack`.
+    """
+    values = [tensor("ops.column_stack", value) for value in tensors]
+    columns = [keras.ops.reshape(value, (-1, 1)) if rank_of(value) < 2 else value for value in values]
+    return keras.ops.concatenate(columns, axis=1)
 
 
 def dstack(tensors: Sequence[Any]) -> Any:
-    """`tensors` behind each other, along the third axis. Source: MindSpore, `mindspore.ops.dstack`."""
-    return keras.ops.concatenate(list(atleast_3d([tensor("ops.dstack", one) for one in tensors])), axis=2)
+    """Concatenate `tensors` along their third axis. Source: MindSpore, `mindspore.ops.dstack`."""
+    return keras.ops.concatenate(list(atleast_3d([tensor("ops.dstack", value) for value in tensors])), axis=2)
 
 
 def cartesian_prod(*inputs: Any) -> Any:
-    """Every choice of an element from each of the vectors `inputs`, a row each.
+    """The Cartesian product of the vectors `inputs`, one combination per row.
 
     Source: MindSpore, `mindspore.ops.cartesian_prod`.
     """
-    grids = keras.ops.meshgrid(*[tensor("ops.cartesian_prod", one) for one in inputs], indexing="ij")
+    grids = keras.ops.meshgrid(*[tensor("ops.cartesian_prod", value) for value in inputs], indexing="ij")
     columns = [keras.ops.reshape(grid, (-1,)) for grid in grids]
     return columns[0] if len(columns) == 1 else keras.ops.stack(columns, axis=-1)
 
 
 def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
-    """Every choice of `r` elements of the vector `input`, a row each; `with_replacement`, elements may come again.
+    """All combinations of `r` elements of the vector `input`, one per row; `with_replacement`, elements may repeat.
 
     Source: MindSpore, `mindspore.ops.combinations`.
     """
     x = tensor("ops.combinations", input)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    places = np.array(list(choose(range(x.shape[0]), r)), np.int32).reshape(-1, r)
-    return keras.ops.take(x, places, axis=0)
+    indices = np.array(list(choose(range(x.shape[0]), r)), np.int32).reshape(-1, r)
+    return keras.ops.take(x, indices, axis=0)
 
 
 def view_as(input: Any, other: Any) -> Any:
@@ -88,68 +86,68 @@ def view_as(input: Any, other: Any) -> Any:
 
 
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
-    """(..., C * r², H, W) as (..., C, H * r, W * r), where r is `upscale_factor`; of `input`.
+    """Rearrange `input` (..., C * r², H, W) to (..., C, H * r, W * r), where r is `upscale_factor`.
 
     Source: MindSpore, `mindspore.ops.pixel_shuffle`.
     """
     where = "ops.pixel_shuffle"
     x, r = tensor(where, input), checks.integer(where, "upscale_factor", upscale_factor, at_least=1)
-    *ahead, channels, height, width = x.shape
-    parts = keras.ops.reshape(x, (*ahead, channels // r**2, r, r, height, width))
-    n = len(ahead)
-    turned = keras.ops.transpose(parts, (*range(n + 1), n + 3, n + 1, n + 4, n + 2))
-    return keras.ops.reshape(turned, (*ahead, channels // r**2, height * r, width * r))
+    *batch, channels, height, width = x.shape
+    blocks = keras.ops.reshape(x, (*batch, channels // r**2, r, r, height, width))
+    n = len(batch)
+    pixels = keras.ops.transpose(blocks, (*range(n + 1), n + 3, n + 1, n + 4, n + 2))
+    return keras.ops.reshape(pixels, (*batch, channels // r**2, height * r, width * r))
 
 
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
-    """(..., C, H * r, W * r) as (..., C * r², H, W), where r is `downscale_factor`; of `input`.
+    """Rearrange `input` (..., C, H * r, W * r) to (..., C * r², H, W), where r is `downscale_factor`.
 
     Source: MindSpore, `mindspore.ops.pixel_unshuffle`.
     """
     where = "ops.pixel_unshuffle"
     x, r = tensor(where, input), checks.integer(where, "downscale_factor", downscale_factor, at_least=1)
-    *ahead, channels, height, width = x.shape
-    parts = keras.ops.reshape(x, (*ahead, channels, height // r, r, width // r, r))
-    n = len(ahead)
-    turned = keras.ops.transpose(parts, (*range(n + 1), n + 2, n + 4, n + 1, n + 3))
-    return keras.ops.reshape(turned, (*ahead, channels * r**2, height // r, width // r))
+    *batch, channels, height, width = x.shape
+    pixels = keras.ops.reshape(x, (*batch, channels, height // r, r, width // r, r))
+    n = len(batch)
+    blocks = keras.ops.transpose(pixels, (*range(n + 1), n + 2, n + 4, n + 1, n + 3))
+    return keras.ops.reshape(blocks, (*batch, channels * r**2, height // r, width // r))
 
 
 def channel_shuffle(x: Any, groups: int) -> Any:
-    """`x` (N, C, ...) with the channels of its `groups` dealt in turn.
+    """Interleave the channels of the `groups` of `x` (N, C, ...).
 
     Source: MindSpore, `mindspore.ops.channel_shuffle`.
     """
     value = tensor("ops.channel_shuffle", x)
-    count, channels, *rest = value.shape
-    parts = keras.ops.swapaxes(keras.ops.reshape(value, (count, groups, channels // groups, *rest)), 1, 2)
-    return keras.ops.reshape(parts, (count, channels, *rest))
+    batch, channels, *sizes = value.shape
+    grouped = keras.ops.swapaxes(keras.ops.reshape(value, (batch, groups, channels // groups, *sizes)), 1, 2)
+    return keras.ops.reshape(grouped, (batch, channels, *sizes))
 
 
 def space_to_depth(x: Any, block_size: int) -> Any:
-    """Blocks of `block_size` pixels of `x` (N, C, H, W) as channels.
+    """Move blocks of `block_size` x `block_size` pixels of `x` (N, C, H, W) into channels.
 
     Source: MindSpore, `mindspore.ops.SpaceToDepth`.
     """
     value, r = tensor("ops.SpaceToDepth", x), block_size
     n, c, h, w = value.shape
-    parts = keras.ops.transpose(keras.ops.reshape(value, (n, c, h // r, r, w // r, r)), (0, 3, 5, 1, 2, 4))
-    return keras.ops.reshape(parts, (n, c * r * r, h // r, w // r))
+    blocks = keras.ops.transpose(keras.ops.reshape(value, (n, c, h // r, r, w // r, r)), (0, 3, 5, 1, 2, 4))
+    return keras.ops.reshape(blocks, (n, c * r * r, h // r, w // r))
 
 
 def depth_to_space(x: Any, block_size: int) -> Any:
-    """Channels of `x` (N, C, H, W) as blocks of `block_size` pixels.
+    """Move channels of `x` (N, C, H, W) into blocks of `block_size` x `block_size` pixels.
 
     Source: MindSpore, `mindspore.ops.DepthToSpace`.
     """
     value, r = tensor("ops.DepthToSpace", x), block_size
     n, c, h, w = value.shape
-    parts = keras.ops.transpose(keras.ops.reshape(value, (n, r, r, c // r**2, h, w)), (0, 3, 4, 1, 5, 2))
-    return keras.ops.reshape(parts, (n, c // r**2, h * r, w * r))
+    pixels = keras.ops.transpose(keras.ops.reshape(value, (n, r, r, c // r**2, h, w)), (0, 3, 4, 1, 5, 2))
+    return keras.ops.reshape(pixels, (n, c // r**2, h * r, w * r))
 
 
 class SpaceToDepth(Primitive):
-    """Blocks of `block_size` pixels as channels. Example: ``ops.SpaceToDepth(2)(x)``.
+    """Move blocks of `block_size` pixels into channels. Example: ``ops.SpaceToDepth(2)(x)``.
 
     Source: MindSpore, `mindspore.ops.SpaceToDepth`.
     """
@@ -163,7 +161,7 @@ class SpaceToDepth(Primitive):
 
 
 class DepthToSpace(Primitive):
-    """Channels as blocks of `block_size` pixels. Example: ``ops.DepthToSpace(2)(x)``.
+    """Move channels into blocks of `block_size` pixels. Example: ``ops.DepthToSpace(2)(x)``.
 
     Source: MindSpore, `mindspore.ops.DepthToSpace`.
     """
@@ -179,43 +177,40 @@ class DepthToSpace(Primitive):
 def kaiser_window(
     window_length: Any, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None
 ) -> Any:
-    """Kaiser's window of `window_length` numbers and shape `beta`, float64 or `dtype`; one more ends a `periodic` one.
+    """The Kaiser window of `window_length` numbers and shape `beta`, in `dtype` (float64), `periodic` or symmetric.
 
     Example: ``ops.kaiser_window(5)``. Source: MindSpore, `mindspore.ops.kaiser_window`.
     """
-    count = int(window_length)
-    values = np.kaiser(count + periodic, beta)[:count]
+    length = int(window_length)
+    # A periodic window is a symmetric one of one more number, without its last.
+    values = np.kaiser(length + periodic, beta)[:length]
     return backend.to_tensor(values, float64 if dtype is None else as_dtype(dtype))
 
 
 def sequence_mask(lengths: Any, maxlen: int | None = None) -> Any:
-    """True for the first `lengths` of `maxlen` places (of the greatest length, without it).
+    """Masks that are True for the first `lengths` of `maxlen` positions; None is the greatest length.
 
     Source: MindSpore, `mindspore.ops.sequence_mask`.
     """
     x = tensor("ops.sequence_mask", lengths)
-    most = int(backend.to_numpy(keras.ops.max(x))) if maxlen is None else int(maxlen)
-    return keras.ops.cast(keras.ops.arange(most), x.dtype) < x[..., None]
+    size = int(backend.to_numpy(keras.ops.max(x))) if maxlen is None else int(maxlen)
+    return keras.ops.cast(keras.ops.arange(size), x.dtype) < x[..., None]
 
 
-def _triangle(name: str, function: Callable[..., Any], words: str) -> Callable[..., Any]:
-    def places(row: int, col: int, offset: int = 0, *, dtype: Any = int64) -> Any:
+def _triangle_indices(name: str, function: Callable[..., Any], position: str) -> Callable[..., Any]:
+    def indices(row: int, col: int, offset: int = 0, *, dtype: Any = int64) -> Any:
         return backend.to_tensor(np.stack(function(row, offset, col)), backend.held_format(as_dtype(dtype)))
 
-    places.__name__ = places.__qualname__ = name
-    places.__doc__ = (
-        f"The places {words} the diagonal `offset` of a matrix of `row` rows and `col` columns, (2, n), in `dtype`. "
-        f"Example: ``ops.{name}(3, 3)``. Source: MindSpore, `mindspore.ops.{name}`."
-    )
-    return places
+    doc = f"The indices (2, n) at and {position} the diagonal `offset` of a `row` x `col` matrix, in `dtype`."
+    return named(indices, name, f"{doc} Example: ``ops.{name}(3, 3)``.")
 
 
-tril_indices: Final = _triangle("tril_indices", np.tril_indices, "at and below")
-triu_indices: Final = _triangle("triu_indices", np.triu_indices, "at and above")
+tril_indices: Final = _triangle_indices("tril_indices", np.tril_indices, "below")
+triu_indices: Final = _triangle_indices("triu_indices", np.triu_indices, "above")
 
 
 def vander(x: Any, N: int | None = None) -> Any:
-    """The powers of the vector `x` as columns, `N` of them, the highest first.
+    """The Vandermonde matrix of the vector `x`: `N` powers as columns, the highest first.
 
     Source: MindSpore, `mindspore.ops.vander`.
     """
@@ -225,42 +220,43 @@ def vander(x: Any, N: int | None = None) -> Any:
 
 
 def logspace(start: Any, end: Any, steps: int, base: Any = 10, *, dtype: Any = float32) -> Any:
-    """`base` to the powers from `start` to `end`, in `steps` steps, of `dtype`.
+    """`steps` numbers from `base` ** `start` to `base` ** `end`, evenly spaced on a log scale, in `dtype`.
 
     Source: MindSpore, `mindspore.ops.logspace`.
     """
-    ends = [keras.ops.cast(tensor("ops.logspace", one), float32) for one in (start, end)]
-    return keras.ops.cast(keras.ops.power(float(base), keras.ops.linspace(*ends, int(steps))), as_dtype(dtype))
+    start, end = (keras.ops.cast(tensor("ops.logspace", value), float32) for value in (start, end))
+    exponents = keras.ops.linspace(start, end, int(steps))
+    return keras.ops.cast(keras.ops.power(float(base), exponents), as_dtype(dtype))
 
 
 def _window(
-    name: str, terms: Callable[..., np.ndarray], words: str, usual: DType = float32
+    name: str, function: Callable[..., np.ndarray], title: str, default_dtype: DType = float32
 ) -> Callable[..., Any]:
-    def values(window_length: int, periodic: bool = True, *shape: float, dtype: Any = None, **named: float) -> Any:
-        counted = isinstance(window_length, numbers.Integral)
-        length = int(window_length if counted else backend.to_numpy(tensor(f"ops.{name}", window_length)))
+    def window(window_length: int, periodic: bool = True, *shape: float, dtype: Any = None, **kwargs: float) -> Any:
+        is_int = isinstance(window_length, numbers.Integral)
+        length = int(window_length if is_int else backend.to_numpy(tensor(f"ops.{name}", window_length)))
+        dtype = backend.held_format(as_dtype(dtype or default_dtype))
         if length <= 1:
-            return keras.ops.ones((length,), backend.held_format(as_dtype(dtype or usual)))
-        turn = np.arange(length) / (length if periodic else length - 1)
-        return backend.to_tensor(terms(turn, *shape, **named), backend.held_format(as_dtype(dtype or usual)))
+            return keras.ops.ones((length,), dtype)
+        phase = np.arange(length) / (length if periodic else length - 1)
+        return backend.to_tensor(function(phase, *shape, **kwargs), dtype)
 
-    values.__name__ = values.__qualname__ = name
-    values.__doc__ = (
-        f"{words} of `window_length` numbers in `dtype`, one period where it is `periodic`; `shape` and `named` are "
-        f"its coefficients. Example: ``ops.{name}(5)``. Source: MindSpore, `mindspore.ops.{name}`."
+    doc = (
+        f"{title} of `window_length` numbers in `dtype`, `periodic` or symmetric; `shape` and `kwargs` are its "
+        f"coefficients. Example: ``ops.{name}(5)``."
     )
-    return values
+    return named(window, name, doc)
 
 
-# Without a dtype this one is float64, as in MindSpore.
+# The default dtype of this window is float64, as in MindSpore.
 hann_window: Final = _window(
-    "hann_window", lambda t: 0.5 - 0.5 * np.cos(2 * math.pi * t), "Hann's window", float64
+    "hann_window", lambda t: 0.5 - 0.5 * np.cos(2 * math.pi * t), "The Hann window", float64
 )
 hamming_window: Final = _window(
-    "hamming_window", lambda t, alpha=0.54, beta=0.46: alpha - beta * np.cos(2 * math.pi * t), "Hamming's window"
+    "hamming_window", lambda t, alpha=0.54, beta=0.46: alpha - beta * np.cos(2 * math.pi * t), "The Hamming window"
 )
-bartlett_window: Final = _window("bartlett_window", lambda t: 1 - np.abs(2 * t - 1), "Bartlett's window")
+bartlett_window: Final = _window("bartlett_window", lambda t: 1 - np.abs(2 * t - 1), "The Bartlett window")
 blackman_window: Final = _window(
     "blackman_window", lambda t: 0.42 - 0.5 * np.cos(2 * math.pi * t) + 0.08 * np.cos(4 * math.pi * t),
-    "Blackman's window",
+    "The Blackman window",
 )
