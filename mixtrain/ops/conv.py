@@ -1,4 +1,4 @@
-"""Convolution of images, and a bias for their channels."""
+"""2D convolution and bias addition, with their primitives."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def conv2d(
     dilation: Any = 1,
     groups: int = 1,
 ) -> Any:
-    """Slide a window over the height and width of images.
+    """Convolve images with a weight.
 
     Args:
         input: Images (N, C, H, W), floating point.
         weight: (channels of the output, C / groups, height, width).
         bias: (channels of the output,), or None.
-        stride: Step of the window: an int or (height, width).
+        stride: Stride: an int or (height, width).
         pad_mode: "valid" (no padding), "same" (the output has ceil(size / stride) rows and columns) or "pad".
         padding: With "pad": zeros, an int, (height, width) or (top, bottom, left, right).
-        dilation: Distance between the window's elements: an int or (height, width).
+        dilation: Dilation rate: an int or (height, width).
         groups: Number of groups that channels are split into.
 
     Returns:
-        (N, channels of the output, H', W'), in the wider of the formats of `input` and `weight`.
+        (N, channels of the output, H', W'), in the wider of the dtypes of `input` and `weight`.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -56,17 +56,17 @@ def conv2d(
     x, kernel = image(where, input), tensor(where, weight)
     count = checks.integer(where, "groups", groups, at_least=1)
     _check_weight(where, x, kernel, count)
-    mode, gap = mode_of(where, pad_mode, _MODES), window(where, "dilation", dilation)
-    around = sides_of(where, "padding", padding)
-    if mode != "pad" and any(map(any, around)):
+    mode, rates = mode_of(where, pad_mode, _MODES), window(where, "dilation", dilation)
+    sides = sides_of(where, "padding", padding)
+    if mode != "pad" and any(map(any, sides)):
         raise checks.fail_value(where, f'padding must be 0 with pad_mode="{mode}"', padding, 'pad_mode="pad"')
     if mode != "same":
-        high, wide = ((size - 1) * step + 1 for size, step in zip(kernel.shape[2:], gap, strict=True))
-        check_fits(where, x, (high, wide), around)
-    dtype, step = promoted(format_of(x), format_of(kernel)), window(where, "stride", stride)
+        height, width = ((size - 1) * rate + 1 for size, rate in zip(kernel.shape[2:], rates, strict=True))
+        check_fits(where, x, (height, width), sides)
+    dtype, strides = promoted(format_of(x), format_of(kernel)), window(where, "stride", stride)
     last = backend.to_channels_last(backend.cast_keeping_layout(x, dtype))
     y = convolve(
-        last, keras.ops.cast(kernel, dtype), stride=step, pad_mode=mode, around=around, dilation=gap, groups=count
+        last, keras.ops.cast(kernel, dtype), stride=strides, pad_mode=mode, around=sides, dilation=rates, groups=count
     )
     if bias is not None:
         y = keras.ops.add(y, keras.ops.cast(_bias(where, bias, y.shape[-1]), dtype))
@@ -94,14 +94,14 @@ def _bias(where: str, bias: Any, channels: Any) -> Any:
 
 
 def bias_add(input_x: Any, bias: Any) -> Any:
-    """Add one number to each channel, axis 1.
+    """Add a bias to the channels, axis 1.
 
     Args:
         input_x: Tensor (N, C) or (N, C, ...).
         bias: (C,).
 
     Returns:
-        Tensor of the shape of `input_x`, in the wider format of the two.
+        Tensor of the shape of `input_x`, in the wider dtype of the two.
 
     Raises:
         ValueError: The shapes do not fit.
@@ -148,16 +148,16 @@ class BiasAdd(Primitive):
 
 
 class Conv2D(Primitive):
-    """`conv2d` with its settings given; the weight comes with the call.
+    """`conv2d` with fixed settings; the weight is an argument of the call.
 
     Args:
         out_channel: Channels of the output.
-        kernel_size: Window: an int or (height, width).
+        kernel_size: Size of the kernel: an int or (height, width).
         mode: 1, the only one: convolution.
-        pad_mode: "valid", "same" or "pad", in any case.
+        pad_mode: "valid", "same" or "pad", in upper or lower case.
         pad: With "pad": zeros, an int or (top, bottom, left, right).
-        stride: Step of the window: an int or (height, width).
-        dilation: Distance between the window's elements: an int or (height, width).
+        stride: Stride: an int or (height, width).
+        dilation: Dilation rate: an int or (height, width).
         group: Number of groups that channels are split into.
         data_format: "NCHW", the only one.
 
@@ -198,11 +198,10 @@ class Conv2D(Primitive):
 
     def __call__(self, x: Any, weight: Any) -> Any:
         """Convolve `x` (N, C, H, W) with `weight` (out_channel, C / group, height, width)."""
-        wanted = (self.out_channel, *self.kernel_size)
-        if (weight.shape[0], *weight.shape[2:]) != wanted:
+        if (weight.shape[0], *weight.shape[2:]) != (self.out_channel, *self.kernel_size):
             raise checks.fail_value(
                 self.name, f"weight must have {self.out_channel} outputs and a window {self.kernel_size}",
                 tuple(weight.shape), "a weight (out_channel, in, *kernel_size)",
             )
-        around = (*self.pad[0], *self.pad[1])
-        return conv2d(x, weight, None, self.stride, self.pad_mode, around, self.dilation, self.group)
+        padding = (*self.pad[0], *self.pad[1])
+        return conv2d(x, weight, None, self.stride, self.pad_mode, padding, self.dilation, self.group)

@@ -1,4 +1,4 @@
-"""Convolutions run backwards, as primitives whose weight comes with the call."""
+"""Transposed convolutions, as primitives whose weight is an argument of the call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mixtrain.ops.windows import Sides, Window, mode_of
 
 
 class _ConvTranspose(Primitive):
-    """The base: settings, and the whole of what the windows cover, cut or filled up to a size."""
+    """Base of the transposed convolutions: settings, and the full output cropped or padded to a size."""
 
     _rank: ClassVar[int]
 
@@ -33,8 +33,8 @@ class _ConvTranspose(Primitive):
         self.group = checks.integer(where, "group", group, at_least=1)
         checks.one_of(where, "data_format", data_format, ("NCHW" if self._rank == 2 else "NCDHW",))
 
-    def _covered(self, dout: Any, weight: Any) -> tuple[Any, Any]:
-        """Return the inputs as tensors, checked."""
+    def _check_inputs(self, dout: Any, weight: Any) -> tuple[Any, Any]:
+        """Return the inputs as tensors of one dtype; raise a ValueError where their shapes do not fit."""
         x, kernel = as_floats(self.name, dout), as_floats(self.name, weight)
         if rank_of(x) != self._rank + 2 or rank_of(kernel) != self._rank + 2 or x.shape[1] != kernel.shape[0]:
             raise ValueError(
@@ -44,36 +44,44 @@ class _ConvTranspose(Primitive):
             )
         return x, keras.ops.cast(kernel, x.dtype)
 
-    def _spans(self, kernel: Any) -> list[int]:
-        return [(length - 1) * gap + 1 for length, gap in zip(kernel.shape[2:], self.dilation, strict=True)]
+    def _full_sizes(self, x: Any, kernel: Any) -> list[int]:
+        """Return the sizes of the output without padding."""
+        axes = zip(x.shape[2:], kernel.shape[2:], self.stride, self.dilation, strict=True)
+        return [(count - 1) * stride + (size - 1) * dilation + 1 for count, size, stride, dilation in axes]
 
-    def _spread(self, x: Any, kernel: Any, sizes: Sequence[int], around: Sides) -> Any:
-        """Return what the windows cover, less what comes before the result, at a size."""
+    def _convolve(self, x: Any, kernel: Any, sizes: Sequence[int], padding: Sides) -> Any:
+        """Return the full output without the padding at its start, cropped or padded with zeros to `sizes`."""
         y = convolve_back(
             to_last(x), kernel, stride=self.stride, padding="valid", dilation=self.dilation, groups=self.group
         )
-        for axis, (size, (before, _)) in enumerate(zip(sizes, around, strict=True), start=1):
-            y = y[(slice(None),) * axis + (slice(before, before + size),)]
-        missing = [(0, size - there) for size, there in zip(sizes, y.shape[1:-1], strict=True)]
+        for axis, (size, (start, _)) in enumerate(zip(sizes, padding, strict=True), start=1):
+            y = y[(slice(None),) * axis + (slice(start, start + size),)]
+        missing = [(0, size - actual) for size, actual in zip(sizes, y.shape[1:-1], strict=True)]
         return to_first(keras.ops.pad(y, [(0, 0), *missing, (0, 0)]) if any(map(any, missing)) else y)
 
 
+def _same_padding(full: Sequence[int], sizes: Sequence[int]) -> Sides:
+    """Return the padding that "same" cuts off a full output to give `sizes`."""
+    totals = [max(length - size, 0) for length, size in zip(full, sizes, strict=True)]
+    return tuple((total // 2, total - total // 2) for total in totals)
+
+
 class Conv2DTranspose(_ConvTranspose):
-    """The gradient of `Conv2D` by its input: images spread over windows, whose weight comes with the call.
+    """The gradient of `Conv2D` by its input.
 
     Args:
-        out_channel: Channels of what comes in, those that `Conv2D` put out.
-        kernel_size: The window; the weight says it too.
-        pad_mode: "valid", "same" or "pad", as the convolution had it.
+        out_channel: Channels of the input, which is an output of `Conv2D`.
+        kernel_size: Size of the kernel; that of the weight is used.
+        pad_mode: "valid", "same" or "pad", as in the convolution.
         pad: With "pad": an int, or (top, bottom, left, right).
         pad_list: Another name of `pad`.
         mode: 1, the only one.
-        stride: Step of the convolution's window.
-        dilation: Distance between the window's elements.
+        stride: Stride of the convolution.
+        dilation: Dilation rate.
         group: Number of groups that channels are split into.
         data_format: "NCHW".
 
-    A call takes the images (N, C, H, W), the weight (C, channels / group, *window) and the shape of the result.
+    A call takes the images (N, C, H, W), the weight (C, channels / group, *kernel size) and the shape of the result.
 
     Source: MindSpore, `mindspore.ops.Conv2DTranspose`.
     """
@@ -88,34 +96,32 @@ class Conv2DTranspose(_ConvTranspose):
         self.out_channel, self.kernel_size = out_channel, kernel_size
 
     def __call__(self, dout: Any, weight: Any, input_size: Any) -> Any:
-        x, kernel = self._covered(dout, weight)
+        x, kernel = self._check_inputs(dout, weight)
         shape = input_size if isinstance(input_size, (tuple, list)) else values_of(self.name, input_size).tolist()
         sizes = tuple(int(size) for size in shape)[2:]
-        around: Sides = self.padding if self.pad_mode == "pad" else ((0, 0), (0, 0))
+        padding: Sides = self.padding if self.pad_mode == "pad" else ((0, 0), (0, 0))
         if self.pad_mode == "same":
-            rows = zip(x.shape[2:], self.stride, self._spans(kernel), sizes, strict=True)
-            total = [max((count - 1) * step + span - size, 0) for count, step, span, size in rows]
-            around = tuple((one // 2, one - one // 2) for one in total)
-        return self._spread(x, kernel, sizes, around)
+            padding = _same_padding(self._full_sizes(x, kernel), sizes)
+        return self._convolve(x, kernel, sizes, padding)
 
 
 class Conv3DTranspose(_ConvTranspose):
-    """Volumes spread over windows, whose weight comes with the call.
+    """Transposed 3D convolution.
 
     Args:
-        in_channel: Channels of what comes in.
-        out_channel: Channels of what comes out.
-        kernel_size: The window; the weight says it too.
+        in_channel: Channels of the input.
+        out_channel: Channels of the output.
+        kernel_size: Size of the kernel; that of the weight is used.
         mode: 1, the only one.
-        pad_mode: "valid" (all that the windows cover), "same" (size * stride) or "pad".
-        pad: With "pad": what is cut off each side: an int, or six.
-        stride: Distance between the windows of neighbors.
-        dilation: Distance between the window's elements.
+        pad_mode: "valid" (the full output), "same" (size * stride) or "pad".
+        pad: With "pad": how much is cut off each side: an int, or six.
+        stride: Stride.
+        dilation: Dilation rate.
         group: Number of groups that channels are split into.
-        output_padding: With "pad": how much is added at each axis's end.
+        output_padding: How much is added at the end of each axis, except with "same".
         data_format: "NCDHW".
 
-    A call takes the volumes (N, C, D, H, W) and the weight (C, channels / group, *window).
+    A call takes the volumes (N, C, D, H, W) and the weight (C, channels / group, *kernel size).
 
     Source: MindSpore, `mindspore.ops.Conv3DTranspose`.
     """
@@ -132,14 +138,13 @@ class Conv3DTranspose(_ConvTranspose):
         self.output_padding: Window = sizes_of(self.name, "output_padding", output_padding, 3, at_least=0)
 
     def __call__(self, dout: Any, weight: Any) -> Any:
-        x, kernel = self._covered(dout, weight)
-        rows = list(zip(x.shape[2:], self.stride, self._spans(kernel), strict=True))
-        covered = [(count - 1) * step + span for count, step, span in rows]
+        x, kernel = self._check_inputs(dout, weight)
+        full = self._full_sizes(x, kernel)
         if self.pad_mode == "same":
-            sizes = [count * step for count, step, _ in rows]
-            total = [max(there - size, 0) for there, size in zip(covered, sizes, strict=True)]
-            return self._spread(x, kernel, sizes, tuple((one // 2, one - one // 2) for one in total))
-        around: Sides = self.padding if self.pad_mode == "pad" else ((0, 0),) * 3
-        sizes = [there - sum(sides) + more for there, sides, more in zip(
-            covered, around, self.output_padding, strict=True)]
-        return self._spread(x, kernel, sizes, around)
+            sizes = [count * stride for count, stride in zip(x.shape[2:], self.stride, strict=True)]
+            return self._convolve(x, kernel, sizes, _same_padding(full, sizes))
+        padding: Sides = self.padding if self.pad_mode == "pad" else ((0, 0),) * 3
+        sizes = [
+            size - sum(sides) + extra for size, sides, extra in zip(full, padding, self.output_padding, strict=True)
+        ]
+        return self._convolve(x, kernel, sizes, padding)
