@@ -1,4 +1,4 @@
-"""Activations: rectifiers, sigmoids and their kin, each a function of one element."""
+"""Activation functions: rectifiers, sigmoids and others, element by element, with their primitives."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ mish: Final = unary_function(
     "mish", lambda x: x * keras.ops.tanh(keras.ops.softplus(x)), "`x` * tanh(softplus(`x`)).", parameter="x"
 )
 fast_gelu: Final = unary_function(
-    "fast_gelu", lambda x: x * keras.ops.sigmoid(1.702 * x), "`x` * sigmoid(1.702 * `x`), near to `gelu`.",
+    "fast_gelu", lambda x: x * keras.ops.sigmoid(1.702 * x), "`x` * sigmoid(1.702 * `x`), an approximation of `gelu`.",
     parameter="x",
 )
 tanhshrink: Final = unary_function("tanhshrink", keras.ops.tanh_shrink, "`input` - tanh(`input`).")
 
 
 def relu(input: Any, inplace: bool = False) -> Any:
-    """Return max(`input`, 0), in the format of `input`, which may be integer.
+    """Return max(`input`, 0), in the dtype of `input`, which may be integer.
 
     Args:
         input: Tensor.
-        inplace: Whether to write into `input`; only False, as tensors here cannot be written.
+        inplace: False, the only one: tensors cannot be written.
 
     Raises:
         ValueError: `inplace` is True.
@@ -58,7 +58,7 @@ def relu(input: Any, inplace: bool = False) -> Any:
 
 
 def gelu(input: Any, approximate: str = "none") -> Any:
-    """Return `input` times the normal distribution function of `input`.
+    """Return `input` times the cumulative distribution function of the standard normal at `input`.
 
     Args:
         input: Tensor.
@@ -74,11 +74,11 @@ def gelu(input: Any, approximate: str = "none") -> Any:
 
     Source: Hendrycks and Gimpel, 2016; MindSpore, `mindspore.ops.gelu`.
     """
-    by_tanh = checks.one_of("ops.gelu", "approximate", approximate, ("none", "tanh")) == "tanh"
-    return unary("ops.gelu", lambda x: keras.ops.gelu(x, approximate=by_tanh), input, floats=True)
+    use_tanh = checks.one_of("ops.gelu", "approximate", approximate, ("none", "tanh")) == "tanh"
+    return unary("ops.gelu", lambda x: keras.ops.gelu(x, approximate=use_tanh), input, floats=True)
 
 
-def _gelu_by_tanh(x: Any) -> Any:
+def _gelu_tanh(x: Any) -> Any:
     return gelu(x, "tanh")
 
 
@@ -128,7 +128,7 @@ def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Any:
 
 
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
-    """`input`, not below `min_val` and not above `max_val`.
+    """`input` clipped to the range from `min_val` to `max_val`.
 
     Example: ``ops.hardtanh(x)``. Source: MindSpore, `mindspore.ops.hardtanh`.
     """
@@ -137,22 +137,22 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
 
 
 def hardshrink(input: Any, lambd: float = 0.5) -> Any:
-    """`input`, but 0 where it is within `lambd` of 0.
+    """`input`, and 0 where |`input`| is at most `lambd`.
 
     Example: ``ops.hardshrink(x)``. Source: MindSpore, `mindspore.ops.hardshrink`.
     """
-    return _shrunk("ops.hardshrink", keras.ops.hard_shrink, input, lambd)
+    return _shrink("ops.hardshrink", keras.ops.hard_shrink, input, lambd)
 
 
 def softshrink(input: Any, lambd: float = 0.5) -> Any:
-    """`input` moved towards 0 by `lambd`, and 0 where it is within `lambd` of it.
+    """`input` moved towards 0 by `lambd`, and 0 where |`input`| is at most `lambd`.
 
     Example: ``ops.softshrink(x)``. Source: MindSpore, `mindspore.ops.softshrink`.
     """
-    return _shrunk("ops.softshrink", keras.ops.soft_shrink, input, lambd)
+    return _shrink("ops.softshrink", keras.ops.soft_shrink, input, lambd)
 
 
-def _shrunk(where: str, function: Callable[..., Any], x: Any, lambd: Any) -> Any:
+def _shrink(where: str, function: Callable[..., Any], x: Any, lambd: Any) -> Any:
     threshold = checks.number(where, "lambd", lambd, at_least=0, example=0.5)
     return unary(where, lambda value: function(value, threshold=threshold), x, floats=True)
 
@@ -177,7 +177,7 @@ def prelu(input: Any, weight: Any) -> Any:
         weight: One slope, (1,), or one for each channel, (C,).
 
     Returns:
-        Tensor of the shape and format of `input`.
+        Tensor of the shape and dtype of `input`.
 
     Raises:
         ValueError: `weight` has another number of slopes.
@@ -205,8 +205,8 @@ ReLU: Final = primitive("ReLU", relu)
 ReLU6: Final = primitive("ReLU6", relu6)
 Sigmoid: Final = primitive("Sigmoid", sigmoid)
 Tanh: Final = primitive("Tanh", tanh)
-GeLU: Final = primitive("GeLU", _gelu_by_tanh)
-Gelu: Final = primitive("Gelu", _gelu_by_tanh)
+GeLU: Final = primitive("GeLU", _gelu_tanh)
+Gelu: Final = primitive("Gelu", _gelu_tanh)
 FastGeLU: Final = primitive("FastGeLU", fast_gelu)
 HSwish: Final = primitive("HSwish", hardswish)
 HSigmoid: Final = primitive("HSigmoid", hardsigmoid)
@@ -219,7 +219,7 @@ PReLU: Final = primitive("PReLU", prelu)
 
 
 class Elu(Primitive):
-    """`elu` with `alpha` given. Example: ``ops.Elu(1.0)(x)``. Source: MindSpore, `mindspore.ops.Elu`."""
+    """`elu` with a fixed `alpha`. Example: ``ops.Elu(1.0)(x)``. Source: MindSpore, `mindspore.ops.Elu`."""
 
     def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Pooling to a given size: windows that share an axis out as evenly as they can."""
+"""Adaptive pooling: windows that divide an axis as evenly as possible."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import keras
 
 
 def pool_to(last: Any, sizes: Sequence[int], reduce: Callable[..., Any]) -> Any:
-    """Reduce channels-last values to `sizes` windows along the axes after the first.
+    """Pool channels-last values to `sizes` windows along the axes between the first and the last.
 
     Window i of n along an axis of length m goes from floor(i m / n) to ceil((i + 1) m / n).
 
     Args:
         last: Values (N, ..., C) of known sizes.
-        sizes: The wanted sizes, one for each axis between the first and the last.
-        reduce: `keras.ops.mean` or `keras.ops.max`, which may go axis by axis.
+        sizes: Sizes of the output, one for each of these axes.
+        reduce: `keras.ops.mean` or `keras.ops.max`, which can be applied axis by axis.
 
     Example:
         >>> import numpy as np
@@ -25,7 +25,7 @@ def pool_to(last: Any, sizes: Sequence[int], reduce: Callable[..., Any]) -> Any:
     """
     for axis, count in enumerate(sizes, start=1):
         length = last.shape[axis]
-        edges = [(place * length // count, -(-(place + 1) * length // count)) for place in range(count)]
-        windows = [last[(slice(None),) * axis + (slice(begin, end),)] for begin, end in edges]
+        bounds = [(index * length // count, -(-(index + 1) * length // count)) for index in range(count)]
+        windows = [last[(slice(None),) * axis + (slice(start, end),)] for start, end in bounds]
         last = keras.ops.stack([reduce(window, axis=axis) for window in windows], axis=axis)
     return last

@@ -1,4 +1,4 @@
-"""Functions of two elements: sums, products, quotients and powers, with their primitives."""
+"""Elementwise arithmetic of two tensors: sums, products, quotients and powers, with their primitives."""
 
 from __future__ import annotations
 
@@ -13,16 +13,8 @@ from mixtrain.ops.inputs import is_number, pair, tensor
 from mixtrain.ops.primitive import primitive
 
 
-def _quotient(x: Any, y: Any) -> Any:
-    return keras.ops.true_divide(x, y)
-
-
-def _remainder_to_zero(x: Any, y: Any) -> Any:
+def _fmod(x: Any, y: Any) -> Any:
     return keras.ops.multiply(keras.ops.sign(x), keras.ops.mod(keras.ops.abs(x), keras.ops.abs(y)))
-
-
-def _logaddexp(x: Any, y: Any) -> Any:
-    return keras.ops.logaddexp(x, y)
 
 
 def _hypot(x: Any, y: Any) -> Any:
@@ -37,13 +29,10 @@ floor_divide: Final = binary_function(
 )
 floor_div: Final = renamed(floor_divide, "floor_div")
 floor_mod: Final = binary_function(
-    "floor_mod", keras.ops.mod, "What `input` leaves divided by `other`; it has the sign of `other`.",
-    tensors=True,
+    "floor_mod", keras.ops.mod, "The remainder of `input` / `other`, with the sign of `other`.", tensors=True
 )
 remainder: Final = renamed(floor_mod, "remainder")
-fmod: Final = binary_function(
-    "fmod", _remainder_to_zero, "What `input` leaves divided by `other`; it has the sign of `input`."
-)
+fmod: Final = binary_function("fmod", _fmod, "The remainder of `input` / `other`, with the sign of `input`.")
 maximum: Final = binary_function("maximum", keras.ops.maximum, "The larger of `input` and `other`.")
 minimum: Final = binary_function("minimum", keras.ops.minimum, "The smaller of `input` and `other`.")
 atan2: Final = binary_function(
@@ -52,9 +41,9 @@ atan2: Final = binary_function(
 arctan2: Final = renamed(atan2, "arctan2")
 hypot: Final = binary_function("hypot", _hypot, "sqrt(`input`^2 + `other`^2).", floats=True)
 logaddexp: Final = binary_function(
-    "logaddexp", _logaddexp, "log(exp(`input`) + exp(`other`)), without overflow.", floats=True
+    "logaddexp", keras.ops.logaddexp, "log(exp(`input`) + exp(`other`)), without overflow.", floats=True
 )
-true_divide: Final = binary_function("true_divide", _quotient, "`input` / `other`.", floats=True)
+true_divide: Final = binary_function("true_divide", keras.ops.true_divide, "`input` / `other`.", floats=True)
 multiply: Final = renamed(mul, "multiply")
 tensor_add: Final = renamed(add, "tensor_add")
 squared_difference: Final = binary_function(
@@ -80,7 +69,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
         Tensor of the broadcast shape.
 
     Raises:
-        ValueError: The shapes do not broadcast, or `rounding_mode` is another.
+        ValueError: The shapes do not broadcast, or `rounding_mode` is none of these.
 
     Example:
         >>> import mixtrain, mixtrain.ops as ops
@@ -92,16 +81,16 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     checks.one_of("ops.div", "rounding_mode", rounding_mode, (None, "floor", "trunc"))
     if rounding_mode == "floor":
         return floor_divide(input, other)
-    quotient = binary("ops.div", _quotient, input, other, floats=True)
+    quotient = binary("ops.div", keras.ops.true_divide, input, other, floats=True)
     if rounding_mode is None:
         return quotient
-    whole = backend.elementwise(keras.ops.trunc, quotient)
-    kept = pair("ops.div", input, other)[1 if is_number(input) else 0].dtype
-    return backend.cast_keeping_layout(whole, keras.backend.standardize_dtype(kept))
+    truncated = backend.elementwise(keras.ops.trunc, quotient)
+    dtype = pair("ops.div", input, other)[1 if is_number(input) else 0].dtype
+    return backend.cast_keeping_layout(truncated, keras.backend.standardize_dtype(dtype))
 
 
 def divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
-    """`div`: `input` / `other`, rounded by `rounding_mode`. Source: MindSpore, `mindspore.ops.divide`."""
+    """`div`: `input` / `other`, rounded as `rounding_mode` says. Source: MindSpore, `mindspore.ops.divide`."""
     return div(input, other, rounding_mode=rounding_mode)
 
 
